@@ -1,5 +1,5 @@
-//! Runs the verbs for items with notes, a kind of item that exists only in tests. This shows that a
-//! kind needs only its own file and the registrations that `kinds.rs` of landfall-item describes.
+//! Runs the verbs for notes, a kind of item that exists only in tests. This shows that a kind needs
+//! only its own file and the registrations that `kinds.rs` of landfall-item describes.
 
 use crate::cli::shared::VerbOutcome;
 use landfall_content::VerifiedRead;
@@ -122,7 +122,7 @@ fn a_note_passes_through_all_stages() {
     let exported = fs::read(dir.join("out/notes.example/team/hello/v1.txt")).unwrap();
     assert_eq!(exported, b"hello, world");
 
-    // serve: by its name, by its source, by its digest and by its URL
+    // serve: the note by its name, by its source, by its digest and by its URL
     let bundle = landfall_bundle::Bundle::open(&dir.join("b")).unwrap();
     let lock = bundle.lock().unwrap();
     let bundle = Arc::new(bundle);

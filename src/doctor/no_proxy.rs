@@ -56,7 +56,7 @@ pub(crate) fn lint_entries(list: &str, source: &str) -> Vec<LintMessage> {
                     ),
                     _ => {}
                 }
-                // Not for entries without an effect in Go: the message about those is enough.
+                // An entry without an effect in Go gets no further message: one is enough.
                 for (clients, says, instead) in shape.deviations(entry, alone) {
                     found(CheckStatus::Note, clients, says, instead);
                 }

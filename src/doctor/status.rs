@@ -3,7 +3,7 @@
 use serde::Serialize;
 use std::fmt;
 
-/// The result of a check, the best first.
+/// The result of a check. The variants are in the order from best to worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum CheckStatus {

@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 /// A host that the connected side must reach.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EgressHost {
-    /// A DNS name or address. The host of an endpoint or of a service's documentation may begin
-    /// with `*.`, for all names below.
+    /// A DNS name or address. The host of an endpoint, or a host from a service's documentation,
+    /// may begin with `*.` for all names below.
     pub host: EgressPattern,
     /// The TCP port of the host.
     pub port: u16,

@@ -1,5 +1,5 @@
 //! The hosts that well-known registries and download sites use in addition to their own, as their
-//! operators document them. They are predictions for locks that nobody has pulled yet.
+//! operators document them. These hosts are predictions for locks that nobody has pulled yet.
 
 use super::pattern::EgressPattern;
 use url::Url;

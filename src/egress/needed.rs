@@ -31,7 +31,7 @@ pub(super) struct SourceHost {
     pub(super) url: Url,
     /// The registry or file host, as the lock names it.
     pub(super) name: String,
-    /// A manifest and a blob or file that a probe requests.
+    /// The parts that a probe requests: a manifest, and a blob or file.
     pub(super) samples: [Option<EntryPart>; 2],
     kind: SourceKind,
     /// Whether `lock` requests everything from this host that a pull requests.
@@ -332,7 +332,7 @@ impl HostList<'_> {
             _ => "tcp",
         };
         let host = EgressPattern::declared(&endpoint.host)?;
-        // every machine needs an endpoint without roles, also the machine that runs landfall
+        // every machine needs an endpoint without roles, including the machine that runs landfall
         let is_new = !self.hosts.contains_key(&(host.to_string(), endpoint.port));
         let row = self.row(host, endpoint.port, scheme, HostEvidence::Declared);
         row.from.clone_from(&endpoint.from);

@@ -43,7 +43,8 @@ impl EgressPattern {
         Err(InvalidHost(host.escape_debug().to_string()))
     }
 
-    /// Parses the host of an endpoint, which may begin with `*.` for all names below.
+    /// Parses the host of an endpoint or a documented host of a service. It may begin with `*.` for
+    /// all names below.
     pub(crate) fn declared(host: &str) -> Result<EgressPattern, InvalidHost> {
         match host.strip_prefix("*.").map(EgressPattern::exact) {
             None => EgressPattern::exact(host),

@@ -1,4 +1,4 @@
-//! Probes each host that a lock names: requests one token, one manifest and the first byte of one
+//! Probes each host that a lock names: requests one token, one manifest and the beginning of one
 //! blob or file, or the refs of a git repository. Follows all redirects. A refusal ends the
 //! requests to that host, not the probe.
 
@@ -116,7 +116,7 @@ async fn probe_host(source: &SourceHost, sessions: &Arc<RegistrySessions>) -> Ve
     errors
 }
 
-/// Reads the first byte of a part, requested as a pull requests it. For a git repository, lists the
+/// Requests a part as a pull does, and reads only its beginning. For a git repository, lists the
 /// refs.
 async fn first_byte(part: &EntryPart, sessions: &Arc<RegistrySessions>) -> Result<(), HttpError> {
     if let Some(url) = part.origin.url() {

@@ -131,7 +131,7 @@ pub(crate) fn fuzz(bytes: &[u8]) {
 }
 
 /// Adds to the record of a store the hosts that a run of `command` contacted. A record that cannot
-/// be read is replaced, since only `landfall egress` uses it.
+/// be parsed is replaced, since only `landfall egress` uses it.
 pub(crate) fn remember(
     disk: &DiskStore,
     hosts: &[HostUse],

@@ -1,6 +1,6 @@
-//! The fuzz targets: one function for each reader of foreign bytes, which panics only if the reader
-//! has a bug. The programs in `fuzz/` call them, and `cargo test` runs each with a few hundred
-//! inputs that are the same in every run.
+//! The fuzz targets: one function for each reader of foreign bytes. A target panics only if the
+//! reader has a bug. The programs in `fuzz/` call the targets, and `cargo test` runs each of them
+//! with a few hundred inputs that are the same in every run.
 #![allow(
     clippy::unwrap_used,
     clippy::missing_panics_doc,

@@ -55,7 +55,7 @@ pub(super) fn deb(bytes: &[u8]) {
     let _ = apt::package_identity(&mut &*bytes);
 }
 
-/// Packages that rpmbuild built, signed and unsigned.
+/// Two signed packages and an unsigned one, all built by rpmbuild.
 pub(super) fn rpm_seeds() -> Vec<Vec<u8>> {
     ["signed.rpm", "signed-ed25519.rpm", "unsigned.rpm"]
         .map(file)
@@ -125,14 +125,15 @@ pub(super) fn yum_seeds() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Reads the bytes as every index of a yum repository.
+/// Reads the bytes as each kind of index of a yum repository.
 pub(super) fn yum(bytes: &[u8]) {
     let _ = yum::Repomd::parse(bytes);
     let _ = yum::read_mirrors(bytes);
     yum::fuzz(bytes);
 }
 
-/// Keys, and a signed text and a signature over `content` by a key that [`openpgp`] does not trust.
+/// Keys, a signed text, and a signature of `content`. A key that [`openpgp`] does not trust signed
+/// the text and `content`.
 pub(super) fn openpgp_seeds() -> Vec<Vec<u8>> {
     let signer = OpenPgpSigner::parse(&file("site-key.asc"), None).unwrap();
     let text = signer

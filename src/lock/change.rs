@@ -11,8 +11,8 @@ pub struct LockChange {
     pub kind: EntryKind,
     /// The name of the item in the lock.
     pub name: String,
-    /// `added`, `removed`, `moved` (another digest), `changed` (the same digest, other parts), or
-    /// `gone` (upstream lacks it now; the old pin is kept).
+    /// `added`, `removed`, `moved` (another digest), `changed` (the same digest, other fields in
+    /// the lock), or `gone` (upstream lacks it now; the old pin is kept).
     pub change: &'static str,
     /// For an added item: the name of the removed version that it replaces.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,7 +45,7 @@ pub struct LockChange {
 pub struct PackageChange {
     /// The name of the package.
     pub name: String,
-    /// The architecture, or `all`.
+    /// The architecture; `all` or `noarch` for a package of every architecture.
     pub arch: String,
     /// `up`, `down`, `moved` (the same version, another digest), `added` or `removed`.
     pub change: &'static str,

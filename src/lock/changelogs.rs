@@ -9,9 +9,9 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Adds the first lines of its changelog to each package that has a newer version, or another
-/// digest for the same version, if `content` has the file of the package. Returns a message
-/// for each changelog that could not be read.
+/// Adds the first lines of the changelog to each package that has a newer version, or another
+/// digest for the same version. Packages whose files are not in `content` are skipped. Returns a
+/// message for each changelog that could not be read.
 pub(crate) fn add_changelogs(
     changes: &mut [LockChange],
     new: &Lock,

@@ -86,8 +86,8 @@ fn temporary_file(content: &[u8], suffix: &str) -> Result<NamedTempFile, String>
     Ok(file)
 }
 
-/// Sorts findings into images and open references, each once with the first position that names
-/// it.
+/// Sorts findings into images and open references. Each is listed once, with the first position
+/// that names it.
 fn found_images(found: Vec<FileFinding>) -> FoundImages {
     let mut images: BTreeMap<String, ChartImage> = BTreeMap::new();
     let mut open: BTreeMap<String, OpenReference> = BTreeMap::new();

@@ -1,5 +1,5 @@
-//! Remembers in the store the items that `mirror` without a lock resolved, to save requests in the
-//! next run.
+//! When `mirror` runs without a lock, saves the resolved items in the store, so that the next run
+//! needs fewer requests.
 
 use landfall_content::WriteError;
 use landfall_content::store::DiskStore;

@@ -6,8 +6,8 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// Returns the differences between the packages of two sets, sorted by name and architecture.
-/// Versions that both sets have are left out. If several versions of a package remain, the newest
-/// is compared with the newest of the other set, and so on.
+/// Packages with the same digest in both sets are left out. If several versions of a package
+/// remain, the newest is compared with the newest of the other set, and so on.
 pub(super) fn differences(old: &dyn LockedItem, new: &dyn LockedItem) -> Vec<PackageChange> {
     let mut names: BTreeMap<(&str, &str), [Vec<PackageSummary<'_>>; 2]> = BTreeMap::new();
     let [old, new] = [old, new].map(|item| {
@@ -30,7 +30,7 @@ pub(super) fn differences(old: &dyn LockedItem, new: &dyn LockedItem) -> Vec<Pac
         .collect()
 }
 
-/// Compares the versions of one package. Those that both sets have are left out.
+/// Compares the versions of one package. Those with the same digest in both sets are left out.
 fn pair_by_version<'a>(
     mut old: Vec<PackageSummary<'a>>,
     mut new: Vec<PackageSummary<'a>>,

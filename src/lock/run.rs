@@ -138,8 +138,8 @@ impl LockRun<'_> {
             .map(|item| (item.key(), item))
             .collect();
         let resolver = self.resolver;
-        // The number of pages of a tag list that are worth reading depends on the number of
-        // requested images of the repository, so all are counted before the first is resolved.
+        // How many pages of a tag list are worth reading depends on how many images of the
+        // repository are requested, so all requests are counted before the first is resolved.
         let tagged = requests.iter().filter_map(R::tagged_reference);
         resolver.repositories().expect_images(tagged);
         let limit = R::CONCURRENCY * resolver.limits().jobs;
@@ -178,7 +178,7 @@ impl LockRun<'_> {
                 Some(error) => ResolveOutcome::Failed(Some(item), error),
                 None => ResolveOutcome::Kept(item),
             },
-            // a hostile server may send sizes with which the lock could not be read again
+            // a hostile server may send sizes that would make the lock unreadable
             ResolveOutcome::New(item) => match item.implausibility() {
                 Some(why) => ResolveOutcome::Failed(pinned.cloned(), why.into()),
                 None => ResolveOutcome::New(item),

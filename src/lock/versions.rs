@@ -1,4 +1,4 @@
-//! Finds the removed and added items of a comparison that are two versions of one thing.
+//! Finds pairs of a removed and an added item that are two versions of one thing.
 
 use super::change::LockChange;
 use landfall_model::report::EntryKind;

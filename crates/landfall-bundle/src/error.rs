@@ -57,7 +57,7 @@ pub enum BundleError {
     Volumes {
         /// The path of the bundle.
         path: PathBuf,
-        /// Each bad volume, with what is wrong with it.
+        /// Each bad volume with its problem.
         bad: Vec<String>,
         /// The consequences; `None` if they were not determined.
         loss: Option<Loss>,

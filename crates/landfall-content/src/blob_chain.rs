@@ -1,5 +1,4 @@
-//! Several readers of content as one, such as a delta and its bases, and a search for missing
-//! blobs.
+//! Combines several readers of content, such as a delta and its bases, and finds missing blobs.
 
 use crate::chunks::has_digest;
 use crate::{BlobRead, ContentError, LockEntry};
@@ -116,7 +115,7 @@ struct ChainReader {
 }
 
 impl ChainReader {
-    /// Opens the next copy that can be opened. Returns the first error if there is none.
+    /// Opens the next copy that can be opened. If none can, returns the first error.
     fn open_next_copy(&mut self) -> Result<(), ContentError> {
         let mut first_error = None;
         while let Some(blobs) = self.unopened.pop_front() {

@@ -29,9 +29,9 @@ pub trait BlobRead: Send + Sync {
     /// If the blob is missing or cannot be opened.
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError>;
 
-    /// Opens the whole blob for a receiver that uses the content only once it is complete, such as
-    /// an upload. The last bytes are held back if the digest is wrong, but earlier ones may be
-    /// wrong too.
+    /// Opens the whole blob for a receiver that uses the content only after it is complete, such as
+    /// an upload. If the digest is wrong, the read fails before the last bytes, but wrong bytes may
+    /// have been returned before.
     ///
     /// # Errors
     /// If the blob is missing or cannot be opened.

@@ -21,7 +21,7 @@ pub trait BlobStore: BlobRead {
     fn needs_hashing(&self, descriptor: &Descriptor, rehash: bool) -> bool;
 
     /// Returns the `wanted` blobs that the store has, checked one by one. [`super::present_blobs`]
-    /// checks blobs that need hashing on all processors.
+    /// uses all processors for the blobs that need hashing.
     ///
     /// # Errors
     /// If the store cannot be read.

@@ -30,8 +30,8 @@ pub enum PartOrigin {
         /// The repository, without the host.
         repository: Arc<str>,
     },
-    /// A foreign layer: the registry need not have it, and the manifests of its image list URLs for
-    /// it.
+    /// A foreign layer: the registry need not have it, and URLs for it are in the manifests of its
+    /// image.
     Foreign {
         /// The host of the registry, as in the lock.
         registry: Arc<str>,

@@ -75,7 +75,7 @@ pub(super) async fn follow(
 ) -> Result<ByteStream, HttpError> {
     let begun = follower
         .progress
-        // the upload begins after this returns, so an error before the first byte prevents it
+        // the upload begins after this function returns: without a first byte, none begins
         .wait_for(|progress| progress.is_verified || progress.bytes > range.start)
         .await
         .map(|progress| progress.restarts);
@@ -107,8 +107,8 @@ struct FollowingStream {
 }
 
 impl FollowingStream {
-    /// Returns the next bytes with the stream for those after them, or an error that ends the
-    /// stream, or `None` at the end of the blob.
+    /// Returns the next bytes and the stream after them, or an error that ends the stream, or
+    /// `None` at the end of the blob.
     async fn next(mut self) -> Option<(Result<Bytes, HttpError>, Option<FollowingStream>)> {
         loop {
             let progress = *self.follower.progress.borrow_and_update();
@@ -150,7 +150,7 @@ impl FollowingStream {
 
     /// Returns why the stream cannot continue: the transfer failed, or the write started over.
     async fn failure(mut self) -> HttpError {
-        // a restarted write waits for the lock of the file that the follower holds
+        // the follower holds the lock of the file, which a restarted write waits for
         drop(self.follower);
         match self.transfer.finish().await {
             Ok(()) => HttpError::new(

@@ -1,6 +1,6 @@
 //! Content by digest: the traits to read, fetch and write it, and their implementations.
 //!
-//! The crate root is the narrow waist. Blobs are read by digest ([`BlobRead`]), parts of lock
+//! The crate root defines the traits. Blobs are read by digest ([`BlobRead`]), parts of lock
 //! entries are opened at a source ([`PartSource`]) and written to a sink ([`BlobSink`]). A
 //! [`Transfer`] copies a part from any source to any sink, and a [`TransferSchedule`] decides in
 //! which order transfers begin. These modules implement the traits:
@@ -19,19 +19,19 @@
 //! No two loops count the same failures:
 //!
 //! - Sending in `landfall-http` repeats a request without a response, or with a transient status.
-//!   Counted: attempts at one request; requested waits are separate. The body of an upload gets
-//!   one attempt.
+//!   Counted: attempts at one request; waits that the server requests are counted separately. The
+//!   body of an upload gets one attempt.
 //! - The session of [`registry`] repeats a request that was answered with 401. Counted:
 //!   challenges; a second refusal of a fresh token or account is final.
 //! - The client of the token service in [`registry`] repeats the request for a token if an account
 //!   that was accepted before is refused now. Counted: one more attempt.
 //! - Reading whole bodies in `landfall-http` repeats a manifest, list or checksum file that was
 //!   cut or has another digest. Counted: cut bodies; wrong ones, the second of which is final.
-//! - The opener opens a broken stream of the source again, where it broke off and within the same
+//! - If a stream of the source breaks off, the opener opens it again at that byte, within the same
 //!   write. Counted: failures since new bytes arrived.
 //! - A transfer repeats a part if the sink refused its body, or if its bytes were wrong. Counted:
-//!   failures of the sink; wrong bytes, the second of which is final. A part with several URLs
-//!   moves on to the next one.
+//!   failures of the sink; wrong bytes, the second of which is final. If a part has several URLs,
+//!   the next one is tried when a URL lacks the part, denies access or has wrong bytes.
 //! - The reader of package metadata (`landfall-item`) repeats an index that does not match the
 //!   signed list, if the list has changed by then. Counted: three reads of the list.
 //! - `serve --from` (`landfall-serve`) repeats the request for a MiB of a file in a registry if its

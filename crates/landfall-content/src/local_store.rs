@@ -19,8 +19,8 @@ pub trait LocalStore: BlobStore {
     /// Begins to write a blob, or resumes the write of an earlier run. Returns `None` if the blob
     /// is already present.
     ///
-    /// With `keep_ranges`, ranges after the contiguous beginning, which parallel connections wrote,
-    /// are kept and returned; otherwise they are discarded.
+    /// With `keep_ranges`, the ranges that parallel connections wrote after the contiguous
+    /// beginning are kept and returned; otherwise they are discarded.
     ///
     /// # Errors
     /// If the store cannot be written.

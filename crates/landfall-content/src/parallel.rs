@@ -1,10 +1,11 @@
 //! Fetches a big blob over several connections, when slots are idle near the end of a run.
 //!
 //! The first connection reads in order and hashes. A helper gets a range that no connection has, or
-//! the second half of a range that another connection still has to read, so that all end at about
-//! the same time. The helper requests the rest of the blob and closes its connection at the end of
-//! its range, which may become shorter meanwhile. The bytes that it receives are written at their
-//! offset, recorded in a journal, and hashed when the first connection reaches them.
+//! the second half of a range that another connection still has to read, so that all connections
+//! end at about the same time. The helper requests the rest of the blob and closes its connection
+//! at the end of its range, which may become shorter meanwhile. The bytes that it receives are
+//! written at their offset, recorded in a journal, and hashed when the first connection reaches
+//! them.
 
 use super::blocking::blocking;
 use super::error::truncated;
@@ -103,8 +104,8 @@ struct ParallelFetch {
     plan: Mutex<RangePlan>,
     /// Notified when a helper has ended.
     helper_ended: Notify,
-    /// Notified when the first connection has work to share, or it is known whether the host
-    /// supports ranges.
+    /// Notified when the first connection has work to share, or when it becomes known whether the
+    /// host supports ranges.
     may_need_helper: Notify,
     failures: AtomicU32,
 }

@@ -29,7 +29,7 @@ struct OpenerState {
     attempts: PartAttempts,
     /// The number of received bytes, including repeated ones.
     received: u64,
-    /// How many bytes of the part progress counts as done.
+    /// How many bytes of the part are counted as done in the progress.
     counted: u64,
     /// The failure of the source, for a sink that sees only the error of a stream.
     failure: Option<FailedAttempt>,
@@ -124,7 +124,7 @@ impl PartOpener {
         let mut state = self.state();
         let mut cause = failed.cause;
         if matches!(cause, FailureCause::Wrong | FailureCause::WrongOnce) {
-            // called once: the source then reads from elsewhere, so these wrong bytes do not count
+            // called once: the source then answers differently, so these wrong bytes do not count
             // as the first of two failures
             for act in std::mem::take(&mut state.on_corrupt) {
                 act();
@@ -284,14 +284,14 @@ struct ResumingStream {
     opened_at: u64,
     /// The offset of the next byte.
     at: u64,
-    /// The offset at which a stream before `stream` ended without an error.
+    /// The offset at which an earlier stream ended without an error.
     ended_at: Option<u64>,
     stream: ByteStream,
 }
 
 impl ResumingStream {
-    /// Returns the next bytes with the stream for those after them, or an error that ends the
-    /// stream, or `None` at the end of the part.
+    /// Returns the next bytes and the stream after them, or an error that ends the stream, or
+    /// `None` at the end of the part.
     async fn next(mut self) -> Option<(Result<Bytes, HttpError>, Option<ResumingStream>)> {
         loop {
             let descriptor = &self.opener.part.descriptor;
@@ -301,7 +301,7 @@ impl ResumingStream {
                     return Some((Ok(bytes), Some(self)));
                 }
                 None if self.at >= descriptor.size => return None,
-                // a second response that ends at the same byte is not cut there: it is shorter
+                // if two responses end at the same byte, they were not cut: the content is shorter
                 None if self.ended_at == Some(self.at) => shorter(descriptor, self.at),
                 None => {
                     self.ended_at = Some(self.at);

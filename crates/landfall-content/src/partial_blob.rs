@@ -36,8 +36,8 @@ pub trait PartialBlob: Debug + Send + Sync {
     /// If they cannot be written.
     fn write(&self, bytes: &[u8], offset: u64) -> Result<(), WriteError>;
 
-    /// Called with the bytes of the blob in order, once each, when they are hashed: those that were
-    /// just written, and those that an earlier run or another connection wrote.
+    /// Called with bytes of the blob when they are hashed, in order and each byte once: bytes that
+    /// were just written, and bytes that an earlier run or another connection wrote.
     ///
     /// # Errors
     /// If something that depends on them, such as a frame, cannot be written.

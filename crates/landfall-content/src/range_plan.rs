@@ -9,7 +9,7 @@ pub(super) struct RangePlan {
     size: u64,
     /// The smallest range for a helper, in bytes.
     min_share: u64,
-    /// The rest of the range of the first connection. Everything before it is hashed.
+    /// The range that the first connection still has to fetch. Everything before it is hashed.
     pub(super) first: ByteRange,
     /// The range of each helper, by its number.
     pub(super) helpers: BTreeMap<u64, HelperRange>,
@@ -98,7 +98,7 @@ impl RangePlan {
             .chain([self.first])
             .map(|(at, end)| (at + (end - at).div_ceil(2), end));
         let mut assigned = self.assigned();
-        // everything before the end of the first connection's range is hashed or assigned to it
+        // everything before the end of `first` is hashed or assigned to the first connection
         assigned.push((0, self.first.1));
         let assigned = merge_ranges(assigned);
         let ends = assigned

@@ -24,8 +24,8 @@ pub trait RangeRead: Debug + Send + Sync {
     /// If the request fails, or the object was replaced.
     fn open(&self, range: Range<u64>) -> io::Result<Box<dyn Read + Send>>;
 
-    /// Returns a stamp of the same type as that of a file: the version is hashed into the inode and
-    /// the modification time.
+    /// Returns a stamp like that of a file: the version is hashed into the inode and the
+    /// modification time.
     fn file_stamp(&self) -> FileStamp {
         let version = Digest::sha256(self.version().as_bytes()).hex();
         let number =

@@ -17,7 +17,7 @@ pub struct RecentChecks<K> {
     start: Instant,
     /// For each frame, the time of its comparison in seconds since `start`, plus 1; 0 if it was not
     /// compared.
-    // 4 bytes a frame of 1 MiB: an `Instant` would take four times as much
+    // 4 bytes per frame of 1 MiB: an `Instant` would take four times as much
     frames: Mutex<HashMap<K, Vec<u32>>>,
 }
 

@@ -136,8 +136,7 @@ impl<T: ScheduledTask, R: Send + 'static> TransferSchedule<T, R> {
                 return Some(step);
             }
             if self.queues.iter().all(Queue::is_empty) {
-                // only now may helpers use free slots: before, each slot belongs to a task that
-                // waits
+                // helpers may use free slots only now: before, waiting tasks needed every slot
                 self.all_begun.send_replace(true);
             }
             tokio::select! {
@@ -189,8 +188,8 @@ impl<T> Queue<T> {
         self.waiting.clear();
     }
 
-    /// Returns the host whose task is next: in the order of the queue, but hosts that no running
-    /// task waits for come first.
+    /// Returns the host whose task is next. Hosts that running tasks wait for come last; otherwise,
+    /// the order of the queue decides.
     fn next_host(&self, hosts: &HostLoad, per_host: usize) -> Option<Arc<str>> {
         // the tasks of a slow host must not occupy all slots
         let open = self

@@ -1,4 +1,4 @@
-//! Takes a gzip, zlib or raw deflate stream apart into its plain bytes and a *recipe*, and rebuilds
+//! Splits a gzip, zlib or raw deflate stream into its plain bytes and a *recipe*, and rebuilds
 //! exactly the same stream from them.
 //!
 //! A registry's digest covers the compressed bytes of a layer, so a patch of the plain bytes is

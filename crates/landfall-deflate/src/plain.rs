@@ -20,7 +20,7 @@ pub struct PlainReader<R> {
     framing: Option<FramingReader>,
     in_member: bool,
     at_end: bool,
-    /// The number of bytes of the last step that were returned.
+    /// The number of bytes of the current piece that were returned.
     returned: usize,
 }
 

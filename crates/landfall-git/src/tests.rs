@@ -43,7 +43,7 @@ fn sending(offset_deltas: bool, is_compact: bool) -> PackSending {
     }
 }
 
-/// The error for a pack with one commit whose tree has these entries; empty if there is none.
+/// The error for a pack with one commit whose tree has these entries; empty if it is valid.
 fn refusal(entries: &[(&str, &str)]) -> String {
     let mut pack = TestPack::default();
     let blob = pack.add(GitObjectKind::Blob, b"x");

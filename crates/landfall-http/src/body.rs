@@ -64,8 +64,8 @@ struct IncomingBody {
     entry: LedgerEntry,
     url: Url,
     sent_at: Instant,
-    /// The number of bytes that must still arrive before the host counts as responsive; `None` if
-    /// that no longer depends on this body.
+    /// The number of bytes that must still arrive before the host counts as responsive; `None` once
+    /// it does, or if the response is not a success.
     unproven: Option<u64>,
     /// Held until the body ends or fails.
     _slot: Option<Arc<HostSlot>>,

@@ -1,6 +1,6 @@
 //! The fields of an X.509 certificate that messages show: subject, issuer and validity. webpki
-//! verifies certificates. The validity that is read here is used for that only if the settings
-//! contain the server certificate itself.
+//! verifies certificates. The validity that is read here is used for verification only if the
+//! settings contain the server certificate itself.
 
 use jiff::Timestamp;
 use landfall_model::report::one_line;

@@ -1,5 +1,6 @@
 //! Limits the requests of all workers to one host: limits how many are in flight, pauses if the
-//! host asks to wait, and fails requests unsent if the host asks for a longer wait than allowed.
+//! host asks to wait, and fails requests without sending them if the host asks for a longer wait
+//! than allowed.
 
 use super::error::HttpError;
 use super::lendable_slot::LendableSlot;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-/// The class of slots from which a request takes one.
+/// The class of the slot that a request takes.
 ///
 /// Each class has its own slots. A request that holds a slot waits only for requests of classes
 /// that are listed later, so no two requests can wait for each other.
@@ -53,7 +54,7 @@ struct Deferral {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct QuotaKey<'a> {
     /// Whether the host's rate limit counts the request. A deferral of metered requests does not
-    /// apply to others: Docker Hub counts manifests, but not blobs.
+    /// apply to unmetered requests: Docker Hub counts manifests, but not blobs.
     pub(super) metered: bool,
     /// The upstream that a mirror replaces. Upstreams behind one mirror have separate limits.
     pub(super) origin: Option<&'a str>,
@@ -212,8 +213,8 @@ impl HostLimiter {
         slots.resize(&mut limit, more);
     }
 
-    /// Makes requests with this key fail with `error`, unsent, during `wait`: the host asked to
-    /// retry later.
+    /// Makes requests to which `key` applies fail with `error` without being sent, for the time
+    /// `wait`: the host asked to retry later.
     pub(super) fn defer(&self, key: QuotaKey<'_>, wait: Duration, error: HttpError) {
         // one deferral per key, so the list stays short
         let deferrals = &mut self.gate().deferrals;
@@ -274,7 +275,7 @@ impl ClassSlots {
             let lost = had - has;
             limit.surplus += lost - self.free.forget_permits(lost);
         } else {
-            // before new slots are added, slots in use that were to be dropped are kept
+            // growth first keeps slots in use that were to be dropped, and then adds new slots
             let kept = limit.surplus.min(has - had);
             limit.surplus -= kept;
             self.free.add_permits(has - had - kept);

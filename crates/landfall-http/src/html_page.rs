@@ -21,7 +21,7 @@ impl HttpResponse {
         let url = self.url.clone();
         let via = self.via.clone();
         let has_body = self.method != Method::HEAD;
-        // without the body, the error only lacks the title
+        // without a body, the error is the same except for the title
         let mut body = Vec::new();
         if has_body {
             body = page_beginning(self.stream(), body).await;

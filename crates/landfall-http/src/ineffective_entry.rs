@@ -12,8 +12,8 @@ pub struct IneffectiveEntry {
     pub instead: Option<String>,
 }
 
-/// Explains why `entry`, which has no commas and no blanks around it, matches no host. Returns
-/// `None` if it may match one.
+/// Explains why `entry` matches no host. Returns `None` if it may match one. `entry` contains no
+/// commas, and neither begins nor ends with blanks.
 pub fn ineffective_entry(entry: &str) -> Option<IneffectiveEntry> {
     if entry == "*" {
         return None;

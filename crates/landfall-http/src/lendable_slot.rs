@@ -1,4 +1,4 @@
-//! Slots that are lent to others while their holder waits.
+//! Slots that other work may use while their holder waits.
 //!
 //! Limits count only work that makes progress. A holder that waits longer than [`LEND_AFTER`] (for
 //! a host that does not answer, for the pause before another attempt, for a slot of another limit)

@@ -38,7 +38,7 @@
 //!   account, that is final for all workers.
 //!
 //! The integration tests in `tests/it/faults.rs`, `faults_push.rs` and `storms.rs` provoke each of
-//! these.
+//! these failures.
 //!
 //! # Limits
 //!

@@ -16,7 +16,8 @@ pub(super) struct LostHosts(Mutex<HashMap<String, HostRecord>>);
 
 #[derive(Default)]
 struct HostRecord {
-    /// Whether it has answered in this run, other than with a transient error that names no wait.
+    /// Whether the host has answered in this run, or asked a request to wait. A transient error is
+    /// not an answer.
     answered: bool,
     /// The number of rounds in a row whose requests failed at all attempts.
     rounds: u32,
@@ -81,7 +82,7 @@ impl LostHosts {
         self.hosts().get(host)?.given_up.clone()
     }
 
-    /// Counts a failed attempt at a request, which began at `began`. `is_last` says whether it was
+    /// Counts a failed attempt at a request that began at `began`. `is_last` says whether it was
     /// the last attempt. Returns the error for this and all further requests if the host is given
     /// up:
     ///

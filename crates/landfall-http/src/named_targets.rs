@@ -2,8 +2,8 @@
 //! a foreign layer or an index.
 //!
 //! A response of a public host must not lead to a private address, unless the site allows it.
-//! Otherwise any server could make landfall send requests into the network that it runs in
-//! (server-side request forgery).
+//! Otherwise any server could make landfall send requests into the user's own network (server-side
+//! request forgery).
 //!
 //! Behind a proxy, the proxy resolves names, and its rules decide. An address literal in the URL is
 //! still checked here, and a name that is reached through a proxy counts as public.

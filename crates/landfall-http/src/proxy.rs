@@ -103,7 +103,7 @@ pub enum ProxyUrlError {
     Url(#[from] url::ParseError),
 }
 
-/// A variable, or a key of the site, that is not the URL of a proxy.
+/// A variable, or a key of the site, whose value is not the URL of a proxy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name}: {source}")]
 pub struct ProxySettingError {
@@ -228,7 +228,7 @@ impl ProxyRules {
         [self.http.as_ref(), self.https.as_ref()]
     }
 
-    /// Returns all configured proxies, each once.
+    /// Returns the configured proxies, one for each URL.
     pub fn proxies(&self) -> Vec<&ProxyUrl> {
         let mut all: Vec<&ProxyUrl> = self.https.iter().chain(&self.http).collect();
         all.dedup_by_key(|proxy| &proxy.url);

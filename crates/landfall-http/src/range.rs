@@ -30,7 +30,7 @@ impl Transport {
 ///
 /// Returns the offset at which the response starts, and the response. The offset is 0 if the server
 /// ignores `Range` (RFC 9110, 14.2). If the server refuses the range or answers with another part,
-/// the whole content is requested, and that host gets no `Range` again in this run, unless it
+/// the whole content is requested. The host then gets no `Range` again in this run, unless it
 /// refused the range because its content has another size.
 ///
 /// # Errors
@@ -53,7 +53,7 @@ where
             {
                 return Ok((offset, response));
             }
-            // The content is another one, of this size; the host need not be wrong about ranges.
+            // The host's content has another size, so the refusal may be right.
             StatusCode::RANGE_NOT_SATISFIABLE
                 if response
                     .header("content-range")

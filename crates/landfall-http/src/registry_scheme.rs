@@ -11,8 +11,8 @@ use tracing::debug;
 use url::Url;
 
 impl Transport {
-    /// Returns the base URL of a registry host, which is written as in references. Only the flag
-    /// and the site decide its scheme; no request is sent.
+    /// Returns the base URL of a registry. `host` is written as in references. Only the flag and
+    /// the site decide the scheme; no request is sent.
     ///
     /// # Errors
     /// If `host` cannot be part of a URL.

@@ -11,7 +11,7 @@ use url::{Origin, Url};
 /// A request, and how [`Transport::send`](crate::Transport::send) treats it.
 #[derive(Clone)]
 pub struct HttpRequest {
-    /// The HTTP method. Redirects 307 and 308 keep it.
+    /// The HTTP method. It stays the same when redirects are followed.
     pub method: Method,
     /// The URL of the first hop; redirects are followed from there.
     pub url: Url,
@@ -27,8 +27,8 @@ pub struct HttpRequest {
     /// Whether rate limits of registries count the request, as they count the download of a
     /// manifest.
     pub metered: bool,
-    /// The class of slots from which the request takes one. If this task reads for an upload, an
-    /// ordinary request takes a slot of [`SlotClass::UploadSource`] instead.
+    /// The class of the slot that the request takes. If the task that sends an ordinary request
+    /// reads for an upload, the request takes a slot of [`SlotClass::UploadSource`] instead.
     pub class: SlotClass,
     /// The upstream host that a mirror replaces, if the request goes to a mirror.
     pub origin: Option<String>,

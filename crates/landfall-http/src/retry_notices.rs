@@ -21,7 +21,7 @@ struct RetriedHost {
     shown: Option<Instant>,
 }
 
-/// Counts a request that waits to be retried, until it is dropped.
+/// A guard that counts a request as waiting until the guard is dropped.
 pub(super) struct WaitingRequest<'a> {
     notices: &'a RetryNotices,
     host: &'a str,

@@ -48,7 +48,7 @@ pub enum TlsError {
         /// The error of reading or parsing it.
         source: Arc<pem::Error>,
     },
-    /// The client certificate and its key do not belong together.
+    /// The client certificate cannot be used with its key.
     #[error("cannot use the client certificate {}: {source}", path.display())]
     Client {
         /// The PEM file of the certificate.

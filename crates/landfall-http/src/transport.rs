@@ -23,7 +23,7 @@ use url::Url;
 pub(super) enum AddressScope {
     Any,
     /// Addresses of the public internet, and private ones that the site allows for this port. A
-    /// resolver is not told the port, so each port has a client of its own.
+    /// resolver does not get the port, so each port has a client of its own.
     Public {
         port: u16,
     },
@@ -149,8 +149,8 @@ impl Transport {
     }
 
     /// Records that the host of `url` belongs to the user: a destination registry, or a store. Each
-    /// shard may send as many requests to it at once as a single process. Must be called before the
-    /// first request to the host, which creates its limiter.
+    /// shard may send as many requests to it at once as a run without shards. Must be called before
+    /// the first request to the host, which creates its limiter.
     pub fn add_own_host(&self, url: &Url) {
         locked(&self.0.own_hosts).insert(host_port(url));
     }

@@ -2,8 +2,8 @@
 //!
 //! An upload holds a slot of its host while it waits for the bytes of its source, which may have
 //! the same host. If the source needed slots of the same class, uploads could hold all of them and
-//! wait for each other's sources. So all requests on behalf of an upload's source, including token
-//! requests and redirects, take slots of [`SlotClass::UploadSource`](crate::SlotClass).
+//! wait for each other's sources. So the ordinary requests on behalf of an upload's source,
+//! including redirects, take slots of [`SlotClass::UploadSource`](crate::SlotClass).
 //!
 //! The mark is local to a task, because a source does not know what its bytes are used for. A
 //! spawned task gets it by [`inherit_upload_mark`].

@@ -1,5 +1,6 @@
-//! Verifies server certificates as rustls does. If that fails, the error describes the certificate
-//! that the server presented.
+//! Verifies server certificates as rustls does, and also accepts a server certificate that is
+//! configured for the host. If verification fails, the error describes the certificate that the
+//! server presented.
 
 use super::certificate::Certificate;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -23,7 +24,8 @@ pub(super) struct UntrustedCertificate {
 pub(super) enum DistrustCause {
     /// No trusted authority issued it.
     Issuer {
-        /// Whether there is no certificate authority at all, on this machine and in the settings.
+        /// Whether there is no certificate authority at all, neither on this machine nor in the
+        /// settings.
         none: bool,
     },
     /// Another reason, as a message.

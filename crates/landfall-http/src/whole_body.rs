@@ -56,7 +56,7 @@ impl BodyAttempts {
     /// overloaded, and a pause would only keep a transfer slot from other hosts.
     ///
     /// # Errors
-    /// If no attempt is left; returns the error of `failure`.
+    /// If `failure` is final, or no attempt is left; returns the error of `failure`.
     pub async fn after<E>(&mut self, failure: BodyFailure<E>) -> Result<(), E> {
         let (error, is_retried) = match failure {
             BodyFailure::Final(error) => (error, false),

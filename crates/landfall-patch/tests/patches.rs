@@ -53,11 +53,11 @@ fn size(sections: &Sections) -> usize {
     sections.clone().into_array().iter().map(Vec::len).sum()
 }
 
-/// An entry of a tar: its path, its content, and how many bytes of extended headers it has. A path
-/// that ends with `/` is a folder.
+/// An entry of a tar: its path, its content, and the length of the comment in its extended header
+/// (0 if it has none). A path that ends with `/` is a folder.
 type ArchiveEntry = (String, Vec<u8>, usize);
 
-/// A tar of these entries. Its headers have different lengths if their extended headers have.
+/// A tar of these entries. The length of an entry's headers depends on its comment.
 fn archive_with_extended_headers(entries: &[ArchiveEntry]) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
     for (path, content, extended) in entries {
@@ -218,7 +218,7 @@ fn a_damaged_patch_gives_an_error_or_at_most_the_declared_number_of_bytes() {
 #[test]
 fn a_gap_beyond_the_stream_is_an_error() {
     let compressed = |bytes: &[u8]| zstd::encode_all(bytes, 0).unwrap();
-    // one part: all 8 bytes of the base; after its first word, the next one is far away
+    // one part: all 8 bytes of the base; the gap after its first word exceeds the stream
     let largest = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];
     let sections = PatchSections {
         parts: compressed(&[0, 8, 0, 0]),

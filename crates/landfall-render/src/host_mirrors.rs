@@ -12,14 +12,14 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct HostMirror {
     /// The path before every repository of the host; may be empty.
     pub prefix: String,
-    /// The repository by which the site's credentials for the mirror are selected: that of one
-    /// image below the prefix, or the prefix itself.
+    /// The repository by which the site's credentials for the mirror are selected: the repository
+    /// of one image below the prefix, or the prefix itself.
     pub repository: String,
 }
 
-/// Returns the mirrors of each upstream host of the lock and of its aliases, of the registry itself
-/// and, if upstream must not be used, of every other host (`_default`). If a host has several
-/// mirrors, clients try them in the order of the list.
+/// Returns the mirrors of each upstream host in the lock, of each alias of these hosts, and of the
+/// registry itself. If upstream must not be used, the entry `_default` has the mirror of all other
+/// hosts. If a host has several mirrors, clients try them in the order of the list.
 ///
 /// Fails if an earlier mirror has a different image with the same name, because clients would pull
 /// that image.
@@ -43,7 +43,7 @@ pub(super) fn host_mirrors(
     }
     for (host, mirrors) in &mut hosts {
         // the mirror at the usual path of a host is tried first, because it has most of the host's
-        // images; then those at the usual paths of its aliases
+        // images; then the mirrors at the usual paths of the host's aliases
         let mut usual = vec![usual_path(request, host)];
         usual.extend(alias_hosts(host).map(|alias| usual_path(request, alias)));
         mirrors.sort_by_key(|mirror| {
@@ -60,15 +60,15 @@ pub(super) fn host_mirrors(
     Ok(hosts)
 }
 
-/// The path of the registry below which a host has its repositories, unless they have paths of
-/// their own.
+/// The path at the registry below which the repositories of `host` are, unless the site gives them
+/// other paths.
 fn usual_path(request: &RenderRequest<'_>, host: &str) -> String {
     let path = request.mapping.host_path(host);
     request.mapping.own_destination(&path).repository
 }
 
-/// Adds the mirror that has `image`, preferably at the `usual` path, unless one of `mirrors` has
-/// it.
+/// Adds a mirror that has `image`, preferably the mirror at the `usual` path. Adds nothing if one
+/// of `mirrors` already has the image.
 fn add_mirror(
     mirrors: &mut Vec<HostMirror>,
     image: &ImageRef,
@@ -141,7 +141,7 @@ fn check_unambiguous(
     });
     for image in request.lock.images.iter().filter(is_own).chain(by_alias) {
         let tag = image.name.tag_or_latest().unwrap_or_default();
-        // the names that a client requests, in its order
+        // the names in the order in which a client requests them
         let requested = mirrors.iter().map(|mirror| match mirror.prefix.as_str() {
             "" => format!("{}:{tag}", image.name.repository),
             prefix => format!("{prefix}/{}:{tag}", image.name.repository),

@@ -28,7 +28,7 @@ impl HostPaths {
 pub(super) fn host_paths(request: &RenderRequest<'_>) -> BTreeMap<String, HostPaths> {
     let mut hosts: BTreeMap<String, HostPaths> = BTreeMap::new();
     let mut add = |host: &str, image: &ImageRef| {
-        // one destination is enough: the client can be configured with any of them
+        // one destination is enough: the client can be configured with any of the destinations
         let Some(destination) = request.mapping.destinations(image).into_iter().next() else {
             return;
         };
@@ -61,7 +61,8 @@ pub(super) fn host_paths(request: &RenderRequest<'_>) -> BTreeMap<String, HostPa
     hosts
 }
 
-/// Returns the locations at the registry of all hosts, and of all repositories with another path.
+/// Returns the location at the registry of each host, and of each locked repository that is not
+/// below the path of its host.
 pub(super) fn registry_locations(request: &RenderRequest<'_>) -> Vec<(String, String)> {
     let registry = &request.mapping.target().registry;
     let mut locations = Vec::new();

@@ -188,8 +188,8 @@ fn counterpart(existing: &[Value], document: &Value, is_only: bool) -> Option<us
     only_of_kind(existing, kind(document)).filter(|_| is_only && !is_data)
 }
 
-/// Moves texts from `stringData` to `data` if the Secret of the user has them in `data`. Otherwise
-/// one key would be in both, and Kubernetes prefers `stringData`.
+/// Moves texts from `stringData` to `data` if the Secret of the user has their keys in `data`.
+/// Otherwise one key would be in both, and Kubernetes prefers `stringData`.
 fn move_to_data(values: &mut Mapping, existing: &Value) {
     let has = |section: &str, key: &Value| {
         existing

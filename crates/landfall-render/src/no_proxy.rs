@@ -168,7 +168,8 @@ impl NoProxyEntries {
         entries
     }
 
-    /// Returns the list of the entries that do not depend on a cluster, separated by commas.
+    /// Returns the entries of the installation, and the registry and file server of the site,
+    /// separated by commas.
     pub fn of_installation(&self) -> String {
         let all: Vec<&str> = self
             .installation
@@ -179,14 +180,14 @@ impl NoProxyEntries {
         all.join(",")
     }
 
-    /// Returns the list of all entries, separated by commas without blanks, which some programs do
-    /// not trim.
+    /// Returns all entries, separated by commas. There are no blanks, because some programs do not
+    /// trim them.
     pub fn list(&self, dialect: NoProxyDialect) -> String {
         self.entries(dialect).join(",")
     }
 
     /// Like [`NoProxyEntries::list`], without the entries `added`, which the platform adds itself.
-    /// Leading dots do not matter.
+    /// Leading dots are ignored in the comparison.
     pub fn list_without(&self, dialect: NoProxyDialect, added: &[&str]) -> String {
         let mut entries = self.entries(dialect);
         entries.retain(|entry| {

@@ -36,7 +36,7 @@ fn write_file(path: &Path, file: &RenderedFile) -> std::io::Result<()> {
     fs::create_dir_all(folder)?;
     // a rename would replace a device or a link by a plain file
     landfall_content::refuse_special(path)?;
-    // a temporary file is readable only by its owner, so others can never read credentials
+    // a temporary file is readable only by its owner, so other users can never read credentials
     let mut written = tempfile::Builder::new()
         .prefix(".landfall-")
         .tempfile_in(folder)?;
@@ -83,7 +83,7 @@ fn has_header_of(path: &Path, platform: &str) -> bool {
     let read = File::open(path).and_then(|file| file.take(HEADER_BYTES).read_to_end(&mut bytes));
     let text = String::from_utf8_lossy(&bytes);
     let head = format!("{HEAD}landfall render {platform}");
-    // the header is on the second line if the first one must be another, such as `#!/bin/sh`
+    // the header is on the second line if the format needs the first one, as for `#!/bin/sh`
     let mut first_lines = text.lines().take(2);
     read.is_ok()
         && first_lines.any(|line| {

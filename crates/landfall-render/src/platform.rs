@@ -13,8 +13,8 @@ pub trait RenderPlatform: Sync {
     /// Describes the platform for the command line.
     fn spec(&self) -> &'static PlatformSpec;
 
-    /// Whether the platform needs the address of a registry. Other platforms ignore
-    /// [`RenderRequest::mapping`].
+    /// Whether the platform needs the address of a registry. A platform that does not need it
+    /// ignores [`RenderRequest::mapping`].
     fn needs_registry(&self) -> bool {
         true
     }
@@ -107,7 +107,7 @@ pub enum InputFlag {
 pub struct RenderedConfig {
     /// The text or the files of the configuration.
     pub output: RenderedOutput,
-    /// The changes that it makes, one line each; shown if the configuration goes to a file.
+    /// The changes that the configuration makes, one line each; shown if it is written to a file.
     pub changes: Vec<String>,
     /// Notes for the user, one line each.
     pub notes: Vec<String>,

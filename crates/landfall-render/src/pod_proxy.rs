@@ -16,8 +16,8 @@ pub(super) struct PodProxy {
 }
 
 impl PodProxy {
-    /// Returns the settings for the site's proxy, if it has one, with NO_PROXY in this dialect. If
-    /// the site has only one URL, it is used for both schemes.
+    /// Returns the settings for the site's proxy, with NO_PROXY in this dialect; `None` if the site
+    /// has no proxy. If the site has only one URL, it is used for both schemes.
     pub(super) fn of(
         request: &RenderRequest<'_>,
         dialect: NoProxyDialect,

@@ -54,8 +54,8 @@ impl RenderedFile {
         }
     }
 
-    /// Adds the header that names `command`, if the format has comments. The header comes after a
-    /// line that must be the first of its file: an interpreter, or the mark of cloud-init.
+    /// Adds the header that names `command`, if the format has comments. If the file begins with
+    /// `#!` or `#cloud-config`, that line stays the first one, and the header is the second.
     #[must_use]
     pub(super) fn with_header(self, command: &str) -> RenderedFile {
         if !self.comments {

@@ -35,7 +35,7 @@ pub(super) struct SignaturePolicyFiles {
     pub(super) attachments: String,
 }
 
-/// Who must have signed, and under which name.
+/// Who must have signed an image, and the name that the signature must contain.
 struct ScopeRule {
     signers: RuleSigners,
     /// The repository that the signature names.
@@ -196,7 +196,8 @@ impl ScopeRule {
     }
 }
 
-/// Returns the requirement that one of the signers signed an image under a name.
+/// Returns the requirement that one of `signers` signed the image. `identity` is the condition on
+/// the name in the signature.
 fn signed_by(signers: &RuleSigners, identity: Value) -> Value {
     let mut requirement = json!({"type": "sigstoreSigned"});
     if let [signer, ..] = &signers.identities[..] {

@@ -251,7 +251,7 @@ impl Seed {
         Ok(())
     }
 
-    /// Uploads 20 images with one layer each. The layers repeat a short noise and are not tars,
+    /// Uploads 20 images with one layer each. The layers repeat 1 MB of noise and are not tars,
     /// because generating gigabytes of noise would take longer than the measurement.
     async fn large(&mut self, address: &str, gigabytes: usize) -> Result<()> {
         for image in 0..20 {
@@ -382,7 +382,7 @@ impl Seed {
                 sha256(&bytes) == digest,
                 "{next}: the content does not match the digest {digest} that the registry sent"
             );
-            // a registry may answer with other content that matches its own digest
+            // a registry may answer with different content that matches the digest in the response
             ensure!(
                 next.digest().is_none_or(|requested| requested == digest),
                 "{next}: answered with {digest}"

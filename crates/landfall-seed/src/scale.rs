@@ -82,7 +82,7 @@ const GB_HOUR: f64 = 0.004_445;
 const PUTS: f64 = 0.005;
 const GETS: f64 = 0.0004;
 const GB_MONTH: f64 = 0.022;
-/// The processors of a runner.
+/// The number of processors of a runner.
 const VCPUS: f64 = 2.0;
 /// The memory of a runner, in GB.
 const GB: f64 = 4.0;

@@ -50,8 +50,8 @@ async fn forward(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, delay: Duratio
         let mut free = Instant::now();
         let mut piece = vec![0; CHUNK];
         while let Ok(count @ 1..) = from.read(&mut piece).await {
-            // timers fire a millisecond or two late: up to 5 ms are made up for, to keep the rate;
-            // making up for more would turn idle time into a burst
+            // timers fire a millisecond or two late, so up to 5 ms of delay are compensated to keep
+            // the rate; compensating more would turn idle time into a burst
             free = free.max(Instant::now() - Duration::from_millis(5));
             free += Duration::from_secs_f64(count as f64 / rate);
             if sender
@@ -71,7 +71,7 @@ async fn forward(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, delay: Duratio
                 break;
             }
         }
-        // only this direction ends: the other one may still have data
+        // ends only this direction, because the opposite direction may still have data
         let _ = to.shutdown().await;
     };
     tokio::join!(reading, writing);

@@ -94,7 +94,7 @@ pub(crate) async fn accept_connections(
             context.connections.remove(&connection);
         });
     }
-    // no new connections from here on, so that load balancers notice at once
+    // from here on, new connections are refused, so that load balancers notice at once
     drop(listeners);
     let _ = timeout(GRACE, async { while open.join_next().await.is_some() {} }).await;
 }

@@ -1,5 +1,5 @@
-//! Reusable buffers for the pieces of response bodies. Fresh memory would cost as much as reading
-//! into it, since the system clears it page by page.
+//! Reusable buffers for the pieces of response bodies. Allocating fresh memory would take as long
+//! as reading the content into it, because the system clears fresh memory page by page.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -48,8 +48,8 @@ pub(crate) async fn refreshed(
 }
 
 /// Whether a newer state would give the same answer: the request is for the API version, or for
-/// content by digest that is here. If it is not here, a newer state may have it, since another
-/// server of the same store may have named it to the client.
+/// content by digest that `state` has. If `state` lacks the content, a newer state may have it:
+/// the client may know the digest from another server of the same store.
 fn is_same_in_any_state(state: &ServerState, path: &str) -> bool {
     if !is_api_path(path) {
         return false;

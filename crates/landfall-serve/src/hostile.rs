@@ -16,7 +16,7 @@ fn layer(seed: u8) -> Vec<u8> {
         .collect()
 }
 
-/// The content of a server for `bundle`. The server searches blobs in `content`.
+/// The content of a server for `bundle`. The server searches `content` for blobs.
 fn served(bundle: &Bundle, content: Vec<Arc<dyn VerifiedRead>>) -> ServedContent {
     let named = named(bundle.lock().unwrap(), Arc::new(bundle.clone()));
     ServedContent {

@@ -31,7 +31,7 @@ pub struct ServedBundle {
     /// The changes since an older bundle, if one is known.
     pub changes: Option<BundleChanges>,
     /// The destinations at the registry that holds the content, if the source is a registry.
-    /// Clients pull images from there, not from this server.
+    /// Clients pull images from that registry, not from this server.
     pub registry: Option<DestinationMap>,
 }
 

@@ -70,7 +70,7 @@ impl RequestHosts {
         RequestHosts(hosts)
     }
 
-    /// The content of the first host that has a file at `path`; `None` if none has one.
+    /// The digest of the file at `path` of the first host that has one; `None` if no host has one.
     pub(crate) fn file<'b>(
         &self,
         bundles: &'b BundleCatalog,

@@ -160,7 +160,7 @@ pub(crate) fn set_header(response: &mut ServerResponse, name: HeaderName, value:
     }
 }
 
-/// Runs work that may wait for a disk on the thread pool for blocking work.
+/// Runs `work`, which may wait for a disk, on the thread pool for blocking work.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, RequestError> {

@@ -35,8 +35,8 @@ const API_VERSION: HeaderName = HeaderName::from_static("docker-distribution-api
 /// for it, and gives it no access to this origin.
 const SANDBOX: &str = "sandbox; default-src 'none'";
 
-/// Answers one request from `address`. The permit is taken after authentication, so that none is
-/// held while a password is compared.
+/// Answers one request from `address`. The permit is taken after authentication, so that no permit
+/// is held while a password is compared.
 pub(crate) async fn respond(
     state: Arc<ServerState>,
     address: IpAddr,

@@ -20,8 +20,8 @@ use std::sync::atomic::AtomicBool;
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
-/// The state from which requests are answered. A reload creates a new one; requests in progress
-/// keep theirs.
+/// The state from which requests are answered. A reload creates a new state; requests in progress
+/// keep the old one.
 pub(crate) struct ServerState {
     pub(crate) bundles: BundleCatalog,
     /// All content, in the order in which it is searched: bundles and bases, then generated
@@ -40,7 +40,7 @@ pub(crate) struct ServerState {
     pub(crate) context: Arc<ServerContext>,
 }
 
-/// The state that is constant while the server runs.
+/// The part of the state that a reload keeps.
 pub(crate) struct ServerContext {
     pub(crate) verified_blobs: VerifiedBlobs,
     pub(crate) body_buffers: Arc<BodyBuffers>,

@@ -25,7 +25,7 @@ type SharedUpload = Arc<tokio::sync::Mutex<Option<IncomingBlob>>>;
 /// The content of an upload while a request changes it.
 pub(crate) type LockedUpload = OwnedMutexGuard<Option<IncomingBlob>>;
 
-/// The content of an upload that starts.
+/// The content of a new upload.
 pub(crate) fn shared_upload(incoming: IncomingBlob) -> SharedUpload {
     Arc::new(tokio::sync::Mutex::new(Some(incoming)))
 }
@@ -78,7 +78,7 @@ impl UploadSessions {
 
     /// Removes uploads that were not used for `age`, with the content that they received.
     pub(crate) fn remove_expired(&self, age: Duration) {
-        // a locked upload is in use by a request, however long that takes
+        // a locked upload is in use by a request, which may take longer than `age`
         self.sessions().retain(|_, session| {
             session.incoming.try_lock().is_err() || session.unused_for() < age
         });

@@ -1,7 +1,8 @@
 //! Verifies blobs before they are sent. The server hashes each blob once before it sends any byte
 //! of it, and again only when its file looks different. Requests for a blob that is being hashed
-//! wait for that one hashing. Two kinds of blobs are hashed at another time: a pushed blob while it
-//! is received, and a blob of an object store that is requested completely while it is sent.
+//! wait until the hashing ends. Two kinds of blobs are hashed at another time. A pushed blob is
+//! hashed while it is received. If a whole blob of an object store is requested, it is hashed while
+//! it is sent.
 
 use landfall_content::{ContentError, FileStamp, VerifiedRead};
 use landfall_model::Digest;
@@ -50,7 +51,7 @@ pub(crate) struct BlobHolder {
     file_stamps: Vec<FileStamp>,
 }
 
-/// The sources that hold the blob, in their order. Fails if none does.
+/// The holders of the blob, in the order of `sources`. Fails if no source holds it.
 pub(crate) fn blob_holders(
     sources: &[Arc<dyn VerifiedRead>],
     digest: &Digest,
@@ -177,7 +178,7 @@ impl VerifiedBlobs {
             file_stamps: holder.file_stamps.clone(),
             verdict: verdict.clone(),
         };
-        // entered before the hashing begins, so that all other requests wait for this one
+        // entered before the hashing begins, so that all other requests wait for its result
         remember(of_digest, check);
         self.hashed.fetch_add(1, Ordering::Relaxed);
         let hashing = self.hashing.clone();

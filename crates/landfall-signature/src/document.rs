@@ -9,7 +9,8 @@ const DSSE: &str = "application/vnd.dsse.envelope.v1+json";
 /// The prefix of the media types of Sigstore bundles.
 const BUNDLE: &str = "application/vnd.dev.sigstore.bundle";
 
-/// A signature or attestation: a layer of a manifest that refers to an image.
+/// A signature or attestation: a layer of a manifest that refers to an image, or the signature of a
+/// file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignatureDocument {
     pub(crate) format: SignatureFormat,

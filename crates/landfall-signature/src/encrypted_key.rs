@@ -90,7 +90,7 @@ pub(crate) fn decrypt(pem: &str, password: &[u8]) -> Result<Vec<u8>, DecryptErro
 
 /// The parameters, within limits: a key file could demand any amount of memory and time.
 fn scrypt_params(cost: &ScryptCost) -> Option<Params> {
-    // the table of N blocks, the p blocks that are mixed, and one to mix them in
+    // the table of N blocks, the p blocks to mix, and one block of working memory
     let blocks = cost.n.checked_add(u64::from(cost.p) + 1)?;
     let memory = blocks.checked_mul(u64::from(cost.r))?.checked_mul(128)?;
     if !cost.n.is_power_of_two() || memory > MAX_MEMORY || cost.p > MAX_PARALLEL {

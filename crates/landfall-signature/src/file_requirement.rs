@@ -122,7 +122,7 @@ mod tests {
     use landfall_model::Digest;
     use landfall_model::document::ProvenanceRule;
 
-    /// The key and the signature of the text `test` from minisign's own documentation.
+    /// A key, and its signature of the text `test`, from minisign's own documentation.
     const KEY: &[u8] = b"RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3";
     const SIGNATURE: &[u8] = b"untrusted comment: signature from minisign secret key
 RUQf6LRCGA9i559r3g7V1qNyJDApGip8MfqcadIgT9CuhV3EMhHoN1mGTkUidF/z7SrlQgXdy8ofjb7bNJJylDOocrCo8KLzZwo=

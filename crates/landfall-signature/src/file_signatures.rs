@@ -170,7 +170,7 @@ fn json(text: &str) -> Result<SignatureFile, String> {
     let mut document = SignatureDocument::new(SignatureFormat::Detached, Vec::new(), [].into());
     let annotations = &mut document.annotations;
     annotations.insert(SIGNATURE.into(), base64_signature);
-    // a certificate, or the public key of a signature by a key
+    // a certificate or, if a key signed, its public key
     let cert = STANDARD.decode(&cert).unwrap_or_else(|_| cert.into_bytes());
     if cert.starts_with(BEGIN_CERTIFICATE.as_bytes()) {
         let text = String::from_utf8_lossy(&cert).into_owned();

@@ -11,8 +11,8 @@
 //! 6. [`VerifiedSignature`]: the result, as locks and reports contain it;
 //! 7. [`ImageSigningKey`]: signs images as `cosign sign --key` does.
 //!
-//! [`LogQuery`] is the request for the log entry of a file's signature that was published without
-//! its entry; the caller sends it. [`newest_trust_root`] verifies a newer trust root from a TUF
+//! [`LogQuery`] requests the log entry of a file's signature if it was published without the entry;
+//! the caller sends the query. [`newest_trust_root`] verifies a newer trust root from a TUF
 //! repository, which the caller reads.
 //!
 //! Begin with `policy.rs`.

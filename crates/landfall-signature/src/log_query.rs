@@ -29,7 +29,7 @@ pub struct LogEntry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LoggedSignature(Value);
 
-/// The query whether a transparency log has an entry.
+/// A query that asks a transparency log for an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogQuery {
     /// The URL to which the query is sent, by POST.
@@ -55,8 +55,8 @@ struct EntryVerification {
 }
 
 impl LoggedSignature {
-    /// The body for `signature`, in base64, of the file with the SHA-256 `digest`, in hex.
-    /// `verifier` is the certificate or key in PEM.
+    /// The body for a signature of a file. `digest` is the SHA-256 of the file in hex, `signature`
+    /// is in base64, and `verifier` is the certificate or key in PEM.
     pub(crate) fn new(digest: &str, signature: &str, verifier: &str) -> LoggedSignature {
         LoggedSignature(json!({
             "apiVersion": "0.0.1",
@@ -92,7 +92,7 @@ impl LoggedSignature {
 }
 
 impl LogQuery {
-    /// The query to the log at `base` whether it has an entry with this body.
+    /// The query that asks the log at `base` for an entry with this body.
     pub(crate) fn new(base: &str, body: LoggedSignature) -> LogQuery {
         LogQuery {
             url: format!("{}{SEARCH}", base.trim_end_matches('/')),

@@ -23,7 +23,7 @@ const REASONS: usize = 3;
 /// Why an image, file or chart does not meet a requirement.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureFailure {
-    /// It has no signature in a format of these signers.
+    /// It has no signature in a format of the accepted signers.
     #[error("no signature found; wanted one by {wanted}")]
     NotFound {
         /// The signers that the policy accepts.
@@ -193,7 +193,7 @@ impl SignatureRequirement {
                     break;
                 }
                 Ok(false) => {}
-                // another key may match: the file may only be too large for this Ed25519 key
+                // not final: another key may match, even if the file is too large for this one
                 Err(why) => unchecked = Some(why),
             }
         }

@@ -113,8 +113,8 @@ impl<'a> SignedContent<'a> {
     }
 }
 
-/// Builds a bundle from the signature in the annotations of `document`, over a message with this
-/// digest.
+/// Builds a bundle from the signature in the annotations of `document`. `digest` is that of the
+/// signed message.
 fn message_bundle(document: &SignatureDocument, digest: &Digest) -> Result<Bundle, String> {
     let signature = document
         .annotations
@@ -152,7 +152,7 @@ fn bundle_json(
         }
     };
     // Version 0.2 requires a log entry to have a proof. Entries in annotations have only a
-    // promise, as version 0.1 requires it.
+    // promise, which version 0.1 requires.
     let mut version = "0.2";
     if let Some(text) = annotation(LOG_ENTRY) {
         version = "0.1";

@@ -19,7 +19,7 @@ pub(crate) enum SignedMessage<'a> {
     Statement { bytes: Vec<u8>, subject: Sha256Hash },
     /// A payload of cosign, which names an image.
     Payload(Vec<u8>),
-    /// A file. `algorithm` is that of the digest that the signature names, if it names one.
+    /// A file. If the signature names a digest, `algorithm` is the algorithm of that digest.
     File {
         file: &'a SignedFile<'a>,
         algorithm: Option<HashAlgorithm>,

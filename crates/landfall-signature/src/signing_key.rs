@@ -53,7 +53,7 @@ impl ImageSigningKey {
     /// Reads an ECDSA P-256 key in PEM: in PKCS#8, or as cosign encrypts it with `password`.
     ///
     /// # Errors
-    /// If it is another key, or the password does not decrypt it.
+    /// If it is another kind of key, or the password does not decrypt it.
     pub fn from_pem(
         pem: &str,
         password: Option<&[u8]>,

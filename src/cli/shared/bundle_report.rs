@@ -33,8 +33,8 @@ pub(crate) fn signer(key: Option<&str>) -> Result<Option<Arc<Signer>>, CliError>
         .map(Arc::new))
 }
 
-/// The flags for the number of a bundle in its series. A site accepts the bundles of a series only
-/// in ascending order.
+/// The flags for the number of a bundle in its series. A site refuses a bundle if its number is
+/// lower than that of the last one.
 #[derive(Args)]
 pub(crate) struct SerialFlags {
     /// The number of the bundle in its series; a site refuses a number that is lower than the last

@@ -104,7 +104,7 @@ impl BundleWithBases {
         entries: impl IntoIterator<Item = &'a LockEntry>,
     ) -> Result<(), CliError> {
         let lacking = missing_blobs(entries, &*self.blobs).map_err(unreadable)?;
-        // A bundle that lacks content without being a delta is partial, which `open_bundle` checks.
+        // A bundle that lacks content and is not a delta is partial. `open_bundle` checks that.
         if lacking.is_empty() || !needs_bases(&self.bundle) {
             return Ok(());
         }
@@ -112,8 +112,7 @@ impl BundleWithBases {
     }
 
     /// The blobs that a push may look up at the registry: those that no source contains, and those
-    /// that recipes use. Each is listed with the repositories that may contain
-    /// it.
+    /// that recipes use. Each is listed with the repositories that may contain it.
     pub(crate) fn omitted(&self, entries: &[LockEntry]) -> Result<Omitted, CliError> {
         if !needs_bases(&self.bundle) {
             return Ok(Omitted::default());

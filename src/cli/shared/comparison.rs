@@ -74,7 +74,7 @@ impl LockComparison {
             Some(news(std::slice::from_ref(*entry)).1)
         };
         let mut changes = diff_sides(&old.side(), &new.side());
-        // Changelogs are read from the packages themselves, so only if packages changed.
+        // Adding changelogs reads the packages themselves, so it is done only if packages changed.
         if changes.iter().any(|change| !change.packages.is_empty()) {
             new.add_changelogs(context, &mut changes)?;
         }

@@ -33,8 +33,8 @@ pub(crate) struct ContentFlags {
 }
 
 impl ContentFlags {
-    /// Opens the lock and the content. If the bundle is a delta, it, its bases and the store of
-    /// `--with-store` must together have all content of the entries that are `wanted`.
+    /// Opens the lock and the content. A delta, its bases and the store of `--with-store` must
+    /// together have all content of the entries that are `wanted`.
     pub(crate) fn open(
         &self,
         context: &Context,

@@ -63,7 +63,7 @@ impl Context {
         // Without this, --jobs above the default would have no effect for a lock with one registry.
         limits.per_host = limits.per_host.max(global.jobs);
         limits.idle = Duration::from_secs(global.idle);
-        // Without the flag, the timeout is longer through a proxy. The flag sets both timeouts.
+        // Without --first-byte, the timeout is longer through a proxy. The flag sets both timeouts.
         if let Some(seconds) = global.first_byte {
             limits.first_byte = Duration::from_secs(seconds);
             limits.first_byte_proxied = limits.first_byte;
@@ -194,8 +194,8 @@ impl Context {
     }
 
     /// An additional client, for object stores that a verb opens before its own client, or without
-    /// one. [`Context::add_hosts`] adds the hosts that the additional client contacts to the report
-    /// of the verb.
+    /// one. [`Context::add_hosts`] adds to the report of the verb the hosts that the additional
+    /// client contacts.
     pub(crate) fn additional_client(&self, limits: Limits) -> Result<Client, CliError> {
         let client = self.client_with_limits(limits)?;
         self.additional_sessions
@@ -205,7 +205,7 @@ impl Context {
         Ok(client)
     }
 
-    /// Adds the hosts that additional clients contacted to the report of a verb.
+    /// Adds to the report of a verb the hosts that additional clients contacted.
     pub(crate) fn add_hosts(&self, result: &mut Result<VerbOutcome, CliError>) {
         let report = match result {
             Ok(outcome) => &mut outcome.report,

@@ -157,8 +157,8 @@ impl ImageSignatures {
     }
 }
 
-/// The number of items that are usually signed: all images, all charts from registries, and the
-/// charts from URLs and files that have verified signatures.
+/// The number of items that are usually signed: all images and all charts from registries. Files
+/// and charts from URLs are counted if they have verified signatures.
 fn artifacts(lock: &Lock) -> usize {
     let charts = lock.charts.iter();
     let charts = charts.filter(|chart| chart.media_type.is_some() || !chart.verified.is_empty());

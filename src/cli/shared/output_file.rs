@@ -51,7 +51,8 @@ pub(crate) fn result_stdout(context: &Context, what: &str) -> Result<File, CliEr
     file.map_err(|error| CliError::new(Exit::Failed, format!("cannot use stdout: {error}")))
 }
 
-/// Checks that `file` can be written, before work starts whose result would be lost.
+/// Checks that `file` can be written. Callers do this before work whose result would otherwise be
+/// lost.
 pub(crate) fn check_output(what: &str, file: &Path) -> Result<(), CliError> {
     let folder = parent_folder(file);
     // A device, such as /dev/stdout, is written in place: its folder need not be writable.

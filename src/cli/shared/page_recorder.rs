@@ -353,7 +353,7 @@ impl Progress for PhaseRecorder {
             .phases
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        // A phase without a duration is still running, so a finished one never has the duration 0.
+        // The duration 0 marks a running phase, so a finished phase must have a greater duration.
         if let Some((phase, begun)) = phases.last_mut().filter(|(phase, _)| phase.seconds == 0.0) {
             phase.seconds = begun.elapsed().as_secs_f64().max(f64::MIN_POSITIVE);
         }

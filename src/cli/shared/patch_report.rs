@@ -71,7 +71,7 @@ enum CarriedForm {
         from: Vec<Digest>,
     },
     Whole {
-        /// The reason why it has no patch, if making one was tried.
+        /// The reason why the blob has no patch, if making one was tried.
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<&'static str>,
     },

@@ -1,4 +1,4 @@
-//! The note about a lock that is older than its manifest.
+//! The note about a lock that lacks items of its manifest.
 
 use crate::cli::shared::input_file::is_manifest;
 use landfall_content::parent_folder;

@@ -1,4 +1,4 @@
-//! Tests the ports of a role and the endpoints of a lock: opens a connection and closes it.
+//! Tests the ports of a role and the endpoints of a lock: opens a connection to each and closes it.
 
 use super::port_query::{PortLine, PortQuery, join_port, line_of_endpoint};
 use crate::doctor::CheckStatus;

@@ -1,4 +1,4 @@
-//! The rows of the table of required ports that people and firewalls read.
+//! The rows of the table of required ports, as reports and files contain them.
 
 use super::kkp_table::{Decided, PortRow, Ports};
 use landfall_item::lockfile::Endpoint;

@@ -342,7 +342,8 @@ impl World {
         store
     }
 
-    /// Like [`World::condemned`], with the expired claim of a pull that was killed at once.
+    /// Like [`World::condemned`], with the expired claim of a pull that was killed right after it
+    /// wrote the claim.
     pub(super) fn condemned_with_claim(&self) -> Emulator {
         let store = self.unused();
         self.alone(&store, Command::Gc(Some(1)), NO_LIMIT).unwrap();

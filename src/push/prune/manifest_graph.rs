@@ -31,13 +31,14 @@ pub(super) struct ManifestNode {
 /// The manifests that tags lead to and that are not kept.
 #[derive(Default)]
 pub(super) struct PruneCandidates {
-    /// Each digest once. A manifest comes after the index or subject through which it was found.
+    /// The digests, each once. A manifest comes after the index or subject through which it was
+    /// found.
     pub(super) digests: Vec<Digest>,
-    /// The indexes that contain a manifest.
+    /// For each manifest, the indexes that contain it.
     indexes: BTreeMap<Digest, BTreeSet<Digest>>,
-    /// The subjects of a referrer, by its manifest or the referrers API.
+    /// For each referrer, its subjects according to its manifest or the referrers API.
     subjects: BTreeMap<Digest, BTreeSet<Digest>>,
-    /// The subjects of a referrer, by the form of its tags.
+    /// For each referrer, its subjects according to the form of its tags.
     tagged_subjects: BTreeMap<Digest, BTreeSet<Digest>>,
 }
 
@@ -256,9 +257,9 @@ impl<'a> ManifestGraph<'a> {
         Ok(!found.is_empty())
     }
 
-    /// Keeps the needed manifests of the repository that no tag leads to, and their descendants,
-    /// which tags may lead to. Returns whether there were any. Manifests of a lock are not read,
-    /// because the lock lists their descendants.
+    /// Keeps the repository's needed manifests that no tag leads to, and their descendants, which
+    /// may have tags. Returns whether there were any such manifests. Manifests of a lock are not
+    /// read, because the lock lists their descendants.
     pub(super) async fn keep_untagged(&mut self, jobs: usize) -> Result<bool, HttpError> {
         let needed = self.needed.digests.difference(&self.needed.locked);
         let unread: Vec<&Digest> = needed

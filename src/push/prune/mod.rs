@@ -1,7 +1,7 @@
-//! Finds the manifests in repositories of a registry that nothing needs any more, and deletes them
+//! Finds manifests that nothing needs any more in the repositories of a registry, and deletes them
 //! if requested.
 //!
-//! - `needed.rs`: the content to keep, by locks, receipts and the images of pods.
+//! - `needed.rs`: the content to keep, as named by locks, receipts and the images of pods.
 //! - `manifest_graph.rs`: the manifests of one repository, and those that must be kept.
 //! - `survey.rs`: the content of one repository, and the manifests in it that may be deleted.
 //! - `run.rs`: all repositories, and the deletion.

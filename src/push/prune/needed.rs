@@ -89,8 +89,8 @@ impl Needed {
     }
 }
 
-/// Finds the value of every `image` and `imageID`, and of an image volume's `reference`, at any
-/// depth: keeping too much is better than deleting an image that a pod needs.
+/// Finds the text of every `image`, `imageID` and `reference` (of an image volume), at any depth:
+/// keeping too much is better than deleting an image that a pod needs.
 fn find_images<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
     match value {
         Value::Array(list) => list.iter().for_each(|one| find_images(one, found)),

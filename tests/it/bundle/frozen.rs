@@ -68,7 +68,7 @@ fn freeze() {
     pack("incomplete.tar.zst", &["--allow-partial", "--level", "9"]);
 }
 
-/// The digest of each frozen bundle.
+/// The digest of each bundle that `freeze` packed.
 const DIGESTS: [(&str, &str); 5] = [
     (
         "plain.tar.zst",

@@ -172,7 +172,7 @@ fn argo_cd_lists_fetches_and_checks_out() {
             check_out(folder, "FETCH_HEAD", &id(name));
         }
     }
-    // a newer bundle, with new commits and without a tag
+    // a newer bundle, with new commits and without the tag `v2.0.0`
     drop(served);
     server.import(&repository, &history("main", 40, 2));
     server.git(&repository, &["tag", "-d", "v2.0.0"]);

@@ -7,7 +7,7 @@ use crate::support::{Place, landfall_serve};
 use base64::Engine as _;
 use std::process::{Child, Stdio};
 
-/// A server with a repository of 300 commits, and a place with its manifest.
+/// A server with a repository of 300 commits, and a place with a manifest that lists it.
 fn sample(refs: &str) -> Option<(GitServer, Place)> {
     let server = GitServer::new()?;
     let repository = server.create("team/platform.git");

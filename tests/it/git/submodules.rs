@@ -39,7 +39,7 @@ fn head(server: &GitServer, name: &str) -> String {
         .to_owned()
 }
 
-/// The last component of the name of each locked repository, and the refs and commits that are
+/// For each locked repository: the last component of its name, and the refs and commits that are
 /// requested from it.
 fn wanted(place: &Place) -> Vec<(String, Vec<String>)> {
     let lock: Value = serde_yaml::from_str(&place.read("landfall.lock")).unwrap();

@@ -39,7 +39,7 @@ fn a_signed_chart_is_locked_carried_and_delivered_with_its_signatures() {
     let charts = |name: &str| format!("charts: [\"oci://{address}/charts/{name}:1.0.0\"]\n");
     let rule = |key: &str| format!("verify: [{{match: \"{address}/*\", keys: [{key}]}}]\n");
 
-    // without a rule, nothing is looked up
+    // without a rule, no signature is locked
     let (exit, report, plain) = lock(&place, "plain", &charts("signed"));
     assert_eq!((exit, plain.contains("referrers")), (0, false), "{report}");
 

@@ -27,7 +27,8 @@ impl Publisher {
         Publisher { place, upstream }
     }
 
-    /// Locks `www/tool` with `fields`, by a rule with `signers`.
+    /// Locks `www/tool`, whose entry has `fields`, with a rule that names `signers`. `AT` in
+    /// `fields` stands for the URL of the server.
     pub(super) fn lock(&self, name: &str, fields: &str, signers: &str) -> (i32, Value, String) {
         let url = self.upstream.url();
         let manifest = format!(
@@ -93,7 +94,7 @@ fn a_bundle_next_to_a_file_proves_its_publisher() {
     place.json(0, &["lock", "-f", "landfall.yaml", "--check"]);
     place.json(0, &["lock", "-f", "landfall.yaml", "--refresh"]);
 
-    // the content of the bundle proves the publisher again
+    // the content of landfall's bundle proves the publisher again
     place.ok(&["pull", "--store", "store"]);
     place.ok(&["pack", "--store", "store", "-o", "b.tar.zst"]);
     let site = |root: &str, identity: &str| {
@@ -280,7 +281,7 @@ fn a_signature_and_certificate_without_a_log_entry_are_looked_up_in_the_log() {
     place.json(0, &["lock", "-f", "landfall.yaml", "--refresh"]);
     assert_eq!(place.read("landfall.lock"), locked);
 
-    // the older bundle format of cosign contains the entry
+    // a file in cosign's older bundle format contains the log entry
     publisher.remove(&["www/tool.sig", "www/tool.cert"]);
     publisher.write_json(
         "www/tool.bundle",

@@ -1,5 +1,5 @@
-//! Signatures by identities, as simple signatures and as bundles, against a stand-in for Sigstore's
-//! services.
+//! Signatures by identities, as simple signatures and as bundles, made with a stand-in for
+//! Sigstore's services.
 
 use super::cosign::COSIGN;
 use crate::support::images::OCI_MANIFEST;

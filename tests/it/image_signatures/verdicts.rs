@@ -37,7 +37,7 @@ enum Root {
     Timestamps,
     /// The log and a log of certificates.
     Certificates,
-    /// The log of version 2 and the timestamp authority.
+    /// A log of Rekor version 2 and the timestamp authority.
     Tiled,
     /// The log; the certificate authority was trusted until this day.
     AuthorityUntil(&'static str),
@@ -148,7 +148,7 @@ impl Services {
         let of_another = self.logged(&self.signer, foreign);
         vec![
             row("logged", Root::Log, &[&logged], true),
-            // timestamps in place of a log; they prove the time, since the certificate has expired
+            // timestamps in place of a log must prove the time, because the certificate expired
             row("stamped", Root::Timestamps, &[&stamped(good)], true),
             row(
                 "stamped-late",

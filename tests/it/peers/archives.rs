@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-/// A folder with the lock of an image, and with the archives that other tools wrote of it. The
+/// A folder with the lock of an image, and with archives of the image that other tools wrote. The
 /// registry of the image no longer runs.
 struct Shop {
     place: Place,

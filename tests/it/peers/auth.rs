@@ -39,8 +39,7 @@ fn images(place: &Place) -> (Images, Vec<Value>) {
     (images, list)
 }
 
-/// A registry without authentication that has four images, as the source of `mirror`, and a
-/// manifest of these images.
+/// A registry without authentication that has four images, and a manifest that lists them.
 fn sources(place: &Place) -> (Server, String) {
     let open = docker_registry();
     let (images, list) = images(place);
@@ -61,8 +60,8 @@ fn auth_file(host: &str, password: &str) -> String {
     json!({"auths": {host: {"auth": encoded(password)}}}).to_string()
 }
 
-/// The number of requests with the account of [`USER`] in the log of the registry, and the number
-/// of landfall's requests, with or without an account, that the registry refused with 401.
+/// Counts requests in the log of the registry: those with the account of [`USER`], and landfall's
+/// requests, with or without an account, that the registry refused with 401.
 fn attempts(server: &Server) -> (usize, usize) {
     let log = server.log();
     let mine: Vec<&str> = log
@@ -235,7 +234,8 @@ fn the_message_for_missing_credentials_has_a_fix() {
         message.contains("there is no account for it; sign in with docker or podman login"),
         "{message}"
     );
-    // over detected http, no password is sent; the message names the flag that allows it
+    // if plain http was only detected, no password is sent; the message names the flag that
+    // permits sending one
     let report = place.json(1, &["mirror", "-f", "m.yaml", "--to", to]);
     let message = report["error"]["message"].as_str().unwrap();
     assert!(message.contains("--plain-http"), "{message}");

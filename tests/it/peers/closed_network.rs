@@ -14,7 +14,7 @@ spec:
     - image: quay.io/prometheus/node-exporter:v1.9.0
 ";
 
-/// The rewritten references of the pod, in its order.
+/// The rewritten references of [`POD`], in the order of its containers.
 fn rewritten(far: &Place) -> Vec<String> {
     far.write("pod.yaml", POD);
     let text = far.ok(&[

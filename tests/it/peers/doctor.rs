@@ -75,7 +75,7 @@ fn authentication_and_detected_plain_http_are_reported() {
     );
     assert_eq!(check(&report, "sign-in"), ("ok", taken.as_str()));
     assert_eq!(report["status"], "done");
-    // a wrong password is a NO with a fix, and is tried once
+    // for a wrong password, the verdict is `no` with a fix, and the password is tried once
     account("hush");
     let before = guarded.requests("401");
     let report = doctor(&place, 4, &[host, "--plain-http", host]);

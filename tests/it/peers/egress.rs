@@ -54,7 +54,8 @@ fn squid_with_the_rendered_list_allows_exactly_the_listed_hosts() {
 
     // everything in the lock can be pulled into an empty store
     outside.run(0, &variables, &["pull", "--site", "site.yaml"]);
-    // squid's own response to CONNECT or to the request; 503: allowed, but nothing listens there
+    // the status that squid sends: to CONNECT for an https URL, to the request itself for an http
+    // URL; 503 means that squid allows the target, but cannot connect to it
     let status_of = |url: &str| {
         let mut curl = outside.place.clean("curl");
         curl.args([
@@ -83,7 +84,7 @@ fn squid_with_the_rendered_list_allows_exactly_the_listed_hosts() {
         ("https://a.b.corp.test:8443/", "503"),
         (&format!("https://{SERVER}:8444/"), "503"),
         ("https://[fd00::7]:8444/", "503"),
-        // other names, ports and methods than the listed ones
+        // names, ports and methods that are not listed
         ("https://denied.test/", "403"),
         ("http://registry.test/", "403"),
         ("http://registry.test:443/", "403"),
@@ -94,7 +95,7 @@ fn squid_with_the_rendered_list_allows_exactly_the_listed_hosts() {
         ("https://xcorp.test:8443/", "403"),
         ("https://a.corp.test/", "403"),
         (&format!("https://{SERVER}/"), "403"),
-        // the name resolves to an address that is listed with this port, but the name is not
+        // the name is not listed with this port, but resolves to an address that is
         ("https://registry.test:8444/", "403"),
     ] {
         assert_eq!(status_of(url), answer, "{url}\n{rules}");

@@ -144,7 +144,7 @@ fn a_manifest_is_delivered_to_a_private_registry_through_a_bundle() {
             .bytes(util.descriptor["digest"].as_str().unwrap())
     );
 
-    // the other side has only the bundle
+    // the disconnected side has only the bundle
     let before = world.requests();
     let empty = ["--store", "far-store"];
     let pushed = place.json(

@@ -19,7 +19,7 @@ const NEEDS: [&str; 7] = [
 
 /// The account of [`FarSide::registry_with_account`].
 const ACCOUNT: [&str; 2] = ["robot", "hush 100%"];
-/// The keys of a site for [`ACCOUNT`].
+/// The key of a site's `registry` by which landfall gets [`ACCOUNT`]; see [`FarSide::operator`].
 pub(super) const CREDENTIALS: &str = "credentials: {usernameEnv: U, passwordEnv: P}";
 
 pub(super) struct FarSide {
@@ -86,8 +86,8 @@ impl FarSide {
         run(&mut self.operator(&[&["render"], args, &["--bundle", "bundle.tar.zst"]].concat()));
     }
 
-    /// The registry over TLS, with the site's own authority; `in_tls` is further configuration in
-    /// `http.tls`, and `beside` is further configuration next to `http`.
+    /// Starts the registry over TLS with a certificate of `authority`. `in_tls` is added to its
+    /// configuration in `http.tls`, and `beside` next to `http`.
     fn registry_over_tls(&self, authority: &Authority, in_tls: &str, beside: &str) -> Guard {
         let (certificate, key) = authority.issue(&self.place, &["172.20.0.2"]);
         let tls = format!("certificate: {certificate:?}, key: {key:?}{in_tls}");
@@ -105,8 +105,8 @@ impl FarSide {
         (self.registry_over_tls(&authority, "", ""), authority)
     }
 
-    /// The registry over TLS, which requires [`ACCOUNT`] and, if `clients` is set, a client
-    /// certificate of the returned authority.
+    /// The registry over TLS. It requires [`ACCOUNT`] and, if `clients` is set, a client
+    /// certificate that the returned authority issued.
     pub(super) fn registry_with_account(&self, clients: bool) -> (Guard, Authority) {
         let authority = Authority::new(&self.place, "corp");
         let users = run(self.place.clean("htpasswd").arg("-Bbn").args(ACCOUNT));

@@ -58,7 +58,7 @@ impl Carried {
         }
     }
 
-    /// Runs Helm on a node that can connect only to its own network. Returns its output.
+    /// Runs Helm on a node that can connect only to its own network. Returns Helm's output.
     fn helm(&self, network: &Network, helm: &Path, words: &str) -> String {
         let mut command: Command = command(&self.place, helm);
         command.args(words.split(' '));

@@ -46,7 +46,7 @@ fn the_script_of_a_profile_downloads_binaries_from_the_site() {
     let script = profile["spec"]["provisioningConfig"]["templates"]["fetchBinaries"]
         .as_str()
         .unwrap();
-    // the template engine of operating-system-manager replaces these expressions in the same way
+    // replace the template expressions as operating-system-manager does
     let script = script
         .replace("{{- /* where binaries go */}}", "")
         .replace("{{ .KubeVersion }}", "v1.33.4");

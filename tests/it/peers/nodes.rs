@@ -57,8 +57,8 @@ fn deliver_and_pull(side: &FarSide, site: &str, args: &[&str]) {
         let answer = node.pull_for_kubernetes(far, name);
         assert!(answer.contains("grpc-status: 0"), "{name}: {answer}");
     }
-    // images that the registry lacks are not requested from other registries, whether the lock has
-    // images of their host or not
+    // an image that the registry lacks is not requested from another registry, whether or not the
+    // lock has images of the same host
     for name in ["quay.io/prometheus/none:v1", "far.test/a/b:1"] {
         let answer = node.pull_for_kubernetes(far, name);
         assert!(

@@ -1,4 +1,4 @@
-//! Layers that a real tool compressed, carried as patches, and pulled by real clients.
+//! Layers that skopeo compressed are carried as patches, and skopeo and containerd pull them.
 
 use crate::support::images::{noise, sha256, tarball};
 use crate::support::netns::{Network, REGISTRY};
@@ -9,8 +9,8 @@ use std::fs;
 
 const OCI_TAR: &str = "application/vnd.oci.image.layer.v1.tar";
 
-/// Two releases of an image, whose layers skopeo compressed, and their bundles: the second bundle
-/// has patches.
+/// Two releases of an image with a layer that skopeo compressed, and a bundle of each release. The
+/// second bundle has patches.
 struct PatchedRelease {
     place: Place,
     /// The manifests of both releases.
@@ -81,7 +81,7 @@ fn skopeo_copies_an_image_whose_layers_are_patches() {
     let to = docker_registry();
     let push = ["--to", &to.address, "--plain-http", &to.address];
     place.ok(&[&["push", "old"], &push[..]].concat());
-    // the base is only at the registry
+    // the command does not name the base, so the older layer is read from the registry
     place.ok(&[&["push", "new"], &push[..]].concat());
     for (release, manifest) in ["1", "2"].into_iter().zip(manifests) {
         assert!(http::manifest(&to.address, "one/app", release).body == manifest);

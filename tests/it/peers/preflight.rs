@@ -15,7 +15,7 @@ use serde_json::Value;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
-/// The verdict, text and fix of each step with this name, of all targets.
+/// The verdict, text and fix of each step with this name, in all targets.
 pub(super) fn steps(report: &Value, check: &str) -> Vec<[String; 3]> {
     let targets = report["targets"].as_array().unwrap();
     let all = targets
@@ -205,7 +205,8 @@ fn checks_of_a_registry_with_tokens_delete_their_content_if_allowed() {
             .arg(docker_registry_config(&place, &address, &auth));
         let mut registry = Guard::start(registry);
         registry.wait_for_http(address.parse().unwrap());
-        // not every docker-registry can be configured to accept an index with missing children
+        // nginx accepts an index with missing children, because not every docker-registry can be
+        // configured to do so
         let directives = format!(
             "client_max_body_size 0; proxy_set_header Host $http_host;\n\
              location ~ /manifests/ {{ if ($request_method = PUT) {{ return 201; }} \
@@ -237,8 +238,8 @@ fn checks_of_a_registry_with_tokens_delete_their_content_if_allowed() {
                 "{says}"
             );
         }
-        // if the deletion is denied, its token is requested a second time; the token for uploads is
-        // still used
+        // if the deletion is denied, the token with `delete` is requested a second time; the token
+        // for uploads is requested only once
         for (actions, times) in [
             ("pull,push", 1),
             ("pull,delete", 2 - usize::from(may_delete)),
@@ -250,7 +251,8 @@ fn checks_of_a_registry_with_tokens_delete_their_content_if_allowed() {
     }
 }
 
-/// Quay requires `push` to delete, and refuses to issue tokens for actions that it does not know.
+/// Quay requires the action `push` for a deletion, and refuses to issue tokens for actions that it
+/// does not know.
 #[test]
 fn a_token_service_without_the_action_delete_can_be_used() {
     if !need(&["gzip"]) {

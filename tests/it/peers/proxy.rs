@@ -12,10 +12,11 @@ use crate::support::{Images, Place, need};
 use serde_json::Value;
 use std::process::Command;
 
-/// The number of files of the server.
+/// The number of files on the file server.
 const FILES: usize = 40;
 
-/// A network with squid between the hosts, and behind it a registry with TLS and a file server.
+/// A network in which squid is the only route from the client to a registry with TLS and a file
+/// server.
 pub(super) struct Outside {
     pub(super) place: Place,
     pub(super) network: Network,
@@ -34,7 +35,7 @@ impl Outside {
         let www = Place::new();
         let authority = Authority::new(&place, "Registry CA");
         let (certificate, key) = authority.issue(&place, &["registry.test", "denied.test"]);
-        // the registry is filled on loopback, and then started again on the far side
+        // the registry is filled on loopback, and then started again behind squid
         let images = Images::new(place.path("layout"));
         let image = images.image("linux/amd64", &[images.layer(&[("app", b"from afar")])]);
         {
@@ -440,7 +441,7 @@ fn unsupported_proxy_authentication_is_final_and_has_a_hint() {
             reason.contains("a local proxy such as cntlm or px"),
             "{reason}"
         );
-        // the request, and one without an account to read the offered schemes
+        // the first request, and one without an account, whose response lists the offered schemes
         assert_eq!(proxy.heads().len(), 2, "{:?}", proxy.heads());
         let signed = proxy
             .heads()

@@ -195,7 +195,7 @@ fn without_addresses_the_table_is_printed_and_nothing_is_probed() {
             .any(|says| says.starts_with("nothing was probed: these are the ports of all")),
         "{lines:?}"
     );
-    // if something is probed, this note is absent
+    // if something is probed, the note `nothing was probed` is absent
     let args = [
         "doctor",
         "--role",
@@ -267,7 +267,7 @@ fn the_table_has_formats_for_tickets_and_clusters() {
         "{nodes:?}"
     );
     assert_eq!(nodes["to"][0]["ipBlock"]["cidr"], "10.0.0.5/32");
-    // an unknown port is in the comment, and not allowed
+    // if a port is unknown, a comment in the policy lists it, and no rule allows it
     let policy = place.ok(&[
         "doctor",
         "--role",

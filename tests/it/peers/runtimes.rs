@@ -23,8 +23,8 @@ fn documented(beginning: &str) -> String {
         .to_owned()
 }
 
-/// Exports the archives of the documentation to the site's folder. Returns the names in them, which
-/// are the same in both.
+/// Exports the two archives that the documented commands load to the site's folder. Returns their
+/// image names, which are the same in both archives.
 fn archives(site: &Site) -> BTreeSet<String> {
     let report = site.export(0, &["-o", "images.tar", "--to", TO]);
     let docker = [
@@ -190,7 +190,7 @@ pub(super) fn start_dockerd(place: &Place, dir: &Path, command: Command) -> Guar
     guard
 }
 
-/// A script whose `docker` uses the dockerd of `dir`.
+/// The command that runs `script`. In the script, `docker` uses the dockerd of `dir`.
 pub(super) fn docker(place: &Place, dir: &Path, script: &str) -> Command {
     let mut command = shell(place, script);
     command.env("DOCKER_HOST", format!("unix://{}/sock", dir.display()));

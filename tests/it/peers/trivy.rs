@@ -60,7 +60,7 @@ fn findings(place: &Place, trivy: &Path, image: &str) -> Vec<String> {
         .clean(trivy)
         .args(["--config", "machine/etc/trivy/trivy.yaml", "image"])
         .args(["--format", "json", "--scanners", "vuln"])
-        // a new folder for each scan, so that the database is downloaded
+        // the folder is deleted after each scan, so each scan downloads the database
         .args(["--cache-dir", "trivy-cache", image])
         .current_dir(place.dir())
         .output()

@@ -108,7 +108,7 @@ impl Secured {
         report["error"]["message"].as_str().unwrap().to_owned()
     }
 
-    /// Writes a file to the user's certs.d folder of the registry.
+    /// Writes a file to the folder of the registry in the user's certs.d.
     fn put(&self, name: &str, from: &Path) {
         let path = format!("home/.config/containers/certs.d/{}/{name}", self.address);
         self.place.write(&path, std::fs::read(from).unwrap());

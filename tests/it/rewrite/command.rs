@@ -104,7 +104,7 @@ fn in_place_keeps_mode_and_owner_and_a_second_run_writes_nothing() {
     place.put("outside.yaml", "image: k8s.gcr.io/pause:3.1\n");
     std::os::unix::fs::symlink("../outside.yaml", place.path("t/link.yaml")).unwrap();
     std::os::unix::fs::symlink("v/values.yml", place.path("t/values.yaml")).unwrap();
-    // only root may change the owner; for other users, the file keeps its owner
+    // only root may change the owner; if another user runs the test, the owner stays the same
     let _ = std::os::unix::fs::chown(place.path("t/d.yaml"), Some(1234), Some(4321));
     fs::set_permissions(place.path("t/d.yaml"), fs::Permissions::from_mode(0o640)).unwrap();
     let about = || {

@@ -1,4 +1,4 @@
-//! The scanner, the walker of texts within texts, and the rewriter on documents that a seeded
+//! Runs the scanner and the rewriter, also for texts within texts, on documents that a seeded
 //! generator cuts, mixes and breaks. `FUZZ_SECONDS` is the duration of each test;
 //! `LANDFALL_FUZZ_SEED` changes the seed.
 

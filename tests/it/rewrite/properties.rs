@@ -138,7 +138,7 @@ fn stream(canonical: bool) -> impl Strategy<Value = String> {
         })
 }
 
-/// Generates the syntax as which a text is read.
+/// Generates the syntax by which a text is parsed.
 fn kinds() -> impl Strategy<Value = TextSyntax> {
     proptest::sample::select(vec![
         TextSyntax::Document,

@@ -1,5 +1,5 @@
-//! Output about files shows references, but neither the values of Secrets nor, outside of diffs,
-//! the text after a reference.
+//! The output of `rewrite` and `audit` shows references. It shows neither the values of Secrets
+//! nor, outside of diffs, the text after a reference.
 
 use super::{Place, err, out};
 use base64::Engine as _;

@@ -229,7 +229,7 @@ pub fn locked(lock: &str) -> Vec<String> {
 /// An apt with its own folders, without the sources of the machine.
 pub struct Apt {
     pub root: PathBuf,
-    /// The architectures of the machine, its own first.
+    /// The architectures of the machine, the native one first.
     pub architectures: &'static str,
 }
 
@@ -288,8 +288,8 @@ impl Apt {
     }
 
     /// Returns the name and version of each package that `apt-get install --simulate` would
-    /// install, sorted. The error is the output of apt-get. The names of packages of foreign
-    /// architectures include the architecture.
+    /// install, sorted. The error is the output of apt-get. The name of a package of a foreign
+    /// architecture includes the architecture.
     pub fn simulate(
         &self,
         place: &Place,

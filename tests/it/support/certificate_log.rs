@@ -83,8 +83,8 @@ impl CertificateLog {
     }
 }
 
-/// The first value in a DER sequence. The lengths of both must be encoded in two bytes, as in
-/// certificates.
+/// The first value in a DER sequence. The lengths of the sequence and of the value must be encoded
+/// in two bytes, as in certificates.
 fn first_value(sequence: &[u8]) -> &[u8] {
     let content = &sequence[4..];
     let length = usize::from(u16::from_be_bytes([content[2], content[3]]));

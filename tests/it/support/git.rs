@@ -29,7 +29,7 @@ struct GitServerState {
 pub struct GitServerBehavior {
     /// The `Authorization` header that requests need; requests without it get a challenge.
     pub authorization: Option<String>,
-    /// The `host:port` in the URLs of large files; by default that of the request.
+    /// The `host:port` in the URLs of large files; by default the `Host` header of the request.
     pub large_file_host: Option<String>,
     /// The headers that the server asks clients to send with transfers of large files. If this is
     /// set, the server also asks clients to confirm uploads.
@@ -154,7 +154,7 @@ pub fn git(place: &Place, folder: &Path, args: &[&str]) -> Command {
 }
 
 /// A history of `count` commits on `branch` for `git fast-import`. The first commit has the number
-/// `from`, so a second call can continue the history of the first.
+/// `from`, so a second call can continue the history of the first call.
 pub fn history(branch: &str, from: usize, count: usize) -> String {
     let mut stream = String::new();
     for n in from..from + count {
@@ -338,7 +338,7 @@ fn answer(mut stream: TcpStream, root: &Path, state: &GitServerState) {
         .unwrap();
     let mut input = backend.stdin.take().unwrap();
     let writing = std::thread::spawn(move || {
-        // a backend that refuses does not read the body
+        // a backend that refuses the request does not read the body
         let _ = input.write_all(&body);
     });
     let mut output = BufReader::new(backend.stdout.take().unwrap());

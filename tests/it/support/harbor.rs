@@ -105,7 +105,7 @@ fn answer_request(
                 let name = path
                     .strip_prefix("projects/")
                     .and_then(|rest| rest.strip_suffix("/summary"))
-                    // without the header, a number is the ID of a project
+                    // without this header, Harbor reads a number as the ID of a project
                     .filter(|name| {
                         name.parse::<u32>().is_err()
                             || request.header("x-is-resource-name") == Some("true")

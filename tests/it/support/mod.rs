@@ -85,7 +85,7 @@ impl Place {
         }
     }
 
-    /// Limits the address space of landfall in this folder; it aborts if it needs more.
+    /// Limits the address space of landfall in this folder; landfall aborts if it needs more.
     pub fn limit_memory(&self, mebibytes: u64) {
         // each arena of the allocator reserves 64 MiB, even if it is empty
         self.set("MALLOC_ARENA_MAX", "2");
@@ -274,8 +274,9 @@ pub fn which(program: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// The path of `program`. For a path, [`Command`] spawns the program directly. For a name and a
-/// changed `PATH`, it forks this process first, which takes longer the more memory the process has.
+/// The path of `program`. If [`Command`] gets a path, it spawns the program directly. If it gets a
+/// name and a changed `PATH`, it forks this process first, which takes longer the more memory the
+/// process has.
 pub fn found(program: &OsStr) -> OsString {
     let is_path = Path::new(program).components().count() > 1;
     let path = program.to_str().filter(|_| !is_path).and_then(which);

@@ -1,5 +1,6 @@
-//! A closed network of namespaces: hosts on `172.20.0.0/24`, one bridge between them, and no route
-//! to the outside. Everything is removed when the [`Network`] is dropped.
+//! A closed network of namespaces without a route to the outside: hosts on `172.20.0.0/24` with a
+//! bridge between them, or a client and a server behind a proxy. Everything is removed when the
+//! [`Network`] is dropped.
 
 use super::peers::{docker_registry_config, is_root};
 use super::process::Guard;
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The address of the private registry in every such network.
+/// The address of the private registry in every network with a bridge.
 pub const REGISTRY: &str = "172.20.0.2:5000";
 /// The address of the node that runs containerd.
 pub const NODE: &str = "172.20.0.3";
@@ -385,7 +386,7 @@ pub struct Containerd<'a> {
 
 impl Containerd<'_> {
     /// `ctr images pull` of a reference with these options. Returns the digest that containerd then
-    /// has.
+    /// has for the reference.
     pub fn pull(&self, place: &Place, options: &[&str], reference: &str) -> String {
         let pull = ["images", "pull", "--snapshotter", "native"];
         run(&mut self.ctr(place, &[&pull[..], options, &[reference]].concat()));

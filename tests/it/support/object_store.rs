@@ -295,7 +295,8 @@ async fn answer(
     }
 }
 
-/// The prefix in a request for a listing; `None` for other requests.
+/// The prefix in a request for a listing; `None` if the request is not for a listing, or has no
+/// prefix.
 fn listed_folder(query: &str) -> Option<String> {
     let pairs: std::collections::BTreeMap<_, _> = url::form_urlencoded::parse(query.as_bytes())
         .into_owned()

@@ -54,7 +54,7 @@ impl Server {
         }
     }
 
-    /// Removes a manifest of a test registry, with its tags.
+    /// Removes a manifest, with the tags that point to it, from a test registry.
     pub fn forget(&self, repository: &str, digest: &str) {
         match &self.running {
             Running::Own(faults) => faults.content(|content| content.forget(repository, digest)),

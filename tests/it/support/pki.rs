@@ -12,7 +12,7 @@ pub struct Authority {
 }
 
 impl Authority {
-    /// An authority called `name`; its files are in the place's folder of that name.
+    /// An authority called `name`. Its files are in the folder `name` of `place`.
     pub fn new(place: &Place, name: &str) -> Authority {
         let mut params = CertificateParams::new(vec![]).unwrap();
         params.distinguished_name.push(DnType::CommonName, name);

@@ -64,7 +64,7 @@ impl Guard {
     /// it expects TLS.
     ///
     /// # Panics
-    /// If the process ends first, or after a minute; the panic shows the output.
+    /// If the process ends first, or if a minute has passed; the panic shows the output.
     pub fn wait_for_http(&mut self, address: SocketAddr) {
         self.wait_until(&format!("an answer at {address}"), || answers(address));
     }
@@ -72,7 +72,7 @@ impl Guard {
     /// Waits until `ready` returns true.
     ///
     /// # Panics
-    /// If the process ends first, or after a minute; the panic shows the output.
+    /// If the process ends first, or if a minute has passed; the panic shows the output.
     pub fn wait_until(&mut self, what: &str, ready: impl Fn() -> bool) {
         let end = Instant::now() + Duration::from_mins(1);
         while !ready() {

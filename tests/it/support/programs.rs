@@ -54,9 +54,9 @@ pub struct LargeGoProgram {
     pub path: &'static str,
     /// The version of Go in the module's go.mod.
     pub go: &'static str,
-    /// The `replace` of the module's go.mod, which `go install` refuses.
+    /// The `replace` lines of the module's go.mod; `go install` refuses modules that have them.
     pub replace: &'static str,
-    /// The experiments of Go that it needs, `GOEXPERIMENT`.
+    /// The value of `GOEXPERIMENT` that the program needs.
     pub experiment: &'static str,
 }
 
@@ -141,7 +141,7 @@ fn go_build_here(name: &str) -> Result<PathBuf, String> {
     })
 }
 
-/// The program `name` in `folder`. If it is missing, the command builds it in a temporary folder.
+/// The program `name` in `folder`. If it is missing, `command` builds it in a temporary folder.
 /// The complete program is then moved to `folder`, because another test may look for it at the same
 /// time.
 fn go(

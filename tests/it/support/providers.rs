@@ -51,7 +51,7 @@ impl ProviderFiles {
         self.locate(version, platform, &location);
     }
 
-    /// Writes the registry's response about the package of a version for a platform.
+    /// Writes `location` as the registry's response about this version for this platform.
     pub fn locate(&mut self, version: &str, platform: &str, location: &Value) {
         let (os, arch) = platform.split_once('_').unwrap();
         let below = format!("www/v1/providers/{ADDRESS}");

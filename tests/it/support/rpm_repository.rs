@@ -3,8 +3,9 @@
 //!
 //! Each line is a package: `name [epoch:]version[-release] [arch]: provides x = 1; requires y; file
 //! /bin/z`. The defaults are version 1, release 1 and the architecture `noarch`. A `file` is in the
-//! primary index and in the list of all files. A `listed` file is only in the list of all files:
-//! `createrepo_c` does the same for files outside `/etc` and the folders of programs.
+//! primary index and in the list of all files. A `listed` file is only in the list of all files.
+//! `createrepo_c` also omits files outside `/etc` and the folders of programs from the primary
+//! index.
 
 use flate2::{Compression, write::GzEncoder};
 use sha2::{Digest, Sha256};
@@ -204,7 +205,7 @@ pub fn write(folder: &Path, packages: &str) {
     write_indexes(folder, &indexes);
 }
 
-/// Writes the metadata of a repository with this primary index below `folder`.
+/// Writes, below `folder`, the metadata of a repository with only this primary index.
 pub fn write_primary(folder: &Path, text: &str) {
     write_indexes(folder, &[("primary", "primary.xml.gz", gzip(text), text)]);
 }

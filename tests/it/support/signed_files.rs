@@ -78,7 +78,7 @@ impl Sigstore {
     }
 }
 
-/// Rekor's search for entries. It runs until the process ends.
+/// A stand-in for Rekor's search for entries. It runs until the process ends.
 pub struct LogSearch {
     pub url: String,
     entries: Arc<Mutex<Vec<(String, Value)>>>,

@@ -108,7 +108,7 @@ impl ImageSigner {
         sha256(&self.key.subject_public_key_info())
     }
 
-    /// The verification material of a bundle: the certificate or a hint of the key, and the log
+    /// The verification material of a bundle: the certificate or an empty key hint, and the log
     /// entry.
     pub(super) fn material(&self, entry: Option<Value>) -> Value {
         let mut material = match &self.certificate {

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 
 /// The address of squid for the client.
 pub const PROXY: &str = "10.99.0.1:3128";
-/// The server behind the proxy. squid resolves the `.test` names in its hosts file to it.
+/// The address of the server behind the proxy. squid's hosts file maps the `.test` names to it.
 pub const SERVER: &str = "203.0.113.2";
 /// The account, if squid requires one: user, password, and the percent-encoded password.
 pub const USER: &str = "carrier";
@@ -20,8 +20,8 @@ pub struct Squid {
 }
 
 impl Squid {
-    /// Starts squid on the host `proxy`. It allows the names in `allowed`; with `signed`, only for
-    /// the account.
+    /// Starts squid on the host `proxy`. It allows requests to the hosts in `allowed`; if `signed`
+    /// is true, only requests of the account.
     pub fn start(network: &Network, place: &Place, allowed: &[&str], signed: bool) -> Squid {
         let names = allowed.join(" ");
         let rules = format!(

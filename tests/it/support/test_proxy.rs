@@ -1,5 +1,5 @@
-//! An HTTP proxy in front of a server. It forwards requests, and changes some of them as registries
-//! and proxies do in practice.
+//! An HTTP proxy in front of a server. It forwards requests, but changes some of them or answers
+//! them itself, as registries and proxies do in practice.
 
 use super::http;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -81,7 +81,7 @@ impl Tokens {
         }
     }
 
-    /// The requested scopes, one line per token.
+    /// The requested scopes, one line per token request.
     pub fn scopes(&self) -> Vec<String> {
         self.middle
             .requests()

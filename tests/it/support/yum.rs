@@ -158,7 +158,7 @@ impl YumUpstream {
     }
 }
 
-/// A dnf command with only one repository. It installs below `NAME/root` in the place.
+/// A dnf command with only one repository. It installs below `NAME/root` in `place`.
 pub fn dnf(place: &Place, name: &str, baseurl: &str, more: &str) -> Command {
     let root = place.path(name);
     fs::create_dir_all(&root).unwrap();

@@ -317,7 +317,7 @@ fn installed_packages_of_machines_decide_what_is_mirrored() {
     );
     assert_eq!(locked(&place.read("two.lock")).len(), 7);
 
-    // without a base, dependencies that no source offers are expected to be installed
+    // without a base, dependencies that no source offers are assumed to be on the machine already
     up.build(&[(
         "vendor",
         "1",

@@ -77,7 +77,7 @@ impl Author {
         self.dice.roll(3) + 1
     }
 
-    /// Returns a plain dependency, without parentheses.
+    /// Returns a dependency without operators such as `or`.
     fn plain(&mut self) -> String {
         match self.dice.roll(20) {
             0..9 => self.name(),
@@ -92,7 +92,7 @@ impl Author {
         }
     }
 
-    /// A dependency, with parentheses in `rich` percent of the cases.
+    /// A dependency. In `rich` percent of the cases it is a rich one, such as `(a or b)`.
     fn dependency(&mut self, rich: usize) -> String {
         if !self.is(rich) {
             return self.plain();

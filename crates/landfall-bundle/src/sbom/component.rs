@@ -18,8 +18,8 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b':')
     .remove(b'/');
 
-/// The characters that the name and the version of a package URL percent-encode, including colon
-/// and slash.
+/// The characters that are percent-encoded in the name and the version of a package URL: those of
+/// [`ENCODED`], colon and slash.
 const IN_VERSION: &AsciiSet = &ENCODED.add(b':').add(b'/');
 
 /// Properties of an item that its entry does not contain.

@@ -118,7 +118,8 @@ pub fn cyclonedx(
     Ok((document, all))
 }
 
-/// A UUID (RFC 9562, version 8) of the digest's first bits: the same bundle has the same one.
+/// A UUID (RFC 9562, version 8) of the digest's first bits. The same bundle always has the same
+/// UUID.
 fn serial_number(digest: &Digest) -> String {
     let hex = digest.hex();
     let variant = match u8::from_str_radix(&hex[16..17], 16).unwrap_or_default() & 3 {

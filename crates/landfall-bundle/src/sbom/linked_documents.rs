@@ -7,7 +7,8 @@ use landfall_content::{AttachedReferrer, BlobRead, LockEntry};
 use landfall_model::{Descriptor, Digest, Manifest, read_referrer};
 use serde_json::Value;
 
-/// The largest document in bytes that is read. A larger one is linked by its location.
+/// The maximum size in bytes of a document that is read. A larger document is linked by its
+/// location.
 const LARGEST: u64 = 32 << 20;
 
 /// The kind of a referrer.
@@ -128,7 +129,7 @@ pub fn linked_documents(
             });
         }
     }
-    // several manifests may contain one document; sorted, so that its copies are neighbours
+    // several manifests may contain the same document; after sorting, its copies are adjacent
     all.sort_by(|a, b| {
         (a.kind, &a.blob.digest, &a.manifest).cmp(&(b.kind, &b.blob.digest, &b.manifest))
     });

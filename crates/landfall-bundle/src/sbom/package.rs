@@ -80,8 +80,9 @@ fn purl(described: &PackageDescription<'_>) -> String {
     )
 }
 
-/// The namespace of a package URL: the vendor (`debian`, `redhat`, `rocky`), or the host of the
-/// repository if it names no vendor or a URL as vendor.
+/// The namespace of a package URL: the first word of the vendor (`debian`, `rocky`), or `redhat`
+/// for Red Hat. If there is no vendor, or its first word is not a plain name, the namespace is the
+/// host of the repository.
 fn namespace(vendor: Option<&str>, repository: &str) -> String {
     let vendor = vendor.unwrap_or_default().to_ascii_lowercase();
     let first = if vendor.starts_with("red hat") {
@@ -92,7 +93,7 @@ fn namespace(vendor: Option<&str>, repository: &str) -> String {
             .next()
             .unwrap_or_default()
     };
-    // a vendor may be any text, also a URL or an address
+    // a vendor may be any text, such as a URL or an address
     let is_name = !first.is_empty()
         && first
             .bytes()

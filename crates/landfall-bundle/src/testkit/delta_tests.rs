@@ -7,7 +7,7 @@ use landfall_content::BlobRead;
 use landfall_model::report::SilentProgress;
 use landfall_model::{Descriptor, Digest, media_type};
 
-/// Packs a delta of the sample that omits its layer and its file, which two bases have.
+/// Packs the sample as a delta. The delta omits the layer and the file, which two bases have.
 fn packed_delta() -> Packed {
     let (mut memory, lock) = sample();
     let repositories: std::collections::BTreeMap<Digest, String> = memory

@@ -74,7 +74,7 @@ fn a_cut_at_every_edge_of_a_frame_is_found() {
     assert_ne!(packed.problems(), "", "twice");
 }
 
-/// A tar header with this name and kind, as other tools would unpack it.
+/// A valid tar header with this name and kind. Other tools would unpack its entry.
 fn header_of(name: &str, size: u64, kind: EntryType) -> Vec<u8> {
     let mut header = Header::new_ustar();
     header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
@@ -192,7 +192,7 @@ fn bytes_between_the_parts_of_the_end_are_refused() {
 #[test]
 fn impossible_index_sizes_are_refused() {
     // each size exceeds the limit for an index, which depends on the length of the file. The added
-    // sizes are multiples of a block, so that the bundle length in the footer stays right
+    // sizes are multiples of a tar block, so that `Footer::bundle_len` stays right
     for more in [1 << 62, 200 << 20, 5 << 20] {
         let packed = packed();
         packed.refoot(|footer| footer.size += more);

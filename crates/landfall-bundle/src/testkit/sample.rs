@@ -196,8 +196,8 @@ impl Packed {
         self.seal(contents, &rows, table.offset, is_lie, &[]);
     }
 
-    /// Writes the bundle again as three volumes of `V`, of which the second has these bytes.
-    /// Returns the path of `V`.
+    /// Writes the bundle again as the three volumes of a bundle `V`. The second volume has the
+    /// bytes in the range `second`. Returns the path of `V`.
     #[cfg(test)]
     pub(super) fn split(&self, second: std::ops::Range<u64>) -> PathBuf {
         let base = self.path.with_file_name("V");
@@ -219,9 +219,9 @@ impl Packed {
         (contents, rows.collect())
     }
 
-    /// Truncates the file at `end`, and appends a frame table of these rows, this index, these
-    /// signatures, and a footer. Corrects the description of the table in the index, unless it was
-    /// forged (`is_lie`).
+    /// Truncates the file at `end`, and appends a frame table of `rows`, the index `contents`, the
+    /// `signatures`, and a footer. Corrects the description of the table in the index, unless the
+    /// description was forged (`is_lie`).
     pub(super) fn seal(
         &self,
         mut contents: ContentsIndex,
@@ -282,8 +282,8 @@ impl Packed {
             .unwrap();
     }
 
-    /// Changes the content of a stored entry that has one frame of content, with a matching frame
-    /// and hash. The size must stay the same.
+    /// Changes the content of a stored entry that has one frame of content, and writes a matching
+    /// frame and hash. The size must stay the same.
     #[cfg(test)]
     pub(super) fn replace(&self, entry_index: usize, change: impl FnOnce(&mut Vec<u8>)) {
         self.reseal(|contents, rows| {
@@ -304,7 +304,7 @@ impl Packed {
 /// The rows of a frame table.
 pub(super) type Rows = Vec<(u64, FrameHash)>;
 
-/// The index of the first entry with this form that is a blob.
+/// The position of the first blob with this form among the entries.
 #[cfg(test)]
 pub(super) fn blob(contents: &ContentsIndex, form: ContentForm) -> usize {
     contents

@@ -102,7 +102,7 @@ fn a_lock_or_index_json_that_does_not_match_the_blobs_is_refused() {
         "{}",
         packed.problems()
     );
-    // with matching digest and fingerprint, the items still do not match
+    // even if the digest and the fingerprint match, the items do not
     let bundle = Bundle::open(&packed.path).unwrap();
     let at = bundle.contents().entries[2].content_offset();
     let size = bundle.contents().entries[2].size as usize;

@@ -15,7 +15,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// Splits the bundle, and removes the volume with these bytes. Returns the path of the bundle.
+/// Splits the bundle, and removes the volume with the bytes `lost`. Returns the path of the bundle.
 fn without(packed: &Packed, lost: Range<u64>) -> PathBuf {
     let base = packed.split(lost);
     fs::remove_file(volume_path(&base, 2)).unwrap();
@@ -59,7 +59,7 @@ fn errors_name_the_missing_volume() {
     assert!(error.to_string().contains("(in V.0002)"), "{error}");
 }
 
-/// A bundle whose frame table has two pieces, and the items whose rows are in the second one.
+/// A bundle whose frame table has two pieces, and the items whose rows are in the second piece.
 fn bundle_of_many_files() -> (Memory, Packed, Vec<ItemName>) {
     let mut memory = Memory::default();
     let file = |number: u32| {
@@ -116,7 +116,7 @@ fn damage_of_the_frame_table_affects_the_items_whose_rows_it_has() {
         let mut reader = rest.open(&part.descriptor.digest, 0).unwrap();
         std::io::copy(&mut reader, &mut std::io::sink()).unwrap();
     }
-    // rebuilding it needs the content of these items
+    // rebuilding the volume needs the content of the affected items
     let error = rebuild(&base, &Memory::default()).unwrap_err();
     assert!(
         matches!(

@@ -26,7 +26,7 @@ pub(super) fn digest_of_name(path: &str) -> Option<Digest> {
 }
 
 /// Whether a member is an uncompressed layer of a docker archive: `<id>/layer.tar` or `<hex>.tar`.
-/// The layer of the registry is compressed and has another digest.
+/// In the registry, the same layer is compressed and has another digest.
 pub(super) fn is_unpacked_layer(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     name == "layer.tar" || (name.ends_with(".tar") && digest_of_name(path).is_some())

@@ -35,8 +35,8 @@ pub struct ArchiveImages {
 }
 
 impl ArchiveImages {
-    /// Returns the descriptor of the manifest of `image` at a tag or digest. If it is found by
-    /// digest, the media type is empty: only `index.json` has it.
+    /// Returns the descriptor of the manifest of `image` at a tag or digest. For a digest, the
+    /// media type in the descriptor is empty: only `index.json` has media types.
     pub fn find(&self, image: &ImageRef, reference: &str) -> Option<Descriptor> {
         if let Ok(digest) = reference.parse::<Digest>() {
             let (_, size) = *self.documents.get(&digest)?;
@@ -146,7 +146,7 @@ pub fn read_image_names(
             return Ok(());
         }
         named.keep(digest, &bytes, folder, limits).map_err(|error| {
-            // kept in a variable: returned from this closure, the error would look like a damaged
+            // kept in a variable: if this closure returned the error, it would look like a damaged
             // archive, which is only skipped
             failed = Some(error);
             io::Error::other("cannot write a temporary file")

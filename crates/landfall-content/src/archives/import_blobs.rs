@@ -102,7 +102,7 @@ pub(super) fn push_skipped(skipped: &mut Vec<String>, line: String) {
     }
 }
 
-/// Returns which of the `wanted` blobs an archive has, by the names and sizes of its members; their
+/// Returns which of the `wanted` blobs an archive has, by the names and sizes of its members; the
 /// bytes are not verified.
 ///
 /// # Errors

@@ -4,7 +4,7 @@
 //! - **Links and devices** are skipped, in folders too.
 //! - **Extended headers** are read up to 64 KiB. Long names are ignored, because blobs have short
 //!   ones.
-//! - **Decompression bombs** cost time and no memory: members are streamed.
+//! - **Decompression bombs** cost time but no memory: members are streamed.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -30,7 +30,8 @@ pub(super) fn for_each_in_tar<R: Read>(
     entries: tar::Entries<'_, R>,
     each: &mut dyn FnMut(&mut ArchiveMember<'_>) -> io::Result<()>,
 ) -> io::Result<()> {
-    // raw: the crate reads extended headers and long names into memory without a limit
+    // raw, because otherwise the crate reads extended headers and long names into memory without a
+    // limit
     for entry in entries.raw(true) {
         let mut entry = entry?;
         let kind = entry.header().entry_type();
@@ -53,8 +54,8 @@ pub(super) fn for_each_in_tar<R: Read>(
     Ok(())
 }
 
-/// Refuses an extended header that overrides the size of the next file: the plain header alone does
-/// not say where that file ends.
+/// Refuses an extended header that is too long. Also refuses one that overrides the size of the
+/// next file: the plain header alone does not say where that file ends.
 fn refuse_size_override(header: &mut impl Read) -> io::Result<()> {
     let mut text = Vec::new();
     // one byte more than allowed, to tell a header that is too long from one that just fits

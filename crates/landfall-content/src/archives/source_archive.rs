@@ -69,7 +69,7 @@ impl SourceArchive {
             ),
             _ => {
                 file.rewind()?;
-                // an uncompressed tar can seek over members that are not wanted
+                // in an uncompressed tar, members that are not wanted are skipped by seeking
                 for_each_in_tar(tar::Archive::new(file).entries_with_seek()?, each)
             }
         }

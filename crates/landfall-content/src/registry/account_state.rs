@@ -94,7 +94,7 @@ impl AccountState {
         state
             .refused
             .as_ref()
-            // the refusal of the account comes first, because it explains that of the scope
+            // a refusal of the account is returned first: it also explains why the scope is denied
             .or_else(|| state.scopes.get(scope))
             .map_or(Ok(()), |error| Err(error.clone()))
     }

@@ -31,7 +31,7 @@ pub(super) struct Auth {
 
 /// The account that a request is sent with, and its state at this registry.
 pub(super) struct RequestAccount {
-    /// `None` until the registry requires an account, and if none is configured.
+    /// `None` until the registry requires an account, and if no readable account is configured.
     pub(super) account: Option<Credential>,
     pub(super) state: Arc<AccountState>,
 }
@@ -150,10 +150,10 @@ impl Auth {
         }
     }
 
-    /// Learns the scheme from a challenge to a request with the header `sent`. Fails if the scheme
-    /// is unknown, if the token realm is not a URL, or if there is no account for Basic. Also fails
-    /// if the request presented a Basic account that was never accepted; that account is then
-    /// denied for all requests.
+    /// Learns the scheme from the challenge to a request. `sent` is the `Authorization` header of
+    /// that request. Fails if the scheme is unknown, if the token realm is not a URL, or if there
+    /// is no account for Basic. Also fails if the request presented a Basic account that was never
+    /// accepted; that account is then denied for all requests.
     pub(super) async fn challenged(
         &self,
         headers: &HeaderMap,
@@ -198,8 +198,8 @@ impl Auth {
         }
     }
 
-    /// Returns the error for a request with the header `sent` that was denied again. Finds out
-    /// whether the registry denies the account altogether or only for this scope.
+    /// Returns the error for a request that was denied again. `sent` is its `Authorization` header.
+    /// Finds out whether the registry denies the account altogether or only for this scope.
     pub(super) async fn denied_again(
         &self,
         scope: &TokenScope,
@@ -213,7 +213,7 @@ impl Auth {
             return self.deny_account(account, &signer.state);
         }
         let error = self.denied(scope, StatusCode::UNAUTHORIZED).await;
-        // a push may cancel many uploads: after the first denial, no more such requests are sent
+        // a push may cancel many uploads: after the first denial, no more `DELETE` is sent
         if scope.delete {
             signer.state.deny_scope(scope, error.clone());
         }

@@ -101,7 +101,8 @@ impl AuthFile {
             .chain(self.config.cred_helpers.keys())
     }
 
-    /// Returns the credentials for `host`, by the longest key that `covers` accepts.
+    /// Returns the credentials for `host`: from its helper, or from the entry with the longest key
+    /// that `covers` accepts, or from the helper for all hosts.
     pub(super) async fn find(&self, host: &str, covers: impl Fn(&str) -> bool) -> CredentialLookup {
         // the helper of the host wins, then an entry with a secret, then the helper of all hosts
         let of_host = self.config.cred_helpers.get(host);
@@ -118,7 +119,7 @@ impl AuthFile {
             .auths
             .iter()
             .filter(|(key, _)| covers(key))
-            // containers/image allows keys with a namespace, of which the most specific one applies
+            // containers/image allows keys with a namespace; the most specific key applies
             .max_by_key(|(key, _)| key.len());
         let inline = match best {
             Some((key, entry)) => {
@@ -246,7 +247,7 @@ fn with_normal_keys<T>(entries: BTreeMap<String, T>) -> BTreeMap<String, T> {
 
 impl AuthEntry {
     fn secret(&self) -> Result<Option<RegistrySecret>, &'static str> {
-        // an identity token wins: docker stores it next to an `auth` with a user name only
+        // an identity token wins: docker stores it next to an `auth` that has only a user name
         if let Some(token) = self
             .identitytoken
             .as_ref()

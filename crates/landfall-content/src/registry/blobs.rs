@@ -83,7 +83,7 @@ impl RegistrySession {
     /// Whether the repository has the blob with its size, if the registry reports a size.
     ///
     /// # Errors
-    /// If the request fails, or this account may not read there.
+    /// If the request fails, or this account may not read the repository.
     pub async fn has_blob_of_size(
         &self,
         repository: &str,

@@ -51,8 +51,8 @@ impl RegistrySession {
         Ok(())
     }
 
-    /// Returns the sizes of the chunks for uploads to a host that refuses larger bodies, the larger
-    /// one first.
+    /// Returns the two chunk sizes for uploads to a host that refuses larger bodies, in descending
+    /// order.
     pub fn chunk_sizes(&self) -> [u64; 2] {
         self.transport.limits().chunks
     }

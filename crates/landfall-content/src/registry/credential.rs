@@ -56,7 +56,7 @@ impl RegistrySecret {
     }
 }
 
-/// The result of looking for credentials. An error means that there may be some, but they cannot be
+/// The result of looking for credentials. An error means that credentials may exist, but cannot be
 /// read.
 pub type CredentialLookup = Result<Option<Credential>, Arc<CredentialError>>;
 
@@ -84,7 +84,7 @@ pub enum CredentialError {
     /// The address of the site's registry is invalid.
     #[error("registry.address of the site: {0}")]
     Address(#[from] TargetRegistryError),
-    /// A file with user name and password has another format.
+    /// The first line of a file with credentials is not `user:password`.
     #[error("{setting}: the first line of {} is not user:password", path.display())]
     NoPair {
         /// The key in the site.

@@ -37,7 +37,7 @@ impl RegistrySession {
         let Ok(body) = response.bytes(self.transport.limits().document_bytes).await else {
             return false;
         };
-        // other servers may answer any path with 200, so the body must be that of Harbor
+        // other servers may answer any path with 200, so the body is checked for a key of Harbor
         let document: Option<serde_json::Value> = serde_json::from_slice(&body).ok();
         document.is_some_and(|document| document.get("auth_mode").is_some())
     }
@@ -103,7 +103,7 @@ impl RegistrySession {
         }
         let url = self.harbor_url(&format!("projects/{project}/summary"), None);
         let request = HttpRequest::new(Method::GET, url.ok()?, RequestPurpose::Registry)
-            // without it, a name of digits is read as an ID
+            // without this header, Harbor reads a name that consists of digits as an ID
             .header(HeaderName::from_static("x-is-resource-name"), "true");
         let response = self.signed(request, project).await.ok()?;
         if response.status != StatusCode::OK {

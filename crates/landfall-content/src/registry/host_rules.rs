@@ -74,7 +74,7 @@ pub fn host_rules(
         tls.client = tls.client.take().or(profile.client);
     }
     for host in keychain.hosts() {
-        // such hosts are not probed for plain http, because credentials would not be sent over it
+        // a host with credentials is not probed for plain http: credentials are not sent over it
         rules.entry(host).or_default().has_credentials = true;
     }
     // only the most specific rule of a host applies, so a rule with a port includes the rule of

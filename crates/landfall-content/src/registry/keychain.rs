@@ -17,15 +17,15 @@ pub struct Keychain {
     /// The entries of the site by key. An entry that cannot be read is an error only if its
     /// registry is used: each side of the air gap has only its own secrets.
     site: Vec<(String, Result<Credential, Arc<CredentialError>>)>,
-    /// The auth files that the site names, with the key of the entry that names each.
+    /// The auth files that the site names, each with the key of the site entry that names it.
     site_files: Vec<(String, AuthFile)>,
     files: Vec<AuthFile>,
 }
 
 impl Keychain {
     /// Loads the credentials in a site and in the environment. `get` returns the value of an
-    /// environment variable. An empty variable counts as unset: as a folder, it would mean the
-    /// current one.
+    /// environment variable. An empty variable counts as unset: an empty path would mean the
+    /// current folder.
     ///
     /// # Errors
     /// If a file or variable of the environment, or the address of the site's registry, is invalid.

@@ -162,7 +162,7 @@ impl RegistrySession {
                 .map_err(|error| error.about(&*name))?
             {
                 ListResponse::Page(bytes, next) => (bytes, next),
-                // a later page that fails is an error: its entries would be missing silently
+                // a failure of a later page is an error: entries would be missing without a notice
                 ListResponse::Other(response) if page == 0 && may_lack_api(response.status) => {
                     return Ok(no_list(*response).await);
                 }

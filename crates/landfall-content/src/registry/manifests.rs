@@ -173,7 +173,7 @@ impl RegistrySession {
         if let Some(error) = compressed {
             return Err(error.into());
         }
-        // the digest of a schema 1 manifest is that of its payload without signatures, so a
+        // the digest of a schema 1 manifest covers its payload, but not its signatures, so a
         // mismatch does not mean wrong bytes
         if let Err(schema1 @ ManifestError::Schema1) =
             Manifest::parse(&bytes, content_type.as_deref())
@@ -201,9 +201,9 @@ impl RegistrySession {
         }
     }
 
-    /// Resolves a tag or digest to the digest of its manifest, or `None` if there is none. This
-    /// takes one HEAD request, and a GET if the registry does not report the digest. With `push`, a
-    /// 403 response counts as none, too.
+    /// Resolves a tag or digest to the digest of its manifest, or `None` if the registry does not
+    /// have it. This takes one HEAD request, and a GET if the registry does not report the digest.
+    /// With `push`, a 403 response also gives `None`.
     ///
     /// # Errors
     /// If the request fails.

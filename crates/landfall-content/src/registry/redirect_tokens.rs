@@ -1,6 +1,6 @@
-//! Tokens for hosts that a registry redirects to and that have token realms of their own, as with
-//! registry.k8s.io: one for each scope and host, shared by all workers. They are anonymous, because
-//! no credentials are sent to another host.
+//! Tokens for redirected requests. A registry such as registry.k8s.io may redirect to a host that
+//! has its own token realm. There is one token for each scope and host, shared by all workers. The
+//! tokens are anonymous, because no credentials are sent to another host.
 
 use super::scope::TokenScope;
 use super::token::BearerToken;
@@ -16,8 +16,8 @@ pub(super) struct RedirectTokens(Mutex<HashMap<TokenScope, HashMap<Origin, Arc<T
 type TokenSlot = tokio::sync::Mutex<Option<BearerToken>>;
 
 impl RedirectTokens {
-    /// Returns the slot for the token of this scope at a host. Holding its lock makes others wait
-    /// for a token that is being fetched.
+    /// Returns the slot for the token of this scope at a host. While one request holds its lock and
+    /// fetches the token, other requests wait for the token.
     pub(super) fn slot(&self, scope: &TokenScope, origin: Origin) -> Arc<TokenSlot> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.entry(scope.clone())

@@ -115,8 +115,8 @@ pub(super) fn api_errors(body: &[u8]) -> Vec<DistributionError> {
         .collect()
 }
 
-/// Returns the text of a member. The specification requires a code only, and some registries send
-/// other types.
+/// Returns the text of a member, or an empty string if the member is missing or not a string. The
+/// specification requires only `code`, and some registries send values of other types.
 fn text_member(error: &Value, key: &str) -> String {
     error
         .get(key)

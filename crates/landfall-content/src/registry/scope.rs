@@ -38,7 +38,7 @@ impl TokenScope {
             .from
             .as_ref()
             .map(|from| format!("repository:{from}:pull"));
-        // the scope of the request first, because some token services look only at the first one
+        // the request's own scope comes first, because some token services read only the first one
         std::iter::once(own).chain(other).collect()
     }
 }

@@ -188,8 +188,7 @@ impl RegistrySession {
             if response.status != StatusCode::UNAUTHORIZED {
                 return Ok(response);
             }
-            // the response holds a slot of its host, so it is read to its end before the next
-            // request
+            // the response holds a slot of its host, so it is discarded before the next request
             let headers = response.headers.clone();
             let url = response.url.clone();
             response.discard().await;
@@ -216,7 +215,7 @@ impl RegistrySession {
                     .await?;
                 continue;
             }
-            // a token that was accepted before has expired; only a new one that is denied counts
+            // a token that was accepted before has expired; only the denial of a new token counts
             let is_fresh = signed
                 .as_ref()
                 .is_some_and(|signed| !signed.accepted.load(Ordering::Relaxed));

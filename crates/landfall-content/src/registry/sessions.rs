@@ -1,5 +1,5 @@
-//! The sessions of a run: for each registry host, one to read, which may use a mirror, and one to
-//! write.
+//! The sessions of a run: for each registry host, one for reads, which may use a mirror, and one
+//! for writes.
 
 use super::host_rules::is_host_with_port;
 use super::keychain::Keychain;
@@ -179,7 +179,7 @@ impl RegistrySessions {
     /// checked.
     ///
     /// # Errors
-    /// If it leads to a private address that the site does not allow, or its scheme is not http,
+    /// If `url` leads to a private address that the site does not allow, or its scheme is not http,
     /// https or oci.
     pub async fn check_named_target(&self, url: &str, by: &str) -> Result<(), HttpError> {
         let (target, mirrored) = self.file_url(&oci_to_https(url))?;

@@ -24,8 +24,8 @@ struct RegistrySinkInner {
     /// The repository that blobs are mounted from.
     from: Option<Arc<str>>,
     refuses_mounts: AtomicBool,
-    /// How many bytes of each blob's body were sent when the connection was cut in the last
-    /// attempt.
+    /// The blobs whose last attempt ended because the connection was cut, with the number of bytes
+    /// of the body that were sent before.
     cuts: Mutex<HashMap<Digest, u64>>,
 }
 
@@ -107,7 +107,7 @@ impl RegistrySinkInner {
                 Err(error) => return Err(error),
             }
         }
-        // one request instead of a look-up and the opening of an upload
+        // one request looks up the blob and, if it is missing, opens its upload
         if session.self_mounts.are_known_to_work() {
             return session
                 .open_upload(repository, Some(digest), Some(repository))

@@ -4,7 +4,7 @@ use super::credential::CredentialError;
 use landfall_model::config::{Site, SiteCredentials};
 
 /// Reads user name, password and their source from a `credentials` entry of the site. Fails if a
-/// variable or file is missing or empty.
+/// variable is missing or empty, or if the first line of the file is not `user:password`.
 pub(super) fn site_secret(
     site: &Site,
     from: &SiteCredentials,

@@ -152,8 +152,9 @@ fn add_upload_parameters(url: &mut Url, digest: &Digest, from: Option<String>) {
     }
 }
 
-/// Whether the registry refuses a mount: 401 and 403 without rights for the source repository, 404
-/// for an unknown repository, and other 4xx that are not transient if it does not support mounts.
+/// Whether the registry refuses a mount. Registries answer 401 or 403 if the account may not read
+/// the source repository, 404 if the repository is unknown, and another 4xx if they do not support
+/// mounts. Transient errors do not count.
 pub(super) fn refuses_mount(error: &HttpError) -> bool {
     match error.kind {
         ErrorKind::Denied | ErrorKind::NotFound => true,

@@ -15,12 +15,12 @@ impl SelfMounts {
     // set as soon as the first caller tries, so that no other caller tries
     const UNKNOWN_OR_NOT: u8 = 2;
 
-    /// Whether such mounts are known to succeed.
+    /// Whether these mounts are known to succeed.
     pub(super) fn are_known_to_work(&self) -> bool {
         self.0.load(Ordering::Relaxed) == Self::WORK
     }
 
-    /// Returns `true` only for the first caller, which then has to find out.
+    /// Returns `true` only for the first caller, which then has to try such a mount.
     pub(super) fn begin_to_learn(&self) -> bool {
         self.0
             .compare_exchange(
@@ -32,7 +32,7 @@ impl SelfMounts {
             .is_ok()
     }
 
-    /// Records that such mounts succeed.
+    /// Records that these mounts succeed.
     pub(super) fn record_success(&self) {
         self.0.store(Self::WORK, Ordering::Relaxed);
     }

@@ -58,9 +58,10 @@ pub struct DiskGcReport {
     pub strange: Vec<PathBuf>,
 }
 
-/// Removes all blobs and partial files whose digests are not in `keep` from the store at `dir`, and
-/// removes their names from `index.json` and their lines from the journal. With `dry_run`, only
-/// lists the files that would be removed. Files that landfall did not write are kept.
+/// Removes from the store at `dir` all blobs and partial files whose digests are not in `keep`, and
+/// removes their names from `index.json` and their lines from the journal of verified blobs. With
+/// `dry_run`, only lists the files that would be removed. Files that landfall did not write are
+/// kept.
 ///
 /// # Errors
 /// If another process uses the store, or a file cannot be read or removed.

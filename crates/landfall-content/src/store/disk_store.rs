@@ -22,7 +22,7 @@ pub struct DiskStore(Arc<DiskStoreInner>);
 pub(super) struct DiskStoreInner {
     pub(super) dir: PathBuf,
     pub(super) records: VerifiedJournal,
-    /// Whether the store is deleted at the end of the run, so that nothing is synced to disk.
+    /// Whether the store is deleted at the end of the run. If so, nothing is synced to disk.
     is_scratch: bool,
     /// A lock that is held while the store is open: shared by all processes that use the store, or
     /// exclusive for garbage collection.
@@ -151,7 +151,7 @@ impl DiskStore {
     }
 
     /// Whether the file of the blob exists and must be hashed before it counts as intact. With
-    /// `rehash`, this is so even if the journal lists it.
+    /// `rehash`, every existing file must be hashed, even if the journal lists it.
     pub(super) fn is_unhashed(&self, digest: &Digest, rehash: bool) -> bool {
         let metadata = std::fs::metadata(self.path(digest));
         metadata.is_ok_and(|metadata| rehash || !self.0.records.is_unchanged(digest, &metadata))
@@ -243,8 +243,8 @@ impl DiskStore {
         self.0.dir.join(".landfall/partial").join(name)
     }
 
-    /// Returns the space that these blobs need and the free space. A partly written blob needs
-    /// less.
+    /// Returns the space that the `wanted` blobs need, and the free space. A partly written blob
+    /// needs less.
     ///
     /// # Errors
     /// If the file system cannot be queried.
@@ -283,7 +283,7 @@ impl DiskStore {
         self.edit_index(|index| index.add(entries))
     }
 
-    /// Removes everything but `keep` from `index.json` and the journal.
+    /// Removes from `index.json` and the journal everything that is not in `keep`.
     pub(super) fn retain(&self, keep: &BTreeSet<Digest>) -> Result<(), StoreError> {
         self.edit_index(|index| index.retain(keep))?;
         Ok(self.replace(

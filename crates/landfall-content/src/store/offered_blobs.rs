@@ -1,5 +1,6 @@
-//! The blobs of a store that a server offers: those that its locks name, and no others. In an
-//! object store, ranges are read only from the object that was examined first.
+//! The blobs that a server offers from a store: only those that the server's locks name. In an
+//! object store, all ranges of a blob are read from the version of its object that was examined
+//! first.
 
 use super::disk_store::DiskStore;
 use super::served_store::ServedStore;
@@ -18,7 +19,7 @@ use std::time::Duration;
 /// How long a presigned URL is valid. A client that resumes later requests another one.
 const URL_LIFETIME: Duration = Duration::from_mins(15);
 
-/// The blobs of a store that a server offers.
+/// The blobs that a server offers from a store.
 pub struct OfferedBlobs {
     /// The sizes of the blobs according to the locks, so that no request is needed to get them.
     sizes: HashMap<Digest, u64>,
@@ -32,7 +33,7 @@ enum OfferedStorage {
 }
 
 impl OfferedBlobs {
-    /// Offers the blobs of the store that these lock entries name.
+    /// Offers those blobs of the store that the lock entries name.
     pub fn new(store: &ServedStore, entries: impl Iterator<Item = LockEntry>) -> OfferedBlobs {
         let parts = entries.flat_map(|entry| entry.parts);
         let sizes = parts

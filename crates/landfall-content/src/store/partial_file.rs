@@ -22,8 +22,8 @@ struct PartialFile {
 }
 
 /// Opens the partial file of a blob, and waits while another process has it open. With
-/// `keep_ranges`, ranges after the contiguous beginning, which parallel connections wrote, are kept
-/// and returned; otherwise they are discarded. Returns `None` if the blob is in the store.
+/// `keep_ranges`, the ranges that parallel connections wrote after the contiguous beginning are
+/// kept and returned; otherwise they are discarded. Returns `None` if the blob is in the store.
 pub(super) fn open(
     disk: &DiskStore,
     descriptor: &Descriptor,
@@ -44,7 +44,7 @@ pub(super) fn open(
             .write(true)
             .open(&path)
             .map_err(io("open", &path))?;
-        // waits for a process that fetches the same blob, and uses its blob if it is complete
+        // waits while another process fetches the same blob; a complete blob is used below
         file.lock().map_err(io("lock", &path))?;
         // the process that held the lock before may have completed the file and renamed it
         let inode_at_path = std::fs::metadata(&path).map(|metadata| metadata.ino()).ok();
@@ -60,7 +60,7 @@ pub(super) fn open(
             return Ok(None);
         }
         let mut length = file.metadata().map_err(io("look at", &path))?.len();
-        // bytes past the end prove that the content is wrong
+        // a file that is longer than the blob has wrong content
         if length > descriptor.size {
             file.set_len(0).map_err(io("empty", &path))?;
             range_journal::remove(&path).map_err(io("remove the journal of", &path))?;
@@ -79,7 +79,7 @@ pub(super) fn open(
         let mut journal = None;
         if keep_ranges {
             let new = RangeJournal::open(&path).map_err(io("write the journal of", &path))?;
-            // so that the beginning counts as written when helpers have extended the file
+            // so that the beginning counts as written after parallel connections extend the file
             new.add((0, written))
                 .map_err(io("write the journal of", &path))?;
             journal = Some(new);
@@ -92,7 +92,7 @@ pub(super) fn open(
             journal,
         };
         let mut writer = VerifiedWriter::new(partial, descriptor);
-        // hashed once here; bytes that are written from now on are hashed as they arrive
+        // the bytes so far are hashed here; bytes that are written later are hashed as they arrive
         writer.absorb(written)?;
         return Ok(Some((writer, ranges)));
     }

@@ -80,7 +80,7 @@ pub enum ServedStoreError {
         /// What is wrong with it, and how to fix it.
         why: String,
     },
-    /// Others published at the same time in every attempt.
+    /// Another publisher was faster in every attempt.
     #[error(
         "{ATTEMPTS} attempts to publish in {place} failed, because others published; run it again"
     )]
@@ -200,7 +200,7 @@ impl ServedStore {
     /// previous pointer, if there was one.
     ///
     /// # Errors
-    /// If the lock or the pointer cannot be written.
+    /// If the lock or the pointer cannot be written, or the current pointer is damaged.
     pub async fn publish(&self, text: String) -> Result<Option<LockPointer>, ServedStoreError> {
         let fingerprint = Digest::sha256(text.as_bytes());
         let key = format!("{LOCKS}/{}", fingerprint.hex());

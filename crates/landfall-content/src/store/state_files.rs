@@ -36,8 +36,8 @@ impl DiskStore {
         }
     }
 
-    /// Locks the state files against other processes, while one is read, edited and written.
-    /// Dropping the file releases the lock.
+    /// Locks the state files against other processes while a state file is read, edited and
+    /// written. Dropping the returned file releases the lock.
     pub(super) fn guard(&self) -> Result<File, WriteError> {
         let path = self.dir().join(".landfall/lock");
         // a file of its own, because state files are replaced and a lock on them would be lost

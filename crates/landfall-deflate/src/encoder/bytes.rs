@@ -16,8 +16,8 @@ pub(crate) fn load64(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// The mask of the first `count` of eight bytes that were loaded with [`load64`]; of all eight if
-/// `count` is greater.
+/// A mask for a word from [`load64`] that keeps its first `count` bytes, at least one and at most
+/// eight.
 #[inline]
 pub(crate) fn first_bytes_mask(count: usize) -> u64 {
     u64::MAX >> (64 - 8 * count.clamp(1, 8))

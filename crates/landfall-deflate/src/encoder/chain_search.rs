@@ -127,7 +127,7 @@ pub(crate) fn best_match<const FOLLOWS_GRAMS: bool>(
             if FOLLOWS_GRAMS {
                 let newer = links(position + usize::from(offset));
                 if usize::from(newer as u16) <= candidate + usize::from(offset) {
-                    // the new gram's chain begins with a position farther than this candidate
+                    // the new gram's chain begins with a candidate farther away than this one
                     via = offset;
                     entries = newer;
                     continue 'search;

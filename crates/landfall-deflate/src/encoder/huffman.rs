@@ -13,8 +13,8 @@ pub(crate) const MAX_BITS: usize = 15;
 /// The maximum length in bits of a code word for code lengths.
 pub(crate) const MAX_HEADER_BITS: usize = 7;
 
-/// Which of two subtrees of the same weight is joined first. The lengths of the codes differ, the
-/// size of the coded symbols does not.
+/// Which of two subtrees of the same weight is joined first. The order changes the lengths of the
+/// codes, but not the size of the coded symbols.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TieOrder {
     /// The subtree that was joined before: the tree becomes deeper.

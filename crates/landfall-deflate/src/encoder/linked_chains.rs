@@ -27,7 +27,7 @@ pub(crate) struct LinkedChains {
     /// By position: the four previous positions with the same hash, the nearest in the lowest bits.
     /// So a search needs one load per four positions, not four loads that depend on each other.
     links: Box<[u64; WINDOW]>,
-    /// By position: the number of positions before it on its chain, modulo 2^16.
+    /// By position: its rank on its chain, counted from 1, modulo 2^16.
     ranks: Box<[u16; WINDOW]>,
     /// The end of the positions that are linked.
     linked: usize,

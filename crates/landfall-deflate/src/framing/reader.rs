@@ -103,7 +103,7 @@ pub(crate) fn read_trailing<R: Read>(
     Ok(trailing)
 }
 
-/// The extra flags of a gzip header. A shorter header is not of gzip.
+/// The extra flags of a gzip header; `None` if the header is too short to be one of gzip.
 pub(crate) fn gzip_extra_flags(header: &[u8]) -> Option<u8> {
     header.get(8).copied()
 }

@@ -1,9 +1,9 @@
 //! An adaptive binary arithmetic coder.
 //!
 //! Encoder and decoder keep the bounds of an interval of 64-bit numbers. Each bit selects a part of
-//! the interval, in proportion to the probability of the bit. Bytes in which both bounds agree are
-//! written. After the last bit, one more byte selects a number inside of the interval, with zeros
-//! after it.
+//! the interval, in proportion to the probability of the bit. Leading bytes in which both bounds
+//! agree are written. After the last bit, one more byte is written. With zeros after it, it selects
+//! a number inside of the interval.
 
 use crate::error::DeflateError;
 
@@ -121,8 +121,8 @@ impl BitEncoder {
     /// Ends the code and returns its bytes; none if no bit was coded.
     pub(super) fn finish(mut self) -> Vec<u8> {
         if self.is_used {
-            // the bounds differ in their first byte, so that of `low` plus 1, followed by zeros, is
-            // between them
+            // the bounds differ in their first byte, so the first byte of `low` plus 1, followed by
+            // zeros, is between them
             self.bytes.push((self.interval.low >> 56) as u8 + 1);
         }
         self.bytes
@@ -147,11 +147,11 @@ impl BitCoder for BitEncoder {
 pub(super) struct DecoderState {
     interval: CodeInterval,
     value: u64,
-    /// The number of bytes that were read. It counts zeros after the last byte.
+    /// The number of bytes that were read, including the zeros after the last byte.
     read: usize,
 }
 
-/// The number of bytes by which the decoder is ahead.
+/// The number of bytes that the decoder reads ahead.
 const AHEAD: usize = 8;
 
 impl DecoderState {

@@ -74,8 +74,8 @@ impl HeaderModel {
         }
     }
 
-    /// Codes the header of a block relative to the code that follows from `counts`, the symbols of
-    /// the block's first part. A decoder gets no `actual` header.
+    /// Codes the header of a block relative to the code that follows from `counts`, the counts of
+    /// the symbols in the block's first part. A decoder gets no `actual` header.
     pub(super) fn code<C: BitCoder>(
         &mut self,
         coder: &mut C,

@@ -148,8 +148,8 @@ impl MatchSearch {
         self.search_at(self.at, 0)
     }
 
-    /// Searches for a match one byte after the current position, which has a match of `length`
-    /// bytes. Returns only matches that are at least as long.
+    /// Searches for a match one byte after the current position. Returns only matches of at least
+    /// `length` bytes, the length of the match at the current position.
     pub(super) fn search_next(&mut self, length: usize) -> WindowMatch {
         if length >= usize::from(self.spec.lazy_length) || self.ahead().len() <= length {
             return WindowMatch::default();

@@ -76,8 +76,9 @@ impl TokenReader {
         self.left = plain_size;
     }
 
-    /// Reads the next plain bytes and writes the compressed bytes that follow from them to `out`,
-    /// which is emptied into `sink`. `deviations` must be the same in each call.
+    /// Reads the next plain bytes and writes the resulting compressed bytes to `out`. After each
+    /// step except the last, the content of `out` is moved to `sink`. `deviations` must be the same
+    /// in each call.
     pub(crate) fn write(
         &mut self,
         plain: &[u8],

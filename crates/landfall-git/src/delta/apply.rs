@@ -11,7 +11,7 @@ pub(crate) struct DeltaSizes {
     pub(crate) result: u64,
 }
 
-/// The sizes in the head of a delta. `None` if it is cut off.
+/// The sizes in the head of a delta. `None` if the head is cut off.
 pub(crate) fn sizes(delta: &[u8]) -> Option<DeltaSizes> {
     split(delta).map(|(sizes, _)| sizes)
 }

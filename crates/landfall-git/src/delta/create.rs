@@ -75,7 +75,7 @@ impl<'a> DeltaWriter<'a> {
             let code_at = self.out.len();
             self.out.push(0x80);
             self.push_argument(code_at, offset, 0..4);
-            // the size 0x10000 is written by leaving the size out
+            // an instruction without a size means 0x10000
             if size != 0x10000 {
                 self.push_argument(code_at, size, 4..7);
             }
@@ -108,7 +108,7 @@ struct DeltaBlockIndex<'a> {
     base: &'a [u8],
     /// The first block of each chain, plus 1; 0 if the chain is empty.
     heads: Vec<u32>,
-    /// The next block of the same chain, plus 1, for each block.
+    /// For each block, the next block of the same chain, plus 1; 0 for the last block of a chain.
     nexts: Vec<u32>,
     shift: u32,
 }

@@ -319,7 +319,7 @@ fn check_discovery(
     Ok(())
 }
 
-/// The documents with the values of the discovery.
+/// The values for the discovery, as YAML documents.
 fn values(
     full: &FullChart,
     binding: &VarBinding,

@@ -128,9 +128,9 @@ pub(super) fn layers(chart: &LockedChart) -> ChartLayers {
     }
 }
 
-/// The parts of an artifact like the one that `helm push` builds from the archive. Its config has
-/// only fields that the lock contains, and it lacks the time of its creation, which would change
-/// the digest at every run.
+/// The parts of an artifact like the one that `helm push` builds from the archive. The config
+/// here has only fields that the lock contains. The manifest lacks the time of its creation, which
+/// would change the digest at every run.
 fn wrapped_archive(chart: &LockedChart) -> Vec<EntryPart> {
     let mut config = Map::new();
     config.insert("name".into(), json!(chart.name.chart));

@@ -131,7 +131,7 @@ fn section<'t>(text: &'t str, chart: &str) -> Option<&'t str> {
     } else {
         text.find("\nentries:\n")? + 1 + KEY.len()
     };
-    // the indentation of the names of charts, and the start of the requested one
+    // the indentation of the chart names, and the start of the lines about `chart`
     let mut names_indent = None;
     let mut start = None;
     for line in text[at..].split_inclusive('\n') {

@@ -1,4 +1,4 @@
-//! A file in the lock, and its text there.
+//! A file in the lock, and how it is written as YAML.
 
 use crate::image::write_verified;
 use crate::text::quoted;

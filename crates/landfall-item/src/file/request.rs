@@ -18,7 +18,7 @@ pub struct FileRequest {
     pub mode: Option<String>,
     /// The URLs of signatures of the file or its checksum file.
     pub signatures: Vec<String>,
-    /// The key that must have made one of the signatures.
+    /// The public key that must verify one of the signatures.
     pub key: Option<FileKey>,
     /// Members of the archive that an export extracts.
     pub unpack: Vec<String>,

@@ -54,8 +54,8 @@ pub(super) async fn resolve(
         file.sidecars.push(sidecar);
         signatures.push((url, bytes));
     }
-    // the lock names files by SHA-256, so a file with a SHA-512 checksum must be downloaded to hash
-    // it
+    // the lock names files by SHA-256, so a file with a SHA-512 checksum must be downloaded and
+    // hashed
     let known = expected
         .as_ref()
         .filter(|digest| digest.algorithm() == Algorithm::Sha256);

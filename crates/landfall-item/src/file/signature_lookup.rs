@@ -1,6 +1,6 @@
 //! Verifies the signatures of a file while the file is locked. If the manifest names no signatures,
-//! those next to the file are used. Transparency logs are asked for entries that were not published
-//! with the signatures.
+//! those next to the file are used. If the entry of a transparency log was not published with a
+//! signature, the log is queried for it.
 
 use super::locked::{LockedFile, LockedSidecar};
 use super::request::FileRequest;

@@ -32,7 +32,7 @@ pub struct DeliveredLocks(Vec<DeliveredLock>);
 pub struct DeliveredLock {
     /// The descriptor of the lock's text.
     pub descriptor: Descriptor,
-    /// The lock's `name`, if it has one.
+    /// The lock's `name`, or an empty string if it has none.
     pub name: String,
 }
 
@@ -127,7 +127,7 @@ impl DeliveredLocks {
             size: manifest.len() as u64,
             media_type: media_type::OCI_MANIFEST.into(),
         };
-        // only the new lock is a part: the registry has the others
+        // of the locks, only the new one is a part: the registry has the others
         LockEntry {
             kind: EntryKind::File,
             name: format!("{REPOSITORY}:{TAG}"),

@@ -371,7 +371,7 @@ pub struct AcceptedLoss {
     pub name: String,
     /// Why the loss is accepted, for reports.
     pub reason: String,
-    /// Last day on which it is accepted, `YYYY-MM-DD`.
+    /// The last day on which the loss is accepted, `YYYY-MM-DD`.
     pub until: String,
 }
 

@@ -17,7 +17,7 @@ pub fn losses(lock: &Lock) -> Vec<ReportItem> {
         )
     });
     let accepted = lock.missing.iter().map(|loss: &AcceptedLoss| {
-        // after the last day, the loss counts again
+        // after the last day, the item counts as missing
         let status = if loss.until >= today {
             ItemStatus::Skipped
         } else {

@@ -439,7 +439,7 @@ fn a_truncated_lock_is_never_valid() {
     for at in text.lines().next().unwrap().len()..end {
         if text.is_char_boundary(at) {
             assert!(Lock::parse("l", &text[..at]).is_err(), "{}", &text[..at]);
-            // as an editor of Windows may have written it
+            // with a byte order mark, as an editor on Windows may write it
             let marked = format!("\u{feff}{}", &text[..at]);
             assert!(Lock::parse("l", &marked).is_err(), "{marked}");
         }

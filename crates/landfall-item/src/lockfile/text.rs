@@ -91,8 +91,8 @@ pub(super) fn read(text: &str) -> Option<Lock> {
         lock.append(part);
     }
     lock.shrink();
-    // The pieces were parsed one by one, so a repeated section or key would go unnoticed. Writing
-    // the lock again finds every such difference.
+    // The pieces were parsed one by one, so a repeated section or key would go unnoticed. Comparing
+    // `text` with the lock written again finds every repetition.
     let mut expected = ExpectedText(text);
     (write(&lock, &mut expected).is_ok() && expected.0.is_empty()).then_some(lock)
 }

@@ -93,7 +93,7 @@ fn lock(
     universe: &Universe<'_>,
     suites: &[Suite],
 ) -> Result<(LockedPackageSet, Vec<String>), ResolveError> {
-    // `name/suite` may be written with any of these names
+    // the suite in a request `name/suite` may be any of these names
     let names: Vec<Vec<String>> = suites
         .iter()
         .map(|suite| {

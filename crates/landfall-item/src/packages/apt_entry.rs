@@ -357,7 +357,7 @@ fn parse_suite(text: &str, components: &[String], at: &SourceSpan) -> ManifestRe
     })
 }
 
-/// The default name: `apt:<url>/dists/<suite>`, or the folder of a flat repository.
+/// The default name: `apt:<url>/dists/<suite>`, or `apt:<url>/<path>` for a flat repository.
 fn default_name(source: &PackageSourceRequest) -> String {
     let PackageSourceRequest { url, suite, .. } = source;
     match suite.strip_suffix('/') {

@@ -69,8 +69,8 @@ impl PackageSource {
     ) -> Result<Option<(&PackageIndex, String)>, PackageIndexError> {
         if let Some(index) = self.index_called("InRelease") {
             let signed = index.text_of(index.read(blobs)?)?;
-            // The key may have expired since it signed: `lock` verified the signature when it was
-            // new, and a bundle may be used after the key expired.
+            // The key may have expired since it signed. `lock` verified the signature while the
+            // key was valid, and a bundle may be used after the key expired.
             let (text, _) = OpenPgpKeys::parse(self.key.as_bytes())
                 .and_then(|keys| keys.verify(&signed, SignatureTime::Made))
                 .map_err(|source| PackageIndexError::Key {

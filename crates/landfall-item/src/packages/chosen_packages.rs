@@ -6,11 +6,11 @@ use super::request::MachineBase;
 use crate::resolver::ResolveError;
 use landfall_packages::is_plain_path;
 
-/// How many packages a note names.
+/// The maximum number of packages that `first_few` names.
 const NAMED: usize = 10;
 
 /// Rejects a chosen package that a lock would not accept. An index may be unsigned or damaged, and
-/// these texts become paths, and words of configuration files on machines.
+/// its texts become paths, and words of configuration files on machines.
 pub(super) fn check_chosen(package: LockedPackage) -> Result<LockedPackage, ResolveError> {
     let LockedPackage {
         name,
@@ -50,7 +50,7 @@ pub(super) fn choice_error(why: String, base: &MachineBase, bases: &[MachineBase
     }
 }
 
-/// The note about packages of the set `set` that no source has, so that machines must have them.
+/// The note about packages of the set `set` that no source has, so machines must have them.
 pub(super) fn expected_note(set: &str, packages: &str) -> String {
     format!(
         "{set}: no source has these packages, so the machines must have them already: {packages} \
@@ -67,7 +67,7 @@ pub(super) fn base_note(set: &str, base: &MachineBase, packages: &[String]) -> S
     )
 }
 
-/// The first of `packages`, and the number of the others.
+/// The first `NAMED` of `packages`, and the number of the others.
 pub(super) fn first_few(packages: &[String]) -> String {
     let named = packages[..packages.len().min(NAMED)].join(", ");
     match packages.len().saturating_sub(NAMED) {

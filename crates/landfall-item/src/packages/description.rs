@@ -113,7 +113,8 @@ impl PackageSource {
         Ok(described.collect())
     }
 
-    /// The vendor and licence of each package in the carried primary index, by hexadecimal digest.
+    /// The vendor and licence of each carried package, by hexadecimal digest. They are read from
+    /// the carried primary index.
     fn labels(
         &self,
         blobs: &dyn BlobRead,

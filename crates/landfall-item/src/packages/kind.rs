@@ -183,7 +183,7 @@ fn invalid_url_or_path(source: &PackageSource) -> Option<String> {
     ))
 }
 
-/// A text of `set` that must be a single word and is not. These words are written into sources and
+/// The first text of `set` that is not a safe word. These texts are written into sources and
 /// preferences files on machines. There, white space would inject lines, and a dash at the start
 /// would inject an option.
 fn invalid_word(set: &LockedPackageSet) -> Option<&str> {

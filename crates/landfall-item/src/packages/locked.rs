@@ -265,7 +265,8 @@ impl PackageSource {
         [url.to_owned()].into_iter().chain(snapshot).collect()
     }
 
-    /// The metadata files with a fixed name, which a repository replaces with every change.
+    /// The top-level metadata file and its signature. A repository replaces these files with every
+    /// change, because their names are fixed.
     pub(super) fn replaced_files(&self) -> impl Iterator<Item = &PackageIndex> {
         self.indexes
             .iter()

@@ -35,8 +35,8 @@ pub struct PinnedPackage {
 /// The newer versions of each pin, or why they are not known.
 pub type NewerVersions = BTreeMap<PinnedPackage, Result<Vec<OfferedVersion>, String>>;
 
-/// Finds the versions newer than each pin in the sources of `request`, the newest first. The
-/// indexes are verified as for a lock.
+/// Finds the versions that the sources of `request` offer and that are newer than each pin, the
+/// newest first. The indexes are verified as for a lock.
 ///
 /// # Errors
 /// If the metadata of a source cannot be downloaded or is rejected.

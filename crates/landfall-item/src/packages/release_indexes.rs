@@ -26,7 +26,7 @@ impl ListedIndex {
     }
 }
 
-/// The indexes of a release, as its file names them.
+/// Finds indexes in the Release file of a suite.
 struct ReleaseIndexes<'r> {
     /// The URL of the repository.
     url: &'r str,
@@ -119,7 +119,7 @@ pub(super) fn indexes(
             }
             all.extend(packages);
         }
-        // without a `binary-all` index, the indexes above contain the packages of `all`
+        // without a `binary-all` index, that of each architecture contains the packages of `all`
         if release.has_index_of_all {
             all.extend(indexes.packages(&format!("{component}/binary-all/Packages"), limit));
         }

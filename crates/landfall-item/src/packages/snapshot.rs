@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// The placeholder for the time in the URL of a snapshot.
 const ID: &str = "@SNAPSHOTID@";
-/// How long after its date a release has usually reached every mirror.
+/// The time after which a new release has usually reached every mirror.
 const SETTLED: SignedDuration = SignedDuration::from_mins(30);
 /// The time that `lock` waits for a snapshot service. A snapshot is optional.
 const PATIENCE: Duration = Duration::from_secs(20);

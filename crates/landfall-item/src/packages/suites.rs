@@ -79,7 +79,7 @@ impl ReadSuites {
 #[derive(Default)]
 pub struct SharedSuites(Mutex<Vec<SuitesSlot>>);
 
-/// The slot for the suites of some sources, on machines with some architectures.
+/// The slot for the suites of one list of sources and one list of architectures.
 struct SuitesSlot {
     sources: Vec<PackageSourceRequest>,
     architectures: Vec<String>,

@@ -307,8 +307,8 @@ impl TrimmedSource<'_> {
         self.source.indexes.iter().find(|index| index.path == path)
     }
 
-    /// The indexes called `name`, by their paths without the ending of the compression. Of each
-    /// index, one form that landfall can decompress.
+    /// The indexes called `name`, by their paths without the ending of the compression. Each
+    /// index is listed in one form, which landfall can decompress.
     fn readable(&self, name: &str) -> BTreeMap<&str, &PackageIndex> {
         let read = self
             .source

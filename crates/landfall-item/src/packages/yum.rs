@@ -118,7 +118,7 @@ fn lock(
     } else {
         &request.bases
     };
-    // by the position of the source and the path of the package, since bases share most packages
+    // keyed by the position of the source and the path of the package; bases share most packages
     let mut chosen: BTreeMap<(usize, String), ChosenPackage> = BTreeMap::new();
     let mut expected = BTreeSet::new();
     let metadata: Vec<SourceMetadata> = repositories

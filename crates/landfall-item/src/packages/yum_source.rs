@@ -74,7 +74,7 @@ async fn fetch_indexes(
         Some(signature) => {
             indexes.push(store_index(resolver, requested, SIGNATURE.into(), signature).await);
         }
-        // the signature of each package is verified instead, once it is downloaded
+        // `pull` verifies the signature of each package instead
         None => resolver.note_once(&format!(
             "{} does not sign its metadata; `landfall pull` verifies the signatures of its \
              packages",
@@ -194,7 +194,7 @@ async fn fetch_repomd_at(
                 .map_err(|error| ResolveError::from(format!("{SIGNATURE}: {error}")))?;
             Some(signature)
         }
-        // unlike for apt, only 404 and 410 mean that there is no signature: an unsigned list is
+        // unlike for apt, only 404 and 410 mean that there is no signature: an unsigned file is
         // accepted, so an error of the server must not count as a missing signature
         Err(error) if error.kind == ErrorKind::NotFound => None,
         Err(error) => return Err(ResolveError::from(error).about(SIGNATURE)),

@@ -8,8 +8,8 @@ use landfall_content::registry::FetchedManifest;
 use landfall_model::{Descriptor, ImageRef};
 
 impl Resolver {
-    /// A manifest by tag or digest. If its descriptor is `known`, it is read from the store if
-    /// possible, and fetched once if several items need it at the same time.
+    /// A manifest by tag or digest. If `known` is its descriptor, the manifest is read from the
+    /// store if possible. If several items need it at the same time, it is fetched only once.
     ///
     /// # Errors
     /// If the registry does not have the manifest, or cannot be reached.
@@ -56,8 +56,8 @@ impl Resolver {
         })
     }
 
-    /// Whether the store has this blob, after copying it from an archive if necessary. Errors of
-    /// the store count as no, so that the blob is fetched from upstream.
+    /// Whether the store has this blob, after copying it from an archive if necessary. Returns
+    /// false if the store fails, so that the blob is fetched from upstream.
     pub(super) fn is_stored(&self, descriptor: &Descriptor) -> bool {
         if self.has_blob(descriptor) {
             return true;

@@ -17,7 +17,8 @@ pub struct ResolveError {
     pub message: String,
     /// Whether upstream answered that it does not have the item.
     pub is_gone: bool,
-    /// Whether the failure may be temporary: the network, a server or this machine failed.
+    /// Whether the failure may be temporary: this machine failed, or a request failed and `is_gone`
+    /// is not set.
     pub is_temporary: bool,
 }
 

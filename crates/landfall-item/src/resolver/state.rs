@@ -166,8 +166,8 @@ impl Resolver {
         self.sessions.clone()
     }
 
-    /// By how many seconds the clocks of the servers that answered are ahead of the machine's;
-    /// `None` if none of them sent a date.
+    /// The number of seconds by which the clocks of servers are ahead of this machine's clock;
+    /// `None` if no server sent a date.
     pub fn server_clock_offset(&self) -> Option<i64> {
         self.sessions.transport().ledger().clock_offset()
     }
@@ -191,8 +191,8 @@ impl Resolver {
     /// same problem.
     pub async fn keep(&self, descriptor: Descriptor, bytes: Bytes) {
         let disk = self.disk.clone();
-        // On a blocking thread: another task may be downloading the same blob, and waiting for its
-        // lock on the async thread could block that very task.
+        // On a blocking thread: another task may be downloading the same blob. If this task waited
+        // for the blob's lock on an async thread, it could block that other task.
         match tokio::task::spawn_blocking(move || disk.put(&descriptor, &bytes)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => self.note_not_stored(&error),

@@ -4,8 +4,8 @@ use super::registry::{PathDestinations, RegistrySite};
 use crate::document::{Diagnostic, YamlNode};
 use crate::{TargetRegistry, is_repository};
 
-/// Reports an address that is not a registry, or the first destination path that is not a
-/// repository, with its position in the site `text`.
+/// Reports an address that is not a registry, or the first prefix of `paths` that has no
+/// destination path or one that is not a repository. The error has the position in the site `text`.
 pub(super) fn check_registry(
     registry: &RegistrySite,
     file: &str,

@@ -5,8 +5,8 @@ use crate::document::{Diagnostic, YamlNode};
 use crate::is_dns_name;
 use std::net::IpAddr;
 
-/// Reports the first of `names` of the site in `text` that is neither a DNS name nor an address,
-/// with its position and what to write instead.
+/// Reports the first name that is neither a DNS name nor an address, with its position in the site
+/// `text` and what to write instead.
 pub(super) fn check_required_names(
     names: &[RequiredNames],
     file: &str,

@@ -62,7 +62,7 @@ pub struct Site {
     /// Per-host transport on the connected side, by host name.
     #[serde(default)]
     pub upstreams: BTreeMap<String, SiteUpstream>,
-    /// The folder of the site file, to which paths in it are relative.
+    /// The folder of the site file. Paths in the file are relative to this folder.
     #[serde(skip)]
     #[schemars(skip)]
     pub folder: PathBuf,
@@ -200,7 +200,7 @@ impl Site {
         Some(self.key(&key))
     }
 
-    /// Resolves a path in the site file, which is relative to its folder.
+    /// Resolves a path of the site file, relative to the folder of the file.
     pub fn resolve(&self, path: &Path) -> PathBuf {
         self.folder.join(path)
     }

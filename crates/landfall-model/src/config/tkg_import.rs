@@ -14,7 +14,7 @@ pub struct TkgSite {
     pub site: String,
     /// The certificates that the site names as `ca.crt`, in PEM form.
     pub ca: Option<String>,
-    /// The settings that a site cannot or should not contain, one line each.
+    /// Notes about settings that the site does not contain, one line each.
     pub notes: Vec<String>,
 }
 
@@ -43,8 +43,8 @@ const ADDED_BY_TKG: [&str; 4] = ["localhost", "127.0.0.1", "::1", ".svc"];
 /// is its name in messages; `is_direct` interprets NO_PROXY.
 ///
 /// # Errors
-/// Fails if `text` is not a cluster configuration, or if an imported variable contains a control
-/// character.
+/// Fails if `text` is not a cluster configuration, or if an imported variable is a list or mapping,
+/// or contains a control character.
 pub fn read_tkg_site(
     file: &str,
     text: &str,
@@ -114,7 +114,7 @@ fn check_values(
     Ok(())
 }
 
-/// Whether a NO_PROXY list, the first argument, matches the host of an address, the second one.
+/// Whether a NO_PROXY list (the first argument) matches the host of an address (the second).
 pub(super) type IsDirect = fn(&str, &str) -> bool;
 
 /// Returns the cluster configuration in `outer`, or `None` if `outer` is not a Secret that has one.

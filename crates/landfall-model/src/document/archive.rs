@@ -5,9 +5,10 @@
 //! - **Decompression bombs.** The unpacked size and the number of members are limited
 //!   ([`ArchiveBudget`]), headers included. Archives within an archive share its budget.
 //! - **Path traversal** and control characters in names. Names are only labels here; still,
-//!   absolute names and `..` are refused.
+//!   absolute names, `..`, backslashes and control characters are refused.
 //! - **Links and devices** have no content here, and are skipped.
-//! - **Two members with one name**: one tool reads the first, another the last. They are refused.
+//! - **Two members with one name**: one tool reads the first, another the last. Archives
+//!   with such members are refused.
 
 use crate::Limits;
 use flate2::read::MultiGzDecoder;
@@ -18,7 +19,7 @@ use std::path::{Component, Path};
 /// Files by their path in an archive or folder, with `/` between components.
 pub type UnpackedFiles = BTreeMap<String, Vec<u8>>;
 
-/// An error from unpacking an archive. Messages are about the archive ("it").
+/// An error from unpacking an archive. The messages call the archive "it".
 #[derive(Debug, thiserror::Error)]
 pub enum UnpackError {
     /// It is not a gzipped tar, or it is truncated.
@@ -29,7 +30,8 @@ pub enum UnpackError {
         "with the archives in it, it unpacks to more than {0} bytes, or to more than {1} files"
     )]
     Large(u64, usize),
-    /// The name of a file is absolute, leads out of the archive or has control characters.
+    /// The name of a file is unsafe: empty, absolute, not UTF-8, or with `..`, a backslash or a
+    /// control character.
     #[error("it contains a file with the unsafe name '{0}'")]
     Name(String),
     /// Two files have one name.
@@ -124,8 +126,8 @@ pub enum TarForm {
     Headers,
 }
 
-/// Returns the regular files of the gzipped tar `bytes`, and subtracts the unpacked size of the
-/// archive from `budget`.
+/// Returns the regular files of the gzipped tar `bytes`, and subtracts the unpacked size and the
+/// number of members from `budget`.
 ///
 /// # Errors
 /// Fails if `bytes` are not a gzipped tar or exceed the budget, or if a name is unsafe or repeated.

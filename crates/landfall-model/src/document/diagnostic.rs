@@ -62,7 +62,7 @@ impl fmt::Display for Diagnostic {
 impl std::error::Error for Diagnostic {}
 
 /// A text in which the user names and passwords of URLs are masked, so that the message of an error
-/// on the same line does not print them.
+/// in a line with such a URL does not print them.
 struct MaskedText {
     text: String,
     /// The byte ranges of the original that are masked.

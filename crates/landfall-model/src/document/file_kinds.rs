@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// The paths of standard input, which is open already, and of the null device.
 const OPENED: [&str; 2] = ["/dev/stdin", "/dev/null"];
-/// The folders of files that are open already, each named by its number.
+/// The folders that contain open files under the numbers of their descriptors.
 const OPENED_FOLDERS: [&str; 2] = ["/dev/fd", "/proc/self/fd"];
 
 /// Whether a file is a lock of Emacs (`.#m.yaml`) or metadata of macOS (`._m.yaml`), by its name.

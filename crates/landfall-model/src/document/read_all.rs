@@ -8,14 +8,14 @@ use serde::de::DeserializeOwned;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// The section that all others depend on: if it were skipped, each use of a variable would be
-/// reported as an error.
+/// The section that all other sections depend on: if it were skipped, each use of a variable would
+/// be reported as an error.
 const VARIABLES: &str = "vars";
 
 /// A document, as far as it can be read, and its errors.
 pub struct ReadAll<T> {
-    /// The document without the parts that have errors; `None` if there are too many errors, or one
-    /// that is not in a part that can be skipped.
+    /// The document without the parts that have errors; `None` if there are too many errors, or if
+    /// the part with an error cannot be skipped.
     pub value: Option<T>,
     /// The text, with the tree of the values in `value`.
     pub text: Rc<SourceText>,

@@ -1,8 +1,8 @@
 //! Reads YAML into values. landfall reads no values elsewhere, because the limits are enforced
 //! here.
 //!
-//! Aliases repeat a value: a list of a thousand aliases of a list of a thousand values has a
-//! million values, and the size of the text does not show it. Therefore the values of a text are
+//! Aliases repeat a value: if a list has a thousand values, a list of a thousand aliases to it has
+//! a million values, and the size of the text does not show it. Therefore the values of a text are
 //! counted before the text is read: the same parser visits each value and each alias without
 //! keeping them, and stops at the limit. `clippy.toml` forbids the parser's own functions
 //! elsewhere.
@@ -105,7 +105,8 @@ pub fn check(text: &str) -> Result<(), Error> {
     YamlBudget::default().charge(text)
 }
 
-/// Whether a tree of `text`, in which aliases are leaves, stays within the limits.
+/// Whether `text` is small enough for a tree, in which aliases are leaves. The limit is not exact:
+/// one indicator may begin up to three values.
 pub(super) fn is_bounded(text: &str) -> bool {
     indicators(text) <= Limits::DEFAULT.yaml_nodes
         || matches!(excess(text), None | Some(YamlExcess::Invalid { .. }))

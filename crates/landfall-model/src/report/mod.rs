@@ -2,7 +2,7 @@
 //!
 //! [`RunReport`] has the items, totals and hosts of a run and is written as JSON; [`page`] makes
 //! HTML of it, [`Markdown`] a text for pull requests, [`CiAnnotation`] commands for CI services.
-//! [`Progress`] receives reports while a run works.
+//! [`Progress`] receives the progress of a run.
 
 mod annotation;
 mod count;

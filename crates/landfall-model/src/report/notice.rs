@@ -62,8 +62,8 @@ impl Notice {
         Notice::new(NoticeKind::Gone, name, "upstream no longer has it")
     }
 
-    /// Creates the notice that `name` has other content. For files `to` is `None`, because upstream
-    /// reports only their size.
+    /// Creates the notice that `name` has other content. `to` is `None` if the new digest is not
+    /// known, as when upstream reports only the size of a file.
     pub fn moved(name: impl Into<String>, from: Option<Digest>, to: Option<Digest>) -> Notice {
         let message = match (&from, &to) {
             (Some(from), Some(to)) => {

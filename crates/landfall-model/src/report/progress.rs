@@ -16,7 +16,7 @@ pub trait Progress: Send + Sync {
     fn parts_done(&self, _count: u64) {}
     /// Reports that the item `name` is done.
     fn item(&self, name: &str);
-    /// Shows a line about the next steps, which is removed together with the progress bar.
+    /// Shows a line that belongs to the progress: it is omitted if no progress is shown.
     fn tell(&self, _line: &str) {}
     /// Shows a line that people must see at once, such as a warning.
     fn note(&self, line: &str);

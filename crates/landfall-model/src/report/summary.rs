@@ -137,7 +137,7 @@ pub struct RunReport {
     pub requests: u64,
     /// The hosts that were contacted.
     pub hosts: Vec<HostUse>,
-    /// The members that only this command has, such as `bundle` or `changes`.
+    /// Further members of the JSON document, such as `bundle` or `changes`.
     pub extra: serde_json::Map<String, serde_json::Value>,
     /// The annotations for CI services, besides those for failed and missing items.
     pub annotations: Vec<CiAnnotation>,

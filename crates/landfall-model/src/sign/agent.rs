@@ -10,7 +10,7 @@ const REQUEST_IDENTITIES: u8 = 11;
 const IDENTITIES_ANSWER: u8 = 12;
 const SIGN_REQUEST: u8 = 13;
 const SIGN_RESPONSE: u8 = 14;
-/// The flag of a request for a signature by RSA with SHA-512.
+/// The flag of [`SIGN_REQUEST`] that requests an RSA signature with SHA-512.
 const RSA_SHA2_512: u32 = 4;
 /// The maximum size of a message, as in OpenSSH.
 const MAX_MESSAGE: u32 = 256 << 10;

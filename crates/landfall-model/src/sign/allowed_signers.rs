@@ -108,8 +108,8 @@ impl AllowedSigners {
         })
     }
 
-    /// Returns the principals, as the file writes them, for which `key` may sign in `namespace` at
-    /// the time `now`.
+    /// Returns the principals, without quotes, of the first line that allows `key` to sign in
+    /// `namespace` at the time `now`.
     ///
     /// # Errors
     /// [`SignatureError::NotAllowed`] with the reason of each line that has the key.
@@ -141,7 +141,7 @@ impl AllowedSigners {
         self.lines.iter().map(|line| &line.key)
     }
 
-    /// A warning for each option in the file that landfall does not support.
+    /// A warning for each line with `cert-authority`, an option that landfall does not support.
     pub fn warnings(&self) -> Vec<String> {
         let lines = self.lines.iter().filter(|line| line.options.is_authority);
         let warning = |line: &AllowedSigner| {

@@ -196,8 +196,8 @@ fn find_ssh_key(line: &str) -> Option<PublicKey> {
         .find_map(|pair| PublicKey::from_words(pair[0], pair[1]))
 }
 
-/// Whether the bytes start like a binary OpenPGP packet (RFC 9580, "Packet Headers") and are not
-/// UTF-8 text, which may start with the same bit.
+/// Whether the first bit is set, as in a binary OpenPGP packet (RFC 9580, "Packet Headers"), and
+/// the bytes are not UTF-8 text. The first bit of UTF-8 text may be set too.
 fn is_binary(bytes: &[u8]) -> bool {
     bytes.first().is_some_and(|first| first & 0x80 != 0) && std::str::from_utf8(bytes).is_err()
 }

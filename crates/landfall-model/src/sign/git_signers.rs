@@ -12,7 +12,7 @@ use std::fmt;
 /// The namespace of OpenSSH signatures of git (git-config(1), `gpg.format`).
 const NAMESPACE: &str = "git";
 
-/// The keys in one file that may sign commits and tags.
+/// The keys, all from one file, that may sign commits and tags.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GitSigners(GitSignersKind);
 

@@ -31,8 +31,8 @@ impl OpenPgpKeys {
     /// Parses the public keys in `bytes`, armored or binary.
     ///
     /// # Errors
-    /// Fails if `bytes` contain no public key, a private key, or a key that cannot be parsed. Text
-    /// before the first armored key is ignored.
+    /// Fails if `bytes` contain no public key, or if they contain a private key or a key that
+    /// cannot be parsed. Text before the first armored key is ignored.
     pub fn parse(bytes: &[u8]) -> Result<OpenPgpKeys, OpenPgpError> {
         if bytes.windows(17).any(|part| part == b"BEGIN PGP PRIVATE") {
             return Err(OpenPgpError::Private);
@@ -208,8 +208,8 @@ impl fmt::Display for OpenPgpKeys {
     }
 }
 
-/// Returns the packets in `bytes`, which are binary or begin with an armored block. `None` if `T`
-/// does not accept the type of the block.
+/// Returns the packets in `bytes`, which are binary or begin with an armored block. `None` if there
+/// is no valid block, or `T` does not accept its type.
 ///
 /// `Deserializable::from_reader_many` accepts both as well, but compiles the whole parser a second
 /// time for each kind of reader.

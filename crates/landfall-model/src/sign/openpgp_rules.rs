@@ -186,8 +186,8 @@ fn expiry_of(signature: &Signature) -> Option<u64> {
     Some(u64::from(signature.created()?.as_secs()) + u64::from(life.as_secs()))
 }
 
-/// The first critical subpacket of `signature` that landfall does not support, which makes the
-/// signature invalid (RFC 9580, section 5.2.3.7). landfall supports no notations.
+/// The first critical subpacket of `signature` that landfall does not support. Such a subpacket
+/// makes the signature invalid (RFC 9580, section 5.2.3.7). landfall supports no notations.
 fn unsupported_critical(signature: &Signature) -> Option<String> {
     use SubpacketData as Data;
     let config = signature.config()?;
@@ -242,8 +242,9 @@ fn revokers(statement: &Signature) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Whether `signature` names the key with this fingerprint of version 4 as its issuer. As in gpg,
-/// the key ID, which is the end of the fingerprint, is enough: older signatures contain only that.
+/// Whether `signature` names the key with this version 4 fingerprint as its issuer. As in gpg, the
+/// key ID, which is the end of the fingerprint, is enough: older signatures contain only the key
+/// ID.
 fn names_fingerprint(signature: &Signature, fingerprint: &[u8]) -> bool {
     signature
         .issuer_key_id()

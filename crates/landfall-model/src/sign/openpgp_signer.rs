@@ -1,4 +1,4 @@
-//! Signing package metadata with an OpenPGP private key. Equal content, key and time give equal
+//! Signs package metadata with an OpenPGP private key. Equal content, key and time give equal
 //! bytes.
 
 use super::openpgp::{OpenPgpKeys, packet_bytes};
@@ -36,7 +36,7 @@ impl OpenPgpSigner {
     /// Fails if there is no private key, it stays locked, or it cannot sign now.
     pub fn parse(bytes: &[u8], passphrase: Option<&str>) -> Result<OpenPgpSigner, OpenPgpError> {
         let key = secret_key(bytes).ok_or(OpenPgpError::NoPrivate)?;
-        // current gpg and dnf verify only version 4
+        // current gpg and dnf verify only signatures by keys of version 4
         if key.primary_key.version() != KeyVersion::V4 {
             return Err(OpenPgpError::Unfit);
         }
@@ -111,7 +111,7 @@ impl OpenPgpSigner {
         time.max(since)
     }
 
-    /// Returns `text` with its signature below, dated with [`OpenPgpSigner::time`] of `at`.
+    /// Returns `text` with its signature below. The signature has the date `self.time(at)`.
     ///
     /// # Errors
     /// Fails if the key cannot sign.
@@ -125,7 +125,7 @@ impl OpenPgpSigner {
         signed.map_err(|_| OpenPgpError::Unfit)
     }
 
-    /// Returns the armored signature of `content`, dated with [`OpenPgpSigner::time`] of `at`.
+    /// Returns the armored signature of `content`. It has the date `self.time(at)`.
     ///
     /// # Errors
     /// Fails if the key cannot sign.

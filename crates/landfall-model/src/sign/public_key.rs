@@ -49,7 +49,8 @@ impl PublicKey {
             ED25519_KEY => 1,
             RSA_KEY | P256_KEY | P384_KEY | SK_ED25519_KEY => 2,
             SK_P256_KEY => 3,
-            // landfall cannot verify signatures of other types, so their fields do not matter
+            // landfall cannot verify signatures by keys of other types, so the fields of these
+            // keys are not checked
             _ => 0,
         };
         if rest > 0 {

@@ -111,8 +111,8 @@ impl Signature {
         &self.key
     }
 
-    /// Verifies that the key made the signature for `namespace` and `message`. Whether the key may
-    /// sign is up to [`super::AllowedSigners::principals`].
+    /// Verifies that the key made the signature for `namespace` and `message`.
+    /// [`super::AllowedSigners::principals`] decides whether the key may sign.
     ///
     /// # Errors
     /// Fails if the key did not make the signature, or landfall does not support its algorithm.

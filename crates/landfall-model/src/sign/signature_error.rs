@@ -71,10 +71,10 @@ pub enum SignatureError {
         /// The error of the connection, or the refusal.
         source: io::Error,
     },
-    /// The signature that was made is not valid.
+    /// Signing failed, or the signature that was made is not valid.
     #[error("signing with {key} failed: the signature is not valid; use another key")]
     Failed {
-        /// The key that made the signature.
+        /// The key of the signer.
         key: PublicKey,
     },
     /// The text is not a signature.
@@ -101,13 +101,13 @@ pub enum SignatureError {
     /// The key is too short.
     #[error("{key} has fewer than 2048 bits, which is too weak")]
     Weak {
-        /// The key that made the signature.
+        /// The key that the signature names.
         key: PublicKey,
     },
     /// The key is too long.
     #[error("{key} has more than 8192 bits, which landfall cannot verify; use a shorter key")]
     TooLong {
-        /// The key that made the signature.
+        /// The key that the signature names.
         key: PublicKey,
     },
     /// The signature does not match the content.

@@ -86,9 +86,10 @@ pub fn suite_packages(
         .collect())
 }
 
-/// Returns the packages up to `lowest_priority`, essential packages, apt, and their dependencies as
-/// debootstrap resolves them: it takes the first alternative, skips names without a package, and
-/// does not compare versions.
+/// Returns the packages of the priorities from `required` to `lowest_priority`, the essential
+/// packages, apt, and the dependencies of all of them. Dependencies are resolved as in debootstrap:
+/// the first alternative is taken, names without a package are skipped, and versions are not
+/// compared.
 fn bootstrap(universe: &Universe<'_>, lowest_priority: u8) -> BTreeSet<AptVersionId> {
     let mut next: Vec<AptVersionId> = (REQUIRED..=lowest_priority)
         .flat_map(|priority| versions_of_priority(universe, priority))

@@ -131,8 +131,8 @@ fn choose_here(
     })
 }
 
-/// Explains why the package `bad` is broken: by the chain of reasons from a requested package, or
-/// from `bad` itself, or by its broken relation.
+/// Explains why the package `bad` is broken: with the first chain of reasons that exists for a
+/// requested package or for `bad`, or otherwise with the broken relation of `bad`.
 fn explain(
     universe: &Universe<'_>,
     marking: &Marking<'_, '_>,
@@ -186,7 +186,7 @@ mod tests {
     }
 
     /// The pigeonhole problem: each pigeon needs a hole of its own, and there is one hole too few.
-    /// apt never reverts a decision, so it fails quickly, and so must landfall.
+    /// apt does not try all combinations, so it fails quickly, and so must landfall.
     #[test]
     fn packages_that_exclude_each_other_fail_quickly() {
         let count = 20;
@@ -207,8 +207,8 @@ mod tests {
         outcome(&index, &all).unwrap_err();
     }
 
-    /// Two alternatives at each of 40 steps, all of which end in a package that cannot be
-    /// installed.
+    /// Two alternatives at each of 40 steps. Every combination of alternatives ends in a package
+    /// that cannot be installed.
     #[test]
     fn alternatives_that_all_end_in_a_broken_package_fail_quickly() {
         let depth = 40;

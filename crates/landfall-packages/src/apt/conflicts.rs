@@ -25,7 +25,7 @@ impl<'u, 't> Marking<'u, 't> {
         removals: &mut Vec<AptPackageId>,
     ) -> bool {
         let is_protected = self.states[package as usize].is_protected;
-        // packages whose candidates conflict too, so that an upgrade does not help
+        // packages whose candidates conflict: an upgrade of these does not help
         let mut bad = Vec::new();
         for group in against {
             let mut failed = None;
@@ -129,7 +129,7 @@ impl<'u, 't> Marking<'u, 't> {
             }
             let own = self.architecture(parent);
             let mut relations = self.universe.relations_of(parent).iter();
-            // apt considers relations that name the package itself, but not virtual packages
+            // like apt, ignores relations that name a virtual package which `package` provides
             let depends = relations.any(|relation| {
                 self.is_followed(relation)
                     && !relation.is_negative()

@@ -119,7 +119,7 @@ fn changelog_in_data(data: impl Read, name: &str) -> io::Result<Vec<String>> {
             continue;
         };
         // a package that was rebuilt for one architecture has a `changelog.Debian.amd64.gz` too,
-        // which comes first and is newer
+        // which precedes `changelog.Debian.gz` in the archive and is newer
         let is_debian = file.starts_with("changelog.Debian");
         if is_debian || ["changelog", "changelog.gz"].contains(&file) {
             let Some(compression) = Compression::of(file) else {
@@ -133,8 +133,8 @@ fn changelog_in_data(data: impl Read, name: &str) -> io::Result<Vec<String>> {
             if is_debian {
                 return Ok(lines);
             }
-            // Debian's native packages have their changelog here; in others it is upstream's
-            // changelog, for which `first_entry` returns nothing
+            // Debian's native packages have their changelog in this file. In other packages, the
+            // file is upstream's changelog, for which `first_entry` returns nothing.
             upstream = lines;
         }
     }

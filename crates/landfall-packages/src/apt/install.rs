@@ -1,18 +1,18 @@
 //! Marks a package and its dependencies for installation: depth first, in the order of the
 //! relations, with the first alternative that works.
 //!
-//! The machines' apt selects by the same rules, so the carried packages are those that it will
-//! request. The code follows `pkgDepCache::MarkInstall` of apt 2.6.
+//! On the machines, apt selects by the same rules, so it will request the carried packages. The
+//! code follows `pkgDepCache::MarkInstall` of apt 2.6.
 
 use super::marking::{MarkMode, MarkedVersion, Marking};
 use super::offer::{AptPackageId, AptRelation, AptVersionId, MultiArch};
 use super::reason::{BrokenReason, relation_text};
 
 impl<'u, 't> Marking<'u, 't> {
-    /// Whether the candidate of `package` can be installed: no version for another architecture
-    /// prevents it and, if `with_needs` is set, a planned version or a candidate satisfies each of
-    /// its critical dependencies. If a dependency cannot be satisfied, the candidate is discarded,
-    /// unless the package is protected.
+    /// Whether the candidate of `package` can be installed. No planned version for another
+    /// architecture may exclude it. If `with_needs` is set, a planned version or a candidate must
+    /// satisfy each of its critical dependencies; otherwise the candidate is discarded, unless the
+    /// package is protected.
     fn can_install(&mut self, package: AptPackageId, with_needs: bool, is_user: bool) -> bool {
         let state = self.states[package as usize];
         let Some(candidate) = state.candidate else {

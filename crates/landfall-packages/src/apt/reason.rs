@@ -20,8 +20,9 @@ pub(super) enum BrokenReason {
     Needs(AptVersionId, String, Vec<AptPackageId>),
     /// The first version conflicts with the second.
     Conflicts(AptVersionId, AptVersionId),
-    /// This version, for another architecture, cannot be installed together with the package, which
-    /// is `Multi-Arch: same`: this one is not, or the versions differ.
+    /// This version, which is for another architecture, cannot be installed together with the
+    /// package. The package is `Multi-Arch: same`. This version is not, or it differs from the
+    /// version of the package.
     OtherArchitecture(AptVersionId),
     /// This package would have to be removed, which is not allowed.
     Holds(AptPackageId),

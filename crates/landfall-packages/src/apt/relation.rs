@@ -135,7 +135,7 @@ mod tests {
             one("e", None, VersionOperator::Equal, "1", false),
         ];
         assert_eq!(read, wanted);
-        // an alternative without a name joins nothing
+        // an alternative without a name is skipped and does not set `or`
         let flags = relations("a | , b, | c | | d |").map(|one| (one.name, one.or));
         let expected = [("a", false), ("b", false), ("c", true), ("d", false)];
         assert_eq!(flags.collect::<Vec<_>>(), expected);

@@ -17,7 +17,8 @@ enum Unwind {
     Keep,
 }
 
-/// A package that violates a relation, the relation, and the version that has the relation.
+/// A package that must be changed to make a relation hold, the relation, and the version that has
+/// the relation.
 type Obstacle<'r, 't> = (AptPackageId, &'r [AptRelation<'t>], AptVersionId);
 
 /// The state of the problem resolver, in addition to the marks of the packages.
@@ -34,8 +35,8 @@ struct Resolution {
 }
 
 impl<'u, 't> Marking<'u, 't> {
-    /// Whether the resolver may run. If installed packages are broken already, the machine is not
-    /// repaired, and a selection that requires a repair is rejected.
+    /// Whether the resolver may run. It does not repair a machine: if any installed package is
+    /// broken already, a selection that needs the resolver is rejected.
     pub(super) fn can_resolve(&self) -> bool {
         (0..self.states.len() as AptPackageId).all(|package| !self.was_broken(package))
     }
@@ -132,8 +133,8 @@ impl<'u, 't> Marking<'u, 't> {
                 let is_free =
                     !self.states[package as usize].is_protected && !relation.is_negative();
                 if targets.is_empty() && is_free && !self.was_broken(package) {
-                    // nothing satisfies this alternative: the next one is tried; if it is the only
-                    // one, the planned change of the package is undone
+                    // nothing satisfies this alternative: the next one is tried; if the relation
+                    // has only one alternative, the planned change of the package is undone
                     if is_open {
                         continue;
                     }
@@ -192,7 +193,7 @@ impl<'u, 't> Marking<'u, 't> {
         {
             return;
         }
-        // once only: otherwise the rounds would undo and redo it forever
+        // once only: otherwise each round could undo and redo the upgrade
         let before = self.broken_count();
         resolution.was_marked[package as usize] = false;
         resolution.may_upgrade[package as usize] = false;
@@ -310,8 +311,8 @@ impl<'u, 't> Marking<'u, 't> {
     }
 
     /// Keeps the installed version of a package. Returns whether the package is unbroken
-    /// afterwards. In that case, if the relation has further alternatives, the package is marked
-    /// for installation again while they are tried.
+    /// afterwards. In that case, if the relation has several alternatives (`is_open`) and the
+    /// package was marked for installation, marks it again while the alternatives are tried.
     fn keep_if_unbroken(
         &mut self,
         package: AptPackageId,
@@ -339,8 +340,8 @@ impl<'u, 't> Marking<'u, 't> {
     }
 
     /// Installs the candidate of a package. If dependencies of the candidate do not hold then,
-    /// upgrades the packages that they name, recursively. Returns whether that worked; otherwise
-    /// the package is kept or removed.
+    /// upgrades the packages that they name, recursively. Returns whether that worked. If a
+    /// dependency cannot be satisfied, the package is kept or removed.
     fn upgrade(&mut self, resolution: &mut Resolution, package: AptPackageId) -> bool {
         let state = self.states[package as usize];
         // cleared during the recursion, so that a circular dependency ends

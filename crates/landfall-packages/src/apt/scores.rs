@@ -4,7 +4,8 @@
 use super::marking::{MarkedVersion, Marking};
 use super::offer::{AptPackageId, AptVersionId, RelationKind};
 
-/// The scores of the priorities, from `required` to `extra`. All scores are apt's own.
+/// The scores of the priorities, from `required` to `extra`. All scores in this file are those of
+/// apt.
 const PRIORITIES: [i64; 5] = [3, 2, 1, -1, -2];
 /// The score of essential and protected packages before scores are inherited.
 const ESSENTIAL: i64 = 100;

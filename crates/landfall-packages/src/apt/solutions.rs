@@ -5,8 +5,9 @@ use super::offer::{AptPackageId, AptRelation, AptVersionId, MultiArch};
 use std::cmp::Ordering;
 
 impl<'t> Marking<'_, 't> {
-    /// Returns the versions (the current ones, candidates or planned ones, by `which`) that satisfy
-    /// any alternative of a relation of `parent`; for a conflict, those that conflict.
+    /// Returns the versions that satisfy any alternative of a relation of `parent` or, for a
+    /// conflict, those that conflict. `which` selects the installed versions, the candidates or the
+    /// planned versions.
     pub(super) fn matching(
         &self,
         group: &[AptRelation<'t>],
@@ -38,7 +39,7 @@ impl<'t> Marking<'_, 't> {
         found
     }
 
-    /// Whether a relation of `parent` holds with the versions of `which`.
+    /// Whether a relation of `parent` holds with the versions that `which` selects.
     pub(super) fn is_met(
         &self,
         group: &[AptRelation<'t>],
@@ -174,7 +175,7 @@ impl<'t> Marking<'_, 't> {
             // the native architecture and the priority `required` have the lowest numbers
             .then_with(|| known_a.arch.cmp(&known_b.arch))
             .then_with(|| of_a.priority.cmp(&of_b.priority))
-            // of equal packages apt prefers the one whose name it read last
+            // if all of these are equal, apt prefers the package whose name it read last
             .then_with(|| (known_b.name, of_b.package).cmp(&(known_a.name, of_a.package)))
     }
 

@@ -5,7 +5,7 @@ use super::marking::{MarkedVersion, Marking};
 use super::offer::{AptPackageId, AptRelation, AptVersionId, ArchQualifier};
 use super::relation::VersionOperator;
 
-/// If more packages than this are changed when a package is visited, its dependencies are not
+/// If more packages than this have been changed when a package is visited, its dependencies are not
 /// followed. This limits the depth of the recursion.
 const DEPTH: usize = 300;
 /// The maximum number of visited packages. Alternatives that fail are visited again, so without a
@@ -31,9 +31,9 @@ impl SuitePreference<'_> {
 }
 
 impl<'t> Marking<'_, 't> {
-    /// Makes `version` the candidate of its package. If the other candidates do not satisfy a
-    /// dependency of `version`, the version in the suite becomes the candidate for the dependency
-    /// too. Returns whether all critical dependencies can be satisfied. At the first one that
+    /// Makes `version` the candidate of its package. If the candidates do not satisfy a dependency
+    /// of `version`, the suite's version of the needed package becomes the candidate of that
+    /// package. Returns whether all critical dependencies can be satisfied. At the first one that
     /// cannot, apt stops and keeps the candidates that it has set so far.
     pub(super) fn prefer_from_suite(
         &mut self,

@@ -5,7 +5,7 @@
 //! command-not-found needs `CNF`, and appstream needs the `DEP-11` targets. If a release lists such
 //! an index and it is missing, apt discards everything that it downloaded from the source.
 
-/// The name of each target, and its path in a suite without the ending of its compression.
+/// The name of each target, and its path in a suite without a compression suffix such as `.xz`.
 const TARGETS: [(&str, &str); 10] = [
     ("CNF", "{component}/cnf/Commands-{native}"),
     ("Contents-deb", "{component}/Contents-{architecture}"),
@@ -30,7 +30,7 @@ pub fn target_names() -> impl Iterator<Item = &'static str> {
     TARGETS.iter().map(|(name, _)| *name)
 }
 
-/// Returns the language of a target of translated descriptions, such as `pt_BR` of
+/// Returns the language of a target of translated descriptions, such as `pt_BR` for
 /// `Translation-pt_BR`; `None` for other targets.
 pub fn target_language(target: &str) -> Option<&str> {
     target

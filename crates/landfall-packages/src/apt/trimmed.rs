@@ -1,5 +1,6 @@
-//! Trimmed metadata of a suite: a release and indexes that list only the carried packages, copied
-//! from those of the repository. Equal content gives equal bytes.
+//! Trimmed metadata of a suite: a release and indexes that list only the carried packages. The
+//! fields and paragraphs are copied from the repository's metadata. Equal content gives equal
+//! bytes.
 
 use super::paragraph::{Paragraph, paragraphs};
 use super::release::AptRelease;
@@ -157,7 +158,7 @@ fn join_words(words: &BTreeSet<String>) -> String {
     words.iter().cloned().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the path of an index without the ending of its compression.
+/// Returns the path of an index without its compression suffix, such as `.xz`.
 pub fn plain_path(path: &str) -> &str {
     COMPRESSIONS
         .iter()

@@ -82,8 +82,8 @@ impl<'t> Universe<'t> {
         self.sort_versions(first);
     }
 
-    /// Sorts the versions of each package that has one of the versions from `first` on: the highest
-    /// first, and of equal ones the last added first.
+    /// Sorts the versions of each package to which a version with the id `first` or a higher id
+    /// belongs: the highest version first, and of equal versions the last added first.
     fn sort_versions(&mut self, first: usize) {
         let all = &self.versions;
         let mut grown: Vec<AptPackageId> = all[first..].iter().map(|new| new.package).collect();
@@ -122,8 +122,8 @@ impl<'t> Universe<'t> {
             .for_each(|known| known.current = None);
     }
 
-    /// Adds a version of a package, unsorted. Returns `None` if the machine does not have its
-    /// architecture, or the fields lack the name or the version.
+    /// Adds a version of a package, without sorting its versions. Returns `None` if the machine
+    /// does not have its architecture, or the fields lack the name or the version.
     fn add_version(
         &mut self,
         source: Option<u16>,

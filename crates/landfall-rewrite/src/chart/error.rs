@@ -18,7 +18,7 @@ pub enum ChartError {
     /// An archive cannot be unpacked.
     #[error("{path}: {source}")]
     Archive {
-        /// The archive; for one within another, both paths.
+        /// The path of the archive; for an archive inside another archive, both paths.
         path: String,
         /// The error from unpacking it.
         source: UnpackError,

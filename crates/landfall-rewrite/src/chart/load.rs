@@ -69,7 +69,7 @@ impl<'l> ChartLoader<'l> {
         }
     }
 
-    /// Unpacks the archive of a chart, and removes the name of its one folder from the paths.
+    /// Unpacks the archive of a chart, and removes the name of its top folder from the paths.
     fn unpack(&mut self, at: &str, bytes: &[u8]) -> Result<UnpackedFiles, ChartError> {
         let files =
             document::unpack(bytes, &mut self.archives).map_err(|source| ChartError::Archive {
@@ -286,7 +286,8 @@ fn is_text(name: &str) -> bool {
     is_document(Path::new(name)) || name.ends_with(".tpl")
 }
 
-/// Decodes the content of a file. Invalid UTF-8, which templates may contain, is replaced.
+/// Decodes the content of a file and removes its byte order mark. Invalid UTF-8, which templates
+/// may contain, is replaced.
 fn decode_text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes)
         .trim_start_matches('\u{feff}')

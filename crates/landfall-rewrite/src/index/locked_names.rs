@@ -88,9 +88,9 @@ pub(crate) fn names(lock: &Lock) -> impl Iterator<Item = LockedName<'_>> {
 /// The reason why an image of the lock has no digest.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum LossCause<'l> {
-    /// It could not be resolved, for this reason.
+    /// The image could not be resolved, for this reason.
     Unresolved(&'l str),
-    /// The manifest accepts that it is missing.
+    /// The manifest accepts that the image is missing.
     Accepted {
         /// The reason in the manifest.
         reason: &'l str,

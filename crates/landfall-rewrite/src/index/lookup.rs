@@ -11,7 +11,8 @@ use landfall_model::{Digest, ImageRef, has_host};
 impl ReferenceIndex {
     /// Looks up the reference `text` in this `role`. With `pin`, the locked digest is added.
     pub fn lookup(&self, text: &str, role: ReferenceRole, pin: bool) -> ReferenceLookup {
-        // nearly every scalar of a document returns here: parsing all would take most of the time
+        // nearly every scalar of a document returns here: parsing each of them would take most of
+        // the time
         if !self.basenames.has(text) {
             return ReferenceLookup::Unknown;
         }
@@ -19,7 +20,8 @@ impl ReferenceIndex {
             return ReferenceLookup::Unknown;
         };
         let with_host = has_host(text);
-        // only in these roles: in others, another value usually sets the missing tag
+        // a missing tag means `latest` only in these roles: in the other roles, a separate value
+        // usually sets the tag
         let means_latest = !reference.is_pinned()
             && (role == ReferenceRole::Container || (role == ReferenceRole::Image && !with_host));
         let tag = if means_latest {
@@ -54,7 +56,8 @@ impl ReferenceIndex {
                     Some(to) if to.to_string() == name => {
                         ReferenceLookup::resolved(item, None, digest(image))
                     }
-                    // the next run would change it again, to the destination of the other item
+                    // an earlier run may have written this name as the destination of the other
+                    // item, so it must not be changed again
                     Some(_) if at_destination.is_some() => {
                         ReferenceLookup::left("this name is the destination of another locked item")
                     }
@@ -88,7 +91,8 @@ impl ReferenceIndex {
         })
     }
 
-    /// The digest under which the locked `digest` was delivered: a trimmed index has another one.
+    /// The digest under which the locked `digest` was delivered: a trimmed index has its own
+    /// digest.
     fn delivered<'d>(&'d self, digest: &'d Digest) -> &'d Digest {
         self.replaced.get(digest).unwrap_or(digest)
     }
@@ -104,8 +108,8 @@ impl ReferenceIndex {
             .map(String::as_str)
     }
 
-    /// Lists the locked tags of the repository `name` for a message about a reference that is not
-    /// complete. `None` if the lock does not contain the repository, or if `name` may be any word.
+    /// Lists the locked tags of the repository `name` for a message about an incomplete reference.
+    /// `None` if the lock does not contain the repository, or if `name` may be any word.
     pub fn tags(&self, name: &str, role: ReferenceRole) -> Option<String> {
         self.basenames.has(name).then_some(())?;
         let reference = name

@@ -6,13 +6,14 @@ use landfall_model::Digest;
 /// The result of looking up a written reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReferenceLookup {
-    /// The lock does not contain it.
+    /// The lock does not contain the reference.
     Unknown,
-    /// It names the destination already. Contains the item that it refers to, if that is certain.
+    /// The reference already names the destination. The value is the item that the reference refers
+    /// to, if that is certain.
     Settled(Option<String>),
-    /// It concerns a locked item, but must not be changed, for this reason.
+    /// The reference concerns a locked item, but must not be changed, for this reason.
     Left(String),
-    /// It refers to a locked item and must be changed.
+    /// The reference refers to a locked item and must be changed.
     Known(ReferenceReplacement),
 }
 

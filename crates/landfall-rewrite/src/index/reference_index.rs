@@ -10,13 +10,13 @@ use landfall_model::{Destination, DestinationMap};
 use landfall_model::{Digest, ImageRef};
 use std::collections::BTreeMap;
 
-/// The references that a lock resolves, each with its replacement: the destination by a mapping or,
-/// in reverse, the locked name of a destination.
+/// The references that a lock resolves, each with its replacement: the destination of an item or,
+/// in reverse, the locked name for a destination.
 #[derive(Debug, Clone)]
 pub struct ReferenceIndex {
     /// The repositories whose references are changed, by `registry/repository` as written in texts.
     pub(super) repositories: RepositoryMap,
-    /// The repositories that references are changed to. References to these are kept.
+    /// The repositories to which references are changed. References to these repositories are kept.
     pub(super) settled: RepositoryMap,
     /// The names that the lock has without a digest, with the reason.
     pub(super) lost: BTreeMap<String, String>,
@@ -121,8 +121,8 @@ impl ReferenceIndex {
         self.with_words()
     }
 
-    /// Adds digests that a push replaced, in pairs: the digest of a whole index, and that of the
-    /// trimmed index.
+    /// Adds digests that a push replaced, in pairs: the digest of a whole index, and the digest of
+    /// its trimmed index.
     #[must_use]
     pub fn with_replaced(
         mut self,

@@ -5,8 +5,8 @@ use landfall_model::{Digest, ImageRef};
 /// The maximum number of tags or names that a message lists.
 pub(super) const LISTED: usize = 4;
 
-/// Lists the tags of `images`, which are of one repository. Images without a tag are listed by
-/// digest.
+/// Lists the tags of `images`, which all belong to one repository. Images without a tag are listed
+/// by digest.
 pub(crate) fn listed<'i>(
     images: impl ExactSizeIterator<Item = (&'i ImageRef, &'i Digest)>,
 ) -> String {

@@ -1,4 +1,4 @@
-//! Looks up URLs, whole ones and those with placeholders.
+//! Looks up URLs with and without placeholders.
 
 use super::reference_index::ReferenceIndex;
 use landfall_model::redact_urls;
@@ -16,27 +16,28 @@ pub struct UrlPattern<'t> {
 /// The result of looking up a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UrlLookup {
-    /// The lock does not contain it.
+    /// The lock does not contain the URL.
     Unknown,
-    /// It names the file server already. Contains the item that it refers to, if that is certain.
+    /// The URL is kept: it already has the new form, or it is at the file server but not locked.
+    /// The value is the locked URL, or the head of a pattern that matches locked URLs.
     Settled(Option<String>),
-    /// It concerns locked files, but must not be changed, for this reason.
+    /// The URL concerns locked files, but must not be changed, for this reason.
     Left(String),
-    /// It refers to locked URLs, or to a host that the file server mirrors completely, and must be
-    /// changed.
+    /// The URL refers to locked URLs, or to a host that the file server mirrors completely, and
+    /// must be changed.
     Known {
         /// The locked URL, or the head of the pattern.
         item: String,
         /// The text that replaces the head.
         to: String,
-        /// The locked URLs that match, if it has placeholders.
+        /// The locked URLs that match a URL with placeholders.
         reaches: Vec<String>,
     },
 }
 
 impl ReferenceIndex {
-    /// Looks up a URL, whole or with placeholders: of a locked file or git repository, or at the
-    /// file server.
+    /// Looks up the URL of a locked file or git repository, or a URL at the file server. The URL
+    /// may have placeholders.
     pub fn lookup_url(&self, url: &UrlPattern<'_>) -> UrlLookup {
         let urls = &self.urls;
         let Some((location, at_site)) = urls.parts(url.head) else {
@@ -77,7 +78,7 @@ impl ReferenceIndex {
                 Err(why) => return UrlLookup::Left(why.into()),
             }
         };
-        // the URL is already a result of this direction of the rewrite
+        // the URL already has the form that a rewrite in this direction gives
         if at_site != urls.reverse {
             return UrlLookup::Settled(Some(item));
         }

@@ -94,8 +94,8 @@ impl<'s> OccurrenceCollector<'_, 's> {
         self.collected.found.extend(in_source);
     }
 
-    /// Adds `occurrence`, a reference that is changed by a new text for each scalar of `parts`. An
-    /// error is the reason why that is impossible.
+    /// Adds `occurrence`, and changes each scalar of `parts` to the new text that is given with it.
+    /// An error is the reason why that is impossible.
     pub(crate) fn add_in_parts(
         &mut self,
         mut occurrence: Occurrence,
@@ -149,7 +149,7 @@ impl<'s> OccurrenceCollector<'_, 's> {
         scalar: &YamlScalar<'_>,
         changes: &[SpanEdit],
     ) -> Result<(String, Option<SpanEdit>), &'static str> {
-        // references may be found in another order than that of the text
+        // references may be found in an order that differs from the order in the text
         let mut in_order: Vec<&SpanEdit> = changes.iter().collect();
         in_order.sort_by_key(|edit| edit.span.start);
         let new = edit::apply(&in_order, &scalar.value, 0..scalar.value.len());

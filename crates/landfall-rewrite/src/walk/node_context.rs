@@ -46,7 +46,7 @@ pub(crate) struct MappingContext<'s> {
     pub(crate) kind: &'s str,
     /// The value of `encoding`.
     pub(crate) encoding: Option<&'s str>,
-    /// Whether it has the key `mirrors`.
+    /// Whether the mapping has the key `mirrors`.
     pub(crate) has_mirrors: bool,
     pub(crate) around: NodeContext<'s>,
 }

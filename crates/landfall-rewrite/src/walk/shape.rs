@@ -38,7 +38,8 @@ pub(crate) trait ReferenceShape: Sync {
         Vec::new()
     }
 
-    /// Sets properties in `child`, the context of `value`. In `members`, its key is `child.key`.
+    /// Sets properties in `child`, the context of `value`. The key of `value` in `members` is
+    /// `child.key`.
     fn entry<'s>(
         &self,
         _members: &MappingContext<'s>,

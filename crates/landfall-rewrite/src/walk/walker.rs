@@ -26,8 +26,8 @@ struct DocumentWalker<'e, 's> {
     collector: OccurrenceCollector<'e, 's>,
 }
 
-/// Finds every reference in `source`, which is nested in `depth` other texts. `None` if it is not
-/// YAML with a mapping or list in it. Parts that contain nothing to report are not read.
+/// Finds every reference in `source`, which is nested in `depth` other texts. `None` if `source` is
+/// not YAML, or has no mapping or list. Parts that contain nothing to report are not read.
 pub(crate) fn read(
     scanner: &ReferenceScanner<'_>,
     shapes: &ShapeTable,
@@ -66,8 +66,8 @@ pub(crate) fn read(
     structured.then_some(result)
 }
 
-/// Adds the findings in a part of `source` to `result`. Returns whether it has a mapping or list;
-/// `None` if it is not YAML.
+/// Adds the findings in a part of `source` to `result`. Returns whether the part has a mapping or
+/// list; `None` if the part is not YAML.
 fn read_part(
     scanner: &ReferenceScanner<'_>,
     shapes: &ShapeTable,
@@ -284,7 +284,7 @@ impl<'s> DocumentWalker<'_, 's> {
             self.collector.collected.secrets.push(scalar.span.clone());
         }
         let mut found = inner.found;
-        // words in the value of an image key have its role
+        // words in the value of an image key have the role of the value
         if !is_decoded && inner.read_as == ReadAs::Text && around.role.is_image() {
             found
                 .iter_mut()

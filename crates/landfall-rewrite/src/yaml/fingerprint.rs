@@ -17,8 +17,8 @@ pub(crate) struct ParseFingerprint {
 }
 
 impl ParseFingerprint {
-    /// Adds a document. `changed` has the new values of the scalars that change, by the first byte
-    /// of the scalar.
+    /// Adds a document. `changed` has the new values of the scalars that change, by the offset of
+    /// the scalar's first byte.
     pub(crate) fn add(&mut self, document: &YamlDocument<'_>, changed: &BTreeMap<usize, String>) {
         if let Some(root) = &document.root {
             self.add_node(root, changed);

@@ -318,7 +318,7 @@ const PIECES: [&str; 44] = [
     "\u{feff}", "é",
 ];
 
-/// Random numbers by xorshift64*, which are the same for a seed on every machine.
+/// Random numbers by xorshift64*. A seed gives the same numbers on every machine.
 struct Random(u64);
 
 impl Random {

@@ -29,7 +29,7 @@ pub(super) struct BlobBody {
 /// The source of the bytes.
 pub(super) enum BodySource {
     Reader(Box<dyn Read + Send>, Arc<BodyBuffers>),
-    /// The system sends them from files.
+    /// The system sends the bytes from files.
     Files(Peekable<FileRuns>, SendfileQueue),
 }
 
@@ -49,8 +49,8 @@ enum ReadAhead {
 
 impl BlobBody {
     /// A body of exactly the remaining bytes. An error, such as a wrong frame checksum, aborts the
-    /// connection: the bytes sent before it are correct, and the client sees that the body is
-    /// incomplete.
+    /// connection, so that the client sees that the body is incomplete. The bytes sent before the
+    /// error are correct, unless the blob is hashed while it is sent.
     pub(super) fn into_body(self) -> Body {
         let start = ReadAhead::NotStarted(self);
         let pieces = futures_util::stream::unfold(start, |read_ahead| async move {

@@ -25,8 +25,8 @@ const MIN_REDIRECTED: u64 = 64 << 10;
 
 /// The response with the blob `digest`, or with the range that `request` names. HEAD needs no body
 /// and so no hashing. Fails if no source has the blob. The bytes that this server sends are
-/// verified before they are sent, or while a whole remote blob is sent; those behind a redirect are
-/// not.
+/// verified before they are sent, or while a whole remote blob is sent. Bytes behind a redirect are
+/// not verified.
 pub(crate) async fn blob_response(
     state: &Arc<ServerState>,
     digest: &Digest,
@@ -68,7 +68,7 @@ pub(crate) async fn blob_response(
     // network once
     let is_hashed_while_sent = first.blobs.is_remote()
         && !state.verified_blobs.is_verified(first, digest)
-        // a range cannot be verified while it is sent, so its blob is hashed before
+        // a range cannot be verified while it is sent, so its blob is hashed first
         && requested_range(headers, first.size, &etag) == RequestedRange::Whole;
     let holder = if is_hashed_while_sent {
         first.clone()

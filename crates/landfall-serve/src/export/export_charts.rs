@@ -14,8 +14,9 @@ use std::path::{Path, PathBuf};
 /// `index.yaml`. `dry_run` writes nothing.
 ///
 /// # Errors
-/// Before anything is written: when two charts have the same name and version. Afterwards: when the
-/// index cannot be written. The failure of a single chart is in the report.
+/// Before anything is written: when two charts with different content have the same name and
+/// version. Afterwards: when the index cannot be written. The failure of a single chart is in the
+/// report.
 pub fn export_charts(
     lock: &Lock,
     blobs: &dyn BlobRead,

@@ -113,7 +113,8 @@ pub(super) fn write_all(
     report
 }
 
-/// Writes one file and extracts the members that the lock requests. Returns the bytes written.
+/// Writes one file and extracts the members that the lock requests. Returns the status and the
+/// number of bytes written.
 fn write_and_unpack(
     item: &ExportFile<'_>,
     blobs: &dyn BlobRead,

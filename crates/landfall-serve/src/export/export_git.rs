@@ -217,7 +217,7 @@ fn repository_files(
         (None, Some(tag)) => format!("{}\n", all.id(all.peeled(all.find(tag.id)?)?)),
         (None, None) => "ref: refs/heads/main\n".to_owned(),
     };
-    // for clients of a web server without support for git's protocol
+    // for clients that fetch from a web server without git's smart protocol
     out.make("objects/info/packs".into(), names.into_bytes());
     out.make("info/refs".into(), info.into_bytes());
     out.make(

@@ -1,5 +1,5 @@
-//! Extracts the requested members of an exported archive to `<archive>.d/<member>`, with the mode
-//! bits that the archive gives them.
+//! Extracts the requested members of an exported archive to `<archive>.d/<member>`, with the
+//! permission bits that the archive gives them.
 
 use super::ExportError;
 use super::export_paths::ExportFile;
@@ -15,7 +15,8 @@ use tempfile::NamedTempFile;
 /// any size.
 const MAX_UNPACKED: u64 = 64 << 30;
 
-/// The largest extended header, with a long path or attributes, that is read into memory.
+/// The maximum number of bytes of an extended header (with a long path or attributes) that is read
+/// into memory.
 const MAX_EXTENDED_HEADER: u64 = 1 << 20;
 
 /// Extracts the members that the lock requests from the archive that was exported below `dir`.

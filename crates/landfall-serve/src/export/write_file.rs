@@ -52,7 +52,8 @@ pub(super) fn write_file(
 }
 
 /// Checks what [`write_file`] would do: `Present` if all paths are up to date, else `Skipped`.
-/// Fails if the content is needed but missing: a path after one that is up to date becomes a link.
+/// Fails if the content is needed but missing. It is not needed if an earlier path is up to date,
+/// because the later paths become links to that path.
 pub(super) fn check_file(
     item: &ExportFile,
     blobs: &dyn BlobRead,

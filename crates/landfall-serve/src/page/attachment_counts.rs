@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// signatures are small.
 const MAX_MANIFEST: u64 = 256 << 10;
 
-/// The number of attached manifests by the word for their kind, such as `signature`.
+/// The number of attached manifests of each kind. Keys are words for kinds, such as `signature`.
 pub(super) fn attachment_counts(
     attached: &[AttachedManifest],
     blobs: &dyn BlobRead,

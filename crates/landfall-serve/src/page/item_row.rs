@@ -55,7 +55,7 @@ pub(super) fn render_row(
     let platforms: Vec<&str> = item.platforms.iter().map(String::as_str).collect();
     let platforms = platforms.join(", ");
     let kind = match item.kind {
-        // a set of packages counts its packages
+        // for a set of packages, the number of its packages is shown
         EntryKind::Package => {
             EntryCount::new(EntryKind::Package, [item.kind_and_packages()]).to_string()
         }

@@ -214,7 +214,7 @@ impl KindLink {
     fn new(query: &ListQuery, text: String, kind: Option<&str>, count: usize) -> KindLink {
         KindLink {
             text,
-            // another kind begins with its first item
+            // the list of another kind begins with its first item
             href: query.link(kind, 0),
             is_current: query.kind.as_deref() == kind,
             count,

@@ -15,7 +15,8 @@ pub(super) struct ListQuery {
 }
 
 impl ListQuery {
-    /// Parses a query string. Values that make no sense are ignored: a reader may edit the URL.
+    /// Parses a query string. An empty kind, and a number that is not valid, are ignored: a reader
+    /// may edit the URL.
     pub(super) fn parse(query: Option<&str>) -> ListQuery {
         ListQuery {
             words: query_value(query, "q").unwrap_or_default(),

@@ -1,8 +1,9 @@
 //! The web page: the content of the server and the commands that fetch it (`/`), the changes of
 //! each bundle (`/changes`), and the configuration of nodes (`/nodes`).
 //!
-//! The pages work without their script and load no other resources. The script copies commands and
-//! searches while the reader types. The templates (`*.html`) escape every value.
+//! Each page contains its style and script, loads no other file, and also works without the script.
+//! The script copies commands and searches while the reader types. The templates (`*.html`) escape
+//! every value.
 
 mod attachment_counts;
 mod changes;

@@ -76,8 +76,8 @@ pub(super) fn render_nodes(
 }
 
 /// The names of `hosts` without their ports, as lines for `/etc/hosts`, and the number of names for
-/// which there are no lines left. `hosts` must be sorted. IPv6 addresses, which `/etc/hosts` cannot
-/// redirect, are omitted, and texts that are too long for a host name: a lock may contain any text.
+/// which there are no lines left. `hosts` must be sorted. Omits IPv6 addresses, which `/etc/hosts`
+/// cannot redirect, and texts that are too long for a host name: a lock may contain any text.
 fn host_lines<'a>(hosts: impl IntoIterator<Item = &'a str>) -> (Vec<String>, usize) {
     let mut names: Vec<&str> = hosts
         .into_iter()

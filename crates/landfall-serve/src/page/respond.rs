@@ -14,8 +14,8 @@ use axum::http::header::HOST;
 use axum::http::request::Parts;
 use landfall_model::report::EntryKind;
 
-/// The page at the path of the request; `None` if there is none. Names on it begin with the host by
-/// which the reader reached this server (the `Host` header).
+/// The page at the path of the request; `None` if there is none. Names and URLs on the page contain
+/// the host by which the reader reached this server (the `Host` header).
 pub(crate) fn page(state: &ServerState, parts: &Parts) -> Option<Result<Vec<u8>, RequestError>> {
     let page = PAGES.iter().find(|page| page.path == parts.uri.path())?;
     let host = parts

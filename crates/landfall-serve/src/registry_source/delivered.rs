@@ -21,9 +21,9 @@ pub struct DeliveredContent {
     pub content: Arc<dyn VerifiedRead>,
 }
 
-/// The locks that were delivered to the target of `mapping`, the oldest first, with the content of
-/// their items that the registry has now. Images are listed but not looked up: clients pull them
-/// from the registry itself.
+/// The locks that were delivered to the target of `mapping`, the oldest first, and the content of
+/// their items, as far as the registry has it now. Images are listed but not looked up: clients
+/// pull them from the registry itself.
 ///
 /// # Errors
 /// When the list of deliveries is missing or damaged, or the registry cannot be read.
@@ -57,7 +57,7 @@ pub async fn find_delivered(
     let max_lock = limits.contents_bytes as u64;
     let mut locks = Vec::new();
     for delivery in deliveries.locks() {
-        // the list comes from the registry, so each lock is limited and compared with its digest
+        // the list is untrusted, so each lock is limited in size and compared with its digest
         let text = read_small_blob(&session, &repository, &delivery.descriptor, max_lock)
             .await
             .map_err(unreadable)?
@@ -113,7 +113,7 @@ async fn read_small_blob(
     Ok(Some(bytes))
 }
 
-/// The blobs of the items that the registry has, except images, each with its repository.
+/// The blobs of those items, except images, that the registry has. Each blob has its repository.
 async fn find_blobs(
     session: &RegistrySession,
     locks: &[(&delivered_locks::DeliveredLock, Lock)],

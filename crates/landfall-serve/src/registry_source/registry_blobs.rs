@@ -61,7 +61,7 @@ impl RegistryBlobs {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the blob from this frame on.
+    /// Returns a reader of the blob that begins at the frame with the number `frame`.
     fn frames(&self, digest: &Digest, frame: u64) -> Result<FrameReader, ContentError> {
         let Some(blob) = self.blobs.get(digest) else {
             return Err(ContentError::missing(digest));
@@ -217,7 +217,7 @@ impl FrameReader {
 /// Returns the bytes of frames whose hashes were compared.
 struct CheckedFrameReader {
     frames: FrameReader,
-    /// `None` if the blob was never read completely: then nothing is compared.
+    /// `None` if the blob was not verified yet: then nothing is compared.
     hashes: Option<Arc<[Digest]>>,
     frame: Vec<u8>,
     /// The number of bytes of the frame that were returned.

@@ -59,8 +59,8 @@ impl PasswordChecker {
         }))
     }
 
-    /// Whether `password` is right for `user`, by its bcrypt hash. A request for a comparison that
-    /// is already in progress waits for it. Fails if too many sign-ins wait in `queue`.
+    /// Whether `password` is right for `user`, by its bcrypt hash. If the same comparison is already
+    /// in progress, this call waits for its outcome. Fails if too many sign-ins wait in `queue`.
     pub(super) async fn is_right(
         self: &Arc<PasswordChecker>,
         user: &str,
@@ -80,7 +80,7 @@ impl PasswordChecker {
             }
             let sign_in = queue.join(address).ok_or(TooManySignIns)?;
             match outcomes.in_progress.get(&key) {
-                // this request counts as waiting, too: each one holds a connection
+                // this request counts as waiting, too: each waiting request holds a connection
                 Some(outcome) => (outcome.clone(), Some(sign_in)),
                 None => {
                     let (sender, outcome) = watch::channel(None);
@@ -99,7 +99,8 @@ impl PasswordChecker {
                         let comparing = tokio::task::spawn_blocking(move || {
                             bcrypt::verify(password, &hash).unwrap_or(false)
                         });
-                        // with invented names, the password of another user would fill the memory
+                        // without `exists`, the password of another user would be remembered as
+                        // right for any number of invented names, and fill the memory
                         let is_right = comparing.await.unwrap_or(false) && exists;
                         // released first: the waiting requests may sign in again as soon as they
                         // continue

@@ -44,7 +44,8 @@ impl HtpasswdUsers {
     ///
     /// # Errors
     /// When a file cannot be read, contains no user, contains a user twice, contains a user of
-    /// another file, or contains a hash that is not bcrypt.
+    /// another file, or contains a hash that is not bcrypt. Also when the system provides no random
+    /// numbers.
     pub fn load(
         files: &[(&Path, AccessRight)],
         anonymous: Option<AccessRight>,
@@ -158,8 +159,9 @@ fn parse_accounts(text: &str) -> Result<Vec<(String, String)>, String> {
     Ok(accounts)
 }
 
-/// Whether `hash` is a complete bcrypt hash: `$2y$`, two digits for the cost, `$`, 22 characters of
-/// salt and 31 of the hash. With a truncated hash, its user could never sign in.
+/// Whether `hash` is a complete bcrypt hash: `$2y$`, `$2a$` or `$2b$`, two digits for the cost,
+/// `$`, 22 characters of salt and 31 of the hash. With a truncated hash, its user could never sign
+/// in.
 fn is_bcrypt(hash: &str) -> bool {
     let prefixes = ["$2y$", "$2a$", "$2b$"];
     let rest = prefixes.iter().find_map(|one| hash.strip_prefix(one));

@@ -75,7 +75,7 @@ impl ExportList {
             "regsync" => Some(context.mapping(flags.to.as_ref())?),
             _ => None,
         };
-        // Licences are read from the content of the items, so only for the format that has them.
+        // Only `sources` lists licences. They are read from the content of the items.
         let licences = match name {
             "sources" if locked.has_content(context) => {
                 licences(&lock, &*locked.content(context, &[])?)

@@ -26,7 +26,7 @@ pub(crate) struct ExportReferrers {
 
 impl ExportReferrers {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
-        // A partial bundle or a store may lack entries without referrers.
+        // Entries without referrers are not needed: a partial bundle or a store may lack them.
         let has_some = |entry: &LockEntry| !entry.referrers.is_empty();
         let (lock, blobs) = self.content.open(context, has_some)?;
         let mut report = RunReport::default();

@@ -117,7 +117,7 @@ fn masks(text: &str, all: bool) -> Vec<bool> {
                 let indent = line.len() - line.trim_start().len();
                 *metadata_indent.get_or_insert(indent) == indent && SHOWN_METADATA.contains(&key)
             }
-            // a comment line below such a key may quote a value
+            // a comment line below one of these keys may quote a value
             _ => SHOWN.contains(&top) && !line.trim_start().starts_with('#'),
         };
         // With `{`, the line of a shown key may contain the data too.

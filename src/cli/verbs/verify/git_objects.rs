@@ -69,7 +69,7 @@ impl GitObjects {
         lines
     }
 
-    /// Adds the member `repositories` to a report, if there are any.
+    /// Adds the member `repositories` to a report, if there are any repositories.
     pub(super) fn add_to(&self, report: &mut RunReport) {
         let complete = self.complete.iter().map(|name| (name, true));
         let all = complete.chain(self.unchecked.iter().map(|name| (name, false)));

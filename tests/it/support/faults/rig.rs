@@ -251,8 +251,8 @@ impl Rig {
             .unwrap()
     }
 
-    /// `landfall pull --bundle` without a store. Asserts that the bundle was completed exactly if
-    /// no item failed.
+    /// `landfall pull --bundle` without a store. Asserts that the bundle was completed if and only
+    /// if no item failed.
     pub fn pull_bundle(&self, out: &Path) -> Vec<ReportItem> {
         let plan = Arc::new(PackPlan::of_complete_lock(
             &self.lock,

@@ -33,7 +33,7 @@ pub struct Seen {
     pub sent: usize,
 }
 
-/// How the registry requires tokens: requests below `/v2/` get 401 without one.
+/// Makes the registry require tokens: a request below `/v2/` without a valid token gets 401.
 #[derive(Clone, Debug)]
 pub struct Auth {
     /// The number of requests for which a token is valid.
@@ -57,7 +57,7 @@ pub struct Settings {
     pub clock_days: Option<i64>,
 }
 
-/// A fault registry that runs until this is dropped.
+/// A fault registry that runs until this value is dropped.
 pub struct Faults {
     /// `127.0.0.1:port`.
     pub address: String,
@@ -344,8 +344,8 @@ impl Faults {
         found
     }
 
-    /// The response to a request if it does not depend on the content: that of a fault, a token, or
-    /// a refusal because of the quota or a missing token.
+    /// The response to a request if it does not depend on the content: the response of a fault, a
+    /// token, or a refusal because the quota is exhausted or the request has no valid token.
     fn early(
         &self,
         on: Option<RequestKind>,
@@ -411,7 +411,7 @@ impl Faults {
             Some(FaultKind::TokenAnswer(answer)) => (*answer).to_owned(),
             _ => auth.answer,
         };
-        // unlike a JSON web token, it has no readable content
+        // unlike a JSON web token, this token has no readable content
         let token = format!("~opaque/{}+==", state.tokens.len() - 1);
         Answer::new(200, answer.replace("TOKEN", &token)).header("Content-Type", "application/json")
     }

@@ -107,7 +107,8 @@ impl Wire {
         }
     }
 
-    /// Reads the head of the next request; `None` at the end, and for anything but HTTP.
+    /// Reads the head of the next request; `None` if the connection ends or the request is not
+    /// HTTP/1.1.
     pub(super) fn request(&mut self) -> Option<Request> {
         const HANDSHAKE: u8 = 0x16;
         let mut first = Vec::new();

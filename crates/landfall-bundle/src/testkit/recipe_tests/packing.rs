@@ -185,7 +185,7 @@ fn no_chain_of_recipes_is_longer_than_readers_accept() {
     let (mut memory, _) = sample();
     let versions: Vec<(LockedImage, Descriptor)> = (10..40)
         .map(|version| {
-            // each version is most similar in size to its predecessor
+            // each version is closest in size to the versions before and after it
             let content = noise(10_000 + version * 500);
             let bytes = layer(&[("app", &content), ("version", &[version as u8])]);
             image_of(&mut memory, &version.to_string(), &bytes)

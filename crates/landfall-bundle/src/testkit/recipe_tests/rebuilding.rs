@@ -63,7 +63,7 @@ fn a_damaged_base_never_results_in_wrong_bytes() {
         let sources = vec![packed, Arc::clone(&damaged), damaged];
         let blobs = rebuilt(sources.clone(), std::slice::from_ref(&bundle));
         assert!(read(&blobs, &new_layer).is_err());
-        // an intact copy helps, wherever it is
+        // an intact copy is used, whatever its position among the sources
         for at in 0..=sources.len() {
             let mut sources = sources.clone();
             sources.insert(at, memory_without(&memory, &new_layer));

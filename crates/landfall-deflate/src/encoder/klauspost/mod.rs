@@ -192,8 +192,8 @@ fn start_piece(generation: KlauspostGeneration, level: i8) -> Box<dyn RestartEnc
     }
 }
 
-/// Whether the first block of a stream at a level can be full at this size. If later tokens were
-/// appended to it, its size is a multiple of a full block.
+/// Whether a stream at this level can begin with a full block of this size. The size of a block to
+/// which later tokens were appended is a multiple of a full block.
 pub(crate) fn can_be_full(generation: KlauspostGeneration, level: i8, size: BlockSize) -> bool {
     match level {
         ..=0 => {

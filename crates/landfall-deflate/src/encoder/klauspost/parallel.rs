@@ -1,15 +1,15 @@
 //! `pgzip`: pieces of a stream that are compressed in parallel.
 //!
-//! The stream is cut into pieces of equal size. The dictionary of each is the last 16 KiB of the
-//! piece before, if that piece was longer. Each piece ends with an empty stored block. The
-//! last piece, which may be empty, is followed by the end of the stream. A flush ends a piece
-//! early.
+//! The stream is cut into pieces of equal size. The dictionary of a piece is the last 16 KiB of the
+//! previous piece; there is none if that piece had at most 16 KiB. Each piece ends with an empty
+//! stored block. The last piece, which may be empty, is followed by the end of the stream. A flush
+//! ends a piece early.
 
 use super::restart::RestartEncoder;
 use crate::bits::BitWriter;
 use crate::encoder::Encoder;
 
-/// The number of bytes of a dictionary. Pieces are larger.
+/// The number of bytes of a dictionary. The size of the pieces must be larger.
 pub(super) const DICTIONARY: usize = 16_384;
 
 /// Compresses the pieces of a stream one after the other.

@@ -4,7 +4,7 @@ use crate::encoder::block::MAX_STORED;
 use crate::encoder::huffman::TieOrder;
 use std::fmt;
 
-/// Releases that write the same streams at all levels, from the newest. The numbers are part of
+/// Releases that write the same streams at all levels, the newest first. The numbers are part of
 /// recipes. The versions are those of `klauspost/compress`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum KlauspostGeneration {
@@ -168,8 +168,8 @@ pub(crate) struct KlauspostRules {
     /// Levels 7 to 9: whether the first block begins after the dictionary.
     pub(crate) ends_dictionary: bool,
     /// Whether every header ends with the last used symbol. Otherwise, the header of a block lists
-    /// all symbols, unless a flush ends the block. The releases that trim every header also always
-    /// count the end of the block when sizes are compared.
+    /// all symbols, unless a flush ends the block. The releases that trim every header also count
+    /// the end of the block in every comparison of sizes.
     pub(crate) trims_headers: bool,
     /// Whether a block has codes for all symbols unless a flush ends it, so that the codes suit the
     /// next block. These releases compare sizes in another way, and never look for noise.

@@ -17,8 +17,8 @@ pub(super) const FORMAT: ImageListFormat = ImageListFormat {
     ),
 };
 
-/// The lines without comments and blank lines. A comment starts with `#` at the start of a line or
-/// after white space.
+/// The lines that are not blank, without their comments. A comment starts with `#` at the start of
+/// a line or after white space.
 fn entries(text: &str) -> impl Iterator<Item = (usize, &str)> {
     lines(text)
         .map(|(start, line)| {

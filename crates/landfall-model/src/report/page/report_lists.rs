@@ -152,8 +152,8 @@ const REPORT_LISTS: &[ReportList] = &[
     },
 ];
 
-/// A section for each of [`REPORT_LISTS`]. A section is empty if `extra`, the members of this
-/// command, lacks its list.
+/// A section for each of [`REPORT_LISTS`]. `extra` has the members that the command added to the
+/// report; a section is empty if its list is not among them.
 pub(super) fn list_sections(extra: &Map<String, Value>) -> impl Iterator<Item = Section> {
     REPORT_LISTS.iter().map(|list| {
         let rows = extra.get(list.member).and_then(Value::as_array);

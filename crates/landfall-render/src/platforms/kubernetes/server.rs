@@ -6,8 +6,8 @@ use crate::kubernetes_objects::map;
 use serde_yaml::Value;
 
 const PORT: u64 = 5000;
-/// The time for which a terminating server still responds. The Service may send it requests until
-/// then.
+/// The time for which a terminating server still responds. The Service may still send it requests
+/// during this time.
 const DRAIN: &str = "15s";
 /// The share of the requested processor time, in percent, above which the autoscaler adds servers.
 const BUSY: u64 = 70;

@@ -99,7 +99,7 @@ impl RenderPlatform for TkgPlatform {
 /// Returns the proxy. Fails if TKG would refuse it.
 fn proxy(request: &RenderRequest<'_>) -> Result<Option<PodProxy>, RenderError> {
     let written = request.site.and_then(|site| site.proxy.as_ref());
-    // TKG asserts this in http_proxy.yaml, when it creates the cluster
+    // when TKG creates a cluster, http_proxy.yaml asserts that both proxies are set, or neither
     if written.is_some_and(|proxy| proxy.http.is_some() != proxy.https.is_some()) {
         return Err(RenderError::Site(
             "TKG needs both proxies or none; add the other to proxy.http and proxy.https".into(),

@@ -19,7 +19,7 @@ pub(super) struct CandidateCollector<'d, 'f> {
 }
 
 impl CandidateCollector<'_, '_> {
-    /// Adds the images that `claim`, at the byte `at`, names.
+    /// Adds the images that `claim` names at the byte `at`.
     pub(super) fn add(&mut self, at: usize, claim: ImageClaim<'_>) {
         let ImageClaim {
             written,

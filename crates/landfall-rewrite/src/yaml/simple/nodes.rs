@@ -23,7 +23,7 @@ pub(super) fn list(mut items: Vec<YamlNode<'_>>, span: Range<usize>, flow: bool)
     })
 }
 
-/// The list `node`, with bytes that begin at `start`.
+/// The list `node`, with a span that begins at `start`.
 pub(super) fn starting_at(mut node: YamlNode<'_>, start: usize) -> YamlNode<'_> {
     if let YamlNode::Sequence(sequence) = &mut node {
         sequence.span.start = start;

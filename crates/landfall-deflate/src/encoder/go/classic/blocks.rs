@@ -7,8 +7,8 @@ use crate::encoder::block::{
 use crate::encoder::huffman::{MAX_BITS, TieOrder};
 use crate::encoder::symbols::{END_OF_BLOCK, SymbolCounts, Token};
 
-/// Writes blocks, each with codes of its own. None of them is the last block of the stream, because
-/// that is always an empty stored block.
+/// Writes the blocks of a stream, each dynamic block with codes of its own. None of them is the
+/// last block of the stream, which is always an empty stored block.
 #[derive(Debug)]
 pub(super) struct GoBlockWriter {
     fixed: BlockCodes,

@@ -15,7 +15,7 @@ const MIN_MATCH: usize = 4;
 const LOOKAHEAD: usize = MIN_MATCH + MAX_LENGTH;
 /// Matches of four bytes are only used up to this distance.
 const MAX_SHORT_DISTANCE: usize = 4096;
-/// The number of tokens of a block.
+/// The maximum number of tokens of a block.
 pub(super) const BLOCK_TOKENS: usize = 1 << 14;
 
 /// The parameters of the search for matches at one level.
@@ -30,7 +30,8 @@ pub(super) struct ChainRules {
 
 #[derive(Debug, Clone, Copy)]
 enum ChainStrategy {
-    /// A match is used at once. The positions inside matches of up to `insert` bytes are inserted.
+    /// A match is used at once. The positions inside matches of up to `insert` bytes are added to
+    /// the chains.
     Greedy { insert: usize },
     /// A match shorter than `lazy` is dropped if the next position has a longer one.
     Lazy { lazy: usize },
@@ -209,7 +210,7 @@ impl ChainEncoder {
             let found = if links != 0 && lookahead >= MIN_MATCH {
                 let search = self.chain_search(NO_MATCH.length);
                 let links = |position| self.chains.links(position);
-                // the steps are used only if grams are followed
+                // `best_match` calls `steps` only if its constant `FOLLOWS_GRAMS` is true
                 let steps = |_, _| 0;
                 best_match::<false>(&self.window, search, links, steps, is_useful).or(NO_MATCH)
             } else {

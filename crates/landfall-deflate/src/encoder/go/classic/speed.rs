@@ -8,7 +8,7 @@ use crate::encoder::bytes::{boxed_array, load32, load64, match_length};
 use crate::encoder::symbols::{MAX_DISTANCE, MAX_LENGTH, Token};
 
 const HASH_BITS: u32 = 14;
-/// The number of bytes of a block.
+/// The maximum number of bytes of a block.
 const BLOCK: usize = MAX_STORED;
 /// The number of bytes at the end of a block in which no match begins.
 const MARGIN: usize = 15;

@@ -1,4 +1,4 @@
-//! Levels 1 to 6: tables of hashes over a history of some blocks, and blocks of 65,535 bytes.
+//! Levels 1 to 6: tables of hashes over a history of several blocks, and blocks of 65,535 bytes.
 
 mod double;
 mod pair;
@@ -21,7 +21,7 @@ const BLOCK: usize = MAX_STORED;
 const MIN_SEARCHED: usize = MARGIN + 2;
 /// In most releases, a flush of fewer bytes than this is not searched, and clears the history.
 const SMALL: usize = 128;
-/// A flush stores up to this many bytes.
+/// A flush that is not searched is stored uncompressed if it has at most this many bytes.
 const MAX_FLUSH_STORED: usize = 32;
 /// When positions have grown beyond this, all entries are lowered.
 const MAX_BASE: u32 = 1 << 30;

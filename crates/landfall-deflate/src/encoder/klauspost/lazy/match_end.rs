@@ -6,7 +6,7 @@ use crate::encoder::bytes::match_length;
 use crate::encoder::chain_search::ChainMatch;
 use crate::encoder::symbols::{MAX_DISTANCE, MAX_LENGTH};
 
-/// The number of bytes at the beginning of a better match that may differ.
+/// The maximum number of bytes by which a better match may begin later.
 const SKIPPED: usize = 2;
 
 impl LazyEncoder {

@@ -10,8 +10,8 @@ impl<D: Dialect> Engine<D> {
     fn fill(&mut self, wanted: usize, input: &mut &[u8], end: InputEnd) {
         loop {
             let moves = match end {
-                // the window moves once it cannot be filled up to `wanted`: zlib does not check
-                // earlier if it gets the whole input at once
+                // the window moves once it has no room for `wanted` bytes: if zlib gets the whole
+                // input at once, it does not check earlier
                 InputEnd::Open => 2 * self.window.size() - self.position < wanted,
                 InputEnd::Reached => self.is_movable() && !self.end_marked,
             };
@@ -57,7 +57,7 @@ impl<D: Dialect> Engine<D> {
         self.pending_inserts = self.pending_inserts.min(self.position);
     }
 
-    /// Enters into the dictionary the positions whose bytes have arrived.
+    /// Enters positions into the dictionary if all bytes that they need have arrived.
     fn enter_input(&mut self) {
         match self.effort.parsing {
             Parsing::Greedy => {
@@ -81,7 +81,8 @@ impl<D: Dialect> Engine<D> {
         }
     }
 
-    /// Makes sure that `wanted` bytes are ahead. Returns whether the position can be searched.
+    /// Reads input until `wanted` bytes are ahead, or the input is used up. Returns whether the
+    /// position can be searched.
     #[inline]
     pub(super) fn prepare(&mut self, wanted: usize, input: &mut &[u8], end: InputEnd) -> bool {
         if self.ahead >= wanted {

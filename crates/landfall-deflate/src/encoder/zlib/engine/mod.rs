@@ -1,13 +1,13 @@
-//! The search for matches of zlib and GNU gzip: with lazy matching, without lazy matching, and
+//! Searches for matches as zlib and GNU gzip do: with lazy matching, without lazy matching, and
 //! without a dictionary.
 //!
-//! With lazy matching, a match is used unless the next position has a longer one. If it has, a
-//! literal is written, and the longer match is compared with that of the position after it. Without
-//! lazy matching, each match is used at once.
+//! With lazy matching, a match is used unless the next position has a longer one. If it has one, a
+//! literal is written, and the longer match is compared with the match at the position after it.
+//! Without lazy matching, each match is used at once.
 //!
 //! Matches of three bytes at a distance above 4,096 cost more than literals and are dropped by the
-//! lazy search. All positions of a match enter the dictionary; without lazy matching, only those of
-//! short matches do.
+//! lazy search. With lazy matching, all positions of a match enter the dictionary. Without lazy
+//! matching, a long match enters only its first position.
 
 mod filling;
 mod parsing;
@@ -56,9 +56,9 @@ pub(super) struct Engine<D> {
     dialect: D,
     effort: Effort,
     window: Window,
-    /// The dictionary without lazy matching.
+    /// The dictionary of the search without lazy matching.
     chains: HashChains,
-    /// The dictionary with lazy matching.
+    /// The dictionary of the search with lazy matching.
     index: PositionIndex,
     tokens: Tokens,
     /// The position that is searched next.
@@ -103,7 +103,7 @@ impl<D: Dialect> Engine<D> {
         }
     }
 
-    /// Compresses the part of `input` that does not depend on the bytes after it.
+    /// Compresses the part of `input` whose tokens do not depend on later bytes.
     pub(super) fn write(&mut self, input: &[u8], out: &mut BitWriter) {
         self.run(input, InputEnd::Open, out);
     }
