@@ -235,11 +235,11 @@ impl NoProxyEntryForm {
             NoProxyEntryForm::Range(IpAddr::V4(address), 32) => Some(vec![address.to_string()]),
             NoProxyEntryForm::Range(..) => None,
             // Patterns of Java have no port.
-            NoProxyEntryForm::Port(_) => Some(vec![
-                lower
-                    .rsplit_once(':')
-                    .map_or(lower.clone(), |(host, _)| host.into()),
-            ]),
+            NoProxyEntryForm::Port(_) => {
+                let host = lower.rsplit_once(':').map_or(&*lower, |(host, _)| host);
+                let host = host.trim_matches(['[', ']']);
+                NoProxyEntryForm::of(host).java(host)
+            }
             // By Go's rules a name also covers the names below it.
             NoProxyEntryForm::Name => Some(vec![lower.clone(), format!("*.{lower}")]),
             NoProxyEntryForm::Below => Some(vec![format!("*{lower}")]),
@@ -323,7 +323,7 @@ mod tests {
     #[test]
     fn java_gets_its_own_message() {
         let messages = lint_entries(
-            ".svc,corp.test,172.20.0.0/16,172.16.0.0/12,10.0.0.1",
+            ".svc,corp.test,172.20.0.0/16,172.16.0.0/12,10.0.0.1,.a.test:5000,b.test:80,10.0.0.2:80,[fd00::1]:80",
             "NO_PROXY",
         );
         let java = messages.last().unwrap();
@@ -331,7 +331,8 @@ mod tests {
             java.clients == ["Java"] && java.says.ends_with("cannot express 172.16.0.0/12"),
             "{java:?}"
         );
-        let expected = "-Dhttp.nonProxyHosts='*.svc|corp.test|*.corp.test|172.20.*|10.0.0.1'";
+        let expected = "-Dhttp.nonProxyHosts='*.svc|corp.test|*.corp.test|172.20.*|10.0.0.1|\
+                        *.a.test|b.test|*.b.test|10.0.0.2|[fd00::1]'";
         assert_eq!(java.instead.as_deref(), Some(expected));
     }
 }

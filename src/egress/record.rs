@@ -122,6 +122,15 @@ impl ContactRecord {
     }
 }
 
+/// Whether a newer release wrote the record.
+fn has_newer_format(bytes: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct RecordVersion {
+        version: u32,
+    }
+    serde_json::from_slice(bytes).is_ok_and(|RecordVersion { version }| version > 1)
+}
+
 /// Checks that a parsed record is the same after it was formatted and parsed again.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn fuzz(bytes: &[u8]) {
@@ -130,15 +139,19 @@ pub(crate) fn fuzz(bytes: &[u8]) {
     }
 }
 
-/// Adds to the record of a store the hosts that a run of `command` contacted. A record that cannot
-/// be parsed is replaced, since only `landfall egress` uses it.
+/// Adds to the record of a store the hosts that a run of `command` contacted. A record of a newer
+/// release is left unchanged. A damaged record is replaced, since only `landfall egress` uses it.
 pub(crate) fn remember(
     disk: &DiskStore,
     hosts: &[HostUse],
     command: &str,
 ) -> Result<(), WriteError> {
     disk.edit(FILE, |old| {
-        let mut record = ContactRecord::parse(old).unwrap_or_default();
+        let mut record = match ContactRecord::parse(old) {
+            Ok(record) => record,
+            Err(_) if has_newer_format(old) => return old.to_vec(),
+            Err(_) => ContactRecord::default(),
+        };
         record.add(hosts, command);
         record.to_bytes()
     })
@@ -207,5 +220,12 @@ mod tests {
                 .to_string()
                 .contains("version 2")
         );
+        // the record of a newer release is kept, and a damaged one is replaced
+        for (content, is_kept) in [("{\"version\": 2, \"hosts\": {}}", true), ("{", false)] {
+            std::fs::write(dir.path().join(FILE), content).unwrap();
+            remember(&disk, &[used("r.test", "registry", &[])], "lock").unwrap();
+            let after = std::fs::read_to_string(dir.path().join(FILE)).unwrap();
+            assert_eq!(after == content, is_kept, "{after}");
+        }
     }
 }

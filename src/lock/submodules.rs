@@ -6,8 +6,8 @@ use landfall_model::report::EntryKind;
 
 impl LockRun<'_> {
     /// The requests for repositories with commits that submodules pin. A repository that was
-    /// requested before without one of these commits, or without its submodules, is requested again
-    /// with them, and the earlier result is removed. Each round adds commits, and the length of a
+    /// requested before without one of these commits, its submodules or its large files is requested
+    /// again with them, and the earlier result is removed. Each round adds commits, and the length of a
     /// chain of submodules is limited, so the rounds end.
     pub(super) fn new_repositories(
         &mut self,
@@ -21,7 +21,8 @@ impl LockRun<'_> {
                 continue;
             };
             let has_all = request.wanted.iter().all(|one| known.wanted.contains(one));
-            if has_all && known.submodules {
+            let has_large_files = known.lfs || !request.lfs;
+            if has_all && known.submodules && has_large_files {
                 continue;
             }
             let mut whole = known.clone();

@@ -55,7 +55,9 @@ fn apt_selects_the_pinned_version_and_sees_only_mirrored_packages() {
     // without the preferences, apt selects the newest version of the index, which is not mirrored
     let plain = Apt::new(place, "plain", &written, "");
     run(&mut plain.get(place, &["update"]));
-    let message = printed(&get(&plain, &install));
+    let newest = get(&plain, &install);
+    assert!(!newest.status.success());
+    let message = printed(&newest);
     assert!(
         message.contains("app_2.0") || message.contains("Status code: 404"),
         "{message}"

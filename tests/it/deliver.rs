@@ -453,6 +453,31 @@ fn chunks_have_the_size_that_the_registry_requires() {
 }
 
 #[test]
+fn a_required_chunk_that_is_refused_ends_the_upload() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let stored = stored(&[("big/app", 36 * MIB)]);
+    for cut in [false, true] {
+        let registry = own_registry();
+        let middle = TestProxy::new(&registry.address, move |request| {
+            match request.method.as_str() {
+                "PUT" | "PATCH" if request.length > 16 * MIB && cut => ProxyAction::CutAt(5 * MIB),
+                "PUT" | "PATCH" if request.length > 16 * MIB => ProxyAction::status(413),
+                "POST" => ProxyAction::Change(Box::new(|response| {
+                    let header = ("oci-chunk-min-length".into(), (32 * MIB).to_string());
+                    response.headers.push(header);
+                })),
+                _ => ProxyAction::Pass,
+            }
+        });
+        let report = stored.push(1, &middle.address, &["--jobs", "1"]);
+        assert_eq!(report["items"][0]["status"], "failed", "{report:#}");
+        assert!(middle.count("PATCH", "") > 0);
+    }
+}
+
+#[test]
 fn a_registry_that_refuses_even_small_chunks_is_reported_with_its_limit() {
     if !need(&NEEDS) {
         return;

@@ -514,3 +514,33 @@ fn an_interrupted_export_leaves_no_file() {
     assert_eq!(guard.wait(), Some(130));
     assert!(!place.path("images.tar.partial").exists() && !place.path("images.tar").exists());
 }
+
+#[test]
+fn lists_name_the_accepted_losses_that_they_lack() {
+    let place = Place::new();
+    let lock = |until: &str| {
+        format!(
+            "version: 1\nmissing: [{{kind: image, name: 'quay.io/gone/a:v1', reason: removed, \
+             until: {until}}}]\n...\n"
+        )
+    };
+    place.write("landfall.lock", lock("9999-01-31"));
+    place.write("old.lock", lock("2020-01-31"));
+    let export = |name: &str, lock: &str, exit: i32| {
+        let run = place
+            .landfall()
+            .args(["export", name, "--lock", lock])
+            .assert()
+            .code(exit);
+        String::from_utf8_lossy(&run.get_output().stderr).into_owned()
+    };
+    let line = "not in the list: accepted image quay.io/gone/a:v1: removed";
+    for name in ["images-txt", "hauler", "zarf", "skopeo-sync", "imgpkg-lock"] {
+        let printed = export(name, "landfall.lock", 0);
+        assert!(printed.contains(line), "{name}: {printed}");
+        let printed = export(name, "old.lock", 3);
+        let line = line.replace("accepted", "missing ");
+        assert!(printed.contains(&line), "{name}: {printed}");
+    }
+    assert_eq!(export("sources", "landfall.lock", 0), "");
+}

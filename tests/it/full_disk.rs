@@ -66,7 +66,7 @@ fn a_pull_to_a_full_disk_is_resumed_after_space_is_freed() {
         assert!(printed.contains(words), "{words}:\n{printed}");
     }
     assert!(
-        printed.contains("exit 3") || printed.contains("exit 1"),
+        printed.contains("exit 3\n") || printed.contains("exit 1\n"),
         "{printed}"
     );
     assert_eq!(
@@ -131,7 +131,7 @@ fn a_store_without_room_is_refused_before_the_first_byte() {
     let words = "destination: store: it needs at most 805 kB in small/store, which has 492 kB free; make room there, or \
                  name another store with --store DIR";
     assert!(
-        printed.contains(words) && printed.contains("exit 1"),
+        printed.contains(words) && printed.contains("exit 1\n"),
         "{printed}"
     );
     assert_eq!(rig.up.seen().len(), requests_before, "{}", rig.up.shown());

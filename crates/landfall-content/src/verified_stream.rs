@@ -45,9 +45,19 @@ pub fn verify_stream(stream: ByteStream, descriptor: &Descriptor) -> ByteStream 
             // a stream must not be polled again after its end or an error
             state.hasher.as_ref()?;
             match state.stream.next().await {
+                // an empty piece must not release the one that is held back
+                Some(Ok(bytes)) if bytes.is_empty() => {}
                 Some(Ok(bytes)) => {
                     state.hasher.as_mut()?.update(&bytes);
                     state.received += bytes.len() as u64;
+                    let Descriptor { digest, size, .. } = &state.descriptor;
+                    // a receiver that stops at `size` would never learn that the digest is wrong
+                    if state.received > *size {
+                        let message =
+                            format!("received wrong bytes: more than the {size} bytes of {digest}");
+                        state.hasher = None;
+                        return Some((Err(HttpError::new(ErrorKind::Invalid, message)), state));
+                    }
                     if let Some(previous) = state.held_back.replace(bytes) {
                         return Some((Ok(previous), state));
                     }
@@ -117,5 +127,34 @@ mod tests {
             run(&["hello", "!"], "hello").await.unwrap_err().kind,
             ErrorKind::Invalid
         );
+    }
+
+    #[tokio::test]
+    async fn wrong_bytes_never_have_the_size_of_the_blob() {
+        for pieces in [
+            &["hel", "lO"][..],
+            &["helLo", "!"],
+            &["hel", "lO", "", "!"],
+            &["helLo", ""],
+        ] {
+            let pieces = pieces
+                .iter()
+                .map(|piece| Ok(Bytes::from_static(piece.as_bytes())));
+            let descriptor = Descriptor {
+                digest: Digest::sha256(b"hello"),
+                size: 5,
+                media_type: "x".into(),
+            };
+            let stream = futures_util::stream::iter(pieces.collect::<Vec<_>>()).boxed();
+            let passed: Vec<Result<Bytes, HttpError>> =
+                verify_stream(stream, &descriptor).collect().await;
+            let (last, good) = passed.split_last().unwrap();
+            assert!(
+                last.as_ref()
+                    .is_err_and(|error| error.kind == ErrorKind::Invalid)
+            );
+            let bytes: usize = good.iter().map(|piece| piece.as_ref().unwrap().len()).sum();
+            assert!(bytes < 5, "{passed:?}");
+        }
     }
 }

@@ -84,12 +84,12 @@ fn is_private_v4(address: Ipv4Addr) -> bool {
     a == 0 || is_shared || address.is_loopback() || address.is_private() || address.is_link_local()
 }
 
-/// Returns the IPv4 address to which a translator (`64:ff9b::/96`) or a 6to4 relay (`2002::/16`)
-/// forwards packets.
+/// Returns the IPv4 address to which a translator (`64:ff9b::/96` and `64:ff9b:1::/48`, RFC 6052 and
+/// 8215) or a 6to4 relay (`2002::/16`) forwards packets.
 fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let octets = address.octets();
     let at = match address.segments() {
-        [0x64, 0xff9b, 0, 0, 0, 0, ..] => 12,
+        [0x64, 0xff9b, 0, 0, 0, 0, ..] | [0x64, 0xff9b, 1, ..] => 12,
         [0x2002, ..] => 2,
         _ => return None,
     };
@@ -166,6 +166,7 @@ mod tests {
             "::ffff:127.0.0.1",
             "64:ff9b::a00:1",
             "64:ff9b::a9fe:a9fe",
+            "64:ff9b:1::a9fe:a9fe",
             "2002:7f00:1::",
             "2002:c0a8:101::1",
         ] {
@@ -183,6 +184,7 @@ mod tests {
             "2a00::1",
             "::ffff:8.8.8.8",
             "64:ff9b::808:808",
+            "64:ff9b:1::808:808",
             "2002:808:808::",
         ] {
             assert!(!is_private(public.parse().unwrap()), "{public}");

@@ -2,7 +2,7 @@
 
 use super::version::TagVersion;
 use super::version_range::TagVersionRange;
-use regex::Regex;
+use regex_lite::Regex;
 use std::cmp::Ordering;
 use std::str::FromStr;
 
@@ -34,7 +34,7 @@ pub enum PolicyError {
     Pattern {
         /// The policy as it was written.
         text: String,
-        /// The error of the parser, in one line.
+        /// The message of the parser, one line.
         why: String,
     },
     /// It has no group by which versions could be ordered.
@@ -90,7 +90,7 @@ impl FromStr for UpdatePolicy {
         let whole = format!("^(?:{text})$");
         let pattern = Regex::new(&whole).map_err(|error| PolicyError::Pattern {
             text: text.into(),
-            why: last_line(&error.to_string()),
+            why: error.to_string(),
         })?;
         // group 0 is the whole match
         if pattern.captures_len() < 2 {
@@ -98,15 +98,6 @@ impl FromStr for UpdatePolicy {
         }
         Ok(UpdatePolicy::Pattern(pattern))
     }
-}
-
-/// The last line of a message of `regex`, which says why; the lines before it point at the pattern.
-fn last_line(text: &str) -> String {
-    text.lines()
-        .last()
-        .unwrap_or_default()
-        .trim_start_matches("error: ")
-        .to_owned()
 }
 
 impl UpdatePolicy {

@@ -112,9 +112,12 @@ fn check_unambiguous(
         return Ok(());
     }
     let mut by_name: BTreeMap<String, (&ImageRef, &landfall_model::Digest)> = BTreeMap::new();
+    // an image without a tag is pulled by its digest, which no other image has
     for image in &request.lock.images {
+        let Some(tag) = image.name.tag_or_latest() else {
+            continue;
+        };
         for destination in request.mapping.destinations(&image.name) {
-            let tag = image.name.tag_or_latest().unwrap_or_default();
             by_name.insert(
                 format!("{}:{tag}", destination.repository),
                 (&image.name, &image.digest),
@@ -140,7 +143,9 @@ fn check_unambiguous(
         alias_hosts(registry).any(|alias| alias == host) && !is_locked
     });
     for image in request.lock.images.iter().filter(is_own).chain(by_alias) {
-        let tag = image.name.tag_or_latest().unwrap_or_default();
+        let Some(tag) = image.name.tag_or_latest() else {
+            continue;
+        };
         // the names in the order in which a client requests them
         let requested = mirrors.iter().map(|mirror| match mirror.prefix.as_str() {
             "" => format!("{}:{tag}", image.name.repository),

@@ -2,7 +2,8 @@
 //! signatures podman, skopeo, buildah and CRI-O demand.
 //!
 //! The rules of a site contain patterns, and a scope cannot be a pattern. So each repository of the
-//! lock has a scope of its own, under its original name and its names at the registry. Other
+//! lock has a scope of its own, under its original name and its names at the registry. If the
+//! images of a repository have different rules, each of their tags and digests has a scope. Other
 //! repositories of hosts with a required signature are rejected. If any signature is required,
 //! other repositories at the registry need the signature of the site's key, and are rejected if
 //! this key is not given.
@@ -13,6 +14,7 @@ use super::request::RenderRequest;
 use super::settings::PlatformSetting;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use landfall_item::LockedImage;
 use landfall_model::{ImageRef, alias_hosts};
 use landfall_signature::{RuleSigners, SignaturePolicy};
 use serde_json::{Value, json};
@@ -65,33 +67,32 @@ pub(super) fn signature_policy(
     // and an image must meet all of them
     let mut scopes: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     let mut hosts = BTreeSet::new();
-    let repositories: BTreeMap<String, &ImageRef> = request
-        .images()
-        .map(|image| (image.name(), image))
-        .collect();
-    for (repository, image) in repositories {
-        let rule = rule_of(request, &policy, key.as_deref(), image)?;
-        let destinations = request.mapping.destinations(image);
-        let aliases: Vec<&str> = alias_hosts(&image.registry).collect();
-        let mut names: Vec<String> = destinations.iter().map(ToString::to_string).collect();
-        names.extend(
-            aliases
-                .iter()
-                .map(|host| format!("{host}/{}", image.repository)),
-        );
-        names.push(repository);
-        let requirement = match &rule {
-            Some(rule) => {
-                hosts.insert(image.registry.clone());
-                hosts.extend(aliases.iter().map(|host| (*host).to_owned()));
-                signed_by(&rule.signers, rule.identity())
-            }
-            None => json!({"type": "insecureAcceptAnything"}),
-        };
-        for name in names {
-            let requirements = scopes.entry(name).or_default();
-            if !requirements.contains(&requirement) {
-                requirements.push(requirement.clone());
+    let mut repositories: BTreeMap<String, Vec<&LockedImage>> = BTreeMap::new();
+    for image in &request.lock.images {
+        let images = repositories.entry(image.name.name()).or_default();
+        images.push(image);
+    }
+    for images in repositories.into_values() {
+        let rules = images
+            .iter()
+            .map(|image| rule_of(request, &policy, key.as_deref(), &image.name))
+            .collect::<Result<Vec<_>, _>>()?;
+        let registry = &images[0].name.registry;
+        if rules.iter().any(Option::is_some) {
+            hosts.insert(registry.clone());
+            hosts.extend(alias_hosts(registry).map(str::to_owned));
+        }
+        let requirements: Vec<Value> = rules
+            .iter()
+            .map(|rule| requirement(rule.as_ref()))
+            .collect();
+        let is_uniform = requirements.iter().all(|one| *one == requirements[0]);
+        for (image, requirement) in images.iter().zip(requirements) {
+            for name in scope_names(request, image, is_uniform) {
+                let requirements = scopes.entry(name).or_default();
+                if !requirements.contains(&requirement) {
+                    requirements.push(requirement.clone());
+                }
             }
         }
     }
@@ -119,6 +120,40 @@ pub(super) fn signature_policy(
         policy: format!("{policy:#}\n"),
         attachments,
     }))
+}
+
+/// Returns the scopes of an image: its original name and its names at the registry. A repository
+/// whose images have `one_rule` is a scope; otherwise each tag and digest is.
+fn scope_names(request: &RenderRequest<'_>, image: &LockedImage, one_rule: bool) -> Vec<String> {
+    let ImageRef {
+        registry,
+        repository,
+        ..
+    } = &image.name;
+    let destinations = request.mapping.destinations(&image.name);
+    let mut names: Vec<String> = destinations.iter().map(ToString::to_string).collect();
+    names.extend(alias_hosts(registry).map(|host| format!("{host}/{repository}")));
+    names.push(image.name.name());
+    if one_rule {
+        return names;
+    }
+    let tag = image.name.tag_or_latest().map(|tag| format!(":{tag}"));
+    let suffixes: Vec<String> = tag
+        .into_iter()
+        .chain([format!("@{}", image.digest)])
+        .collect();
+    let with_suffixes = names
+        .iter()
+        .flat_map(|name| suffixes.iter().map(move |suffix| format!("{name}{suffix}")));
+    with_suffixes.collect()
+}
+
+/// The requirement of a rule; without a rule, every image is admitted.
+fn requirement(rule: Option<&ScopeRule>) -> Value {
+    match rule {
+        Some(rule) => signed_by(&rule.signers, rule.identity()),
+        None => json!({"type": "insecureAcceptAnything"}),
+    }
 }
 
 /// Returns who must have signed `image`. With the site's rules, these are the signers of the rule

@@ -58,11 +58,10 @@ impl DeliveryFlags {
         }
     }
 
-    /// The mapping to `--to` or the site's registry. Unless this is a dry run, checks that the file
-    /// of `--receipt` can be written.
+    /// The mapping to `--to` or the site's registry. Checks that the receipts can be written.
     pub(crate) fn mapping(&self, context: &Context) -> Result<DestinationMap, CliError> {
-        if let Some(receipt) = self.receipt.as_ref().filter(|_| !self.dry_run) {
-            check_output("the receipt", receipt)?;
+        for receipt in self.receipts(context) {
+            check_output("the receipt", &receipt)?;
         }
         context.mapping(self.to.as_ref())
     }

@@ -1,5 +1,6 @@
 //! The licence and build time of an image, from annotations and labels.
 
+use jiff::Timestamp;
 use landfall_content::{BlobRead, EntryPart, LockEntry};
 use landfall_model::media_type;
 use serde_json::Value;
@@ -11,13 +12,13 @@ fn nonempty_text(value: &Value) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// The first of these times that is in 2000 or later: reproducible builds set the time to 1970 or
-/// 1980.
+/// The first of these texts that is a time in 2000 or later: reproducible builds set the time to
+/// 1970 or 1980.
 fn build_time(annotation: &Value, created: &Value) -> Option<String> {
     [annotation, created]
         .into_iter()
         .filter_map(nonempty_text)
-        .find(|time| time.as_str() >= "2000")
+        .find(|time| time.as_str() >= "2000" && time.parse::<Timestamp>().is_ok())
 }
 
 /// The facts that an image declares about itself.
@@ -87,5 +88,9 @@ mod tests {
         );
         assert_eq!(build_time(&Value::Null, &built), build_time(&built, &epoch));
         assert_eq!(build_time(&epoch, &epoch), None);
+        assert_eq!(
+            build_time(&Value::from("unknown"), &built),
+            build_time(&built, &epoch)
+        );
     }
 }

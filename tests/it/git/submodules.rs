@@ -2,6 +2,7 @@
 
 use super::{manifest, output};
 use crate::support::git::{GitServer, GitServerBehavior, history, pointer};
+use crate::support::library::Digest;
 use crate::support::{Place, landfall_serve};
 use serde_json::Value;
 
@@ -167,6 +168,41 @@ fn a_submodule_that_the_manifest_lists_as_well_is_one_entry() {
     );
     place.ok(&["lock", "-f", "m.yaml"]);
     assert_eq!(wanted(&place).len(), 1);
+}
+
+#[test]
+fn a_submodule_has_the_large_files_that_one_of_its_parents_requests() {
+    let Some(server) = GitServer::new() else {
+        return;
+    };
+    server.create("team/platform.git");
+    let modules = server.create("team/modules.git");
+    let large = b"large".repeat(1000);
+    let pointer = pointer(&large);
+    let text = "commit refs/heads/main\ncommitter T <t@example.com> 1650000000 +0000\ndata 2\nm\n";
+    let size = pointer.len();
+    server.import(
+        &modules,
+        &format!("{text}\nM 100644 inline one.bin\ndata {size}\n{pointer}\n\n"),
+    );
+    server.add_large_file(&large);
+    let commit_id = head(&server, "team/modules.git");
+    let links = [("modules", "../modules.git", &*commit_id)];
+    commit(&server, "team/platform.git", 0, &links);
+    let place = Place::new();
+    let url = server.url("team/platform.git");
+    let listed = format!(
+        "- {{url: \"{}\", ref: \"{commit_id}\", submodules: true}}\n",
+        server.url("team/modules.git")
+    );
+    place.write(
+        "m.yaml",
+        manifest(&url, "ref: main, submodules: true, lfs: true") + &listed,
+    );
+    place.ok(&["lock", "-f", "m.yaml"]);
+    let lock = place.read("landfall.lock");
+    let digest = Digest::sha256(&large).to_string();
+    assert!(lock.contains(&digest), "{lock}");
 }
 
 #[test]

@@ -41,6 +41,39 @@ fn rules_of_the_site_become_a_policy() {
 }
 
 #[test]
+fn tags_with_different_rules_have_scopes_of_their_own() {
+    let rules = "verify:\n- {match: \"quay.io/team/app:dev\", none: a test image}\n- {match: \
+                 \"quay.io/team/*\", keys: [team.pub]}\n";
+    let images = [
+        "quay.io/team/app:dev",
+        "quay.io/team/app:v1",
+        "quay.io/team/other:v1",
+    ];
+    let place = place(&format!("{SITE}{rules}"), &images);
+    place.write("team.pub", KEY);
+    let render = ["render", "podman", "--site", "site.yaml", "-o", "out"];
+    place.ok(&[&render[..], &["--set", "policy=rules"]].concat());
+    let scopes = scopes(&place, "out");
+    let lock = crate::support::library::Lock::parse("l", &place.read("landfall.lock")).unwrap();
+    for name in ["quay.io/team/app", "172.20.0.2:5000/team/app"] {
+        for (at, tag, kind) in [
+            (0, "dev", "insecureAcceptAnything"),
+            (1, "v1", "sigstoreSigned"),
+        ] {
+            let digest = &lock.images[at].digest;
+            for scope in [format!("{name}:{tag}"), format!("{name}@{digest}")] {
+                assert_eq!(scopes[&scope][0]["type"], kind, "{scope}: {scopes:#}");
+            }
+        }
+        assert!(scopes.get(name).is_none(), "{scopes:#}");
+    }
+    assert_eq!(scopes["quay.io/team/other"][0]["type"], "sigstoreSigned");
+    for host in ["quay.io", "172.20.0.2:5000"] {
+        assert_eq!(scopes[host][0]["type"], "reject", "{scopes:#}");
+    }
+}
+
+#[test]
 fn rules_that_a_policy_cannot_express_need_the_key_of_the_site() {
     let site = |identity: &str, more: &str| {
         let rules = format!(

@@ -37,10 +37,10 @@ fn shown(path: &Path) -> String {
 fn is_test_only(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("cfg")
-            && attribute
-                .meta
-                .require_list()
-                .is_ok_and(|list| list.tokens.to_string().contains("test"))
+            && attribute.meta.require_list().is_ok_and(|list| {
+                let condition = list.tokens.to_string();
+                condition.contains("test") && !condition.contains("not")
+            })
     })
 }
 

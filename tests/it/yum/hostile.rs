@@ -258,6 +258,13 @@ fn a_package_with_changed_bytes_or_a_signature_by_another_key_is_refused() {
             "{why}"
         );
     }
+    // once the manifest has the other key as well, `lock` without --refresh adds it to the lock
+    let key = place.read_bytes("key.asc");
+    place.write("key.asc", [&key[..], &other.public()].concat());
+    up.lock(0, &[]);
+    place.ok(&["pull"]);
+    place.write("key.asc", key);
+    up.lock(0, &[]);
     // refused packages stay in the store, but are neither packed nor pulled into a bundle
     let why = failure_reasons(&place.json(3, &["pack", "-o", "b"]));
     assert!(

@@ -23,16 +23,23 @@ pub(super) struct ReusedBundle {
 
 impl ReusedBundle {
     /// Sets the file at `path` and its journal aside, and replaces an older file that was set
-    /// aside.
+    /// aside. An empty file is not set aside: it may be that of a run that failed before its first
+    /// byte, for example because the disk was too small.
     pub(super) fn set_aside(path: &Path, journal: &Path, work: &Path) -> io::Result<()> {
-        // if an earlier run was killed between these two renames, the file at `path` is new and
-        // empty, and must not replace the one set aside
+        let aside = work.join("previous.journal");
         if fs::metadata(path)?.len() > 0 {
+            // the older journal first: without it, the next run knows that this one was killed
+            // before the journal at `journal` was set aside
+            fs::remove_file(&aside).or_else(|error| match error.kind() {
+                io::ErrorKind::NotFound => Ok(()),
+                _ => Err(error),
+            })?;
             fs::rename(path, work.join("previous"))?;
         }
-        // the file before its journal: after a crash in between, the next run still finds the
-        // journal at this path and sets it aside
-        fs::rename(journal, work.join("previous.journal"))
+        if aside.exists() {
+            return fs::remove_file(journal);
+        }
+        fs::rename(journal, aside)
     }
 
     /// Opens the file that was set aside; `None` if there is none.
@@ -81,5 +88,44 @@ impl BlobRead for ReusedBundle {
             at: offset,
             size,
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_file_does_not_replace_the_one_that_was_set_aside() {
+        let dir = tempfile::tempdir().unwrap();
+        let work = dir.path();
+        let (path, journal) = (work.join("B.partial"), work.join("journal"));
+        let digest = Digest::sha256(b"a");
+        let begin = |bytes: &[u8], lines: &str| {
+            fs::write(&path, bytes).unwrap();
+            fs::write(&journal, format!("landfall lock\n{lines}")).unwrap();
+        };
+        let size = || {
+            let reused = ReusedBundle::open(work).unwrap();
+            reused.stat(&digest).unwrap()
+        };
+        begin(b"content", &format!("{digest} whole 0 7\n"));
+        ReusedBundle::set_aside(&path, &journal, work).unwrap();
+        assert_eq!(size(), Some(7));
+        // runs for other locks fail before their first byte
+        for _ in 0..2 {
+            begin(b"", "");
+            ReusedBundle::set_aside(&path, &journal, work).unwrap();
+            assert_eq!(size(), Some(7));
+            assert!(!journal.exists());
+        }
+
+        // a run that is killed between the two renames is completed by the next one
+        begin(b"content", &format!("{digest} whole 0 5\n"));
+        fs::remove_file(work.join("previous.journal")).unwrap();
+        fs::rename(&path, work.join("previous")).unwrap();
+        fs::write(&path, "").unwrap();
+        ReusedBundle::set_aside(&path, &journal, work).unwrap();
+        assert_eq!(size(), Some(5));
     }
 }

@@ -6,7 +6,7 @@ use super::blob_recipe::{BlobRecipe, BlobReference};
 use super::entry::TarEntry;
 use super::frame_table::FrameTable;
 use super::names::ItemName;
-use landfall_model::{Descriptor, Digest};
+use landfall_model::{Descriptor, Digest, Limits};
 use serde::{Deserialize, Serialize};
 use std::io;
 
@@ -82,6 +82,14 @@ pub struct LockName {
     pub name: String,
     /// SHA-256 of the text of the lock.
     pub fingerprint: Digest,
+}
+
+/// The maximum length in bytes of the contents index of a bundle of `bundle_length` bytes. It bounds
+/// the memory that a hostile bundle can make a reader allocate: an entry of an index is shorter
+/// than the tar header of 512 bytes that it describes, and the blobs that a delta omits, which have
+/// no tar header, fit in the 64 MiB.
+pub(crate) fn max_index_length(bundle_length: u64, limits: &Limits) -> u64 {
+    (limits.contents_bytes as u64).min((64 << 20) + bundle_length)
 }
 
 impl ContentsIndex {

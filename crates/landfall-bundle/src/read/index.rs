@@ -3,7 +3,7 @@
 use super::volume_reader::VolumeReader;
 use crate::error::BundleError;
 use crate::format::content_form::ContentForm;
-use crate::format::contents::ContentsIndex;
+use crate::format::contents::{ContentsIndex, max_index_length};
 use crate::format::damage::Damage;
 use crate::format::footer::{self, Footer};
 use crate::format::frame;
@@ -91,9 +91,7 @@ impl BundleIndex {
 
 /// Reads and verifies the bytes of the contents index.
 pub(crate) fn read_index(volumes: &VolumeReader, footer: &Footer) -> Result<Vec<u8>, Damage> {
-    // bounds the allocation for a hostile footer: a real index is shorter than the entries that
-    // it lists, since each of them has a tar header of 512 bytes
-    let limit = (Limits::default().contents_bytes as u64).min((4 << 20) + volumes.length());
+    let limit = max_index_length(volumes.length(), &Limits::default());
     if footer.size > limit || footer.length > limit {
         let why = format!("it is longer than the {limit} bytes that landfall reads");
         return Err(Damage::new(CONTENTS, footer.offset, why));

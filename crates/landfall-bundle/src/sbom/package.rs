@@ -104,10 +104,15 @@ fn namespace(vendor: Option<&str>, repository: &str) -> String {
     let rest = repository
         .split_once("://")
         .map_or(repository, |(_, rest)| rest);
-    rest.split(['/', ':'])
-        .next()
-        .unwrap_or(rest)
-        .to_ascii_lowercase()
+    let authority = rest.split('/').next().unwrap_or(rest);
+    let host = match authority
+        .strip_prefix('[')
+        .and_then(|ipv6| ipv6.split_once(']'))
+    {
+        Some((address, _)) => address,
+        None => authority.split(':').next().unwrap_or(authority),
+    };
+    host.to_ascii_lowercase()
 }
 
 #[cfg(test)]

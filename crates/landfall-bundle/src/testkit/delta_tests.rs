@@ -4,6 +4,7 @@ use super::sample::{Packed, sample, today, write};
 use crate::format::contents::ContentsIndex;
 use crate::*;
 use landfall_content::BlobRead;
+use landfall_item::LockedFile;
 use landfall_model::report::SilentProgress;
 use landfall_model::{Descriptor, Digest, media_type};
 
@@ -78,6 +79,32 @@ fn a_delta_is_valid_and_names_its_bases() {
     let (memory, _) = sample();
     let second = PackPlan::delta(&lock, &memory, &[bundle.as_base()], today()).unwrap();
     assert_eq!(second.omitted, bundle.omitted());
+}
+
+#[test]
+fn a_delta_that_omits_many_blobs_is_read() {
+    let (memory, mut lock) = sample();
+    lock.files.extend((0..20_000).map(|number| {
+        let digest = Digest::sha256(format!("file {number}").as_bytes());
+        LockedFile::new(format!("https://h.example/pool/{number}"), digest, 1000)
+    }));
+    lock.sort();
+    let files = lock.files.iter().map(|file| file.digest.clone());
+    let repositories: std::collections::BTreeMap<Digest, String> = files
+        .map(|digest| (digest, "landfall/files/h.example/pool".into()))
+        .collect();
+    let receipts: Vec<DeltaBase> = (0..5)
+        .map(|number| {
+            let registry = format!("r{number}.test:5000");
+            DeltaBase::receipt(lock.fingerprint(), registry, repositories.clone())
+        })
+        .collect();
+    let plan = PackPlan::delta(&lock, &memory, &receipts, today()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("B");
+    let options = PackOptions { level: 3 };
+    write(&plan, &memory, &path, options, &SilentProgress).unwrap();
+    assert_eq!(Bundle::open(&path).unwrap().omitted().len(), 20_001);
 }
 
 #[test]

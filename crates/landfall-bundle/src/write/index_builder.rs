@@ -4,7 +4,7 @@
 use super::volume_writer::VolumeWriter;
 use crate::error::BundleError;
 use crate::format::content_form::ContentForm;
-use crate::format::contents::{ContentsIndex, LockName, PackOptions};
+use crate::format::contents::{ContentsIndex, LockName, PackOptions, max_index_length};
 use crate::format::entry::TarEntry;
 use crate::format::footer::Footer;
 use crate::format::frame::{encode, stored};
@@ -126,9 +126,13 @@ impl IndexBuilder {
         let lock = longest
             .lock_index()
             .map_or(0, |entry_index| longest.entries[entry_index].size);
-        for (what, bytes) in [("contents index", index), ("lock", lock)] {
-            if bytes > limits.contents_bytes as u64 {
-                let limit = limits.contents_bytes as u64;
+        // the bundle is longer than the tar headers of its entries
+        let headers = longest.entries.len() as u64 * 512;
+        for (what, bytes, limit) in [
+            ("contents index", index, max_index_length(headers, limits)),
+            ("lock", lock, limits.contents_bytes as u64),
+        ] {
+            if bytes > limit {
                 return Err(BundleError::TooLarge {
                     path: path.into(),
                     what,

@@ -303,20 +303,25 @@ fn next_page(request_url: &Url, response: &HttpResponse) -> Option<Url> {
 
 /// Whether the parameters of a link, up to the next link, contain `rel="next"`.
 fn has_rel_next(parameters: &str) -> bool {
-    parameters
-        .split(',')
-        .next()
-        .unwrap_or(parameters)
-        .split(';')
-        .any(|parameter| {
-            let mut words = parameter
-                .splitn(2, '=')
-                .map(|word| word.trim().trim_matches('"'));
-            words
-                .next()
-                .is_some_and(|name| name.eq_ignore_ascii_case("rel"))
-                && words.next() == Some("next")
-        })
+    let own = split_unquoted(parameters, ',').next().unwrap_or(parameters);
+    split_unquoted(own, ';').any(|parameter| {
+        let mut words = parameter
+            .splitn(2, '=')
+            .map(|word| word.trim().trim_matches('"'));
+        words
+            .next()
+            .is_some_and(|name| name.eq_ignore_ascii_case("rel"))
+            && words.next() == Some("next")
+    })
+}
+
+/// Splits `text` at each `separator` outside of double quotes.
+fn split_unquoted(text: &str, separator: char) -> impl Iterator<Item = &str> {
+    let mut is_quoted = false;
+    text.split(move |c| {
+        is_quoted ^= c == '"';
+        c == separator && !is_quoted
+    })
 }
 
 fn next_link(request_url: &Url, header: &str) -> Option<Url> {
@@ -352,6 +357,10 @@ mod tests {
         );
         assert_eq!(
             next(r#"</x>; rel="prev", </v2/a/tags/list?last=b&n=2>; title="t"; rel="next""#),
+            second
+        );
+        assert_eq!(
+            next(r#"</v2/a/tags/list?last=b&n=2>; title="a, b; c"; rel="next""#),
             second
         );
         assert_eq!(next(r#"</x>; rel="prev", </y>; rel="last""#), None);

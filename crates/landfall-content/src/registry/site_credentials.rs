@@ -19,7 +19,9 @@ pub(super) fn site_secret(
             source,
         })?;
         let line = text.lines().next().unwrap_or_default();
-        let Some((user, password)) = line.split_once(':') else {
+        let pair = line.split_once(':');
+        let pair = pair.filter(|(user, password)| !user.is_empty() && !password.is_empty());
+        let Some((user, password)) = pair else {
             return Err(CredentialError::NoPair {
                 setting: setting.into(),
                 path,

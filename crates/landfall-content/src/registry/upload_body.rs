@@ -27,6 +27,8 @@ struct BodyPart {
     /// The offset of the first byte in the blob.
     offset: u64,
     length: u64,
+    /// The shortest chunk that the registry accepts, in bytes.
+    min_chunk: u64,
 }
 
 impl RegistrySession {
@@ -40,13 +42,15 @@ impl RegistrySession {
     ) -> Result<(), FailedUpload> {
         // one PUT is preferred: docker-registry syncs the file to disk after every PATCH
         let limit = self.body_limit.get();
-        let chunk = limit.max(opened.min_chunk.min(MAX_MIN_CHUNK));
+        let min_chunk = opened.min_chunk.min(MAX_MIN_CHUNK);
+        let chunk = limit.max(min_chunk);
         let mut target = opened.target;
         // without chunks, the PUT that completes the upload carries the whole blob
         let mut last = BodyPart {
             method: Method::PUT,
             offset: 0,
             length: blob.size,
+            min_chunk,
         };
         if limit > 0 && blob.size > chunk {
             let mut at = 0;
@@ -61,6 +65,7 @@ impl RegistrySession {
                             method: Method::PATCH,
                             offset: at,
                             length,
+                            min_chunk,
                         },
                         opener,
                     )
@@ -105,6 +110,7 @@ impl RegistrySession {
             method,
             offset,
             length,
+            min_chunk,
         } = part;
         let sent = Arc::new(AtomicU64::new(0));
         let mut request = HttpRequest::new(method.clone(), target, RequestPurpose::Registry)
@@ -140,6 +146,7 @@ impl RegistrySession {
                 error,
                 cut: cut.then_some(sent),
                 length,
+                min_chunk,
             }
         };
         let response = self.send(request, &scope).await.map_err(failed)?;
@@ -182,7 +189,9 @@ impl RegistrySession {
             .zip(before)
             .is_some_and(|(now, before)| now.abs_diff(before) <= SAME_POSITION);
         let chunks = self.transport.limits().chunks;
-        let Some(chunk) = chunks.into_iter().find(|chunk| *chunk < failed.length) else {
+        // a chunk that would be made as long as this body fails again
+        let is_smaller = |chunk: &u64| failed.min_chunk.max(*chunk) < failed.length;
+        let Some(chunk) = chunks.into_iter().find(is_smaller) else {
             return false;
         };
         if !too_large && !twice {

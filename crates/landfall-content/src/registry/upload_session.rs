@@ -73,6 +73,8 @@ pub(super) struct FailedUpload {
     pub(super) cut: Option<u64>,
     /// The length of the body in bytes.
     pub(super) length: u64,
+    /// The shortest chunk that the registry accepts, in bytes.
+    pub(super) min_chunk: u64,
 }
 
 impl From<HttpError> for FailedUpload {
@@ -81,6 +83,7 @@ impl From<HttpError> for FailedUpload {
             error,
             cut: None,
             length: 0,
+            min_chunk: 0,
         }
     }
 }

@@ -4,7 +4,7 @@ use super::locked::LockedGitRef;
 use super::request::GitRequest;
 use crate::resolver::ResolveError;
 use landfall_git::{ObjectId, RemoteRef};
-use regex::Regex;
+use regex_lite::Regex;
 use std::collections::BTreeMap;
 
 /// The refs to lock.

@@ -9,7 +9,7 @@ use crate::{
 use landfall_git::is_ref_name;
 use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};
 use landfall_model::sign::GitSigners;
-use regex::Regex;
+use regex_lite::Regex;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::num::NonZeroU32;

@@ -7,7 +7,6 @@ use landfall_model::today;
 /// The missing items of a lock: those that could not be resolved, and those whose loss the manifest
 /// accepts until a date.
 pub fn losses(lock: &Lock) -> Vec<ReportItem> {
-    let today = today().to_string();
     let unresolved = lock.unresolved.iter().map(|item| {
         missing_item(
             item.kind,
@@ -16,6 +15,12 @@ pub fn losses(lock: &Lock) -> Vec<ReportItem> {
             item.cause.clone(),
         )
     });
+    unresolved.chain(accepted_losses(lock)).collect()
+}
+
+/// The items whose loss the manifest accepts: skipped until the date, and missing after it.
+pub fn accepted_losses(lock: &Lock) -> Vec<ReportItem> {
+    let today = today().to_string();
     let accepted = lock.missing.iter().map(|loss: &AcceptedLoss| {
         // after the last day, the item counts as missing
         let status = if loss.until >= today {
@@ -30,7 +35,7 @@ pub fn losses(lock: &Lock) -> Vec<ReportItem> {
             format!("{} (accepted until {})", loss.reason, loss.until),
         )
     });
-    unresolved.chain(accepted).collect()
+    accepted.collect()
 }
 
 fn missing_item(kind: EntryKind, name: &str, status: ItemStatus, reason: String) -> ReportItem {

@@ -20,4 +20,4 @@ pub use document::{AcceptedLoss, Lock, LockedKind, UnresolvedItem};
 pub use endpoint::Endpoint;
 pub use error::LockError;
 pub use lists::{EXPORT_FORMATS, ExportInput};
-pub use losses::losses;
+pub use losses::{accepted_losses, losses};

@@ -281,8 +281,11 @@ pub(super) async fn fetch(
     let mut found = resolver
         .small_file(first, *size as usize, Some(digest))
         .await;
-    // the release may announce `by-hash` files that this mirror does not have
-    if by_hash.is_some() && matches!(&found, Err(error) if error.kind == ErrorKind::NotFound) {
+    // the release may announce `by-hash` files that this mirror does not have; some object stores
+    // answer 403 for a missing file
+    let is_absent =
+        |error: &HttpError| matches!(error.kind, ErrorKind::NotFound | ErrorKind::Denied);
+    if by_hash.is_some() && found.as_ref().is_err_and(is_absent) {
         found = resolver.small_file(url, *size as usize, Some(digest)).await;
     }
     let mut found = found.map_err(|error| ResolveError::from(error).about(path));

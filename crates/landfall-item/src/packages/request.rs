@@ -149,7 +149,8 @@ impl fmt::Display for PackageSourceRequest {
             components,
             targets,
             keys,
-            ..
+            codename,
+            mirrors,
         } = self;
         let targets = targets
             .iter()
@@ -159,6 +160,14 @@ impl fmt::Display for PackageSourceRequest {
             f,
             "{url} {suite} {}{targets} by {keys}",
             components.join(" ")
-        )
+        )?;
+        if let Some(codename) = codename {
+            write!(f, " as {codename}")?;
+        }
+        match mirrors {
+            Some(MirrorsRequest::Metalink(url)) => write!(f, " with the metalink {url}"),
+            Some(MirrorsRequest::List(url)) => write!(f, " with the mirror list {url}"),
+            None => Ok(()),
+        }
     }
 }

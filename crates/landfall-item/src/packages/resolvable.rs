@@ -89,14 +89,12 @@ impl ResolvableRequest for PackageSetRequest {
     ) -> ResolveOutcome<LockedPackageSet> {
         let matching = old.filter(|old| satisfies(old, self));
         if let (Some(old), PinPolicy::Keep | PinPolicy::Referrers) = (matching, pins) {
-            // `index` does not affect the choice of packages, so no request is needed
-            return if old.index == self.index {
-                ResolveOutcome::Kept(old.clone())
+            // `index` and renewed keys do not affect the choice of packages, so no request is needed
+            let set = with_keys(old, self);
+            return if *old == set {
+                ResolveOutcome::Kept(set)
             } else {
-                ResolveOutcome::New(LockedPackageSet {
-                    index: self.index,
-                    ..old.clone()
-                })
+                ResolveOutcome::New(set)
             };
         }
         // with `Recall`, the old lock is only a cache of an earlier run, so metadata older than the
@@ -114,7 +112,9 @@ impl ResolvableRequest for PackageSetRequest {
                 ResolveOutcome::New(set)
             }
             Err(cause) => match (matching, old) {
-                (Some(old), _) if cause.is_gone => ResolveOutcome::Gone(old.clone()),
+                (Some(old), _) if cause.is_gone && pins != PinPolicy::Recall => {
+                    ResolveOutcome::Gone(old.clone())
+                }
                 // a set with other packages is still usable if the same keys signed its sources
                 (None, Some(old)) if is_trusted(old, self) => ResolveOutcome::Failed(
                     Some(old.clone()),
@@ -184,6 +184,25 @@ fn is_trusted(old: &LockedPackageSet, request: &PackageSetRequest) -> bool {
 /// signed the metadata; for yum, it names all keys of the source.
 fn is_signer(requested: &PackageSourceRequest, old: &PackageSource) -> bool {
     requested.keys.has(&old.signed_by) || requested.keys.to_string() == old.signed_by
+}
+
+/// Returns `old` with the `index` and the keys of `request`: a key may have been renewed, and a yum
+/// source may have got another key.
+fn with_keys(old: &LockedPackageSet, request: &PackageSetRequest) -> LockedPackageSet {
+    let mut set = old.clone();
+    set.index = request.index;
+    for (source, requested) in set.sources.iter_mut().zip(&request.sources) {
+        let keys = &requested.keys;
+        if request.is_yum() {
+            if let Some(key) = keys.certificates() {
+                source.signed_by = keys.to_string();
+                source.key = key;
+            }
+        } else if let Some(key) = keys.certificate(&source.signed_by) {
+            source.key = key;
+        }
+    }
+    set
 }
 
 /// Whether `old` satisfies `request`, except for `index`.

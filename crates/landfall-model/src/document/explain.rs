@@ -67,11 +67,14 @@ fn message_and_help(message: &str) -> (String, Option<String>) {
             Some(format!("add `{}: …`", quoted[0])),
         );
     }
-    if let Some(wanted) = message
-        .split_once(", expected ")
-        .map(|(_, wanted)| type_in_words(wanted))
-        && (message.starts_with("invalid type") || message.starts_with("invalid value"))
+    if let Some((found, wanted)) = message.split_once(", expected ")
+        && (found.starts_with("invalid type") || found.starts_with("invalid value"))
     {
+        let wanted = if found.starts_with("invalid value: integer") {
+            range_in_words(wanted)
+        } else {
+            type_in_words(wanted)
+        };
         return (format!("this should be {wanted}"), None);
     }
     if message.starts_with("data did not match any variant") {
@@ -116,7 +119,19 @@ fn type_in_words(wanted: &str) -> String {
         _ if ["u8", "u16", "u32", "u64", "usize", "i64"].contains(&wanted) => {
             "a whole number".into()
         }
+        _ if wanted.starts_with("a nonzero ") => "a whole number of at least 1".into(),
         _ => wanted.into(),
+    }
+}
+
+/// Describes the integers that serde expected instead of another integer, in words.
+fn range_in_words(wanted: &str) -> String {
+    match wanted {
+        "u8" => format!("a whole number from 0 to {}", u8::MAX),
+        "u16" => format!("a whole number from 0 to {}", u16::MAX),
+        "u32" => format!("a whole number from 0 to {}", u32::MAX),
+        "u64" | "usize" => "a whole number of at least 0".into(),
+        _ => type_in_words(wanted),
     }
 }
 
@@ -159,6 +174,7 @@ mod tests {
     use crate::document::read;
     use serde::Deserialize;
     use std::collections::BTreeMap;
+    use std::num::NonZeroUsize;
 
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -167,6 +183,8 @@ mod tests {
         images: Vec<Item>,
         #[serde(default)]
         upstreams: BTreeMap<String, u16>,
+        #[serde(default)]
+        keep: Option<NonZeroUsize>,
         #[serde(default)]
         kind: Kind,
     }
@@ -228,6 +246,21 @@ mod tests {
             fault("images: []\nupstreams: {quay.io: no}\n"),
             "2:22 \"no\": this should be a whole number"
         );
+        for (number, range) in [
+            ("70000", "a whole number from 0 to 65535"),
+            ("-1", "a whole number from 0 to 65535"),
+        ] {
+            assert_eq!(
+                fault(&format!("images: []\nupstreams: {{a: {number}}}\n")),
+                format!("2:16 \"{number}\": this should be {range}")
+            );
+        }
+        for wrong in ["0", "-1", "x"] {
+            assert_eq!(
+                fault(&format!("images: []\nkeep: {wrong}\n")),
+                format!("2:7 \"{wrong}\": this should be a whole number of at least 1")
+            );
+        }
         assert_eq!(
             fault("images: []\nkind: Manifset\n"),
             "2:7 \"Manifset\": `Manifset` is not allowed here; did you mean `Manifest`?"

@@ -85,6 +85,8 @@ impl AllowedSigners {
         text: &str,
         zone: &TimeZone,
     ) -> Result<AllowedSigners, Box<Diagnostic>> {
+        // editors on Windows write a byte order mark
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut lines = Vec::new();
         let mut offset = 0;
         for (index, line) in text.split('\n').enumerate() {

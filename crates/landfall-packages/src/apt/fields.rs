@@ -24,39 +24,80 @@ pub(super) struct PackageFields<'t> {
     pub(super) built_from: &'t str,
 }
 
+/// The names of the fields that are needed, in their usual case.
+const NAMES: [&str; 23] = [
+    "Package",
+    "Version",
+    "Architecture",
+    "Multi-Arch",
+    "Priority",
+    "Essential",
+    "Important",
+    "Protected",
+    "Pre-Depends",
+    "Depends",
+    "Conflicts",
+    "Breaks",
+    "Recommends",
+    "Suggests",
+    "Replaces",
+    "Enhances",
+    "Provides",
+    "Filename",
+    "SHA256",
+    "SHA512",
+    "Size",
+    "Status",
+    "Source",
+];
+
 impl<'t> PackageFields<'t> {
     pub(super) fn parse(paragraph: Paragraph<'t>) -> PackageFields<'t> {
         let mut fields = PackageFields::default();
         for (name, value) in paragraph.fields() {
-            let field = match name {
-                "Package" => &mut fields.package,
-                "Version" => &mut fields.version,
-                "Architecture" => &mut fields.arch,
-                "Multi-Arch" => &mut fields.multi_arch,
-                "Priority" => &mut fields.priority,
-                "Essential" => &mut fields.essential,
-                // `Important` is the earlier name of `Protected`
-                "Important" | "Protected" => &mut fields.important,
-                "Pre-Depends" => &mut fields.relations[0],
-                "Depends" => &mut fields.relations[1],
-                "Conflicts" => &mut fields.relations[2],
-                "Breaks" => &mut fields.relations[3],
-                "Recommends" => &mut fields.relations[4],
-                "Suggests" => &mut fields.relations[5],
-                "Replaces" => &mut fields.relations[6],
-                "Enhances" => &mut fields.relations[7],
-                "Provides" => &mut fields.provides,
-                "Filename" => &mut fields.path,
-                "SHA256" => &mut fields.sha256,
-                "SHA512" => &mut fields.sha512,
-                "Size" => &mut fields.size,
-                "Status" => &mut fields.status,
-                "Source" => &mut fields.built_from,
-                _ => continue,
+            // names of fields ignore case (deb822(5)), but nearly all are in their usual one
+            let field = match fields.field_mut(name) {
+                Some(field) => Some(field),
+                None => NAMES
+                    .iter()
+                    .find(|usual| usual.eq_ignore_ascii_case(name))
+                    .and_then(|usual| fields.field_mut(usual)),
             };
-            *field = value;
+            if let Some(field) = field {
+                *field = value;
+            }
         }
         fields
+    }
+
+    /// The field with this name, which is one of [`NAMES`].
+    fn field_mut(&mut self, name: &str) -> Option<&mut &'t str> {
+        Some(match name {
+            "Package" => &mut self.package,
+            "Version" => &mut self.version,
+            "Architecture" => &mut self.arch,
+            "Multi-Arch" => &mut self.multi_arch,
+            "Priority" => &mut self.priority,
+            "Essential" => &mut self.essential,
+            // `Important` is the earlier name of `Protected`
+            "Important" | "Protected" => &mut self.important,
+            "Pre-Depends" => &mut self.relations[0],
+            "Depends" => &mut self.relations[1],
+            "Conflicts" => &mut self.relations[2],
+            "Breaks" => &mut self.relations[3],
+            "Recommends" => &mut self.relations[4],
+            "Suggests" => &mut self.relations[5],
+            "Replaces" => &mut self.relations[6],
+            "Enhances" => &mut self.relations[7],
+            "Provides" => &mut self.provides,
+            "Filename" => &mut self.path,
+            "SHA256" => &mut self.sha256,
+            "SHA512" => &mut self.sha512,
+            "Size" => &mut self.size,
+            "Status" => &mut self.status,
+            "Source" => &mut self.built_from,
+            _ => return None,
+        })
     }
 
     /// Returns the name and version of the source package. `Source` is `name`, `name (version)`, or

@@ -138,11 +138,12 @@ impl AptRelease {
 
     /// Returns `Codename` and `Suite`, joined by "or", for messages.
     pub fn names(&self) -> String {
-        let names: Vec<&str> = [&self.codename, &self.suite]
+        let mut names: Vec<&str> = [&self.codename, &self.suite]
             .into_iter()
             .flatten()
             .map(String::as_str)
             .collect();
+        names.dedup();
         names.join(" or ")
     }
 }

@@ -23,7 +23,7 @@ pub(super) fn collect_chart_files(
         budget,
         files: UnpackedFiles::new(),
     };
-    collector.add_chart(path, "")?;
+    collector.add_chart(path, "", 0)?;
     Ok(collector.files)
 }
 
@@ -35,7 +35,7 @@ struct FileCollector<'c> {
 
 impl FileCollector<'_> {
     /// Adds the files of the chart in `dir` under their names with `prefix` before them.
-    fn add_chart(&mut self, dir: &Path, prefix: &str) -> Result<(), ChartError> {
+    fn add_chart(&mut self, dir: &Path, prefix: &str, depth: usize) -> Result<(), ChartError> {
         for name in CHART_FILES {
             let path = dir.join(name);
             if file_type(&path)?.is_some_and(|kind| kind.is_file()) {
@@ -50,7 +50,7 @@ impl FileCollector<'_> {
             return Ok(());
         }
         // a link may lead to a folder that contains the link
-        if prefix.matches("charts/").count() > self.limits.chart_depth {
+        if depth > self.limits.chart_depth {
             return Err(ChartError::Deep {
                 path: charts.display().to_string(),
                 depth: self.limits.chart_depth,
@@ -66,7 +66,7 @@ impl FileCollector<'_> {
                 continue;
             };
             if kind.is_dir() {
-                self.add_chart(&path, &format!("{name}/"))?;
+                self.add_chart(&path, &format!("{name}/"), depth + 1)?;
             } else if name.ends_with(".tgz") && kind.is_file() {
                 self.add_file(&path, name)?;
             }

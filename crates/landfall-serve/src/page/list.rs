@@ -26,6 +26,8 @@ struct ContentsPage<'a> {
     bundles: Vec<BundleRow<'a>>,
     older_bundles: usize,
     partial_bundles: Vec<PartialBundle<'a>>,
+    /// The number of partial bundles that are not listed.
+    more_partial_bundles: usize,
     pushed_here: &'static str,
     pushed_count: usize,
     pushed_tags: String,
@@ -84,7 +86,7 @@ pub(super) fn render_list(
     matching.retain(|(item, _)| query.wants(item.kind));
     let total = matching.len();
     // a bookmark may be from a time when there were more items
-    let from = query.from.min(total);
+    let from = if query.from < total { query.from } else { 0 };
     let mut rows = Vec::new();
     let mut length = 0;
     for (item, source) in matching[from..].iter().take(MAX_ITEMS) {
@@ -100,6 +102,8 @@ pub(super) fn render_list(
     let kind = query.kind.as_deref();
     let previous = (from > 0).then(|| query.link(kind, from.saturating_sub(MAX_ITEMS)));
     let next = (end < total).then(|| query.link(kind, end));
+    let newest_first = listings.iter().rev();
+    let partial_bundles = newest_first.filter(|bundle| !bundle.missing.is_empty());
     let page = ContentsPage {
         frame,
         query,
@@ -110,12 +114,12 @@ pub(super) fn render_list(
             .map(BundleRow::new)
             .collect(),
         older_bundles: listings.len().saturating_sub(MAX_LISTED),
-        partial_bundles: listings
-            .iter()
-            .filter(|bundle| !bundle.missing.is_empty())
+        partial_bundles: partial_bundles
+            .clone()
             .take(MAX_LISTED)
             .map(PartialBundle::new)
             .collect(),
+        more_partial_bundles: partial_bundles.count().saturating_sub(MAX_LISTED),
         pushed_here: PUSHED,
         pushed_count: pushed.len(),
         pushed_tags: count_of(pushed.len(), "tag"),

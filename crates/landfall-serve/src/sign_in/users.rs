@@ -89,9 +89,13 @@ impl HtpasswdUsers {
             return Ok(self.anonymous_user());
         }
         let account = self.accounts.get(&user);
-        // a hash is computed for an unknown user too: otherwise the response time would show which
-        // user names exist
-        let hash = match (account, self.accounts.values().next()) {
+        // a hash is computed for an unknown user too, at the highest cost: otherwise the response
+        // time would show which user names exist
+        let costliest = self
+            .accounts
+            .values()
+            .max_by_key(|(_, hash)| bcrypt_cost(hash));
+        let hash = match (account, costliest) {
             (Some((_, hash)), _) => PasswordHash::OfUser(hash),
             (None, Some((_, hash))) => PasswordHash::OfAnother(hash),
             (None, None) => return Ok(None),
@@ -120,6 +124,11 @@ impl HtpasswdUsers {
             right: self.anonymous?,
         })
     }
+}
+
+/// The cost of a bcrypt hash such as `$2y$10$…`, two digits.
+fn bcrypt_cost(hash: &str) -> Option<&str> {
+    hash.split('$').nth(2)
 }
 
 fn invalid_file(path: &Path, why: String) -> ServeError {

@@ -1,13 +1,14 @@
 //! `landfall export hauler`, `images-txt` and others: the lock as a list for another tool.
 
 use super::licences::licences;
+use crate::cli::shared::failed_items::item_line;
 use crate::cli::shared::lock_flags::LockFlags;
 use crate::cli::shared::output_file::write_result;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use clap::{Args, Subcommand};
-use landfall_item::lockfile::{EXPORT_FORMATS, ExportInput};
+use landfall_item::lockfile::{EXPORT_FORMATS, ExportInput, accepted_losses};
 use landfall_model::TargetRegistry;
-use landfall_model::report::RunReport;
+use landfall_model::report::{ItemStatus, ReportItem, RunReport};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -92,7 +93,9 @@ impl ExportList {
         let mut report = RunReport::default();
         report.extra.insert("list".into(), json!(listed.text));
         report.extra.insert("notCarried".into(), json!(listed.left));
-        let exit = if listed.left.is_empty() {
+        let accepted = accepted_losses(&lock);
+        let is_expired = |loss: &ReportItem| loss.status == ItemStatus::Missing;
+        let exit = if listed.left.is_empty() && !accepted.iter().any(is_expired) {
             Exit::Done
         } else {
             Exit::Partial
@@ -102,6 +105,12 @@ impl ExportList {
             .iter()
             .map(|line| format!("not in the list: {line}"))
             .collect();
+        // `sources` has a row for each accepted loss
+        if name != "sources" {
+            let lost = accepted.iter().map(item_line);
+            lines.extend(lost.map(|line| format!("not in the list: {line}")));
+        }
+        report.items.extend(accepted);
         lines.extend(
             flags
                 .out

@@ -164,12 +164,17 @@ fn variable_value(value: &Value) -> String {
         .map_or_else(|| document(value).trim().to_owned(), quoted_string)
 }
 
+/// Returns `text` as a YAML string, which is quoted if it would be read as another type.
+fn yaml_text(text: &str) -> String {
+    document(&text.into()).trim().to_owned()
+}
+
 /// Returns the Secret in which TKG stores the configuration of a cluster.
 fn config_values(names: &ClusterNames<'_>, variables: &[TopologyVariable]) -> Value {
     let values = format!(
         "CLUSTER_NAME: {}\nNAMESPACE: {}\n{}",
-        names.cluster,
-        names.namespace,
+        yaml_text(names.cluster),
+        yaml_text(names.namespace),
         lines(variables)
     );
     let labels = map([
