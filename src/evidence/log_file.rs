@@ -107,7 +107,8 @@ impl EvidenceLog {
             path: self.path.clone(),
             why,
         };
-        // the size of the longest record and of the longest incomplete lines that a reader accepts
+        // the size of the longest record plus that of the longest incomplete lines that a reader
+        // accepts
         let window = 2 * Limits::DEFAULT.log_record_bytes as u64;
         let length = self.file.metadata().map_err(failed)?.len();
         let start = length.saturating_sub(window);

@@ -27,7 +27,7 @@ pub(crate) struct EvidenceRecord {
     /// wrote them.
     #[serde(default)]
     pub torn: Option<TornLines>,
-    /// The description of a command: an in-toto Statement if it names content by digest.
+    /// The description of a command: an in-toto Statement if it has a subject.
     pub payload: Value,
     /// The hash of this record.
     pub hash: Digest,

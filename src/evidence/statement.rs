@@ -120,7 +120,7 @@ pub(crate) fn statement(subject: &[NamedDigest], predicate: &CommandPredicate) -
     })
 }
 
-/// The fields of a record that lists of records show.
+/// The fields of a record that are shown in lists of records.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct LoggedCommand {
     /// The number of the record.

@@ -44,9 +44,10 @@ impl UpdateRun<'_> {
                 continue;
             };
             // If a newer version is ready, it is used instead, and this one is not reported. If a
-            // newer version was first seen no later than this one, it will be ready no later. Then
-            // the items of this one are looked up only if transparency logs have items of a newer
-            // version: the logs may have had this one for longer.
+            // newer version was first seen no later than this one, it will be ready no later than
+            // this one. In that case the items of this one are looked up only if transparency logs
+            // have items of a newer version: the logs may have had the items of this one even
+            // longer.
             let is_later = first_seen.is_before(wait);
             if !aged.ready.is_empty() || is_later && !has_log_times {
                 continue;
@@ -128,7 +129,8 @@ impl UpdateRun<'_> {
         self.see_edit(edited, min_age).await
     }
 
-    /// Adds versions that wait to the report of `slot`, before those that its move has found.
+    /// Adds versions that wait to the report of `slot`, before the waiting versions that its move
+    /// found.
     pub(super) fn add_waiting(&mut self, slot: &UpdatableVersion, waiting: Vec<WaitingVersion>) {
         if waiting.is_empty() {
             return;

@@ -13,8 +13,8 @@ use landfall_item::{ResolveError, VersionSource};
 use landfall_model::MinimumAge;
 
 impl UpdateRun<'_> {
-    /// Like [`UpdateRun::move_kept`], for an item whose versions are in entries of their own. Other
-    /// moves may have added or removed entries before them.
+    /// Like [`UpdateRun::move_kept`], for an item whose versions are in entries of their own. Reads
+    /// their positions again, because other moves may have added or removed entries before them.
     pub(super) async fn move_kept_entries(
         &mut self,
         slot: &UpdatableVersion,
@@ -104,7 +104,8 @@ impl UpdateRun<'_> {
         }
     }
 
-    /// Checks that upstream has all items of `version`, and has had them for the minimum age.
+    /// Checks that upstream has all items of `version`, and has had them for the minimum age unless
+    /// the version is urgent.
     async fn try_kept(
         &mut self,
         slot: &UpdatableVersion,
@@ -132,7 +133,7 @@ impl UpdateRun<'_> {
         self.check_items(&trial)
     }
 
-    /// Accepts the list `chosen`, if it can be edited and locked.
+    /// Accepts the list `chosen`, if it can be written to the manifest and locked.
     async fn take_kept(
         &mut self,
         slot: &UpdatableVersion,
@@ -184,7 +185,8 @@ fn waiting_age(slot: &UpdatableVersion) -> Option<&MinimumAge> {
 }
 
 /// Returns `chosen` in the order of `values`: descending if `values` is descending, else ascending.
-/// `chosen` has the newest first, and `newest_first` contains the values and the candidates.
+/// `chosen` has the newest first. `newest_first` contains the candidates and, of the values in each
+/// release line, the newest.
 fn in_order_of(values: &[String], mut chosen: Vec<String>, newest_first: &[String]) -> Vec<String> {
     let rank = |value: &String| newest_first.iter().position(|one| one == value);
     let ranks: Vec<_> = values.iter().filter_map(rank).collect();

@@ -96,7 +96,7 @@ impl UpstreamLookups<'_> {
     }
 
     /// Checks that all sets of packages in `names` can be locked as `manifest` requests them; `old`
-    /// is the last lock. Returns the first that cannot, and why.
+    /// is the last lock. Fails with the first set that cannot be locked, and the reason.
     pub(super) async fn can_lock(
         &self,
         manifest: &MergedManifest,

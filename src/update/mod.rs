@@ -1,8 +1,8 @@
 //! Moves the versions in manifests by their update policies, and edits the manifests in place:
 //! every byte outside the versions and their digests stays.
 //!
-//! Start at [`update`]. A version moves to the newest one that its policy allows (`model`'s
-//! [`UpdatePolicy`]) among those that `sources` and `packages` list, if upstream has all items that
+//! Start at [`update`]. A version moves to the newest one that can be used: its policy allows it
+//! (`model`'s [`UpdatePolicy`]), `sources` or `packages` list it, and upstream has all items that
 //! use it (`lookups`). Of all other items, `unmoved_items` reports those that changed upstream or
 //! are gone.
 //!
@@ -12,10 +12,9 @@
 //! the edit must exist upstream, and it must be possible to lock each changed set of packages. A
 //! version that waits for its minimum age (`version_ages`) is not used.
 //!
-//! Nothing is written before all versions are settled. The file next to the lock, which has the
-//! times when versions and their contents were first seen, is written first. Then the manifests,
-//! the lock, and for a `refresh` the store and the bundle are written, each atomically, so an
-//! interruption between two of them leaves every file whole.
+//! Nothing is written before all versions are chosen. The file of first sights next to the lock is
+//! written first. Then the manifests, the lock, and for a `refresh` the store and the bundle are
+//! written, each atomically, so an interruption between two of them leaves every file whole.
 //!
 //! [`UpdatePolicy`]: landfall_model::UpdatePolicy
 

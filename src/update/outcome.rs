@@ -22,7 +22,7 @@ pub(crate) struct VersionMove {
     pub(crate) at: SourceLocation,
     /// The update policy as it is written; `list` for a list, and `tuf` for a trust root.
     pub(crate) policy: String,
-    /// The version before the update; of a list or trust root, the digest.
+    /// The version before the update; for a list or trust root, the digest.
     pub(crate) from: String,
     /// The version after the update; `None` if no newer version can be used.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -62,8 +62,9 @@ pub(crate) async fn update(
     Ok(run.outcome)
 }
 
-/// The digest of a file on disk. A file that cannot be read counts as empty; the manifest loader
-/// has read it a moment ago, so this happens only if it is removed meanwhile.
+/// The digest of a file on disk. A file that cannot be read counts as empty. The manifest loader
+/// has just read all these files except TUF roots, and `replace_trust_roots` fails if it cannot
+/// read a TUF root.
 fn digest_of(path: &Path) -> Digest {
     Digest::sha256(&read_input(path).unwrap_or_default())
 }

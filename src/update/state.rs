@@ -24,14 +24,14 @@ pub(crate) struct UpdateRequest<'a> {
     pub(crate) platforms: &'a [Platform],
     /// The lock before the update, if there is one.
     pub(crate) old: Option<&'a Lock>,
-    /// Only items and versions with these names may move. Empty for all.
+    /// Only items and versions whose names match one of these patterns may move. Empty for all.
     pub(crate) only: &'a [NamePattern],
     /// Also look up the digests of images whose tags were listed, to detect tags that moved.
     pub(crate) every_digest: bool,
     /// When this project first saw versions.
     pub(crate) sights: &'a FirstSights,
-    /// Whether the file must be written again: it has lines twice or in another order, as after a
-    /// merge.
+    /// Whether the file of `sights` must be written again, because its text does not have the form
+    /// that landfall writes, as after a merge.
     pub(crate) rewrite_sights: bool,
     /// The file of `sights`.
     pub(crate) sights_path: &'a Path,

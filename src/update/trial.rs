@@ -165,7 +165,8 @@ impl UpdateRun<'_> {
         }
     }
 
-    /// Checks that upstream has all items of `trial`, except accepted losses.
+    /// Checks that upstream has all items of `trial`, except those whose absence the manifest
+    /// accepts.
     pub(super) fn check_items(&self, trial: &VersionTrial) -> Result<(), RejectedVersion> {
         for item in &trial.added {
             let accepted = trial

@@ -176,7 +176,7 @@ impl UpdateRun<'_> {
     }
 }
 
-/// The digest of each locked item, and the size of the first of its files that have URLs.
+/// The digest of each locked item, and the size of its first file that clients download by URL.
 fn locked_content(lock: &Lock) -> BTreeMap<(EntryKind, String), (Digest, Option<u64>)> {
     lock.items()
         .map(|item| {

@@ -102,7 +102,8 @@ impl<'a> VersionAges<'a> {
                 self.note(&key.to_string(), message);
                 clock.later()
             }
-            // This run's clock may be behind and the recorded time right, so that time stays.
+            // The clock of this run may be behind, and the recorded time may be right, so the
+            // recorded time is kept.
             Some(seen) => {
                 let message = format!(
                     "its first sight was recorded for {seen}, which is in the future; check the clock \
@@ -135,8 +136,8 @@ impl<'a> VersionAges<'a> {
         }
     }
 
-    /// Ends the run. If it looked at everything, long unused sights are removed, but only together
-    /// with other changes: a run without news writes nothing.
+    /// Ends the run. If it looked at everything, old sights that it did not use are removed, but
+    /// only together with other changes: a run without news writes nothing.
     pub(super) fn end(mut self, end: RunEnd) -> AgesOutcome {
         let RunEnd {
             has_seen_all,
@@ -200,7 +201,7 @@ mod tests {
         Timestamp::from_second(1_800_000_000 + day * DAY).unwrap()
     }
 
-    /// Simulates one run for each `(machine, server)` pair, the days that the two clocks show.
+    /// Simulates one run for each `(machine, server)` pair of the days that the two clocks show.
     /// Returns the indexes of the runs in which the version could be used, and all notices.
     fn taken(runs: &[(i64, Option<i64>)], age: i64) -> (Vec<usize>, Vec<Notice>) {
         let mut sights = FirstSights::default();

@@ -241,7 +241,7 @@ fn installed_packages_are_replaced_by_requested_ones() {
              Maintainer: n\n{rest}\n"
         )
     };
-    // upstream has a newer version of an installed package, or the same one
+    // upstream has a newer version of `timesyncd` than the machine, or the same version
     for version in ["252.38", "252.39"] {
         let status =
             installed("timesyncd", version, daemon) + &installed("vital", "1", "Essential: yes\n");
@@ -510,7 +510,7 @@ fn apt_with_the_rendered_sources_downloads_mirrored_packages() {
         settings.contains("APT::Install-Recommends \"false\";"),
         "{settings}"
     );
-    // on a machine, the folder is copied to the root; here, the path of the key is adapted
+    // on a machine, the folder `node` is copied to `/`; here, the path of the key is adapted
     let here = sources.replace(
         "Signed-By: /",
         &format!("Signed-By: {}/", place.path("node").display()),
@@ -527,8 +527,8 @@ fn apt_with_the_rendered_sources_downloads_mirrored_packages() {
             "app",
         ],
     ));
-    // with `others=stay`, the sources are installed beside those of the machine; the site names
-    // the file server
+    // with `others=stay`, the sources are written beside those of the machine; their URLs begin
+    // with `files` of the site
     place.write("site.yaml", "apiVersion: landfall/v1\nkind: Site\nregistry: {address: \"172.20.0.2:5000\"}\nfiles: http://172.20.0.2:8080/files\n");
     place.ok(&[
         "render",
@@ -787,7 +787,7 @@ fn optional_indexes_are_locked_by_the_names_of_apt_targets() {
     let server = serve_bundle("b1");
     let (is_good, _, printed) = update("apt-without", &source(&server.address));
     assert!(!is_good && printed.contains("404"), "{printed}");
-    // the rendered sources prevent the requests
+    // with the rendered sources, apt does not request these indexes
     let rendered = |out: &str, server: &str| {
         let url = format!("url=http://{server}/apt");
         place.ok(&[

@@ -59,7 +59,7 @@ fn earlier_requests_decide_between_alternatives_of_later_ones() {
             "{requested:?}"
         );
     }
-    // the simulation on a node keeps the order of the requests
+    // `doctor packages` keeps the order of the requests, too
     up.wants("stable", "lxc, docker.io", ", base: none");
     up.lock(0, &[]);
     place.ok(&["pull"]);
@@ -84,7 +84,7 @@ fn earlier_requests_decide_between_alternatives_of_later_ones() {
         "{printed}"
     );
 
-    // requests of entries with the same name in several files keep the order of the files
+    // if several files have an entry with the same name, the order of the files is kept
     let source = format!(
         "url: '{}', suite: stable, components: [main], key: key.asc, base: none",
         up.url()

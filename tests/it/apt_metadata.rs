@@ -59,7 +59,8 @@ fn replaced_metadata_is_read_from_the_store_that_locked_it() {
     place.ok(&["pull", "--store", "other"]);
 }
 
-/// A field of `hashes` digests, each of which makes a compressed index at least 32 bytes longer.
+/// A `Homepage` field with `hashes` digests. Each digest makes a compressed index at least 32 bytes
+/// longer.
 fn homepage(hashes: u8) -> String {
     let hashes: String = (0..hashes).map(|n| Digest::sha256(&[n]).hex()).collect();
     format!("Homepage: http://example.com/{hashes}\n")
@@ -97,7 +98,8 @@ fn replaced_metadata_is_fetched_from_the_snapshot() {
     );
     up.lock(0, &[]);
     let lock = place.read("landfall.lock");
-    // half an hour after the date of the release, so that all machines lock the same snapshot
+    // the time in the URL is half an hour after the date of the release, so that all machines lock
+    // the same snapshot
     let snapshot = format!(
         "    snapshot: http://{}/snapshots/20261114T003000Z\n",
         middle.address
@@ -113,8 +115,8 @@ fn replaced_metadata_is_fetched_from_the_snapshot() {
         (lock, snapshot_requests)
     );
 
-    // everything is replaced: the release, the indexes under their digests, a package; the new
-    // indexes are shorter than the locked ones, then longer
+    // the release, the indexes (also those in `by-hash`) and the package `app` are replaced; the
+    // new indexes are shorter than the locked ones, then longer
     for (store, hashes) in [("shorter", 0), ("longer", 4)] {
         run(Command::new("rm")
             .arg("-rf")

@@ -506,7 +506,7 @@ fn images_of_running_pods_are_compared_with_the_lock() {
     );
     assert_eq!(references("undecided").len(), 1);
     assert_eq!(references("held").len(), 9);
-    // if a tag has moved since the pod started, the running digest is added to the manifest
+    // the manifest lists the digests that run; the reference to `latest` is commented out
     let manifest = place.read("missing.yaml");
     assert!(manifest.contains(&format!("  - {moved}  #")), "{manifest}");
     assert!(

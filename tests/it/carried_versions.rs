@@ -52,7 +52,7 @@ fn apt_selects_the_pinned_version_and_sees_only_mirrored_packages() {
     let get = |apt: &Apt, words: &[&str]| apt.get(place, words).output().unwrap();
     let install = ["install", "--yes", "--download-only", "app"];
 
-    // without the preferences, apt selects the newest version of the index, which is not mirrored
+    // without the preferences, apt selects the newest version in the index; it is not mirrored
     let plain = Apt::new(place, "plain", &written, "");
     run(&mut plain.get(place, &["update"]));
     let newest = get(&plain, &install);
@@ -100,8 +100,8 @@ fn apt_selects_the_pinned_version_and_sees_only_mirrored_packages() {
         );
     }
 
-    // if the machine keeps other sources, no package is hidden: these sources may have the same
-    // host
+    // if the machine keeps other sources, no package is hidden: they may have the same host as the
+    // rendered sources
     place.ok(&[&render[..], &["-o", "beside", "--set", "others=stay"]].concat());
     assert!(
         !place
@@ -183,7 +183,7 @@ fn dnf_installs_the_pinned_version_and_sees_only_mirrored_packages() {
             .output()
             .unwrap()
     };
-    // without the list, dnf selects the newest version of the metadata, which is not mirrored
+    // without `includepkgs`, dnf selects the newest version in the metadata; it is not mirrored
     let without = ask(
         "plain",
         text.split("includepkgs=").next().unwrap(),

@@ -33,8 +33,8 @@ fn manifests(system: &Value, folder: &Path) -> Vec<PathBuf> {
     names.map(|name| folder.join(name)).collect()
 }
 
-/// Removes the digests after tags and the checksums of files from `text`, since the content of the
-/// stand-in has other digests.
+/// Removes from `text` the checksums of files and the digests that follow tags, since the content
+/// of the stand-in has other digests.
 fn without_pins(text: &str) -> String {
     let is_checksum = |line: &&str| {
         ["checksum: sha256:", "checksum: sha512:"]
@@ -48,7 +48,7 @@ fn without_pins(text: &str) -> String {
         .collect()
 }
 
-/// A registry and a file server with the requested images, files and charts. Each host is a folder
+/// A registry and a file server with the requested images, files and charts. Each host has a folder
 /// with its name.
 fn stand_in(wanted: &MergedManifest) -> Faults {
     let mut content = Content::default();

@@ -1,5 +1,4 @@
-//! Differences of locks, bundles and receipts: versions up and down, new signatures and hosts, and
-//! Markdown.
+//! Differences of locks and receipts: versions up and down, new signatures and hosts, and Markdown.
 
 use crate::support::images::sha256;
 use crate::support::peers::own_registry;
@@ -7,7 +6,8 @@ use crate::support::{Images, Place, need};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// A lock of images, each with a name, a seed for its digests, and a number of signatures.
+/// A lock of images, each with a name, a seed for its digests, and a number of referrers: at most
+/// a signature, an attestation and an SBOM.
 fn lock(images: &[(String, u32, usize)]) -> String {
     let mut images = images.to_vec();
     images.sort();

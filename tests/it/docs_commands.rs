@@ -6,7 +6,7 @@ use crate::support::faults::{Content, Faults};
 use crate::support::images::tarball;
 use std::path::Path;
 
-/// The landfall commands of each section: those in backticks in the second cells of its table.
+/// The landfall commands of each section: those in backticks in the second column of its table.
 fn sections() -> Vec<(String, Vec<String>)> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/how-to/coming-from.md");
     let text = std::fs::read_to_string(page).unwrap();

@@ -108,7 +108,7 @@ fn every_path_in_the_documents_exists() {
     let mut seen = 0;
     for page in pages() {
         let text = std::fs::read_to_string(&page).unwrap();
-        // fenced blocks are skipped: they contain paths of the reader
+        // fenced blocks are skipped: they contain paths on the reader's machine
         let prose: String = text.split("```").step_by(2).collect();
         for path in prose
             .split('`')
@@ -207,7 +207,7 @@ fn every_link_between_documents_has_a_target() {
     assert!(gone.is_empty(), "{}", gone.join("\n"));
 }
 
-/// The book and the packages have the pages of `docs/` without the files around them.
+/// The book and the packages lack most files outside `docs/`, so links to them would be broken.
 #[test]
 fn pages_of_the_book_link_only_to_files_of_the_book() {
     let docs = root().join("docs").canonicalize().unwrap();

@@ -99,7 +99,7 @@ impl Upstream {
     }
 }
 
-/// The evidence and the purpose of each `host:port` of the list.
+/// The evidence and the purpose of each `host:port` in the report.
 fn hosts(report: &Value) -> BTreeMap<String, (String, String)> {
     let rows = report["egress"]["hosts"].as_array().unwrap();
     let text = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();

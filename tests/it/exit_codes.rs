@@ -386,7 +386,7 @@ fn verbs_end_with_the_exit_codes_of_the_table() {
             ("push whole --to 127.0.0.1:9", 1, "failed", &[]),
         ],
     );
-    // neither a smaller lock nor an empty one replaces the existing one
+    // if no item can be resolved, the existing lock is not replaced
     let images = format!(
         "images: [{0}/team/app:v2, {0}/team/tool:v2]",
         rig.up.address

@@ -535,7 +535,7 @@ fn lists_name_the_accepted_losses_that_they_lack() {
         String::from_utf8_lossy(&run.get_output().stderr).into_owned()
     };
     let line = "not in the list: accepted image quay.io/gone/a:v1: removed";
-    for name in ["images-txt", "hauler", "zarf", "skopeo-sync", "imgpkg-lock"] {
+    for name in ["images-txt", "hauler", "skopeo-sync", "imgpkg-lock"] {
         let printed = export(name, "landfall.lock", 0);
         assert!(printed.contains(line), "{name}: {printed}");
         let printed = export(name, "old.lock", 3);

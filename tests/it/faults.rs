@@ -659,7 +659,7 @@ fn a_tag_that_moves_between_requests_is_pinned_consistently() {
             "{:?}",
             locked.lock.unresolved
         );
-        // the locked blobs belong to the locked manifest, whichever of the two it is
+        // the locked blobs belong to the locked manifest, although the tag moves
         let image = &locked.lock.images[1];
         let manifest = rig.up.content(|content| {
             content.manifests[&("team/tool".into(), image.digest.to_string())]

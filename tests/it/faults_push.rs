@@ -498,7 +498,7 @@ const LOCKS: &str = "landfall/locks";
 #[test]
 fn a_list_of_locks_that_another_push_replaced_is_written_again() {
     let rig = Rig::new();
-    // the list that another push writes after this push has read the list
+    // the list of another push, which `Moving` puts in place of the list that this push wrote
     rig.down.content(|content| {
         let config = content.blob(LOCKS, OCI_EMPTY, b"{}".to_vec());
         let lock_type = "application/vnd.landfall.lock.v1+yaml";

@@ -19,7 +19,7 @@ fn limits(jobs: usize) -> Limits {
     }
 }
 
-/// The digests in the paths of requests of a kind.
+/// The digests in the paths of requests of the kind `on`.
 fn paths(content: &Content, on: RequestKind) -> Vec<String> {
     match on {
         RequestKind::Blob | RequestKind::Begin => content
@@ -35,8 +35,8 @@ fn paths(content: &Content, on: RequestKind) -> Vec<String> {
     }
 }
 
-/// A fault for the first requests of each blob or manifest, so that all requests in flight fail
-/// together.
+/// A fault for the first `times` requests for each blob or manifest, so that all requests in flight
+/// fail together.
 fn for_each(content: &Content, on: RequestKind, what: &FaultKind, times: usize) -> Vec<Fault> {
     let each = paths(content, on).into_iter();
     each.map(|path| Fault::once(on, what.clone()).at(&path).times(times))

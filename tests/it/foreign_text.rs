@@ -5,8 +5,8 @@ use crate::support::images::{gzip, tarball};
 use crate::support::test_proxy::{ProxyAction, RecordedRequest, TestProxy};
 use crate::support::{Place, need};
 
-/// A command to GitHub on its own line, a fake result of landfall, commands to Azure within a line,
-/// and terminal control sequences.
+/// Commands to GitHub on their own lines, a fake result of landfall, commands to Azure within a
+/// line, and terminal control sequences.
 const EVIL: &str = "x\n::stop-commands::pause\n  ::error::y\r\ndone: 3 images\n##[add-mask]z ##vso[task.x] \u{1b}[2J\u{9b}2J\u{202e}end";
 
 /// Quotes `text` for YAML, which allows no control characters.
@@ -16,7 +16,7 @@ fn quoted(text: &str) -> String {
         .replace('\u{9b}', "\\u009b")
 }
 
-/// Runs `landfall lock` in each output mode except JSON against a server that answers by `rule`.
+/// Runs `landfall lock` against a server that answers by `rule`, in each output mode except JSON.
 /// Checks the printed text and the HTML report.
 fn assert_tame(
     manifest: impl Fn(&str) -> String,

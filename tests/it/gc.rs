@@ -222,11 +222,13 @@ fn gc_keeps_the_content_of_the_last_bundles() {
     }
     let last = gc(0, &[&bundles[..], &["--keep-last", "1"]].concat());
     assert!(has(&last, &two) && !has(&last, &one), "{last:#}");
-    place
+    let run = place
         .landfall()
         .args(["gc", "--keep-last", "1"])
         .assert()
         .code(2);
+    let printed = String::from_utf8_lossy(&run.get_output().stderr);
+    assert!(printed.contains("--bundle"), "{printed}");
 }
 
 #[test]

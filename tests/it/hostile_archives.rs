@@ -1,4 +1,4 @@
-//! Hostile archives of other tools (`lock --from`), and paths that are not files.
+//! Hostile archives of other tools (`lock --from`), and paths that are not regular files.
 
 use crate::support::images::{Images, sha256};
 use crate::support::{Place, run};

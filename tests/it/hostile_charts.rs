@@ -267,7 +267,7 @@ fn a_chart_under_many_aliases_is_counted_each_time() {
         message.contains("it unpacks to more than 67108864 bytes"),
         "{message}"
     );
-    // without content, the number of subcharts is limited: 600 times `s`, each with 5 times `t`
+    // without content, there are still too many subcharts: 600 times `s`, each with 5 times `t`
     let empty = [files[0], files[1]];
     place.write(
         "many.tgz",

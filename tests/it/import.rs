@@ -38,6 +38,7 @@ fn a_list_becomes_a_manifest_and_entries_that_it_cannot_express_are_reported() {
         .args(["import", "images-txt", "a.txt", "-o", "out"])
         .assert()
         .code(2);
+    assert_eq!(place.read("out/manifest.yaml"), manifest);
 
     let hauler = "apiVersion: content.hauler.cattle.io/v1\nkind: Images\nspec: {images: [{name: 'quay.io/x/app:v1'}]}\n---\n\
                   apiVersion: content.hauler.cattle.io/v1\nkind: Charts\nspec: {charts: [{name: c, repoURL: 'https://c.test'}]}\n";

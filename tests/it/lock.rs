@@ -274,7 +274,7 @@ fn declaring_a_locked_item_as_missing_replaces_its_pin() {
     site.manifest(&wanted);
     let report = site.lock(0, &[]);
     let first = site.place.read("landfall.lock");
-    // items that still exist keep their pins
+    // items that are declared missing but still exist keep their pins
     site.manifest(&until("2999-01-31"));
     site.lock(0, &[]);
     assert_eq!(site.place.read("landfall.lock"), first);

@@ -117,7 +117,7 @@ fn is_number(text: &str) -> bool {
 }
 
 impl PartialVersion {
-    /// The smallest version with the same numbers before `index` and a larger number at `index`.
+    /// The smallest release with the same numbers before `index` and a larger number at `index`.
     fn next_at(&self, index: usize) -> ChartVersion {
         let mut numbers = [0; 3];
         numbers[..=index].copy_from_slice(&self.version.numbers[..=index]);
@@ -128,8 +128,8 @@ impl PartialVersion {
         }
     }
 
-    /// The smallest version that is greater than every version covered by this one, or `None` for
-    /// `*`.
+    /// The smallest release that is greater than every release covered by this version, or `None`
+    /// for `*`.
     fn end(&self) -> Option<ChartVersion> {
         self.given.checked_sub(1).map(|last| self.next_at(last))
     }

@@ -54,7 +54,7 @@ pub enum Consumer {
 pub(super) struct SitePaths<'p> {
     /// The paths of the image, without those that consumers add.
     pub(super) image: &'p [String],
-    /// The path of all images of a host.
+    /// Returns the path below which the images of a host are.
     pub(super) host: &'p dyn Fn(&str) -> String,
 }
 
@@ -117,7 +117,7 @@ fn prefixed_path(image: &ImageRef, site: &SitePaths<'_>) -> Vec<String> {
     vec![prefixed.unwrap_or(&image.repository).clone()]
 }
 
-/// Docker mirrors only Docker Hub; references must name the registry for all other images.
+/// Docker mirrors only Docker Hub. For all other images, references must name the site's registry.
 fn docker_path(image: &ImageRef, site: &SitePaths<'_>) -> Vec<String> {
     if image.registry == HUB {
         source_path(image, site)

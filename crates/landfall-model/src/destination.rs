@@ -35,8 +35,8 @@ impl FromStr for TargetRegistry {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (registry, prefix) = text.split_once('/').unwrap_or((text, ""));
         let prefix = prefix.trim_end_matches('/');
-        // in a reference, a first component with neither a dot nor a port is not a host: it belongs
-        // to a repository of docker.io
+        // in a reference, a first component with neither a dot nor a port is not a host, unless it
+        // is `localhost`: it belongs to a repository of docker.io
         let host = format!("{registry}/x")
             .parse::<ImageRef>()
             .map(|reference| reference.registry);
@@ -203,7 +203,8 @@ impl DestinationMap {
 /// Returns a host as a path component: `localhost:5001` becomes `localhost_5001`, and `[::1]:5001`
 /// becomes `0__1_5001`.
 pub fn host_component(host: &str) -> String {
-    // a component cannot begin or end with `_`, so a `::` at either end gets a zero outside it
+    // a component cannot begin or end with `_`, so a zero is added before a `::` that begins the
+    // address, and after a `::` that ends it
     host.replace("[::", "[0::")
         .replace("::]", "::0]")
         .trim_start_matches('[')
@@ -224,7 +225,8 @@ fn normalize_prefix(prefix: &str) -> String {
     format!("{}{path}", canonical_host(&host))
 }
 
-/// Strips `prefix` and the slash after it, on whole path components.
+/// Strips `prefix` and the slash after it. Returns `None` if `prefix` does not end at the end of a
+/// path component.
 fn strip_components<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {
     let rest = name.strip_prefix(prefix)?;
     if rest.is_empty() {

@@ -70,8 +70,7 @@ pub struct Limits {
     pub git_object_bytes: u64,
     /// The maximum size of a pack that a git server sends, in bytes.
     pub git_pack_bytes: u64,
-    /// The maximum total size of the objects of a git repository and its deltas, unpacked, in
-    /// bytes.
+    /// The maximum total size of the unpacked objects and deltas of a git repository, in bytes.
     pub git_unpacked_bytes: u64,
     /// The maximum number of refs that a git server lists.
     pub git_refs: usize,
@@ -88,9 +87,10 @@ pub struct Limits {
     pub yaml_nodes: usize,
     /// The maximum number of bytes of text that the aliases of a YAML text repeat.
     pub yaml_alias_bytes: usize,
-    /// The maximum nesting depth of brackets in YAML, for which parsers take quadratic time.
+    /// The maximum nesting depth of brackets in YAML. Parsers take quadratic time for nested
+    /// brackets.
     pub yaml_depth: usize,
-    /// The maximum number of items that a manifest entry with list variables makes.
+    /// The maximum number of items to which a manifest entry with list variables expands.
     pub combinations: usize,
     /// The maximum size in bytes of the contents index of a bundle, and of a lock in a bundle, a
     /// store or a registry.
@@ -145,8 +145,9 @@ pub struct Limits {
     pub parallel_from: u64,
     /// The minimum size of a range of a blob that gets its own connection, in bytes.
     pub parallel_share: u64,
-    /// The number of bytes between two lines of the journal of a blob that is fetched over several
-    /// connections. After a kill, at most this many are fetched again for each connection.
+    /// The number of bytes between two journal lines of a blob that is fetched over several
+    /// connections. If landfall is killed, at most this many bytes are fetched again for each
+    /// connection.
     pub journal_step: u64,
     /// The chunk sizes in bytes that uploads try, in this order, if a host refuses larger bodies.
     pub chunks: [u64; 2],

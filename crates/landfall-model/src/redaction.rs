@@ -89,8 +89,8 @@ pub fn redact_reference(reference: &str) -> String {
     }
     let end = reference.find('/').unwrap_or(reference.len());
     let (host, path) = reference.split_at(end);
-    // an `@` may also precede a digest or a placeholder for one, after which there is no path;
-    // `git@host:path` is not secret
+    // if there is no path, the `@` may also precede a digest or a placeholder for a digest;
+    // `git@host:path` contains no password
     let is_pinned = path.is_empty()
         && host.rsplit_once('@').is_some_and(|(name, rest)| {
             !name.contains(':') || rest.starts_with("sha") || rest.contains(['$', '{', '*'])

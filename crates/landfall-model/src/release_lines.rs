@@ -42,7 +42,7 @@ impl OrderedVersion {
         match (&self.order, &other.order) {
             (VersionOrder::Version(one), VersionOrder::Version(other)) => one.order(other),
             (VersionOrder::Groups(one), VersionOrder::Groups(other)) => compare_groups(one, other),
-            // one policy parses all versions alike
+            // a policy parses all versions to the same variant
             _ => Ordering::Equal,
         }
     }

@@ -64,12 +64,13 @@ impl Shard {
         self.number == 1
     }
 
-    /// Returns the equal share of this shard in a limit for all shards; at least 1.
+    /// Returns this shard's equal share of a limit for all shards; at least 1.
     pub fn share(self, limit: usize) -> usize {
         (limit / self.count).max(1)
     }
 
-    /// Selects the parts of this shard from `costs`: all parts, each with its [`transfer_cost`].
+    /// Selects the parts of this shard from `costs`, which has all parts, each with its
+    /// [`transfer_cost`].
     pub fn own<T: Ord>(self, costs: impl IntoIterator<Item = (T, u64)>) -> BTreeSet<T> {
         let assigned = assign_shards(costs, self.count).into_iter();
         assigned

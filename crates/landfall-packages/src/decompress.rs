@@ -52,7 +52,7 @@ impl Compression {
 }
 
 /// Returns a reader of the unpacked content of `compressed`. It fails after `limit` bytes, and if
-/// the compressed bytes are damaged or truncated.
+/// the decoder finds that the compressed bytes are damaged or truncated.
 ///
 /// # Errors
 /// If no decoder can be created.
@@ -77,7 +77,8 @@ pub fn decompressed<'a>(
 /// Returns the unpacked content of `bytes`, at most `limit` bytes. `name` is for messages.
 ///
 /// # Errors
-/// If the bytes are damaged or truncated, or unpack to more than `limit` bytes.
+/// If the decoder finds that the bytes are damaged or truncated, or if they unpack to more than
+/// `limit` bytes.
 pub fn decompress(
     name: &str,
     bytes: &[u8],

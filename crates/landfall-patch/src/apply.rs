@@ -40,8 +40,8 @@ pub struct PatchReader<R: Read> {
 }
 
 impl<R: Read> PatchReader<R> {
-    /// Returns a reader of the new stream, which has `size` bytes. The order of `bases` must be
-    /// that in which they were given to [`create`](crate::create()).
+    /// Returns a reader of the new stream, which has `size` bytes. `bases` must have the
+    /// same order as when [`create`](crate::create()) wrote the patch.
     ///
     /// # Errors
     /// If the decompressor of a section cannot be created, or the first gap cannot be read.

@@ -1,5 +1,5 @@
-//! Formats a Cilium policy by names. Cilium learns the addresses of names from the DNS responses
-//! that it proxies, so the policy also allows DNS queries for these names.
+//! Formats a Cilium policy that allows hosts by name. Cilium learns the addresses of names from the
+//! DNS responses that it proxies, so the policy also allows DNS queries for these names.
 
 use super::groups::{HostGroup, by_port, comment};
 use crate::egress::Egress;

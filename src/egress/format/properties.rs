@@ -111,7 +111,7 @@ proptest! {
 
         let policy = written("networkpolicy", &egress);
         prop_assert!(serde_yaml::from_str::<Value>(&policy).is_ok(), "{}", policy);
-        // a row of a table stays a row
+        // no text splits a row into several lines
         prop_assert_eq!(written("csv", &egress).lines().count(), 2);
         prop_assert_eq!(written("markdown", &egress).lines().count(), 5);
         prop_assert_eq!(written("text", &egress).lines().count(), 3);

@@ -1,5 +1,5 @@
-//! Formats an access list of squid, which allows exactly these hosts at exactly these ports, and
-//! denies all others.
+//! Formats an access list of squid, which allows exactly the listed hosts at exactly their ports,
+//! and denies all other requests.
 
 use super::groups::{HostGroup, by_port, comment};
 use crate::egress::Egress;

@@ -95,7 +95,7 @@ fn every_format_matches_its_golden_file() {
     }
 }
 
-/// The members of the policies of Kubernetes and Cilium that landfall writes, with their types.
+/// The members that landfall writes in policies of Kubernetes and Cilium, with their types.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Policy {

@@ -4,7 +4,7 @@ use super::run;
 use crate::support::Place;
 use crate::support::library::Digest;
 
-/// A lock of two images: kubectl from Docker Hub and node-exporter from Quay.
+/// A folder with a lock of two images: kubectl from Docker Hub and node-exporter from Quay.
 fn place() -> Place {
     let place = Place::new();
     let images = [

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use syn::visit::{self, Visit};
 
-/// The imported names by importing and imported file. The paths of files are relative to `src/`.
+/// Maps each pair of an importing and an imported file to the imported names. The paths of files
+/// are relative to `src/`.
 pub type Imports = BTreeMap<(String, String), BTreeSet<String>>;
 
 /// A path of identifiers, such as `crate::model::Digest`.

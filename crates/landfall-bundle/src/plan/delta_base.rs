@@ -52,8 +52,8 @@ impl DeltaBase {
         }
     }
 
-    /// The base for the receipt of a push: `registry` has these blobs of `lock`, each in the
-    /// repository that the map gives for its digest.
+    /// The base for the receipt of a push. `repositories` lists the blobs of `lock` that `registry`
+    /// has, by digest, each with its repository.
     pub fn receipt(
         lock: Digest,
         registry: String,
@@ -85,7 +85,7 @@ impl DeltaBase {
     pub fn named(&self, omitted: &[Descriptor]) -> BaseName {
         let mut name = self.name.clone();
         if let BaseName::Receipt { repositories, .. } = &mut name {
-            // only the repositories that a push needs to mount omitted blobs from
+            // a push mounts only omitted blobs from these repositories
             let omitted: HashSet<&Digest> = omitted.iter().map(|blob| &blob.digest).collect();
             repositories.retain(|digest, _| omitted.contains(digest));
         }

@@ -28,7 +28,7 @@ pub struct PackPlan {
     pub missing: Vec<OmittedItem>,
     /// The bases of a delta. Empty if nothing is omitted and no recipe uses a blob of a base.
     pub bases: Vec<BaseName>,
-    /// The blobs that are omitted since every base has them, sorted by digest.
+    /// The blobs that are omitted because every base has them, sorted by digest.
     pub omitted: Vec<Descriptor>,
     /// The blobs that the bundle will have recipes for, sorted by digest.
     pub recipes: Vec<BlobRecipe>,
@@ -43,7 +43,7 @@ pub struct PackPlan {
     pub entries: Vec<PlannedEntry>,
 }
 
-/// The number of reasons after the first, for messages.
+/// The text ` and N more` for the reasons after the first; empty if there are none.
 fn and_more(reasons: &[String]) -> String {
     match reasons.len() {
         0 | 1 => String::new(),
@@ -66,8 +66,9 @@ impl PackPlan {
     }
 
     /// Plans a delta: layers and files that every base has are omitted, and `blobs` need not
-    /// contain them. A set of packages or a provider is missing if its content contradicts the
-    /// lock. A set is also missing if one of its RPM packages is not signed by a key of its source.
+    /// contain them. A set of packages or a provider counts as missing if its content contradicts
+    /// the lock. A set also counts as missing if one of its RPM packages is not signed by a key of
+    /// its source.
     ///
     /// # Errors
     /// Like [`PackPlan::new`], and if a manifest cannot be read.

@@ -59,7 +59,7 @@ fn content(origin: &PartOrigin) -> ContentSource {
     }
 }
 
-/// One of the entries before the blobs, whose content follows from the lock.
+/// One of the entries before the blobs. Its content follows from the lock.
 pub(super) fn front_entry(name: &str, kind: &str, bytes: Vec<u8>) -> PlannedEntry {
     let descriptor = Descriptor {
         digest: Digest::sha256(&bytes),

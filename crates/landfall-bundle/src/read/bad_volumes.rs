@@ -22,8 +22,9 @@ pub struct UnopenedBundle {
 }
 
 /// Compares the volumes at `locations` with the checksums next to them, after opening them failed
-/// with `error`. Returns an error that lists all volumes that are missing, truncated, damaged or of
-/// another bundle, with the consequences; or `error` itself if the checksums add nothing.
+/// with `error`. The result has an error that lists all volumes that are missing, truncated,
+/// damaged or of another bundle, with the consequences; or `error` itself if no such volume is
+/// found.
 pub fn name_bad_volumes(
     error: BundleError,
     locations: &[PathBuf],
@@ -45,7 +46,7 @@ pub fn name_bad_volumes(
     let Some(first) = numbers.first() else {
         return UnopenedBundle { error, rest: None };
     };
-    // with a single gap, the length of the missing volume follows from the footer
+    // if only one volume is bad, its length follows from the footer
     let rest = if numbers.len() == 1 {
         open_rest(locations, *first)
     } else {

@@ -4,15 +4,16 @@
 //! The attacks, and the defence against each:
 //!
 //! - **Changed, swapped or truncated bytes.** The hash of a frame is compared before the frame is
-//!   decoded, and so before any byte of it is returned. It covers all bytes of the frame in the
-//!   file. The frame table has the hashes of the frames, the index has those of the table's frames,
-//!   and the footer has the hash of the index, the bundle digest. For stored blobs, `open_whole`
-//!   compares the digest of the blob instead, and holds back its last bytes if that is wrong.
-//!   `open_verified` is only for blobs whose digest was verified, and compares a checksum of each
-//!   frame.
+//!   decoded, and so before any byte of it is returned. The hash covers all bytes of the frame in
+//!   the file. The frame table has the hashes of the frames, the index has those of the table's
+//!   frames, and the footer has the hash of the index, the bundle digest. For stored blobs,
+//!   `open_whole` compares the digest of the blob instead, and omits the last bytes if the digest
+//!   is wrong. `open_verified` is only for blobs whose digest was verified, and compares a checksum
+//!   of each frame.
 //! - **A forged index**, which may match all frames. A blob that is read from its beginning is
-//!   hashed on the way, and its last piece is not returned if its digest is wrong. The index does
-//!   not prove who packed the bundle; that needs the digest, the lock's fingerprint or a signature.
+//!   hashed while it is read, and its last piece is not returned if its digest is wrong. The index
+//!   does not prove who packed the bundle; that needs the digest, the lock's fingerprint or a
+//!   signature.
 //! - **Volumes** that are missing or belong to another bundle. All files are read as one sequence
 //!   of bytes with the same checks. The checksums next to them are not trusted: they only help to
 //!   identify the bad volume.

@@ -11,8 +11,8 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The files of the bundle `base` in its checksum file, each with its checksum in hex digits. Empty
-/// if the checksum file does not exist or cannot be read.
+/// The files of the bundle `base` that its checksum file lists, each with its checksum in hex
+/// digits. Empty if the checksum file does not exist or cannot be read.
 pub(crate) fn read(base: &Path) -> Vec<(PathBuf, String)> {
     let mut text = Vec::new();
     let limit = Limits::default().document_bytes as u64;

@@ -84,7 +84,7 @@ fn included(lock: &Lock, without: &BTreeSet<ItemName>) -> impl Iterator<Item = L
     })
 }
 
-/// Compares the items that the index lists as missing with the lock.
+/// Compares the index's list of missing items with the lock.
 fn bad_partial_list(lock: &Lock, without: &BTreeSet<ItemName>, index_at: u64) -> Vec<Damage> {
     let unresolved: BTreeSet<ItemName> = lock
         .unresolved

@@ -57,7 +57,7 @@ impl FrameRows {
     }
 
     fn piece(&self, volumes: &VolumeReader, number: usize) -> Result<Arc<Vec<u8>>, Damage> {
-        // held while a piece is read: threads that read in order need the same one next
+        // locked while a piece is read: threads that read in order need the same piece next
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, piece)) = kept.iter().find(|(of, _)| *of == number) {
             return Ok(piece.clone());

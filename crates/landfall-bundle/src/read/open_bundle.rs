@@ -62,8 +62,7 @@ impl OpenBundle {
         &self.index.contents.entries[entry_index]
     }
 
-    /// The frame at `index` of an entry. Fails if the frame table is damaged or
-    /// inconsistent.
+    /// The frame at `index` of an entry. Fails if the frame table is damaged or inconsistent.
     pub fn frame(&self, entry_index: usize, index: usize) -> Result<EntryFrame, Damage> {
         let entry = self.entry(entry_index);
         let number = entry.frame + index as u64;

@@ -34,7 +34,7 @@ impl BadVolumes<'_> {
         let names = names.join(" and ");
         let only_number = self.numbers.first().filter(|_| self.numbers.len() == 1);
         match only_number {
-            // only one volume can be computed from the others
+            // a volume can be rebuilt only if all other volumes are good
             Some(number) if self.is_rebuildable => format!(
                 "copy {names} again; or rebuild it where the bundle was packed, from its store and \
                  the other volumes:\n  {}",

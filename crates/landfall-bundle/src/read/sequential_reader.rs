@@ -1,5 +1,6 @@
-//! Reads a part of a bundle from its beginning to its end: an entry, or all entries. Files are read
-//! at each offset; from an object store, one request fetches the whole part in order.
+//! Reads a part of a bundle from its beginning to its end: an entry, or all entries. Local files
+//! are read at each requested offset; from an object store, one request fetches the whole part in
+//! order.
 
 use super::open_bundle::OpenBundle;
 use crate::format::stored::ReadAt;

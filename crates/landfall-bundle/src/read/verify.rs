@@ -46,8 +46,8 @@ pub fn verify(bundle: &Bundle, progress: &dyn Progress) -> Result<VerifiedBundle
     verify_shard(bundle, Shard::default(), progress)
 }
 
-/// Like [`verify`], for the entries of this shard. The first shard also checks the bytes between
-/// and after the entries, and compares the bundle with the lock.
+/// Like [`verify`], for the entries of this shard. The first shard also checks the bytes that
+/// belong to no entry, and compares the bundle with the lock.
 ///
 /// # Errors
 /// Like [`verify`].
@@ -266,8 +266,8 @@ fn entries(bundle: &Bundle, entry_indexes: &[usize], progress: &dyn Progress) ->
                 Err(found) => {
                     // further damage of an entry is reported only if it is the first in its volume
                     let volume = bundle.0.volumes.volume(at);
-                    // not `||`: both must happen, because the hasher is dropped and the volume is
-                    // remembered
+                    // not `||`: both sides must run, because the left one drops the hasher and the
+                    // right one records the volume
                     if hasher.take().is_some() | volume.is_some_and(|volume| volumes.insert(volume))
                         && known.insert(found.clone())
                     {

@@ -116,8 +116,8 @@ pub fn is_split(locations: &[PathBuf]) -> bool {
 }
 
 /// The locations of the bundle at `first`: `first` itself, and each path in `others` with further
-/// volumes of the bundle. Removes these paths from `others`. So users can name each disc or each
-/// volume.
+/// volumes of the bundle. Removes these paths from `others`. This lets users name each disc or
+/// each volume.
 pub fn volume_locations(first: PathBuf, others: &mut Vec<PathBuf>) -> Vec<PathBuf> {
     let mut locations = vec![first];
     others.retain(|other| {

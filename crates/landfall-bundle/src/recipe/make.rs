@@ -162,7 +162,7 @@ fn no_stream_section(
     }
 }
 
-/// Makes the sections of the patch, and the header of a recipe with these.
+/// Makes the sections of the patch, and the header of a recipe with these sections.
 fn draft_patch(
     input: &RecipeInput<'_>,
     stream_size: u64,

@@ -1,4 +1,4 @@
-//! Recipes: blobs that a bundle describes instead of containing them.
+//! Recipes, by which a bundle describes blobs instead of containing them.
 //!
 //! A recipe has two parts. The *patch* (`landfall-patch`) describes the plain bytes of the blob
 //! (for example a tar archive or a program) by parts of other blobs, the bases. For a compressed

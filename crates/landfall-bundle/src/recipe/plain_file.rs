@@ -161,7 +161,7 @@ pub(super) enum PlainFileError {
     TooLong,
 }
 
-/// An error of reading.
+/// Treats an I/O error as an error of reading or decoding the blob.
 impl From<io::Error> for PlainFileError {
     fn from(error: io::Error) -> PlainFileError {
         match error.downcast::<DeflateError>() {

@@ -57,7 +57,7 @@ pub(super) struct RecipePlanner<'a> {
     folder: &'a Path,
     /// The blobs that recipes may use: those of the bases, and those of the bundle so far.
     pool: Vec<FamilyBlob>,
-    /// The blobs of the bases whose bytes are not available here.
+    /// The blobs that the bases have, but whose bytes are not available here.
     elsewhere: Vec<FamilyBlob>,
     /// The blobs that the new lock names.
     named: HashSet<Digest>,

@@ -13,7 +13,7 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-/// The number of blobs that are rebuilt at the same time.
+/// The maximum number of blobs that are rebuilt at the same time.
 const AT_ONCE: usize = 4;
 
 /// Content, and the blobs that recipes of bundles rebuild from it. A blob is rebuilt when it is
@@ -94,8 +94,8 @@ impl RebuiltBlobs {
         }
     }
 
-    /// The blobs that must be added before this one can be rebuilt. `None` if there is no recipe
-    /// for it, or if the bundle cannot provide one of the bases.
+    /// The blobs that must be added before the first recipe for this blob can rebuild it. `None` if
+    /// there is no recipe for it, or if a bundle cannot provide one of the bases.
     ///
     /// # Errors
     /// If content cannot be examined.

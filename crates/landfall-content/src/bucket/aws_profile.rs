@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 pub(super) type AwsProfile = BTreeMap<String, String>;
 
 /// Returns the settings of the profile that `AWS_PROFILE` names, or of `default`, from both files.
-/// Fails if neither file has the named profile, or if it has no access key and its credentials come
-/// from a program, a login or a role.
+/// Fails if neither file has the named profile, or if the profile has no access key and its
+/// credentials come from a program, a login or a role.
 pub(super) fn load_profile(
     environment: impl Fn(&str) -> Option<String>,
 ) -> Result<AwsProfile, String> {
@@ -149,7 +149,7 @@ mod tests {
             assert!(error.contains(&*path.display().to_string()), "{error}");
         }
         assert!(load_profile(|_| None).unwrap().is_empty());
-        // the default may also be named like the others, and this name wins
+        // the section of the default may also be named `profile default`, which takes precedence
         std::fs::write(
             &config,
             "[profile default]\nregion=a\n[default]\nregion=b\n",

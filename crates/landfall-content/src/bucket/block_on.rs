@@ -61,7 +61,7 @@ type Pieces = mpsc::Receiver<Result<Bytes, HttpError>>;
 /// A blocking reader for a stream of an object store. It receives a few pieces ahead, and stops
 /// when it is dropped.
 pub struct BlockingReader {
-    /// The received pieces; `None` after the end.
+    /// The received pieces; `None` after the end or an error.
     pieces: Option<Pieces>,
     piece: Bytes,
 }

@@ -1,5 +1,5 @@
 //! An object store in memory for tests. It supports S3 and the conditions of Google Cloud Storage.
-//! Each request passes a hook before and after it takes effect.
+//! Each request calls a hook before and after it takes effect.
 #![allow(
     clippy::unwrap_used,
     clippy::missing_panics_doc,
@@ -69,7 +69,7 @@ impl Emulator {
         Emulator(Arc::new(Mutex::new(self.stored().clone())))
     }
 
-    /// Makes the etags of parts random from now on.
+    /// From now on, gives each part another etag, even if its bytes are the same.
     pub fn randomize_etags(&self) {
         self.stored().has_random_etags = true;
     }
@@ -123,7 +123,7 @@ impl Emulator {
             .collect()
     }
 
-    /// Returns the folder `at` as S3, for an actor whose requests pass `hook`.
+    /// Returns the folder `at` as S3, for an actor whose requests call `hook`.
     pub fn bucket(&self, actor: usize, hook: RequestHook) -> Bucket {
         let builder = AmazonS3Builder::new()
             .with_bucket_name("b")

@@ -44,8 +44,8 @@ struct ObjectUpload {
     is_finished: AtomicBool,
 }
 
-/// Aborts an upload if it is dropped before the object is finished. A caller that may be
-/// interrupted while another thread writes must hold it.
+/// Aborts an upload if the guard is dropped before the object is finished. A caller that may be
+/// interrupted while another thread writes must hold the guard.
 pub struct UploadGuard(Arc<ObjectUpload>, AbortHandle);
 
 impl ObjectWriter {

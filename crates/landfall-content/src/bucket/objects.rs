@@ -293,7 +293,7 @@ impl Bucket {
             .boxed()
     }
 
-    /// Returns a URL with which anybody can read an object for this time.
+    /// Returns a URL with which anybody can read an object for the duration `lasts`.
     ///
     /// # Errors
     /// If the store or the credentials cannot sign URLs.

@@ -21,7 +21,7 @@ use tokio::sync::{Semaphore, watch};
 
 const CONTENT: &str = "hello world";
 
-/// Returns one response after another: content up to a byte at which it breaks off.
+/// Returns one response after another: content up to the byte at which the response breaks off.
 struct ScriptedSource {
     responses: Mutex<VecDeque<(&'static str, usize)>>,
     offsets: Mutex<Vec<u64>>,
@@ -39,7 +39,7 @@ impl PartSource for ScriptedSource {
         Box::pin(async move {
             let gone = || HttpError::new(ErrorKind::NotFound, "gone");
             let (content, end) = response.ok_or_else(gone)?;
-            // past its end, a server sends the whole content
+            // a server sends the whole content if the offset is at or after its end
             let start = if offset < content.len() as u64 {
                 offset
             } else {

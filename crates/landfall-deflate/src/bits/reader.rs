@@ -112,7 +112,7 @@ impl<R: Read> BitReader<R> {
 
     #[cold]
     fn refill_near_end(&mut self) -> Result<(), DeflateError> {
-        // fewer than 64 bits, as in `refill`, which shifts by their number
+        // loads fewer than 64 bits, because `refill` shifts by the number of loaded bits
         while self.count < 56 {
             if self.next == self.buffer.len() {
                 if self.ended {

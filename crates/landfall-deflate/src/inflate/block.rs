@@ -98,8 +98,8 @@ pub(crate) struct DeflateBlock {
 }
 
 impl DeflateBlock {
-    /// Whether this is the block that a flush writes: a stored block without content that is not
-    /// the last.
+    /// Whether this is the block that a flush writes: an empty stored block that is not the last of
+    /// its stream.
     pub(crate) fn is_flush(&self) -> bool {
         !self.is_final && matches!(self.kind, BlockKind::Stored { length: 0, .. })
     }

@@ -144,8 +144,8 @@ fn decoded_match(symbol: usize, length: usize, distance: usize) -> DecodedToken 
     }
 }
 
-/// Copies the `length` bytes that begin `distance` bytes before `at` to `at`. They may overlap with
-/// the copy. Fewer than [`COPIED_BYTES`] bytes after the copy are overwritten.
+/// Writes a match at `at`: a copy of the `length` bytes that begin `distance` bytes earlier and may
+/// overlap with the copy. Fewer than [`COPIED_BYTES`] bytes after the copy are overwritten.
 #[inline]
 fn copy_match(buffer: &mut [u8], at: usize, length: usize, distance: usize) {
     let from = at - distance;

@@ -66,8 +66,8 @@ impl MemberWriter {
         &trailer[..self.format.trailer_bytes()]
     }
 
-    /// The maximum number of plain bytes for one call of `write`: those up to the next flush, or
-    /// all.
+    /// The maximum number of plain bytes for one call of `write`: those up to the next flush or, if
+    /// there is none, all remaining ones.
     pub(super) fn next_part(&self) -> u64 {
         let flush = self.flushes.last();
         flush.map_or(self.left, |run| run.distance - self.since_flush)
@@ -114,7 +114,7 @@ impl MemberWriter {
     }
 }
 
-/// Passes the finished bytes on.
+/// Passes the finished bytes to `sink`.
 fn pass_on(out: &mut BitWriter, sink: &mut Sink<'_>) -> Result<(), DeflateError> {
     sink(&out.bytes)?;
     out.bytes.clear();

@@ -7,7 +7,7 @@ use crate::recipe_format::{MemberReader, Recipe};
 
 use std::io::Write;
 
-/// The maximum number of plain bytes that are encoded before the output is passed on.
+/// The maximum number of plain bytes that are encoded before the output is written to the sink.
 const PART_BYTES: usize = 64 << 10;
 
 /// Rebuilds a compressed stream: takes the plain bytes that [`PlainReader`](crate::PlainReader)

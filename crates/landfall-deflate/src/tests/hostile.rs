@@ -138,7 +138,7 @@ fn output_never_exceeds_the_declared_size() {
 #[test]
 fn blocks_that_wait_for_plain_bytes_are_limited() {
     let mut out = crate::bits::BitWriter::default();
-    // a fixed block with the literal `a`, which is predicted only once plain bytes follow
+    // a fixed block with the literal `a`, which is predicted only when plain bytes follow
     out.write(1 << 1, 3);
     out.write(u32::from(0x91_u8.reverse_bits()), 8);
     out.write(0, 7);

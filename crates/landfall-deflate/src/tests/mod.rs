@@ -100,7 +100,7 @@ fn rebuilt(recipe: &Recipe, plain: &[u8], piece: usize) -> Result<Vec<u8>, Defla
     rebuilder.finish()
 }
 
-/// Takes a stream apart, rebuilds it, compares, and returns the recipe.
+/// Analyzes a stream, rebuilds it, compares the result, and returns the recipe.
 fn round_trip(stream: &[u8]) -> Recipe {
     let recipe = analyze(|| Ok(stream), &GENEROUS).unwrap();
     let parsed = Recipe::parse(recipe.as_bytes().to_vec()).unwrap();

@@ -29,8 +29,8 @@ pub struct TreeEntry<'a> {
 pub struct TreeEntries<'a> {
     rest: &'a [u8],
     before: Option<TreeEntry<'a>>,
-    /// The names of earlier entries with which later names may begin, the shortest first. A folder
-    /// may have the name of one of them, with other entries in between: `a`, `a.b`, `a/`.
+    /// The names of earlier entries that may be prefixes of later names, the shortest first. They
+    /// reveal a folder that repeats an earlier name after other entries: `a`, `a.b`, `a/`.
     prefixes: Vec<&'a [u8]>,
 }
 
@@ -177,7 +177,7 @@ mod tests {
             }
         }
         assert!(check(&[("100644", "a"), ("100644", "a")]).is_err());
-        // each of these begins with a name before it
+        // each name after the first begins with an earlier name
         let nested = [
             ("100644", "a"),
             ("100644", "a-"),

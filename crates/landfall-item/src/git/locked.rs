@@ -1,4 +1,4 @@
-//! A git repository in the lock, and its text there.
+//! A git repository in the lock: its fields, and how they are parsed and written.
 
 use super::repository_url::normal_url;
 use super::request::GitRequest;

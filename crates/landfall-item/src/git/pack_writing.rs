@@ -15,8 +15,8 @@ use landfall_git::{GitError, GitPackPlan, ObjectDatabase, ObjectId, reaches, sha
 use landfall_model::Limits;
 use std::sync::Arc;
 
-/// After this many packs, a new lock begins with one pack again: many small packs are larger than
-/// one, and each costs requests.
+/// After this many packs, a new lock begins with one pack again: many small packs take more space
+/// than one, and each costs requests.
 const MAX_PACKS: usize = 32;
 
 /// The input for writing a pack with new commits.

@@ -27,7 +27,7 @@ pub struct GitRequest {
     pub level: usize,
     /// The keys, one of which must have signed each ref; empty if no signature is needed.
     pub signers: Vec<GitSigners>,
-    /// What `landfall update` may move the tag to.
+    /// The versions to which `landfall update` may move the tag.
     pub update: Option<UpdateRule>,
     /// The position of the entry in the manifest.
     pub at: SourceLocation,
@@ -37,8 +37,8 @@ impl GitRequest {
     /// The scheme prefix by which names of repositories differ from URLs of files.
     pub(super) const PREFIX: &'static str = "git+";
 
-    /// The commit that an element of `wanted` names by its id; `None` for other elements. A branch
-    /// or tag whose name is a commit id is not looked up, because it could point to another commit.
+    /// Parses an element of `wanted` as a commit id; `None` if it is not one. A branch or tag whose
+    /// name is a commit id is not looked up, because it could point to another commit.
     pub(super) fn commit_in(wanted: &str) -> Option<ObjectId> {
         wanted.parse().ok()
     }

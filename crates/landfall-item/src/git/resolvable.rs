@@ -126,8 +126,8 @@ impl ResolvableRequest for GitRequest {
 
 impl GitRequest {
     /// The resolver for this request. A repository that the manifest does not list counts against a
-    /// limit, and is fetched without credentials unless the site names its host. A public host must
-    /// not lead to a private one.
+    /// limit, and is fetched without credentials unless the site names its host. A repository at a
+    /// public host must not name a submodule at a private one.
     async fn resolver_in<'r>(&self, resolver: &'r Resolver) -> Result<&'r Resolver, ResolveError> {
         let limit = resolver.limits().git_submodule_depth;
         if self.level > limit {

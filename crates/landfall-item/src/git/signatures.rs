@@ -80,7 +80,7 @@ fn signed_object(
     signed.ok_or(RefSignatureError::Unsigned { name })
 }
 
-/// The name of the key that signed.
+/// The name of the key that made the signature.
 fn signer_of(
     name: &str,
     signed: &SignedObject,

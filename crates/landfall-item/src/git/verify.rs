@@ -103,7 +103,7 @@ impl LockedGitRepository {
             let name = refs.find(|one| one.id == tip).map(|one| &*one.name);
             incomplete(name.unwrap_or_default(), why)
         })?;
-        // git does not accept a branch that names a tag
+        // git does not accept a branch that points to an annotated tag
         let branches = self.refs.iter();
         let branches = branches.filter(|one| one.name.starts_with("refs/heads/"));
         for branch in branches {

@@ -11,9 +11,9 @@ use serde_yaml::Value;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Replaces the versions of `entries`, the entries of `slot`, by `new` in the manifest `text`. A
-/// version that has no entry yet gets a copy of a neighbouring entry. Fails with the reason if the
-/// entries cannot be edited in place.
+/// Replaces the versions of `entries`, the entries of `slot`, by `new` in the manifest `text`. Each
+/// entry keeps its version, gets a new one or is removed; each remaining new version gets a copy of
+/// a neighbouring entry. Fails with the reason if the entries cannot be edited in place.
 pub(super) fn set_entry_versions(
     text: &str,
     slot: &UpdatableVersion,
@@ -40,7 +40,7 @@ pub(super) fn set_entry_versions(
         let whole = list.content(entry.index)?;
         let location = VersionLocation::Entry(section, entry.index, path.clone());
         let scalar = location.bytes(body, &root);
-        // an alias of a text outside the entry: an edit would change another value too
+        // the version is an alias of a text outside the entry: an edit would change other values
         if scalar.start < whole.start || scalar.end > whole.end {
             return Err(NOT_PLAIN.into());
         }
@@ -87,7 +87,7 @@ pub(super) fn set_entry_versions(
     }
 }
 
-/// The list of entries of a section, as it is written.
+/// The entries of a section as they are written in the manifest.
 struct EntryList<'a> {
     body: &'a str,
     node: &'a YamlNode<'a>,
@@ -177,8 +177,8 @@ impl EntryList<'_> {
     /// list must stay.
     fn removals(&self, removed: &BTreeSet<usize>) -> Result<Vec<Range<usize>>, String> {
         let mut ranges = Vec::new();
-        // In brackets, an entry is removed with the comma before it. The entries at the beginning
-        // of the list are removed with the comma after them.
+        // In brackets, an entry is removed with the comma before it. If the first entries of the
+        // list are removed, so is the comma after them.
         let leading = removed
             .iter()
             .zip(0..)

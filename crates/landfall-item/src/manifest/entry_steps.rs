@@ -28,15 +28,15 @@ pub(super) enum EntryFate {
 /// Returns what happens to each entry when the entries with the versions `old` get the versions
 /// `new`.
 ///
-/// An entry whose version stays is not touched. The entries between two of these move to the new
-/// versions that are most like their old ones. If there are more new versions, entries are added;
-/// if there are fewer, entries are removed.
+/// An entry whose version stays is not touched. The entries between two such entries move to the
+/// new versions that are most like their old ones. If there are more new versions, entries are
+/// added; if there are fewer, entries are removed.
 pub(super) fn entry_steps(old: &[&str], new: &[String]) -> Vec<EntrySteps> {
     let position = |text: &String| old.iter().position(|one| one == text);
     let mut ordered: Vec<&String> = new.iter().collect();
     let staying: Vec<usize> = new.iter().filter_map(position).collect();
-    // entries are never reordered: if `new` lists the versions that stay in another order, the
-    // added versions follow all of them
+    // entries are never reordered: if the versions that stay have another order in `new`, the added
+    // versions follow all of them
     if !staying.is_sorted() {
         ordered.sort_by_key(|text| position(text).unwrap_or(old.len()));
     }

@@ -133,7 +133,7 @@ pub(super) fn position(manifest: &ParsedManifest, node: &YamlNode<'_>) -> (usize
     (location.line, location.column)
 }
 
-/// Where the versions of the requested items are listed, by the line and column of each entry.
+/// Maps the line and column of each requested entry to the source of its versions.
 pub(super) fn by_position<R>(
     requests: &[Located<R>],
     source: fn(&R) -> Option<VersionSource>,

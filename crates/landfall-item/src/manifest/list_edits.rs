@@ -178,7 +178,7 @@ mod tests {
     }
 
     proptest! {
-        /// Only versions change, whatever surrounds them.
+        /// Only the versions change, in both notations of a list and with any quotes.
         #[test]
         fn other_bytes_stay(
             is_block in any::<bool>(),

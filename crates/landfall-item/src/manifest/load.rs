@@ -296,7 +296,7 @@ fn parse(
         .collect();
     let was_valid = faults.is_empty();
     let items = check::check(&document, text, &lists, faults)?;
-    // an entry with an error is not among the items: do not report as well that there are none
+    // entries with errors are not in `items`: do not also report that the manifest has no items
     if was_valid && faults.is_empty() && items.is_empty() {
         let help =
             "add `images:`, `files:`, `charts:`, `packages:`, `git:`, `providers:` or `lists:`";

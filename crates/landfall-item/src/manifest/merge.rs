@@ -86,7 +86,7 @@ fn check_exclusions(
         .flat_map(ExpandedManifest::sections)
         .collect();
     for exclusion in exclude {
-        // a chart may contain an image, and a repository a submodule, that no manifest names
+        // locking may find images in a chart, or submodules of a repository, that no manifest names
         let value = &exclusion.value;
         let mut all = sections.iter();
         if all.any(|section| section.has_excluded(value) || section.may_find(value)) {
@@ -119,8 +119,8 @@ fn merge_requests<R: ItemRequest>(
     values(merged)
 }
 
-/// The error for an exclusion that excludes nothing. Either it is a mistake, or a list no longer
-/// contains the excluded item.
+/// The error for an exclusion that excludes nothing. Either the exclusion is a mistake, or a list
+/// no longer contains the excluded item.
 fn excludes_nothing(exclusion: &Located<Exclusion>, names: &[String]) -> Box<Diagnostic> {
     let excluded = exclusion.value.to_string();
     let below = format!("{excluded}/");
@@ -147,7 +147,7 @@ trait Mergeable {
     /// The value's name in messages.
     fn display_name(&self) -> String;
 
-    /// Adds the fields of `other`, a value with the same key, that `self` does not specify.
+    /// Merges `other`, a value with the same key, into `self`. Fails if they contradict each other.
     fn merge(&mut self, other: &Self) -> Result<(), FieldConflict>;
 }
 

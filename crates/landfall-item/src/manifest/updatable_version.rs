@@ -31,7 +31,7 @@ pub struct UpdatableVersion {
     pub current: String,
     /// Other values of the same variable.
     pub others: Vec<String>,
-    /// The versions of a variable or item that has several at once; `None` if one version moves.
+    /// The versions of a variable or item with `keep`; `None` without `keep`.
     pub kept: Option<KeptVersions>,
     /// Where the newer versions are listed, or why landfall cannot find them.
     pub versions: Result<VersionSource, String>,
@@ -114,7 +114,7 @@ impl UpdatableVersion {
     }
 }
 
-/// Parses a policy. `None` if it never changes the version.
+/// Parses a policy. `None` if it is invalid or never changes the version.
 pub(super) fn moving_policy(text: &str) -> Option<UpdatePolicy> {
     text.parse()
         .ok()

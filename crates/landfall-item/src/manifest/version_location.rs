@@ -43,7 +43,7 @@ impl VersionLocation {
         }
     }
 
-    /// The line and column, for messages.
+    /// The line and column at which the [`bytes`](Self::bytes) begin.
     pub(super) fn position(&self, read: &ParsedManifest) -> SourceLocation {
         SourceSpan::new(&read.text, self.bytes(&read.text.text, &read.text.root)).location()
     }

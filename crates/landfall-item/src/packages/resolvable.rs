@@ -1,6 +1,7 @@
 //! How a request for a set of packages is merged, resolved and updated.
 
 use super::locked::{LockedPackageSet, PackageSource};
+use super::parts;
 use super::request::{OfferedIndex, PackageSetRequest, PackageSourceRequest, add_request};
 use crate::field_conflict::FieldConflict;
 use crate::{
@@ -202,6 +203,7 @@ fn with_keys(old: &LockedPackageSet, request: &PackageSetRequest) -> LockedPacka
             source.key = key;
         }
     }
+    set.digest = parts::digest(&set);
     set
 }
 

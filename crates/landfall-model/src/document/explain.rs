@@ -70,7 +70,7 @@ fn message_and_help(message: &str) -> (String, Option<String>) {
     if let Some((found, wanted)) = message.split_once(", expected ")
         && (found.starts_with("invalid type") || found.starts_with("invalid value"))
     {
-        let wanted = if found.starts_with("invalid value: integer") {
+        let wanted = if found.contains(": integer `") {
             range_in_words(wanted)
         } else {
             type_in_words(wanted)

@@ -1,7 +1,7 @@
 //! The architectures of RPM packages that a machine can install, and which of them it prefers.
 
-/// For each architecture of machines, the architectures of the packages that they can install, the
-/// preferred one first. An excerpt of dnf's own table with the names that are in use.
+/// For each machine architecture, the package architectures that the machine can install, the
+/// preferred one first. An excerpt of dnf's own table: only the names that are in use.
 const POLICIES: &[(&str, &[&str])] = &[
     ("x86_64", &["x86_64", "i686", "i586", "i486", "i386"]),
     (
@@ -41,7 +41,7 @@ pub struct Architectures(Vec<String>);
 
 impl Architectures {
     /// Returns the architectures of a machine of the architecture `name`. If the name is unknown,
-    /// it is the only one.
+    /// it is the only architecture.
     pub fn of(name: &str) -> Architectures {
         let name = OTHER_NAMES
             .iter()
@@ -78,8 +78,8 @@ impl Architectures {
         }
     }
 
-    /// Whether packages of one name for `a` and for `b` exclude each other. Packages for 32 bits do
-    /// not exclude those for 64 bits.
+    /// Whether two packages of the same name, one for the architecture `a` and one for `b`, exclude
+    /// each other. Packages for 32 bits do not exclude packages for 64 bits.
     pub(super) fn collide(a: &str, b: &str) -> bool {
         word_sizes(a) & word_sizes(b) != 0
     }

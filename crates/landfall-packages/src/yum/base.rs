@@ -17,9 +17,9 @@ pub fn is_plain_list(text: &str) -> bool {
     !text.lines().any(|line| line.starts_with("package "))
 }
 
-/// Adds the packages in `text` to `pool` as installed packages. The pool must contain the sources
-/// already, because a plain list has no relations: they are taken from the same package in a
-/// source.
+/// Adds the packages in `text` to `pool` as installed packages. The pool must already
+/// contain the packages of the sources, because a plain list has no relations: they are copied from
+/// the same package of a source.
 ///
 /// # Errors
 /// If a line has neither of the two formats.
@@ -75,7 +75,6 @@ pub fn read_base(text: &str, pool: &mut Pool) -> Result<(), YumError> {
         } else {
             RpmRelation::parse(rest).ok_or_else(bad)?
         };
-        // in two steps, because `strings` borrows the pool mutably
         let name = pool.strings().add(relation.name);
         let evr = pool.strings().add(relation.evr);
         new.relations[kind as usize].push(StoredRelation {

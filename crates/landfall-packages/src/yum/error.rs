@@ -16,15 +16,15 @@ pub enum YumError {
         /// What is wrong with it.
         why: String,
     },
-    /// A path leads out of the repository.
+    /// A path leads out of the repository, or is malformed.
     #[error("it lists '{0}', which is not a path inside the repository")]
     Path(String),
     /// A file has only a checksum that can be forged.
     #[error("it has a {kind} checksum for {name}; only sha256 and sha512 are accepted")]
     Weak {
-        /// The file that has the unsupported checksum.
+        /// The file, or the kind of index, that has the unsupported checksum.
         name: String,
-        /// The name of the checksum's algorithm, as `repomd.xml` has it.
+        /// The algorithm of the checksum, as `repomd.xml` or the metalink names it.
         kind: String,
     },
     /// The unpacked size of an index exceeds the limit.

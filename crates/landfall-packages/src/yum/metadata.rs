@@ -42,7 +42,7 @@ pub struct SourceMetadata {
     pub files: Option<PackedIndex>,
 }
 
-/// The packages of all sources that are available to a machine with dnf.
+/// The packages that the sources of a machine with dnf offer.
 #[derive(Debug)]
 pub struct AvailablePackages {
     /// The packages that a machine with the default module streams can install.
@@ -62,7 +62,7 @@ pub struct MetadataError {
 
 impl PackedIndex {
     /// Returns the index that `repomd.xml` lists as `index`, with empty `bytes`. Its content may
-    /// unpack to at most `limit` bytes.
+    /// unpack to at most its listed unpacked size, or `limit` bytes if no size is listed.
     ///
     /// # Errors
     /// If the compression is not supported, or the listed unpacked size exceeds `limit`.

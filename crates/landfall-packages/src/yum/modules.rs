@@ -1,9 +1,9 @@
 //! `modules.yaml`: packages that belong to a stream of a module, as in RHEL 8 and 9.
 //!
 //! dnf hides the packages of every stream that is not enabled. By default, the default stream of
-//! each module is enabled; packages of the same name outside of the stream are then hidden.
-//! landfall does the same. It cannot enable other streams, and the error for a package that only a
-//! hidden stream contains names the stream.
+//! each module is enabled. A package outside of modules is then hidden if a package of an enabled
+//! stream has the same name. landfall does the same. It cannot enable other streams. If only a
+//! hidden stream contains a package, the error names the stream.
 
 use super::error::YumError;
 use super::pool::{PackageId, Pool, RpmRelationKind};
@@ -73,7 +73,8 @@ impl Modules {
         Ok(())
     }
 
-    /// Hides the packages of `pool` that dnf hides. Returns those of them that belong to a stream.
+    /// Hides the packages of `pool` that dnf hides. Returns the hidden packages that belong to a
+    /// stream.
     pub(super) fn hide(&self, pool: &mut Pool) -> Vec<HiddenPackage> {
         let mut streams_of: HashMap<&str, Vec<&str>> = HashMap::new();
         for (stream, packages) in &self.streams {
@@ -98,7 +99,7 @@ impl Modules {
                 }
             }
         }
-        // a package outside of modules would otherwise replace that of the enabled stream
+        // a package outside of modules could otherwise replace the package of the enabled stream
         hidden.extend(
             plain
                 .into_iter()

@@ -1,11 +1,11 @@
-//! Requests of a package in one version, in the syntax of `dnf install`: `name-version` or
+//! Requests for a package in one version, in the syntax of `dnf install`: `name-version` or
 //! `name-version-release`. An epoch may precede the version, and `.arch` may follow it.
 
 use super::architecture::is_architecture;
 use super::version::Evr;
 use std::ops::Range;
 
-/// A parsed request of a package in one version.
+/// A parsed request for a package in one version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RpmPin<'t> {
     /// The name of the package, without its version.
@@ -20,12 +20,12 @@ impl<'t> RpmPin<'t> {
     /// Parses a request. Returns `None` if it has no version, or is a pattern, a capability with a
     /// version, a file, a rich dependency, or a text with variables.
     ///
-    /// Names contain dashes, and neither versions nor releases do (`rpm-version(7)`), so one or two
-    /// parts at the end are the version. A version begins with a digit. A release may begin with a
-    /// letter, as in `lp155.2.1` and `alt1`, but so does the last part of names such as
-    /// `java-17-openjdk` and `dbus-1-x11`. A last part that begins with a letter counts as a
-    /// release if it contains a digit, and the part before it is clearly a version: with a dot or
-    /// an epoch.
+    /// Names may contain dashes; versions and releases may not (`rpm-version(7)`). So the version
+    /// is the last part of the text, or its last two parts. A version begins with a digit. A
+    /// release may begin with a letter, as in `lp155.2.1` and `alt1`, but so does the last part of
+    /// names such as `java-17-openjdk` and `dbus-1-x11`. A last part that begins with a letter
+    /// counts as a release if it contains a digit and the part before it is clearly a version: that
+    /// part begins with a digit and contains a dot or an epoch.
     pub fn parse(text: &'t str) -> Option<RpmPin<'t>> {
         if text.contains(['*', '?', ' ', '/', '(', '$']) {
             return None;
@@ -86,8 +86,8 @@ fn begins_with_digit(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// Whether `text` is a release rather than a word: it has only the characters that rpm allows, and
-/// among them a digit.
+/// Whether `text` is a release rather than a word: it contains a digit, and only characters that
+/// rpm allows.
 fn is_release(text: &str) -> bool {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || "._+~^".contains(c);
     text.chars().all(is_allowed) && text.contains(|c: char| c.is_ascii_digit())

@@ -191,8 +191,8 @@ impl Pool {
         }
     }
 
-    /// Adds to the package that was added last those files of `package` that come from a list of
-    /// all files.
+    /// Copies files to the package that was added last: the files of `package` that come from a
+    /// list of all files.
     pub(super) fn copy_listed_files(&mut self, package: PackageId) {
         let last = PackageId(self.packages.len() as u32 - 1);
         let files: Vec<(TextId, PackageId)> = self
@@ -284,7 +284,7 @@ impl Pool {
         &self.packages[id.0 as usize]
     }
 
-    /// Returns those relations of a package that are of this kind.
+    /// Returns the relations of a package that have this kind.
     pub fn relations(
         &self,
         id: PackageId,

@@ -192,8 +192,8 @@ pub(super) fn kind_of(name: &str) -> Option<RpmRelationKind> {
     })
 }
 
-/// Returns the digest of a checksum of `kind`; `None` if the checksum is malformed, or of another
-/// kind than SHA-256 and SHA-512, because SHA-1 and MD5 can be forged.
+/// Returns the digest of a checksum of `kind`; `None` if the checksum is malformed, or is not
+/// SHA-256 or SHA-512: SHA-1 and MD5 can be forged.
 pub(super) fn digest(kind: &str, hex: &str) -> Option<Digest> {
     match kind {
         "sha256" | "sha512" => format!("{kind}:{}", hex.to_ascii_lowercase()).parse().ok(),

@@ -148,7 +148,7 @@ fn number(text: &str) -> Result<u64, YumError> {
 /// Parses a time in seconds; some tools write a fraction too. Returns `None` for other texts: a
 /// revision may be any text.
 fn time(text: &str) -> Option<Timestamp> {
-    // a fraction does not matter: times are only compared
+    // the fraction is dropped: whole seconds are precise enough
     let seconds = text.split_once('.').map_or(text, |(seconds, _)| seconds);
     Timestamp::from_second(seconds.parse().ok()?).ok()
 }

@@ -1,8 +1,8 @@
 //! Verifies the signature of an `.rpm` file, and reads its identity and its changelog.
 //!
-//! RPM's manual ("RPM V4 package format"): a lead of 96 bytes, a header with signatures, padded to
-//! 8 bytes, the main header, and the payload. A signature covers the main header, which contains
-//! the digest of the payload.
+//! The format, according to RPM's manual ("RPM V4 package format"): a lead of 96 bytes; a header
+//! with signatures, padded to a multiple of 8 bytes; the main header; and the payload. A signature
+//! covers the main header, which contains the digest of the payload.
 
 use crate::PackageIdentity;
 use crate::changelog::first_lines;
@@ -13,8 +13,8 @@ use std::io::{self, Read};
 const LEAD: usize = 96;
 const LEAD_MAGIC: [u8; 4] = [0xed, 0xab, 0xee, 0xdb];
 const HEADER_MAGIC: [u8; 8] = [0x8e, 0xad, 0xe8, 1, 0, 0, 0, 0];
-/// The size of the part before the index of a header in bytes: magic, number of entries, and number
-/// of data bytes.
+/// The size in bytes of the start of a header, before its index: magic, number of entries, and
+/// number of data bytes.
 const HEADER_START: usize = 16;
 
 /// Tags in the signature header: signatures of the main header by DSA or Ed25519, and by RSA.
@@ -315,7 +315,8 @@ mod tests {
         ));
     }
 
-    /// Every byte after the signatures is covered; the lead and the signature header are not.
+    /// The signature and the payload digest cover every byte after the signature header. They do
+    /// not cover the lead and the signature header.
     #[test]
     fn a_changed_package_is_rejected() {
         let whole = file("signed.rpm");

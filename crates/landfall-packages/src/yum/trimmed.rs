@@ -1,5 +1,6 @@
-//! Trimmed metadata of a repository: indexes that list only the carried packages, copied from those
-//! of the repository, and a `repomd.xml` for them. Equal content gives equal bytes.
+//! Trimmed metadata of a repository: indexes that list only the carried packages, with elements
+//! copied from the repository's indexes, and a `repomd.xml` for them. Equal content gives equal
+//! bytes.
 
 use super::error::YumError;
 use super::primary::digest;
@@ -164,7 +165,7 @@ impl Default for TrimmedPackage {
     }
 }
 
-/// Returns a `repomd.xml` with the time `seconds`, and the text of each of `indexes` by its path.
+/// Returns a `repomd.xml` with the time `seconds`, and the texts of `indexes` by their paths.
 /// The `repomd.xml` lists `indexes` (by kind) and `kept`, an unchanged index.
 pub fn trimmed_repomd(
     indexes: &BTreeMap<&str, TrimmedPrimary>,

@@ -166,7 +166,7 @@ impl WritableBlobs {
             return Err(io::Error::other("a failed write could not be undone").into());
         }
         let path = self.path(digest);
-        // a damaged blob is replaced
+        // an undamaged blob is kept, a damaged one is replaced
         if path.is_file() && matches!(self.verify(digest), Ok(true)) {
             self.protect(digest);
             return Ok(());

@@ -17,7 +17,7 @@ pub(super) fn write_file(incoming: &Path, path: &Path, bytes: &[u8]) -> io::Resu
 /// Renames `file` to `path`. Creates the folder of `path` if it is missing.
 pub(super) fn persist(file: NamedTempFile, path: &Path) -> io::Result<()> {
     let folder = path.parent().unwrap_or(path);
-    // created with the first file, so that empty repositories leave no folders
+    // created with the first file, so that a repository to which nothing was pushed has no folder
     fs::create_dir_all(folder)?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())

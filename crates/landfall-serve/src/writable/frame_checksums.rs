@@ -117,7 +117,8 @@ impl CheckedReader {
         }))
     }
 
-    /// Whether the file has the digest and its frames have their checksums. Reads the file once.
+    /// Whether the file has the digest. Fails if a frame does not have its checksum. Reads the file
+    /// once.
     pub(super) fn verify(&self, digest: &Digest) -> io::Result<bool> {
         let mut hasher = Hasher::new(digest.algorithm());
         // the checksums are compared too, because later reads rely only on them
@@ -138,8 +139,8 @@ impl CheckedReader {
         Ok(())
     }
 
-    /// Passes the content of a frame to `each` and compares its checksum. Beyond the last checksum
-    /// the file must have ended. Returns the offset of the end of the frame.
+    /// Passes the content of a frame to `each` and compares its checksum. A frame without a
+    /// checksum must be empty. Returns the offset of the end of the frame.
     fn check_frame(&self, frame: u64, mut each: impl FnMut(&[u8])) -> io::Result<u64> {
         let start = frame * FRAME as u64;
         let end = start + FRAME as u64;

@@ -220,8 +220,8 @@ impl WritableStore {
     ) -> Result<(), WritableStoreError> {
         let digest = &descriptor.digest;
         self.blobs.keep(incoming, digest)?;
-        // blobs on disk before the manifest, the manifest before its tags: after a crash, no name
-        // may refer to missing content
+        // blobs on disk before the manifest, the manifest before its tags: after a crash, no
+        // manifest or tag may refer to missing content
         self.blobs.sync_names()?;
         let temporary = self.blobs.incoming_folder();
         if let Some(referrer) = referrer {

@@ -223,7 +223,7 @@ impl PackCommand {
         })
     }
 
-    /// The lock that is named. If the file does not exist and `--out` is not given, it was probably
+    /// The named lock. Fails if `--out` is not given and the file does not exist: it was probably
     /// meant as the name of the bundle.
     fn lock(&self) -> Result<&LockArgs, CliError> {
         let absent = self

@@ -279,7 +279,8 @@ fn made_case(seed: u64, number: usize) -> MadeCase {
 struct AptsChoice {
     /// Names and versions of the packages that it installs, or its error.
     installs: Result<Vec<String>, String>,
-    /// Whether dependencies were broken after marking, so that the problem resolver had work.
+    /// Whether dependencies were broken after apt marked the packages, so that its problem resolver
+    /// had work.
     is_resolved: bool,
     /// Whether it selected packages for which dpkg has no order, because of circular `Pre-Depends`.
     has_no_order: bool,
@@ -521,8 +522,8 @@ fn the_selection_nearly_always_equals_that_of_apt_on_generated_repositories() {
         equal[0], all[0], equal[1], all[1], equal[2], all[2]
     );
     println!("{log}");
-    // apt's heuristics may miss a possible set, but a set that landfall selects must not have
-    // missing or conflicting packages
+    // apt's heuristics may miss a possible set; but if apt refuses a case, a set that landfall
+    // selects for it must not have missing or conflicting packages
     assert_eq!(invalid, 0, "{log}");
     assert!(
         (all[0] + all[1]) * 3 > cases.len() && all[1] > 0,

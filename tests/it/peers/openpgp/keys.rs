@@ -1,4 +1,4 @@
-//! Keys that gpg creates at times in the past.
+//! Keys that gpg creates at times in the past or in the future.
 
 use crate::support::{Place, run};
 use std::io::Write as _;

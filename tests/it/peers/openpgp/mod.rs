@@ -100,7 +100,7 @@ fn dearmored(place: &Place, keys: &[u8]) -> Vec<u8> {
     )
 }
 
-/// The beginnings of the messages for texts whose signature is valid, but which do not describe the
+/// The beginnings of the messages for texts that have a valid signature but do not describe the
 /// chart. Only the signatures are compared here.
 const WELL_SIGNED: [&str; 2] = [
     "its provenance is signed for another chart",

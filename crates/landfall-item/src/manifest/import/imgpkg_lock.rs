@@ -35,7 +35,8 @@ pub(super) fn read(
     Ok(())
 }
 
-/// The `locked` reference with the tag of `before`, if both have the same repository.
+/// The `locked` reference with the tag of `before`, if it has a tag and both have the same
+/// repository.
 fn with_tag_of(before: &str, locked: &str) -> Option<String> {
     let (before, locked): (ImageRef, ImageRef) = (before.parse().ok()?, locked.parse().ok()?);
     let is_same = before.name() == locked.name() && before.tag.is_some();

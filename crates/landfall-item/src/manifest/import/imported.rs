@@ -70,7 +70,7 @@ pub(super) struct ImportedChart<'s> {
     pub(super) version: &'s str,
 }
 
-/// A plain file that the other tool's list names.
+/// The checksum and the mode of a file that the other tool's list names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct ImportedFile {
     checksum: Option<String>,

@@ -150,12 +150,15 @@ fn helm(mirror: &Mapping, source: &ImportSource, imported: &mut ImportedItems) {
         .filter_map(|one| one.as_mapping())
     {
         let url = text(repository, "url").unwrap_or_default();
+        let at = source.at("mirror.helm.repositories");
+        note_other_keys(imported, at, repository, &["name", "url", "charts"]);
         for chart in list(repository, "charts")
             .iter()
             .filter_map(|one| one.as_mapping())
         {
+            note_other_keys(imported, at, chart, &["name", "version"]);
             imported.chart(
-                source.at("mirror.helm.repositories"),
+                at,
                 ImportedChart {
                     repository: &url,
                     name: &text(chart, "name").unwrap_or_default(),
@@ -164,6 +167,12 @@ fn helm(mirror: &Mapping, source: &ImportSource, imported: &mut ImportedItems) {
             );
         }
     }
+    note_other_keys(
+        imported,
+        source.at("mirror.helm"),
+        helm,
+        &["repositories", "local"],
+    );
     for (index, local) in list(helm, "local").iter().enumerate() {
         let path = local
             .as_mapping()
@@ -189,7 +198,7 @@ mod tests {
         let text = "kind: ImageSetConfiguration\napiVersion: mirror.openshift.io/v2alpha1\narchiveSize: 8\nmirror:\n  \
                     platform: {graph: true, channels: [{name: stable-4.18}]}\n  operators:\n  - catalog: \
                     registry.redhat.io/o/c:v4.18\n    packages: [{name: foo}]\n  additionalImages: [{name: 'h.test/x:1', \
-                    targetTag: '2'}]\n  helm: {repositories: [{url: 'https://c.test', charts: [{name: n, version: 1.0.0}]}]}\n";
+                    targetTag: '2'}]\n  helm: {repositories: [{url: 'https://c.test', charts: [{name: n, version: 1.0.0, imagePaths: [a]}]}]}\n";
         let imported = import("oc-mirror", text).unwrap();
         assert_eq!(imported.images(), ["h.test/x:1"]);
         assert_eq!(imported.entries(), 2);
@@ -199,7 +208,7 @@ mod tests {
             "{:?}",
             imported.left
         );
-        assert_eq!(imported.notes.len(), 3, "{:?}", imported.notes);
+        assert_eq!(imported.notes.len(), 4, "{:?}", imported.notes);
     }
 
     #[test]

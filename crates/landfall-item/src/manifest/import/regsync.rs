@@ -60,7 +60,7 @@ fn read_step(step: &Mapping, at: &str, source: &ImportSource, imported: &mut Imp
         );
     }
     for tag in allowed {
-        // an entry is a regular expression; only one without special characters is a tag
+        // an entry is a regular expression; it is a tag only if it has no special characters
         if tag
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))

@@ -1,6 +1,6 @@
 //! `zarf`: zarf.yaml, as defined in zarf-dev/zarf, src/api/v1alpha1.
 
-use super::imported::{ImportSource, ImportedChart, ImportedItems};
+use super::imported::{ImportPosition, ImportSource, ImportedChart, ImportedItems};
 use super::yaml::{documents, list, map, note_other_keys, scalar, text};
 use landfall_model::document::Diagnostic;
 use serde_yaml::Mapping;
@@ -75,22 +75,10 @@ fn read_component(
         );
     }
     for (index, chart) in list(component, "charts").iter().enumerate() {
-        let at = format!("{at}, charts[{index}]");
-        let Some(chart) = chart.as_mapping() else {
-            continue;
-        };
-        let value = |key| text(chart, key).unwrap_or_default();
-        let repository = [value("url"), value("localPath")]
-            .into_iter()
-            .find(|text| !text.is_empty());
-        imported.chart(
-            source.at(&at),
-            ImportedChart {
-                repository: &repository.unwrap_or_default(),
-                name: &value("name"),
-                version: &value("version"),
-            },
-        );
+        if let Some(chart) = chart.as_mapping() {
+            let at = format!("{at}, charts[{index}]");
+            read_chart(chart, source.at(&at), imported);
+        }
     }
     for (key, why) in [
         ("repos", "list it under `git`, with its branches or tags"),
@@ -127,6 +115,34 @@ fn read_component(
     note_other_keys(imported, source.at(at), component, &known);
 }
 
+fn read_chart(chart: &Mapping, at: ImportPosition<'_>, imported: &mut ImportedItems) {
+    let value = |key| text(chart, key).filter(|text| !text.is_empty());
+    let repository = value("url").or_else(|| value("localPath"));
+    let repository = repository.unwrap_or_default();
+    // `name` is Zarf's name of the chart, and a URL of a registry has the name of the chart itself
+    let name = if repository.starts_with("oci://") {
+        None
+    } else {
+        value("repoName").or_else(|| value("name"))
+    };
+    if value("gitPath").is_some() {
+        let why = "the chart is in a git repository, which must be listed under `git`";
+        return imported.omit(at, &repository, why);
+    }
+    imported.chart(
+        at,
+        ImportedChart {
+            repository: &repository,
+            name: &name.unwrap_or_default(),
+            version: &value("version").unwrap_or_default(),
+        },
+    );
+    // the other keys are about the installation, except that values can change the images
+    if !list(chart, "valuesFiles").is_empty() {
+        imported.note(at, "`valuesFiles` is not imported");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::import;
@@ -156,5 +172,25 @@ mod tests {
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }
+    }
+
+    #[test]
+    fn charts_have_the_name_in_their_repository() {
+        let text = "kind: ZarfPackageConfig\nmetadata: {name: p}\ncomponents:\n- name: c\n  charts:\n  \
+                    - {name: mine, repoName: real, url: 'https://c.test/charts', version: 1.0.0, \
+                    valuesFiles: [v.yaml]}\n  \
+                    - {name: other, url: 'oci://ghcr.io/c/podinfo', version: 6.4.0}\n  \
+                    - {name: git, url: 'https://github.com/x/y.git', gitPath: chart, version: 1.0.0}\n";
+        let imported = import("zarf", text).unwrap();
+        let text = super::super::manifest_of(&imported, "p", "t");
+        for words in [
+            "name: \"real\"",
+            "  - \"oci://ghcr.io/c/podinfo:6.4.0\"\n",
+            "charts[2]: https://github.com/x/y.git: the chart is in a git repository",
+            "charts[0]: `valuesFiles` is not imported",
+        ] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        assert!(!text.contains("mine") && !text.contains("other"), "{text}");
     }
 }

@@ -45,8 +45,8 @@ pub(super) fn is_ordered(key: &str) -> bool {
 
 /// How `new` is merged into `old`.
 ///
-/// A new item is inserted directly before the common item that follows it, which is as late as
-/// possible: an old command in between must not undo what a new command prepared.
+/// A new item is inserted directly before the common item that follows it in `new`. This is as late
+/// as possible, so that no old command in between undoes what the new command prepared.
 pub(super) fn merge_ordered<'i>(
     old: &[&'i str],
     new: &[&'i str],
@@ -89,7 +89,8 @@ fn is_repeatable(command: &str) -> bool {
     command.starts_with("systemctl ")
 }
 
-/// The pairs of positions of a longest common subsequence, as late in `old` as possible.
+/// The pairs of positions of a common subsequence with the greatest weight, as late in `old` as
+/// possible.
 ///
 /// All repeatable items together weigh less than any other item, because only a repeatable item may
 /// be inserted a second time.
@@ -101,7 +102,8 @@ fn common_subsequence(old: &[String], new: &[String]) -> Vec<(usize, usize)> {
             old.len() + new.len() + 1
         }
     };
-    // best[i][j] is the weight of the best common subsequence of the first i and the first j items
+    // best[i][j] is the weight of the best common subsequence of the first i items of `old` and the
+    // first j items of `new`
     let mut best = vec![vec![0; new.len() + 1]; old.len() + 1];
     for (i, old_key) in old.iter().enumerate() {
         for (j, new_key) in new.iter().enumerate() {
@@ -156,9 +158,9 @@ fn command_identity(item: &str) -> String {
     plain
 }
 
-/// Merges two items with the same identity; returns the new text of the old item. For commands that
-/// export a variable, returns `None` if the old one does more than that, or if the value of
-/// NO_PROXY in one of them cannot be read.
+/// Merges two items with the same identity; returns the new text of the old item, or `None` if the
+/// old one does more than the new one. For commands that export NO_PROXY, returns `None` also if
+/// the value in one of them cannot be read.
 fn changed_item(old: &str, new: &str) -> Option<String> {
     if old.split_whitespace().eq(new.split_whitespace()) {
         return Some(old.to_owned());
@@ -176,7 +178,17 @@ fn changed_item(old: &str, new: &str) -> Option<String> {
         }
         return Some(format!("export {name}='{list}'"));
     }
+    // the value of the command after `||` is replaced, but not a command that a person added
+    if let (Some((_, was)), Some((_, is))) = (old.split_once(" || "), new.split_once(" || ")) {
+        return (without_quoted(was) == without_quoted(is)).then(|| new.to_owned());
+    }
     Some(new.to_owned())
+}
+
+/// The words of a command without the text in single quotes.
+fn without_quoted(command: &str) -> String {
+    let outside: String = command.split('\'').step_by(2).collect();
+    outside.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The variable that a command exports, and its value as written.
@@ -291,6 +303,10 @@ mod tests {
             ("export HTTP_PROXY=http://old OTHER=d", NEW[4]),
             ("export HTTP_PROXY='http://old' && mine", NEW[4]),
             ("export HTTP_PROXY=http://old\nmine", NEW[4]),
+            (
+                "grep -qF 'a' f || printf 'b' >> f; mine",
+                "grep -qF 'a' f || printf 'c' >> f",
+            ),
         ] {
             let conflict = merge_ordered(&[old], &[new]);
             let old = command_identity(new);
@@ -302,6 +318,11 @@ mod tests {
         ] {
             assert_eq!(result(&[old], &[NEW[4]]).unwrap(), [NEW[4]]);
         }
+        let append = [
+            "grep -qF 'a' f || printf 'b'  >> f",
+            "grep -qF 'a' f || printf 'c' >> f",
+        ];
+        assert_eq!(result(&append[..1], &append[1..]).unwrap(), [append[1]]);
     }
 
     #[test]

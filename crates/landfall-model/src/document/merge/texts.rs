@@ -31,7 +31,7 @@ pub(super) fn merge_known_text(old: &str, new: &str) -> Option<String> {
     (are_single_lines || old.lines().all(is_kept)).then(|| new.to_owned())
 }
 
-/// Decodes the certificates in the base64 `text`, the form that they have in TKG's variables.
+/// Decodes `text` if it is certificates in base64, as in TKG's variables.
 fn encoded_certificates(text: &str) -> Option<String> {
     decode_base64(text).filter(|text| text.contains(BEGIN))
 }
@@ -144,9 +144,10 @@ fn is_reset(line: &str) -> bool {
         .is_some_and(|(key, value)| key.trim() == "Environment" && value.trim().is_empty())
 }
 
-/// The names and values of the variables that a line of a unit sets, with the escapes of the values
-/// (`Environment=` in systemd.exec(5)). Empty for another setting. `None` if the line cannot be
-/// read: it continues on the next one, quotes parts of a word, or has a word without `=`.
+/// The names and values of the variables that a line of a unit sets (`Environment=` in
+/// systemd.exec(5)). The values still contain their escapes. Empty for another setting. `None` if
+/// the line cannot be read: it continues on the next line, quotes parts of a word, or has a word
+/// without `=`.
 fn unit_variables(line: &str) -> Option<Vec<(&str, &str)>> {
     let mut variables = Vec::new();
     let Some((key, value)) = line.split_once('=') else {
@@ -164,7 +165,8 @@ fn unit_variables(line: &str) -> Option<Vec<(&str, &str)>> {
             Some(quote) => after.strip_prefix(quote)?,
             None => after,
         };
-        // a value with quotes that is not in double quotes cannot be put into them unchanged
+        // the merged line has double quotes: a value that contains quotes stays unchanged in them
+        // only if it is in double quotes already
         let is_plain = quote == Some('"') || !word.contains(['"', '\'']);
         if !is_plain || !(rest.is_empty() || rest.starts_with(char::is_whitespace)) {
             return None;
@@ -175,8 +177,8 @@ fn unit_variables(line: &str) -> Option<Vec<(&str, &str)>> {
     Some(variables)
 }
 
-/// The length in bytes of the word at the start of `text`, which ends at the quote or, without one,
-/// at white space. `None` if it ends with an incomplete escape.
+/// The length in bytes of the word at the start of `text`. The word ends at `quote`, or at white
+/// space if there is no quote. `None` if `text` ends with an incomplete escape.
 fn unit_word_length(text: &str, quote: Option<char>) -> Option<usize> {
     let mut chars = text.char_indices();
     while let Some((at, c)) = chars.next() {
@@ -190,7 +192,7 @@ fn unit_word_length(text: &str, quote: Option<char>) -> Option<usize> {
     Some(text.len())
 }
 
-/// The value of the variable `name` that a line of a unit sets last.
+/// The last value that a line of a unit sets for the variable `name`.
 fn variable_value<'l>(line: &'l str, name: &str) -> Option<&'l str> {
     let variables = unit_variables(line)?;
     let mut last = variables.into_iter().rev();

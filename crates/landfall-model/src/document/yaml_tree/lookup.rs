@@ -36,8 +36,8 @@ impl<'a> YamlNode<'a> {
         self.entry(key).map(|entry| entry.key.span())
     }
 
-    /// The bytes of the key, scalar or empty collection that begins at the byte `start`. For a
-    /// mapping, those of its first key.
+    /// The bytes of the key, scalar, alias or empty collection that begins at the byte `start`. If
+    /// a block mapping begins there, the bytes of its first key.
     pub fn starting_at(&self, start: usize) -> Option<Range<usize>> {
         self.descendants()
             .filter(|node| node.count() == 0)

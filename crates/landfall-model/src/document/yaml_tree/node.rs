@@ -8,7 +8,8 @@ use std::ops::Range;
 /// One document of a stream.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct YamlDocument<'a> {
-    /// The node that contains all others; `None` if the document is empty.
+    /// The node that contains all others; an empty scalar if the document is empty. `None` only
+    /// while the document is being read.
     pub root: Option<YamlNode<'a>>,
     /// The texts of anchored scalars, by the anchor's number.
     pub(super) anchored_texts: BTreeMap<usize, String>,
@@ -251,7 +252,7 @@ impl<'a> YamlDocument<'a> {
         )
     }
 
-    /// Whether an alias repeats `scalar`, so that a change of it changes both.
+    /// Whether an alias repeats `scalar`, so that a change of the scalar changes the alias too.
     pub fn is_shared(&self, scalar: &YamlScalar<'_>) -> bool {
         self.aliased.contains(&scalar.anchor)
     }

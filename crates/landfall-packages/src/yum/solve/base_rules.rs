@@ -111,8 +111,8 @@ fn replacements(
 }
 
 /// Returns the packages that dnf does not install for weak dependencies
-/// (`exclude_from_weak_autodetect`): packages that the base recommends, unless it has some version
-/// of them, and packages that supplement the base. The base could contain them, but does not. Rich
+/// (`exclude_from_weak_autodetect`): packages that the base recommends or that supplement it,
+/// unless the base has some version of them. The base could contain them, but does not. Rich
 /// dependencies do not count.
 pub(super) fn excluded_from_weak(pool: &Pool) -> HashSet<PackageId> {
     let is_base = |id: &PackageId| pool.package(*id).source.is_none();

@@ -156,8 +156,8 @@ impl ChoiceRules {
         }
     }
 
-    /// Drops each rule that excludes a package of the solution, and with it the same rules as
-    /// [`drop_enabled`](ChoiceRules::drop_enabled). Returns whether a rule was dropped.
+    /// Drops each rule that excludes a package of the solution, together with the rules that
+    /// [`drop_enabled`](ChoiceRules::drop_enabled) would drop. Returns whether a rule was dropped.
     pub(super) fn drop_unneeded(&mut self, is_installed: impl Fn(PackageId) -> bool) -> bool {
         let mut has_dropped = false;
         for number in 0..self.all.len() {

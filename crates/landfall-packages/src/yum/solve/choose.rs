@@ -40,8 +40,8 @@ pub struct YumSelection {
     pub expected: BTreeSet<String>,
     /// The packages of the base that are removed, each with its replacement if there is one.
     pub replaced: Vec<(PackageId, Option<PackageId>)>,
-    /// The paths in relations that only a list of all files may contain: the primary index does not
-    /// list such paths, or no package provides them.
+    /// The paths in relations that may be found only in a list of all files: the primary index does
+    /// not list such paths, or no package provides them.
     pub unlisted: BTreeSet<String>,
 }
 
@@ -129,8 +129,8 @@ pub fn choose(request: SelectionRequest<'_>) -> Result<YumSelection, UnsolvableR
     rules.rules.extend(base_rules);
     let strong = rules.rules.len();
     let mut left = steps;
-    // choice rules are only preferences: if they prevent a solution, or the solution installs a
-    // package that they exclude, they are dropped and everything is decided again
+    // choice rules are only preferences: if one prevents a solution, or excludes a package of the
+    // solution, it is dropped and everything is decided again
     let chooser = loop {
         rules.rules.truncate(strong);
         rules.rules.extend(choice_rules.enabled());
@@ -266,7 +266,7 @@ pub(super) struct PackageChooser<'p> {
     strong: usize,
     /// The packages that are not installed for weak dependencies.
     pub(super) unwanted: HashSet<PackageId>,
-    /// For each package, the first of its dependency rules and their end.
+    /// For each package, the range of its dependency rules.
     rules_of: Vec<(u32, u32)>,
     weak: bool,
     branches: Vec<SolverBranch>,

@@ -89,7 +89,7 @@ impl Formula {
                 }
                 (clauses.len() <= CLAUSES).then_some(clauses)
             }
-            // one part is enough: a clause for each combination of one clause of each part
+            // one part is enough: each combination of one clause per part becomes a clause
             (Formula::Or(all), true) | (Formula::And(all), false) => {
                 let mut product: Option<Vec<Vec<Literal>>> = None;
                 for one in all {

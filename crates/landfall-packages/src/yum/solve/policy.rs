@@ -62,8 +62,8 @@ impl<'r, 'p> Policy<'r, 'p> {
         }
     }
 
-    /// Keeps only the candidates of the best architecture, then of these the newest of each name,
-    /// then of these the ones that no other candidate obsoletes.
+    /// Keeps only the candidates of the best architecture. Among these, keeps only the newest of
+    /// each name, without those that another candidate obsoletes.
     pub(super) fn prune_to_best(&mut self, candidates: &mut Vec<PackageId>) {
         let pool = self.rules.pool;
         let ranks = candidates.iter().map(|id| self.rules.arch_rank(*id));
@@ -143,7 +143,7 @@ impl<'r, 'p> Policy<'r, 'p> {
     /// If installed packages recommend new candidates, or new candidates supplement installed
     /// packages, keeps only these and the packages of the base.
     fn prune_to_recommended(&mut self, candidates: &mut Vec<PackageId>) {
-        // packages of the base are kept in any case: only several new ones leave a choice
+        // packages of the base are always kept, so only several new ones need a choice
         let new = candidates.iter().filter(|id| !self.rules.is_base(**id));
         if new.count() < 2 {
             return;

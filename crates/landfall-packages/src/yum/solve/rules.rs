@@ -62,7 +62,7 @@ pub(super) struct Rules<'p> {
     pub(super) reached: Vec<bool>,
     /// The dependencies that are assumed to be installed, by the package that requires them.
     pub(super) assumed: BTreeMap<PackageId, BTreeSet<String>>,
-    /// Paths in relations that a list of all files may contain.
+    /// The paths in relations that may be found only in a list of all files.
     pub(super) unlisted: BTreeSet<String>,
     /// The packages that can be installed in several versions.
     multiversion: BTreeSet<PackageId>,
@@ -144,7 +144,7 @@ impl<'p> Rules<'p> {
         }
     }
 
-    /// Collects the paths in relations of a package that a list of all files may contain.
+    /// Collects the paths in the package's relations that may be found only in a list of all files.
     fn note_files(&mut self, id: PackageId) {
         let pool = self.pool;
         for relation in FILE_RELATIONS
@@ -155,7 +155,7 @@ impl<'p> Rules<'p> {
         }
     }
 
-    /// Collects the paths in `relation` that a list of all files may contain.
+    /// Collects the paths in `relation` that may be found only in a list of all files.
     pub(super) fn note_file(&mut self, relation: &RpmRelation<'_>) {
         if !relation.name.contains('/') {
             return;
@@ -424,8 +424,8 @@ impl<'p> Rules<'p> {
     }
 }
 
-/// The sort key of a rule: packages with higher ids come first, and for each package its rules of
-/// at most two literals.
+/// The sort key of a rule: packages with higher ids come first; for each package, the rules of at
+/// most two literals come first.
 fn sort_key(rule: &Rule) -> (Literal, bool) {
     (rule.literals[0], rule.literals.len() > 2)
 }

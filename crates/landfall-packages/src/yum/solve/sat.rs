@@ -90,7 +90,7 @@ impl Sat {
             }
         }
         sat.first_learnt = sat.starts.len() as ClauseId - 1;
-        // clauses of one literal need no watches; they are assigned at the start
+        // clauses of one literal need no watches; their literals are assigned here
         for id in units {
             let Some(literal) = sat.clause(id).first().copied() else {
                 return (sat, Err(Contradiction(id)));
@@ -292,8 +292,8 @@ impl Sat {
             .max()
             .unwrap_or(1)
             .max(1) as usize;
-        // the second watched literal must be one of the level that is restored: it is the next to
-        // become unassigned
+        // the second watched literal must be of the level that is restored, because it is the next
+        // to become unassigned
         if let Some(highest) = learnt
             .iter()
             .position(|literal| self.value(*literal).abs() == back as i32)
@@ -318,7 +318,7 @@ impl Sat {
                 Some(learnt) => next.extend(&self.learnt_from[learnt as usize]),
                 None => core.push(id),
             }
-            // the clauses that forced its literals at level 1
+            // the clauses that forced literals of clause `id` at level 1
             next.extend(self.clause(id).iter().filter_map(|literal| {
                 let package = literal.unsigned_abs() as usize;
                 self.because[package].filter(|_| self.decided[package].abs() == 1)

@@ -17,7 +17,7 @@ fn pool(sources: &str, base: &str) -> Pool {
     pool
 }
 
-/// The limit of steps: few enough for a test to reach it.
+/// The limit of steps, low enough for a test to reach it.
 const STEPS: u64 = 2_000_000;
 
 struct Answer {
@@ -391,7 +391,7 @@ fn another_version_of_an_installed_package_is_preferred_to_a_new_package() {
         ask(sources, "", &["a"], true, false).names(),
         ["a-1-1", "aa-1-1"]
     );
-    // unless it cannot be installed
+    // unless the other version cannot be installed
     let sources = "a: requires cap\n b 3: provides cap; requires gone\n aa: provides cap\n";
     assert_eq!(
         ask(sources, "b 2\n", &["a"], true, false).names(),

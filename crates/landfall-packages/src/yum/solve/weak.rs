@@ -40,7 +40,7 @@ impl<'p> PackageChooser<'p> {
             .filter(|id| reached[id.0 as usize] && self.sat.value(installed(*id)) == 0)
             .collect();
         let mut policy = self.policy();
-        // a package of which any version is installed is not a candidate
+        // a package is not a candidate if any version of it is installed
         supplementing.retain(|id| {
             policy.newly_supplements(*id)
                 && !pool

@@ -27,7 +27,7 @@ pub(super) const PROFILES: PlatformInput = PlatformInput {
            this site is made (may be repeated)",
 };
 
-/// The hosts of the packages of the operating system.
+/// The hosts of the operating system's packages.
 pub(super) const PACKAGES: PlatformSetting = PlatformSetting {
     key: "packages",
     value_name: "HOST,...",
@@ -219,7 +219,7 @@ impl<'r> ProfileRenderer<'r> {
         })
     }
 
-    /// Adds notes with lines of the user's file: the hosts from which machines will still download,
+    /// Adds notes with line numbers of `text`: the hosts from which machines will still download,
     /// and the commands that install packages from upstream. Also adds a note if the site has a
     /// proxy that the profile does not use. `are_locked` says whether the machines of the profile
     /// install locked packages.
