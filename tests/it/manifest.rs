@@ -1,4 +1,4 @@
-//! The shipped manifests, the example of the reference, and `landfall schema`.
+//! The shipped manifests and site, the example in the manifest reference, and `landfall schema`.
 
 use crate::support::library::{MergedManifest, Site, destination_map, load_manifests};
 use std::path::{Path, PathBuf};
@@ -212,7 +212,7 @@ fn the_example_of_the_reference_loads() {
     );
 }
 
-/// The section of the reference that documents the keys of a definition in the schema.
+/// The heading of the section in the manifest reference that documents a definition of the schema.
 fn section_of(definition: &str) -> &'static str {
     match definition {
         "" | "Metadata" | "EndpointEntry" => "Keys",

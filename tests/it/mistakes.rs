@@ -254,7 +254,7 @@ fn a_moved_tag_fails_only_its_image_and_is_counted() {
             &rig.down.address,
         ],
     );
-    // at the registry, the tag of one image moves, and that of the other is deleted
+    // at the registry, the tag of team/app moves, and the tag of team/tool is deleted
     let other = rig.down.content(|content| {
         let other = content.tags[&("team/tool".to_owned(), "v1".to_owned())].clone();
         let manifest = content.manifests[&("team/tool".to_owned(), other.clone())].clone();
@@ -341,7 +341,8 @@ fn an_impossible_check_is_not_reported_as_drift() {
     );
 }
 
-/// Starts a server that answers every connection with `bytes` and closes it. Returns its address.
+/// Starts a server that sends `bytes` on every connection and then closes the connection. Returns
+/// the address of the server.
 fn raw(bytes: &'static [u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();

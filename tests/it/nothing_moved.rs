@@ -70,7 +70,8 @@ impl Delivery {
             .content(|content| content.tags[&(repository.to_owned(), tag.to_owned())].clone())
     }
 
-    /// Pushes an artifact with this text to cosign's tag of an image.
+    /// Pushes an artifact with this text to the tag under which cosign stores the signature of an
+    /// image. Returns the digest of the artifact.
     fn sign(&self, repository: &str, tag: &str, text: &str) -> String {
         let signed = self.digest(repository, tag).replace(':', "-") + ".sig";
         self.up.content(|content| {
@@ -120,8 +121,8 @@ impl Delivery {
         self.mirror(faults);
     }
 
-    /// Asserts that a refresh of the lock and a mirror find nothing new, and that each sends
-    /// these requests.
+    /// Asserts that `lock --refresh` and `mirror` find nothing new, and that each command sends
+    /// the requests that `wanted` counts.
     fn assert_unchanged_with(&self, faults: &[Fault], wanted: &EndpointCounts, what: &str) {
         assert_eq!(
             self.lock(faults, &["--refresh"])["changes"],
@@ -190,7 +191,7 @@ fn digest(descriptor: &Value) -> String {
     descriptor["digest"].as_str().unwrap().to_owned()
 }
 
-/// A fault: 404 with this error code for the referrers of repositories that `at` matches.
+/// A fault: requests for referrers whose path contains `at` get 404 with this error code.
 fn refused(code: &'static str, at: &str) -> Fault {
     Fault::always(RequestKind::Referrers, FaultKind::Refusal(404, code)).at(at)
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 pub const STORE: &str = "s3://mirror/air/gap";
 
-/// A rig and an object store. At a scale of 250, a blob and a file need several parts.
+/// A rig and an object store. At a scale of 250, a blob and a file are uploaded in several parts.
 pub struct Case {
     pub rig: Rig,
     pub store: ObjectStore,
@@ -108,7 +108,7 @@ fn pull_pack_and_push_use_an_object_store_and_give_the_same_bundle() {
     case.pull(0);
     assert_eq!(store.count(is_blob("PUT")), 0);
     assert!(store.count(is_blob("HEAD")) > 10 && store.keys("air/gap/index").len() == 1);
-    // the store is pushed like one on disk
+    // `push` reads from the object store as from a store on disk
     let pushed = rig.place.json(
         0,
         &[
@@ -310,7 +310,8 @@ fn gc_of_an_object_store_deletes_only_unclaimed_blobs_that_were_condemned_before
         "{swept}"
     );
     assert_eq!(store.keys("air/gap/blobs"), before);
-    // with a grace period of one second, blobs are first condemned, and deleted seconds later
+    // with a grace period of one second, one gc condemns blobs, and a gc two seconds later deletes
+    // them
     std::thread::sleep(Duration::from_millis(2100));
     let dry = gc(&["--grace", "1s", "--dry-run"]);
     let condemned = dry["condemned"].as_array().unwrap().len();
@@ -401,7 +402,7 @@ fn google_cloud_storage_gets_its_own_conditional_headers() {
     place.ok(&["pack", "--store", at, "-o", "gs://mirror/out/b.tar.zst"]);
     assert!(fs::read(store.file("out/b.tar.zst")).unwrap() == place.read_bytes("wanted.tar.zst"));
     place.ok(&["verify", "gs://mirror/out/b.tar.zst"]);
-    // each replacement of the pointer names the generation that was read
+    // each replacement of the pointer `current` names the generation that was read
     place.write("empty.lock", "version: 1\n");
     for lock in ["landfall.lock", "empty.lock", "landfall.lock"] {
         place.ok(&["publish", "--store", at, "--lock", lock]);

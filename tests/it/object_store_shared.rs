@@ -68,7 +68,7 @@ fn a_pull_during_a_gc_waits_and_leaves_a_complete_store() {
         all.len()
     );
     age(store, 10);
-    // the first deletion after the marker is delayed
+    // the first deletion after gc has written its marker is delayed
     let is_marked = Arc::new(AtomicBool::new(false));
     let marked = is_marked.clone();
     store.reset();
@@ -94,7 +94,7 @@ fn a_pull_during_a_gc_waits_and_leaves_a_complete_store() {
         |request| request.method == "POST" && request.query.contains("delete"),
         1,
     );
-    // a command that may not wait fails with the reason
+    // a command with `--max-wait 0s` fails, and gives the reason
     let refused = rig
         .place
         .json(1, &["pull", "--store", STORE, "--max-wait", "0s"]);

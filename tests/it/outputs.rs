@@ -170,7 +170,7 @@ fn one_name_has_one_bundle() {
     assert_eq!(names(), ["B", "B.0131"]);
     fs::remove_file(site.path("B.0131")).unwrap();
     let whole = site.0.place.json(0, &site.args(&["verify", "B"]))["bundle"]["digest"].clone();
-    // the volumes replace the file: commands would read a file of this name instead of the volumes
+    // the volumes replace the file: otherwise, commands would read the file and not the volumes
     let printed = site.printed(0, &volumes);
     assert!(!printed.contains("there is also a file"), "{printed}");
     assert_eq!(names(), ["B.0001", "B.0002", "B.0003", "B.sha256sums"]);
@@ -178,7 +178,7 @@ fn one_name_has_one_bundle() {
         site.0.place.json(0, &site.args(&["verify", "B"]))["bundle"]["digest"],
         whole
     );
-    // a file replaces the volumes: commands could still read the volumes by their own names
+    // a file replaces the volumes: otherwise, commands could read the old volumes by their names
     for again in [&file[..], &["pull", "--bundle", "B"]] {
         site.printed(0, again);
         assert_eq!(names(), ["B"], "{again:?}");

@@ -124,7 +124,7 @@ fn a_deb_is_refused_under_another_name_version_or_architecture() {
     place.ok(&["verify", "b", "--lock", "landfall.lock"]);
 }
 
-/// One key signs all suites of a repository.
+/// One key signs all suites of a repository, so a valid signature does not prove the suite.
 #[test]
 fn the_release_of_another_suite_is_refused() {
     let Some(up) = AptUpstream::new() else { return };

@@ -21,7 +21,7 @@ fn files(folder: &Path) -> BTreeSet<String> {
         .collect()
 }
 
-/// The file names of the pages that a manual page lists, each on a line that ends in `(1)`.
+/// The file names of the manual pages that `page` lists: each line that ends in `(1)` names one.
 fn named(page: &str) -> BTreeSet<String> {
     let page = page.replace('\\', "");
     let lines = page.lines().filter_map(|line| line.strip_suffix("(1)"));
@@ -41,7 +41,7 @@ fn every_verb_has_a_manual_page() {
         .flat_map(|page| named(&place.read(&format!("man/{page}"))))
         .collect();
     let verbs = named(&place.read("man/landfall.1"));
-    // the help prints the verbs in lines of their own
+    // the help prints each verb on a line of its own
     let help = place.ok(&["--help"]);
     let listed = help.lines().filter_map(|line| {
         let (verb, _) = line.strip_prefix("  ")?.split_once("  ")?;

@@ -79,7 +79,8 @@ impl Releases {
         self.place.json(0, &[&args[..], more].concat())["bundle"].clone()
     }
 
-    /// The full bundle of release 1, and bundles of 2 and 3 with patches to the previous bundle.
+    /// Packs a full bundle of release 1, and bundles of releases 2 and 3 with patches to the bundle
+    /// of the previous release.
     fn chain(&self) -> [Value; 3] {
         [
             self.pack("1", "b1", &[]),

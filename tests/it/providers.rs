@@ -15,7 +15,7 @@ use std::process::Command;
 const HOST: &str = "registry.test";
 const PLATFORMS: [&str; 3] = ["darwin_arm64", "linux_amd64", "linux_arm64"];
 
-/// A registry on a web server that stands in for `registry.test`, and a folder to run landfall in.
+/// A web server that acts as the registry `registry.test`, and a folder to run landfall in.
 struct Providers {
     files: ProviderFiles,
     server: Server,
@@ -45,7 +45,7 @@ impl Providers {
         self.place.write("m.yaml", text);
     }
 
-    /// Writes a lock file with these hashes, and a manifest that names it.
+    /// Writes a `.terraform.lock.hcl` with these hashes, and a manifest that names it.
     fn locked_by(&self, hashes: &[String], more: &str) {
         let text = lock_file(HOST, "1.0.0", hashes);
         self.place.write("infra/.terraform.lock.hcl", text);
@@ -57,7 +57,7 @@ impl Providers {
         self.place.json(exit, &args)
     }
 
-    /// Locks, pulls and packs `bundle.tar.zst`.
+    /// Locks and pulls the content of the manifest, and packs it as `bundle.tar.zst`.
     fn pack(&self) {
         self.lock(0, &[]);
         self.place.ok(&["pull", "--site", "site.yaml"]);
@@ -188,7 +188,7 @@ fn a_push_delivers_providers_as_opentofu_reads_them_from_a_registry() {
         ],
     );
     assert_eq!(status["totals"]["present"], 2, "{status}");
-    // a server that reads from the registry serves the mirror, too
+    // a server that reads from the registry also offers the network mirror protocol
     let served = landfall_serve(&up.place, &["--from", &site.address]);
     let index = http::get(
         &served.address,

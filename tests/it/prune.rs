@@ -12,9 +12,9 @@ use std::collections::BTreeSet;
 
 const NEEDS: [&str; 2] = ["docker-registry", "gzip"];
 
-/// A private registry with `app:v1` and `app:v2`, two indexes that share an image, each with a
-/// signature under cosign's tag, and the bundles that were pushed. The repository `other` was
-/// filled without landfall; it has the image that is only in `v1`.
+/// A private registry, and the bundles that were pushed to it. `app:v1` and `app:v2` are two
+/// indexes that share an image; each index has a signature under cosign's tag. The repository
+/// `other` was filled without landfall; it has the image that is only in `v1`.
 struct Far {
     place: Place,
     registry: Server,
@@ -152,9 +152,9 @@ fn unneeded_manifests_are_listed_and_deleted_only_with_delete() {
     );
     assert_eq!(far.status("app", "v1"), 200, "a dry run removes nothing");
 
-    // the bytes of the image of v1 count: `other` has this image too, but this command does not
-    // examine `other`. The config of the signature of v1 does not count: the signature of v2 has
-    // the same config
+    // the bytes of v1's own image count: `other` has this image too, but this command does not
+    // examine `other`. The config of v1's signature does not count: v2's signature has the same
+    // config
     let signature = &far.blobs("app", &far.signatures[0])[1..];
     let all = size(signature) + size(&far.blobs("app", digest(&far.images[0])));
     assert_eq!(listed["pruned"]["bytes"], all, "{listed:#}");
@@ -283,8 +283,9 @@ fn small_image(images: &Images, seed: u64) -> Value {
     images.image("linux/amd64", &[layer])
 }
 
-/// Fills the repository `app` at `address` with manifests of every shape. Returns the digests that
-/// pods run, and the digests that may be deleted while these pods run.
+/// Fills the repository `app` at `address` with images, indexes and artifacts that refer to each
+/// other in different ways. Returns the digests that pods run, and the digests that may be deleted
+/// while these pods run.
 fn fill_with_shapes(images: &Images, address: &str) -> (Vec<String>, BTreeSet<String>) {
     let image = |seed| small_image(images, seed);
     let push = |tag: &str, manifest: &Value| images.push(address, "app", tag, manifest);
@@ -346,7 +347,7 @@ fn fill_with_shapes(images: &Images, address: &str) -> (Vec<String>, BTreeSet<St
     push("part", &part);
     pods.push(untagged);
     gone.extend([part, part_child]);
-    // the same shapes without a pod
+    // an index with a nested index, a signature and two referrers; no pod runs any of them
     let unneeded = [image(25), image(26)];
     let index = images.index(&[images.index(&unneeded[..1]), unneeded[1].clone()]);
     let signature = artifact("4", None);

@@ -23,7 +23,7 @@ struct Site {
 }
 
 impl Site {
-    /// `store` is the value of `--store`, and `objects` is its server if it is an object store.
+    /// `store` is the value of `--store`. If it names an object store, `objects` is its server.
     fn new(store: &str, objects: Option<&ObjectStore>) -> Site {
         let rig = Rig::of(4);
         let place = &rig.place;
@@ -75,7 +75,7 @@ impl Site {
             .ok(&["publish", "--lock", lock, "--store", store]);
     }
 
-    /// The repository of the image at the servers.
+    /// The repository of `team/app` on the servers.
     fn repository(&self) -> String {
         format!("{}/team/app", self.rig.up.address.replace(':', "_"))
     }
@@ -152,7 +152,7 @@ fn a_server_of_an_object_store_follows_the_published_lock_and_redirects() {
             .text()
             .contains("landfall_redirects_total 1\n")
     );
-    // a request by tag reads the pointer of the store, and a request by digest does not
+    // a request by tag reads the pointer of the store (`current`), and a request by digest does not
     store.reset();
     assert_eq!(tag(&server.address, &repository), *old);
     assert_eq!(manifest(&server.address, &repository, old).status, 200);
@@ -162,7 +162,7 @@ fn a_server_of_an_object_store_follows_the_published_lock_and_redirects() {
         "{:?}",
         store.requests()
     );
-    // both servers switch at once, and content of the previous lock is still available by digest
+    // both servers switch immediately, and content of the previous lock stays available by digest
     site.publish(STORE, "two.lock");
     for server in [&server, &far] {
         assert_eq!(tag(&server.address, &repository), *new);
@@ -230,7 +230,7 @@ fn a_store_on_disk_can_be_published_and_missing_items_are_reported() {
         manifest(&server.address, &repository, &site.tops[0]).status,
         200
     );
-    // gc refuses while the server uses the store, and would keep the published content
+    // gc fails while the server uses the store; a dry run shows that gc keeps the published content
     place.write("empty.lock", "version: 1\n...\n");
     let kept = place.json(1, &["gc", "--lock", "empty.lock", "--store", "store"]);
     assert!(
@@ -338,8 +338,8 @@ fn a_published_lock_must_match_both_expect_and_lock() {
     assert!(in_use.contains(&listen), "{in_use}");
 }
 
-/// Pulls like a client: the tag, its manifests and their layers, each over a new connection and so
-/// from any server. Layers in `seen` get only a HEAD request. Returns the digest of the tag.
+/// Pulls like a client: the tag, its manifests and their layers, each over a new connection, which
+/// may reach any server. Layers in `seen` get only a HEAD request. Returns the digest of the tag.
 fn pull(address: &str, repository: &str, seen: &mut BTreeSet<String>) -> String {
     let fetch = |kind: &str, reference: &str| {
         let answer = get(address, &format!("/v2/{repository}/{kind}/{reference}"));
@@ -402,7 +402,8 @@ fn three_servers_behind_nginx_switch_under_load_without_failed_or_mixed_response
                         let is_published = after.load(Ordering::SeqCst);
                         let name = pull(&front.address, &repository, &mut seen);
                         assert!(name == *new || name == *old, "{name}");
-                        // no client sees the old lock after the new one, from any server
+                        // a pull gets the new lock if it begins after the publication, or if this
+                        // client got the new lock before
                         assert!(
                             name == *new || !was_new && !is_published,
                             "the old lock was served again"

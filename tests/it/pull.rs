@@ -282,7 +282,7 @@ fn a_large_blob_uses_several_connections_and_is_resumed_after_a_kill() {
         content.len()
     );
 
-    // a mirror with a store downloads the same way
+    // `mirror` with a store also downloads a blob over several connections
     let to = own_registry();
     let before = get(206);
     place.ok(&[

@@ -59,7 +59,7 @@ impl Upstream {
         command
     }
 
-    /// Asserts that the bundle is the expected one, and that no file named after it is next to it.
+    /// Asserts that the bundle has the expected bytes, and that no file `OUT.*` is next to it.
     fn assert_made(&self, out: &str, what: &str) {
         let path = self.path(out);
         assert!(
@@ -225,7 +225,7 @@ fn a_second_pull_signs_the_bundle_without_a_download() {
     assert!(
         fs::read(up.path("out.tar.zst")).unwrap() == fs::read(up.path("wanted.tar.zst")).unwrap()
     );
-    // an existing bundle stays signed
+    // a pull without --sign keeps the signature of an existing bundle
     let again = up.pull(0, "out.tar.zst", &[]);
     assert_eq!(
         (&again["bundle"]["signer"], &again["totals"]["present"]),
@@ -446,7 +446,7 @@ fn a_blob_uses_several_connections_over_a_bad_network() {
         rig.set_faults(faults(number));
         let mut items = rig.pull_bundle(&out);
         let is_faulty = !faults(number).is_empty();
-        // after a fault, a range may also be the rest of a blob
+        // after a fault, a request with a range may resume a blob, so only other rounds count
         if !is_faulty {
             let seen = rig.up.seen();
             wide += seen.iter().filter(|seen| seen.range.is_some()).count();
@@ -666,7 +666,7 @@ fn the_work_folder_contains_no_copies_of_layers() {
     up.pull(3, "out.tar.zst", &[]);
     let partial = up.path("out.tar.zst.partial");
     let work = up.path("out.tar.zst.partial.work");
-    // the spool has only manifests and configs; the layers have some MB
+    // apart from the journal, the folder has only manifests and configs; the layers have some MB
     let spool = disk_usage(&work);
     assert!(
         spool < 500_000,

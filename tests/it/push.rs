@@ -233,7 +233,8 @@ fn a_registry_is_mirrored_into_itself() {
     );
 }
 
-/// Detected plain http is reported with the line for the site, but not if the user configured it.
+/// Detected plain http is reported with the line for the site. Configured plain http is not
+/// reported.
 #[test]
 fn detected_plain_http_is_reported_with_the_line_for_the_site() {
     if !need(&NEEDS) {

@@ -30,7 +30,7 @@ pub(crate) fn referrers_of(lock: &str) -> BTreeSet<(String, String)> {
         .collect()
 }
 
-/// An upstream, and a [`Front`] of it; the manifest names `app:v1` at the front.
+/// An upstream, and a [`Front`] that forwards to it. The manifest names `app:v1` at the front.
 fn fronted() -> (Signed, Front) {
     let signed = Signed::new(Upstream::Own);
     let front = Front::new(&signed.upstream.address);
@@ -155,7 +155,7 @@ fn an_unchanged_image_costs_one_head_one_tag_list_and_one_referrers_list() {
             )["items"][0]
                 .clone()
         };
-        // the front forwards only read requests
+        // this run uploads to the target itself, because a front forwards no request bodies
         place.json(
             0,
             &[
@@ -533,7 +533,7 @@ fn a_403_for_a_cosign_tag_means_no_signature_and_is_noted_once() {
             .any(|(name, _)| *name == tag_of(&signed.amd64, ".att")),
         "{found:?}"
     );
-    // if the list has the tag, 403 is a failure
+    // if the list of tags has the tag, 403 for its manifest is a failure
     let listed = http::get(&signed.upstream.address, "/v2/app/tags/list").body;
     front.answer("/app/tags/list?n=1000", 200, "", &listed);
     let _ = std::fs::remove_file(signed.place.path("landfall.lock"));

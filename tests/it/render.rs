@@ -1,5 +1,5 @@
-//! `landfall render`: image references of charts and their subcharts, changed to the private
-//! registry.
+//! `landfall render helm-values`: image references of charts and their subcharts, changed to the
+//! private registry.
 
 use crate::support::images::{gzip, tarball};
 use crate::support::{Place, need};
@@ -16,7 +16,7 @@ const IMAGES: [&str; 8] = [
     "registry.k8s.io/pause:3.10.1",
 ];
 
-/// A folder with the lock, and the chart of tests/data in the folder `platform`.
+/// A folder with the lock, and a copy of `tests/data/charts/platform` in the folder `platform`.
 fn place() -> Place {
     let place = Place::new();
     place.write("landfall.lock", crate::platforms::lock(&IMAGES));
@@ -127,7 +127,7 @@ fn the_overlay_has_only_the_image_keys_of_charts_and_subcharts() {
         })
         .collect()
     };
-    // images of a disabled chart are not missing
+    // images of a disabled chart are not reported as missing
     assert_eq!(
         finding_lines("missing"),
         [

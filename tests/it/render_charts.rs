@@ -1,5 +1,6 @@
-//! `landfall render helm-values` on real charts: `LANDFALL_HELM_CHARTS=DIR` names a folder of them,
-//! with their dependencies in `charts/`, and helm renders each without and with the overlay.
+//! `landfall render helm-values` on real charts. `LANDFALL_HELM_CHARTS=DIR` names a folder of
+//! charts that have their dependencies in `charts/`. helm renders each chart without and with the
+//! overlay.
 
 use crate::support::library::{Digest, ImageRef};
 use crate::support::{Place, need, skip};
@@ -94,8 +95,8 @@ fn template(chart: &Path, values: Option<&Path>) -> Result<String, String> {
     }
 }
 
-/// The report on the overlay for a chart if the lock has `images`, and the references that helm
-/// renders with the overlay.
+/// Writes the overlay for a chart, with a lock that has `images`. Returns the report, and the
+/// references that helm renders with the overlay.
 fn with_overlay(
     chart: &Path,
     images: &BTreeSet<String>,
@@ -147,7 +148,7 @@ fn references(text: &str) -> BTreeSet<String> {
             let words = line.split(|c: char| c.is_whitespace() || "\"'`,;()[]{}".contains(c));
             words.filter_map(move |word| {
                 let word = word.rsplit('=').next()?.trim_end_matches(['.', ':']);
-                // a word without `/` and `:` may be only a part of a reference
+                // a word that has neither `/` nor `:` may be only a part of a reference
                 let is_image = word.contains(['/', ':'])
                     && image.is_some_and(|image| image.trim_matches(['"', '\'']) == word);
                 let host = word.split_once('/').map(|(host, _)| host);

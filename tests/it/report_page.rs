@@ -7,7 +7,8 @@ use crate::support::need;
 use crate::support::peers::own_registry;
 use serde_json::json;
 
-/// Asserts that a page has one script, loads nothing, and closes every element.
+/// Asserts that a page has one script, loads nothing, and closes the elements that are listed
+/// below.
 pub fn sound(page: &str) {
     assert!(
         page.starts_with("<!doctype html>\n<html lang=\"en\">"),

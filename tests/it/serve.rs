@@ -119,7 +119,7 @@ fn odd_manifests_keep_their_bytes_and_types() {
         assert_eq!(there.header("docker-content-digest"), Some(digest(child)));
         assert!(there.body == images.bytes(digest(child)));
     }
-    // a client that accepts only another type gets the manifest in its own type: it is never
+    // a client that accepts only another type gets the manifest unchanged: manifests are never
     // converted
     let one = [("Accept", DOCKER_MANIFEST)];
     let there = request(

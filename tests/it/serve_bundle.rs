@@ -130,7 +130,7 @@ impl Carried {
 
 /// Locks `quay.io/x/app:1`, which has a trimmed index; `ghcr.io/x/app:1`; nginx; an image by
 /// digest; a file with a second URL, a mode and a checksum file; and a file with a hostile URL.
-/// Also returns the index of `quay.io/x/app:1`, and the image that all other names refer to.
+/// Also returns the index of `quay.io/x/app:1`, and the image that the other names refer to.
 fn carried() -> (Carried, Value, Value) {
     let mut carried = Carried::new();
     let base = carried.images.layer(&[("base", &noise(1, 3 << 20))]);
@@ -474,7 +474,7 @@ fn ranges_over_boundaries_are_right_on_one_connection() {
             assert!(part == kubelet[from..=to], "{more:?}: {from}-{to}");
         }
         drop(server);
-        // volumes replace the single file
+        // the second round writes volumes instead of this file
         let _ = std::fs::remove_file(carried.place.path("bundle.tar.zst"));
     }
 }

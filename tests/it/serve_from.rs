@@ -120,7 +120,7 @@ fn files_are_served_from_a_registry() {
         assert!((answer.status, &answer.body[..]) == (206, part), "{range}");
     }
 
-    // content that is pushed later is served after a reload, and so is the old content
+    // after a reload, the server offers content that was pushed later, and still the old content
     assert_eq!(
         get(&server.address, "/files/dl.example/v2/tool").status,
         404
@@ -286,7 +286,7 @@ fn charts_are_served_from_a_registry() {
         b"signed\n"
     );
     assert!(get(&server.address, "/?q=app").text().contains("helm pull"));
-    // a chart whose blob the registry lost is not served; the other chart is
+    // a chart whose blob the registry lost is not served; the other chart is still served
     std::fs::remove_file(registry.blob_file(&app.digest())).unwrap();
     let later = landfall_serve(place, &["--from", &to]);
     assert_ne!(get(&later.address, "/charts/app-1.2.3+b.tgz").status, 200);

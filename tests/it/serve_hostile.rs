@@ -21,7 +21,8 @@ fn code(response: &Response) -> String {
         .to_owned()
 }
 
-/// Uploads an empty config, and returns a manifest without layers that refers to it.
+/// Uploads the config `{}`. Returns a manifest with this config, no layers, and the fields of
+/// `more`.
 fn manifest(server: &Server, repository: &str, more: Value) -> Vec<u8> {
     put_blob(&server.address, repository, &sha256(b"{}"), b"{}");
     let mut document = json!({

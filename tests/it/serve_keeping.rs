@@ -24,7 +24,8 @@ fn serve(place: &Place, args: &[&str]) -> Server {
     landfall_serve(place, &[&PUSHES[..], args].concat())
 }
 
-/// Pushes an image with one layer, and returns its manifest.
+/// Pushes an image with one layer and the fields of `more`, by digest if `tag` is empty. Returns
+/// its manifest.
 fn push(server: &Server, repository: &str, tag: &str, layer: &[u8], more: Value) -> Vec<u8> {
     put_blob(&server.address, repository, &sha256(b"{}"), b"{}");
     put_blob(&server.address, repository, &sha256(layer), layer);

@@ -63,7 +63,7 @@ fn memory(server: &Server) -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// The value of a metric.
+/// The value of the first metric whose line begins with `name`.
 fn metric(server: &Server, name: &str) -> u64 {
     let page = get(&server.address, "/metrics").text();
     let line = page
@@ -132,7 +132,7 @@ fn clients_that_never_read_do_not_block_the_server() {
     open_many_files();
     let before = memory(&server);
     let stalled: Vec<TcpStream> = (0..256).map(|_| asks(&server, &target)).collect();
-    // the stalled clients hold all request slots, and waiting requests get these slots
+    // the stalled clients hold all request slots; a request that waits gets the slot of one of them
     for _ in 0..3 {
         assert!(get(&server.address, &target).body == blob);
     }

@@ -33,8 +33,8 @@ curl -L --remote-name-all "https://dl.k8s.io/release/$KUBE_VERSION/bin/linux/$AR
 cmp kubelet ../kubelet
 "#;
 
-/// A web server with the files of a worker node: with three kinds of checksum files, and with
-/// redirects to other paths.
+/// A web server with the files of a worker node. It has three kinds of checksum files, and
+/// redirects requests to other paths.
 struct Worker {
     place: Place,
     upstream: Server,

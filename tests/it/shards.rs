@@ -1,5 +1,5 @@
-//! Several runners share one lock with `--shard`: everything is transferred once, a killed runner
-//! runs again, and the result equals that of a single run.
+//! Several runners share one lock with `--shard`: each runner transfers its part once, a killed
+//! runner is run again, and the result equals that of a single run.
 
 use crate::support::dice::Dice;
 use crate::support::faults::{Content, RequestKind, Rig, Settings};
@@ -48,7 +48,7 @@ fn names(report: &Value) -> BTreeSet<String> {
         .collect()
 }
 
-/// The number of the shard that transfers each digest of the lock.
+/// Maps each digest of the lock to the number of the shard that transfers it.
 fn owners(rig: &Rig) -> BTreeMap<Digest, usize> {
     let parts = rig.lock.each_entry().flat_map(|entry| entry.parts);
     let costs: BTreeMap<Digest, u64> = parts
@@ -86,7 +86,8 @@ fn requests_by_digest(rig: &Rig) -> BTreeMap<Digest, usize> {
 }
 
 /// Kills the runners in `kills`, each as soon as the given share of all content was transferred, or
-/// when all other runners have ended. Returns the other runners.
+/// when all runners that are not in `kills` have ended. Returns the runners that are not in
+/// `kills`.
 fn kill(
     mut running: BTreeMap<usize, Child>,
     kills: &[(usize, f64)],
