@@ -11,6 +11,6 @@ pub enum DependencyRequest {
     Image(ImageRequest),
     /// A chart that another chart depends on.
     Chart(ChartRequest),
-    /// A repository with a commit that a submodule of another one pins.
+    /// A repository with a commit that a submodule of another repository pins.
     Git(GitRequest),
 }

@@ -20,9 +20,9 @@ pub struct EntryContext<'a> {
     pub text: &'a Rc<SourceText>,
     /// The variables of the manifest.
     pub vars: ManifestVars,
-    /// The platforms of its images, sorted; empty means all.
+    /// The default platforms of entries, sorted; empty means all.
     pub platforms: Vec<Platform>,
-    /// Whether the referrers of its images are carried.
+    /// Whether the referrers of images are carried by default.
     pub referrers: bool,
     /// The default minimum age of new versions.
     pub min_age: Option<MinimumAge>,
@@ -34,7 +34,7 @@ impl EntryContext<'_> {
         SourceSpan::new(self.text, node.span())
     }
 
-    /// The position of item `index` of the list `key` of `node`.
+    /// The position of the item with this index in the list `key` of `node`.
     pub(super) fn item_at(&self, node: &YamlNode<'_>, key: &str, index: usize) -> SourceSpan {
         self.here(node.get(key).item(index))
     }

@@ -1,5 +1,6 @@
 //! The facts that registries reported about their repositories: the tags, and whether the registry
-//! has the referrers API. The store remembers them, so that the next run sends fewer requests.
+//! has the referrers API. So that the next run sends fewer requests, the store remembers which
+//! repositories have the API, and which tag lists are too long, but not the tags.
 
 use landfall_content::WriteError;
 use landfall_content::registry::{ReferrersResponse, RegistrySession, TagList};
@@ -27,8 +28,8 @@ struct RepositoryFacts {
     /// Whether the registry has the referrers API for this repository; `None` if that is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     referrers_api: Option<bool>,
-    /// A number of pages that the tag list exceeds; `None` if the list was read completely, or the
-    /// registry refused it.
+    /// A number of pages that the tag list exceeds; `None` if the list was not requested, was read
+    /// completely, or was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tag_pages_above: Option<usize>,
 }
@@ -292,8 +293,8 @@ impl UpstreamRepositories {
         Ok(response)
     }
 
-    /// The repository that is queried on behalf of its namespace in this run: the requested
-    /// repository after the one of the last run, in alphabetical order; `own` if none qualifies.
+    /// The repository that is queried on behalf of its namespace in this run: the next requested
+    /// one, in alphabetical order, after the one of the last run; `own` if none qualifies.
     fn next_probe(&self, session: &RegistrySession, namespace: &str, own: &str) -> String {
         let state = self.state();
         let candidates: BTreeMap<String, &String> = state

@@ -54,7 +54,7 @@ pub(crate) fn all_pages(command: &Command) -> io::Result<Vec<(String, Vec<u8>)>>
     Ok(pages)
 }
 
-/// The manual page of `command`. Call [`Command::build`] before: it sets the display names.
+/// The manual page of `command`. Call [`Command::build`] first: it sets the display names.
 pub(crate) fn page(command: &Command) -> io::Result<Vec<u8>> {
     let man = Man::new(command.clone());
     let mut page = Vec::new();

@@ -14,8 +14,8 @@ fn noon(day: i64) -> Timestamp {
 }
 
 impl Upstream {
-    /// Sets the clocks to noon of a day: the machine's to day `machine`, and the `Date` that the
-    /// servers send to day `servers`. `None` omits `Date`.
+    /// Sets the machine's clock to noon of day `machine`. The servers send noon of day `servers` as
+    /// `Date`, or no `Date` if `servers` is `None`.
     fn set_clocks(&self, machine: i64, servers: Option<i64>) {
         let time = noon(machine).to_string();
         self.place.set("LANDFALL_TEST_CLOCK", &time);
@@ -281,7 +281,8 @@ struct Simulated {
 }
 
 impl Simulated {
-    /// The version on a day: the newest that was seen at least `age` days ago.
+    /// The patch number in the manifest after the run on `day`: that of the newest version that was
+    /// seen at least `age` days before.
     fn expected(&self, day: i64) -> usize {
         let taken = (0..=day).map(|on| {
             // a clock that is behind delays the updates on this day

@@ -1,4 +1,4 @@
-//! The jobs in `docs/how-to/ci/`: runs their commands in order, from a clone to a pushed branch and
+//! Runs the commands of the jobs in `docs/how-to/ci/` in order, from a clone to a pushed branch and
 //! a bundle.
 
 use super::upstream::Upstream;

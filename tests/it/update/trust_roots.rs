@@ -1,4 +1,4 @@
-//! `landfall update` replaces trust roots from TUF repositories.
+//! `landfall update` updates trust roots from TUF repositories.
 
 use crate::support::peers::file_server;
 use crate::support::programs::go_install;

@@ -301,7 +301,8 @@ fn the_deltas_of_twelve_rounds_give_the_same_registry_as_a_full_bundle() {
     year.up.put("cluster/server", "v1.2.0", 70);
     year.up.file("cluster.txt", "v1.2.0\n");
     year.quiet(json!(["gone", "newer"]));
-    // 11: the item is added, and a major version that no policy allows; the first refresh is killed
+    // 11: the missing item and a major version that no policy allows are added; the first refresh
+    // is killed
     year.cluster("v1.2.0", 70);
     year.up.put("team/tools", "2.0.0", 80);
     let report = year.round("v1.2.0", "1.1.0", Some(9000), &[]);

@@ -41,7 +41,7 @@ pub fn ls_refs_request() -> Vec<u8> {
 /// left out.
 ///
 /// # Errors
-/// If `message` is not such an answer, or has more refs.
+/// If `message` is not such an answer, or has more than `most` refs.
 pub fn parse_refs(message: &[u8], most: usize) -> Result<Vec<RemoteRef>, GitError> {
     let mut refs = Vec::new();
     for packet in Packets::new(message) {

@@ -25,7 +25,7 @@ enum PackStreamState {
 }
 
 impl PackStream {
-    /// Adds the next bytes of the answer, and appends the bytes of the pack in them to `pack`.
+    /// Reads the next bytes of the answer, and appends those that belong to the pack to `pack`.
     ///
     /// # Errors
     /// If the server reports an error, or the bytes are not such an answer.

@@ -30,7 +30,8 @@ impl ReceiveAdvertisement {
     /// Reads the answer of a server, at most `most` refs.
     ///
     /// # Errors
-    /// If the answer is not valid, has more refs, or does not offer to report the result of a push.
+    /// If the answer is not valid, has more than `most` refs, or does not offer to report the
+    /// result of a push.
     pub fn parse(message: &[u8], most: usize) -> Result<ReceiveAdvertisement, GitError> {
         let mut found = ReceiveAdvertisement::default();
         for packet in Packets::new(message) {

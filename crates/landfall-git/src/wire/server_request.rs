@@ -33,7 +33,7 @@ pub struct FetchRequest {
     pub haves: Vec<ObjectId>,
     /// The commits whose parents the client does not have.
     pub shallow: Vec<ObjectId>,
-    /// The maximum number of commits that are sent of each line of history; `None` means no limit.
+    /// The maximum number of commits that are sent from each history; `None` means no limit.
     pub depth: Option<u32>,
     /// Whether files are left out unless they are wanted by their ids.
     pub without_blobs: bool,

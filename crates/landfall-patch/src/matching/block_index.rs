@@ -31,7 +31,7 @@ impl BlockIndex {
         };
         let last = old.len().saturating_sub(BLOCK);
         // The first block of a long run of equal blocks gives the longest match, so it is written
-        // last. Nothing is read from the table, which is larger than the processor's caches.
+        // last. The loop does not read the table, which is larger than the processor's caches.
         for offset in (0..last).step_by(stride).rev() {
             let slot = index.slot(&old[offset..]);
             index.offsets[slot] = offset as u32 + 1;
@@ -53,7 +53,7 @@ impl BlockIndex {
         let high = bytes[8..]
             .first_chunk()
             .map_or(0, |four| u64::from(u32::from_le_bytes(*four)));
-        // two odd constants of the golden ratio and of the square root of two
+        // odd constants, derived from the golden ratio and from the square root of two
         let mixed =
             low.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ high.wrapping_mul(0x6a09_e667_f3bc_c909);
         ((mixed ^ (mixed >> 29)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize

@@ -148,10 +148,10 @@ pub(super) fn source_files(
     files
 }
 
-/// Returns preferences (`apt_preferences(5)`) for the mirrored versions: the signed index lists
-/// many others, of which apt would choose the newest. With `only`, apt installs no other version
-/// from the server. Without `only`, other sources of the machine may use the same host, so only the
-/// mirrored versions are pinned.
+/// Returns preferences (`apt_preferences(5)`) for the mirrored versions: the signed index also
+/// lists versions that are not mirrored, and apt would choose the newest version. With `only`, apt
+/// installs no other version from the server. Without `only`, other sources of the machine may use
+/// the same host, so only the mirrored versions are pinned.
 fn preferences(set: &LockedPackageSet, url: &str, only: bool) -> String {
     let mut names: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for package in set.sources.iter().flat_map(|source| &source.packages) {
@@ -221,8 +221,8 @@ fn stanza(set: &LockedPackageSet, source: &PackageSource, url: &str) -> String {
     )
 }
 
-/// Returns the languages of the mirrored descriptions of `source`, and the targets (apt's kinds of
-/// index) that are mirrored. Both are lists separated by blanks.
+/// Returns the languages in which package descriptions of `source` are mirrored, and the targets
+/// (apt's kinds of index) that are mirrored. Both are lists separated by blanks.
 fn wanted_indexes(source: &PackageSource) -> (String, String) {
     let (texts, others): (Vec<&str>, Vec<&str>) = source
         .targets

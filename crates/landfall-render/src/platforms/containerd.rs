@@ -109,7 +109,7 @@ pub(super) fn hosts(
 
 /// Returns the file of `host`. containerd tries the mirrors in the order of the file and `server`
 /// last. If the host has no upstream that may be used, `server` is the last mirror again.
-/// containerd 1.6 rejects a file without a table `host`, which may be empty.
+/// containerd 1.6 rejects a file without a table `host`; the table may be empty.
 fn hosts_toml(
     host: &str,
     mirrors: &[HostMirror],

@@ -214,8 +214,8 @@ fn installation(proxy: &PodProxy, no_proxy: &str) -> String {
     )
 }
 
-/// Returns the values for the apps of the cluster, in the three spellings that charts read:
-/// cluster-apps-operator writes the same.
+/// Returns the values for the apps of the cluster, in the three spellings that charts read.
+/// cluster-apps-operator writes the same values.
 fn cluster_values(proxy: &PodProxy) -> Value {
     let [http, https, no_proxy] = [&proxy.http, &proxy.https, &proxy.no_proxy].map(String::as_str);
     let variables = [
@@ -238,7 +238,8 @@ fn cluster_values(proxy: &PodProxy) -> Value {
     Value::Mapping(values)
 }
 
-/// Returns the values of cert-manager during bootstrap: the keys of its chart and the parent chart.
+/// Returns the values of cert-manager during bootstrap, with the keys that its chart and the parent
+/// chart read.
 fn cert_manager(proxy: &PodProxy) -> Value {
     map([
         ("http_proxy", proxy.http.as_str().into()),

@@ -102,7 +102,7 @@ fn longer_names(urls: &[String]) -> String {
     text
 }
 
-/// A text in the quotes of git's configuration (git-config, "Syntax"). URLs have no line breaks.
+/// Quotes a text for git's configuration (git-config, "Syntax"). URLs have no line breaks.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

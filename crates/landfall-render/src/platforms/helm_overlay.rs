@@ -24,7 +24,7 @@ use std::path::Path;
 pub(super) struct ChartOverlay {
     /// The values as a mapping.
     pub(super) values: Mapping,
-    /// The values key by key.
+    /// The keys of `values` with their old and new values.
     pub(super) keys: Vec<OverlayKey>,
     /// Images that are not in the overlay: missing from the lock, or undecided.
     pub(super) open: Vec<FileFinding>,
@@ -229,8 +229,8 @@ fn allow_other_registries(chart: &HelmChart, old: &Mapping, new: &mut Mapping) {
     }
 }
 
-/// Finds the images that the templates and files of a chart and its subcharts contain literally, so
-/// that no value can change them.
+/// Finds the images that the templates and files of a chart and its subcharts contain literally.
+/// Values cannot change these images.
 fn in_templates(chart: &HelmChart, inventory: &Inventory<'_>) -> Vec<FileFinding> {
     let documents = chart
         .documents()

@@ -31,7 +31,7 @@ pub(super) struct MachinePackages<'r> {
 
 impl<'r> MachinePackages<'r> {
     /// Returns the sets that the user named, or all sets of the lock. Fails if the lock lacks a
-    /// named set, or if the site signs the metadata of a set and the user did not name its key.
+    /// named set, or if the site signs the metadata of a set and the user did not name the key.
     pub(super) fn of(request: &'r RenderRequest<'_>) -> Result<MachinePackages<'r>, RenderError> {
         let all = &request.lock.packages;
         let given = request.settings.get(PACKAGE_SET.key);

@@ -1,4 +1,4 @@
-//! `openshift`: mirror sets by digest and by tag, and the trust in the registry.
+//! `openshift`: mirror sets for pulls by digest and by tag, and the trust in the registry.
 
 use crate::error::RenderError;
 use crate::host_paths::registry_locations;

@@ -61,7 +61,7 @@ impl RenderPlatform for RegistriesYaml {
                 .secret(secret),
         ];
         files.extend(registry.trust(&format!("{folder}/certs.d")));
-        // otherwise the upstream host is always tried last, without the rewrites
+        // without this setting, the upstream host is always tried last, without the rewrites
         if !request.upstream_fallback() {
             let text = "disable-default-registry-endpoint: true\n";
             files.push(RenderedFile::new(

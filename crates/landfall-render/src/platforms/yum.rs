@@ -155,8 +155,9 @@ pub(super) fn source_files(
         .collect()
 }
 
-/// Returns the mirrored packages of each repository in `sets` with signed metadata. This metadata
-/// also lists many other packages, of which dnf would choose the newest; trimmed metadata does not.
+/// Returns the mirrored packages of each repository in `sets` with signed metadata. Signed metadata
+/// also lists packages that are not mirrored, and dnf would choose the newest package. Trimmed
+/// metadata lists only the mirrored packages.
 fn carried<'s>(sets: &[&'s LockedPackageSet]) -> BTreeMap<&'s str, BTreeSet<String>> {
     let mut carried: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for set in sets.iter().filter(|set| set.index == OfferedIndex::Signed) {

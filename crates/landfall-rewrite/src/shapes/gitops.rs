@@ -168,7 +168,7 @@ mod tests {
             "source: {repoURL: oci://quay.io/a/b, targetRevision: v2}",
             "only as v1",
         );
-        // an artifact or a chart that is not locked, a git repository, and an HTTP repository
+        // an artifact and a chart that are not locked, an HTTP repository, and a git repository
         for source in [
             "{repoURL: oci://quay.io/x/y, targetRevision: v1}",
             "{repoURL: quay.io/a, chart: x, targetRevision: v1}",

@@ -1,5 +1,5 @@
-//! The `images` transformer of a kustomization, whose `name` must match the image in the bases and
-//! is not itself a reference to change.
+//! The `images` of a kustomization. The `name` of each must match the image in the bases, and is
+//! not itself a reference to change.
 
 use crate::index::ReferenceLookup;
 use crate::occurrence::ReferenceMeaning;

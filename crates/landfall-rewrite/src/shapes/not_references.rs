@@ -1,5 +1,5 @@
 //! Values that only look like references or must not be changed: they are reported and left
-//! unchanged.
+//! unchanged. landfall's own documents are skipped without a report.
 
 use crate::text::{CRD_SCHEMA, MIRROR_SET};
 use crate::walk::{MappingContext, NodeContext, ReferenceShape};

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 /// The comments of a text, in the notation of most scripts, configuration files and templates: `;`
-/// and `//` at the beginning of a line, `#` there or after white space outside of quotes, and
-/// `{{/* */}}`.
+/// and `//` at the beginning of a line, `#` at the beginning of a line or after white space outside
+/// of quotes, and `{{/* */}}`.
 pub(super) fn comments(text: &str) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     let mut at = text.len() - text.trim_start_matches('\u{feff}').len();

@@ -165,7 +165,7 @@ fn argument(word: &str) -> Option<&str> {
     )
 }
 
-/// The bytes of `part` in `text`, of which it must be a slice.
+/// The bytes of `part`, which must be a slice of `text`.
 fn span(text: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr() as usize - text.as_ptr() as usize;
     start..start + part.len()

@@ -28,7 +28,7 @@ fn reason_to_keep(document: &str) -> Option<&'static str> {
     if document.contains("openAPIV3Schema") {
         return Some(CRD_SCHEMA);
     }
-    // most documents contain no such word, and a search for it is faster than reading the `kind`
+    // searching for the word is faster than reading the `kind`, and most documents lack the word
     let (_, reason) = KINDS
         .iter()
         .find(|(kind, _)| document.contains(kind) && is_of_kind(document, &[kind]))?;

@@ -28,7 +28,7 @@ pub(super) fn has_registry_beside(text: &str, at: usize) -> bool {
         .take(LINES)
         .filter_map(KeyLine::of);
     let after = text[end..].lines().take(LINES).filter_map(KeyLine::of);
-    // the first entry of a list item begins the mapping
+    // the line that begins a list item is the first line of the item's mapping
     let mut begun = own.is_item;
     let before = before.take_while(|line| {
         line.column >= own.column && !begun && {

@@ -1,4 +1,4 @@
-//! Recognizes placeholders in references and URLs, which another program replaces later.
+//! Recognizes the placeholders in references and URLs. Another program replaces them later.
 
 /// The beginning and the end of a placeholder, and the beginning of a nested one. `${{` must
 /// precede `${`.
@@ -81,8 +81,8 @@ pub(crate) fn has_placeholder(text: &str) -> bool {
     ["{{", "${", "$("].iter().any(|mark| text.contains(mark)) || has_underscored(text)
 }
 
-/// Whether `text` contains `__` other than between two words of lower-case letters and digits,
-/// where a repository or a tag may have it.
+/// Whether `text` contains `__` in a position other than between two lower-case letters or digits.
+/// Between these, `__` may be part of a repository or a tag.
 fn has_underscored(text: &str) -> bool {
     let is_word = |byte: Option<&u8>| {
         byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())

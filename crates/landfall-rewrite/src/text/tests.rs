@@ -1,4 +1,4 @@
-//! Words of texts that are reported, and the time and memory for them.
+//! The words of a text that are reported, and the time and memory that a scan takes.
 
 use crate::tests::known;
 use crate::{RewriteOptions, TextSyntax, rewrite, scan};

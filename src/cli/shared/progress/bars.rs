@@ -33,7 +33,7 @@ fn columns() -> usize {
 
 impl BarProgress {
     /// Changes the meter, then draws. Drawing locks the meter again, so the first lock must be
-    /// released before.
+    /// released first.
     fn update<T>(
         &self,
         change: impl FnOnce(&mut PhaseMeter) -> T,

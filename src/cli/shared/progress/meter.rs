@@ -26,7 +26,7 @@ pub(super) struct PhaseMeter {
     pub(super) parts: (u64, u64),
     began: Instant,
     last: Instant,
-    /// The state at points of the last [`WINDOW`], at least one second apart.
+    /// Samples from the last [`WINDOW`], at least one second apart.
     samples: VecDeque<MeterSample>,
 }
 

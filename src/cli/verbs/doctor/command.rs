@@ -1,4 +1,4 @@
-//! The command: its arguments, and how it runs.
+//! Runs `landfall doctor`, and defines its arguments.
 
 use super::packages::DoctorPackages;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};

@@ -5,7 +5,7 @@ use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns a kustomize component that changes the images of containers and image volumes as a
-/// rewrite would. Adds references that kustomize cannot change to `notes`.
+/// rewrite would. Adds to `notes` the references that kustomize cannot change.
 pub(super) fn component<'m>(
     members: impl Iterator<Item = &'m RewrittenText>,
     notes: &mut Vec<String>,
