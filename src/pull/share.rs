@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct ShardShare<'a> {
     lock: &'a Lock,
     shard: Shard,
-    /// The digests of this shard; empty if it is the only one.
+    /// The digests of this shard; empty if there is only one shard.
     own: BTreeSet<Digest>,
 }
 

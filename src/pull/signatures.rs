@@ -1,6 +1,6 @@
 //! Checks the claims of a lock that no digest covers: the signatures of OS packages, and the hashes
-//! of providers. An item with a false claim fails. An item whose parts were pulled
-//! by several shards is checked by the command that has all of them.
+//! of providers. An item with a false claim fails. An item whose parts were pulled by several
+//! shards is checked by the command that has all of them.
 
 use landfall_content::BlobRead;
 use landfall_item::LockedItem;

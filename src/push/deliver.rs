@@ -9,7 +9,7 @@ use landfall_model::report::TransferSide;
 use landfall_model::{Digest, media_type};
 use std::sync::Arc;
 
-/// The number of manifests of one delivery that are put at once.
+/// The maximum number of manifests of one delivery that are put at the same time.
 pub(super) const MANIFESTS_AT_ONCE: usize = 4;
 
 impl Uploader {
@@ -43,8 +43,8 @@ impl Uploader {
         if !delivered.as_ref().is_err_and(may_be_push_race) {
             return delivered;
         }
-        // Another client delivers to this repository at the same moment: the registry reported a
-        // blob that is not stored yet, or read a manifest while it was written.
+        // Another client may be delivering to this repository at the same time: the registry may
+        // have reported a blob that was not stored yet, or read a manifest while it was written.
         tokio::time::sleep(RetryPolicy::new(&self.limits).pause(1)).await;
         self.redeliver_blobs(entry, repository).await?;
         self.put_manifests(entry, repository, tag).await

@@ -32,7 +32,7 @@ pub struct GitTarget {
 }
 
 impl GitTarget {
-    /// The URL of a repository at the server: the URL of the server, and the upstream path.
+    /// The URL of a repository at the server: the URL of the server, followed by the upstream path.
     fn url_of(&self, repository: &LockedGitRepository) -> String {
         let path = repository.url().splitn(4, '/').nth(3).unwrap_or_default();
         format!("{}/{path}", self.url.as_str().trim_end_matches('/'))

@@ -102,7 +102,7 @@ impl Uploader {
         Err(TransferError::destination(error))
     }
 
-    /// Puts the top manifest of an entry at the tag, or by digest if there is none. If the registry
+    /// Puts the top manifest of an entry at `tag`, or by digest if `tag` is `None`. If the registry
     /// refuses an index with missing children, the trimmed index is put instead. Returns the digest
     /// of the manifest that was put.
     pub(super) async fn put_top(

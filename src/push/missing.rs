@@ -1,4 +1,4 @@
-//! Lists the content of a lock that a registry lacks, with one HEAD request for each manifest and
+//! Lists the locked content that a registry lacks, with one HEAD request for each manifest and
 //! tag at each destination, and for each blob if requested.
 
 use super::error::PushError;

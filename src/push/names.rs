@@ -6,7 +6,7 @@ use landfall_model::{Destination, canonical_host, is_repository_component};
 /// (distribution-spec, "Pulling manifests").
 const MAX_NAME_CHARS: usize = 255;
 
-/// Whether the host is one of Amazon ECR, where a repository must be created before a push to it.
+/// Whether the host belongs to Amazon ECR, where a repository must be created before a push to it.
 pub(super) fn is_ecr(registry: &str) -> bool {
     let host = registry.split(':').next().unwrap_or(registry);
     host.contains(".dkr.ecr")

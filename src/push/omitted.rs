@@ -1,6 +1,6 @@
 //! Blobs that the source of a push omits, as a delta does. They are looked up at the registry
-//! before the first byte, mounted from there like other blobs, and downloaded if mounts are
-//! refused.
+//! before the first upload, mounted from there like other blobs, and downloaded from there if
+//! mounts are refused.
 
 use super::omitted_blob::OmittedBlob;
 use super::plan::Delivery;
@@ -40,7 +40,7 @@ pub(super) struct PendingDeliveries<'a> {
 }
 
 /// Looks up the omitted blobs of `pending` at the registry, and makes the uploader's source read
-/// them from there. Returns a problem if the registry lacks blobs, or a look-up fails.
+/// them from there. Returns a problem if blobs were not found and cannot be rebuilt.
 pub(super) async fn locate_omitted(
     uploader: &mut Uploader,
     omitted: &Omitted,
@@ -98,8 +98,8 @@ pub(super) async fn locate_omitted(
     problem
 }
 
-/// The omitted blobs that pending deliveries need. The other deliveries are searched too, since
-/// their destinations may have the blobs.
+/// The omitted blobs that pending deliveries need. The destinations of all deliveries that need a
+/// blob are candidates, since an earlier push may have delivered it there.
 fn omitted_blobs<'a>(
     omitted: &'a Omitted,
     lock: &Lock,

@@ -9,7 +9,8 @@ use serde::Serialize;
 /// The outcome of a push.
 #[derive(Debug)]
 pub struct Pushed {
-    /// One report item for each entry of the lock, and for each loss that the lock records.
+    /// One report item for each entry that this shard delivers. The first shard also has one for
+    /// each loss that the lock records.
     pub items: Vec<ReportItem>,
     /// Problems that the preflight found. If one of them [stops all](Problem::stops_all), no entry
     /// was delivered.

@@ -26,11 +26,11 @@ pub(crate) struct Delivery {
 pub(crate) enum TagState {
     /// The tag does not exist.
     Nothing,
-    /// The tag points to the digest of the lock.
+    /// The tag points to the digest in the lock.
     Whole,
-    /// The tag points to the trimmed index of the lock.
+    /// The tag points to the trimmed index in the lock.
     Trimmed,
-    /// The tag points to the digest of the lock or its trimmed index, but a manifest, blob or
+    /// The tag points to the digest or the trimmed index in the lock, but a manifest, blob or
     /// referrer that was looked up is missing.
     Bare,
     /// The tag points to another digest.
@@ -151,7 +151,7 @@ pub(super) async fn look_up_tags(
 }
 
 /// Whether the repository has all manifests and blobs of the entry. If the registry answers a
-/// look-up with a 4xx status that has no kind of its own, such as 405, the entry counts as
+/// look-up with a 4xx status that has no [`ErrorKind`] of its own, such as 405, the entry counts as
 /// incomplete and is delivered again.
 async fn has_all_parts(
     presence: &Presence<'_>,

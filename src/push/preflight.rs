@@ -29,7 +29,7 @@ pub(super) struct Preflight<'a> {
 
 impl Preflight<'_> {
     /// Runs all checks and returns the problems, sorted. With `create_projects`, missing Harbor
-    /// projects are created if no other problem stops the push.
+    /// projects are created unless another problem stops the push or this is a dry run.
     pub(super) async fn problems(&self) -> Vec<Problem> {
         let session = &self.uploader.session;
         let is_known = is_ecr(session.host()) || is_docker_hub(session.host());
@@ -248,7 +248,7 @@ impl Preflight<'_> {
     }
 
     /// Repositories to which this account may not push. To find out, an upload is started and
-    /// cancelled: once for each repository at ECR, where each repository must be created first,
+    /// cancelled: once for each repository at ECR (where each repository must be created first),
     /// once in total at a registry without authentication, and once for each project at other
     /// registries. A dry run starts no upload, and reports only look-ups that were denied.
     async fn permission_problems(&self, missing: &[String]) -> Vec<Problem> {
@@ -282,8 +282,8 @@ impl Preflight<'_> {
             .iter()
             .flat_map(|problem| problem.stops.clone())
             .collect();
-        // The remaining problems are look-ups that were denied. An upload was accepted there, or a
-        // dry run did not try one.
+        // The remaining problems are look-ups that were denied in repositories where no upload was
+        // refused, or where a dry run did not try one.
         for &at in self.todo.iter().filter(|at| !stopped.contains(at)) {
             if let Err(error) = &self.tag_states[at]
                 && !missing

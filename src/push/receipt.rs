@@ -33,7 +33,7 @@ pub struct PrunedManifest {
     pub repository: String,
     /// The digest of the manifest.
     pub digest: Digest,
-    /// The tags that pointed to it. Empty if only an index or its subject led to it.
+    /// The tags that pointed to it. Empty if it was found only through an index or its subject.
     pub tags: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ pub struct Delivered {
     pub at: String,
     /// The digest that the tag points to.
     pub digest: Digest,
-    /// The digest of the lock, if the tag points to the trimmed index.
+    /// The digest in the lock, if the tag points to the trimmed index.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub trimmed_from: Option<Digest>,
 }

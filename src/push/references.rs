@@ -1,5 +1,5 @@
-//! Blobs that recipes of the bundle use and that no file contains. If the registry has them, as it
-//! does when an older bundle was delivered to it, they are downloaded before the first upload.
+//! Blobs that recipes of the bundle use and that no local file contains. If the registry has them,
+//! as it does after the delivery of an older bundle, they are downloaded before the first upload.
 
 use super::omitted_blob::OmittedBlob;
 use super::uploader::Uploader;
@@ -28,7 +28,7 @@ impl std::fmt::Debug for References {
     }
 }
 
-/// Finds the references of blobs that neither a file nor the registry has, and downloads them
+/// Finds the references of blobs that neither a local file nor the registry has, and downloads them
 /// unless the push is a dry run. Returns the blobs that are still missing, each with a reason.
 ///
 /// `repositories` are those that the push delivers to.

@@ -127,7 +127,8 @@ fn referrer(manifest: Descriptor, tag: Option<String>, subject: Option<Digest>) 
     }
 }
 
-/// Adds blobs of referrers, sorted by digest, except those that the image has.
+/// Inserts blobs into the image's referrer blobs, which are sorted by digest, except those that are
+/// among the image's own blobs.
 fn add_blobs(image: &mut LockedImage, blobs: impl IntoIterator<Item = Descriptor>) {
     for blob in blobs {
         let is_own = image.blobs.iter().any(|own| own.digest == blob.digest);

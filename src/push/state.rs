@@ -15,7 +15,7 @@ use landfall_model::report::{ItemStatus, ReportItem, TransferSide};
 use landfall_model::{DestinationMap, Digest, Shard};
 use std::collections::BTreeMap;
 
-/// The reason of items that could be delivered if others did not stop the push.
+/// The reason that is reported for items without a problem if other items stop the push.
 const NOT_SENT: &str = "not sent, because others cannot be delivered";
 
 /// The number of deliveries of each entry.

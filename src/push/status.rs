@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum TagStatus {
-    /// The tag points to the digest of the lock, or to its trimmed index.
+    /// The tag points to the digest in the lock, or to the trimmed index.
     There,
     /// The tag does not exist.
     Missing,
@@ -43,7 +43,7 @@ pub(crate) struct RegistryTag {
     /// The name of the item in the lock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
-    /// The digest of the lock.
+    /// The digest in the lock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) wanted: Option<Digest>,
     /// The digest that the tag points to, if it is another one.
@@ -59,7 +59,7 @@ pub(crate) struct RegistryTag {
 pub(crate) struct StatusScope {
     /// Every manifest and blob of the items.
     pub(crate) parts: bool,
-    /// Other tags of the repositories.
+    /// The tags of the lock's repositories that are not in the lock.
     pub(crate) foreign: bool,
 }
 
@@ -126,7 +126,7 @@ fn registry_tag(
     }
 }
 
-/// The tags of the lock's repositories that are not in the lock: one request for each repository.
+/// The tags of the lock's repositories that are not in the lock: one listing for each repository.
 async fn foreign_tags(
     session: &RegistrySession,
     lock: &Lock,

@@ -22,7 +22,7 @@ pub(super) struct UploadSlots(Arc<UploadQueue>);
 
 struct UploadQueue {
     state: Mutex<QueueState>,
-    /// The hosts that the uploads read from, and wait for.
+    /// The number of running uploads per source host, and how many of them wait for their host.
     hosts: HostLoad,
     /// The maximum number of uploads whose content comes from one host.
     per_host: usize,
@@ -51,8 +51,8 @@ enum Priority {
     Smallest,
 }
 
-/// The right to one upload. When it is dropped, the next upload gets it. It is lent to others while
-/// the upload waits for its source.
+/// The right to one upload. When it is dropped, the next upload gets it. It is lent to other
+/// uploads while the upload waits for its source.
 pub(super) struct UploadSlot {
     queue: Arc<UploadQueue>,
     /// `None` while the slot is lent, and after that if no other slot was free to replace it.
@@ -61,8 +61,8 @@ pub(super) struct UploadSlot {
 }
 
 impl QueueState {
-    /// The next upload for a slot of this priority. Uploads from a host that others wait for are
-    /// last.
+    /// The next upload for a slot of this priority. If a running upload waits for its host, other
+    /// uploads from this host come last.
     fn next(&mut self, priority: Priority, queue: &UploadQueue) -> Option<WaitingUpload> {
         let mut later = None;
         let mut pick = |key: &(u64, u64), waiting: &WaitingUpload| {

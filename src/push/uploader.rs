@@ -61,10 +61,10 @@ pub(super) struct Uploader {
     pub(super) refuses_mounts: AtomicBool,
     /// The turns to write a manifest, by repository and reference.
     turns: Mutex<HashMap<(String, String), ManifestTurn>>,
-    /// The first item whose content turned out damaged, if damage stops the others.
+    /// The first item whose content turned out damaged, if damage stops the other items.
     damaged: Mutex<Option<String>>,
     stops_at_damage: bool,
-    /// Projects whose quota is used up, each with the item that the registry refused for it.
+    /// Projects whose quota is used up, each with the first item that was refused for this reason.
     full: Mutex<BTreeMap<String, String>>,
     /// The repositories that are known to have each blob.
     locations: Mutex<HashMap<Digest, BlobLocations>>,

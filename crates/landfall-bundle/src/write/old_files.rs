@@ -17,8 +17,8 @@ pub(super) fn remove_file(path: &Path) -> io::Result<()> {
 }
 
 /// The old volumes of `out` to remove when `count` new ones are written: those with the same names,
-/// those in the checksum file, and others that begin like volumes. Other files whose names end like
-/// those of volumes are not included.
+/// those in the checksum file, and others whose content begins like a volume. Other files whose
+/// names end like those of volumes are not included.
 pub(super) fn older_volumes(out: &Path, count: usize) -> io::Result<Vec<PathBuf>> {
     let listed = checksums::of_volumes(out);
     let numbers = numbers(out)?.into_iter();

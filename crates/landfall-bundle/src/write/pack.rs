@@ -224,7 +224,7 @@ pub(super) fn write_all(
         let item = &*plan.entries[entry_index].item;
         let next = plan.entries.get(entry_index + 1);
         // blobs of one form are in the order of the items that first need them; an item is counted
-        // at the end of its first group, even if its compressed blobs follow later
+        // at the end of its first group of blobs, even if its compressed blobs follow later
         if entry_index >= FRONT_LEN
             && next.is_none_or(|next| next.item != item)
             && counted.insert(item)
@@ -239,7 +239,7 @@ pub(super) fn write_all(
             .into_iter()
             .collect()
     })?;
-    // the items that were not counted, because an earlier item needs each of their blobs, too
+    // the items that were not counted, because earlier items need all their blobs, too
     let rest = plan
         .items
         .iter()
@@ -248,7 +248,7 @@ pub(super) fn write_all(
     Ok(digest)
 }
 
-/// Runs `work` next to a thread that syncs each file that `work` sends through the channel. So
+/// Runs `work` while another thread syncs the files that `work` sends through the channel. So
 /// progress is realistic on a slow disk, and little remains to be synced at the end.
 fn flushing<T>(
     work: impl FnOnce(SyncSender<Arc<File>>) -> Result<T, BundleError>,

@@ -159,7 +159,8 @@ impl<'a> VolumeWriter<'a> {
         self.append_unit(&tail, (tail.len() as u64).max(TAIL))
     }
 
-    /// Appends bytes that must be in one volume, with room for `room` bytes.
+    /// Appends bytes that must be in one volume. If the current volume has less than `room` bytes
+    /// left, a new one is begun.
     fn append_unit(&mut self, bytes: &[u8], room: u64) -> io::Result<()> {
         if self.admit_unit(bytes.len() as u64, room)? {
             self.write(bytes)
@@ -194,7 +195,7 @@ impl<'a> VolumeWriter<'a> {
     }
 
     /// Returns whether to write the next unit, which has this length. Begins a new volume if the
-    /// current one does not have `room` for it.
+    /// current one has less than `room` bytes left.
     fn admit_unit(&mut self, length: u64, room: u64) -> io::Result<bool> {
         let volumes = match &mut self.target {
             VolumeTarget::Whole => return Ok(true),
@@ -224,7 +225,7 @@ impl<'a> VolumeWriter<'a> {
         Ok(takes)
     }
 
-    /// Whether a frame crosses the boundary of the single volume.
+    /// Whether a frame crosses a boundary of the single volume.
     pub(crate) fn cuts_frame(&self) -> bool {
         matches!(
             self.target,

@@ -117,7 +117,7 @@ pub(super) async fn request(
 }
 
 /// Returns the response if it is the file. If `url` is not that of an HTML page, a response that is
-/// an HTML page comes from a proxy or a sign-in.
+/// an HTML page comes from a proxy or is a sign-in page.
 ///
 /// # Errors
 /// If the status is not a success, or the response is such a page.

@@ -1,5 +1,5 @@
-//! The batch API of Git LFS: where the large files of a git repository are downloaded and uploaded
-//! (git-lfs, docs/api/batch.md).
+//! The batch API of Git LFS: the requests that download and upload the large files of a git
+//! repository (git-lfs, docs/api/batch.md).
 
 use super::file::{expect_success, request, send_with_account};
 use crate::registry::{CredentialError, RegistrySessions};

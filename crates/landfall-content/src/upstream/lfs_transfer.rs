@@ -44,7 +44,7 @@ fn expect_download<'a>(
     download.ok_or_else(lacks)
 }
 
-/// Opens a large file of the repository at `url` at `offset`.
+/// Opens a large file of the repository at `url`, beginning at `offset`.
 pub(super) async fn open_large_file(
     sessions: &RegistrySessions,
     url: &str,
@@ -185,7 +185,8 @@ async fn verify_one(
     expect_created(&response, "the check of an upload")
 }
 
-/// Servers answer an upload with 200, 201 or 204, depending on their storage.
+/// Checks that the status is a success: servers answer an upload with 200, 201 or 204, depending on
+/// their storage.
 fn expect_created(response: &HttpResponse, what: &str) -> Result<(), HttpError> {
     if response.status.is_success() {
         return Ok(());

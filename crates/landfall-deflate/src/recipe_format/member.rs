@@ -15,7 +15,7 @@ const PADDING: u8 = 0x10;
 const REPEATED: u8 = 0x20;
 const RESERVED: u8 = 0xc0;
 
-/// The longest description of a method.
+/// The longest description of a method, in bytes.
 const LONGEST_METHOD: usize = 32;
 /// The first byte of a method that predicts tokens. Other values are families of encoders.
 const PREDICTION: u8 = 0;

@@ -11,8 +11,9 @@ use std::collections::HashMap;
 const MAX_FOLDERS: usize = 1024;
 
 /// The maximum total size of the trees that are open at the same time, from the root to a folder,
-/// as a multiple of the maximum size of one object. For each open tree, the map of names in the
-/// previous commit needs several times the size of the tree in memory.
+/// each with its version in the previous commit, as a multiple of the maximum size of one object.
+/// For each open tree, the map of names in the previous commit needs several times the size of the
+/// tree in memory.
 const MAX_OPEN_TREES: u64 = 4;
 
 /// The objects of a pack, in their order: commits, tags, trees, blobs. Each commit comes after its
@@ -99,7 +100,8 @@ struct Planner<'a> {
     database: &'a ObjectDatabase,
     seen: ObjectSet,
     plan: GitPackPlan,
-    /// The total size of the trees from the root to the current folder, in bytes.
+    /// The total size in bytes of the trees from the root to the current folder, each with its
+    /// version in the previous commit.
     open_bytes: u64,
 }
 

@@ -54,7 +54,7 @@ pub enum SelectionError {
 
 impl LockedImage {
     /// Selects the locked manifests and blobs for `platforms`, or all of them if `platforms` is
-    /// empty. If the index has further children, it is trimmed by
+    /// empty. If the index has children that are not selected, it is trimmed by
     /// [`trim_index`](landfall_model::trim_index).
     ///
     /// # Errors
@@ -205,7 +205,7 @@ impl OneManifest {
         media_type::is_image_config(&self.config.media_type)
     }
 
-    /// The platform, as the index names it, otherwise as the config does.
+    /// The platform that the index names, otherwise the one that the config names.
     fn platform(&self, blobs: &dyn BlobRead) -> Result<Platform, SelectionError> {
         if let Some(platform) = &self.platform {
             return Ok(platform.clone());

@@ -43,7 +43,7 @@ struct KnownContent {
 }
 
 impl KnownContent {
-    /// Reads the lists, or returns `None` if they are the same as `before`.
+    /// Reads the lists. Returns `None` if there are any and they are the same as `before`.
     ///
     /// A `gc` deletes lists of present blobs before the blobs, and lists of condemned blobs after
     /// them. The lists of condemned blobs must be read first, so that a blob that is deleted
@@ -220,8 +220,8 @@ impl BucketStore {
         self.known().unlisted.len()
     }
 
-    /// Lists damaged or missing blobs, so that every run considers them absent, and rewrites those
-    /// that it needs.
+    /// Writes a list of damaged or missing blobs, so that every run considers them absent and
+    /// rewrites those that it needs.
     pub(super) async fn condemn(
         &self,
         damaged: impl IntoIterator<Item = Digest>,

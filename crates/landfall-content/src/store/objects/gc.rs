@@ -1,10 +1,10 @@
-//! Garbage collection of a store in an object store, while others may use it.
+//! Garbage collection of a store in an object store, while other processes may use it.
 //!
 //! There is no file lock, so blobs are removed in two steps, separated by a grace period that is
 //! longer than any run. The first `gc` **condemns** unused blobs by writing a list of them. A run
 //! that reads this list considers these blobs absent, and rewrites those that it needs. A later
-//! `gc` **deletes** blobs that were condemned before the grace period, unless a lock or a claim
-//! names them by then, or they were written again. Blobs are marked before they are deleted, see
+//! `gc` **deletes** blobs whose grace period has ended, unless a lock or a claim names them by
+//! then, or they were written again. Blobs are marked before they are deleted, see
 //! [`super::claims`].
 
 use super::blob_list::{self, BlobSizes};
@@ -21,7 +21,7 @@ use std::time::{Duration, SystemTime};
 
 /// The largest claim that is read, in bytes.
 const MAX_CLAIM: u64 = 1 << 30;
-/// How many objects are deleted by one call.
+/// The maximum number of objects that one call deletes.
 const BATCH_SIZE: usize = 1000;
 
 /// The result of a garbage collection.
@@ -62,8 +62,8 @@ pub struct BucketGc<'a> {
     pub names: &'a (dyn Fn(&[u8]) -> Option<Vec<Digest>> + Sync),
     /// The grace period, which must be longer than any run.
     pub grace: Duration,
-    /// The present time. The clock may differ from that of the object store by much less than
-    /// `grace`.
+    /// The present time. The difference from the clock of the object store must be much smaller
+    /// than `grace`.
     pub now: SystemTime,
     /// Whether nothing is deleted or written.
     pub dry_run: bool,
@@ -173,7 +173,7 @@ impl BucketGc<'_> {
         Ok(deleted)
     }
 
-    /// Whether this time is further back than the grace period.
+    /// Whether `moment` is longer ago than the grace period.
     fn is_old(&self, moment: SystemTime) -> bool {
         self.now
             .duration_since(moment)
@@ -345,7 +345,7 @@ mod tests {
         assert_eq!(sweep(&bucket, &["a"], 11, true).await.1.len(), 3);
         let (deleted, condemned) = sweep(&bucket, &["a"], 11, false).await;
         assert_eq!((deleted.len(), condemned.len()), (0, 3));
-        // the clock of the store in memory does not move: the lists were written now
+        // only the clock of `gc` was moved: in the store, the lists were written just now
         let late = store(&bucket, &[]).await;
         assert!(
             has(&late, "a") && !has(&late, "bb"),

@@ -308,7 +308,7 @@ impl MultipartUpload {
 }
 
 /// Opens the source of the blob at the offset `at`. The requests to the source have slots of their
-/// own, because it may be on the host of the object store, and the uploads may hold all slots of
+/// own: the source may be on the host of the object store, and the uploads may hold all slots of
 /// that host.
 async fn open_for_upload(opener: &Arc<PartOpener>, at: u64) -> Result<ByteStream, FailedAttempt> {
     Ok(stream_for_upload(
@@ -317,7 +317,7 @@ async fn open_for_upload(opener: &Arc<PartOpener>, at: u64) -> Result<ByteStream
 }
 
 /// Turns an error of the object store into a failed attempt. After `NotFound`, the next attempt
-/// begins a new upload, or waits for the run that has taken it over.
+/// begins a new upload, or waits for the run that has taken over this one.
 fn upload_failed(error: HttpError) -> FailedAttempt {
     let cause = if error.kind == ErrorKind::NotFound {
         FailureCause::Sink

@@ -1,8 +1,8 @@
-//! How long processes wait for others that use the same store.
+//! How long processes wait for other processes that use the same store.
 
 use std::time::Duration;
 
-/// How long a process waits for others that use the same store.
+/// How long a process waits for other processes that use the same store.
 #[derive(Debug, Clone, Copy)]
 pub struct StoreTimeouts {
     /// The interval at which a run renews its ownership of an upload.

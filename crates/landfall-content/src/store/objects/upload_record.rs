@@ -109,7 +109,7 @@ impl OwnUploadRecord {
         blob: &Descriptor,
     ) -> Result<(), HttpError> {
         let key = keys::upload(&blob.digest);
-        // the record must change, or others would take the upload over
+        // the record must change, or other runs would take the upload over
         self.record.beats += 1;
         loop {
             let same = PutCondition::IfSame(self.version.clone());
@@ -277,7 +277,7 @@ impl UploadRecord {
     /// Whether the upload of `blob` can be resumed with this record.
     fn is_resumable(&self, blob: &Descriptor) -> bool {
         let part_size = part_size_of(blob);
-        // a part is kept in memory, so its size is not taken from the record
+        // a part is kept in memory, so a record must not choose its size
         self.part_size == part_size
             // rounded up, because the last part may be shorter than the others
             && self.parts.len() as u64 <= blob.size.div_ceil(part_size)
