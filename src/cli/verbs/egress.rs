@@ -74,7 +74,8 @@ impl EgressCommand {
                 None
             };
             let mut report = client.report(Vec::new());
-            // Before the record is loaded, so that the probed hosts are `observed` in the list.
+            // The probed hosts are remembered before the record is loaded, so that they are
+            // `observed` in the list.
             if probed.is_some() {
                 remember(&DiskStore::open(&store)?, &report.hosts, "probe")?;
             }

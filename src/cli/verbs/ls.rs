@@ -132,7 +132,7 @@ impl LsCommand {
             };
         }
         text += &format!("lock fingerprint  {fingerprint}\n");
-        // The available lock of a partial bundle lists the items that the bundle lacks as
+        // In the available lock of a partial bundle, the items that the bundle lacks are
         // unresolved.
         let held = bundle
             .as_ref()

@@ -109,7 +109,7 @@ impl MirrorCommand {
                     .run(context, &client, None, series, &mapping, mirroring),
             )
             .await;
-            // Also after a failure: the hosts were contacted.
+            // A failed run has contacted hosts, too.
             client.remember_hosts(&memory, "mirror");
             outcome
         })

@@ -88,7 +88,7 @@ impl PullCommand {
                         .await
                 }
             };
-            // Also after a failure: the hosts were contacted.
+            // A failed run has contacted hosts, too.
             client.remember_hosts(&memory, "pull");
             let items = items?;
             context.page.set_content(lock, Some(&*store));

@@ -33,8 +33,8 @@ impl UpdateCommand {
             let client = context.client()?;
             let store = DiskStore::open(&context.memory_dir()?)?;
             let inputs = self.update.open(context)?;
-            // With all digests, so that tags that were pushed again are reported. `refresh` does
-            // this only with --digests.
+            // Requests all digests, to report tags that were pushed again. `refresh` does this
+            // only with --digests.
             let updated = client.update(&inputs.request(true), &store).await;
             client.remember_hosts(&store, "update");
             let updated = updated?;

@@ -147,7 +147,7 @@ fn the_mirrors_of_an_alias_have_the_right_images() {
         }
         super::refused(&place, exit, &["containerd"])
     };
-    // the mirror at the usual path of registry.k8s.io is tried first, as for that host itself
+    // for the alias too, the mirror at the usual path of registry.k8s.io is tried first
     let paths = "registry.k8s.io: k, registry.k8s.io/a: special/a, quay.io: special";
     let images = [
         "registry.k8s.io/a:v1",
@@ -160,7 +160,7 @@ fn the_mirrors_of_an_alias_have_the_right_images() {
         position("k").is_some() && position("k") < position("special"),
         "{mirrors}"
     );
-    // an image that is locked under the alias has a path of its own
+    // the image that is locked under the alias needs a mirror at `old`, which has another `b`
     let paths = "k8s.gcr.io: old, registry.k8s.io: k, quay.io: old";
     let images = ["k8s.gcr.io/a:v1", "registry.k8s.io/b:v1", "quay.io/b:v1"];
     let told = render(paths, &images, 4);
@@ -305,7 +305,7 @@ fn no_table_name_contains_an_ipv6_address_without_the_fallback() {
         ),
         "{config}"
     );
-    // with the fallback to upstream, the mirror needs a table, which is reported
+    // with the fallback to upstream, the mirror needs such a table, and a message says so
     place.write(
         "site.yaml",
         "apiVersion: landfall/v1\nkind: Site\nregistry: {address: \"[fd00::2]:5000\", plainHTTP: true, upstreamFallback: true}\n",

@@ -40,7 +40,7 @@ fn site() -> Place {
     place
 }
 
-/// The content of each file that `out/NAME.yaml` writes on machines in its phase `phase`, by path.
+/// The content of each file, by its path, in the phase `phase` of the profile `out/NAME.yaml`.
 pub fn files(place: &Place, name: &str, phase: &str) -> std::collections::BTreeMap<String, String> {
     let profile: Value = serde_yaml::from_str(&place.read(&format!("out/{name}.yaml"))).unwrap();
     let files = profile["spec"][phase]["files"]
@@ -66,7 +66,7 @@ fn hosts(text: &str) -> Vec<String> {
         .filter(|line| !line.trim_start().starts_with('#') && !line.contains("Documentation="));
     let urls = code.flat_map(|line| line.split("://").skip(1).map(str::to_owned));
     let hosts = urls.map(|rest| rest.split(['/', ':']).next().unwrap().to_owned());
-    // the script that changes sources contains a pattern, and the URLs of sockets have no host
+    // in the script that changes sources, a pattern replaces the host; URLs of sockets have none
     hosts
         .filter(|host| !host.is_empty() && !host.starts_with('('))
         .collect()
@@ -169,8 +169,8 @@ fn a_profile_whose_packages_are_mirrored_contains_only_hosts_of_the_site() {
         ),
         "{text}"
     );
-    // an audit reports only the packages, which are not in the lock; `rewrite --check` finds no
-    // original name
+    // an audit reports only the URLs of packages, which are not in the lock; `rewrite --check`
+    // finds no original name
     let missing = |exit: i32| -> Vec<String> {
         let audit = place.json(
             exit,
@@ -217,7 +217,8 @@ fn a_profile_whose_packages_are_mirrored_contains_only_hosts_of_the_site() {
     assert!(missing(0).is_empty());
 }
 
-/// Runs the bootstrap script of machines with the folder `root` as the root of their file system.
+/// Runs `use-site.sh`, which machines run before their bootstrap script, with the folder `root` as
+/// the root of the file system.
 #[test]
 fn machines_get_the_package_sources_and_authorities_of_the_site() {
     let place = site();

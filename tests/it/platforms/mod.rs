@@ -121,8 +121,8 @@ pub fn files(folder: &Path) -> BTreeMap<PathBuf, String> {
     found
 }
 
-/// The entries of a NO_PROXY as a set, without leading dots: their order does not matter in these
-/// documents.
+/// The entries of a NO_PROXY list, without leading dots. They are a set, because their order does
+/// not matter.
 pub fn entries(list: &str) -> BTreeSet<String> {
     list.split(',')
         .map(|entry| entry.trim().trim_start_matches('.').to_owned())

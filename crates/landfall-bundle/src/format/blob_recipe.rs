@@ -236,7 +236,7 @@ mod tests {
         for end in 0..bytes.len() {
             assert!(read(&bytes[..end], size, 2).is_err(), "{end}");
         }
-        // the largest plain content and stream section, and one byte more
+        // the largest plain content and stream section are accepted, and one byte more is refused
         let sized = |plain, stream| {
             let header = RecipeHeader {
                 plain,

@@ -84,8 +84,8 @@ impl ContentsIndex {
 }
 
 /// Whether an entry that is not a blob may have this name: a name of the OCI layout, or one of
-/// landfall's own. This reader ignores entries with other names that begin with `landfall`, because
-/// later releases may add them. The index lists neither the frame table nor itself.
+/// landfall's own. Those begin with `landfall-` or `landfall.`; unknown ones are accepted, because
+/// later releases may add entries. The index lists neither the frame table nor itself.
 fn is_own_name(name: &str) -> bool {
     let own = name
         .strip_prefix("landfall-")

@@ -50,7 +50,7 @@ fn block(name: &[u8], size: u64, kind: EntryType) -> [u8; BLOCK] {
 /// `LENGTH path=NAME\n`, where LENGTH counts itself (POSIX pax, "pax Extended Header").
 fn pax_path(name: &str) -> String {
     let rest = format!(" path={name}\n");
-    // twice, since the digits themselves may make the number one digit longer
+    // computed twice, because the digits of the length may make it one digit longer
     let mut length = rest.len() + rest.len().to_string().len();
     length = rest.len() + length.to_string().len();
     format!("{length}{rest}")

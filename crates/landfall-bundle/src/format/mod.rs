@@ -1,5 +1,5 @@
 //! The format: the bytes of a bundle, without access to files. `docs/reference/bundle-format.md`
-//! draws it byte by byte.
+//! describes it byte by byte.
 //!
 //! From the inside out: [`stored`] (raw blocks), [`frame`] (zstd frames, made in a [`builder`] or
 //! from a [`stream`]), [`header`] (tar headers), [`content_form`] (stored or compressed),

@@ -20,7 +20,8 @@ pub(crate) struct FrameStream {
 /// A frame whose content is complete.
 pub(crate) struct ClosedFrame {
     pub frame: FrameRecord,
-    /// The bytes around its content, each with its offset from the first frame.
+    /// The headers and the checksum around its content, each with its offset from the beginning of
+    /// the first frame.
     pub around: Vec<(u64, Vec<u8>)>,
 }
 

@@ -67,8 +67,8 @@ pub(crate) fn predict(stream: &[u8], limits: &AnalysisLimits) -> Result<Recipe, 
 /// Like [`analyze`], but assumes that an encoder wrote a whole deflate stream if it wrote the
 /// beginning, which saves encoding the rest. If no encoder wrote the beginning, the tokens are
 /// predicted. Returns `None` if an encoder wrote the beginning, but its output differs right after
-/// it. Writes the plain bytes to `plain`, so that the stream is decoded once; after an error, some
-/// are missing.
+/// the beginning. Writes the plain bytes to `plain`, so that the stream is decoded only once; after
+/// an error, some of them are missing.
 ///
 /// The caller must prove the recipe by rebuilding the stream, and call [`analyze`] if the result
 /// differs.
@@ -283,7 +283,7 @@ impl<'a, R: Read> AnalysisPass<'a, R> {
         Ok(Some(member))
     }
 
-    /// Describes the piece of a deflate stream that was inflated last.
+    /// Describes the last inflated piece of a deflate stream.
     fn advance(
         &mut self,
         stage: &mut MemberStage,

@@ -7,8 +7,8 @@ use crate::inflate::{DecodedToken, DeflateBlock, InflatedPiece};
 
 /// The number of plain bytes that are kept to choose the encoder.
 pub(super) const PREFIX_BYTES: usize = 512 << 10;
-/// The number of consecutive streams without a known encoder after which only the encoders of
-/// earlier streams of the file are tried.
+/// After this number of consecutive streams that no encoder wrote, only the encoders of earlier
+/// streams of the file are tried.
 const MAX_MISSES: u32 = 16;
 /// The number of blocks that are kept to choose the encoder. It bounds the memory for blocks
 /// without plain bytes; a dynamic block takes more than 1 KiB.

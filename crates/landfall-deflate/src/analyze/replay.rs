@@ -9,7 +9,7 @@ const LONGEST_DELAY: usize = 8 << 20;
 /// The number of plain bytes that an encoder receives before its output is compared.
 const COMPARED_BYTES: usize = 32 << 10;
 
-/// The compressed bytes of a deflate stream that some encoder has not written yet.
+/// The compressed bytes of a deflate stream that at least one encoder has not written yet.
 #[derive(Debug, Default)]
 pub(super) struct ExpectedBytes {
     bytes: Vec<u8>,
@@ -74,7 +74,7 @@ impl EncoderReplay {
     }
 
     /// Encodes the next plain bytes. Returns whether the output is equal so far; after the last
-    /// piece, whether it is the whole stream.
+    /// piece, whether it equals the whole stream.
     pub(super) fn matches(&mut self, piece: &PlainPiece<'_>, expected: &ExpectedBytes) -> bool {
         let mut from = 0;
         if !self.writes_empty_blocks() {

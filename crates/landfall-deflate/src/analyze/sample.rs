@@ -29,7 +29,7 @@ pub fn estimate_recipe_size<R: Read>(
     let result = pass.read_members();
     let sampled_recipe = pass.recipe_bytes();
     match result {
-        // the end of the sample, not of the stream
+        // caused by the end of the sample, not by the stream
         Err(DeflateError::Stream { .. }) if sample.limit() == 0 => {}
         result => result?,
     }

@@ -1,4 +1,4 @@
-//! The contents of objects that were read last, as bases of the next deltas.
+//! The contents of recently used objects, which are often the bases of the next deltas.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// The maximum total size of the contents in `ContentCache::contents`, in bytes.
 const MAX_BYTES: usize = 96 << 20;
 
-/// The contents of objects that were read last.
+/// The contents of recently used objects.
 #[derive(Default)]
 pub(super) struct ContentCache {
     contents: HashMap<u32, CachedContent>,

@@ -240,10 +240,10 @@ impl ObjectDatabase {
             .ok_or_else(|| self.invalid(object, "its first lines are not those of a tag"))
     }
 
-    /// The object that an annotated tag names in the end, or the object itself.
+    /// The object at the end of a chain of annotated tags, or the object itself if it is not a tag.
     ///
     /// # Errors
-    /// If an object on the way is missing or not valid.
+    /// If an object of the chain is missing or not valid.
     pub fn peeled(&self, mut object: ObjectIndex) -> Result<ObjectIndex, GitError> {
         while self.kind(object) == GitObjectKind::Tag {
             object = self.find(self.tag_target(object)?.id)?;

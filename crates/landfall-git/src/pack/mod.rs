@@ -1,4 +1,4 @@
-//! Packs: reading those of any origin, and writing landfall's own.
+//! Reads packs of any origin, and writes landfall's own packs.
 
 mod bytes;
 mod cache;

@@ -132,7 +132,7 @@ impl<'a> DeltaResolver<'a> {
         Ok(())
     }
 
-    /// Applies the deltas to all objects in `ready`, and to the results.
+    /// Applies the deltas whose base is in `ready`, and then those whose base is a result.
     fn apply_all(
         &mut self,
         database: &mut ObjectDatabase,
@@ -153,7 +153,7 @@ impl<'a> DeltaResolver<'a> {
             if deltas.is_empty() {
                 continue;
             }
-            // the cache has room for one large content, which each result replaces
+            // the cache has room for one large content, and each large result replaces it
             let content = database.content(ObjectIndex(base.object))?;
             for at in deltas {
                 database.keep(base.object, &content);

@@ -137,7 +137,7 @@ impl BundleCatalog {
         if let Some(provider) = item.as_provider() {
             self.providers.add(provider, &mut self.warnings);
         }
-        // a set of packages or a provider is not a file, but has several
+        // a set of packages or a provider has several files, and is not one of them
         let own_file = files.first().filter(|file| *file.digest == entry.digest);
         let urls = match own_file {
             Some(file) => file.urls.iter().map(ToString::to_string).collect(),
@@ -203,7 +203,7 @@ impl BundleCatalog {
                 ));
             }
             for referrer in &entry.referrers {
-                // a partial bundle may lack signatures, which must not be listed then
+                // a partial bundle may lack a referrer, such as a signature; it must not be listed
                 if !has_blob(bundle, &referrer.descriptor.digest) {
                     continue;
                 }
@@ -228,8 +228,8 @@ impl BundleCatalog {
 
     /// The repositories that `name` may mean, the best match first.
     ///
-    /// `ns` is the source host, as containerd passes it to a mirror. If it is the name of this
-    /// server, the client requests the plain name.
+    /// `ns` is the source host, as containerd passes it to a mirror. Without `ns`, or if `ns` is a
+    /// name of this server, `name` is looked up as it is.
     pub(crate) fn repositories(&self, name: &str, ns: Option<&str>) -> Vec<&ServedRepository> {
         let Some(host) = ns
             .map(str::to_ascii_lowercase)

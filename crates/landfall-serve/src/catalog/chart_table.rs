@@ -23,8 +23,8 @@ pub(crate) struct ChartTable {
 }
 
 impl ChartTable {
-    /// Adds a chart. If another chart has the same name and version, neither is served under that
-    /// name, and a warning is added.
+    /// Adds a chart. If a chart with the same name and version has different content, neither is
+    /// served under that name, and a warning is added.
     pub(crate) fn add(&mut self, chart: ChartArchive, warnings: &mut Vec<String>) {
         // several bundles may contain the same chart
         if self.charts.contains(&chart) {

@@ -114,7 +114,7 @@ impl FileTable {
     }
 
     /// The content of a path below `/files/`. `query` must be that of the URL, or absent. Fails if
-    /// there is no such file, or if files that differ only in their queries have different content.
+    /// no URL matches, or if several match and have different content.
     pub(crate) fn find(&self, path: &str, query: Option<&str>) -> Result<&Digest, RequestError> {
         let key = key_of_path(path);
         let query = query.filter(|query| !query.is_empty());
@@ -155,7 +155,8 @@ fn unknown(message: String) -> RequestError {
     RequestError::not_found("NAME_UNKNOWN", message)
 }
 
-/// The media type for a file name, by its extension. None of them makes a browser run the content.
+/// The media type for a file name, by its extension. No returned type makes a browser run the
+/// content.
 pub(crate) fn media_type_of(path: &str) -> &'static str {
     match path.rsplit_once('.').map_or("", |(_, extension)| extension) {
         "txt" | "sha256" | "sha512" | "sha256sum" | "sha512sum" | "md5" | "asc" => {

@@ -10,7 +10,8 @@ use std::sync::Arc;
 pub(crate) struct GitTable(BTreeMap<String, Arc<LockedGitRepository>>);
 
 impl GitTable {
-    /// Adds a repository. If it replaces a different one with the same URL, a warning is added.
+    /// Adds a repository. If it replaces a different one with the same host and path, a warning is
+    /// added.
     pub(crate) fn add(&mut self, repository: &LockedGitRepository, warnings: &mut Vec<String>) {
         let Some(url) = UrlPath::parse(repository.url()) else {
             return;

@@ -28,7 +28,7 @@ pub(crate) struct ItemListing {
     /// The path of the file at this server (`/files/…`), if the item is a file.
     pub(crate) link: Option<String>,
     /// The paths of other files: the sidecars of a file, or the files of a set of packages or of a
-    /// provider. Only the first ones of many.
+    /// provider. If there are many, only the first ones.
     pub(crate) other_links: Vec<String>,
     /// The number of other files that are not in `other_links`.
     pub(crate) unlisted_files: usize,
@@ -41,7 +41,7 @@ pub(crate) struct ItemListing {
     pub(crate) packages: usize,
     pub(crate) platforms: BTreeSet<String>,
     pub(crate) attached: Vec<AttachedManifest>,
-    /// The `metadata.name` that the manifests of the bundle share, if they do.
+    /// The `metadata.name` of the YAML manifests that were locked, if all have the same one.
     pub(crate) requested_by: Option<String>,
     /// Whether the bundle lacks a part of it.
     pub(crate) incomplete: bool,

@@ -101,7 +101,7 @@ impl ServedRepository {
     ) -> Result<BTreeMap<Digest, Vec<BundleReferrer>>, RequestError> {
         let mut by_subject: BTreeMap<Digest, Vec<BundleReferrer>> = BTreeMap::new();
         for descriptor in self.manifests.values() {
-            // missing from a partial bundle, or too large to be read
+            // the manifest is missing from a partial bundle, or too large to be read
             let Some(bytes) = read(descriptor)? else {
                 continue;
             };

@@ -30,8 +30,7 @@ use url::Url;
 #[derive(Args)]
 pub(crate) struct PushCommand {
     /// The bundle; without it, the content of --lock in the store. If its volumes are in several
-    /// folders, name one volume in each folder, or the
-    /// folders
+    /// folders, name one volume in each folder, or the folders
     bundle: Option<PathBuf>,
     /// The registry, instead of --to; or bases of a delta: bundles and push receipts, as far as
     /// they are available

@@ -5,8 +5,8 @@
 //! bytes of lengths are not longer than the shorter of the two. A stored block needs the block's
 //! plain bytes, which the window may have dropped by then.
 //!
-//! The runs of code lengths in the header of a dynamic block do not cross from one code to the
-//! other.
+//! The runs of code lengths in the header of a dynamic block do not cross from the literal code to
+//! the distance code.
 
 use super::tree::code_lengths;
 use crate::bits::BitWriter;
@@ -33,7 +33,7 @@ pub(super) enum BlockChoice {
 }
 
 /// Writes one block of `tokens`, which encode `plain_size` bytes. `plain` holds these bytes unless
-/// they are out of reach.
+/// the window has dropped them.
 pub(super) fn write_block(
     tokens: &[Token],
     plain: Option<&[u8]>,

@@ -90,7 +90,7 @@ pub(super) fn follow_chain(
     let mut chain = search.chain;
     let mut best = search.longer_than;
     // A longer match also agrees in the byte after the best length. The four bytes that end with
-    // it are compared. The shortest match has only three bytes, so the fourth is masked.
+    // that byte are compared. The shortest match has only three bytes, so the fourth is masked.
     let mut tail_at = best.max(MIN_LENGTH) - MIN_LENGTH;
     let mut tail_mask = if best < MIN_LENGTH {
         0xff_ffff

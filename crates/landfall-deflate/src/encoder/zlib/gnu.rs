@@ -7,9 +7,9 @@
 //!   less than half of the plain size. The estimate is 8 bits for each token, and 5 bits plus the
 //!   extra bits for each distance. The plain size is counted up to the position of the search,
 //!   which is one byte after the start of a lazy match.
-//! - At the end of the input, the search compares the bytes that the window happens to have there:
-//!   two zeros, then remains of earlier input. A match that reaches the end is cut; among several
-//!   such matches, the one that was the longest before the cut is used.
+//! - Near the end of the input, the search also compares the bytes that follow the input in the
+//!   window: two zeros, then remains of earlier input. A match that exceeds the input is cut; among
+//!   several such matches, the one that was the longest before the cut is used.
 
 use super::effort::Effort;
 use super::engine::{Dialect, Engine};
@@ -98,8 +98,8 @@ struct GnuDialect {
 }
 
 impl GnuDialect {
-    /// Judges a block of a multiple of 4,096 tokens. Not inlined, so that `ends_block`, which is
-    /// called for every token, can be inlined.
+    /// Whether it is profitable to end the block, which has a multiple of 4,096 tokens. Not
+    /// inlined, so that `ends_block`, which is called for every token, can be inlined.
     #[inline(never)]
     fn is_profitable(&mut self, tokens: &[Token], plain_size: usize) -> bool {
         if tokens.len() == JUDGED_TOKENS {

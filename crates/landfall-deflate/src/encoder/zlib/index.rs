@@ -1,8 +1,8 @@
 //! The dictionary of the search with lazy matching, which has all positions.
 //!
-//! The search enters every position, whatever it decides, so positions are entered in advance: each
-//! has a link to the latest earlier position with the same hash of three bytes. zlib follows the
-//! same chains.
+//! Every position enters the dictionary, whatever the search decides, so positions are entered in
+//! advance: each has a link to the latest earlier position with the same hash of three bytes. zlib
+//! follows the same chains.
 //!
 //! Only a few positions on a long chain improve the match that is already known. A better match
 //! agrees in all bytes up to the one after the best length. The last four of these bytes are a

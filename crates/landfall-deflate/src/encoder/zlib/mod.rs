@@ -13,10 +13,10 @@
 //! input and empties the window.
 //!
 //! The output of zlib does not depend on how the input is split between calls, with one exception:
-//! the window moves at the first call at which it can. The encoder here moves it as zlib does if it
-//! gets all input at once, or in pieces that divide 32 KiB. The streams of programs that pass other
-//! pieces differ only if a piece ends 262 bytes before the window's end, and a match is found there
-//! at the greatest distance.
+//! the window moves at the first call at which it can. The encoder here moves it as zlib does if
+//! zlib gets all input at once, or in pieces whose size divides 32 KiB. The streams of programs
+//! that pass pieces of other sizes differ only if a piece ends 262 bytes before the window's end,
+//! and a match is found there at the greatest distance.
 
 mod block;
 mod chains;
@@ -48,7 +48,7 @@ pub(crate) enum ZlibStrategy {
     HuffmanOnly,
     /// Matches of distance 1 only.
     RunLength,
-    /// No dynamic blocks. Stored blocks are chosen as zlib does from 1.2.13.
+    /// No dynamic blocks. Stored blocks are chosen as in zlib 1.2.13 and later.
     Fixed,
 }
 
@@ -104,8 +104,9 @@ impl ZlibDeflate {
         }
     }
 
-    /// The encoders of this family that may have written a stream, the likeliest first. Strategies
-    /// other than the default are rare, so their streams are described by predicted tokens.
+    /// The encoders of this family that may have written a stream, the likeliest first. All have
+    /// the default strategy. Other strategies are rare, so the tokens of their streams are
+    /// predicted.
     pub(crate) fn candidates(hints: &StreamHints) -> Vec<Self> {
         let levels: &[u8] = match (hints.zlib_header, hints.gzip_extra_flags) {
             (Some([_, flags]), _) => match flags >> 6 {
@@ -114,7 +115,7 @@ impl ZlibDeflate {
                 2 => &[6],
                 _ => &[9, 8, 7],
             },
-            // older versions of Python set the flag of the best compression at each level
+            // older versions of Python set the flag of the best compression at every level
             (None, Some(2)) => &[9, 6, 1, 5, 4, 7, 8, 3, 2],
             (None, Some(4)) => &[1],
             (None, _) => &[6, 9, 1, 5, 4, 7, 8, 3, 2],

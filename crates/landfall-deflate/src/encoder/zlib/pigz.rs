@@ -18,7 +18,7 @@ use std::fmt;
 
 /// The maximum size of a dictionary in bytes.
 const DICTIONARY_BYTES: usize = 32 << 10;
-/// The size of a block by default, in KiB.
+/// The default size of a block, in KiB.
 const BLOCK_KIBIBYTES: u16 = 128;
 
 /// The dependencies between the blocks of the input.
@@ -30,7 +30,7 @@ pub(crate) enum PigzBlocks {
     Serial,
     /// In parallel, without dictionaries (`-i`).
     Independent,
-    /// In parallel, with a dictionary, by a version for zlib before 1.2.6.
+    /// In parallel, with a dictionary, by a pigz that uses a zlib before 1.2.6.
     ParallelBefore126,
 }
 
@@ -65,7 +65,8 @@ impl Pigz {
 
     /// The encoders of this family that may have written a stream, the likeliest first.
     pub(crate) fn candidates(hints: &StreamHints) -> Vec<Self> {
-        // fewer if the first 128 KiB of the input are highly compressible
+        // the first block has fewer tokens if the first 128 KiB of the input are highly
+        // compressible
         let longest = block_tokens_of(8) as u64;
         if hints
             .first_block_tokens

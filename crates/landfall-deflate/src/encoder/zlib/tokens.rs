@@ -1,4 +1,4 @@
-//! The tokens of one block that were found so far.
+//! The tokens that were found so far in one block.
 
 use crate::encoder::bytes::boxed_array;
 use crate::encoder::symbols::Token;

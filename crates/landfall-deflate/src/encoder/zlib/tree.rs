@@ -10,7 +10,7 @@
 //!   in ascending order; then the heap is ordered, entry by entry from its middle to its top. To
 //!   join two nodes, the top node is removed and the last one takes its place; the node that is
 //!   then at the top is replaced in place by the node that joins both.
-//! - A node that would be deeper than the limit is put at the limit. For each two such nodes, one
+//! - A node that would be deeper than the limit is put at the limit. For every two such nodes, one
 //!   leaf moves down by one level, from the deepest level that has a leaf and is not the limit.
 //!   Then the lengths are assigned again, the longest to the leaves that were removed first.
 

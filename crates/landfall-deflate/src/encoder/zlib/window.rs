@@ -1,10 +1,10 @@
 //! The sliding window of zlib and GNU gzip.
 //!
-//! The window holds twice as many bytes as its size says. Input is appended up to its end; when
-//! nearly all of it is processed, the upper half moves to the lower one. Positions are indices of
-//! the window, and position 0 cannot be matched, because 0 ends a chain. So the matches that exist
-//! depend on when the window moves. Here it moves at the same points as in a zlib that gets all
-//! input at once.
+//! The window holds twice as many bytes as its size says. Input is appended until the window is
+//! full; when nearly all of it is processed, the upper half moves to the lower one. Positions are
+//! indices of the window, and position 0 cannot be matched, because 0 ends a chain. So the matches
+//! that exist depend on when the window moves. Here it moves at the same points as in a zlib that
+//! gets all input at once.
 
 use crate::encoder::bytes::boxed_array;
 use crate::encoder::symbols::{MAX_LENGTH, MIN_LENGTH};
@@ -39,7 +39,7 @@ pub(super) struct Match {
     pub(super) position: usize,
 }
 
-/// The window's bytes, followed by as many as a comparison may read.
+/// The window's bytes, and after them the bytes that a comparison may read past the window's end.
 #[derive(Debug)]
 pub(super) struct WindowBytes(Box<[u8; EXTENT + MARGIN]>);
 

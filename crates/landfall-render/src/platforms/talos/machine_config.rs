@@ -15,7 +15,7 @@ pub(super) const VERSION: PlatformSetting = PlatformSetting {
     choices: &["1.11", "1.12", "1.13", "1.14"],
 };
 
-/// The releases between which the machine configuration changed.
+/// The releases with different forms of the machine configuration.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum TalosVersion {
     /// Everything is below `machine`, and certificates are base64.

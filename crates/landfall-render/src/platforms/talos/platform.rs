@@ -111,7 +111,8 @@ fn proxy_file(request: &RenderRequest<'_>) -> Result<Option<RenderedFile>, Rende
     let Some(proxy) = PodProxy::of(request, NoProxyDialect::Bare)? else {
         return Ok(None);
     };
-    // the names in Talos' documentation; its services are written in Go, which reads both cases
+    // the names in Talos' documentation; its services are written in Go, which reads the names in
+    // lower and in upper case
     let variables = map([
         ("http_proxy", proxy.http.into()),
         ("https_proxy", proxy.https.into()),

@@ -110,7 +110,7 @@ fn machine_mirror(
     ])
 }
 
-/// Returns the trust in the registry. Talos refuses TLS settings for a registry with plain HTTP.
+/// Returns the TLS settings of the registry, or null with plain HTTP: Talos refuses them then.
 fn registry_tls(registry: &NodeRegistry<'_>, version: TalosVersion) -> Value {
     if registry.plain_http {
         return Value::Null;
