@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Returns the value of an environment variable.
+/// A function that returns the value of an environment variable.
 type Environment = fn(&str) -> Option<String>;
 
 /// Sets up a [`Client`]. By default, it uses the environment and default limits.

@@ -25,7 +25,7 @@ pub enum ClientError {
         /// The reason why the certificate cannot be used.
         source: TlsError,
     },
-    /// A rule for the signatures of images in the site cannot be used.
+    /// A rule of the site for the signatures of images cannot be used.
     #[error(transparent)]
     Signatures(#[from] SiteRuleError),
     /// An archive of another tool cannot be read.
@@ -54,7 +54,7 @@ pub enum ClientError {
     /// An object store cannot be used.
     #[error(transparent)]
     ObjectStore(#[from] http::HttpError),
-    /// A bundle got a number, but neither the request nor the lock names its series.
+    /// A bundle got a number, but neither the request nor the lock or manifest names its series.
     #[error("the bundle has a number, but its series has no name")]
     UnnamedSeries,
     /// The thread that writes the bundle panicked or was cancelled.

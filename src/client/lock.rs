@@ -66,9 +66,9 @@ impl Client {
         updated
     }
 
-    /// Locks the manifests after an update. Pins are kept, except those that the update replaces;
-    /// if the new digest cannot be resolved, the old pin is kept too. With `referrers`, signatures
-    /// and other referrers are looked up again.
+    /// Locks the manifests after an update. The update replaces some pins, and all others are kept.
+    /// If the new digest of an item cannot be resolved, its old pin is kept. With `referrers`,
+    /// signatures and other referrers are looked up again.
     pub(crate) async fn lock_updated(
         &self,
         updated: &UpdateOutcome,
@@ -93,8 +93,8 @@ impl Client {
             .lock(&updated.manifest, kept.as_ref(), pins, store)
             .await;
         let Some(old) = old else { return locked };
-        // If such an item cannot be resolved, `lock` has no old pin to keep, so the pin is restored
-        // here: an update must not lose an item.
+        // If an item that the update replaces cannot be resolved, `lock` has no old pin to keep, so
+        // the pin is restored here: an update must not lose an item.
         let unresolved: BTreeSet<_> = locked
             .lock
             .unresolved

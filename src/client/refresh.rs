@@ -1,5 +1,6 @@
 //! `landfall refresh` as one call: update, lock, pull and pack. All its state between two runs is
-//! in the manifests, the lock and the store, so it can be stopped and run again at any time.
+//! in the manifests, the lock, `landfall.lock.seen` and the store, so it can be stopped and run
+//! again at any time.
 
 use super::failing_items::mark_failing;
 use super::{BundleUpload, Client, ClientError, DeliveredBundles, PreviousLock};
@@ -44,7 +45,7 @@ pub(crate) struct RefreshRequest<'a> {
     pub(crate) signer: Option<Arc<Signer>>,
     /// The number of the bundle in its series.
     pub(crate) serial: Option<u64>,
-    /// The name of that series, if it is not the name of the manifest.
+    /// The name of the series, if it is not the name of the manifest.
     pub(crate) series: Option<String>,
     pub(crate) allow_partial: bool,
 }
@@ -257,8 +258,8 @@ fn serial(
     Ok(Some(Serial { series, number }))
 }
 
-/// Whether the receiver has all items of `lock`, or the bundle at `out` is complete and was packed
-/// from the same lock and bases.
+/// Whether the receiver has all items of `lock`, or the bundle at `out` is complete, was packed
+/// from the same lock and bases, and is signed with the key of the request, if there is one.
 fn is_delivered(request: &RefreshRequest<'_>, lock: &Lock) -> bool {
     if !request.bases.is_empty() && request.bases.iter().all(|base| base.has_all(lock)) {
         return true;

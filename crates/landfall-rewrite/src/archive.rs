@@ -81,7 +81,7 @@ fn rewrite_nested(
             .as_ref()
             .is_some_and(|path| path.ends_with("/Chart.yaml"))
     };
-    // other archives are not rewritten, because nothing is known about their content
+    // an archive without a chart is not rewritten, because nothing is known about its content
     if !entries.iter().any(is_chart) {
         return Err(ChartArchiveError::NoChart);
     }

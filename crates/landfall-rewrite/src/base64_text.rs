@@ -8,7 +8,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 pub(super) struct Base64Style {
     alphabet: &'static Alphabet,
     padded: bool,
-    /// The length of each line but the last; `None` if there is only one line.
+    /// The length of all lines except the last; `None` if there is only one line.
     width: Option<usize>,
 }
 
@@ -34,8 +34,7 @@ impl Base64Style {
             .count();
         Some(Base64Style {
             alphabet,
-            // the length of a padded text is a multiple of 4; a text of such a length without
-            // padding needs none
+            // a text whose length is a multiple of 4 is padded or needs no padding
             padded: chars % 4 == 0,
             width: (!rest.is_empty()).then_some(first),
         })

@@ -195,6 +195,6 @@ fn a_literal_in_a_template_call_is_found_if_the_template_is_valid_yaml() {
         "image: {{/* quay.io/a/b:v1 */}}\n",
         "image: {{/* quay.io/a/b:v1 */}}\n",
     );
-    // a mapping as a key that is not a template call
+    // a mapping that is a key, but not a template call
     stays("? {quay.io/a/b:v1: x}\n: y\n", "key");
 }

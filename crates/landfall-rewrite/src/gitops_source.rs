@@ -22,7 +22,7 @@ pub(crate) struct GitopsSource<'s> {
 pub(crate) enum SourceVersion<'s> {
     /// One tag.
     Tag(&'s str),
-    /// One digest, with its value.
+    /// One digest, and the scalar that contains it.
     Digest(&'s str, &'s YamlScalar<'s>),
     /// The newest tag in a range of versions.
     Range(&'s str),

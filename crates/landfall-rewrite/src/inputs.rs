@@ -244,7 +244,8 @@ pub enum InputContent {
     Text(String),
     /// The archive of a chart, still packed.
     Archive(Vec<u8>),
-    /// A binary file, or a file in a folder that is not read because of its name and first bytes.
+    /// A file in a named folder that is binary, or whose name and first bytes are not those of a
+    /// file to read.
     Other,
 }
 

@@ -1,6 +1,6 @@
 //! The options of a rewrite.
 
-/// Changes of a rewrite besides the names of known references.
+/// The changes that a rewrite makes in addition to the names of known references.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RewriteOptions {
     /// Rewrite references in comments too.

@@ -151,7 +151,7 @@ fn apply_chart_conventions(
     entries: &[YamlEntry<'_>],
     document: &YamlDocument<'_>,
 ) {
-    // Strimzi: a prefix and a tag that all images share
+    // Strimzi: a prefix and a tag that all images share are not one reference
     groups.remove(DEFAULT_IMAGE);
     // Kyverno: the registry of images that have none of their own
     let default = groups

@@ -26,7 +26,7 @@ pub(super) struct SourceMap {
     /// folded space.
     pieces: Vec<SourcePiece>,
     style: ScalarStyle,
-    /// The indentation of each line but the first of a literal block.
+    /// The indentation of the lines of a literal block, except the first.
     indent: usize,
 }
 
@@ -263,8 +263,8 @@ fn spans(text: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// The character that the escape at the beginning of `text` reads as, and the length of the escape
-/// (YAML 1.2.2, 5.7). An escaped line break reads as nothing.
+/// Decodes the escape at the beginning of `text` (YAML 1.2.2, 5.7). Returns its character and its
+/// length in bytes. An escaped line break has no character.
 fn escape(text: &str) -> Option<(Option<char>, usize)> {
     let sign = text[1..].chars().next()?;
     let read = match sign {
@@ -295,7 +295,7 @@ fn escape(text: &str) -> Option<(Option<char>, usize)> {
     Some((Some(read), 2))
 }
 
-/// The character and the length of the escape with this many hexadecimal digits.
+/// The character and the length in bytes of an escape with `digits` hexadecimal digits.
 fn hex_escape(text: &str, digits: usize) -> Option<(Option<char>, usize)> {
     let code = u32::from_str_radix(text.get(2..2 + digits)?, 16).ok()?;
     // JSON writes characters beyond the first plane as a surrogate pair of escapes

@@ -117,7 +117,7 @@ fn the_registry_of_a_cluster_is_rewritten_if_all_its_images_are_below_the_new_on
     let (same, why) = done("registry.k8s.io/pause: k/sandbox", &names[1..2]);
     let moved = "do not keep their path at their destination: registry.k8s.io/pause";
     assert!(same == text && why[0].ends_with(moved), "{why:?}");
-    // from other registries than registry.k8s.io, kubeadm pulls `coredns`, not `coredns/coredns`
+    // kubeadm pulls `coredns`, not `coredns/coredns`, unless the registry is registry.k8s.io
     let dns = [&names[..], &["registry.k8s.io/coredns/coredns:v1"]].concat();
     let (same, why) = done("", &dns);
     assert!(

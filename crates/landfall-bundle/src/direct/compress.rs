@@ -19,7 +19,7 @@ use std::sync::PoisonError;
 
 /// The number of frames in flight: few, since transfers need memory at the same time.
 const DEPTH: usize = 4;
-/// The number of bytes that are written before they are synced to disk and the spool's copies
+/// The number of bytes that are written before they are synced to disk and the spool's copies are
 /// removed.
 const FLUSH: u64 = 16 << 20;
 

@@ -1,5 +1,5 @@
-//! Reuses an unfinished bundle for another lock with the same file name: its complete stored blobs
-//! are not downloaded again. Each copy is removed once the blob is in the new file.
+//! Reuses an unfinished bundle that has the same file name but another lock: its complete stored
+//! blobs are not downloaded again. Each copy is removed once the blob is in the new file.
 
 use super::journal;
 use crate::format::stored::{StoredReader, stored_len};

@@ -152,8 +152,8 @@ impl LocalStore for DirectBundle {
             .get(&descriptor.digest)
             .filter(|entry_index| **entry_index < state.compressed)
         else {
-            // its offset depends on how well the entries before it compress, so it waits in the
-            // spool
+            // the offset of a compressed entry depends on how well the entries before it compress,
+            // so its content waits in the spool
             return state.spool.begin(descriptor, keep_ranges);
         };
         let entry = &state.contents.entries[*entry];

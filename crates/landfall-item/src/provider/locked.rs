@@ -12,7 +12,7 @@ use std::fmt::{self, Write};
 pub struct LockedProvider {
     /// The source address and the version.
     pub name: ProviderName,
-    /// SHA-256 of the index of the artifact that carries the packages.
+    /// SHA-256 of the artifact's index, which lists a manifest for each package.
     pub digest: Digest,
     /// The platforms that the manifest requests, sorted; empty for all.
     #[serde(default)]
@@ -29,7 +29,7 @@ pub struct LockedProviderPackage {
     pub platform: ProviderPlatform,
     /// The URL from which `pull` downloads the archive.
     pub url: String,
-    /// SHA-256 of the archive: the `zh:` hash of lock files of OpenTofu and Terraform.
+    /// SHA-256 of the archive: the `zh:` hash in lock files of OpenTofu and Terraform.
     pub digest: Digest,
     /// The size of the archive in bytes.
     pub size: u64,

@@ -1,6 +1,6 @@
-//! The providers of locks as a mirror: the tree that the provider network mirror protocol serves
-//! (opentofu.org/docs/internals/provider-network-mirror-protocol), and that OpenTofu and
-//! Terraform also read as a filesystem mirror.
+//! The providers of locks as a mirror: the tree that the provider network mirror protocol defines
+//! (opentofu.org/docs/internals/provider-network-mirror-protocol). OpenTofu and Terraform also read
+//! it as a filesystem mirror.
 
 use super::address::{ProviderAddress, ProviderPlatform};
 use super::locked::{LockedProvider, LockedProviderPackage};

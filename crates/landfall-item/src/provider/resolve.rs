@@ -121,7 +121,7 @@ fn not_accepted(hashes: &str) -> ResolveError {
     .into()
 }
 
-/// The hash of the files of an archive in the store.
+/// The `h1:` hash of an archive in the store.
 async fn hash_stored(
     resolver: &Resolver,
     digest: &Digest,

@@ -87,7 +87,8 @@ const COMMENT_BYTES: u64 = 0xffff;
 const DESCRIPTOR_BYTES: u64 = 12;
 const DESCRIPTOR_SIGNATURE: &[u8] = b"PK\x07\x08";
 const ENCRYPTED: u16 = 1;
-/// Checksum and sizes are in a data descriptor after the content; the header may have zeros.
+/// The flag of a member whose checksum and sizes are in a data descriptor after its content. Its
+/// header may have zeros in their place.
 const HAS_DESCRIPTOR: u16 = 8;
 const STORED: u16 = 0;
 const DEFLATED: u16 = 8;

@@ -72,7 +72,7 @@ pub fn chart_images(
     let sources = ReferenceSources::new(&values, named, &templates, helpers);
     for template in &templates {
         let ChartTemplate { file, text, .. } = template;
-        // a folder below `templates` may have such a name and is installed
+        // a folder below `templates` is installed, even if it has one of these names
         if NOT_INSTALLED
             .iter()
             .any(|folder| file.contains(folder) && !file.contains("/templates/"))

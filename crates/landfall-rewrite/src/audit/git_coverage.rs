@@ -79,13 +79,14 @@ fn location(url: &str) -> &str {
     url.split_once("://").map_or(url, |(_, rest)| rest)
 }
 
-/// Why a version of a locked repository is not certainly carried.
+/// The reason why a version of a locked repository is not in the lock, or may not be.
 enum RevisionFault {
     Absent(String),
     Unknown(String),
 }
 
-/// Why the version `revision` of a locked repository is not certainly carried; `None` if it is.
+/// The reason why the version `revision` of a locked repository is not in the lock, or may not be.
+/// `None` if the lock contains it.
 fn revision_fault(
     repository: &LockedGitRepository,
     revision: Option<&str>,

@@ -126,7 +126,7 @@ struct GitUseFinder<'d, 'f> {
 impl<'d> GitUseFinder<'d, '_> {
     fn visit(&mut self, node: &'d YamlNode<'d>) {
         match node {
-            // the anchored node was read already
+            // the node that an alias refers to was visited already
             YamlNode::Scalar(_) | YamlNode::Alias(_) => {}
             YamlNode::Sequence(YamlSequence { items, .. }) => {
                 for (at, item) in items.iter().enumerate() {
@@ -160,7 +160,7 @@ impl<'d> GitUseFinder<'d, '_> {
         self.path.iter().map(NodeStep::to_string).collect()
     }
 
-    /// Adds the repository of an item of a kustomization, if it has one.
+    /// Adds the repository that an item of a kustomization names, if it names one.
     fn add_source(&mut self, node: &YamlNode<'_>) {
         if let Some(text) = node.scalar().and_then(|scalar| scalar.text())
             && let Some(source) = GitSource::parse(text.trim())

@@ -334,8 +334,8 @@ impl<'a> Inventory<'a> {
         }
     }
 
-    /// The `REGISTRY[/PREFIX]` of `reference`, if it is the name of a locked image at another
-    /// registry than the site's. Documents that were rewritten for another site contain such names.
+    /// The `REGISTRY[/PREFIX]` of `reference`, if `reference` names a locked image at the registry
+    /// of another site. Documents that were rewritten for that site contain such references.
     pub fn other_target(&self, reference: &str) -> Option<String> {
         let reference = has_host(reference)
             .then(|| reference.parse::<ImageRef>().ok())

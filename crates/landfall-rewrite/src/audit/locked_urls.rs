@@ -57,7 +57,7 @@ impl<'a> LockedUrls<'a> {
         self.urls[from..].partition_point(|(known, _)| known.starts_with(head))
     }
 
-    /// The position of the first URL with each `form`.
+    /// Maps each result of `form` to the position of the first URL that has it.
     fn positions(&self, form: fn(&str) -> String) -> BTreeMap<String, usize> {
         let mut positions = BTreeMap::new();
         for (at, (url, _)) in self.urls.iter().enumerate() {

@@ -196,8 +196,8 @@ impl<'a> ReferenceSources<'a> {
             seen.pending.extend(assigned);
             seen.open |= seen.pending.len() == before;
         }
-        // `.image` within `range` or `with`: if an image was found at such a key of the values, it
-        // is the image of this reference
+        // `.image` within `range` or `with`: if an image was found at a path that ends with the
+        // same keys, the reference names that image
         for keys in words(action).filter_map(field_keys) {
             let has_image = self.named.iter().any(|known| {
                 let mut ends = known.iter().rev().zip(keys.iter().rev());
@@ -403,7 +403,7 @@ mod tests {
         let template = "image: {{ include \"a0\" . }}\n";
         assert_eq!(open("image: x/y", &["image"], &helpers, template), [""; 0]);
 
-        // short, because the text is searched for each variable
+        // a shorter chain, because the whole text is searched for each variable
         let mut template = (0..1_000).fold(String::new(), |text, number| {
             text + &format!("{{{{ $v{number}x := $v{}x }}}}\n", number + 1)
         });

@@ -18,7 +18,7 @@ pub struct TemplateDefaults {
     /// The paths at which the default registry was filled into an image.
     pub inherited: Vec<Vec<String>>,
     /// The default tags, usually from `appVersion`, that are not locked: the template may use
-    /// another one.
+    /// another tag.
     pub other_tags: Vec<OtherTag>,
 }
 
@@ -73,8 +73,8 @@ impl DefaultFiller<'_> {
     fn chart(&mut self, chart: &HelmChart, values: &mut Mapping, above: InheritedRegistries) {
         let global = self.registry(values, &["global", "imageRegistry"]);
         // in ingress-nginx, this is the default registry; in other charts, it is the registry of
-        // all images. In those it can be treated as a default too, because images with a registry
-        // of their own have the same registry.
+        // all images. In those charts, it can be treated as a default too, because images with a
+        // registry of their own have the same registry.
         let shared = self.registry(values, &["global", "image", "registry"]);
         let has_image = ["repository", "image", "name"]
             .iter()
@@ -204,7 +204,7 @@ impl DefaultFiller<'_> {
             let is_pinned = repository
                 .parse::<ImageRef>()
                 .map_or(true, |reference| reference.is_pinned());
-            // the tag of `dockerRepository` is KKP's own version
+            // the tag of `dockerRepository` is the version of KKP (Kubermatic) itself
             if is_pinned || has(PartKind::Digest) || !is_image || stem == "docker" {
                 continue;
             }

@@ -14,8 +14,8 @@ use landfall_model::{ImageRef, Limits};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Finds everything that `text` names, in the order of the text. `name`, the name of the file,
-/// decides how the text is read.
+/// Finds the images, charts, URLs and git repositories that `text` names, in the order of the text.
+/// `name`, the name of the file, decides how the text is read.
 pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<AuditFinding> {
     let lines = LineIndex::new(text);
     let depth = Limits::default().embedded_depth;

@@ -12,9 +12,9 @@ const ENDS: [char; 14] = [
 ];
 
 /// Finds every URL of `text` that concerns a locked file. The URL of another version of a locked
-/// file is missing, and so is a URL at the site's file server that no locked file has. The
-/// beginning of a locked URL before a placeholder is undecided. All other URLs are considered
-/// links.
+/// file is reported as missing, and so is a URL at the site's file server that no locked file has.
+/// The beginning of a locked URL before a placeholder is reported as undecided. All other URLs are
+/// considered links.
 pub(super) fn findings(
     text: &str,
     lines: &LineIndex<'_>,
@@ -39,7 +39,7 @@ pub(super) fn findings(
             || text[end..]
                 .strip_prefix('$')
                 .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()));
-        // at the end of a complete URL, these are punctuation of the sentence
+        // a dot or colon at the end of a complete URL is punctuation of the sentence
         let written = if is_head {
             &text[start..end]
         } else {

@@ -13,7 +13,8 @@ const MAX_OPEN: usize = 8;
 #[derive(Clone, Default)]
 pub(crate) struct GitDatabases {
     known: Arc<Mutex<Vec<OpenRepository>>>,
-    /// Locked while a repository is opened: a second one would compete for disk and processors.
+    /// Locked while a repository is opened: a second one at the same time would compete for disk
+    /// and processors.
     opening: Arc<tokio::sync::Mutex<()>>,
 }
 

@@ -1,5 +1,6 @@
-//! Git repositories over git's smart HTTP protocol, read-only: below `/git/`, and at the paths of
-//! their original URLs for clients that name the original host.
+//! Git repositories over git's smart HTTP protocol, read-only: as HOST/PATH below `/git/`,
+//! `/files/` and `/`, and at the paths of their original URLs for clients that name the original
+//! host.
 
 mod databases;
 mod lfs;

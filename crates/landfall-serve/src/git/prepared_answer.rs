@@ -115,7 +115,7 @@ pub(super) fn offered_refs(
             target: Some(branch.name.clone()),
             ..branch.clone()
         }),
-        // with a single tag, a clone checks it out
+        // a clone checks out the only ref, such as a tag
         None if refs.len() == 1 => Some(OfferedRef {
             name: "HEAD".into(),
             id: refs[0].peeled.unwrap_or(refs[0].id),

@@ -1,5 +1,6 @@
 //! The content that the servers of a store serve: that of the published lock, and that of the
-//! previous lock, which clients may still be pulling. The latter is served only by digest.
+//! previous lock, which clients may still be pulling. The content of the previous lock is served
+//! only by digest.
 
 use crate::cli::shared::CliError;
 use crate::cli::shared::open_bundle::BundleRequirements;
