@@ -141,18 +141,16 @@ fn placed(install: MachineInstall, text: &str, part: &str) -> PlacedInstall {
         .lines()
         .position(|line| line.contains(part))
         .unwrap_or(0);
-    on_line(install, text.lines().nth(at).unwrap_or_default(), at, part)
+    let line = text.lines().nth(at).unwrap_or_default();
+    on_line(install, line, at, line.find(part).unwrap_or(0))
 }
 
-/// Places `install` at `part` in `line`, which has the index `at`.
-fn on_line(install: MachineInstall, line: &str, at: usize, part: &str) -> PlacedInstall {
-    let before = line
-        .find(part)
-        .map_or(0, |found| line[..found].chars().count());
+/// Places `install` at the byte `start` of `line`, which has the index `at`.
+fn on_line(install: MachineInstall, line: &str, at: usize, start: usize) -> PlacedInstall {
     PlacedInstall {
         install,
         line: at + 1,
-        column: before + 1,
+        column: line[..start].chars().count() + 1,
         inside: None,
     }
 }
@@ -184,22 +182,14 @@ fn packages(text: &str) -> Vec<PlacedInstall> {
             .split([' ', ',', '[', ']', '"', '\''])
             .filter(|word| !word.is_empty() && !matches!(*word, "apt:" | "snap:"))
             .collect();
+        let mut add = |name: &str, written: &str| {
+            let start = name.as_ptr() as usize - line.as_ptr() as usize;
+            let install = MachineInstall::package("apt", written);
+            found.push(on_line(install, line, at, start));
+        };
         match (&words[..], item.trim_start().starts_with('[')) {
-            ([name, version], true) => {
-                found.push(on_line(
-                    MachineInstall::package("apt", &format!("{name}={version}")),
-                    line,
-                    at,
-                    name,
-                ));
-            }
-            (names, _) => {
-                found.extend(
-                    names
-                        .iter()
-                        .map(|name| on_line(MachineInstall::package("apt", name), line, at, name)),
-                );
-            }
+            ([name, version], true) => add(name, &format!("{name}={version}")),
+            (names, _) => names.iter().for_each(|name| add(name, name)),
         }
     }
     found
@@ -268,6 +258,14 @@ mod tests {
                 .map(formatted)
                 .collect()
         };
+        assert_eq!(
+            names("user-data", "packages:\n- apt: [apt, jq-dev, jq]\n"),
+            [
+                "2:9 Package(\"apt\", \"apt\")",
+                "2:14 Package(\"apt\", \"jq-dev\")",
+                "2:22 Package(\"apt\", \"jq\")"
+            ]
+        );
         let pod = "kind: Pod\npackages:\n- x\nargs: [sh, -c, \"apt-get install -y jq\"]\n";
         assert_eq!(names("pod.yaml", pod), ["4:36 Package(\"apt\", \"jq\")"]);
         assert_eq!(
