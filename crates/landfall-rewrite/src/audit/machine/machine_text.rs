@@ -3,9 +3,11 @@
 use super::commands::{fetched, of_script};
 use super::installs::{MachineInstall, MachineInstalls, PlacedInstall};
 use crate::error::RewriteError;
+use crate::gzip;
 use crate::inputs::{InputContent, inputs, read};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use landfall_model::Limits;
 use landfall_model::document::yaml;
 use serde_yaml::{Mapping, Value};
 use std::path::{Path, PathBuf};
@@ -155,13 +157,21 @@ fn on_line(install: MachineInstall, line: &str, at: usize, start: usize) -> Plac
     }
 }
 
-/// The content of a file that cloud-init writes, if it is base64.
+/// The content of a file that cloud-init writes, if it is a text in base64, gzipped or not.
 fn decoded(encoding: &str, content: &str) -> Option<String> {
-    if !matches!(encoding, "b64" | "base64") {
-        return None;
-    }
+    // cloud-init ignores case and blanks
+    let is_gzip = match &*encoding.trim().to_ascii_lowercase() {
+        "b64" | "base64" => false,
+        // gzip without base64 is binary, so it is written as `!!binary`, which is base64
+        "gz" | "gzip" | "gz+b64" | "gz+base64" | "gzip+b64" | "gzip+base64" => true,
+        _ => return None,
+    };
     let plain: String = content.split_whitespace().collect();
-    String::from_utf8(STANDARD.decode(plain).ok()?).ok()
+    let mut bytes = STANDARD.decode(plain).ok()?;
+    if is_gzip {
+        bytes = gzip::decompress(&bytes, Limits::default().unpacked_bytes).ok()??;
+    }
+    String::from_utf8(bytes).ok()
 }
 
 /// The packages of a document of cloud-init: names, and pairs of name and version.
@@ -224,6 +234,29 @@ mod tests {
                 "Package(\"apt\", \"nfs-common\") u:14",
             ]
         );
+    }
+
+    #[test]
+    fn all_encodings_of_cloud_init_are_decoded() {
+        let script = b"wget https://dl.test/a.tgz\n";
+        let zipped = STANDARD.encode(gzip::compress(script).unwrap());
+        for (encoding, content) in [
+            ("b64", STANDARD.encode(script)),
+            ("Base64", STANDARD.encode(script)),
+            ("gz+b64", zipped.clone()),
+            ("gz+base64", zipped.clone()),
+            ("gzip+b64", zipped.clone()),
+            ("gzip+base64", zipped.clone()),
+            ("gzip", zipped.clone()),
+            ("gz", zipped),
+        ] {
+            let text =
+                format!("write_files:\n- path: /a\n  encoding: {encoding}\n  content: {content}\n");
+            let found: Vec<MachineInstall> =
+                of_text(&text).into_iter().map(|one| one.install).collect();
+            let expected = MachineInstall::File("https://dl.test/a.tgz".into());
+            assert_eq!(found, [expected], "{encoding}");
+        }
     }
 
     #[test]
