@@ -61,7 +61,7 @@ impl MissingDestinations {
     pub(super) fn reason(&self, missing: &[Destination]) -> String {
         let missing: Vec<String> = missing.iter().map(Destination::to_string).collect();
         format!(
-            "{} pulls it from {}, which its destinations do not include",
+            "{} pulls it from {}, which the image's destinations do not include",
             self.consumer,
             missing.join(" and ")
         )

@@ -193,23 +193,23 @@ fn rule_of(
 /// Why policy.json cannot express the signers of a rule; `None` if it can.
 fn inexpressible(signers: &RuleSigners) -> Option<&'static str> {
     if signers.needs_provenance {
-        return Some("it has no conditions on the provenance");
+        return Some("policy.json has no conditions on the provenance");
     }
     match &signers.identities[..] {
         [] => None,
         [one] if signers.keys.is_empty() => {
             let is_address = one.identity.contains('@') && !one.identity.contains("://");
             if one.issuer.contains('*') || one.identity.contains('*') {
-                Some("it has no patterns for identities")
+                Some("policy.json has no patterns for identities")
             } else if !is_address {
-                Some("it only has e-mail addresses as identities")
+                Some("policy.json only has e-mail addresses as identities")
             } else if signers.logs.is_empty() || signers.authorities.is_empty() {
-                Some("it needs a transparency log for identities")
+                Some("policy.json needs a transparency log for identities")
             } else {
                 None
             }
         }
-        _ => Some("it has only one kind of signer, and one identity"),
+        _ => Some("policy.json has only one kind of signer, and one identity"),
     }
 }
 

@@ -139,9 +139,17 @@ pub fn inputs(paths: &[PathBuf], out: Option<&Path>) -> Result<Vec<InputFile>, R
             });
         }
     }
-    // a file that is named twice, or also through its folder, is read once
+    // a file that is named twice, or also through its folder, is read once, as a named file
+    let named: BTreeSet<PathBuf> = found
+        .iter()
+        .filter(|input| input.named)
+        .map(|input| input.path.clone())
+        .collect();
     let mut seen = BTreeSet::new();
     found.retain(|input| seen.insert(input.path.clone()));
+    for input in &mut found {
+        input.named = named.contains(&input.path);
+    }
     if let Some(out) = out {
         refuse_overwriting(&found, out)?;
     }
@@ -309,4 +317,43 @@ pub fn write_to(out: &Path, input: &InputFile, bytes: &[u8]) -> Result<(), Rewri
     fs::create_dir_all(folder)
         .and_then(|()| write_file_like(&input.path, &to, bytes))
         .map_err(|source| RewriteError::Write { path: to, source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_named_in_addition_to_its_folder_is_read_as_a_named_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let readme = folder.path().join("docs/README.md");
+        fs::create_dir(folder.path().join("docs")).unwrap();
+        for path in [&readme, &folder.path().join("a.yaml")] {
+            fs::write(path, "image: nginx").unwrap();
+        }
+        let listed = |paths: &[&Path]| -> Vec<(String, bool)> {
+            let paths: Vec<PathBuf> = paths.iter().map(|path| path.to_path_buf()).collect();
+            inputs(&paths, None)
+                .unwrap()
+                .into_iter()
+                .map(|input| {
+                    let is_read = read(&input).unwrap() != InputContent::Other;
+                    (input.relative.display().to_string(), is_read)
+                })
+                .collect()
+        };
+        let expected = |list: [(&str, bool); 2]| list.map(|(path, is)| (path.to_owned(), is));
+        assert_eq!(
+            listed(&[folder.path()]),
+            expected([("a.yaml", true), ("docs/README.md", false)])
+        );
+        assert_eq!(
+            listed(&[folder.path(), &readme]),
+            expected([("a.yaml", true), ("docs/README.md", true)])
+        );
+        assert_eq!(
+            listed(&[&readme, folder.path()]),
+            expected([("README.md", true), ("a.yaml", true)])
+        );
+    }
 }

@@ -134,4 +134,21 @@ fn the_digest_of_a_delivered_trimmed_index_is_written() {
         done(&format!("{{repository: quay.io/a/b, digest: '{old}'}}")),
         format!("{{repository: r:5/p/a/b, digest: '{new}'}}")
     );
+    // the digest of `--pin` in the tag, and a digest that is split
+    for (source, expected) in [
+        (
+            format!("{{repository: quay.io/a/b, tag: v1@{old}}}"),
+            format!("{{repository: r:5/p/a/b, tag: v1@{new}}}"),
+        ),
+        (
+            format!("{{registry: quay.io, repository: a/b, tag: v1@{old}, digest: ''}}"),
+            format!("{{registry: r:5, repository: p/a/b, tag: v1@{new}, digest: ''}}"),
+        ),
+        (
+            format!("{{repository: quay.io/a/b@sha256, tag: {}}}", old.hex()),
+            format!("{{repository: r:5/p/a/b@sha256, tag: {}}}", new.hex()),
+        ),
+    ] {
+        assert_eq!(done(&source), expected);
+    }
 }

@@ -54,12 +54,17 @@ impl ProvenanceConditions {
 
 impl fmt::Display for ProvenanceConditions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(", of a provenance")?;
+        f.write_str(", and the signed statement must be a provenance")?;
         if let Some(builder) = &self.builder {
             write!(f, " with the builder {builder}")?;
         }
         if let Some(source) = &self.source {
-            write!(f, " with the source {source}")?;
+            let word = if self.builder.is_some() {
+                "and"
+            } else {
+                "with"
+            };
+            write!(f, " {word} the source {source}")?;
         }
         Ok(())
     }
@@ -85,5 +90,23 @@ mod tests {
         );
         let refused = conditions.check(&provenance(None));
         assert_eq!(refused, Err("a provenance without a builder".into()));
+    }
+
+    #[test]
+    fn a_description_says_that_the_conditions_are_those_of_the_provenance() {
+        let described = |builder: Option<&str>, source: Option<&str>| {
+            let conditions = ProvenanceConditions {
+                builder: builder.map(TextPattern::new),
+                source: source.map(TextPattern::new),
+            };
+            conditions.to_string()
+        };
+        let start = ", and the signed statement must be a provenance with the";
+        assert_eq!(described(Some("b"), None), format!("{start} builder b"));
+        assert_eq!(described(None, Some("s")), format!("{start} source s"));
+        assert_eq!(
+            described(Some("b"), Some("s")),
+            format!("{start} builder b and the source s")
+        );
     }
 }

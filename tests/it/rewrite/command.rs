@@ -4,6 +4,7 @@ use super::{
     DEPLOYMENT, IMAGES, KKP, Place, deployment, digest, err, lock, out, replaced,
     rewritten_deployment, rewritten_kkp,
 };
+use crate::support::library::Digest;
 use crate::support::skip;
 use std::fs;
 
@@ -374,6 +375,14 @@ fn a_reverse_rewrite_restores_the_file() {
     assert_eq!(all, "# 172.20.0.2:5000/library/nginx:1.27");
 }
 
+/// A receipt of a push that replaced the digest `old` of node-exporter by `new`.
+fn receipt(old: &Digest, new: &Digest) -> String {
+    format!(
+        r#"{{"version":1,"registry":"172.20.0.2:5000","lock":"{old}","items":[{{"name":"quay.io/prometheus/node-exporter:v1.9.0",
+        "at":"prometheus/node-exporter:v1.9.0","digest":"{new}","trimmedFrom":"{old}"}}],"blobs":{{}}}}"#
+    )
+}
+
 #[test]
 fn the_digest_of_a_trimmed_index_comes_from_the_receipt() {
     let old = digest("quay.io/prometheus/node-exporter:v1.9.0");
@@ -382,11 +391,7 @@ fn the_digest_of_a_trimmed_index_comes_from_the_receipt() {
         "x.yaml",
         &format!("a: quay.io/prometheus/node-exporter@{old}\n"),
     )]);
-    let receipt = format!(
-        r#"{{"version":1,"registry":"172.20.0.2:5000","lock":"{old}","items":[{{"name":"quay.io/prometheus/node-exporter:v1.9.0",
-        "at":"prometheus/node-exporter:v1.9.0","digest":"{new}","trimmedFrom":"{old}"}}],"blobs":{{}}}}"#
-    );
-    place.put("receipt.json", &receipt);
+    place.put("receipt.json", &receipt(&old, &new));
     let output = place.run(&["x.yaml", "--receipt", "receipt.json"], 0);
     assert_eq!(
         out(&output),
@@ -412,6 +417,38 @@ fn a_kustomize_component_covers_what_kustomize_can_change() {
         err(&output)
     );
     assert!(err(&output).contains("quay.io/prometheus/node-exporter is left out"));
+}
+
+#[test]
+fn a_kustomize_component_sets_the_digest_of_a_trimmed_index() {
+    let old = digest("quay.io/prometheus/node-exporter:v1.9.0");
+    let new = digest("trimmed");
+    let image = format!("quay.io/prometheus/node-exporter:v1.9.0@{old}");
+    let pod = |more: &str| {
+        format!("kind: Pod\nspec:\n  containers:\n  - image: {image}\n  - image: {image}\n{more}")
+    };
+    let place = Place::new(&[
+        ("t/pod.yaml", &pod("")),
+        ("receipt.json", &receipt(&old, &new)),
+    ]);
+    let arguments = ["t", "--kustomize", "--receipt", "receipt.json"];
+    let entry = "images:\n- name: \"quay.io/prometheus/node-exporter\"\n  \
+                 newName: \"172.20.0.2:5000/prometheus/node-exporter\"\n";
+    let output = place.run(&arguments, 0);
+    let expected = format!("{entry}  newTag: \"v1.9.0\"\n  digest: \"{new}\"\n");
+    assert!(out(&output).ends_with(&expected), "{}", out(&output));
+    assert!(!err(&output).contains("cannot change"), "{}", err(&output));
+    // one entry of `images` cannot set the digest for one of two tags only
+    place.put(
+        "t/pod.yaml",
+        &pod("  - image: quay.io/prometheus/node-exporter:v1.9.0\n"),
+    );
+    let output = place.run(&arguments, 0);
+    assert!(out(&output).ends_with(entry), "{}", out(&output));
+    for line in [4, 5] {
+        let note = format!("t/pod.yaml:{line}:12: kustomize cannot change the digest of {image}");
+        assert!(err(&output).contains(&note), "{}", err(&output));
+    }
 }
 
 #[test]

@@ -5,13 +5,15 @@ use crate::inputs::{InputContent, inputs, read};
 use crate::yaml::{self, YamlEntry, YamlMapping, YamlNode, YamlSequence};
 use landfall_model::Platform;
 use landfall_model::document::LineIndex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// The text that both labels for the architecture contain.
 const LABEL: &str = "kubernetes.io/arch";
 const ARCHITECTURE: [&str; 2] = ["kubernetes.io/arch", "beta.kubernetes.io/arch"];
 const SYSTEM: [&str; 2] = ["kubernetes.io/os", "beta.kubernetes.io/os"];
+/// The system of nodes that are selected without a system.
+const DEFAULT_SYSTEM: &str = "linux";
 
 /// Returns the platforms that the files at `paths` require, each with its positions (`file:line`).
 /// Files that cannot be read are skipped.
@@ -46,7 +48,7 @@ fn of_text(text: &str) -> Vec<(Platform, usize)> {
     documents
         .iter()
         .filter_map(|document| document.root.as_ref())
-        .for_each(|root| walk(root, &mut found));
+        .for_each(|root| walk(root, &[DEFAULT_SYSTEM], &mut found));
     let lines = LineIndex::new(text);
     let platform = |(system, architecture, at): &(String, String, usize)| {
         Some((platform(system, architecture)?, lines.line_column(*at).0))
@@ -58,34 +60,74 @@ fn platform(system: &str, architecture: &str) -> Option<Platform> {
     format!("{system}/{architecture}").parse().ok()
 }
 
-fn walk(node: &YamlNode<'_>, found: &mut Vec<(String, String, usize)>) {
+/// Adds the systems and architectures that `node` requires, with their offsets. `systems` are those
+/// that apply unless `node` names its own.
+fn walk<'n>(node: &'n YamlNode<'n>, systems: &[&'n str], found: &mut Vec<(String, String, usize)>) {
     match node {
         YamlNode::Sequence(YamlSequence { items, .. }) => {
-            items.iter().for_each(|item| walk(item, found))
+            // the expressions of a list apply together; each system counts once, so that a hostile
+            // document cannot combine many systems with many architectures
+            let own: BTreeSet<&str> = items.iter().flat_map(expressed_systems).collect();
+            let own: Vec<&str> = own.into_iter().collect();
+            let systems = if own.is_empty() { systems } else { &own[..] };
+            items.iter().for_each(|item| walk(item, systems, found));
         }
         YamlNode::Mapping(YamlMapping { entries, .. }) => {
-            found.extend(selected(entries));
-            entries.iter().for_each(|entry| walk(&entry.value, found));
+            // a node selector applies together with the affinity next to it
+            let own = match yaml::value_of(entries, "nodeSelector") {
+                Some(YamlNode::Mapping(selector)) => system_label(&selector.entries),
+                _ => system_label(entries),
+            };
+            let own: Vec<&str> = own.into_iter().collect();
+            let systems = if own.is_empty() { systems } else { &own[..] };
+            found.extend(selected(entries, systems));
+            entries
+                .iter()
+                .for_each(|entry| walk(&entry.value, systems, found));
         }
         YamlNode::Scalar(_) | YamlNode::Alias(_) => {}
     }
 }
 
-/// The systems and architectures that the entries of one mapping require, with their offsets:
-/// `LABEL: amd64` of a selector, or `{key: LABEL, operator: In, values: [amd64]}` of an affinity.
-fn selected(entries: &[YamlEntry<'_>]) -> Vec<(String, String, usize)> {
+/// The value of the label for the system in the entries of a selector.
+fn system_label<'n>(entries: &'n [YamlEntry<'n>]) -> Option<&'n str> {
+    SYSTEM.iter().find_map(|name| yaml::text_of(entries, name))
+}
+
+/// The known systems of an expression of an affinity, such as
+/// `{key: SYSTEM, operator: In, values: [windows]}`.
+fn expressed_systems<'n>(node: &'n YamlNode<'n>) -> Vec<&'n str> {
+    let YamlNode::Mapping(YamlMapping { entries, .. }) = node else {
+        return Vec::new();
+    };
+    match yaml::value_of(entries, "values") {
+        Some(YamlNode::Sequence(YamlSequence { items, .. })) if is_expression(entries, &SYSTEM) => {
+            items
+                .iter()
+                .filter_map(|item| item.scalar()?.text())
+                .filter(|system| platform(system, "amd64").is_some())
+                .collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Whether `entries` are an expression of an affinity that requires one of several values of a
+/// label.
+fn is_expression(entries: &[YamlEntry<'_>], labels: &[&str]) -> bool {
+    yaml::text_of(entries, "key").is_some_and(|key| labels.contains(&key))
+        && yaml::text_of(entries, "operator") == Some("In")
+}
+
+/// The architectures that the entries of one mapping require, with each of `systems` and their
+/// offsets: `LABEL: amd64` of a selector, or `{key: LABEL, operator: In, values: [amd64]}` of an
+/// affinity.
+fn selected(entries: &[YamlEntry<'_>], systems: &[&str]) -> Vec<(String, String, usize)> {
     let scalar = |node: &YamlNode<'_>| {
         let scalar = node.scalar()?;
         Some((scalar.text()?.to_owned(), scalar.span.start))
     };
-    // a selector without a system is assumed to select Linux nodes
-    let system = SYSTEM
-        .iter()
-        .find_map(|name| yaml::text_of(entries, name))
-        .unwrap_or("linux");
-    let is_expression = yaml::text_of(entries, "key")
-        .is_some_and(|key| ARCHITECTURE.contains(&key))
-        && yaml::text_of(entries, "operator") == Some("In");
+    let is_expression = is_expression(entries, &ARCHITECTURE);
     let values = entries
         .iter()
         .flat_map(|YamlEntry { key, value }| match (scalar(key), value) {
@@ -97,24 +139,60 @@ fn selected(entries: &[YamlEntry<'_>]) -> Vec<(String, String, usize)> {
             }
             _ => Vec::new(),
         });
-    values
-        .filter_map(scalar)
-        .map(|(architecture, at)| (system.to_owned(), architecture, at))
-        .collect()
+    let mut found = Vec::new();
+    for (architecture, at) in values.filter_map(scalar) {
+        for system in systems {
+            found.push(((*system).to_owned(), architecture.clone(), at));
+        }
+    }
+    found
 }
 
-/// Reads the lines `LABEL: amd64` of a text that is not YAML.
+/// A line of a text that is not YAML: `key: value`, or only a key.
+struct TemplateLine<'t> {
+    /// The line, counted from 1.
+    line: usize,
+    indent: usize,
+    key: &'t str,
+    value: &'t str,
+}
+
+/// Reads the lines `LABEL: amd64` of a text that is not YAML. The label for the system applies to
+/// the lines around it with the same indentation.
 fn of_template(text: &str) -> Vec<(Platform, usize)> {
-    let bare = |text: &str| text.trim().trim_matches(['"', '\'']).to_owned();
-    let line = |(at, line): (usize, &str)| {
-        let (key, value) = line.split_once(": ")?;
-        let is_label = ARCHITECTURE.contains(&bare(key).as_str());
-        Some((
-            platform("linux", &bare(value)).filter(|_| is_label)?,
-            at + 1,
-        ))
-    };
-    text.lines().enumerate().filter_map(line).collect()
+    let mut lines = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        let content = line.trim_start();
+        // actions may be between the entries of a selector
+        if content.is_empty() || content.starts_with("{{") {
+            continue;
+        }
+        let (key, value) = content.split_once(": ").unwrap_or((content, ""));
+        lines.push(TemplateLine {
+            line: at + 1,
+            indent: line.len() - content.len(),
+            key: without_quotes(key),
+            value: without_quotes(value),
+        });
+    }
+    let mut found = Vec::new();
+    for selector in lines.chunk_by(|one, next| one.indent == next.indent) {
+        let system = selector
+            .iter()
+            .find(|one| SYSTEM.contains(&one.key) && !one.value.contains("{{"))
+            .map_or(DEFAULT_SYSTEM, |one| one.value);
+        for one in selector
+            .iter()
+            .filter(|one| ARCHITECTURE.contains(&one.key))
+        {
+            found.extend(platform(system, one.value).map(|platform| (platform, one.line)));
+        }
+    }
+    found
+}
+
+fn without_quotes(text: &str) -> &str {
+    text.trim().trim_matches(['"', '\''])
 }
 
 #[cfg(test)]
@@ -146,5 +224,38 @@ mod tests {
         );
         let template = "{{- if .x }}\nnodeSelector:\n  \"kubernetes.io/arch\": 'arm64'\n  kubernetes.io/arch: {{ .y }}\n{{- end }}\n";
         assert_eq!(found(template), ["linux/arm64 3"]);
+    }
+
+    #[test]
+    fn the_system_may_be_in_another_expression_or_in_the_selector_next_to_an_affinity() {
+        let system = "{key: kubernetes.io/os, operator: In, values: [windows]}";
+        let architecture = "{key: kubernetes.io/arch, operator: In, values: [amd64]}";
+        let template = "{{- if .x }}\nnodeSelector:\n  kubernetes.io/arch: amd64\n  {{- if .y }}\n  \
+                        kubernetes.io/os: windows\n  {{- end }}\nmore:\n  \
+                        kubernetes.io/arch: arm64\n{{- end }}\n";
+        for (text, expected) in [
+            (
+                format!("- [{system}, {architecture}]\n- [{architecture}]\n"),
+                "windows/amd64 1, linux/amd64 2",
+            ),
+            (
+                format!(
+                    "- [{}, {architecture}]\n",
+                    system.replace("windows", "linux, windows")
+                ),
+                "linux/amd64 1, windows/amd64 1",
+            ),
+            (
+                format!("- [{}, {architecture}]\n", system.replace("In", "NotIn")),
+                "linux/amd64 1",
+            ),
+            (
+                format!("nodeSelector: {{kubernetes.io/os: windows}}\nx:\n- {architecture}\n"),
+                "windows/amd64 3",
+            ),
+            (template.to_owned(), "windows/amd64 3, linux/arm64 8"),
+        ] {
+            assert_eq!(found(&text).join(", "), expected, "{text}");
+        }
     }
 }

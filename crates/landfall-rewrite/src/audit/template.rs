@@ -27,7 +27,7 @@ pub(super) fn candidates(text: &str) -> Vec<ImageCandidate> {
                 .unwrap_or_default()
                 .trim_end_matches(','),
         };
-        let at = start + line.find(value).unwrap_or_default();
+        let at = start + (value.as_ptr() as usize - line.as_ptr() as usize);
         // a script may assign any text to such a variable
         if !value.is_empty() && (!assigned || is_list(value)) {
             found.extend(ImageCandidate::all(at, &[], value, false, key == "image"));
@@ -48,4 +48,20 @@ fn entry(line: &str) -> Option<(&str, &str, bool)> {
         value.trim(),
         assigned,
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_whose_text_is_also_in_its_key_has_its_own_position() {
+        let text = "image: image\n- image: ge\n  agent-image: 'agent:1' # x\n";
+        let found: Vec<(usize, String)> = candidates(text)
+            .into_iter()
+            .map(|one| (one.at, one.written))
+            .collect();
+        let expected = [(7, "image"), (22, "ge"), (41, "agent:1")];
+        assert_eq!(found, expected.map(|(at, text)| (at, text.to_owned())));
+    }
 }

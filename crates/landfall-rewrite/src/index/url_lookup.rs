@@ -120,7 +120,7 @@ impl ReferenceIndex {
             return Err(FOLDER);
         }
         if matching.is_empty() && has_any {
-            return Err("the lock has URLs with this beginning, but none that it can match");
+            return Err("the lock has URLs with this beginning, but none that this URL can match");
         }
         Ok(matching)
     }

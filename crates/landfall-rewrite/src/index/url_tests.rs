@@ -83,7 +83,8 @@ fn a_pattern_that_matches_no_locked_url_is_not_changed() {
     ] {
         assert_eq!(looked_up(url), below, "{url}");
     }
-    let none = Err("the lock has URLs with this beginning, but none that it can match".to_owned());
+    let none =
+        Err("the lock has URLs with this beginning, but none that this URL can match".to_owned());
     for url in [
         "https://github.com/*/releases",
         "https://github.com/*/*/archive/*.tgz",

@@ -132,17 +132,20 @@ fn edits<'s>(
     if let Some(new) = &replacement.digest {
         match (digest, tag, room) {
             (Some(value), ..) => parts.push((value, in_style_of(value.text, new))),
-            (None, Some(_), Some(room)) => edits.push((room, new.to_string())),
+            // `a/b@sha256` as the repository, and the digits of the digest as the tag
+            (None, Some(tag), _) if repository.text.contains('@') => parts.push((tag, new.hex())),
+            (None, Some(tag), Some(room)) if !tag.text.contains('@') => {
+                edits.push((room, new.to_string()));
+            }
             // a digest without a key of its own follows the tag
-            (None, Some(tag), None) => parts.push((tag, format!("{}@{new}", tag.text))),
+            (None, Some(tag), _) => parts.push((tag, with_digest(tag.text, new))),
             (None, None, _) => {
                 // the last part is the new repository, if the destination changes it
                 let name = match parts.pop() {
                     Some((_, name)) => name,
                     None => repository.text.to_owned(),
                 };
-                let name = name.split('@').next().unwrap_or_default();
-                parts.push((repository, format!("{name}@{new}")));
+                parts.push((repository, with_digest(&name, new)));
             }
         }
     }
@@ -211,6 +214,12 @@ fn unknown(
     } else {
         ReferenceMeaning::unreadable()
     })
+}
+
+/// The tag or repository `text` with `digest`, which replaces the digest in `text`.
+fn with_digest(text: &str, digest: &Digest) -> String {
+    let name = text.split('@').next().unwrap_or_default();
+    format!("{name}@{digest}")
 }
 
 /// The text of `digest` in the style of `old`: with or without the algorithm.

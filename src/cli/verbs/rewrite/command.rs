@@ -66,7 +66,8 @@ struct OutputFlags {
     /// are masked
     #[arg(long)]
     diff: bool,
-    /// Change nothing, and print a kustomize component whose `images` have the same effect
+    /// Change nothing, and print a kustomize component whose `images` change containers and image
+    /// volumes alike. References that kustomize cannot change are listed
     #[arg(long, conflicts_with_all = ["pin", "reverse"])]
     kustomize: bool,
     /// Write all files that were read to this folder, changed or not

@@ -147,17 +147,17 @@ impl CommandReader {
 
     fn word(&mut self, word: &str, is_in_backticks: bool) -> Option<MachineInstall> {
         let program = word.rsplit('/').next().unwrap_or(word);
-        if FETCHERS.contains(&program) {
-            self.state = CommandState::Fetching;
-            return None;
-        }
         match self.state {
+            CommandState::Installing(by) => self.installed(by, word),
+            _ if FETCHERS.contains(&program) => {
+                self.state = CommandState::Fetching;
+                None
+            }
             CommandState::Fetching => fetched(word),
             CommandState::Managing(by, subcommand) if word == subcommand => {
                 self.state = CommandState::Installing(by);
                 None
             }
-            CommandState::Installing(by) => self.installed(by, word),
             CommandState::Nothing | CommandState::Managing(..) => {
                 if let Some((_, by, subcommand)) =
                     MANAGERS.iter().find(|(name, ..)| *name == program)
@@ -206,12 +206,12 @@ impl CommandReader {
 
 /// Whether `word` ends a command.
 fn is_separator(word: &str) -> bool {
-    matches!(word, "then" | "do") || word.starts_with(['>', '<', ';', '&', '|'])
+    matches!(word, "then" | "do") || word.starts_with(['>', '<', ';', '&', '|', '['])
 }
 
 /// The words of a line, separated by blanks, quotes, square brackets, parentheses and shell
-/// operators. The operators, `)`, backticks, and texts that end with `$(` are words themselves. A
-/// URL is one word.
+/// operators. The operators, `)`, backticks, the `[` of a list, and texts that end with `$(` are
+/// words themselves. A URL is one word.
 fn words(line: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let mut start = 0;
@@ -224,6 +224,8 @@ fn words(line: &str) -> Vec<&str> {
         let end = at + c.len_utf8();
         match c {
             '(' if so_far.ends_with('$') => words.push(&line[start..end]),
+            // `[[apt-get, install, jq], [curl, …]]` has two commands; `${a[@]}` is one argument
+            '[' if so_far.trim_start_matches(',').is_empty() => words.push(&line[at..end]),
             ';' | '&' | '|' | ')' | '`' => words.extend([so_far, &line[at..end]]),
             _ => words.push(so_far),
         }
@@ -326,6 +328,22 @@ mod tests {
             (
                 "apt-get install docker-ce={{ docker_version }} {{ more }} jq/backports",
                 "OpenPackage docker-ce={{ …}} OpenPackage {{ …}} Package jq/backports",
+            ),
+            (
+                "apt-get install -y jq curl wget socat && curl -LO https://dl.test/a.tgz",
+                "Package jq Package curl Package wget Package socat File https://dl.test/a.tgz",
+            ),
+            (
+                "runcmd: [[apt-get, install, -y, aria2c], [curl, -LO, https://dl.test/a.tgz]]",
+                "Package aria2c File https://dl.test/a.tgz",
+            ),
+            (
+                r#"[["apt-get","install","jq"],["wget","https://dl.test/a.tgz"]]"#,
+                "Package jq File https://dl.test/a.tgz",
+            ),
+            (
+                "apt-get install -y ${TOOLS[@]} curl",
+                "OpenPackage ${TOOLS Package curl",
             ),
             (
                 "ExecStart=/usr/bin/apt-get install -qq socat; apt-get update jq",

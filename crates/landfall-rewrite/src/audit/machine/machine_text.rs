@@ -3,9 +3,11 @@
 use super::commands::{fetched, of_script};
 use super::installs::{MachineInstall, MachineInstalls, PlacedInstall};
 use crate::error::RewriteError;
+use crate::gzip;
 use crate::inputs::{InputContent, inputs, read};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use landfall_model::Limits;
 use landfall_model::document::yaml;
 use serde_yaml::{Mapping, Value};
 use std::path::{Path, PathBuf};
@@ -141,29 +143,35 @@ fn placed(install: MachineInstall, text: &str, part: &str) -> PlacedInstall {
         .lines()
         .position(|line| line.contains(part))
         .unwrap_or(0);
-    on_line(install, text.lines().nth(at).unwrap_or_default(), at, part)
+    let line = text.lines().nth(at).unwrap_or_default();
+    on_line(install, line, at, line.find(part).unwrap_or(0))
 }
 
-/// Places `install` at `part` in `line`, which has the index `at`.
-fn on_line(install: MachineInstall, line: &str, at: usize, part: &str) -> PlacedInstall {
-    let before = line
-        .find(part)
-        .map_or(0, |found| line[..found].chars().count());
+/// Places `install` at the byte `start` of `line`, which has the index `at`.
+fn on_line(install: MachineInstall, line: &str, at: usize, start: usize) -> PlacedInstall {
     PlacedInstall {
         install,
         line: at + 1,
-        column: before + 1,
+        column: line[..start].chars().count() + 1,
         inside: None,
     }
 }
 
-/// The content of a file that cloud-init writes, if it is base64.
+/// The content of a file that cloud-init writes, if it is a text in base64, gzipped or not.
 fn decoded(encoding: &str, content: &str) -> Option<String> {
-    if !matches!(encoding, "b64" | "base64") {
-        return None;
-    }
+    // cloud-init ignores case and blanks
+    let is_gzip = match &*encoding.trim().to_ascii_lowercase() {
+        "b64" | "base64" => false,
+        // gzip without base64 is binary, so it is written as `!!binary`, which is base64
+        "gz" | "gzip" | "gz+b64" | "gz+base64" | "gzip+b64" | "gzip+base64" => true,
+        _ => return None,
+    };
     let plain: String = content.split_whitespace().collect();
-    String::from_utf8(STANDARD.decode(plain).ok()?).ok()
+    let mut bytes = STANDARD.decode(plain).ok()?;
+    if is_gzip {
+        bytes = gzip::decompress(&bytes, Limits::default().unpacked_bytes).ok()??;
+    }
+    String::from_utf8(bytes).ok()
 }
 
 /// The packages of a document of cloud-init: names, and pairs of name and version.
@@ -184,22 +192,14 @@ fn packages(text: &str) -> Vec<PlacedInstall> {
             .split([' ', ',', '[', ']', '"', '\''])
             .filter(|word| !word.is_empty() && !matches!(*word, "apt:" | "snap:"))
             .collect();
+        let mut add = |name: &str, written: &str| {
+            let start = name.as_ptr() as usize - line.as_ptr() as usize;
+            let install = MachineInstall::package("apt", written);
+            found.push(on_line(install, line, at, start));
+        };
         match (&words[..], item.trim_start().starts_with('[')) {
-            ([name, version], true) => {
-                found.push(on_line(
-                    MachineInstall::package("apt", &format!("{name}={version}")),
-                    line,
-                    at,
-                    name,
-                ));
-            }
-            (names, _) => {
-                found.extend(
-                    names
-                        .iter()
-                        .map(|name| on_line(MachineInstall::package("apt", name), line, at, name)),
-                );
-            }
+            ([name, version], true) => add(name, &format!("{name}={version}")),
+            (names, _) => names.iter().for_each(|name| add(name, name)),
         }
     }
     found
@@ -237,6 +237,29 @@ mod tests {
     }
 
     #[test]
+    fn all_encodings_of_cloud_init_are_decoded() {
+        let script = b"wget https://dl.test/a.tgz\n";
+        let zipped = STANDARD.encode(gzip::compress(script).unwrap());
+        for (encoding, content) in [
+            ("b64", STANDARD.encode(script)),
+            ("Base64", STANDARD.encode(script)),
+            ("gz+b64", zipped.clone()),
+            ("gz+base64", zipped.clone()),
+            ("gzip+b64", zipped.clone()),
+            ("gzip+base64", zipped.clone()),
+            ("gzip", zipped.clone()),
+            ("gz", zipped),
+        ] {
+            let text =
+                format!("write_files:\n- path: /a\n  encoding: {encoding}\n  content: {content}\n");
+            let found: Vec<MachineInstall> =
+                of_text(&text).into_iter().map(|one| one.install).collect();
+            let expected = MachineInstall::File("https://dl.test/a.tgz".into());
+            assert_eq!(found, [expected], "{encoding}");
+        }
+    }
+
+    #[test]
     fn units_scripts_and_ignition_set_up_machines_and_pods_do_not() {
         for (name, text, is) in [
             ("a.service", "", true),
@@ -268,6 +291,14 @@ mod tests {
                 .map(formatted)
                 .collect()
         };
+        assert_eq!(
+            names("user-data", "packages:\n- apt: [apt, jq-dev, jq]\n"),
+            [
+                "2:9 Package(\"apt\", \"apt\")",
+                "2:14 Package(\"apt\", \"jq-dev\")",
+                "2:22 Package(\"apt\", \"jq\")"
+            ]
+        );
         let pod = "kind: Pod\npackages:\n- x\nargs: [sh, -c, \"apt-get install -y jq\"]\n";
         assert_eq!(names("pod.yaml", pod), ["4:36 Package(\"apt\", \"jq\")"]);
         assert_eq!(
