@@ -10,6 +10,7 @@ use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, 
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
 use crate::sandbox_image::pause_images;
+use crate::separate_accounts::auth_file_of_repositories;
 use crate::settings::PlatformSetting;
 use crate::signature_policy::{POLICY, signature_policy};
 use crate::value_quoting::quoted_string;
@@ -69,8 +70,9 @@ impl RenderPlatform for RegistriesConf {
             "etc/containers/certs.d/{}",
             registry.target.registry
         )));
-        if let Some(account) = registry.account(&request.mapping.target().prefix)? {
-            let text = registry.auth_file(&account);
+        let auth_file = auth_file_of_repositories(request, &registry)?;
+        let has_auth_file = auth_file.is_some();
+        if let Some(text) = auth_file {
             let path = if is_crio {
                 "etc/crio/landfall-auth.json"
             } else {
@@ -94,7 +96,7 @@ impl RenderPlatform for RegistriesConf {
         if is_crio {
             files.push(RenderedFile::new(
                 "etc/crio/crio.conf.d/50-landfall.conf",
-                crio_conf(request, &registry),
+                crio_conf(request, has_auth_file),
             ));
             files.extend(drop_in("crio", DropInForm::GiantSwarm, request)?);
         }
@@ -147,9 +149,9 @@ fn registries_conf(request: &RenderRequest<'_>, registry: &NodeRegistry<'_>) -> 
 
 /// Returns the configuration of CRI-O. CRI-O pulls the sandbox image like any other image, through
 /// registries.conf.
-fn crio_conf(request: &RenderRequest<'_>, registry: &NodeRegistry<'_>) -> String {
+fn crio_conf(request: &RenderRequest<'_>, has_auth_file: bool) -> String {
     let mut text = "[crio.image]\n".to_owned();
-    if registry.has_account() {
+    if has_auth_file {
         text += "global_auth_file = \"/etc/crio/landfall-auth.json\"\n";
     }
     if let [pause] = pause_images(request)[..] {
