@@ -134,6 +134,21 @@ fn a_server_without_a_port_listens_at_the_port_of_its_scheme() {
 }
 
 #[test]
+fn arguments_of_the_server_with_blanks_are_quoted_for_systemd() {
+    let place = place(ROOT, IMAGES);
+    let render = ["serve", "--set", "tls=/etc/land fall", "--set"];
+    let args = [&["render"], &render[..], &["bundle=/srv/my bundle.tar"]].concat();
+    place.ok(&[&args[..], &["--site", "site.yaml", "-o", "out"]].concat());
+    let environment = place.read("out/etc/landfall/serve.env");
+    let line = "LANDFALL_SERVE='\"/srv/my bundle.tar\" --listen 0.0.0.0:5000 --tls-cert \
+                \"/etc/land fall/tls.crt\" --tls-key \"/etc/land fall/tls.key\"'\n";
+    assert!(environment.contains(line), "{environment}");
+    let place = super::place(ROOT, IMAGES);
+    let told = refused(&place, 2, &["serve", "--set", "bundle=/srv/a'b.tar"]);
+    assert!(told.contains("does not pass quotes"), "{told}");
+}
+
+#[test]
 fn kubeadm_has_the_version_of_an_image_that_is_locked_under_both_names_of_its_host() {
     let [old, new] = ["k8s.gcr.io/etcd:3.5.9-0", "registry.k8s.io/etcd:3.5.9-0"];
     let place = place(ROOT, &[]);
