@@ -8,7 +8,7 @@ pub struct IneffectiveEntry {
     /// What programs do with the entry, such as `ignore it: it is a URL, not a host`. The text
     /// follows the names of the programs.
     pub why: String,
-    /// The entry that was probably meant.
+    /// The entry that was probably meant, or several entries with commas. Each may match a host.
     pub instead: Option<String>,
 }
 
@@ -44,9 +44,10 @@ pub fn ineffective_entry(entry: &str) -> Option<IneffectiveEntry> {
             (Ok(address), Ok(bits)) if bits <= if address.is_ipv4() { 32 } else { 128 } => None,
             // `10.0.0.0/255.0.0.0`
             (Ok(IpAddr::V4(address)), Err(_)) => {
-                let mask = bits.parse::<Ipv4Addr>().ok();
-                let instead =
-                    mask.map(|mask| format!("{address}/{}", mask.to_bits().leading_ones()));
+                let mask = bits.parse::<Ipv4Addr>().ok().map(Ipv4Addr::to_bits);
+                // a mask with gaps is not a range
+                let mask = mask.filter(|mask| mask.leading_ones() == mask.count_ones());
+                let instead = mask.map(|mask| format!("{address}/{}", mask.leading_ones()));
                 ineffective(
                     "ignore it: a range is written with the number of its bits",
                     instead,
@@ -106,6 +107,43 @@ pub fn ineffective_entry(entry: &str) -> Option<IneffectiveEntry> {
 fn ineffective(why: &str, instead: Option<String>) -> Option<IneffectiveEntry> {
     Some(IneffectiveEntry {
         why: why.into(),
-        instead,
+        instead: instead.and_then(|entries| effective(&entries)),
     })
+}
+
+/// Returns `entries`, which are separated by commas, with a suggestion in place of each one that is
+/// ineffective. Returns `None` if there is no entry, or no suggestion for one of them.
+fn effective(entries: &str) -> Option<String> {
+    let entries: Vec<String> = entries
+        .split(',')
+        .map(|entry| match ineffective_entry(entry) {
+            None => Some(entry.to_owned()),
+            Some(ineffective) => ineffective.instead,
+        })
+        .collect::<Option<_>>()?;
+    Some(entries.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_suggestion_is_effective_itself() {
+        for (entry, instead) in [
+            ("http://[fd00::1]/", Some("fd00::1")),
+            ("http://[fd00::1]:80/", Some("[fd00::1]:80")),
+            ("https://corp.test.", Some("corp.test")),
+            ("a.test.;[fd00::1]", Some("a.test,fd00::1")),
+            ("a.test;corp.test:https", None),
+            ("http://", None),
+            (";", None),
+            (".", None),
+            ("]", None),
+            ("10.0.0.0/255.0.255.0", None),
+        ] {
+            let found = ineffective_entry(entry).unwrap();
+            assert_eq!(found.instead.as_deref(), instead, "{entry}");
+        }
+    }
 }

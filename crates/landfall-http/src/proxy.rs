@@ -228,10 +228,17 @@ impl ProxyRules {
         [self.http.as_ref(), self.https.as_ref()]
     }
 
-    /// Returns the configured proxies, one for each URL.
+    /// Returns the configured proxies, each URL once per account.
     pub fn proxies(&self) -> Vec<&ProxyUrl> {
         let mut all: Vec<&ProxyUrl> = self.https.iter().chain(&self.http).collect();
-        all.dedup_by_key(|proxy| &proxy.url);
+        all.dedup_by_key(|proxy| {
+            let account = proxy.account.as_ref();
+            // without the source, which differs if two variables contain the same account
+            (
+                &proxy.url,
+                account.map(|account| (&account.user, &account.password)),
+            )
+        });
         all
     }
 }
@@ -410,6 +417,21 @@ mod tests {
         );
         assert_eq!(rule_text("http://10.2.3.4/"), " '10.0.0.0/8' in no_proxy");
         assert_eq!(rule_text("http://127.0.0.1/"), " loopback is never proxied");
+    }
+
+    #[test]
+    fn a_proxy_with_two_accounts_is_listed_twice() {
+        let sources = |http: &str, https: &str| -> Vec<String> {
+            let rules = rules(&[("HTTP_PROXY", http), ("HTTPS_PROXY", https)]);
+            let proxies = rules.proxies().into_iter();
+            proxies.map(|proxy| proxy.source.clone()).collect()
+        };
+        let both = ["HTTPS_PROXY", "HTTP_PROXY"];
+        assert_eq!(sources("http://a:b@p:1", "http://c:d@p:1"), both);
+        assert_eq!(sources("http://a:b@p:1", "http://a:x@p:1"), both);
+        assert_eq!(sources("http://p:1", "http://a:b@p:1"), both);
+        assert_eq!(sources("http://a:b@p:1", "http://a:b@p:1"), both[..1]);
+        assert_eq!(sources("http://a:b@p:1", "http://a:b@p:2"), both);
     }
 
     #[test]

@@ -25,6 +25,7 @@ mod render;
 mod rendered_file;
 mod request;
 mod sandbox_image;
+mod separate_accounts;
 mod settings;
 mod signature_policy;
 mod static_pods;

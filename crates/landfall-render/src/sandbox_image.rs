@@ -14,42 +14,44 @@ pub(super) const SANDBOX: PlatformSetting = PlatformSetting {
     choices: &[],
 };
 
-/// Returns the locked images named `pause`.
-pub(super) fn pause_images<'r>(request: &RenderRequest<'r>) -> Vec<&'r ImageRef> {
-    request
-        .images()
-        .filter(|image| image.repository.rsplit('/').next() == Some("pause"))
-        .collect()
-}
-
 /// Returns the sandbox image of pods by its name at the registry, or `None` with a reason in
 /// `notes`. Fails if `--set sandbox` does not name a locked image.
 pub(super) fn sandbox_image(
     request: &RenderRequest<'_>,
     notes: &mut Vec<String>,
 ) -> Result<Option<String>, RenderError> {
-    let at_registry = |image: &ImageRef| {
-        let destination = request.mapping.destinations(image).into_iter().next()?;
-        let tag = image.tag_or_latest().map(|tag| format!(":{tag}"));
-        Some(format!(
-            "{destination}{}",
-            tag.or_else(|| image.digest.as_ref().map(|digest| format!("@{digest}")))
-                .unwrap_or_default()
-        ))
+    let Some(image) = locked_sandbox_image(request, "containerd", notes)? else {
+        return Ok(None);
     };
+    let tag = image.tag_or_latest().map(|tag| format!(":{tag}"));
+    let version = tag.or_else(|| image.digest.as_ref().map(|digest| format!("@{digest}")));
+    let destination = request.mapping.destinations(image).into_iter().next();
+    Ok(destination.map(|destination| format!("{destination}{}", version.unwrap_or_default())))
+}
+
+/// Returns the locked sandbox image of pods, or `None` with a reason in `notes`. `runtime` is the
+/// program that needs the image. Fails if `--set sandbox` does not name a locked image.
+pub(super) fn locked_sandbox_image<'r>(
+    request: &RenderRequest<'r>,
+    runtime: &str,
+    notes: &mut Vec<String>,
+) -> Result<Option<&'r ImageRef>, RenderError> {
     if let Some(locked) = request.named_image(SANDBOX.key)? {
-        return Ok(at_registry(locked));
+        return Ok(Some(locked));
     }
-    match pause_images(request)[..] {
+    let images: Vec<&ImageRef> = request
+        .images()
+        .filter(|image| image.repository.rsplit('/').next() == Some("pause"))
+        .collect();
+    match images[..] {
         [] => {
-            notes.push(
-                "the lock has no image named pause: pod sandboxes need the one in containerd's \
+            notes.push(format!(
+                "the lock has no image named pause: pod sandboxes need the one in {runtime}'s \
                  configuration"
-                    .into(),
-            );
+            ));
             Ok(None)
         }
-        [image] => Ok(at_registry(image)),
+        [image] => Ok(Some(image)),
         ref several => {
             let names: Vec<String> = several.iter().map(ToString::to_string).collect();
             notes.push(format!(

@@ -3,6 +3,7 @@
 
 use super::{CERTIFICATE, golden, place, refused};
 use crate::support::Place;
+use crate::support::library::Digest;
 
 const IMAGES: &[&str] = &[
     "docker.io/calico/node:v3.28.0",
@@ -130,6 +131,34 @@ fn a_server_without_a_port_listens_at_the_port_of_its_scheme() {
         let listen = format!("--listen 0.0.0.0:{port}\n");
         assert!(environment.contains(&listen), "{environment}");
     }
+}
+
+#[test]
+fn arguments_of_the_server_with_blanks_are_quoted_for_systemd() {
+    let place = place(ROOT, IMAGES);
+    let render = ["serve", "--set", "tls=/etc/land fall", "--set"];
+    let args = [&["render"], &render[..], &["bundle=/srv/my bundle.tar"]].concat();
+    place.ok(&[&args[..], &["--site", "site.yaml", "-o", "out"]].concat());
+    let environment = place.read("out/etc/landfall/serve.env");
+    let line = "LANDFALL_SERVE='\"/srv/my bundle.tar\" --listen 0.0.0.0:5000 --tls-cert \
+                \"/etc/land fall/tls.crt\" --tls-key \"/etc/land fall/tls.key\"'\n";
+    assert!(environment.contains(line), "{environment}");
+    let place = super::place(ROOT, IMAGES);
+    let told = refused(&place, 2, &["serve", "--set", "bundle=/srv/a'b.tar"]);
+    assert!(told.contains("does not pass quotes"), "{told}");
+}
+
+#[test]
+fn kubeadm_has_the_version_of_an_image_that_is_locked_under_both_names_of_its_host() {
+    let [old, new] = ["k8s.gcr.io/etcd:3.5.9-0", "registry.k8s.io/etcd:3.5.9-0"];
+    let place = place(ROOT, &[]);
+    let digest = |name: &str| Digest::sha256(name.as_bytes()).to_string();
+    let lock = super::lock(&[old, new]).replace(&digest(old), &digest(new));
+    place.write("landfall.lock", lock);
+    let printed = place.ok(&["render", "kubeadm", "--site", "site.yaml", "-o", "out"]);
+    assert!(!printed.contains("several versions"), "{printed}");
+    let text = place.read("out/kubeadm.yaml");
+    assert!(text.contains("imageTag: 3.5.9-0\n"), "{text}");
 }
 
 #[test]

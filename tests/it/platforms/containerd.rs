@@ -199,6 +199,25 @@ fn several_pause_images_require_a_setting() {
             .read("out/config-2.x.toml")
             .contains("sandbox = \"r.test/pause:3.9\"")
     );
+    // CRI-O pulls the image by its upstream name
+    let crio = ["render", "crio", "--site", "site.yaml", "-o", "crio"];
+    let printed = place.ok(&crio);
+    assert!(
+        printed.contains("choose one with --set sandbox=IMAGE"),
+        "{printed}"
+    );
+    place.ok(&[&crio[..], &["--set", "sandbox=registry.k8s.io/pause:3.9"]].concat());
+    assert!(
+        place
+            .read("crio/etc/crio/crio.conf.d/50-landfall.conf")
+            .contains("pause_image = \"registry.k8s.io/pause:3.9\"")
+    );
+    place.write("landfall.lock", super::lock(&[]));
+    let printed = place.ok(&crio);
+    assert!(
+        printed.contains("the one in CRI-O's configuration"),
+        "{printed}"
+    );
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! `tests/data/platforms/`. Run with `LANDFALL_WRITE_GOLDEN=1` to write the expected files again,
 //! and review the difference.
 
+mod accounts;
 mod both_sites;
 mod common;
 mod containerd;

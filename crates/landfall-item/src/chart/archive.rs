@@ -28,12 +28,17 @@ impl ChartArchive {
         format!("{}-{}.tgz", self.chart, self.version)
     }
 
+    /// The name of the provenance file, as in `app-1.2.3.tgz.prov`.
+    pub fn provenance_file(&self) -> String {
+        format!("{}.prov", self.file())
+    }
+
     /// The files of the chart in the repository, by name.
     pub fn files(&self) -> Vec<(String, &Descriptor)> {
         let provenance = self
             .provenance
             .iter()
-            .map(|provenance| (format!("{}.prov", self.file()), provenance));
+            .map(|provenance| (self.provenance_file(), provenance));
         std::iter::once((self.file(), &self.archive))
             .chain(provenance)
             .collect()
@@ -103,9 +108,65 @@ pub fn index<'e>(entries: impl IntoIterator<Item = (&'e ChartArchive, String)>) 
     text
 }
 
-/// The first of `charts` that has the file name of `chart`, but different content.
-pub fn clash<'c>(charts: &'c [ChartArchive], chart: &ChartArchive) -> Option<&'c ChartArchive> {
-    charts
+/// The first of `charts` that has a file of the same name as one of `chart`, but with different
+/// content, and the name of this file. A different archive precedes a different provenance file.
+pub fn clash<'c>(
+    charts: &'c [ChartArchive],
+    chart: &ChartArchive,
+) -> Option<(&'c ChartArchive, String)> {
+    let same_name: Vec<&ChartArchive> = charts
         .iter()
-        .find(|other| other.file() == chart.file() && other.archive.digest != chart.archive.digest)
+        .filter(|other| other.file() == chart.file())
+        .collect();
+    let archive = &chart.archive.digest;
+    if let Some(other) = same_name
+        .iter()
+        .copied()
+        .find(|other| other.archive.digest != *archive)
+    {
+        return Some((other, chart.file()));
+    }
+    let provenance = chart.provenance.as_ref()?;
+    let other = same_name.into_iter().find(|other| {
+        let others = other.provenance.as_ref();
+        others.is_some_and(|others| others.digest != provenance.digest)
+    })?;
+    Some((other, chart.provenance_file()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use landfall_model::Digest;
+
+    fn chart(archive: &[u8], provenance: Option<&[u8]>) -> ChartArchive {
+        let descriptor = |content: &[u8]| Descriptor {
+            digest: Digest::sha256(content),
+            size: content.len() as u64,
+            media_type: "application/gzip".into(),
+        };
+        ChartArchive {
+            item: "a".into(),
+            chart: "app".into(),
+            version: "1.0.0".into(),
+            archive: descriptor(archive),
+            provenance: provenance.map(descriptor),
+        }
+    }
+
+    #[test]
+    fn charts_clash_by_their_archives_or_by_their_provenance_files() {
+        let charts = [chart(b"1", None), chart(b"1", Some(b"p"))];
+        let file_of = |chart: &ChartArchive| clash(&charts, chart).map(|(_, file)| file);
+        assert_eq!(file_of(&chart(b"1", None)), None);
+        assert_eq!(file_of(&chart(b"1", Some(b"p"))), None);
+        assert_eq!(
+            file_of(&chart(b"1", Some(b"q"))).as_deref(),
+            Some("app-1.0.0.tgz.prov")
+        );
+        assert_eq!(
+            file_of(&chart(b"2", Some(b"q"))).as_deref(),
+            Some("app-1.0.0.tgz")
+        );
+    }
 }

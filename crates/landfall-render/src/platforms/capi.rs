@@ -1,7 +1,7 @@
 //! `capi`: patches of the kubeadm objects of Cluster API. The files of machines come from a Secret,
 //! so that no other object contains credentials.
 
-use super::containerd::{hosts, unreadable};
+use super::containerd::{hosts, other_accounts, unreadable};
 use super::machine_packages::{MachinePackages, PACKAGE_SET};
 use super::systemd::{DropInForm, drop_in};
 use crate::error::RenderError;
@@ -66,7 +66,8 @@ impl RenderPlatform for CapiPlatform {
         for service in ["containerd", "kubelet"] {
             workers.extend(drop_in(service, DropInForm::GiantSwarm, request)?);
         }
-        let mut notes: Vec<String> = unreadable(request, &registry)?.into_iter().collect();
+        let mut notes = other_accounts(request, &registry, true)?;
+        notes.extend(unreadable(request, &registry)?);
         workers.extend(MachinePackages::of(request)?.source_files(cluster, |_| true, &mut notes));
         // only the control plane has static pods
         let mut control_plane = workers.clone();

@@ -47,7 +47,7 @@ impl RenderPlatform for DockerPlatform {
                 return Err(RenderError::Refused(why));
             }
             daemon.insert("registry-mirrors".into(), json!([registry.url()]));
-            if registry.has_account() {
+            if registry.has_account() || registry.has_accounts_of_paths() {
                 notes.push(
                     "the daemon uses a mirror without an account: pulls by Docker Hub names \
                      require a registry that allows anonymous pulls"

@@ -8,6 +8,7 @@ use crate::request::RenderRequest;
 use crate::settings::PlatformSetting;
 use landfall_model::Consumer;
 use serde_yaml::Value;
+use std::collections::BTreeSet;
 
 pub(super) struct KubeadmPlatform;
 
@@ -97,14 +98,16 @@ impl RenderPlatform for KubeadmPlatform {
     }
 }
 
-/// Returns the locked tags of the Kubernetes image `name`.
+/// Returns the locked tags of the Kubernetes image `name`, each once: an image may be locked under
+/// both names of its host.
 fn tags(request: &RenderRequest<'_>, name: &str) -> Vec<String> {
-    request
+    let tags: BTreeSet<String> = request
         .images()
         .filter(|image| {
             // k8s.gcr.io is the former name of the host
             [UPSTREAM, "k8s.gcr.io"].contains(&image.registry.as_str()) && image.repository == name
         })
         .filter_map(|image| image.tag.clone())
-        .collect()
+        .collect();
+    tags.into_iter().collect()
 }

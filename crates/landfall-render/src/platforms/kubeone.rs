@@ -9,6 +9,7 @@ use crate::node_registry::NodeRegistry;
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
+use crate::separate_accounts::separate_accounts_note;
 use crate::settings::PlatformSetting;
 use landfall_model::Consumer;
 use serde_yaml::{Mapping, Value};
@@ -122,6 +123,7 @@ impl RenderPlatform for KubeOnePlatform {
                 },
             ),
         ]);
+        notes.extend(separate_accounts_note(request, &registry)?);
         notes.push("merge it into your KubeOneCluster: --into kubeone.yaml".to_owned());
         let files = vec![RenderedFile::new("kubeone.yaml", document(&cluster)).secret(secret)];
         Ok(RenderedConfig {

@@ -9,11 +9,12 @@ use crate::node_registry::NodeRegistry;
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
-use crate::sandbox_image::pause_images;
+use crate::sandbox_image::{SANDBOX, locked_sandbox_image};
+use crate::separate_accounts::auth_file_of_repositories;
 use crate::settings::PlatformSetting;
 use crate::signature_policy::{POLICY, signature_policy};
 use crate::value_quoting::quoted_string;
-use landfall_model::Consumer;
+use landfall_model::{Consumer, ImageRef};
 
 /// A client that reads registries.conf.
 pub(super) struct RegistriesConf(&'static PlatformSpec);
@@ -27,7 +28,7 @@ pub(super) static CRIO: RegistriesConf = RegistriesConf(&PlatformSpec {
     about: "CRI-O: registries.conf, certificates, account, sandbox image and proxy",
     details: "Paths in the output folder are the paths on a node.",
     inputs: &[],
-    settings: &[SEARCH, POLICY, IMAGE_KEY],
+    settings: &[SEARCH, POLICY, IMAGE_KEY, SANDBOX],
     consumer: Some(Consumer::Crio),
     reads_lock: true,
     writes: OutputForm::Files { not_into: NOT_INTO },
@@ -69,8 +70,9 @@ impl RenderPlatform for RegistriesConf {
             "etc/containers/certs.d/{}",
             registry.target.registry
         )));
-        if let Some(account) = registry.account(&request.mapping.target().prefix)? {
-            let text = registry.auth_file(&account);
+        let auth_file = auth_file_of_repositories(request, &registry)?;
+        let has_auth_file = auth_file.is_some();
+        if let Some(text) = auth_file {
             let path = if is_crio {
                 "etc/crio/landfall-auth.json"
             } else {
@@ -91,15 +93,18 @@ impl RenderPlatform for RegistriesConf {
                 signatures.attachments,
             ));
         }
+        let mut notes = Vec::new();
         if is_crio {
+            let pause = locked_sandbox_image(request, "CRI-O", &mut notes)?;
             files.push(RenderedFile::new(
                 "etc/crio/crio.conf.d/50-landfall.conf",
-                crio_conf(request, &registry),
+                crio_conf(pause, has_auth_file),
             ));
             files.extend(drop_in("crio", DropInForm::GiantSwarm, request)?);
         }
         Ok(RenderedConfig {
             output: RenderedOutput::Files(files),
+            notes,
             ..RenderedConfig::default()
         })
     }
@@ -147,12 +152,12 @@ fn registries_conf(request: &RenderRequest<'_>, registry: &NodeRegistry<'_>) -> 
 
 /// Returns the configuration of CRI-O. CRI-O pulls the sandbox image like any other image, through
 /// registries.conf.
-fn crio_conf(request: &RenderRequest<'_>, registry: &NodeRegistry<'_>) -> String {
+fn crio_conf(pause: Option<&ImageRef>, has_auth_file: bool) -> String {
     let mut text = "[crio.image]\n".to_owned();
-    if registry.has_account() {
+    if has_auth_file {
         text += "global_auth_file = \"/etc/crio/landfall-auth.json\"\n";
     }
-    if let [pause] = pause_images(request)[..] {
+    if let Some(pause) = pause {
         text += &format!("pause_image = {}\n", quoted_string(&pause.to_string()));
     }
     text

@@ -10,6 +10,7 @@ use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, 
 use crate::pod_proxy::PodProxy;
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
+use crate::separate_accounts::separate_accounts_note;
 use crate::value_quoting::quoted_string;
 use landfall_model::Consumer;
 use serde_yaml::{Mapping, Value};
@@ -84,10 +85,11 @@ impl RenderPlatform for RegistriesYaml {
                     .secret(proxy.has_account)
             }));
         }
-        let notes = vec![format!(
+        let mut notes = vec![format!(
             "without a registry, nodes can load an archive of `landfall export images` from \
              /var/lib/rancher/{name}/agent/images"
         )];
+        notes.extend(separate_accounts_note(request, &registry)?);
         Ok(RenderedConfig {
             output: RenderedOutput::Files(files),
             notes,

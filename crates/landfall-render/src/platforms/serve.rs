@@ -4,7 +4,7 @@ use crate::error::RenderError;
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
-use crate::settings::PlatformSetting;
+use crate::settings::{PlatformSetting, PlatformSettings};
 
 pub(super) struct ServePlatform;
 
@@ -72,10 +72,7 @@ impl RenderPlatform for ServePlatform {
             (None, None) if request.registry()?.plain_http => "0.0.0.0:80".to_owned(),
             (None, None) => "0.0.0.0:443".to_owned(),
         };
-        let mut arguments = format!("{} --listen {listen}", request.settings.need(BUNDLE.key)?);
-        if let Some(folder) = request.settings.get(TLS.key) {
-            arguments += &format!(" --tls-cert {folder}/tls.crt --tls-key {folder}/tls.key");
-        }
+        let arguments = arguments(&request.settings, &listen)?;
         let environment =
             format!("LANDFALL_SERVE={arguments}\nLANDFALL_SITE=/etc/landfall/site.yaml\n");
         let mut files = vec![
@@ -100,4 +97,45 @@ impl RenderPlatform for ServePlatform {
             ..RenderedConfig::default()
         })
     }
+}
+
+/// Returns the arguments of `landfall serve` as the value of a variable in an environment file.
+/// systemd splits `$LANDFALL_SERVE` at blanks outside of quotes (systemd.service(5), "Command
+/// lines"). Fails if a setting has characters that systemd removes.
+fn arguments(settings: &PlatformSettings, listen: &str) -> Result<String, RenderError> {
+    for key in [BUNDLE.key, LISTEN.key, TLS.key] {
+        let value = settings.get(key).unwrap_or_default();
+        // releases of systemd differ in how they read backslashes in quotes
+        if value.contains(['\'', '"', '\\']) {
+            return Err(RenderError::Value {
+                key: key.into(),
+                value: value.into(),
+                why: "systemd does not pass quotes and backslashes to a service; rename it".into(),
+            });
+        }
+    }
+    let mut arguments = vec![
+        settings.need(BUNDLE.key)?.to_owned(),
+        "--listen".to_owned(),
+        listen.to_owned(),
+    ];
+    if let Some(folder) = settings.get(TLS.key) {
+        arguments.extend([
+            "--tls-cert".to_owned(),
+            format!("{folder}/tls.crt"),
+            "--tls-key".to_owned(),
+            format!("{folder}/tls.key"),
+        ]);
+    }
+    if !arguments.iter().any(|argument| argument.contains(' ')) {
+        return Ok(arguments.join(" "));
+    }
+    for argument in &mut arguments {
+        if argument.contains(' ') {
+            *argument = format!("\"{argument}\"");
+        }
+    }
+    // the outer quotes are those of the file: without them, systemd would remove inner ones at the
+    // beginning
+    Ok(format!("'{}'", arguments.join(" ")))
 }

@@ -7,6 +7,7 @@ use crate::node_registry::NodeRegistry;
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
+use crate::separate_accounts::auth_file_of_repositories;
 use crate::value_quoting::quoted_string;
 
 pub(super) struct TrivyPlatform;
@@ -70,14 +71,10 @@ impl RenderPlatform for TrivyPlatform {
         )];
         let ca = registry.ca.iter();
         files.extend(ca.map(|ca| RenderedFile::new(format!("{FOLDER}/ca.crt"), ca.clone())));
-        if let Some(account) = registry.account(&request.mapping.target().prefix)? {
+        if let Some(text) = auth_file_of_repositories(request, &registry)? {
             files.push(RenderedFile {
                 comments: false,
-                ..RenderedFile::new(
-                    format!("{FOLDER}/config.json"),
-                    registry.auth_file(&account),
-                )
-                .secret(true)
+                ..RenderedFile::new(format!("{FOLDER}/config.json"), text).secret(true)
             });
             notes.push(format!(
                 "set DOCKER_CONFIG=/{FOLDER}, so that Trivy reads the account of the registry"

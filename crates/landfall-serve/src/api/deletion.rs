@@ -4,9 +4,10 @@
 use crate::response::{RequestError, ServerResponse, blocking, empty_response};
 use crate::route::ManifestReference;
 use crate::state::{ServerContext, ServerState};
-use crate::writable::WritableStore;
+use crate::writable::{SweepResult, WritableStore};
 use axum::http::StatusCode;
 use landfall_model::Digest;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -40,9 +41,13 @@ pub(crate) async fn delete_manifest(
         ManifestReference::Digest(digest) => store.delete_manifest(&repository, &digest),
         ManifestReference::Invalid(_) => Ok(false),
     });
-    if deleted.await?.map_err(RequestError::disk)? {
-        // the blobs stay for now: other manifests may name them, and finding out takes time
+    let deleted = deleted.await?;
+    if !matches!(deleted, Ok(false)) {
+        // the blobs stay for now: other manifests may name them, and finding out takes time; a
+        // failed deletion may have removed some manifests
         state.needs_sweep.store(true, Ordering::Release);
+    }
+    if deleted.map_err(RequestError::disk)? {
         return Ok(empty_response(StatusCode::ACCEPTED));
     }
     if is_in_bundle {
@@ -98,18 +103,40 @@ pub(crate) async fn clean_up(context: Arc<ServerContext>) {
 /// the next sweep.
 pub(super) fn sweep(context: &ServerContext, store: &WritableStore) {
     // a push that is older than the expiry of uploads is abandoned, so nothing relies on its blobs
-    match store.sweep(context.limits.upload_expiry) {
+    let result = store.sweep(context.limits.upload_expiry);
+    if is_incomplete(&result) {
+        context.needs_sweep.store(true, Ordering::Release);
+    }
+    match result {
         Ok(result) => {
             for digest in &result.removed {
                 context.verified_blobs.forget(digest);
-            }
-            if result.has_kept_recent {
-                // the kept blobs may be unreferenced for good, so they are checked again
-                context.needs_sweep.store(true, Ordering::Release);
             }
         }
         Err(error) => context
             .progress
             .note(&format!("cannot remove unreferenced blobs: {error}")),
+    }
+}
+
+/// Whether a sweep may have left unreferenced blobs, so that another one is needed.
+fn is_incomplete(result: &io::Result<SweepResult>) -> bool {
+    // the kept blobs may be unreferenced for good
+    !matches!(result, Ok(result) if !result.has_kept_recent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sweep_is_repeated_if_it_failed_or_kept_blobs() {
+        let kept = SweepResult {
+            has_kept_recent: true,
+            ..SweepResult::default()
+        };
+        assert!(!is_incomplete(&Ok(SweepResult::default())));
+        assert!(is_incomplete(&Ok(kept)));
+        assert!(is_incomplete(&Err(io::Error::other("bad sector"))));
     }
 }

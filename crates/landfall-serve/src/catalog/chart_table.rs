@@ -23,30 +23,28 @@ pub(crate) struct ChartTable {
 }
 
 impl ChartTable {
-    /// Adds a chart. If a chart with the same name and version has different content, neither is
-    /// served under that name, and a warning is added.
+    /// Adds a chart. If a chart with the same name and version has another archive, neither is
+    /// served under that name; if it has another provenance file, neither of these is. Both add a
+    /// warning.
     pub(crate) fn add(&mut self, chart: ChartArchive, warnings: &mut Vec<String>) {
         // several bundles may contain the same chart
         if self.charts.contains(&chart) {
             return;
         }
-        let ambiguous = clash(&self.charts, &chart).map(|other| {
-            format!(
-                "{} is ambiguous: both {} and {} have this name; pull one of them from the \
-                 registry",
-                chart.file(),
-                other.item,
-                chart.item
-            )
-        });
         for (name, content) in chart.files() {
-            let file = match &ambiguous {
-                Some(why) => Err(why.clone()),
-                None => Ok(content.digest.clone()),
-            };
-            self.files.insert(name, file);
+            self.files.insert(name, Ok(content.digest.clone()));
         }
-        if let Some(why) = ambiguous {
+        if let Some((other, file)) = clash(&self.charts, &chart) {
+            let why = format!(
+                "{file} is ambiguous: both {} and {} have this name; pull one of them from the \
+                 registry",
+                other.item, chart.item
+            );
+            if file == chart.file() {
+                self.files.insert(file, Err(why.clone()));
+            }
+            // a provenance file must not be served for an ambiguous archive either
+            self.files.insert(chart.provenance_file(), Err(why.clone()));
             warnings.push(format!("/charts/{why}"));
         }
         self.charts.push(chart);
@@ -119,6 +117,27 @@ mod tests {
             archive,
             provenance,
         }
+    }
+
+    #[test]
+    fn files_of_the_first_chart_become_ambiguous_too() {
+        let mut table = ChartTable::default();
+        let mut notes = Vec::new();
+        table.add(chart("x", "2.0.0", b"2"), &mut notes);
+        let mut unsigned = chart("y", "2.0.0", b"3");
+        unsigned.provenance = None;
+        table.add(unsigned, &mut notes);
+        assert!(table.find("app-2.0.0.tgz.prov").is_err());
+
+        // one archive with two provenance files
+        table.add(chart("x", "3.0.0", b"4"), &mut notes);
+        let mut signed_again = chart("y", "3.0.0", b"4");
+        signed_again.provenance = Some(signed_again.archive.clone());
+        table.add(signed_again, &mut notes);
+        assert!(table.find("app-3.0.0.tgz").is_ok());
+        let two = table.find("app-3.0.0.tgz.prov").unwrap_err().message;
+        assert!(two.contains("both x and y"), "{two}");
+        assert_eq!(notes.len(), 2, "{notes:?}");
     }
 
     #[test]

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 /// `index.yaml`. `dry_run` writes nothing.
 ///
 /// # Errors
-/// Before anything is written: when two charts with different content have the same name and
-/// version. Afterwards: when the index cannot be written. The failure of a single chart is in the
+/// Before anything is written: when two charts with the same name and version have different
+/// archives or provenance files. Afterwards: when the index cannot be written. The failure of a single chart is in the
 /// report.
 pub fn export_charts(
     lock: &Lock,
@@ -31,9 +31,9 @@ pub fn export_charts(
         .collect();
     for chart in &charts {
         // checked for all charts before the first file is written
-        if let Some(other) = clash(&charts, chart) {
+        if let Some((other, path)) = clash(&charts, chart) {
             return Err(ExportError::Collision {
-                path: chart.file(),
+                path,
                 first: other.item.clone(),
                 second: chart.item.clone(),
             });

@@ -24,4 +24,5 @@ mod store;
 
 pub(crate) use blobs::IncomingBlob;
 pub(crate) use error::WritableStoreError;
+pub(crate) use remove::SweepResult;
 pub(crate) use store::WritableStore;

@@ -45,8 +45,8 @@ pub(super) fn served(
     })
 }
 
-/// Adds to each bundle the changes since its base, or else since the last bundle before it whose
-/// lock has the same name.
+/// Adds to each bundle the changes since its base, or else since the last bundle before it of the
+/// same series.
 pub(super) fn add_changes(all: &mut [ServedBundle], bundles: &[Bundle], given: &[Bundle]) {
     let base_of = |one: &ServedBundle| {
         let bundle = bundles
@@ -64,7 +64,7 @@ pub(super) fn add_changes(all: &mut [ServedBundle], bundles: &[Bundle], given: &
         let before = all[..at]
             .iter()
             .rev()
-            .find(|other| other.lock.name == all[at].lock.name);
+            .find(|other| is_same_series(other, &all[at]));
         let older = base_of(&all[at])
             .or_else(|| before.map(|other| (other.name.clone(), other.lock.clone())));
         all[at].changes = older.map(|(since, lock)| BundleChanges {
@@ -72,6 +72,13 @@ pub(super) fn add_changes(all: &mut [ServedBundle], bundles: &[Bundle], given: &
             changes: lock_changes(&lock, &all[at].lock),
         });
     }
+}
+
+/// Whether both locks have the same name, or were delivered without a name to the same registry.
+/// Other locks without a name may be unrelated.
+fn is_same_series(older: &ServedBundle, newer: &ServedBundle) -> bool {
+    let are_delivered = older.registry.is_some() && newer.registry.is_some();
+    older.lock.name == newer.lock.name && (older.lock.name.is_some() || are_delivered)
 }
 
 /// Sorts the bundles so that each base comes before its deltas, and keeps the order otherwise.
@@ -91,4 +98,40 @@ pub(super) fn bases_first(mut bundles: Vec<Bundle>) -> Vec<Bundle> {
         }
     }
     bundles
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use landfall_content::MemoryBlobs;
+    use landfall_item::lockfile::Lock;
+
+    fn bundle(file: &str, name: Option<&str>) -> ServedBundle {
+        ServedBundle {
+            name: file.into(),
+            digest: None,
+            missing: Vec::new(),
+            signatures: Vec::new(),
+            lock: Lock {
+                name: name.map(str::to_owned),
+                ..Lock::default()
+            },
+            blobs: Arc::new(MemoryBlobs::default()),
+            changes: None,
+            registry: None,
+        }
+    }
+
+    #[test]
+    fn bundles_without_a_name_are_not_compared() {
+        let mut all = [
+            bundle("a", None),
+            bundle("b", Some("series")),
+            bundle("c", None),
+            bundle("d", Some("series")),
+        ];
+        add_changes(&mut all, &[], &[]);
+        let since = all.map(|one| one.changes.map(|changes| changes.since));
+        assert_eq!(since, [None, None, None, Some("b".to_owned())]);
+    }
 }

@@ -13,6 +13,7 @@ use crate::platforms::machine_packages::PACKAGE_SET;
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
 use crate::sandbox_image::SANDBOX;
+use crate::separate_accounts::separate_accounts_note;
 use crate::settings::PlatformSetting;
 use landfall_model::Consumer;
 use serde_yaml::Value;
@@ -113,6 +114,7 @@ impl RenderPlatform for KubermaticPlatform {
                     .into(),
             );
         }
+        notes.extend(separate_accounts_note(request, &registry)?);
         if let Some(account) = &account {
             let text = document(&registry_credentials(&registry.auth_file(account)));
             files.push(RenderedFile::new("registry-credentials.yaml", text).secret(true));

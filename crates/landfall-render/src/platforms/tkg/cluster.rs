@@ -73,7 +73,7 @@ impl TkgRepository {
                 pause.name()
             ));
         }
-        if registry.has_account() {
+        if registry.has_account() || registry.has_accounts_of_paths() {
             notes.push(
                 "TKG does not support an account for the registry: nodes pull without one".into(),
             );

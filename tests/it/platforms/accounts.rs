@@ -1,0 +1,55 @@
+//! Separate credentials for paths of the registry, with platforms that write them and with
+//! platforms that have one account.
+
+use super::place;
+use crate::support::Place;
+use serde_json::Value;
+
+const IMAGES: &[&str] = &["quay.io/other/app:v1", "quay.io/team/app:v1"];
+
+/// A site for `consumer`, with an account for the registry and another one for `team`.
+fn two_accounts(consumer: &str) -> Place {
+    let site = format!(
+        "registry:\n  address: r.test\n  credentials: {{file: account}}\n  paths:\n    quay.io/team: \
+         {{to: [team], credentials: {{file: team}}}}\nconsumers: [{consumer}]\n\
+         clusters: [{{name: blue, namespace: org-blue}}]\n"
+    );
+    let place = place(&site, IMAGES);
+    place.write("account", "all:hush\n");
+    place.write("team", "team:hush\n");
+    place
+}
+
+#[test]
+fn a_second_account_is_reported_by_platforms_that_have_one() {
+    for platform in ["k3s", "rke2", "kubeone", "capi", "kubermatic"] {
+        let place = two_accounts(platform);
+        let printed = place.ok(&["render", platform, "--site", "site.yaml", "-o", "out"]);
+        assert!(
+            printed.contains("team/app needs another account; allow the account of ")
+                && !printed.contains("hush"),
+            "{platform}: {printed}"
+        );
+    }
+}
+
+#[test]
+fn auth_files_have_the_accounts_of_paths() {
+    for (platform, file) in [
+        ("crio", "out/etc/crio/landfall-auth.json"),
+        ("podman", "out/auth.json"),
+    ] {
+        let place = two_accounts(platform);
+        let printed = place.ok(&["render", platform, "--site", "site.yaml", "-o", "out"]);
+        assert!(printed.contains("(0600, holds credentials)"), "{printed}");
+        let auths: Value = serde_json::from_str(&place.read(file)).unwrap();
+        assert_eq!(
+            auths,
+            serde_json::json!({"auths": {
+                "r.test": {"auth": "YWxsOmh1c2g="},
+                "r.test/team/app": {"auth": "dGVhbTpodXNo"},
+            }}),
+            "{platform}"
+        );
+    }
+}
