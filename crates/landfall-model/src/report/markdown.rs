@@ -121,8 +121,6 @@ pub fn markdown_text(plain: &str) -> String {
         match c {
             // otherwise GitHub would make links of URLs and of names such as `www.example.com`
             ':' if plain[at..].starts_with("://") => out += "&#58;",
-            // a zero-width space: GitHub reads emoji names after it has decoded entities
-            ':' if begins_emoji(&plain[at + 1..]) => out += ":&#8203;",
             '.' if plain[..at].ends_with("www") => out += "&#46;",
             // GitHub and GitLab read `$x$` as a formula
             '$' => out += "&#36;",
@@ -138,21 +136,6 @@ pub fn markdown_text(plain: &str) -> String {
         }
     }
     out
-}
-
-/// Whether `after`, the text after a colon, begins with a possible name of an emoji and its second
-/// colon.
-fn begins_emoji(after: &str) -> bool {
-    let Some((name, _)) = after.split_once(':') else {
-        return false;
-    };
-    let has_only = |is_allowed: fn(char) -> bool| name.chars().all(is_allowed);
-    // longer than all names at GitHub, but shorter than digests and commits
-    let is_short = !name.is_empty() && name.len() < 40;
-    // otherwise digits are a time, or the line and column of a file
-    is_short
-        && has_only(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "_+-".contains(c))
-        && (["100", "1234"].contains(&name) || !has_only(|c| c.is_ascii_digit()))
 }
 
 /// Formats `plain` as a code span in a table cell, or as text if it contains a backquote, a
@@ -221,16 +204,6 @@ mod tests {
             .map(|part| part.matches("\n| `").count())
             .collect();
         assert!(rows[2].abs_diff(rows[3]) < 3 && rows[1] == 3, "{rows:?}");
-    }
-
-    #[test]
-    fn names_of_emoji_stay_text() {
-        assert_eq!(markdown_text(":tada: :+1:"), ":&#8203;tada: :&#8203;+1:");
-        assert_eq!(markdown_text("a.js:100:14"), "a.js:&#8203;100:14");
-        let digest = format!("sha256:{}: x", "a".repeat(64));
-        for plain in ["m.yaml:3:14: why", "10:30:00", "a: b: c", &digest] {
-            assert_eq!(markdown_text(plain), plain);
-        }
     }
 
     #[test]
