@@ -109,6 +109,11 @@ fn a_file_is_named_with_or_without_its_flag() {
                 &["name manifests or a lock, not both"],
             ),
             (
+                "mirror --lock new.lock --platform linux/amd64 --to DOWN",
+                2,
+                &["cannot be used with"],
+            ),
+            (
                 "update m.yaml --lock new.lock --check --plain-http UP",
                 0,
                 &[],
