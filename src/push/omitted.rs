@@ -156,7 +156,7 @@ fn problem(
     let size = sum_sizes(missing.iter().map(|(wanted, _)| wanted.blob.size));
     let verb = if missing.len() == 1 { "is" } else { "are" };
     let mut message = format!(
-        "{} ({}) that the bundle omits {verb} neither here nor at {host}",
+        "{} ({}) that the bundle omits {verb} neither in another bundle or store nor at {host}",
         count_of(missing.len(), "blob"),
         human_size(size)
     );

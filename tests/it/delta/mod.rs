@@ -451,7 +451,10 @@ fn missing_content_is_reported_before_anything_is_uploaded() {
     // one upload is started and cancelled, to check whether this account may push
     assert_eq!((middle.count("PUT", ""), middle.count("PATCH", "")), (0, 0));
     let dry = line.push(4, &["d2"], &registry.address, &["--dry-run"]);
-    assert!(message(&dry).contains("neither here nor at"), "{dry:#}");
+    assert!(
+        message(&dry).contains("neither in another bundle or store nor at"),
+        "{dry:#}"
+    );
 
     // the store has the content that the delta omits
     let with_store = ["--with-store", "--store", "store"];
