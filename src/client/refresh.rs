@@ -148,7 +148,7 @@ impl Client {
         let mut packed = None;
         // nothing is pulled if the lock is empty, or if its content was delivered or packed before
         let is_empty = locked.lock.items().next().is_none();
-        if !is_empty && !is_delivered(request, &locked.lock) {
+        if !is_empty && !is_delivered(request, &locked.lock, serial.as_ref()) {
             let store: Arc<dyn BlobStore> = match &request.object_store {
                 Some(location) => self.open_objects(location)?,
                 None => Arc::new(memory.clone()),
@@ -259,14 +259,19 @@ fn serial(
 }
 
 /// Whether the receiver has all items of `lock`, or the bundle at `out` is complete, was packed
-/// from the same lock and bases, and is signed with the key of the request, if there is one.
-fn is_delivered(request: &RefreshRequest<'_>, lock: &Lock) -> bool {
+/// from the same lock and bases, has the number `serial` if one is requested, and is signed with the
+/// key of the request, if there is one.
+fn is_delivered(request: &RefreshRequest<'_>, lock: &Lock, serial: Option<&Serial>) -> bool {
     if !request.bases.is_empty() && request.bases.iter().all(|base| base.has_all(lock)) {
         return true;
     }
     let Some(bundle) = existing_bundle(request) else {
         return false;
     };
+    // if no number is requested, the bundle may have any
+    if serial.is_some() && bundle.serial().as_ref() != serial {
+        return false;
+    }
     if let Some(signer) = &request.signer
         && !bundle.signing_keys().contains(signer.key())
     {

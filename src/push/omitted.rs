@@ -2,7 +2,7 @@
 //! before the first upload, mounted from there like other blobs, and downloaded from there if
 //! mounts are refused.
 
-use super::omitted_blob::OmittedBlob;
+use super::omitted_blob::{OmittedBlob, find_repository};
 use super::plan::Delivery;
 use super::problem::{Problem, ProblemKind};
 use super::references::{References, fetch_references};
@@ -55,7 +55,7 @@ pub(super) async fn locate_omitted(
     let wanted = omitted_blobs(omitted, lock, deliveries, todo);
     let session = &uploader.session;
     let lookups = run_concurrently(wanted.len(), uploader.limits.jobs, |at| {
-        find_repository(session, &wanted[at])
+        find_repository(session, &wanted[at].blob, &wanted[at].candidates)
     });
     let results = lookups.await;
     let mut repositories = BTreeMap::new();
@@ -146,20 +146,6 @@ fn omitted_blobs<'a>(
         .collect()
 }
 
-/// Finds the first repository that has the blob with the right size. A receipt or a tag may be out
-/// of date, so only a look-up counts.
-async fn find_repository(
-    session: &RegistrySession,
-    wanted: &OmittedBlob<'_>,
-) -> Result<Option<String>, HttpError> {
-    for repository in &wanted.candidates {
-        if session.blob_size(repository, &wanted.blob.digest).await? == Some(wanted.blob.size) {
-            return Ok(Some((*repository).to_owned()));
-        }
-    }
-    Ok(None)
-}
-
 fn problem(
     missing: &[(&OmittedBlob<'_>, String)],
     lock: &Lock,
@@ -170,7 +156,7 @@ fn problem(
     let size = sum_sizes(missing.iter().map(|(wanted, _)| wanted.blob.size));
     let verb = if missing.len() == 1 { "is" } else { "are" };
     let mut message = format!(
-        "{} ({}) that the bundle omits {verb} neither here nor at {host}",
+        "{} ({}) that the bundle omits {verb} neither in another bundle or store nor at {host}",
         count_of(missing.len(), "blob"),
         human_size(size)
     );

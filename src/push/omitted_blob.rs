@@ -1,5 +1,8 @@
-//! A blob that the content of a push does not include.
+//! A blob that the content of a push does not include, and the look-up of such blobs at the
+//! registry.
 
+use landfall_content::registry::RegistrySession;
+use landfall_http::HttpError;
 use landfall_model::Descriptor;
 
 /// An omitted blob that a delivery needs.
@@ -9,4 +12,25 @@ pub(super) struct OmittedBlob<'a> {
     pub(super) stops: Vec<usize>,
     /// Repositories that may have the blob.
     pub(super) candidates: Vec<&'a str>,
+}
+
+/// Finds the first of `candidates` that has the blob with the right size. A receipt or a tag may be
+/// out of date, so only a look-up counts.
+///
+/// If a look-up fails, the other candidates are tried. The first error is returned if none of them
+/// has the blob.
+pub(super) async fn find_repository(
+    session: &RegistrySession,
+    blob: &Descriptor,
+    candidates: &[&str],
+) -> Result<Option<String>, HttpError> {
+    let mut first_error = None;
+    for repository in candidates {
+        match session.blob_size(repository, &blob.digest).await {
+            Ok(size) if size == Some(blob.size) => return Ok(Some((*repository).to_owned())),
+            Ok(_) => {}
+            Err(error) => first_error = first_error.or(Some(error)),
+        }
+    }
+    first_error.map_or(Ok(None), Err)
 }

@@ -1,7 +1,7 @@
 //! Blobs that recipes of the bundle use and that no local file contains. If the registry has them,
 //! as it does after the delivery of an older bundle, they are downloaded before the first upload.
 
-use super::omitted_blob::OmittedBlob;
+use super::omitted_blob::{OmittedBlob, find_repository};
 use super::uploader::Uploader;
 use futures_util::StreamExt as _;
 use landfall_bundle::{BlobReference, RebuiltBlobs};
@@ -66,11 +66,12 @@ pub(super) async fn fetch_references<'a, 'b>(
                     .iter()
                     .filter(|one| one.blob.digest == base.digest);
                 let named: Vec<String> = named.flat_map(|one| one.repositories(mapping)).collect();
-                let candidates: Vec<&String> = of_receipts
+                let candidates: Vec<&str> = of_receipts
                     .into_iter()
                     .flatten()
                     .chain(&named)
                     .chain(repositories)
+                    .map(String::as_str)
                     .collect();
                 let result = fetch(uploader, rebuilt, &base, &candidates).await;
                 fetched.insert(base.digest.clone(), result);
@@ -90,19 +91,17 @@ async fn fetch(
     uploader: &Uploader,
     rebuilt: &RebuiltBlobs,
     base: &Descriptor,
-    candidates: &[&String],
+    candidates: &[&str],
 ) -> Result<(), String> {
     let session = &uploader.session;
-    for repository in candidates {
-        let size = session.blob_size(repository, &base.digest).await;
-        if size.map_err(|error| error.to_string())? == Some(base.size) {
-            if uploader.dry_run {
-                return Ok(());
-            }
-            return download(session, rebuilt, base, repository).await;
-        }
+    let found = find_repository(session, base, candidates).await;
+    let Some(repository) = found.map_err(|error| error.to_string())? else {
+        return Err(format!("{} does not have it", session.host()));
+    };
+    if uploader.dry_run {
+        return Ok(());
     }
-    Err(format!("{} does not have it", session.host()))
+    download(session, rebuilt, base, &repository).await
 }
 
 /// Downloads a blob, continuing where a connection broke.

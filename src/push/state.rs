@@ -16,7 +16,7 @@ use landfall_model::{DestinationMap, Digest, Shard};
 use std::collections::BTreeMap;
 
 /// The reason that is reported for items without a problem if other items stop the push.
-const NOT_SENT: &str = "not sent, because others cannot be delivered";
+const NOT_SENT: &str = "not sent, because other items cannot be delivered";
 
 /// The number of deliveries of each entry.
 pub(super) fn count_by_entry(deliveries: &[Delivery]) -> BTreeMap<usize, usize> {

@@ -462,6 +462,15 @@ fn an_archive_is_written_completely_or_not_at_all() {
         .filter(|item| item["status"] == "missing")
         .collect();
     assert!(!missing.is_empty() && missing.len() < 3, "{report}");
+    let skipped = report["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|item| item["status"] == "skipped");
+    assert_eq!(
+        skipped.unwrap()["reason"],
+        "not written, because other images are missing"
+    );
     let report = site.export(3, &["-o", "partial.tar", "--allow-partial"]);
     assert_eq!(
         report["archive"]["images"].as_array().unwrap().len(),

@@ -19,7 +19,9 @@ pub enum ReplaceError {
     #[error(transparent)]
     Io(#[from] io::Error),
     /// The file has changed since it was read.
-    #[error("it was changed after it was read, and was left unchanged; run the command again")]
+    #[error(
+        "it was changed after it was read, so landfall did not replace it; run the command again"
+    )]
     Changed,
 }
 

@@ -53,7 +53,7 @@ pub enum RewriteError {
     #[error("{0} is a pipe, not a regular file; pass its content by stdin: `- < {0}`")]
     Pipe(PathBuf),
     /// A file changed after it was read.
-    #[error("it changed after it was read, and was left unchanged; run the command again")]
+    #[error("it changed after it was read, so landfall did not replace it; run the command again")]
     Changed,
     /// An archive is not a readable chart.
     #[error("{0}; left unchanged")]

@@ -49,8 +49,10 @@ struct KeyCipher {
 /// Why an encrypted key cannot be decrypted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DecryptError {
-    /// It is not in cosign's format, or its decryption needs too much memory or time.
+    /// It is not in cosign's format, or it is damaged.
     Malformed,
+    /// Its scrypt parameters are not valid, or need too much memory or time.
+    ScryptParameters,
     /// The password is wrong, or the key is damaged.
     WrongPassword,
 }
@@ -81,7 +83,7 @@ pub(crate) fn decrypt(pem: &str, password: &[u8]) -> Result<Vec<u8>, DecryptErro
     }
     let nonce = <[u8; 24]>::try_from(decode(&cipher.nonce)?).map_err(|_| malformed)?;
     let mut key = Key::default();
-    let params = scrypt_params(&kdf.params).ok_or(malformed)?;
+    let params = scrypt_params(&kdf.params).ok_or(DecryptError::ScryptParameters)?;
     scrypt::scrypt(password, &decode(&kdf.salt)?, &params, &mut key).map_err(|_| malformed)?;
     XSalsa20Poly1305::new(&key)
         .decrypt(&Nonce::from(nonce), &*decode(&ciphertext)?)
@@ -148,7 +150,7 @@ mod tests {
             let pem = encrypted(b"key", b"secret", cost);
             assert_eq!(
                 decrypt(&pem, b"secret"),
-                Err(DecryptError::Malformed),
+                Err(DecryptError::ScryptParameters),
                 "{cost:?}"
             );
         }

@@ -8,13 +8,15 @@ use crate::signed_message::SignatureSubject;
 use crate::signer_key::SignerKey;
 use crate::trust_root::TrustRoot;
 use crate::verified::VerifiedSignature;
-use landfall_model::sign::{FileKey, OpenPgpKeys};
+use landfall_model::sign::{FileKey, OpenPgpKeys, SignatureTime};
 
 impl SignatureRequirement {
-    /// The signatures that meet the requirement for a file, sorted. There is at least one.
+    /// The signatures that meet the requirement for a file, sorted. There is at least one. OpenPGP
+    /// signatures must be valid at `time`.
     pub(crate) fn verify_file(
         &self,
         signatures: &[FileSignatures<'_>],
+        time: SignatureTime,
     ) -> Result<Vec<AcceptedSignature>, SignatureFailure> {
         crypto::install();
         let verifier = self.trust_root.as_ref().map(TrustRoot::verifier);
@@ -26,7 +28,7 @@ impl SignatureRequirement {
         {
             for document in documents {
                 for key in self.file_keys.iter().filter(|key| key.may_check(document)) {
-                    let name = key.verify(document, || (file.open)());
+                    let name = key.verify(document, time, || (file.open)());
                     verdicts.push(self.by_file_key(name.map_err(|error| error.to_string())));
                 }
             }
@@ -130,6 +132,25 @@ trusted comment: timestamp:1556193335\tfile:test
 y/rUw2y8/hOUYjZU71eHp/Wo1KZ40fGy2VJEDl34XMJM+TX48Ss/17u3IvIfbVR1FkZZSNCisQbuQY+bHwhEBg==
 ";
     const OTHER_KEY: &[u8] = b"RWTmpZQh8Jv9vCGwHqwxxW0+xyY0c1gIi8vVdM9u8ZB2RzIY+4lFpdhb";
+    /// A key that gpg made on 2021-01-01 for one year, and its signature of `test` from that day.
+    const EXPIRED_KEY: &[u8] = b"-----BEGIN PGP PUBLIC KEY BLOCK-----
+
+mDMEX+5mABYJKwYBBAHaRw8BAQdAzPAZvSa/XM2ADv+VXa7t9UR1iUuV1OObMpFZ
+mYjDgjG0FW9sZCA8b2xkQGV4YW1wbGUuY29tPoiWBBMWCAA+FiEEttFuRoHEEdwD
+XMDQn+S10E9JwNgFAl/uZgACGwMFCQHhM4AFCwkIBwIGFQoJCAsCBBYCAwECHgEC
+F4AACgkQn+S10E9JwNgbUgEA9sL+3G2ZN/0LeMn1jyZIDjJ1WZMC3fDcQiZPL+/J
+U+YBAJVIVu19E812OJOpHuvNme1Gi4J4Jl1Jlkocwz6yi/8O
+=7Sgs
+-----END PGP PUBLIC KEY BLOCK-----
+";
+    const EXPIRED_SIGNATURE: &[u8] = b"-----BEGIN PGP SIGNATURE-----
+
+iHUEABYIAB0WIQS20W5GgcQR3ANcwNCf5LXQT0nA2AUCX+5mAAAKCRCf5LXQT0nA
+2FOEAQDs+u3EwIouXm/bJeWixElq/NabHx5Hp2dRJijIVg+IsQEAu8Hl9NbXwZJP
+H7uD9WJzGxA5QLLuBUIgZHtCx2vTHgM=
+=e2KT
+-----END PGP SIGNATURE-----
+";
     const OPEN_PGP: &[u8] = include_bytes!("../../../tests/data/packages/key.asc");
 
     fn requirement(keys: &[&[u8]]) -> SignatureRequirement {
@@ -141,16 +162,24 @@ y/rUw2y8/hOUYjZU71eHp/Wo1KZ40fGy2VJEDl34XMJM+TX48Ss/17u3IvIfbVR1FkZZSNCisQbuQY+b
     }
 
     fn verify(requirement: &SignatureRequirement) -> Result<Vec<AcceptedSignature>, String> {
+        verify_at(requirement, SIGNATURE, SignatureTime::Now)
+    }
+
+    fn verify_at(
+        requirement: &SignatureRequirement,
+        signature: &[u8],
+        time: SignatureTime,
+    ) -> Result<Vec<AcceptedSignature>, String> {
         let digest = Digest::sha256(b"test");
         let signatures = [FileSignatures {
             file: SignedFile {
                 digest: &digest,
                 open: Box::new(|| Ok(Box::new(&b"test"[..]))),
             },
-            documents: vec![SIGNATURE.to_vec()],
+            documents: vec![signature.to_vec()],
             log_entry: None,
         }];
-        let accepted = requirement.verify_file(&signatures);
+        let accepted = requirement.verify_file(&signatures, time);
         accepted.map_err(|failure| failure.to_string())
     }
 
@@ -164,6 +193,15 @@ y/rUw2y8/hOUYjZU71eHp/Wo1KZ40fGy2VJEDl34XMJM+TX48Ss/17u3IvIfbVR1FkZZSNCisQbuQY+b
         }
         let refused = verify(&requirement(&[OTHER_KEY])).unwrap_err();
         assert!(refused.contains("did not make it"), "{refused}");
+    }
+
+    #[test]
+    fn an_open_pgp_key_must_be_valid_at_the_given_time() {
+        let requirement = requirement(&[EXPIRED_KEY]);
+        let verify = |time| verify_at(&requirement, EXPIRED_SIGNATURE, time);
+        assert_eq!(verify(SignatureTime::Made).unwrap().len(), 1);
+        let refused = verify(SignatureTime::Now).unwrap_err();
+        assert!(refused.contains("expired"), "{refused}");
     }
 
     #[test]

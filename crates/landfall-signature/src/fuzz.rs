@@ -7,6 +7,7 @@ use crate::pattern::TextPattern;
 use crate::requirement::SignatureRequirement;
 use crate::trust_root::TrustRoot;
 use landfall_model::Digest;
+use landfall_model::sign::SignatureTime;
 use sigstore_verify::trust_root::SIGSTORE_PRODUCTION_TRUSTED_ROOT;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -56,6 +57,6 @@ pub fn image_signature(bytes: &[u8]) {
         documents: vec![content.to_vec(), annotation.into_owned().into_bytes()],
         log_entry: None,
     };
-    let verified = requirement.verify_file(&[file]);
+    let verified = requirement.verify_file(&[file], SignatureTime::Now);
     assert!(verified.is_err(), "{verified:?}");
 }

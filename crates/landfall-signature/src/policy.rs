@@ -11,7 +11,7 @@ use crate::verified::VerifiedSignature;
 use jiff::Timestamp;
 use landfall_model::config::Site;
 use landfall_model::document::SignatureRule;
-use landfall_model::sign::OpenPgpKeys;
+use landfall_model::sign::{OpenPgpKeys, SignatureTime};
 use landfall_model::{Digest, ImageRef};
 use std::path::Path;
 
@@ -114,8 +114,8 @@ impl SignaturePolicy {
     }
 
     /// Verifies the signatures of a file, or of a checksum file that contains the file's digest.
-    /// Returns one signature for each rule that the file must meet, sorted and without duplicates;
-    /// empty if the file needs none.
+    /// OpenPGP signatures must be valid at `time`. Returns one signature for each rule that the file
+    /// must meet, sorted and without duplicates; empty if the file needs none.
     ///
     /// # Errors
     /// If a rule is not met.
@@ -123,8 +123,11 @@ impl SignaturePolicy {
         &self,
         file: impl Into<RuleSubject>,
         signatures: &[FileSignatures<'_>],
+        time: SignatureTime,
     ) -> Result<Vec<VerifiedSignature>, SignatureFailure> {
-        self.verify_each(file, |requirement| requirement.verify_file(signatures))
+        self.verify_each(file, |requirement| {
+            requirement.verify_file(signatures, time)
+        })
     }
 
     /// Verifies a document that contains its own OpenPGP signature. `check` verifies the document

@@ -35,6 +35,14 @@ pub enum SigningKeyError {
     /// The password is wrong, or the key is damaged.
     #[error("the password does not decrypt it")]
     WrongPassword,
+    /// It begins like an encrypted key of cosign, but is not in its format or is damaged.
+    #[error("it is damaged, or not encrypted in the format of cosign")]
+    Malformed,
+    /// It is encrypted with scrypt parameters that are not valid or need too much memory or time.
+    #[error(
+        "its scrypt parameters are not valid, or need more than 512 MiB of memory or 16 passes"
+    )]
+    ScryptParameters,
     /// It is not an ECDSA P-256 key in PKCS#8.
     #[error("it is not an ECDSA P-256 key in PEM (PKCS#8)")]
     Unsupported,
@@ -43,7 +51,8 @@ pub enum SigningKeyError {
 impl From<DecryptError> for SigningKeyError {
     fn from(error: DecryptError) -> SigningKeyError {
         match error {
-            DecryptError::Malformed => SigningKeyError::Unsupported,
+            DecryptError::Malformed => SigningKeyError::Malformed,
+            DecryptError::ScryptParameters => SigningKeyError::ScryptParameters,
             DecryptError::WrongPassword => SigningKeyError::WrongPassword,
         }
     }
@@ -119,5 +128,20 @@ impl ImageSigningKey {
             },
         });
         bundle.to_string().into_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_damaged_key_of_cosign_is_reported_as_damaged() {
+        let label = "ENCRYPTED SIGSTORE PRIVATE KEY";
+        for body in ["%", "e30="] {
+            let pem = format!("-----BEGIN {label}-----\n{body}\n-----END {label}-----\n");
+            let error = ImageSigningKey::from_pem(&pem, Some(b"")).err();
+            assert_eq!(error, Some(SigningKeyError::Malformed), "{body}");
+        }
     }
 }

@@ -125,9 +125,9 @@ impl From<sign::SignatureError> for CliError {
     fn from(error: sign::SignatureError) -> CliError {
         let message = error.to_string();
         match error {
-            sign::SignatureError::Agent { .. } | sign::SignatureError::Failed { .. } => {
-                CliError::new(Exit::Failed, message)
-            }
+            sign::SignatureError::Agent { .. }
+            | sign::SignatureError::NoRandomNumbers { .. }
+            | sign::SignatureError::Failed { .. } => CliError::new(Exit::Failed, message),
             _ => CliError::usage(message),
         }
     }

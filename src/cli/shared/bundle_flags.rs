@@ -30,7 +30,7 @@ impl BundleFlags {
             let other = other.display();
             let first = locations[0].display();
             return Err(CliError::usage(format!(
-                "{other} has no other volume of {first}; name only one bundle"
+                "{other} contains no volume of {first}; name only one bundle"
             )));
         }
         let requirements = BundleRequirements {

@@ -6,6 +6,7 @@ use landfall_item::lockfile::Lock;
 use landfall_item::{LockedItem, verified_signatures};
 use landfall_model::config::Site;
 use landfall_model::report::{ItemStatus, ReportItem, RunReport, count_of};
+use landfall_model::sign::SignatureTime;
 use landfall_signature::{SignaturePolicy, VerifiedSignature};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -47,8 +48,9 @@ impl ImageSignatures {
     }
 
     /// Verifies the signatures of the images, charts and files of `lock` by the rules of the site.
-    /// The signatures are read from `blobs`. Refuses the lock if an item does not meet the rules.
-    /// Without rules, returns the signatures that the lock records.
+    /// The signatures are read from `blobs`. They must have been valid when they were made, because
+    /// their keys may have expired since the items were locked. Refuses the lock if an item does
+    /// not meet the rules. Without rules, returns the signatures that the lock records.
     pub(crate) fn verify(
         site: Option<&Site>,
         lock: &Lock,
@@ -68,14 +70,14 @@ impl ImageSignatures {
             )
         });
         let charts = lock.charts.iter().map(|chart| {
-            let found = chart.verified_signatures(&policy, blobs);
+            let found = chart.verified_signatures(&policy, blobs, SignatureTime::Made);
             (
                 chart as &dyn LockedItem,
                 found.map_err(|error| error.to_string()),
             )
         });
         let files = lock.files.iter().map(|file| {
-            let found = file.verified_signatures(&policy, blobs);
+            let found = file.verified_signatures(&policy, blobs, SignatureTime::Made);
             (
                 file as &dyn LockedItem,
                 found.map_err(|error| error.to_string()),

@@ -47,8 +47,8 @@ pub(crate) fn note_stale(path: &Path, lock: &Lock, progress: &dyn Progress) {
         let lock = path.display();
         let manifest = manifest.display().to_string();
         progress.note(&format!(
-            "note: {lock} is older than {manifest}: it lacks {first}{more}; `landfall lock -f {} \
-             --lock {}` adds what is new",
+            "note: {lock} lacks {first}{more} of {manifest}; `landfall lock -f {} --lock {}` adds \
+             the missing items",
             shell_word(&manifest),
             shell_word(&lock.to_string()),
         ));

@@ -42,7 +42,7 @@ impl LsCommand {
             let other = other.display();
             let file = file.display();
             return Err(CliError::usage(format!(
-                "{other} has no other volume of {file}; ls lists one bundle at a time"
+                "{other} contains no volume of {file}; ls lists one bundle at a time"
             )));
         }
         let given = match locations.len() {

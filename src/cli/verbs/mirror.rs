@@ -21,8 +21,9 @@ use std::sync::Arc;
 pub(crate) struct MirrorCommand {
     #[command(flatten)]
     manifests: ManifestArgs,
-    /// A platform for the images of plain lists, as in linux/amd64 [default: all] (may be repeated)
-    #[arg(long = "platform", value_name = "OS/ARCH")]
+    /// A platform for the images of plain lists, as in linux/amd64 [default: all] (may be repeated;
+    /// a lock has its platforms already)
+    #[arg(long = "platform", value_name = "OS/ARCH", conflicts_with = "lock")]
     platforms: Vec<Platform>,
     /// A lock, instead of manifests
     #[arg(long, value_name = "FILE")]

@@ -451,7 +451,10 @@ fn missing_content_is_reported_before_anything_is_uploaded() {
     // one upload is started and cancelled, to check whether this account may push
     assert_eq!((middle.count("PUT", ""), middle.count("PATCH", "")), (0, 0));
     let dry = line.push(4, &["d2"], &registry.address, &["--dry-run"]);
-    assert!(message(&dry).contains("neither here nor at"), "{dry:#}");
+    assert!(
+        message(&dry).contains("neither in another bundle or store nor at"),
+        "{dry:#}"
+    );
 
     // the store has the content that the delta omits
     let with_store = ["--with-store", "--store", "store"];
@@ -501,6 +504,22 @@ fn a_receipt_names_the_repositories_for_the_content_of_a_delta() {
     line.place
         .ok(&["push", "b1", "--to", &to, "--receipt", "r1"]);
     line.push(4, &["d3"], &registry.address, &[]);
+    // if a look-up fails, the other repositories are tried
+    let receipt = line.place.read("r1");
+    for (broken, exit) in [("/v2/old/one/app/blobs/", 0), ("/v2/old/", 4)] {
+        let middle = TestProxy::new(&registry.address, move |request| {
+            match request.is("HEAD", broken) {
+                true => ProxyAction::status(501),
+                false => ProxyAction::Pass,
+            }
+        });
+        let to = &middle.address;
+        line.place
+            .write("r2", receipt.replace(&registry.address, to));
+        let report = line.push(exit, &["d3", "r2"], to, &["--dry-run"]);
+        assert!(middle.count("HEAD", broken) > 0);
+        assert!(exit == 0 || message(&report).contains("501"), "{report:#}");
+    }
     line.push(0, &["d3", "r1"], &registry.address, &[]);
     line.assert_delivered(&registry, "3");
 }

@@ -8,6 +8,7 @@ use crate::support::{Place, http, landfall_serve, need, run};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A repository with three large files, `one`, `two` and `old`: the first commit has `one` and
 /// `old`, and the second `one` and `two`.
@@ -268,6 +269,37 @@ fn accounts_stay_at_the_server_that_names_another_for_its_large_files() {
             &["update-ref", "-d", "refs/heads/main"],
         );
     }
+}
+
+#[test]
+fn uploads_continue_with_new_urls_after_theirs_have_expired() {
+    let Some(server) = GitServer::new() else {
+        return;
+    };
+    let large = sample(&server);
+    large
+        .iter()
+        .for_each(|content| server.add_large_file(content));
+    let site = GitServer::new().unwrap();
+    site.create("team/media.git");
+    // refuses the second upload, as if its URL had expired during the first one
+    let uploads = AtomicUsize::new(0);
+    let storage = TestProxy::new("", move |request| {
+        let is_second = request.method == "PUT" && uploads.fetch_add(1, Ordering::Relaxed) == 1;
+        ProxyAction::status(if is_second { 403 } else { 200 })
+    });
+    site.set(GitServerBehavior {
+        large_file_host: Some(storage.address.clone()),
+        ..GitServerBehavior::default()
+    });
+    let place = Place::new();
+    let url = server.url("team/media.git");
+    place.write("m.yaml", manifest(&url, "ref: main, lfs: true"));
+    place.ok(&["lock", "-f", "m.yaml"]);
+    place.ok(&["pull"]);
+    let to = site.url("");
+    place.ok(&["push", "--git-to", &to, "--plain-http", &storage.address]);
+    assert_eq!(storage.count("PUT", "/lfs/"), 3);
 }
 
 /// The client of Git LFS itself, against the mirror.

@@ -151,3 +151,29 @@ fn provenance_of_charts_in_http_repositories_is_verified_by_the_rules() {
     up.lock(0, &[]);
     assert!(!place.read("landfall.lock").contains("verified"));
 }
+
+/// The signature was valid when it was made, so the bundle stays valid.
+#[test]
+fn a_bundle_stays_valid_after_the_key_of_a_provenance_has_expired() {
+    if !need(&["gpg", "gzip"]) {
+        return;
+    }
+    let up = Upstream::new();
+    let place = &up.place;
+    let maker = Signer::expired(place, "maker");
+    place.write("maker.asc", maker.public());
+    up.repository(&[Chart::new("app", "1.0.0", "", &[]).signed(&maker)]);
+    let repo = up.repo();
+    let rules = format!("verify: [{{match: \"{repo}/*\", keys: [maker.asc]}}]\n");
+    let charts = json!([{"repo": repo, "name": "app", "version": "1.0.0"}]);
+    up.manifest(&charts, &rules);
+    let reasons = failure_reasons(&up.lock(1, &[]));
+    assert!(reasons.contains("expired"), "{reasons}");
+    up.manifest(&charts, "");
+    up.lock(0, &[]);
+    place.ok(&["pull", "--store", "store"]);
+    place.ok(&["pack", "--store", "store", "-o", "b.tar.zst"]);
+    let head = "apiVersion: landfall/v1\nkind: Site\n";
+    place.write("site.yaml", format!("{head}{rules}"));
+    place.json(0, &["verify", "b.tar.zst", "--site", "site.yaml"]);
+}

@@ -109,6 +109,11 @@ fn a_file_is_named_with_or_without_its_flag() {
                 &["name manifests or a lock, not both"],
             ),
             (
+                "mirror --lock new.lock --platform linux/amd64 --to DOWN",
+                2,
+                &["cannot be used with"],
+            ),
+            (
                 "update m.yaml --lock new.lock --check --plain-http UP",
                 0,
                 &[],
@@ -184,7 +189,8 @@ fn a_lock_that_is_older_than_its_manifest_gets_a_note() {
         "other.yaml",
         "apiVersion: landfall/v1\nkind: Manifest\nmetadata: {name: another}\nimages: ['quay.io/a/b:1']\n",
     );
-    let note = "note: landfall.lock is older than m.yaml: it lacks quay.io/team/new:v1; `landfall lock -f m.yaml --lock";
+    let note =
+        "note: landfall.lock lacks quay.io/team/new:v1 of m.yaml; `landfall lock -f m.yaml --lock";
     run_with(
         &rig,
         &[

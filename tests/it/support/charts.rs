@@ -188,14 +188,25 @@ pub fn failure_reasons(report: &Value) -> String {
 /// An OpenPGP key in a folder of its own.
 pub struct Signer {
     home: PathBuf,
+    /// The time that gpg uses instead of the current time, in seconds since 1970.
+    time: Option<&'static str>,
 }
 
 impl Signer {
     pub fn new(place: &Place, name: &str) -> Signer {
+        Signer::with_life(place, name, None, "never")
+    }
+
+    /// A signer whose key and signatures are from 2021-01-01. The key expired a year later.
+    pub fn expired(place: &Place, name: &str) -> Signer {
+        Signer::with_life(place, name, Some("1609459200"), "1y")
+    }
+
+    fn with_life(place: &Place, name: &str, time: Option<&'static str>, life: &str) -> Signer {
         let home = place.path(format!("gpg-{name}"));
         std::fs::create_dir_all(&home).unwrap();
         run(std::process::Command::new("chmod").arg("700").arg(&home));
-        let signer = Signer { home };
+        let signer = Signer { home, time };
         let who = format!("{name} <{name}@example.com>");
         run(signer.gpg().args([
             "--passphrase",
@@ -204,7 +215,7 @@ impl Signer {
             &who,
             "ed25519",
             "sign",
-            "never",
+            life,
         ]));
         signer
     }
@@ -217,6 +228,12 @@ impl Signer {
             "--pinentry-mode",
             "loopback",
         ]);
+        gpg.args(
+            self.time
+                .map(|time| ["--faked-system-time", time])
+                .into_iter()
+                .flatten(),
+        );
         gpg
     }
 

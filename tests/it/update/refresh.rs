@@ -121,6 +121,23 @@ fn a_bundle_without_the_requested_signature_is_packed_again() {
 }
 
 #[test]
+fn a_bundle_with_another_number_is_packed_again() {
+    let up = upstream();
+    for (flags, is_unchanged) in [
+        ("-o b", false),
+        ("-o b --serial 4", false),
+        ("-o b --serial 4", true),
+        ("-o b", true),
+        ("-o b --serial 5", false),
+        ("-o b --serial 5 --series u", false),
+    ] {
+        let flags: Vec<&str> = flags.split(' ').collect();
+        let report = up.run(0, "refresh", &flags);
+        assert_eq!(report["bundle"].is_null(), is_unchanged, "{flags:?}");
+    }
+}
+
+#[test]
 fn a_receipt_without_an_item_is_not_a_complete_delivery() {
     let up = upstream();
     up.run(0, "refresh", &["-o", "b1"]);

@@ -58,7 +58,7 @@ impl Packaging {
             let path = out.with_file_name(name);
             if is_taken(&path, out, &tools) {
                 let why = format!(
-                    "the name {} is taken; give it another one",
+                    "the name {} is taken; give the program another name",
                     file_name(&path)
                 );
                 return Err(tool_error(from, why));
@@ -178,7 +178,7 @@ mod tests {
                 panic!("{names:?} was accepted")
             };
             let last = names.last().unwrap();
-            let expected = format!("the name {last} is taken");
+            let expected = format!("the name {last} is taken; give the program another name");
             assert!(
                 matches!(&error, BundleError::Tool { why, .. } if why.starts_with(&expected)),
                 "{names:?}: {error:?}"

@@ -114,6 +114,10 @@ async fn upload_actions(
 /// Uploads the large files that the server of the repository at `url` lacks, from `blobs`. Returns
 /// their number.
 ///
+/// The URLs in an answer of the server expire, and earlier uploads may take longer than that.
+/// Therefore, if an upload is refused after others succeeded, the server is asked again for the
+/// remaining files.
+///
 /// # Errors
 /// If the server cannot be reached, does not support Git LFS, or refuses a file.
 pub async fn upload_large_files(
@@ -124,20 +128,48 @@ pub async fn upload_large_files(
 ) -> Result<usize, HttpError> {
     let mut uploaded = 0;
     for files in files.chunks(LFS_BATCH) {
-        let answer = upload_actions(sessions, url, files).await?;
-        for file in files {
-            let actions = answer.actions(url, &file.digest)?;
-            let Some(upload) = &actions.upload else {
-                continue;
-            };
-            upload_one(sessions, &answer.server, file, upload, blobs).await?;
-            if let Some(verify) = &actions.verify {
-                verify_one(sessions, &answer.server, file, verify).await?;
+        let mut answer = upload_actions(sessions, url, files).await?;
+        // whether a file was uploaded since the server answered
+        let mut has_progress = false;
+        for (at, file) in files.iter().enumerate() {
+            let mut result = upload_missing(sessions, url, &answer, file, blobs).await;
+            if has_progress && result.as_ref().is_err_and(may_have_expired) {
+                answer = upload_actions(sessions, url, &files[at..]).await?;
+                has_progress = false;
+                result = upload_missing(sessions, url, &answer, file, blobs).await;
             }
-            uploaded += 1;
+            if result? {
+                uploaded += 1;
+                has_progress = true;
+            }
         }
     }
     Ok(uploaded)
+}
+
+/// Whether `error` is a refusal that a new answer of the server may prevent.
+fn may_have_expired(error: &HttpError) -> bool {
+    matches!(error.status, Some(401 | 403 | 410))
+}
+
+/// Uploads a file and confirms the upload, as `answer` demands. Returns false if the server has the
+/// file.
+async fn upload_missing(
+    sessions: &RegistrySessions,
+    url: &str,
+    answer: &BatchAnswer,
+    file: &Descriptor,
+    blobs: &Arc<dyn BlobRead>,
+) -> Result<bool, HttpError> {
+    let actions = answer.actions(url, &file.digest)?;
+    let Some(upload) = &actions.upload else {
+        return Ok(false);
+    };
+    upload_one(sessions, &answer.server, file, upload, blobs).await?;
+    if let Some(verify) = &actions.verify {
+        verify_one(sessions, &answer.server, file, verify).await?;
+    }
+    Ok(true)
 }
 
 async fn upload_one(

@@ -8,6 +8,7 @@ use crate::file::{FileSignatureError, ensure_stored, read_sidecar};
 use crate::image::{ImageSignatureError, LockedImage, contradictions, find_signatures};
 use crate::{PinPolicy, ResolveError, ResolveOutcome, Resolver, verified_signatures};
 use landfall_content::BlobRead;
+use landfall_model::sign::SignatureTime;
 use landfall_signature::{RuleSubject, SignaturePolicy, VerifiedSignature};
 
 /// The reason why a chart does not meet a policy.
@@ -37,7 +38,7 @@ impl LockedChart {
     }
 
     /// Verifies the signatures of the chart, which are read from `blobs`. Returns those that meet
-    /// the policy; empty if the chart needs none.
+    /// the policy; empty if the chart needs none. OpenPGP signatures must be valid at `time`.
     ///
     /// # Errors
     /// If the chart does not meet the policy, or a signature cannot be read.
@@ -45,10 +46,11 @@ impl LockedChart {
         &self,
         policy: &SignaturePolicy,
         blobs: &dyn BlobRead,
+        time: SignatureTime,
     ) -> Result<Vec<VerifiedSignature>, ChartSignatureError> {
         match self.artifact() {
             Some(artifact) => Ok(verified_signatures(&artifact, policy, blobs)?),
-            None => Ok(self.verified_provenance(policy, blobs)?),
+            None => Ok(self.verified_provenance(policy, blobs, time)?),
         }
     }
 
@@ -57,6 +59,7 @@ impl LockedChart {
         &self,
         policy: &SignaturePolicy,
         blobs: &dyn BlobRead,
+        time: SignatureTime,
     ) -> Result<Vec<VerifiedSignature>, FileSignatureError> {
         if !policy.applies_to(self.rule_subject()) {
             return Ok(Vec::new());
@@ -67,7 +70,7 @@ impl LockedChart {
         };
         Ok(
             policy.verify_clear_signed(self.rule_subject(), |keys| match &bytes {
-                Some(bytes) => provenance::check(bytes, &self.digest, &self.name, keys),
+                Some(bytes) => provenance::check(bytes, &self.digest, &self.name, keys, time),
                 None => Err("no provenance".into()),
             })?,
         )
@@ -178,7 +181,7 @@ async fn verify_provenance(
             .await
             .map_err(|error| ResolveError::from(error).about("its provenance"))?;
     }
-    let verified = chart.verified_provenance(policy, resolver.disk());
+    let verified = chart.verified_provenance(policy, resolver.disk(), SignatureTime::Now);
     verified.map_err(|error| match error {
         FileSignatureError::Read(_) => ResolveError::local(error.to_string()),
         _ => ResolveError::from(error.to_string()),

@@ -15,18 +15,20 @@ struct ProvenanceSums {
     files: BTreeMap<String, String>,
 }
 
-/// Verifies `provenance` and returns the fingerprint of the key that signed it. A key signs many
-/// charts, so the signed text must name this chart in its Chart.yaml, and this archive by `digest`.
-/// Otherwise a valid provenance of another chart would be accepted.
+/// Verifies `provenance` and returns the fingerprint of the key that signed it. The key and the
+/// signature must be valid at `time`. A key signs many charts, so the signed text must name this
+/// chart in its Chart.yaml, and this archive by `digest`. Otherwise a valid provenance of another
+/// chart would be accepted.
 pub(super) fn check(
     provenance: &[u8],
     digest: &Digest,
     name: &ChartName,
     keys: &OpenPgpKeys,
+    time: SignatureTime,
 ) -> Result<String, String> {
     let text = std::str::from_utf8(provenance).map_err(|_| "its provenance is not UTF-8 text")?;
     let (signed, key) = keys
-        .verify(text, SignatureTime::Now)
+        .verify(text, time)
         .map_err(|error| format!("its provenance: {error}"))?;
     check_subject(&signed, digest, name)?;
     Ok(key)

@@ -11,6 +11,7 @@ use crate::file::LockedSidecar;
 use crate::resolver::{ResolveError, Resolver};
 use landfall_http::ErrorKind;
 use landfall_model::document::ArchiveBudget;
+use landfall_model::sign::SignatureTime;
 use landfall_model::{Algorithm, Descriptor, Digest, ImageRef, Manifest, media_type};
 use std::sync::Arc;
 
@@ -49,6 +50,7 @@ pub(super) async fn resolve(
             &digest,
             &request.name,
             keys,
+            SignatureTime::Now,
         )?);
     }
     let mut budget = ArchiveBudget::new(resolver.limits());

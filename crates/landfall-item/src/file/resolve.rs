@@ -10,7 +10,7 @@ use futures_util::StreamExt;
 use landfall_content::BlobRead;
 use landfall_content::upstream::{expect_file, get_file, head_file};
 use landfall_http::{BodyFailure, ErrorKind, HttpError, HttpResponse};
-use landfall_model::sign::FileKey;
+use landfall_model::sign::{FileKey, SignatureTime};
 use landfall_model::{Algorithm, Digest, Hasher};
 use std::io::Write;
 
@@ -136,7 +136,7 @@ async fn verify_stored(
     let signature = signature.clone();
     tokio::task::spawn_blocking(move || {
         let open = || disk.open(&signed, 0).map_err(std::io::Error::other);
-        key.verify(&signature, open)
+        key.verify(&signature, SignatureTime::Now, open)
             .map_err(|error| error.to_string())
     })
     .await

@@ -9,6 +9,7 @@ use super::signatures::{FileSignatureError, descriptor};
 use crate::resolver::{ResolveError, Resolver};
 use crate::{PinPolicy, ResolveOutcome};
 use landfall_http::{ErrorKind, HttpError};
+use landfall_model::sign::SignatureTime;
 use landfall_signature::{LogEntry, LogQuery, SignatureFailure, VerifiedSignature};
 
 /// Replaces the verified signatures in `outcome` by those that meet the policy of `resolver`.
@@ -180,9 +181,12 @@ async fn verify_stored(
     let policy = resolver.signatures().clone();
     let disk = resolver.disk().clone();
     // a large file may have to be hashed
-    let verifying =
-        tokio::task::spawn_blocking(move || file.verified_signatures(&policy, &disk)).await;
-    verifying.map_err(|error| FileSignatureError::Interrupted(error.to_string()))?
+    let verifying = tokio::task::spawn_blocking(move || {
+        file.verified_signatures(&policy, &disk, SignatureTime::Now)
+    });
+    verifying
+        .await
+        .map_err(|error| FileSignatureError::Interrupted(error.to_string()))?
 }
 
 fn log_queries(resolver: &Resolver, file: &LockedFile) -> Result<Vec<LogQuery>, ResolveError> {

@@ -5,6 +5,7 @@ use super::checksum;
 use super::locked::{LockedFile, LockedSidecar};
 use crate::image::ReadError;
 use landfall_content::{BlobRead, ContentError, digest_of};
+use landfall_model::sign::SignatureTime;
 use landfall_model::{Algorithm, Descriptor, Digest, Limits, media_type};
 use landfall_signature::{
     FileSignatures, RuleSubject, SignatureFailure, SignaturePolicy, SignedFile, VerifiedSignature,
@@ -36,7 +37,7 @@ impl From<ContentError> for FileSignatureError {
 
 impl LockedFile {
     /// Verifies the signatures of the file, which are read from `blobs`. Returns those that meet
-    /// the policy; empty if the file needs none.
+    /// the policy; empty if the file needs none. OpenPGP signatures must be valid at `time`.
     ///
     /// # Errors
     /// If the file does not meet the policy, or a signature cannot be read.
@@ -44,12 +45,13 @@ impl LockedFile {
         &self,
         policy: &SignaturePolicy,
         blobs: &dyn BlobRead,
+        time: SignatureTime,
     ) -> Result<Vec<VerifiedSignature>, FileSignatureError> {
         if !policy.applies_to(self.rule_subject()) {
             return Ok(Vec::new());
         }
         let signatures = self.signatures(blobs)?;
-        Ok(policy.verify_file(self.rule_subject(), &signatures)?)
+        Ok(policy.verify_file(self.rule_subject(), &signatures, time)?)
     }
 
     /// The URL by which rules match the file.

@@ -21,6 +21,9 @@ pub struct TkgSite {
 /// The upstream repository of TKG's images.
 const TKG_REPOSITORY: &str = "projects.registry.vmware.com/tkg";
 
+/// The first line of a certificate in PEM form.
+const BEGIN_CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----";
+
 /// The variables that become settings of the site.
 const IMPORTED: [&str; 11] = [
     "TKG_CUSTOM_IMAGE_REPOSITORY",
@@ -168,7 +171,8 @@ impl TkgVariables<'_> {
                 ca = STANDARD
                     .decode(encoded)
                     .ok()
-                    .and_then(|bytes| String::from_utf8(bytes).ok());
+                    .and_then(|bytes| String::from_utf8(bytes).ok())
+                    .filter(|text| text.contains(BEGIN_CERTIFICATE));
                 match ca {
                     Some(_) => site += "  ca: ca.crt\n",
                     None => notes.push(
@@ -320,7 +324,7 @@ CLUSTER_CIDR: 100.96.0.0/11
 SERVICE_CIDR: 100.64.0.0/13
 TKG_CUSTOM_IMAGE_REPOSITORY: 172.20.0.2:5000/mirror/tkg
 TKG_CUSTOM_IMAGE_REPOSITORY_SKIP_TLS_VERIFY: false
-TKG_CUSTOM_IMAGE_REPOSITORY_CA_CERTIFICATE: "cGVt"
+TKG_CUSTOM_IMAGE_REPOSITORY_CA_CERTIFICATE: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg==
 TKG_HTTP_PROXY: http://me:secret@asdf
 TKG_HTTPS_PROXY: https://asdf2
 TKG_NO_PROXY: .svc.cluster.local,.svc,localhost,127.0.0.1,100.64.0.0/13,100.96.0.0/11,10.0.0.0/8
@@ -334,7 +338,7 @@ TKG_NO_PROXY: .svc.cluster.local,.svc,localhost,127.0.0.1,100.64.0.0/13,100.96.0
             notes,
         } = read_tkg_site("c.yaml", CONFIG, |_, _| false).unwrap();
         assert!(
-            ca.as_deref() == Some("pem") && !text.contains("secret"),
+            ca.as_deref() == Some("-----BEGIN CERTIFICATE-----\n") && !text.contains("secret"),
             "{text}"
         );
         let site = Site::parse(Path::new("site.yaml"), &text).unwrap();
@@ -375,6 +379,15 @@ TKG_NO_PROXY: .svc.cluster.local,.svc,localhost,127.0.0.1,100.64.0.0/13,100.96.0
             .site;
         assert!(!text.contains("\nregistry: {}"), "{text}");
         Site::parse(Path::new("site.yaml"), &text).unwrap();
+    }
+
+    #[test]
+    fn a_certificate_that_is_not_pem_is_noted() {
+        let config = CONFIG.replace("LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg==", "cGVt");
+        let imported = read_tkg_site("c.yaml", &config, |_, _| false).unwrap();
+        assert_eq!(imported.ca, None);
+        assert!(!imported.site.contains("ca.crt"), "{}", imported.site);
+        assert!(imported.notes[0].contains("is not PEM in base64"));
     }
 
     #[test]

@@ -96,12 +96,12 @@ impl ControlCharacterCheck<'_> {
             file: self.file.into(),
             text: self.text.into(),
             span: scalar.span.clone(),
-            message: format!(
-                "{} contains a control character, {}",
-                subject(),
-                character_name(found)
-            ),
-            help: Some("write a text of one line, without control characters".into()),
+            message: format!("{} contains {}", subject(), character_name(found)),
+            help: Some(if is_prose {
+                "remove the character; only line feeds may separate the lines of this text".into()
+            } else {
+                "write a text of one line, without control characters".into()
+            }),
         });
     }
 }
@@ -109,11 +109,13 @@ impl ControlCharacterCheck<'_> {
 fn character_name(c: char) -> String {
     let code = u32::from(c);
     match c {
-        '\n' => format!("a line feed (U+{code:04X})"),
-        '\r' => format!("a carriage return (U+{code:04X})"),
-        '\t' => format!("a tab (U+{code:04X})"),
-        '\u{1b}' => format!("an escape (U+{code:04X})"),
-        _ => format!("U+{code:04X}"),
+        '\n' => format!("a control character, a line feed (U+{code:04X})"),
+        '\r' => format!("a control character, a carriage return (U+{code:04X})"),
+        '\t' => format!("a control character, a tab (U+{code:04X})"),
+        '\u{1b}' => format!("a control character, an escape (U+{code:04X})"),
+        '\u{2028}' => format!("a line separator (U+{code:04X})"),
+        '\u{2029}' => format!("a paragraph separator (U+{code:04X})"),
+        _ => format!("a control character, U+{code:04X}"),
     }
 }
 
@@ -140,11 +142,28 @@ mod tests {
                 "4 `proxy.http` contains a control character, an escape (U+001B)",
                 "5 this key contains a control character, a tab (U+0009)",
                 "11 `list.name` contains a control character, a line feed (U+000A)",
-                "12 `list` contains a control character, U+2028",
+                "12 `list` contains a line separator (U+2028)",
                 "13 `list.why` contains a control character, a carriage return (U+000D)",
                 "14 `last` contains a control character, U+007F",
             ]
         );
+    }
+
+    #[test]
+    fn a_text_that_may_have_several_lines_is_not_asked_for_one_line() {
+        for (key, help) in [
+            ("why", "only line feeds may separate the lines"),
+            ("name", "a text of one line"),
+        ] {
+            let text = format!("{key}: \"a\\u2029b\"\n");
+            let found = control_characters("s.yaml", &text, &["why"]).remove(0);
+            assert!(
+                found
+                    .message
+                    .ends_with("contains a paragraph separator (U+2029)")
+            );
+            assert!(found.help.unwrap().contains(help), "{key}");
+        }
     }
 
     #[test]

@@ -143,16 +143,18 @@ impl FileKey {
         }
     }
 
-    /// Returns the name of the key that made `signature` over the content that `open` opens.
+    /// Returns the name of the key that made `signature` over the content that `open` opens. An
+    /// OpenPGP key and its signature must be valid at `time`; other keys do not expire.
     ///
     /// # Errors
     /// Fails if the key did not make the signature.
     pub fn verify<R: Read>(
         &self,
         signature: &[u8],
+        time: SignatureTime,
         open: impl Fn() -> io::Result<R>,
     ) -> Result<String, FileKeyError> {
-        self.verify_in(NAMESPACE, signature, open)
+        self.verify_in(NAMESPACE, signature, time, open)
     }
 
     /// Like [`FileKey::verify`], for OpenSSH signatures in the given namespace instead of `file`.
@@ -160,15 +162,14 @@ impl FileKey {
         &self,
         namespace: &str,
         signature: &[u8],
+        time: SignatureTime,
         open: impl Fn() -> io::Result<R>,
     ) -> Result<String, FileKeyError> {
         match &self.0 {
             FileKeyKind::Minisign(key) => {
                 check_minisign(key, signature, &mut open()?).map(|()| minisign_name(key))
             }
-            FileKeyKind::OpenPgp(keys) => {
-                Ok(keys.verify_detached(signature, SignatureTime::Now, open)?)
-            }
+            FileKeyKind::OpenPgp(keys) => Ok(keys.verify_detached(signature, time, open)?),
             FileKeyKind::Ssh(keys) => {
                 let signature = Signature::parse(signature)?;
                 signature.check_content(namespace, &mut open()?)??;

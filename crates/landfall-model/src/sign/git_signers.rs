@@ -2,6 +2,7 @@
 
 use super::allowed_signers::AllowedSigners;
 use super::file_key::{FileKey, FileKeyError};
+use super::openpgp_rules::SignatureTime;
 use super::public_key::PublicKey;
 use super::signature::Signature;
 use crate::document::Diagnostic;
@@ -92,7 +93,9 @@ impl GitSigners {
         made: Timestamp,
     ) -> Result<String, FileKeyError> {
         match &self.0 {
-            GitSignersKind::Keys(keys) => keys.verify_in(NAMESPACE, signature, || Ok(payload)),
+            GitSignersKind::Keys(keys) => {
+                keys.verify_in(NAMESPACE, signature, SignatureTime::Now, || Ok(payload))
+            }
             GitSignersKind::Allowed(signers) => {
                 let signature = Signature::parse(signature)?;
                 signature.check(NAMESPACE, payload)?;

@@ -23,7 +23,13 @@ pub enum OpenPgpError {
         "it is locked; set the environment variable LANDFALL_PACKAGES_PASSPHRASE to its passphrase"
     )]
     Locked,
-    /// gpg and dnf cannot verify the signatures of the private key, or signing with it failed.
+    /// Signing with the private key failed.
+    #[error(
+        "landfall cannot sign with this key; `gpg --quick-gen-key NAME ed25519 sign` makes one \
+         with which it can"
+    )]
+    CannotSign,
+    /// gpg and dnf cannot verify the signatures of the private key.
     #[error(
         "gpg and dnf cannot verify the signatures of this key; `gpg --quick-gen-key NAME ed25519 \
          sign` makes one that they can"

@@ -122,7 +122,7 @@ impl OpenPgpSigner {
             CleartextSignedMessage::new(text, config, &key, &self.passphrase)?
                 .to_armored_string(ArmorOptions::default())
         });
-        signed.map_err(|_| OpenPgpError::Unfit)
+        signed.map_err(|_| OpenPgpError::CannotSign)
     }
 
     /// Returns the armored signature of `content`. It has the date `self.time(at)`.
@@ -135,7 +135,7 @@ impl OpenPgpSigner {
             let signature = config.sign(&key, &self.passphrase, content)?;
             DetachedSignature::new(signature).to_armored_string(ArmorOptions::default())
         });
-        signed.map_err(|_| OpenPgpError::Unfit)
+        signed.map_err(|_| OpenPgpError::CannotSign)
     }
 
     fn config(&self, kind: SignatureType, at: Timestamp) -> pgp::errors::Result<SignatureConfig> {
@@ -272,7 +272,7 @@ mod tests {
         assert_eq!(parse(LOCKED, None), Some(OpenPgpError::Locked));
         assert_eq!(parse(LOCKED, Some("other")), Some(OpenPgpError::Locked));
         assert_eq!(parse(STUB, Some("any")), Some(OpenPgpError::NoPrivate));
-        assert_eq!(parse(BRAINPOOL, None), Some(OpenPgpError::Unfit));
+        assert_eq!(parse(BRAINPOOL, None), Some(OpenPgpError::CannotSign));
         assert!(
             OpenPgpSigner::public_half(LOCKED)
                 .unwrap()

@@ -71,7 +71,16 @@ pub enum SignatureError {
         /// The error of the connection, or the refusal.
         source: io::Error,
     },
-    /// Signing failed, or the signature that was made is not valid.
+    /// The system returned no random numbers, which signatures with ECDSA keys need.
+    #[error(
+        "signing with {key} failed: the system returned no random numbers; run the command again, \
+         or use an ed25519 key, which needs none"
+    )]
+    NoRandomNumbers {
+        /// The key of the signer.
+        key: PublicKey,
+    },
+    /// The signature that was made is not valid.
     #[error("signing with {key} failed: the signature is not valid; use another key")]
     Failed {
         /// The key of the signer.

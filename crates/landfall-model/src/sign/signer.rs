@@ -97,14 +97,17 @@ impl Signer {
     /// would write.
     ///
     /// # Errors
-    /// Fails if the agent does not sign, or the signature is not valid.
+    /// Fails if the agent does not sign, the system has no random numbers, or the signature is not
+    /// valid.
     pub fn sign(&self, namespace: &str, message: &[u8]) -> Result<String, SignatureError> {
         let data = data_to_sign(namespace, message);
         let signature = match &self.method {
             SigningMethod::PrivateKey(secret) => {
-                secret.sign(&data).ok_or_else(|| SignatureError::Failed {
-                    key: self.public.clone(),
-                })?
+                secret
+                    .sign(&data)
+                    .ok_or_else(|| SignatureError::NoRandomNumbers {
+                        key: self.public.clone(),
+                    })?
             }
             SigningMethod::Agent(socket) => {
                 agent::sign(socket, &self.public, &data).map_err(|source| {

@@ -25,6 +25,9 @@ const ARCHIVE: &str = "landfall-images.tar";
 /// Extensions of compressed files. Programs that load archives may choose a decompressor by them.
 const COMPRESSED: [&str; 8] = ["gz", "tgz", "zst", "tzst", "xz", "txz", "bz2", "lz4"];
 
+/// The reason that is reported for images without a problem if other images prevent the export.
+const NOT_WRITTEN: &str = "not written, because other images are missing";
+
 /// Write the images as one archive for container runtimes
 ///
 /// ctr, nerdctl, k3s and RKE2 load it. docker and podman need --format docker.
@@ -182,7 +185,7 @@ impl ExportImages {
         if archive.images.is_empty() && bad().next().is_none() {
             let accepted = item_lines(&lost);
             let message = format!("the lock contains no images\n{accepted}");
-            let report = images_report::report(&archive, &lost, false);
+            let report = images_report::report(&archive, &lost, Some(NOT_WRITTEN));
             return Err(CliError::usage(message.trim_end()).with_report(report));
         }
         if archive.images.is_empty() || (bad().next().is_some() && !self.content.allow_partial) {
@@ -195,7 +198,7 @@ impl ExportImages {
                     "images are"
                 }
             );
-            let report = images_report::report(&archive, &lost, false);
+            let report = images_report::report(&archive, &lost, Some(NOT_WRITTEN));
             return Err(CliError::new(Exit::Failed, message)
                 .with_help(
                     "`landfall pull` downloads them into the store; --allow-partial exports the \
@@ -204,7 +207,8 @@ impl ExportImages {
                 .with_report(report)
                 .on(TransferSide::Source));
         }
-        let mut report = images_report::report(&archive, &lost, out.is_some());
+        let skipped = out.is_none().then_some("would be written");
+        let mut report = images_report::report(&archive, &lost, skipped);
         let format = self.format.to_possible_value();
         let format = format.as_ref().map(PossibleValue::get_name);
         report.extra.insert(

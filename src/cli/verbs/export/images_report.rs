@@ -10,20 +10,25 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// The report: the images in the archive, and the items that are `lost`.
-pub(crate) fn report(archive: &ImageArchive, lost: &[ReportItem], is_written: bool) -> RunReport {
+/// The report: the images in the archive, and the items that are `lost`. If the archive is not
+/// written, `skipped` is the reason that the report states for the images.
+pub(crate) fn report(
+    archive: &ImageArchive,
+    lost: &[ReportItem],
+    skipped: Option<&str>,
+) -> RunReport {
     let items = archive.images.iter().map(|image| ReportItem {
         kind: EntryKind::Image,
         name: image.name.clone(),
         digest: Some(image.digest.clone()),
         bytes: Some(image.bytes),
         packages: 0,
-        status: if is_written {
+        status: if skipped.is_none() {
             ItemStatus::Done
         } else {
             ItemStatus::Skipped
         },
-        reason: (!is_written).then(|| "would be written".to_owned()),
+        reason: skipped.map(str::to_owned),
     });
     let mut report = RunReport {
         items: items.chain(lost.iter().cloned()).collect(),

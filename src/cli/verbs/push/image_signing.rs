@@ -44,6 +44,12 @@ impl ImageSigningFlags {
                 SigningKeyError::WrongPassword => {
                     "check COSIGN_PASSWORD or the file of --sign-images-password"
                 }
+                SigningKeyError::Malformed => {
+                    "restore the file, or make a new key with `cosign generate-key-pair`"
+                }
+                SigningKeyError::ScryptParameters => {
+                    "`cosign generate-key-pair` makes a key with parameters within these limits"
+                }
                 SigningKeyError::Unsupported => {
                     "`openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256` makes one"
                 }

@@ -176,14 +176,17 @@ async fn begin(bucket: &Bucket, blob: &Descriptor) -> Result<Option<OwnUploadRec
         hash: encode_hash_state(&Hasher::new(blob.digest.algorithm())),
     };
     let upload = record.upload.clone();
-    let own = write(bucket, blob, record, &PutCondition::IfAbsent).await?;
-    // another run was first, so this upload would stay in the store unused
-    if own.is_none() {
-        bucket
-            .abort_parts(&keys::blob(&blob.digest), &upload)
-            .await?;
+    let written = write(bucket, blob, record, &PutCondition::IfAbsent).await;
+    if matches!(written, Ok(Some(_))) {
+        return written;
     }
-    Ok(own)
+    // Another run was first, or the record cannot be written: no process would resume this upload,
+    // and no `gc` would find it. If the answer of the store was lost, the record names an upload
+    // that no longer exists, which does no harm.
+    let aborted = bucket.abort_parts(&keys::blob(&blob.digest), &upload).await;
+    written?;
+    aborted?;
+    Ok(None)
 }
 
 /// Returns the size in bytes of the parts of a blob, except the last one.
@@ -300,10 +303,10 @@ pub(super) fn encode_hash_state(hasher: &Hasher) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bucket::emulator::Emulator;
+    use crate::bucket::emulator::{Emulator, RequestHook, RequestMoment};
     use bytes::Bytes;
     use landfall_model::Digest;
-    use std::sync::Arc;
+    use std::sync::{Arc, Mutex};
 
     fn blob(size: u64) -> Descriptor {
         Descriptor {
@@ -344,6 +347,25 @@ mod tests {
         assert_eq!(changed.await, [false, false]);
         let changed = is_continued(|record| record["new"] = 1.into());
         assert_eq!(changed.await, [false, false], "a field of another release");
+    }
+
+    #[tokio::test]
+    async fn an_upload_whose_record_cannot_be_written_is_aborted() {
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let seen = requests.clone();
+        let hook: RequestHook = Arc::new(move |moment: RequestMoment| {
+            let is_record = moment.request.starts_with("PUT ");
+            seen.lock().unwrap().push(moment.request);
+            Box::pin(async move { !is_record })
+        });
+        let bucket = Emulator::default().bucket(0, hook);
+        let blob = blob(100 << 20);
+        begin(&bucket, &blob).await.unwrap_err();
+        let last = requests.lock().unwrap().pop().unwrap();
+        assert!(
+            last.starts_with("DELETE ") && last.contains("uploadId="),
+            "{last}"
+        );
     }
 
     #[tokio::test]
