@@ -45,7 +45,7 @@ pub(super) fn fault(to: &Destination) -> Option<String> {
                 format!("'{component}' has upper case")
             }
             _ => {
-                format!("'{component}' is not letters and digits, with one of . _ __ - in between")
+                format!("'{component}' must be a-z and 0-9, separated by '.', '_', '__' or hyphens")
             }
         };
         return Some(format!(

@@ -2,6 +2,7 @@
 //! either the old or the new file, and mode, owner and attributes are preserved.
 
 use super::atomic_file::{parent_folder, refuse_special, sync_folder, temporary_file_in};
+use landfall_model::report::count_of;
 use rustix::fs::{
     XattrFlags, fgetxattr, fgetxattr_query, flistxattr, flistxattr_query, fremovexattr, fsetxattr,
 };
@@ -18,7 +19,7 @@ pub enum ReplaceError {
     /// The file cannot be read or written.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The file has changed since it was read.
+    /// The file has changed since it was read, or the file to create exists by now.
     #[error(
         "it was changed after it was read, so landfall did not replace it; run the command again"
     )]
@@ -62,7 +63,9 @@ pub fn replace_file(
     let other_names = metadata.nlink().saturating_sub(1);
     if other_names > 0 {
         lost.push(format!(
-            "{other_names} more of its names (hard links), which have the old content now"
+            "{}, which still {} the old content",
+            count_of(other_names as usize, "hard link"),
+            if other_names == 1 { "has" } else { "have" }
         ));
     }
     // as late as possible, so that an edit made meanwhile is noticed

@@ -1,5 +1,5 @@
-//! Sharding: several runners handle one lock, each a part of it. The split depends only on names
-//! and sizes, so all machines compute the same one without coordination.
+//! Sharding: several runners handle one lock, each a part of it. The split depends only on the
+//! parts and their sizes, so all machines compute the same one without coordination.
 
 use super::Limits;
 use std::cmp::Reverse;

@@ -102,7 +102,8 @@ impl Bound {
             && rest
                 .chars()
                 .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-'));
-        // the shape `#.#.#` has only numbers and dots, since it omits the pre-release
+        // n numbers with dots between them have a shape of 2n - 1 characters; a pre-release is not
+        // part of the shape
         let is_core = version.shape().len() + 1 == 2 * version.core().len();
         (is_plain && is_core).then_some(Bound {
             operator,

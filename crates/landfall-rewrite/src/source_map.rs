@@ -13,7 +13,8 @@ struct SourcePiece {
 }
 
 impl SourcePiece {
-    /// Whether each byte of the value comes from one byte of the text.
+    /// Whether the value and the text have the same number of bytes. Among escapes, only `\N` and
+    /// `\_` do.
     fn is_verbatim(&self) -> bool {
         self.value.len() == self.source.len()
     }
@@ -177,8 +178,8 @@ impl SourceMap {
         (at == value.len()).then_some(())
     }
 
-    /// The offset in the text of the byte `at` of the value. For a byte of an escape, this is the
-    /// start of the escape; for white space between pieces, the end of the piece before it (its
+    /// The offset in the text of the byte `at` of the value. For a byte of an escape other than `\N`
+    /// and `\_`, this is the start of the escape; for white space between pieces, the end of the piece before it (its
     /// start if that piece is an escape).
     pub(super) fn offset(&self, at: usize) -> Option<usize> {
         let after = self.pieces.partition_point(|piece| piece.value.start <= at);

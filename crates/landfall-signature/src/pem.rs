@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 /// The line before a certificate.
 pub(crate) const BEGIN_CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----";
 
-/// The PEM text in the form in which logs store it.
+/// Encodes `der` as PEM, with lines of 64 characters, as transparency logs store it.
 pub(crate) fn pem(label: &str, der: &[u8]) -> String {
     let text = STANDARD.encode(der);
     let mut pem = format!("-----BEGIN {label}-----\n");

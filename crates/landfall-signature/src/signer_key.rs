@@ -49,7 +49,7 @@ impl SignerKey {
         })
     }
 
-    /// The key in PEM, as logs store it.
+    /// The key in PEM, as transparency logs store it.
     pub(crate) fn pem(&self) -> String {
         pem("PUBLIC KEY", self.der.as_bytes())
     }

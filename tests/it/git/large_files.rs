@@ -193,7 +193,7 @@ fn a_large_file_with_other_content_is_refused() {
 }
 
 #[test]
-fn accounts_stay_at_the_server_that_names_another_for_its_large_files() {
+fn the_host_that_stores_large_files_gets_no_account_of_the_git_server() {
     let Some(server) = GitServer::new() else {
         return;
     };

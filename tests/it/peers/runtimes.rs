@@ -23,7 +23,7 @@ fn documented(beginning: &str) -> String {
         .to_owned()
 }
 
-/// Exports the two archives that the documented commands load to the site's folder. Returns their
+/// Exports to the site's folder the two archives that the documented commands load. Returns their
 /// image names, which are the same in both archives.
 fn archives(site: &Site) -> BTreeSet<String> {
     let report = site.export(0, &["-o", "images.tar", "--to", TO]);

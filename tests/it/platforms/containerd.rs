@@ -331,7 +331,7 @@ fn no_table_name_contains_an_ipv6_address_without_the_fallback() {
     );
     let printed = render(&[]);
     assert!(
-        printed.contains("containerd 1.x cannot read the files of docker.io,")
+        printed.contains("containerd 1.x ignores the hosts.toml of docker.io,")
             && printed.contains("quay.io"),
         "{printed}"
     );

@@ -25,7 +25,7 @@ const PLATFORMS: [&[&str]; 15] = [
 const NOTE: &str = "over https and must trust its certificate; if it speaks plain http, set registry.plainHTTP: true";
 
 #[test]
-fn every_platform_for_nodes_notes_that_nodes_use_https() {
+fn rendering_for_nodes_prints_the_https_note() {
     let render = |site: &str, args: &[&str]| {
         let place = place(site, &["docker.io/library/nginx:1.27"]);
         place.ok(&[&["render"], args, &["--site", "site.yaml", "-o", "out"]].concat())

@@ -123,7 +123,7 @@ fn broken_hard_links_are_reported() {
     fs::hard_link(place.path("other.yaml"), place.path("third.yaml")).unwrap();
     let printed = err(&place.run(&["other.yaml", "-i"], 0));
     assert!(
-        printed.contains("other.yaml: lost 1 more of its names (hard links)"),
+        printed.contains("other.yaml: lost 1 hard link, which still has"),
         "{printed}"
     );
 }

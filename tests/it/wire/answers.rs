@@ -201,7 +201,7 @@ fn a_schema_1_manifest_is_reported_as_such() {
 }
 
 #[test]
-fn a_failed_check_of_a_digest_header_is_not_a_missing_manifest() {
+fn a_400_for_the_digest_of_the_bytes_is_not_reported_as_a_missing_manifest() {
     let place = Place::new();
     let index = json!({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": []}).to_string();
     let headers: Vec<(String, String)> = vec![

@@ -58,7 +58,7 @@ impl ReadAt for SequentialReader {
             Some(open) => open,
             None => match volumes.reader(at..self.end.max(to)) {
                 Some((end, reader)) if to <= end => OpenRange { at, end, reader },
-                // short reads, local files, and reads past the end of the object
+                // local files, short ranges, ranges in memory, and reads past the end of the object
                 _ => return volumes.read_exact_at(buffer, at),
             },
         };

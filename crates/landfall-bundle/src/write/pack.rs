@@ -223,8 +223,9 @@ pub(super) fn write_all(
         index.record(entry_index, offset, &frames);
         let item = &*plan.entries[entry_index].item;
         let next = plan.entries.get(entry_index + 1);
-        // blobs of one form are in the order of the items that first need them; an item is counted
-        // at the end of its first group of blobs, even if its compressed blobs follow later
+        // all stored blobs precede all compressed ones, and each kind is in the order of the items
+        // that first need them; an item is counted after its first run of blobs, even if its
+        // compressed blobs follow later
         if entry_index >= FRONT_LEN
             && next.is_none_or(|next| next.item != item)
             && counted.insert(item)

@@ -16,7 +16,8 @@ use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long a presigned URL is valid. A client that resumes later requests another one.
+/// How long a presigned URL is valid. A client that resumes after that requests a new
+/// URL.
 const URL_LIFETIME: Duration = Duration::from_mins(15);
 
 /// The blobs that a server offers from a store.

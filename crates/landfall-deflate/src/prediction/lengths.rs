@@ -1,4 +1,5 @@
-//! Codes the header of a dynamic block relative to the code that follows from the symbols' counts.
+//! Codes the header of a dynamic block. The prediction is the Huffman code that is computed from
+//! the counts of the symbols.
 
 use super::coder::{BitCoder, Probability, code_tree};
 use crate::encoder::huffman::{MAX_BITS, MAX_HEADER_BITS, TieOrder, code_lengths};
@@ -74,8 +75,8 @@ impl HeaderModel {
         }
     }
 
-    /// Codes the header of a block relative to the code that follows from `counts`, the counts of
-    /// the symbols in the block's first part. A decoder gets no `actual` header.
+    /// Codes the header of a block, predicted from `counts`: the symbols in the block's first part.
+    /// An encoder passes the `actual` header, a decoder `None`.
     pub(super) fn code<C: BitCoder>(
         &mut self,
         coder: &mut C,

@@ -21,7 +21,7 @@ fn recipes_that_contradict_themselves_are_rejected() {
     // a new header of no bytes, the test encoder, 10 plain bytes
     recipe_of(&[3, 0, 0, 2, 255, 1, 10]).unwrap();
     recipe_of(&[2, 2, 255, 1, 10]).unwrap();
-    // with a run of one flush, the default trailer in full, or one repeat
+    // with a run of one flush, an explicit trailer, or one repeat
     recipe_of(&[6, 2, 255, 1, 10, 1, 10, 1]).unwrap();
     recipe_of(&[10, 2, 255, 1, 10, 1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
     recipe_of(&[0x22, 2, 255, 1, 5, 1]).unwrap();

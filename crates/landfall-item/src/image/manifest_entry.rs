@@ -34,8 +34,9 @@ pub struct FullImage {
     /// The platforms. Overrides those of the manifest.
     #[serde(default)]
     pub platforms: Option<Vec<String>>,
-    /// What `landfall update` may move to: `patch`, `minor`, a range as in `~1.9`, a pattern,
-    /// `digest`, or `never`; or a mapping with this as `policy`, and `minAge`.
+    /// The versions that `landfall update` may move to: `patch`, `minor`, a range as in `~1.9`, a
+    /// pattern, `digest`, or `never`. Or a mapping with one of these as `policy` and, optionally,
+    /// `minAge` and `keep`.
     #[serde(default)]
     pub update: Option<UpdateRule>,
     /// Whether its signatures, attestations, SBOMs and other referrers are carried. Overrides the

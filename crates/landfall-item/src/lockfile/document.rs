@@ -20,8 +20,8 @@ use std::fmt;
 pub struct Lock {
     /// Version of the format; 1.
     pub version: u32,
-    /// The `metadata.name` that all manifests share, if they do: the series of the bundles made
-    /// from this lock.
+    /// The `metadata.name`, if all manifests that have one have the same. Bundles that are packed
+    /// from this lock with a number form a series of this name.
     #[serde(default)]
     pub name: Option<String>,
     /// The locked container images.

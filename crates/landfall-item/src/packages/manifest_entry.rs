@@ -56,8 +56,8 @@ impl UpdatableEntry for PackageEntry {
 }
 
 impl PackageEntry {
-    /// The first package whose version contains `variable`, which is written `${NAME}`, but no
-    /// other variable and no `*`.
+    /// The first package whose version contains `variable`, in the form `${NAME}`. Packages with
+    /// another variable or a `*` in their name or version are skipped.
     pub(crate) fn pin_with_variable(&self, variable: &str) -> Option<VariablePin> {
         match (&self.apt, &self.yum) {
             (_, Some(yum)) => yum_entry::pin_with_variable(yum, variable),

@@ -314,7 +314,7 @@ mod tests {
     use crate::config::Site;
     use std::path::Path;
 
-    const CONFIG: &str = r#"
+    const CONFIG: &str = r"
 CLUSTER_NAME: cluster
 CLUSTER_PLAN: dev
 NAMESPACE: default
@@ -328,7 +328,7 @@ TKG_CUSTOM_IMAGE_REPOSITORY_CA_CERTIFICATE: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t
 TKG_HTTP_PROXY: http://me:secret@asdf
 TKG_HTTPS_PROXY: https://asdf2
 TKG_NO_PROXY: .svc.cluster.local,.svc,localhost,127.0.0.1,100.64.0.0/13,100.96.0.0/11,10.0.0.0/8
-"#;
+";
 
     #[test]
     fn the_site_has_the_settings_of_the_configuration_and_no_secret() {

@@ -13,8 +13,8 @@ pub struct SignatureRule {
     /// `https://dl.k8s.io/*`.
     pub r#match: String,
     /// Public keys: a PEM file, relative to the folder of the document, or the PEM text itself.
-    /// ECDSA P-256 and P-384, Ed25519 and RSA. For a URL also files with keys of OpenPGP, minisign
-    /// and OpenSSH.
+    /// ECDSA P-256 and P-384, Ed25519 and RSA. If `match` contains `://`, also files with OpenPGP,
+    /// minisign or OpenSSH keys.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<String>,
     /// Identities in certificates of Fulcio.

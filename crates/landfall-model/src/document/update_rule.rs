@@ -14,8 +14,8 @@ use std::num::NonZeroUsize;
 pub struct UpdateRule {
     /// The policy: `patch`, `minor`, a range, a pattern, `digest` or `never`.
     pub policy: String,
-    /// How long ago this project must have first seen a version. `None` is the default of the
-    /// manifest.
+    /// How long ago this project must have first seen a version. If `None`, the `minAge` of
+    /// the manifest applies.
     pub min_age: Option<MinimumAge>,
     /// How many versions the variable or item has; `None` if it has only one, or a fixed list.
     pub keep: Option<NonZeroUsize>,
@@ -34,8 +34,8 @@ struct UpdateRuleFields {
     #[serde(default)]
     #[schemars(with = "Option<String>")]
     min_age: Option<MinimumAge>,
-    /// For a variable with a list of values, an image or a chart: how many versions it has. `patch`
-    /// keeps the newest patches, other policies the newest patch of each of the newest minor
+    /// The number of versions to keep, for an image, a chart, or a variable with a list of values.
+    /// `patch` keeps the newest patches, other policies the newest patch of each of the newest minor
     /// versions.
     #[serde(default)]
     #[schemars(with = "Option<usize>")]

@@ -189,9 +189,9 @@ pub(super) fn unreadable(
         return Ok(None);
     }
     Ok(Some(format!(
-        "containerd 1.x cannot read the files of {}, because they have an IPv6 address in the name \
-         of a table, and pulls from upstream instead; containerd 2 can read them; for 1.x, give {} \
-         a name, and write that as registry.address",
+        "containerd 1.x ignores the hosts.toml of {} and pulls from upstream, because the name of a \
+         table contains an IPv6 address; containerd 2 can read it; for 1.x, give {} a host name and \
+         set registry.address to that name",
         hosts.join(", "),
         registry.target.registry
     )))

@@ -1,5 +1,6 @@
 //! `crio` and `podman`: a registries.conf that maps every upstream host to the registry, with
-//! certificates, credentials, proxy, and the signatures that images need.
+//! certificates, credentials, and the signatures that images need; for CRI-O also the sandbox image
+//! and the proxy.
 
 use super::systemd::{DropInForm, drop_in};
 use crate::error::RenderError;

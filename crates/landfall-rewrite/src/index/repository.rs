@@ -24,8 +24,8 @@ pub(super) struct IndexedImage {
     /// The digests of the index, the trimmed index and their manifests.
     digests: BTreeSet<Digest>,
     /// The destinations of the image; references are changed to the first one. Empty if the site
-    /// has an empty list for the image. In reverse, the upstream repository is the only
-    /// destination, and upstream names have none.
+    /// has an empty list for the image. In a reverse index, an image under its delivered name has
+    /// its upstream repository as the only destination; under its upstream name it has none.
     pub(super) to: Vec<Destination>,
 }
 
@@ -63,7 +63,8 @@ pub(super) fn add(repositories: &mut RepositoryMap, name: String, image: Indexed
 }
 
 impl IndexedRepository {
-    /// The selected image, with the name of the item. A reference with a host, but with neither tag
+    /// The selected image with the name of its item, or of its repository if the reference has
+    /// neither tag nor digest. A reference with a host, but with neither tag
     /// nor digest, selects the first image if all images have the same destination.
     pub(super) fn find(
         &self,

@@ -105,8 +105,8 @@ impl ZlibDeflate {
     }
 
     /// The encoders of this family that may have written a stream, the likeliest first. All have
-    /// the default strategy. Other strategies are rare, so the tokens of their streams are
-    /// predicted.
+    /// the default strategy. Encoders with other strategies are rare and not tried: the tokens of
+    /// their streams are stored as differences from a prediction (see `prediction`).
     pub(crate) fn candidates(hints: &StreamHints) -> Vec<Self> {
         let levels: &[u8] = match (hints.zlib_header, hints.gzip_extra_flags) {
             (Some([_, flags]), _) => match flags >> 6 {
@@ -122,7 +122,7 @@ impl ZlibDeflate {
         };
         let memory_levels = match hints.first_block_tokens {
             Some(tokens) => memory_level(tokens).into_iter().collect(),
-            // the block is stored, or a flush or the end of the stream ended it
+            // the first block is stored, or a flush or the end of the stream ended it early
             None => vec![8, 9],
         };
         let window_bits = match hints.zlib_header {
