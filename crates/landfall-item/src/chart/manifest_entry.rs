@@ -47,8 +47,9 @@ pub struct FullChart {
     /// HTTP repository.
     #[serde(default)]
     pub digest: Option<String>,
-    /// What `landfall update` may move the version to: `patch`, `minor`, a range as in `~1.9`, a
-    /// pattern, `digest`, or `never`; or a mapping with this as `policy`, and `minAge`.
+    /// The versions that `landfall update` may move to: `patch`, `minor`, a range as in `~1.9`, a
+    /// pattern, `digest`, or `never`. Or a mapping with one of these as `policy` and, optionally,
+    /// `minAge` and `keep`.
     #[serde(default)]
     pub update: Option<UpdateRule>,
     /// A file with OpenPGP public keys, one of which must have signed the provenance.

@@ -41,8 +41,8 @@ pub struct GitEntry {
     /// The signatures that the branches, tags and commits need.
     #[serde(default)]
     pub verify: Option<GitVerification>,
-    /// What `landfall update` may move the tag in `ref` to: `patch`, `minor`, a range as in `~1.9`,
-    /// a pattern, or `never`; or a mapping with this as `policy`, and `minAge`.
+    /// The tags that `landfall update` may move `ref` to: `patch`, `minor`, a range as in `~1.9`, a
+    /// pattern, or `never`. Or a mapping with one of these as `policy` and, optionally, `minAge`.
     #[serde(default)]
     pub update: Option<UpdateRule>,
 }
