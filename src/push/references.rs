@@ -45,8 +45,14 @@ pub(super) async fn fetch_references<'a, 'b>(
     let mut still_missing = Vec::new();
     // the results for references of earlier blobs
     let mut fetched: BTreeMap<Digest, Result<(), String>> = BTreeMap::new();
-    for (blob, reason) in missing {
-        let needed = match rebuilt.missing_bases(&blob.blob.digest) {
+    // the next blob, or one again whose recipe needs a base that could not be fetched
+    let mut pending: Vec<_> = missing
+        .into_iter()
+        .rev()
+        .map(|one| (one, BTreeSet::new()))
+        .collect();
+    while let Some(((blob, reason), mut unavailable)) = pending.pop() {
+        let needed = match rebuilt.missing_bases(&blob.blob.digest, &unavailable) {
             Ok(Some(needed)) => needed,
             Ok(None) => {
                 still_missing.push((blob, reason));
@@ -78,10 +84,12 @@ pub(super) async fn fetch_references<'a, 'b>(
             }
             if let Some(Err(why)) = fetched.get(&base.digest) {
                 failure = Some(format!(": its patch needs {} ({why})", base.digest));
+                unavailable.insert(base.digest);
             }
         }
+        // another bundle may have a recipe that needs other bases
         if let Some(failure) = failure {
-            still_missing.push((blob, failure));
+            pending.push(((blob, failure), unavailable));
         }
     }
     still_missing

@@ -58,7 +58,6 @@ impl UpdateRun<'_> {
                 return;
             }
         };
-        let newest_first = lines.concat();
         let mut moved = unmoved(slot);
         let mut chosen: Vec<String> = Vec::new();
         let mut tried = 0;
@@ -95,7 +94,10 @@ impl UpdateRun<'_> {
                 }
             }
         }
-        let chosen = in_order_of(&kept.values, chosen, &newest_first);
+        // the list stays descending; otherwise it is ascending
+        if !slot.policy.is_descending(&kept.values) {
+            chosen.reverse();
+        }
         if chosen != kept.values {
             self.take_kept(slot, &chosen, &mut moved).await;
         }
@@ -182,17 +184,4 @@ impl UpdateRun<'_> {
 /// The minimum age of `slot`, if its versions wait at all.
 fn waiting_age(slot: &UpdatableVersion) -> Option<&MinimumAge> {
     slot.min_age.as_ref().filter(|age| !age.is_zero())
-}
-
-/// Returns `chosen` in the order of `values`: descending if `values` is descending, else ascending.
-/// `chosen` has the newest first. `newest_first` contains the candidates and, of the values in each
-/// release line, the newest.
-fn in_order_of(values: &[String], mut chosen: Vec<String>, newest_first: &[String]) -> Vec<String> {
-    let rank = |value: &String| newest_first.iter().position(|one| one == value);
-    let ranks: Vec<_> = values.iter().filter_map(rank).collect();
-    let is_descending = ranks.len() > 1 && ranks.is_sorted();
-    if !is_descending {
-        chosen.reverse();
-    }
-    chosen
 }

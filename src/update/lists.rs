@@ -81,8 +81,12 @@ impl UpdateRun<'_> {
         let digest = text_digest(text);
         let clock = self.clock();
         let key = SightKey::new(&source.url, &digest);
-        let wait = self.ages.wait(key, min_age, clock)?;
-        (!self.ages.is_urgent(name, &digest)).then(|| WaitingVersion::new(&digest, wait))
+        let wait = self.ages.wait(key, min_age, clock);
+        // asked even if nothing waits, since this marks the urgent digest as used
+        if self.ages.is_urgent(name, &digest) {
+            return None;
+        }
+        wait.map(|wait| WaitingVersion::new(&digest, wait))
     }
 
     /// Fetches the list at `url`, once per run.

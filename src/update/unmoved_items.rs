@@ -169,10 +169,13 @@ impl UpdateRun<'_> {
         self.count_from_logs(manifest, items, min_age).await;
         let digest = digest.to_string();
         let clock = self.clock();
-        let wait = self
-            .ages
-            .wait(SightKey::new(&item.name, &digest), min_age, clock)?;
-        (!self.ages.is_urgent(&item.name, &digest)).then_some(wait)
+        let key = SightKey::new(&item.name, &digest);
+        let wait = self.ages.wait(key, min_age, clock);
+        // asked even if nothing waits, since this marks the urgent digest as used
+        if self.ages.is_urgent(&item.name, &digest) {
+            return None;
+        }
+        wait
     }
 }
 

@@ -90,7 +90,8 @@ impl UpdateRun<'_> {
             }
             // Versions that could not move separately may move together, now that others have
             // moved. If none moved, this would be the attempt that failed above.
-            if stuck.len() < entry.len() && self.move_together(&stuck).await {
+            let has_moved = moves.iter().any(|moved| moved.to.is_some());
+            if has_moved && self.move_together(&stuck).await {
                 moves.retain(|moved| !stuck.iter().any(|(slot, _)| slot.at == moved.at));
             }
             self.outcome.moves.extend(

@@ -185,7 +185,8 @@ fn a_failed_pack_keeps_the_old_object_and_leaves_no_parts() {
     let none = place.json(1, &["ls", "s3://mirror/out/none.tar.zst"]);
     let message = none["error"]["message"].as_str().unwrap();
     assert!(
-        message.contains("s3://mirror/out/none.tar.zst") && message.contains("not found"),
+        message.contains("s3://mirror/out/none.tar.zst")
+            && message.contains("the object or its bucket does not exist"),
         "{message}"
     );
     fs::write(store.file("out/other"), "no bundle").unwrap();

@@ -116,25 +116,6 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-impl PartialVersion {
-    /// The smallest release with the same numbers before `index` and a larger number at `index`.
-    fn next_at(&self, index: usize) -> ChartVersion {
-        let mut numbers = [0; 3];
-        numbers[..=index].copy_from_slice(&self.version.numbers[..=index]);
-        numbers[index] = numbers[index].saturating_add(1);
-        ChartVersion {
-            numbers,
-            pre: Vec::new(),
-        }
-    }
-
-    /// The smallest release that is greater than every release covered by this version, or `None`
-    /// for `*`.
-    fn end(&self) -> Option<ChartVersion> {
-        self.given.checked_sub(1).map(|last| self.next_at(last))
-    }
-}
-
 /// A range of versions, such as `^1.2.0`, `~1.2`, `1.x`, `>=1.0 <3.0 || 4.x`, `1.2 - 2.0`.
 ///
 /// A version is in the range only if it satisfies all comparisons of one alternative.
@@ -216,33 +197,49 @@ impl ChartVersionRange {
 }
 
 impl VersionComparison {
+    /// Like `constraints.go` of Masterminds/semver, which compares the numbers: a pre-release of
+    /// the next version does not match `^` or `~`, although it precedes that version.
     fn accepts(&self, version: &ChartVersion) -> bool {
         let VersionComparison { operator, than } = self;
-        let from = *version >= than.version;
-        let below = |end: Option<ChartVersion>| end.is_none_or(|end| *version < end);
+        let is_from = *version >= than.version;
+        let leading = |count: usize| version.numbers[..count].cmp(&than.version.numbers[..count]);
         match operator.as_str() {
-            // `1.2` covers every version that starts with these numbers
-            "" | "=" if than.given < 3 => from && below(than.end()),
-            "" | "=" => *version == than.version,
-            "!=" if than.given < 3 => !(from && below(than.end())),
-            "!=" => *version != than.version,
-            ">" if than.given < 3 => !below(than.end()) && than.given > 0,
-            ">" => *version > than.version,
-            ">=" | "=>" => from,
-            "<" => !from,
-            "<=" | "=<" if than.given < 3 => below(than.end()),
-            "<=" | "=<" => *version <= than.version,
-            // fixes the minor version, or the major version if only that is given
-            "~" | "~>" => {
-                let last = than.given.checked_sub(1);
-                from && below(last.map(|last| than.next_at(last.min(1))))
-            }
+            "" | "=" if than.given == 3 => *version == than.version,
+            // fixes the minor version, or the major version if only that is given; `1.2` means
+            // `~1.2`, and `~*` and `~0.0.0` match every version
+            "" | "=" | "~" | "~>" => match than.given {
+                0 => is_from,
+                3 if than.version.numbers == [0; 3] => is_from,
+                1 => is_from && leading(1).is_eq(),
+                _ => is_from && leading(2).is_eq(),
+            },
+            "!=" => match than.given {
+                1 => leading(1).is_ne(),
+                2 => leading(2).is_ne() || version.pre != than.version.pre,
+                _ => *version != than.version,
+            },
+            ">" => match than.given {
+                count @ (1 | 2) => leading(count).is_gt(),
+                _ => *version > than.version,
+            },
+            ">=" | "=>" => is_from,
+            "<" => !is_from,
+            "<=" | "=<" => match than.given {
+                3 => *version <= than.version,
+                1 => leading(1).is_le(),
+                _ => leading(2).is_le(),
+            },
             // fixes the numbers up to the first that is not 0
             "^" => {
-                let numbers = than.version.numbers.iter();
-                let first = numbers.take_while(|number| **number == 0).count().min(2);
-                let last = than.given.checked_sub(1);
-                from && below(last.map(|last| than.next_at(first.min(last))))
+                let [major, minor, _] = than.version.numbers;
+                let fixed = if major > 0 || than.given == 1 {
+                    1
+                } else if minor > 0 || than.given == 2 {
+                    2
+                } else {
+                    3
+                };
+                is_from && leading(fixed).is_eq()
             }
             _ => false,
         }
@@ -287,6 +284,24 @@ mod tests {
             (">1.2", &["1.3.0"], &["1.2.9"]),
             ("!=1.2.3", &["1.2.4"], &["1.2.3"]),
             (">=1.0.0-0", &["1.1.0-rc1", "1.0.0"], &["0.9.0"]),
+            // a pre-release of the next version is not in the range
+            (
+                "^1.0.0-0",
+                &["1.0.0-rc.1", "1.9.0-rc.1"],
+                &["2.0.0-rc.1", "2.0.0"],
+            ),
+            ("^0.2.0-0", &["0.2.1-rc.1"], &["0.3.0-rc.1"]),
+            ("^0.0.3-0", &["0.0.3-rc.1"], &["0.0.4-rc.1"]),
+            ("^0.0-0", &["0.0.9-rc.1"], &["0.1.0-rc.1"]),
+            ("~1.2.0-0", &["1.2.9-rc.1"], &["1.3.0-rc.1"]),
+            ("~1-0", &["1.9.0-rc.1"], &["2.0.0-rc.1"]),
+            ("1.2-0", &["1.2.9-rc.1"], &["1.3.0-rc.1"]),
+            ("<=1.2-0", &["1.2.9-rc.1"], &["1.3.0-rc.1"]),
+            (">1.2-0", &["1.3.0-rc.1"], &["1.2.9-rc.1"]),
+            ("!=1.2-0", &["1.3.0-rc.1", "1.2.0"], &["1.2.0-0", "1.2.9-0"]),
+            ("~0.0.0", &["0.0.0", "1.2.3"], &["1.0.0-rc.1"]),
+            ("~*", &["2.1.1"], &["1.0.0-rc.1"]),
+            ("^0.0.0", &["0.0.0"], &["0.0.1", "1.2.3"]),
         ] {
             good.iter()
                 .for_each(|version| assert!(has(range, version), "{range} lacks {version}"));

@@ -19,7 +19,11 @@ pub fn redact_userinfo(text: &str) -> String {
 /// unencoded. A `/` may belong to a password only after a `:` that no port follows: otherwise the
 /// `@` after it may be part of a path.
 pub(crate) fn userinfo_length(rest: &str) -> Option<usize> {
-    let url = &rest[..rest.find(cannot_be_in_url).unwrap_or(rest.len())];
+    userinfo_length_in_url(&rest[..rest.find(cannot_be_in_url).unwrap_or(rest.len())])
+}
+
+/// Like [`userinfo_length`], for a text that is a URL without its scheme.
+fn userinfo_length_in_url(url: &str) -> Option<usize> {
     let authority = &url[..url.find('/').unwrap_or(url.len())];
     let has_port = authority.rsplit_once(':').is_none_or(|(_, port)| {
         // a colon before `]` belongs to an IPv6 address, and one before `//` to a password
@@ -87,18 +91,28 @@ pub fn redact_reference(reference: &str) -> String {
     if reference.contains("://") {
         return redact_urls(reference);
     }
-    let end = reference.find('/').unwrap_or(reference.len());
-    let (host, path) = reference.split_at(end);
-    // if there is no path, the `@` may also precede a digest or a placeholder for a digest;
-    // `git@host:path` contains no password
-    let is_pinned = path.is_empty()
-        && host.rsplit_once('@').is_some_and(|(name, rest)| {
-            !name.contains(':') || rest.starts_with("sha") || rest.contains(['$', '{', '*'])
-        });
-    if is_pinned || host.starts_with("git@") {
-        return reference.to_owned();
+    // an `@` may also precede a digest or a placeholder for one, after which there is no path
+    let name = match reference.rsplit_once('@') {
+        Some((name, pin)) if is_digest_or_placeholder(pin) => name,
+        _ => reference,
+    };
+    match userinfo_length_in_url(name) {
+        // neither `git@host:path` nor `name@version` has a password
+        Some(end)
+            if !reference.starts_with("git@")
+                && (name[..end].contains(':') || reference.contains('/')) =>
+        {
+            format!("***{}", &reference[end..])
+        }
+        _ => reference.to_owned(),
     }
-    redact_userinfo(host) + path
+}
+
+fn is_digest_or_placeholder(text: &str) -> bool {
+    let is_digest = ["sha256:", "sha512:"]
+        .iter()
+        .any(|algorithm| text.starts_with(algorithm));
+    !text.contains('/') && (is_digest || text.contains(['$', '{', '*']))
 }
 
 /// Returns a query parameter, with its value masked if its name is that of a secret.
@@ -175,6 +189,17 @@ mod tests {
             ("nginx:1@sha256:00", "nginx:1@sha256:00"),
             ("nginx:1@$DIGEST", "nginx:1@$DIGEST"),
             ("git@h.test:a/b.git", "git@h.test:a/b.git"),
+            ("nginx@v1", "nginx@v1"),
+            ("joe:pw@shared.test", "***@shared.test"),
+            // a password may contain slashes and blanks
+            ("joe:p/w@h.test/a", "***@h.test/a"),
+            ("joe:p w/@h.test/a", "***@h.test/a"),
+            ("joe:p/w@h.test/a:v1@sha256:00", "***@h.test/a:v1@sha256:00"),
+            ("quay.io/a/b@sha256:00", "quay.io/a/b@sha256:00"),
+            ("h.test:5000/a@sha256:00", "h.test:5000/a@sha256:00"),
+            ("h.test:5000/a:v1@sha256:00", "h.test:5000/a:v1@sha256:00"),
+            ("h.test:5000/a@v1", "h.test:5000/a@v1"),
+            ("$HOST:$PORT/a:v1@$DIGEST", "$HOST:$PORT/a:v1@$DIGEST"),
         ] {
             assert_eq!(redact_reference(reference), shown);
         }

@@ -110,6 +110,17 @@ impl UpdatePolicy {
             .collect())
     }
 
+    /// Whether `versions` has several versions, from the newest to the oldest.
+    pub fn is_descending(&self, versions: &[String]) -> bool {
+        let ordered: Result<Vec<OrderedVersion>, NotOrdered> = versions
+            .iter()
+            .map(|text| OrderedVersion::parse(self, text))
+            .collect();
+        ordered.is_ok_and(|ordered| {
+            ordered.len() > 1 && ordered.is_sorted_by(|one, next| one.compare(next).is_ge())
+        })
+    }
+
     fn allows_beside(&self, newest: &OrderedVersion, other: &OrderedVersion) -> bool {
         match (&newest.order, &other.order) {
             (VersionOrder::Version(newest), VersionOrder::Version(other)) => {
@@ -185,6 +196,26 @@ mod tests {
         let policy: UpdatePolicy = "minor".parse().unwrap();
         assert!(policy.release_lines(&["stable".into()], ["1.0.0"]).is_err());
         assert!(policy.release_lines(&[], ["1.0.0"]).is_err());
+    }
+
+    #[test]
+    fn versions_of_one_release_line_are_ordered_too() {
+        let policy: UpdatePolicy = "minor".parse().unwrap();
+        for (versions, is_descending) in [
+            (&["v1.33.5", "v1.33.4"][..], true),
+            (&["v1.33.4", "v1.33.5"], false),
+            (&["v1.34.0", "v1.33.5", "v1.33.4"], true),
+            (&["v1.34.0", "v1.33.4", "v1.33.5"], false),
+            (&["v1.33.4"], false),
+            (&["v1.33.4", "stable"], false),
+        ] {
+            let versions: Vec<String> = versions.iter().map(|text| (*text).to_owned()).collect();
+            assert_eq!(
+                policy.is_descending(&versions),
+                is_descending,
+                "{versions:?}"
+            );
+        }
     }
 
     fn version() -> impl Strategy<Value = String> {

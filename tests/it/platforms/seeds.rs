@@ -347,6 +347,7 @@ fn giant_swarm_has_every_value_of_the_page_on_its_proxy() {
 fn kubermatic_of_2019_has_its_node_settings() {
     let site = "registry:
   address: 172.20.0.2:5000
+  plainHTTP: true
   paths: {k8s.gcr.io: kubernetes, gcr.io/google_containers: kubernetes}
 consumers: [kubermatic]
 proxy: {http: \"http://172.20.0.2:3128\", https: \"http://172.20.0.2:3128\"}
@@ -382,18 +383,23 @@ proxy: {http: \"http://172.20.0.2:3128\", https: \"http://172.20.0.2:3128\"}
         node["insecure_registries"][0],
         Value::from("172.20.0.2:5000")
     );
-    // a certificate authority in the site requires verification
-    let verified = super::place(&site.replace("  paths:", "  ca: ca.crt\n  paths:"), &images);
-    verified.write("ca.crt", CERTIFICATE);
-    let version = ["--set", "version=2.12", "--set", "datacenter=dc-1"];
-    let args = ["render", "kubermatic", "--site", "site.yaml", "-o", "out"];
-    let printed = verified.ok(&[&args, &version[..]].concat());
-    assert!(
-        printed.contains("only if the image of their operating system contains it"),
-        "{printed}"
-    );
-    let text = verified.read("out/datacenters.yaml");
-    assert!(!text.contains("insecure_registries"), "{text}");
+    // the certificate is verified unless the site says otherwise
+    for (setting, note) in [
+        (
+            "  ca: ca.crt\n",
+            "only if the image of their operating system contains it",
+        ),
+        ("", "nodes connect to 172.20.0.2:5000 over https"),
+    ] {
+        let verified = super::place(&site.replace("  plainHTTP: true\n", setting), &images);
+        verified.write("ca.crt", CERTIFICATE);
+        let version = ["--set", "version=2.12", "--set", "datacenter=dc-1"];
+        let args = ["render", "kubermatic", "--site", "site.yaml", "-o", "out"];
+        let printed = verified.ok(&[&args, &version[..]].concat());
+        assert!(printed.contains(note), "{printed}");
+        let text = verified.read("out/datacenters.yaml");
+        assert!(!text.contains("insecure_registries"), "{text}");
+    }
     // a containerd mirror can add a path prefix to a name, but not remove one
     let alone = super::place(&site.replace("consumers: [kubermatic]\n", ""), &images);
     let printed = super::refused(&alone, 4, &["containerd"]);

@@ -142,6 +142,37 @@ fn an_urgent_version_does_not_wait() {
 }
 
 #[test]
+fn an_urgent_digest_that_is_old_enough_counts_as_used() {
+    let up = Upstream::new();
+    up.put("a", "1.0.0", 1);
+    up.put("b", "stable", 2);
+    up.place.write("list.txt", up.here("REG/a:1.0.0\n"));
+    up.file("list.txt", up.here("REG/a:1.0.0\n"));
+    up.manifest(
+        "minAge: 7d\nimages: [{ref: 'REG/b:stable', update: digest}]\n\
+         lists: [{format: images-txt, file: list.txt, from: URL/list.txt}]\n",
+    );
+    up.day(0);
+    up.place.ok(&up.args("lock", &[]));
+    up.put("a", "1.0.1", 3);
+    up.file("list.txt", up.here("REG/a:1.0.1\n"));
+    let digest = up.put("b", "stable", 4);
+    let report = up.run(0, "update", &[]);
+    let (list, version, _) = &waiting(&report)[0];
+    let urgent = [
+        format!("{list}={version}"),
+        format!("{}={digest}", up.here("REG/b:stable")),
+    ];
+    up.day(8);
+    let said = up
+        .place
+        .ok(&up.args("update", &["--urgent", &urgent[0], "--urgent", &urgent[1]]));
+    assert!(!said.contains("unused"), "{said}");
+    assert_eq!(up.place.read("list.txt"), up.here("REG/a:1.0.1\n"));
+    assert!(up.place.read("landfall.lock").contains(&digest));
+}
+
+#[test]
 fn a_tag_that_moves_while_it_waits_starts_again() {
     let up = Upstream::new();
     up.put("a", "1.0.0", 1);

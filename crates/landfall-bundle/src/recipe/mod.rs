@@ -13,10 +13,12 @@
 //! 6. `plan`: replaces blobs of a plan by recipes, or estimates the savings;
 //! 7. `rebuild`: rebuilds a blob from its recipe and its bases;
 //! 8. [`RebuiltBlobs`]: content with all blobs that can be rebuilt from it; [`RecipeBlobs`]: only
-//!    the rebuilt blobs.
+//!    the rebuilt blobs;
+//! 9. `missing_bases`: the blobs that must be downloaded before a blob can be rebuilt.
 
 mod hashed_writer;
 pub(crate) mod make;
+mod missing_bases;
 mod plain_blobs;
 mod plain_file;
 mod plan;

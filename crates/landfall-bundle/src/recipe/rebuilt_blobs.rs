@@ -8,7 +8,7 @@ use crate::format::blob_recipe::{BlobRecipe, RecipeHeader};
 use crate::read::Bundle;
 use landfall_content::{BlobRead, ContentError};
 use landfall_model::{Descriptor, Digest, locked};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -24,7 +24,7 @@ const AT_ONCE: usize = 4;
 pub struct RebuiltBlobs {
     /// The content that needs no recipe.
     content: Arc<dyn BlobRead>,
-    recipes: HashMap<Digest, Vec<KnownRecipe>>,
+    pub(super) recipes: HashMap<Digest, Vec<KnownRecipe>>,
     /// Blobs that were added after the bundles were opened.
     added: Mutex<HashMap<Digest, Arc<TemporaryFile>>>,
     folder: PathBuf,
@@ -37,11 +37,11 @@ pub struct RebuiltBlobs {
 }
 
 /// A recipe and the bundle that it is in.
-struct KnownRecipe {
-    bundle: Bundle,
+pub(super) struct KnownRecipe {
+    pub(super) bundle: Bundle,
     /// The index of the entry with the recipe.
     entry_index: usize,
-    recipe: BlobRecipe,
+    pub(super) recipe: BlobRecipe,
 }
 
 /// For each blob, the index of the chosen recipe among the recipes for that blob.
@@ -92,39 +92,6 @@ impl RebuiltBlobs {
             cache: Mutex::default(),
             turns: RebuildTurns::new(AT_ONCE),
         }
-    }
-
-    /// The blobs that must be added before the first recipe for this blob can rebuild it. `None` if
-    /// there is no recipe for it, or if a bundle cannot provide one of the bases.
-    ///
-    /// # Errors
-    /// If content cannot be examined.
-    pub fn missing_bases(&self, digest: &Digest) -> Result<Option<Vec<Descriptor>>, ContentError> {
-        let Some(known) = self.recipes.get(digest).and_then(|known| known.first()) else {
-            return Ok(None);
-        };
-        let mut missing = Vec::new();
-        let mut pending = vec![known];
-        let mut seen = HashSet::new();
-        while let Some(KnownRecipe { bundle, recipe, .. }) = pending.pop() {
-            for base in &recipe.from {
-                if !seen.insert(base.clone()) || self.stat(base)?.is_some() {
-                    continue;
-                }
-                let mut references = bundle.references().iter().map(|one| &one.blob);
-                let reference = references.find(|blob| blob.digest == *base);
-                match (
-                    self.recipes.get(base).and_then(|known| known.first()),
-                    reference,
-                ) {
-                    (Some(known), _) => pending.push(known),
-                    (None, Some(blob)) => missing.push(blob.clone()),
-                    // the base is an entry of the bundle, but the content lacks it
-                    (None, None) => return Ok(None),
-                }
-            }
-        }
-        Ok(Some(missing))
     }
 
     /// Begins to add a blob that recipes use.

@@ -2,14 +2,15 @@
 //! `object_store` does not read.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The settings of a profile.
 pub(super) type AwsProfile = BTreeMap<String, String>;
 
 /// Returns the settings of the profile that `AWS_PROFILE` names, or of `default`, from both files.
-/// Fails if neither file has the named profile, or if the profile has no access key and its
-/// credentials come from a program, a login or a role.
+/// Fails if a file cannot be read, neither file has the named profile, or the profile has no access
+/// key and its credentials come from a program, a login or a role.
 pub(super) fn load_profile(
     environment: impl Fn(&str) -> Option<String>,
 ) -> Result<AwsProfile, String> {
@@ -26,14 +27,18 @@ pub(super) fn load_profile(
         file("AWS_SHARED_CREDENTIALS_FILE", "credentials"),
     ];
     let [config, credentials] = &paths;
-    let config = config.as_ref().and_then(|path| {
+    let config = match config {
         // sections are named `profile NAME` in this file; only the default may omit the word
-        section_of(path, &format!("profile {wanted}"))
-            .or_else(|| section_of(path, wanted).filter(|_| wanted == "default"))
-    });
-    let credentials = credentials
-        .as_ref()
-        .and_then(|path| section_of(path, wanted));
+        Some(path) => match section_of(path, &format!("profile {wanted}"))? {
+            None if wanted == "default" => section_of(path, wanted)?,
+            found => found,
+        },
+        None => None,
+    };
+    let credentials = match credentials {
+        Some(path) => section_of(path, wanted)?,
+        None => None,
+    };
     // a missing default profile is normal: the account may come from the instance's metadata
     if let (Some(named), None, None) = (&named, &config, &credentials) {
         let read: Vec<String> = paths
@@ -70,8 +75,21 @@ pub(super) fn load_profile(
 }
 
 /// Returns the settings in a section of a file, or `None` if the file or section is missing.
-fn section_of(path: &Path, wanted: &str) -> Option<AwsProfile> {
-    let text = std::fs::read_to_string(path).ok()?;
+fn section_of(path: &Path, wanted: &str) -> Result<Option<AwsProfile>, String> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        // without this error, requests would use another account or none
+        Err(error) => {
+            return Err(format!(
+                "cannot read {}: {error}; correct the file, or set AWS_ACCESS_KEY_ID and \
+                 AWS_SECRET_ACCESS_KEY",
+                path.display()
+            ));
+        }
+    };
     let mut found: Option<AwsProfile> = None;
     let mut is_in = false;
     for line in text
@@ -95,7 +113,7 @@ fn section_of(path: &Path, wanted: &str) -> Option<AwsProfile> {
             found.insert(key.trim().to_owned(), value.trim().to_owned());
         }
     }
-    found
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -155,6 +173,15 @@ mod tests {
             "[profile default]\nregion=a\n[default]\nregion=b\n",
         )
         .unwrap();
+        assert_eq!(with(None).unwrap()["region"], "a");
+        // a file that cannot be read is an error, and one that does not exist is not
+        std::fs::write(&credentials, b"[default]\naws_access_key_id = \xff\n").unwrap();
+        let error = with(None).unwrap_err();
+        assert!(
+            error.contains(&*credentials.display().to_string()),
+            "{error}"
+        );
+        std::fs::remove_file(&credentials).unwrap();
         assert_eq!(with(None).unwrap()["region"], "a");
     }
 }

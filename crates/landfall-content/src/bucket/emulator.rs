@@ -48,6 +48,8 @@ struct EmulatorState {
     count: u64,
     /// Whether a part gets another etag each time, as with SSE-KMS.
     has_random_etags: bool,
+    /// Whether the bucket was removed.
+    is_removed: bool,
 }
 
 #[derive(Clone)]
@@ -72,6 +74,11 @@ impl Emulator {
     /// From now on, gives each part another etag, even if its bytes are the same.
     pub fn randomize_etags(&self) {
         self.stored().has_random_etags = true;
+    }
+
+    /// Removes the bucket. All requests are refused from now on.
+    pub fn remove_bucket(&self) {
+        self.stored().is_removed = true;
     }
 
     /// Gives every uploaded part another etag, as if it were sent once more. Returns the number of
@@ -271,6 +278,13 @@ impl EmulatorState {
     }
 
     fn respond(&mut self, head: &http::request::Parts, body: &Bytes) -> EmulatorResponse {
+        if self.is_removed {
+            // a response to HEAD has no body, so it has no code either
+            return match head.method {
+                Method::HEAD => answer(StatusCode::NOT_FOUND, ""),
+                _ => refusal(StatusCode::NOT_FOUND, "NoSuchBucket"),
+            };
+        }
         let path = percent_encoding::percent_decode_str(head.uri.path())
             .decode_utf8()
             .unwrap();

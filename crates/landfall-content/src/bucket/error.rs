@@ -3,6 +3,16 @@
 use landfall_http::{ErrorKind, HttpError};
 use std::error::Error as _;
 
+/// The codes with which S3, Google and Azure say that the bucket itself does not exist.
+const MISSING_BUCKET: [&str; 2] = ["NoSuchBucket", "ContainerNotFound"];
+
+/// Whether a response says that the bucket itself does not exist. A response to HEAD never does,
+/// because it has no body.
+pub(super) fn is_missing_bucket(error: &object_store::Error) -> bool {
+    let text = error.to_string();
+    element(&text, "Code").is_some_and(|code| MISSING_BUCKET.contains(&code))
+}
+
 /// Returns the error of a failed request for `location`, an object or a folder.
 pub(super) fn request_error(location: &str, error: object_store::Error) -> HttpError {
     // an error of the transport already says which host failed and why
@@ -45,7 +55,9 @@ pub(super) fn request_error(location: &str, error: object_store::Error) -> HttpE
         _ => (kind, words),
     };
     let words = match code {
-        Some("NoSuchBucket") => "the bucket does not exist; create it first",
+        Some(code) if MISSING_BUCKET.contains(&code) => {
+            "the bucket does not exist; create it first"
+        }
         Some("RequestTimeTooSkewed") => {
             "the clocks of this machine and the object store differ; correct the time"
         }

@@ -2,7 +2,7 @@
 
 use super::bucket_object::{BucketObject, ConditionalGet};
 use super::cloud_store::{CloudStore, open};
-use super::error::request_error;
+use super::error::{is_missing_bucket, request_error};
 use super::http_client::SlowReader;
 use super::location::BucketLocation;
 #[cfg(any(test, feature = "testkit"))]
@@ -114,7 +114,8 @@ impl Bucket {
         }
     }
 
-    /// Looks up an object. Returns `None` if it does not exist.
+    /// Looks up an object. Returns `None` if it does not exist, or if its bucket does not exist:
+    /// the response has no body that tells them apart.
     ///
     /// # Errors
     /// If the request fails.
@@ -133,7 +134,7 @@ impl Bucket {
     /// Reads a small object. Returns `None` if it does not exist.
     ///
     /// # Errors
-    /// If the request fails, or the object has more than `max_bytes`.
+    /// If the request fails, the bucket does not exist, or the object has more than `max_bytes`.
     pub async fn get(
         &self,
         key: &str,
@@ -161,6 +162,7 @@ impl Bucket {
         };
         let result = match self.0.cloud.get_opts(&self.path(key), options).await {
             Ok(result) => result,
+            Err(error) if is_missing_bucket(&error) => return Err(self.request_error(key, error)),
             Err(object_store::Error::NotFound { .. }) => return Ok(ConditionalGet::Missing),
             Err(object_store::Error::NotModified { .. }) => return Ok(ConditionalGet::Unchanged),
             Err(error) => return Err(self.request_error(key, error)),
@@ -306,5 +308,25 @@ impl Bucket {
             .signed_url(http::Method::GET, &self.path(key), lasts)
             .await
             .map_err(|error| self.request_error(key, error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::emulator::Emulator;
+    use super::*;
+
+    #[tokio::test]
+    async fn a_missing_bucket_differs_from_a_missing_object_if_the_response_says_so() {
+        let emulator = Emulator::default();
+        let bucket = emulator.bucket(0, Arc::new(|_| Box::pin(async { true })));
+        assert!(bucket.get("key", 10).await.unwrap().is_none());
+        emulator.remove_bucket();
+        let error = bucket.get("key", 10).await.unwrap_err().to_string();
+        assert!(
+            error.contains("s3://b/at/key") && error.contains("the bucket does not exist"),
+            "{error}"
+        );
+        assert!(bucket.head("key").await.unwrap().is_none());
     }
 }

@@ -30,8 +30,11 @@ impl OpenObject {
         let owned_key = key.to_owned();
         // looked up once; all later reads require this etag, so that ranges fit together
         let found = block_on(async move { looked_up.head(&owned_key).await })?;
-        let object =
-            found.ok_or_else(|| HttpError::new(ErrorKind::NotFound, "not found").about(&url))?;
+        let object = found.ok_or_else(|| {
+            // `head` cannot tell them apart
+            let words = "not found: the object or its bucket does not exist";
+            HttpError::new(ErrorKind::NotFound, words).about(&url)
+        })?;
         // without an etag, the modification time identifies the version
         let version = object
             .etag

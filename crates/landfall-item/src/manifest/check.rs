@@ -19,7 +19,7 @@ use landfall_model::report::EntryKind;
 use landfall_model::{Platform, is_dns_name};
 use landfall_signature::SignaturePolicy;
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// Validates and expands `document`, which was parsed from `text`, with the lists that it names.
@@ -67,12 +67,14 @@ pub(super) fn check(
     for (format, list) in lists {
         read_list(format.0, list, &reader, &mut items, faults);
     }
-    for (index, ((_, list), entry)) in lists.iter().zip(&document.lists).enumerate() {
+    // `lists` lacks those that cannot be read, so their indexes differ
+    for (index, entry) in document.lists.iter().enumerate() {
         if let Some(from) = &entry.from {
             let at = here(root.get("lists").item(index).get("from"));
+            let path = manifest_folder(&reader).join(&entry.file);
             items
                 .list_sources
-                .extend(faults.take(list_source(from, &at, list, &reader)));
+                .extend(faults.take(list_source(from, &at, path, &reader)));
         }
     }
     items.signatures = faults
@@ -135,11 +137,11 @@ fn manifest_folder<'r>(reader: &'r EntryContext<'_>) -> &'r Path {
     file.parent().unwrap_or(Path::new(""))
 }
 
-/// Reads the `from` of a list.
+/// Reads the `from` of the list at `path`.
 fn list_source(
     from: &str,
     at: &SourceSpan,
-    list: &SourceText,
+    path: PathBuf,
     reader: &EntryContext<'_>,
 ) -> ManifestResult<ListSource> {
     match &reader
@@ -151,7 +153,7 @@ fn list_source(
             let named = url.contains("://").then(|| locked_name(&url, at));
             match named.transpose()? {
                 Some((EntryKind::File, url)) => Ok(ListSource {
-                    path: (&*list.file).into(),
+                    path,
                     url,
                     min_age: reader.min_age.clone(),
                 }),

@@ -8,7 +8,7 @@ use landfall_content::{
     BlobRead, ContentError, FileRunRead, FileRuns, FileStamp, RecentChecks, VerifiedRead,
     digest_of, for_each_chunk,
 };
-use landfall_model::{Algorithm, Digest, Hasher};
+use landfall_model::{Algorithm, Digest, Hasher, locked};
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -26,6 +26,9 @@ pub(crate) struct WritableBlobs {
     /// For each blob, when a client last learned that the blob is here: the client may rely on that
     /// in a push.
     protected: Mutex<HashMap<Digest, Instant>>,
+    /// Locked while the file of a blob is added, replaced or removed, so that the quota counts its
+    /// bytes once.
+    naming: Mutex<()>,
 }
 
 /// Content that is being received, in a temporary file.
@@ -52,6 +55,7 @@ impl WritableBlobs {
             quota: Arc::new(FolderQuota::new(used, max)),
             checks: Arc::new(RecentChecks::default()),
             protected: Mutex::default(),
+            naming: Mutex::default(),
         })
     }
 
@@ -66,6 +70,7 @@ impl WritableBlobs {
 
     /// Removes a blob. Returns whether it existed.
     pub(super) fn remove(&self, digest: &Digest) -> io::Result<bool> {
+        let _naming = locked(&self.naming);
         let path = self.path(digest);
         let Some(metadata) = optional(fs::metadata(&path))? else {
             return Ok(false);
@@ -180,11 +185,13 @@ impl WritableBlobs {
                 &checksums,
             )?;
         }
-        // a damaged blob that is replaced frees its bytes
+        let naming = locked(&self.naming);
+        // a damaged blob that is replaced frees its bytes, and so does one of a simultaneous upload
         let replaced = optional(fs::metadata(&path))?.map_or(0, |metadata| metadata.len());
         // after its checksums: a blob without them could not be read
         persist(file, &path)?;
         share.keep(replaced);
+        drop(naming);
         self.protect(digest);
         Ok(())
     }
@@ -426,5 +433,27 @@ mod tests {
         assert!(read(&blobs, &digest).is_err());
         keep(&blobs, b"abc", &digest).unwrap();
         assert_eq!(read(&blobs, &digest).unwrap(), b"abc");
+    }
+
+    #[test]
+    fn the_quota_counts_simultaneous_uploads_of_one_blob_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let blobs = blobs(dir.path());
+        for number in 1..=20_u8 {
+            let bytes = [number; 1000];
+            let digest = Digest::sha256(&bytes);
+            let all_received = std::sync::Barrier::new(8);
+            std::thread::scope(|scope| {
+                for _ in 0..8 {
+                    scope.spawn(|| {
+                        let mut incoming = blobs.begin(Algorithm::Sha256).unwrap();
+                        incoming.write(&bytes).unwrap();
+                        all_received.wait();
+                        blobs.keep(incoming, &digest).unwrap();
+                    });
+                }
+            });
+            assert_eq!(blobs.quota().used(), 1000 * u64::from(number));
+        }
     }
 }

@@ -314,6 +314,25 @@ mod tests {
         assert!(store.delete_blob(&layer).unwrap() && !store.delete_blob(&layer).unwrap());
     }
 
+    #[test]
+    fn a_referrer_whose_manifest_is_gone_is_not_listed() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = store(dir.path());
+        let subject = image(&store, "x", &[], b"a");
+        let about = json!({"schemaVersion": 2, "mediaType": media_type::OCI_INDEX, "manifests": [],
+            "subject": subject});
+        let referrer = put(&store, "x", &[], media_type::OCI_INDEX, &about);
+        let is_listed = || {
+            let hex = referrer.digest.hex();
+            let entry = store.referrer("x", &subject.digest, &hex).unwrap();
+            entry.is_some()
+        };
+        assert!(is_listed());
+        // as after a crash between the removal of the manifest and that of the entry
+        fs::remove_file(store.manifest_path("x", &referrer.digest)).unwrap();
+        assert!(!is_listed());
+    }
+
     /// How often this thread has read from files so far.
     fn reads() -> u64 {
         let counts = fs::read_to_string("/proc/thread-self/io").unwrap();

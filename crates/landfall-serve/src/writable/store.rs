@@ -194,17 +194,25 @@ impl WritableStore {
     }
 
     /// The descriptor of a referrer for a referrers response. `hex` comes from
-    /// [`WritableStore::referrers`]. `None` if the referrer was removed meanwhile.
+    /// [`WritableStore::referrers`]. `None` if the referrer was removed meanwhile, or a crash left
+    /// only its entry.
     pub(crate) fn referrer(
         &self,
         name: &str,
         subject: &Digest,
         hex: &str,
     ) -> io::Result<Option<Box<RawValue>>> {
+        let digest: Option<Digest> = [Algorithm::Sha256, Algorithm::Sha512]
+            .into_iter()
+            .find_map(|algorithm| format!("{}:{hex}", algorithm.as_str()).parse().ok());
+        let is_complete = match digest {
+            Some(digest) => self.manifest(name, &digest)?.is_some(),
+            None => false,
+        };
         let path = self.referrers_folder(name, subject).join(hex);
         match optional(fs::read_to_string(path))? {
-            Some(text) => Ok(Some(RawValue::from_string(text)?)),
-            None => Ok(None),
+            Some(text) if is_complete => Ok(Some(RawValue::from_string(text)?)),
+            _ => Ok(None),
         }
     }
 
@@ -227,7 +235,9 @@ impl WritableStore {
         if let Some(referrer) = referrer {
             let folder = self.referrers_folder(name, &referrer.subject);
             let entry = referrer.entry.to_string();
-            // stored as it is listed, so that a page of referrers reads no manifests
+            // Stored as it is listed, so that a page of referrers reads no manifests. Before the
+            // manifest: after a crash, clients do not push a manifest again that is here, so its
+            // entry would never be added. An entry without its manifest is not listed.
             write_file(&temporary, &folder.join(digest.hex()), entry.as_bytes())?;
             sync_folder(&folder)?;
         }

@@ -8,6 +8,7 @@ use landfall_item::lockfile::Lock;
 use landfall_item::{LockedFile, LockedImage};
 use landfall_model::report::SilentProgress;
 use landfall_model::{Descriptor, media_type};
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::sync::Arc;
 
@@ -53,7 +54,9 @@ fn a_changed_layer_is_packed_as_a_recipe_and_rebuilt_from_the_old_one() {
         memory.blobs[&new_layer.digest][new_layer.size as usize - 5..]
     );
     assert_eq!(
-        blobs.missing_bases(&new_layer.digest).unwrap(),
+        blobs
+            .missing_bases(&new_layer.digest, &BTreeSet::new())
+            .unwrap(),
         Some(Vec::new())
     );
     // `RecipeBlobs` hides the base, which a server lists as another source

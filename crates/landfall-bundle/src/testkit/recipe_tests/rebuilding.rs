@@ -9,6 +9,7 @@ use landfall_content::{BlobRead, ContentError};
 use landfall_item::LockedImage;
 use landfall_item::lockfile::Lock;
 use landfall_model::{Descriptor, Digest};
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,13 +31,52 @@ fn missing_bases_are_named_before_any_read() {
     assert_eq!(blobs.stat(&new_layer.digest).unwrap(), None);
     assert_eq!(bundle.contents().recipes.len(), 1);
     assert_eq!(
-        blobs.missing_bases(&new_layer.digest).unwrap(),
+        blobs
+            .missing_bases(&new_layer.digest, &BTreeSet::new())
+            .unwrap(),
         Some(vec![old_layer])
     );
     assert!(matches!(
         blobs.open(&new_layer.digest, 0),
         Err(ContentError::Missing { .. })
     ));
+}
+
+#[test]
+fn each_recipe_of_a_blob_may_provide_the_bases_to_add() {
+    let (mut memory, _) = sample();
+    let made: Vec<(LockedImage, Descriptor)> = (0..3)
+        .map(|number| image(&mut memory, &number.to_string(), 8 * number))
+        .collect();
+    let memory = Arc::new(memory);
+    let locks: Vec<Lock> = made
+        .iter()
+        .map(|(image, _)| lock(vec![image.clone()]))
+        .collect();
+    let bundle = |new: usize, old: usize| {
+        Bundle::open(&pack(&memory, &locks[new], &[&locks[old]]).0.path).unwrap()
+    };
+    let layers: Vec<&Descriptor> = made.iter().map(|(_, layer)| layer).collect();
+    let missing = |bundles: &[Bundle], unavailable: &[usize]| {
+        let sources = bundles
+            .iter()
+            .map(|bundle| Arc::new(bundle.clone()) as Arc<dyn BlobRead>)
+            .collect();
+        let unavailable = unavailable.iter().map(|at| layers[*at].digest.clone());
+        rebuilt(sources, bundles)
+            .missing_bases(&layers[2].digest, &unavailable.collect())
+            .unwrap()
+    };
+    let only = |at: usize| Some(vec![layers[at].clone()]);
+    let deltas = [bundle(2, 0), bundle(2, 1)];
+    assert_eq!(missing(&deltas, &[]), only(0));
+    assert_eq!(missing(&deltas, &[0]), only(1));
+    assert_eq!(missing(&deltas, &[0, 1]), None);
+    // in a chain, the base itself may be added if it cannot be rebuilt
+    let chain = [bundle(1, 0), bundle(2, 1)];
+    assert_eq!(missing(&chain, &[]), only(0));
+    assert_eq!(missing(&chain, &[0]), only(1));
+    assert_eq!(missing(&chain, &[0, 1]), None);
 }
 
 #[test]

@@ -260,6 +260,20 @@ fn the_source_of_a_list_is_a_file() {
 }
 
 #[test]
+fn a_list_that_cannot_be_read_does_not_hide_the_faults_of_others() {
+    let lists = "lists:\n- {format: images-txt, file: gone.txt}\n\
+                 - {format: images-txt, file: l.txt, from: e.org}";
+    let folder = folder(&[("m.yaml", lists), ("l.txt", "e.org/a:1\n")]);
+    let fault = load_files(folder.path(), &["m.yaml"]).unwrap_err();
+    for part in [
+        "m.yaml:4:30: error: cannot read gone.txt",
+        "m.yaml:5:43: error: this is not a URL of a file",
+    ] {
+        assert!(fault.contains(part), "{part}: {fault}");
+    }
+}
+
+#[test]
 fn faults_in_a_list_have_the_lines_of_the_list() {
     let folder = folder(&[
         ("m.yaml", "lists: [{format: images-txt, file: lists/a.txt}]"),

@@ -237,20 +237,21 @@ pub(super) fn datacenters(
             "gcr.io/google-containers/hyperkube-amd64",
         ],
     );
-    // These releases cannot give machines a certificate authority, so their documentation lists the
-    // registry as insecure. That would also disable the verification that a site with `ca` demands.
-    let own = registry.target.registry.as_str();
-    let is_verified = registry.ca.is_some() && !registry.plain_http && !registry.skip_verify;
-    let insecure = if is_verified {
+    // The documentation of these releases always lists the registry as insecure, since they cannot
+    // give machines a certificate authority. That disables the verification of its certificate, so
+    // the site must ask for it.
+    let insecure = if registry.plain_http || registry.skip_verify {
+        texts([registry.target.registry.as_str()])
+    } else {
+        Value::Null
+    };
+    if insecure.is_null() && registry.ca.is_some() {
         notes.push(
             "machines of user clusters trust the registry's certificate authority only if the \
              image of their operating system contains it"
                 .into(),
         );
-        Value::Null
-    } else {
-        texts([own])
-    };
+    }
     let node = map([
         (
             "http_proxy",
