@@ -46,11 +46,12 @@ pub(crate) struct GlobalFlags {
     #[arg(long, global = true, value_name = "FILE")]
     pub report: Option<PathBuf>,
     /// The evidence log; each command that changes or approves content appends a record to it (see
-    /// `landfall help log`)
+    /// `landfall help evidence`)
     /// [default: log of the site]
     #[arg(long, global = true, env = "LANDFALL_LOG_FILE", value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// Log requests, retries and cache use; -vv logs more (see also `LANDFALL_LOG`)
+    /// Log requests, retries and reused blobs; -vv also logs waits and cache decisions (see also
+    /// `LANDFALL_LOG`)
     #[arg(short = 'v', long = "verbose", global = true, action = ArgAction::Count)]
     pub verbose: u8,
 }

@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 /// name of an image is ambiguous. Reads Kubernetes manifests, charts, kustomizations, Dockerfiles,
 /// scripts, cloud-init, plain lists, and the output of `kubectl get pods -A -o json`.
 ///
-/// Files that were rewritten name the private registry: add --to REGISTRY or --site FILE, so that
+/// Rewritten files refer to the private registry: add --to REGISTRY or --site FILE, so that
 /// its names are matched with the locked items.
 #[derive(Args)]
 pub(crate) struct AuditCommand {

@@ -20,7 +20,7 @@ use std::time::{Duration, SystemTime};
 
 /// Remove from the store what no lock or bundle needs
 ///
-/// Fails if another command uses a store on disk. A store in an object store may be in use: an
+/// Fails if another command uses a store on disk. An object store may be in use during the run: an
 /// unused blob is marked first, and a later gc deletes it when the grace period is over and no lock
 /// or run has claimed it since.
 #[derive(Args)]

@@ -29,7 +29,7 @@ impl RenderPlatform for ContainerdPlatform {
     fn spec(&self) -> &'static PlatformSpec {
         &PlatformSpec {
             name: "containerd",
-            about: "containerd: a hosts.toml for every upstream host, its configuration, its proxy",
+            about: "containerd: a hosts.toml for every upstream host, the configuration of containerd, its proxy",
             details: "Paths below etc/ are the paths on a node. Add config-1.x.toml or \
                       config-2.x.toml, depending on the release of containerd, to \
                       /etc/containerd/config.toml.",
