@@ -10,7 +10,7 @@ use landfall_serve::testing::{get, start};
 use std::fs;
 
 #[test]
-fn verify_push_and_export_refuse_other_frames_under_the_approved_lock() {
+fn verify_push_and_export_refuse_frames_that_differ_from_the_approved_lock() {
     let locked: Vec<u8> = (0..3_146_505_u32).map(|at| (at * 31 / 7) as u8).collect();
     let carried: Vec<u8> = locked.iter().map(|byte| !byte).collect();
     let (packed, lock) = forged_bundle(&locked, &carried);

@@ -192,7 +192,7 @@ pub fn main() -> ExitCode {
         Err(failure) => return printer.finish(Err(failure)),
     };
     printer.page = context.page.clone();
-    // Events are written through the progress display, so the display exists first.
+    // Events are written through the progress display, so the display must exist first.
     if let Err(error) = start_logging(cli.global.verbose, &context.progress) {
         return printer.finish(Err(error));
     }

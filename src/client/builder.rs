@@ -65,8 +65,8 @@ impl ClientBuilder {
         ClientBuilder { limits, ..self }
     }
 
-    /// Ignores the environment: its proxy, auth files and certificate folders. Only the site and
-    /// the settings of this builder count.
+    /// Ignores environment variables, and so the proxies, the auth files and the user's `certs.d`
+    /// folder that they name. `/etc/containers/certs.d` and `/etc/docker/certs.d` are still read.
     #[must_use]
     pub fn without_environment(self) -> ClientBuilder {
         ClientBuilder {
@@ -109,8 +109,8 @@ impl ClientBuilder {
         let signatures = site.map(SignaturePolicy::of_site).transpose()?;
         let signatures = signatures.unwrap_or_default();
         let keychain = Keychain::load(site, self.environment).map_err(SetupError::from)?;
-        // Connections are opened later, one by one. Without this check, a typing error in a path
-        // would be reported only when its host is first contacted.
+        // Connections are opened later, one by one. Without this check, a wrong path of a
+        // certificate would be reported only when its host is first contacted.
         self.check_trust(&keychain)?;
         let trust = certs_d(&certs_d_folders(self.environment));
         let hosts = host_rules(site, &self.plain_http, &keychain, trust);

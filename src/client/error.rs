@@ -54,7 +54,7 @@ pub enum ClientError {
     /// An object store cannot be used.
     #[error(transparent)]
     ObjectStore(#[from] http::HttpError),
-    /// A bundle got a number, but neither the request nor the lock or manifest names its series.
+    /// A bundle has a number, but the request, the lock and the manifests name no series for it.
     #[error("the bundle has a number, but its series has no name")]
     UnnamedSeries,
     /// The thread that writes the bundle panicked or was cancelled.
@@ -67,8 +67,7 @@ impl ClientError {
     pub fn help(&self) -> Option<String> {
         match self {
             ClientError::UnnamedSeries => Some(
-                "add --series NAME, or give the manifest a metadata.name and lock it again \
-                 (several manifests need the same name)"
+                "add --series NAME, or give every manifest the same metadata.name and lock again"
                     .to_owned(),
             ),
             _ => None,

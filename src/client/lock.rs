@@ -43,7 +43,7 @@ impl Client {
         locked
     }
 
-    /// The rules for signatures of the items of `manifest`: its own and those of the site.
+    /// The rules for signatures of items: those of `manifest` and those of the site.
     fn signatures_for(&self, manifest: &MergedManifest) -> SignaturePolicy {
         let mut signatures = manifest.signatures.clone();
         signatures.append(self.signatures.clone());
@@ -165,7 +165,9 @@ impl Client {
             for archive in archives.iter() {
                 // not an error: images whose manifests are not kept are requested from registries
                 if let Err(error) = read_image_names(archive, &mut images, &store, &limits) {
-                    images.skipped.push(format!("not stored for pull: {error}"));
+                    images.skipped.push(format!(
+                        "manifests and configs of an archive were not stored for pull: {error}"
+                    ));
                 }
             }
             images

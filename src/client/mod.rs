@@ -1,5 +1,5 @@
 //! The API for programs: a [`Client`] is set up once, from a site, options and the environment, and
-//! has the operations that need a network. The command line is one such program.
+//! has the operations that need a network. The command line is one of these programs.
 
 mod builder;
 mod bundle_upload;

@@ -44,8 +44,8 @@ pub struct PulledBundle {
 
 impl Client {
     /// Downloads the items of `lock`, or this client's shard of them, into `store`. Content that
-    /// the store has is not downloaded; with `rehash` it is hashed again, even if the journal has
-    /// it as verified.
+    /// the store has is not downloaded; with `rehash` it is hashed again, even if the journal
+    /// records it as verified.
     ///
     /// # Errors
     /// If the store cannot be used. An item that cannot be downloaded is a failed item of the

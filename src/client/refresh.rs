@@ -111,8 +111,8 @@ impl Client {
         on_locked: impl Fn(&Lock),
     ) -> Result<Refreshed, ClientError> {
         let updated = self.update(&request.update, memory).await;
-        // here and below, so that the hosts of the update are recorded even if a later step is
-        // interrupted
+        // recorded here and again below, so that the hosts of the update are not lost if a later
+        // step is interrupted
         self.remember_hosts(memory, "refresh");
         let refreshed = self
             .refresh_updated(&mut request, updated?, memory, on_locked)
@@ -258,9 +258,9 @@ fn serial(
     Ok(Some(Serial { series, number }))
 }
 
-/// Whether the receiver has all items of `lock`, or the bundle at `out` is complete, was packed
-/// from the same lock and bases, has the number `serial` if one is requested, and is signed with the
-/// key of the request, if there is one.
+/// Whether the receiver has all items of `lock`, or an earlier run wrote the requested bundle to
+/// `out`. That bundle must be complete and packed from the same lock and bases. It must have the
+/// number `serial` if there is one, and be signed with the key of the request if there is one.
 fn is_delivered(request: &RefreshRequest<'_>, lock: &Lock, serial: Option<&Serial>) -> bool {
     if !request.bases.is_empty() && request.bases.iter().all(|base| base.has_all(lock)) {
         return true;
@@ -268,7 +268,7 @@ fn is_delivered(request: &RefreshRequest<'_>, lock: &Lock, serial: Option<&Seria
     let Some(bundle) = existing_bundle(request) else {
         return false;
     };
-    // if no number is requested, the bundle may have any
+    // if no number is requested, the bundle may have any number
     if serial.is_some() && bundle.serial().as_ref() != serial {
         return false;
     }

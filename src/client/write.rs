@@ -11,8 +11,8 @@ use landfall_model::report::RunReport;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// The maximum number of attempts to write the file of first sights. An attempt fails if another
-/// run changes the file in between.
+/// The maximum number of attempts to write `landfall.lock.seen`. An attempt fails if another run
+/// changes the file in between.
 const WRITE_ATTEMPTS: usize = 5;
 
 /// The lock file as it was before anything was resolved.
@@ -34,10 +34,10 @@ impl PreviousLock {
 }
 
 impl Client {
-    /// Writes the first sights of versions, then the manifests and lists that an update changes,
-    /// each atomically. A manifest that was edited since the update read it is an error.
+    /// Writes `landfall.lock.seen`, then the manifests and lists that an update changes, each
+    /// atomically. A manifest that was edited since the update read it is an error.
     pub(crate) fn write_manifests(&self, updated: &UpdateOutcome) -> Result<(), ClientError> {
-        // first: a run that is killed later must not lose them
+        // first: a run that is killed later must not lose the times when versions were first seen
         if let Some(sights) = &updated.ages.sights {
             self.write_sights(&updated.sights_path, sights)?;
         }
@@ -54,7 +54,7 @@ impl Client {
         Ok(())
     }
 
-    /// Writes the first sights. Keeps those that another run wrote meanwhile.
+    /// Writes the first sights to the file `path`. Keeps those that another run wrote meanwhile.
     fn write_sights(&self, path: &Path, changed: &ChangedSights) -> Result<(), ClientError> {
         let mut result = Err(ReplaceError::Changed);
         for _ in 0..WRITE_ATTEMPTS {
@@ -68,7 +68,7 @@ impl Client {
                         let text = changed.merged_with(&present).to_text();
                         replace_file(path, |now| now == bytes, text.as_bytes())
                     }
-                    // it was valid when this run began
+                    // the file was valid when this run began
                     Err(_) => Err(ReplaceError::Changed),
                 },
             };

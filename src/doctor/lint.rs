@@ -9,7 +9,7 @@ pub(crate) struct LintMessage {
     /// The text of the entry, or the name of the variable. Never a value, which may contain a
     /// password.
     pub about: String,
-    /// The setting that contains the entry.
+    /// The setting that contains the entry, or `the environment` for a variable.
     pub source: String,
     /// The severity of the message.
     pub verdict: CheckStatus,

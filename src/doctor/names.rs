@@ -159,8 +159,8 @@ async fn check_certificate(
                 facts,
             );
             steps.fix(
-                "add its certificate authority to the clients that connect to it, and for landfall \
-                 as `ca` under `upstreams` of the site",
+                "add the certificate authority to the clients of this server, and for landfall as \
+                 `ca` under `upstreams` of the site",
             );
         }
         _ => steps.add("certificate", CheckStatus::Ok, says, facts),

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_name_the_programs_that_were_measured_to_differ() {
+    fn messages_list_the_programs_that_read_an_entry_differently() {
         for (list, clients) in [
             ("172.20.0.2", ""),
             ("localhost", ""),

@@ -119,8 +119,8 @@ impl HostChecker<'_> {
 }
 
 /// Returns the status and the text for the time at which a certificate expires. The status is a
-/// note if that time is within 30 days or in the past. An expired certificate gets here only if the
-/// site skips the verification.
+/// note if that time is within 30 days or in the past. An expired certificate passes the TLS
+/// handshake only if the site skips the verification.
 fn lifetime(certificate: &Certificate, now: Timestamp) -> (CheckStatus, String) {
     let soon = now
         .checked_add((24 * 30).hours())

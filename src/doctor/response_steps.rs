@@ -20,7 +20,8 @@ impl HostChecker<'_> {
     ) -> bool {
         // The first response is the diagnosis, and a wrong password must not be sent twice.
         request.retried = false;
-        // All targets share the ledger: this request was redirected to the hosts whose count grew.
+        // The counts are shared by all targets: this request was redirected to the hosts whose
+        // count grew.
         let before = self.redirects();
         let answer = self.transport().send(&request).await;
         let account = self.sessions.keychain().find(host, repository).await;
@@ -129,7 +130,7 @@ impl HostChecker<'_> {
         }
     }
 
-    /// The number of requests to each host that a redirect led to.
+    /// The hosts to which requests were redirected, each with its number of requests.
     fn redirects(&self) -> BTreeMap<String, u64> {
         let hosts = self.transport().ledger().hosts();
         let redirected = hosts

@@ -66,7 +66,7 @@ pub(super) async fn check_rights(
     steps: &mut DiagnosisSteps,
 ) {
     let Some(first) = private.places.first() else {
-        let says = "not tried: it needs a repository of a lock, and no lock is named";
+        let says = "not tried: it needs a locked item, and no lock with items is named";
         steps.say("push", CheckStatus::Note, says);
         return steps.fix("name a lock with --lock FILE");
     };
@@ -230,8 +230,8 @@ fn mib(bytes: u64) -> String {
 const RAISE_LIMIT: &str = "raise the limit of the proxy in front of the registry, such as \
                            client_max_body_size of nginx (0: no limit)";
 
-/// Whether the size of a body may be the reason of a failure without 413: some proxies close the
-/// connection instead.
+/// Whether the size of a body may have caused `error`, which is not status 413: some proxies close
+/// the connection instead of sending 413.
 fn may_be_too_large(error: &HttpError) -> bool {
     error.kind == ErrorKind::Network
 }
@@ -288,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_closed_connection_may_mean_that_a_body_is_too_large() {
+    fn only_a_network_error_may_mean_that_a_body_is_too_large() {
         for (kind, expected) in [
             (ErrorKind::Network, true),
             (ErrorKind::Denied, false),

@@ -36,8 +36,8 @@ pub(crate) struct DiagnosisStep {
 pub(super) struct DiagnosisSteps(pub(super) Vec<DiagnosisStep>);
 
 impl DiagnosisSteps {
-    /// Adds a step. A failed one gets the [`usual_fix`] of its check; [`DiagnosisSteps::fix`]
-    /// replaces it.
+    /// Adds a step. A failed step gets the [`usual_fix`] of its check; [`DiagnosisSteps::fix`]
+    /// replaces that fix.
     pub(super) fn add(
         &mut self,
         check: &'static str,

@@ -18,7 +18,7 @@ pub(crate) enum CheckTarget {
     Proxies,
 }
 
-/// A text that is not a target.
+/// Why a text is not a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CheckTargetError {
     /// Neither a URL nor a registry.
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn targets_as_people_write_them() {
+    fn targets_are_parsed_as_people_write_them() {
         let read = |text: &str| text.parse::<CheckTarget>().map(|target| target.to_string());
         assert_eq!(read("Quay.io"), Ok("quay.io".into()));
         assert_eq!(

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_that_only_some_programs_read() {
+    fn variables_that_only_some_programs_read_are_reported() {
         let lint = |variables: &[(&str, &str)]| {
             let get = |name: &str| {
                 variables

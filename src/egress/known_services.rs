@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_is_a_host_and_names_its_source() {
+    fn every_service_has_valid_hosts_and_an_https_source() {
         let keys: Vec<_> = SERVICES.iter().map(|row| (row.host, row.path)).collect();
         assert!(keys.is_sorted(), "{keys:?}");
         for KnownService {

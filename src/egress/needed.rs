@@ -226,14 +226,14 @@ pub(crate) fn needed(
         }
         if services.is_empty() {
             notes.insert(format!(
-                "{name}: {unknown_because}: the hosts that its tokens and content come from \
-                 become known at the first {first}, or with --probe"
+                "{name}: {unknown_because}: the hosts of its tokens and content become known at \
+                 the first {first}, or with --probe"
             ));
         } else if predictable.count() > 0 {
             notes.insert(format!(
                 "{name}: {unknown_because}: the hosts of its tokens and content are those that \
-                 its operator documents; the first {first}, or --probe, replaces them by those \
-                 that it uses"
+                 its operator documents; the first {first}, or --probe, replaces them with \
+                 the actual hosts"
             ));
         }
     }
@@ -252,8 +252,8 @@ fn contact_reason(named: &Contacted, source: &str) -> String {
         (true, true) => format!("tokens and redirects of {source}"),
         (true, false) => format!("tokens of {source}"),
         (false, true) => format!("redirects of {source}"),
-        // manifests name the URLs of foreign layers
-        (false, false) => format!("foreign layers of {source}"),
+        // foreign layers of manifests, and large files of git servers
+        (false, false) => format!("content that {source} names"),
     }
 }
 
@@ -340,7 +340,7 @@ impl HostList<'_> {
             row.from.push(OWN_ROLE.into());
             row.from.sort_unstable();
         }
-        // the lock joins the reasons of several manifests by `; `
+        // the lock joins the reasons of several manifests with `; `
         endpoint
             .why
             .split("; ")

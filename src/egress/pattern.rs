@@ -1,5 +1,5 @@
-//! The hosts that a firewall rule allows: one name, every name below one, or one address. Nothing
-//! else can be written into a rule. Otherwise the text of a server, such as a redirect to
+//! The hosts that a firewall rule allows: one name, every name below a name, or one address.
+//! Nothing else can be written into a rule. Otherwise the text of a server, such as a redirect to
 //! `https://*.*/x`, could open a firewall.
 
 use landfall_model::is_dns_name;

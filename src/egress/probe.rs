@@ -21,8 +21,8 @@ use url::Url;
 #[derive(Debug, Default)]
 pub(crate) struct Probed {
     failures: BTreeMap<(EgressPattern, u16), (Reachability, String)>,
-    /// Notes about hosts that refused access: the further hosts that their responses would name are
-    /// not known yet.
+    /// Notes about hosts that could not be accessed: the further hosts that their responses would
+    /// name are not known yet.
     pub notes: Vec<String>,
 }
 
@@ -55,8 +55,8 @@ pub(crate) async fn probe(
             };
             if reach == Reachability::Refused {
                 probed.notes.push(format!(
-                    "{}: access to {host_name} was refused; hosts that it names are not known \
-                     until it is allowed",
+                    "{}: no access to {host_name}; the hosts that its responses name are not known \
+                     until it can be accessed",
                     source.name
                 ));
             }

@@ -140,7 +140,7 @@ pub(crate) fn fuzz(bytes: &[u8]) {
 }
 
 /// Adds to the record of a store the hosts that a run of `command` contacted. A record of a newer
-/// release is left unchanged. A damaged record is replaced, since only `landfall egress` uses it.
+/// release is left unchanged. A damaged record is replaced, since only lists of hosts use it.
 pub(crate) fn remember(
     disk: &DiskStore,
     hosts: &[HostUse],

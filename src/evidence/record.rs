@@ -23,8 +23,8 @@ pub(crate) struct EvidenceRecord {
     pub seq: u64,
     /// The hash of the record before it; `None` for the first.
     pub prev: Option<Digest>,
-    /// The incomplete lines between that record and this one, if commands were killed while they
-    /// wrote them.
+    /// The incomplete lines between the record before and this one, if commands were killed while
+    /// they wrote them.
     #[serde(default)]
     pub torn: Option<TornLines>,
     /// The description of a command: an in-toto Statement if it has a subject.

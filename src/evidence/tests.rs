@@ -147,7 +147,7 @@ fn every_manipulation_is_found_with_its_line() {
             EvidenceFault::Form { line: 3 },
         ),
         (
-            "the line ends of another system",
+            "a line ends as on Windows",
             edited(0, &|line| [&line[..line.len() - 1], b"\r\n"].concat()),
             EvidenceFault::Form { line: 1 },
         ),
@@ -228,7 +228,7 @@ fn an_incomplete_line_cannot_be_removed_or_changed_afterwards() {
 }
 
 #[test]
-fn other_files_are_not_appended_to() {
+fn files_that_are_not_intact_logs_are_not_appended_to() {
     let (folder, path) = folder();
     let (log, _) = log_of(2);
     let replaced = String::from_utf8(log.clone())

@@ -62,14 +62,15 @@ fn render(archive: &[u8], version: &str, how: &Discovery) -> Result<String, Stri
         .map(|file| file.path().to_path_buf())
         .collect();
     let helm = HelmCommand::find(std::env::var_os("PATH").as_deref(), &paths);
-    let helm = helm
-        .ok_or_else(|| format!("the manifest names helm {version}, and there is none on PATH"))?;
+    let helm = helm.ok_or_else(|| {
+        format!("the manifest names helm {version}, but there is no helm on PATH")
+    })?;
     // Versions of helm render differently, and the lock must be the same on every machine. The
     // manifest may name only a prefix: `3.18` allows 3.18.4.
     let found = helm.version().map_err(|error| format!("helm: {error}"))?;
     if found != version && !found.starts_with(&format!("{version}.")) {
         return Err(format!(
-            "the manifest names helm {version}, and the one on PATH is {found}"
+            "the manifest names helm {version}, but the helm on PATH is {found}"
         ));
     }
     let helm = helm.for_kubernetes(how.kubernetes.as_deref());

@@ -47,8 +47,8 @@ pub(crate) fn diff(old: &Lock, new: &Lock) -> Vec<LockChange> {
     diff_sides(&DiffSide::lock(old), &DiffSide::lock(new))
 }
 
-/// Returns the differences between two sides, sorted by kind and name. Differences in parts and
-/// referrers are found only if both sides are locks.
+/// Returns the differences between two sides, sorted by kind and name. For an item that both sides
+/// have, differences in parts and referrers are found only if both sides are locks.
 pub(crate) fn diff_sides(
     DiffSide(old): &DiffSide<'_>,
     DiffSide(new): &DiffSide<'_>,

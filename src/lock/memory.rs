@@ -23,8 +23,8 @@ pub(crate) fn recall(disk: &DiskStore, progress: &dyn Progress) -> Lock {
     })
 }
 
-/// Saves the items of `lock`, and those of `recalled` with other names: runs with other manifests
-/// may use the same store.
+/// Saves the items of `lock`, and the items of `recalled` whose names `lock` lacks: runs with other
+/// manifests may use the same store.
 pub(crate) fn remember(
     disk: &DiskStore,
     mut recalled: Lock,

@@ -112,7 +112,7 @@ mod tests {
             index: landfall_item::OfferedIndex::default(),
             base: Vec::new(),
             expected: Vec::new(),
-            // listed twice, because the same package in two sources counts once
+            // listed twice: a package in two sources must count once
             sources: vec![source.clone(), source],
         }
     }

@@ -23,9 +23,9 @@ pub struct Locked {
     pub lock: Lock,
     /// One report item for each requested item, including those that could not be resolved.
     pub items: Vec<ReportItem>,
-    /// The differences from the items of the old lock; empty if there was none.
+    /// The differences from the items of the old lock; empty without an old lock.
     pub changes: Vec<LockChange>,
-    /// The differences from the endpoints of the old lock; empty if there was none.
+    /// The differences from the endpoints of the old lock; empty without an old lock.
     pub endpoints: Vec<EndpointChange>,
 }
 
@@ -52,8 +52,8 @@ pub(crate) async fn lock(
         dependencies: Vec::new(),
     };
     let mut requests = manifest.requests.clone();
-    // Each round requests only names, or commits of git repositories, that no earlier round had. So
-    // the loop ends.
+    // Each round requests only names that no earlier round requested, or more of a git repository
+    // than before. So the loop ends.
     loop {
         let names: Vec<(EntryKind, String)> = requests
             .summaries()
@@ -195,7 +195,7 @@ impl LockRun<'_> {
     }
 
     /// The requests for the dependencies of this round's items, without names that were already
-    /// requested. A git repository is requested again if further commits of it are needed.
+    /// requested. A git repository is requested again if more of it is needed.
     fn new_dependencies(&mut self, exclude: &[Exclusion]) -> ItemRequests {
         let mut images = Vec::new();
         let mut charts = Vec::new();
@@ -229,8 +229,8 @@ impl LockRun<'_> {
         requests
     }
 
-    /// Merges `requests` by name, without those that are excluded. If two contradict each other,
-    /// the first one counts.
+    /// Merges `requests` by name, without those that are excluded. If two requests contradict
+    /// each other, the first one counts.
     pub(super) fn merged_requests<R: ResolvableRequest>(
         &self,
         requests: Vec<R>,

@@ -5,10 +5,10 @@ use landfall_item::{Exclusion, GitRequest, ItemRequest};
 use landfall_model::report::EntryKind;
 
 impl LockRun<'_> {
-    /// The requests for repositories with commits that submodules pin. A repository that was
-    /// requested before without one of these commits, its submodules or its large files is requested
-    /// again with them, and the earlier result is removed. Each round adds commits, and the length of a
-    /// chain of submodules is limited, so the rounds end.
+    /// The requests for repositories whose commits submodules pin. If an earlier request for a
+    /// repository lacks one of these commits, the submodules or the large files, the repository is
+    /// requested again with them, and its earlier result is removed. Each round adds commits, and
+    /// the length of a chain of submodules is limited, so the rounds end.
     pub(super) fn new_repositories(
         &mut self,
         requests: Vec<GitRequest>,

@@ -6,7 +6,8 @@ use landfall_model::{ImageRef, TagVersion};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// Items that can be versions of each other: the kind, the source, and the shape of the version.
+/// The kind, the source, and the shape of the version. Items that are equal in all three can be
+/// versions of each other.
 type VersionGroup = (EntryKind, String, String);
 
 /// Marks removed and added items as versions of one thing. In each group, the newest removed item
@@ -68,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_replaces_the_newest_of_the_same_shape() {
+    fn the_newest_added_version_replaces_the_newest_removed_one_of_its_shape() {
         let image = |what, name| change(what, EntryKind::Image, name);
         let mut changes = [
             image("removed", "q.io/a:v1.9.0"),

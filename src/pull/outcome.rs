@@ -172,9 +172,9 @@ fn failure_reason(entry: &LockEntry, part: &EntryPart, error: &TransferError) ->
     let help = if !error.may_be_elsewhere() {
         ""
     } else if is_metadata {
-        "; the repository has replaced its metadata since it was locked: pull with the store that \
-         locked it (`--store DIR`, or a copy of it), or lock what the repository has now with \
-         `landfall lock --refresh`"
+        "; the repository has replaced this metadata: pull with the store that `landfall lock` \
+         used (`--store DIR`, or a copy of it), or lock the current metadata with `landfall lock \
+         --refresh`"
     } else {
         "; if the repository has replaced the package, `landfall lock --refresh` locks its current \
          version"

@@ -34,8 +34,8 @@ impl PullTask {
 }
 
 /// Sorts by rank. Blobs that are ranked by size are sorted by entry, the entry with the biggest
-/// blob first, so that entries become complete one after another, instead of all at the end with
-/// the smallest blobs.
+/// blob first. Entries then become complete one after another, instead of all at the end with the
+/// smallest blobs.
 fn sort(tasks: &mut [PullTask]) {
     let mut biggest: HashMap<usize, u64> = HashMap::new();
     for task in tasks.iter().filter(|task| task.is_by_size()) {

@@ -55,7 +55,7 @@ impl Uploader {
             let before = locations.len();
             locations.retain(|location| *location.repository != *repository);
             if locations.is_empty() && before > 0 {
-                // the total contains only the blob's first upload, and this may be another one
+                // the total counts only the first upload of the blob, and the next may be a second
                 self.progress.more(part.descriptor.size);
             }
         }
@@ -63,8 +63,8 @@ impl Uploader {
     }
 
     /// Delivers one blob of `item` to `repository`: mounts it if another repository has it. If no
-    /// other repository has it or the mount is refused, uploads it unless it is present. One
-    /// delivery at a time uploads it; any number may mount it.
+    /// other repository has it or the mount is refused, uploads it unless it is present. Only
+    /// one delivery at a time uploads the blob, but several may mount it at once.
     async fn deliver_blob(
         &self,
         item: &str,
@@ -121,8 +121,8 @@ impl Uploader {
     }
 
     /// Mounts the blob from `other`, and returns whether the registry did so. After a refusal,
-    /// further mounts are requested only by the delivery that holds the blob's lock, since each may
-    /// become an upload.
+    /// further mounts are requested only by the delivery that holds the blob's lock, since each
+    /// request may become an upload.
     async fn mounted(
         &self,
         item: &str,

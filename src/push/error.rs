@@ -1,9 +1,9 @@
-//! Errors before the first byte of a push.
+//! Errors that stop a push before its first byte.
 
 use landfall_http::HttpError;
 use landfall_item::lockfile::Collision;
 
-/// An error before the first byte of a push.
+/// An error that stops a push before its first byte.
 #[derive(Debug, thiserror::Error)]
 pub enum PushError {
     /// Two digests would get one name at the registry.

@@ -101,7 +101,7 @@ pub(crate) async fn push_git(
 struct GitPushPlan {
     /// `None` if there is nothing to change.
     push: Option<GitPush>,
-    /// The reasons why refs are not changed, one text for each.
+    /// The refs that are not changed, each with the reason.
     conflicts: Vec<String>,
 }
 

@@ -1,5 +1,5 @@
-//! Updates the list of locks at the registry. With this list, `serve --from` finds the items at the
-//! registry that are not images.
+//! Updates the list of locks at the registry. With this list, `serve --from` finds the items that
+//! are not images.
 
 use super::options::PushOptions;
 use super::uploader::Uploader;
@@ -35,8 +35,8 @@ pub(super) async fn record_lock(
         .await
         .err()?;
     Some(format!(
-        "{list}:{}, the list of delivered locks, cannot be written: {why}; until it is, `landfall \
-         serve --from` does not find the new items",
+        "{list}:{}, the list of delivered locks, cannot be written: {why}; until it is written, \
+         `landfall serve --from` does not find the new items",
         delivered::TAG
     ))
 }
@@ -48,7 +48,7 @@ async fn add_to_list(
     options: PushOptions,
 ) -> Result<(), TransferError> {
     // The blobs of the list must not get into the receipt, which covers the items of the lock. So
-    // they are uploaded by another uploader, with blob locations of its own.
+    // a second uploader, with its own blob locations, uploads them.
     let Uploader {
         session,
         source,
@@ -95,7 +95,7 @@ async fn listed_locks(
             TransferError::new(
                 TransferSide::Destination,
                 ErrorKind::Invalid,
-                format!("the tag has other content: {why}"),
+                format!("the tag does not contain a list of locks: {why}"),
             )
         }),
         // Some registries answer 403 for a repository that does not exist. If this account really

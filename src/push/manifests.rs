@@ -135,7 +135,7 @@ impl Uploader {
                     if is_missing_children_refusal(&error)
                         && self.index == IndexPolicy::Trimmed =>
                 {
-                    // the registry would refuse further such indexes for the same reason
+                    // the registry would refuse all further indexes with missing children
                     self.refuses_sparse.store(true, Ordering::Relaxed);
                 }
                 Err(error) => return Err(error),

@@ -13,9 +13,9 @@
 //! A bundle's blob is read for an upload by `BlobRead::open_whole`: its digest is verified at its
 //! end, and its last bytes are held back until then, so that a registry that checks only the length
 //! does not accept damaged content. A delta and its bases are one `BlobRead`; if one of them is
-//! damaged, reading continues at that byte in the next one that has the blob. Blobs that the delta
-//! omits and no base has are looked up at the registry before the preflight (`omitted`), and are
-//! then mounted or downloaded from there.
+//! damaged, reading continues at the damaged byte in the next one that has the blob. Blobs that the
+//! delta omits and no base has are looked up at the registry before the preflight (`omitted`), and
+//! are then mounted or downloaded from there.
 
 mod blobs;
 mod deliver;

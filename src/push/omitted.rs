@@ -24,9 +24,9 @@ pub struct Omitted {
     /// The omitted blobs, each with repositories that may have it, in addition to the destinations
     /// of the items that need it.
     pub blobs: BTreeMap<Digest, BTreeSet<String>>,
-    /// The references for rebuilding blobs that neither the source nor the registry has.
+    /// The blobs that recipes use to rebuild blobs that neither the source nor the registry has.
     pub(crate) references: References,
-    /// The help text of the message if the registry lacks one of the blobs.
+    /// The help text for the message about blobs that the registry lacks.
     pub advice: String,
 }
 

@@ -18,7 +18,7 @@ pub struct PushOptions {
     pub dry_run: bool,
     /// Create missing Harbor projects.
     pub create_projects: bool,
-    /// Start no further delivery, and set no tag, once content turns out damaged.
+    /// Start no further delivery, and set no further tag, once content turns out damaged.
     pub stop_at_damage: bool,
     /// What to do if the registry refuses an index with missing children.
     pub index: IndexPolicy,

@@ -43,8 +43,8 @@ pub struct Replaced {
 pub struct Moved {
     /// `repository:tag` at the registry.
     pub at: String,
-    /// The digest that it pointed to.
+    /// The digest that the tag pointed to before the push.
     pub from: Digest,
-    /// The digest in the lock.
+    /// The digest that the tag points to after the push.
     pub to: Digest,
 }

@@ -53,7 +53,7 @@ pub(super) fn deliveries(lock: &Lock, mapping: &DestinationMap) -> Vec<Delivery>
 }
 
 /// The deliveries that belong to this shard. All deliveries to a repository belong to one shard, so
-/// that blobs which they share are uploaded once.
+/// that blobs that several of them contain are uploaded once.
 pub(super) fn own_deliveries(all: Vec<Delivery>, lock: &Lock, shard: Shard) -> Vec<Delivery> {
     if shard.is_only() {
         return all;
@@ -98,8 +98,8 @@ pub(super) fn biggest_first(lock: &Lock, deliveries: &[Delivery], todo: Vec<usiz
 pub(super) struct LookupScope {
     /// Whether every manifest and blob of an item with the right tag is looked up.
     pub(super) parts: bool,
-    /// Whether the account writes to the registry later in the run. Then content that it may not
-    /// read counts as absent.
+    /// Whether the account writes to the registry later in the run. Then a tag for which the
+    /// registry answers 403 counts as absent.
     pub(super) writes: bool,
 }
 

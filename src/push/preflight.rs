@@ -71,7 +71,7 @@ impl Preflight<'_> {
         self.lock.entry(self.deliveries[at].entry)
     }
 
-    /// Groups the deliveries by `key` of their repositories.
+    /// Groups the deliveries of `todo` by the result of `key` for their repositories.
     fn group_by<'k>(&'k self, key: impl Fn(&'k str) -> &'k str) -> BTreeMap<&'k str, Vec<usize>> {
         let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for &at in self.todo {
@@ -129,7 +129,7 @@ impl Preflight<'_> {
             .todo
             .iter()
             .map(|&at| self.repository(at))
-            // a name without a project is a problem of its own: see `harbor_fault`
+            // `harbor_fault` reports a name without a project
             .filter(|name| name.contains('/'))
             .map(project)
             .collect();
@@ -219,8 +219,8 @@ impl Preflight<'_> {
         problems
     }
 
-    /// The blobs that these deliveries would add to a project, each with its size and one of its
-    /// repositories. Blobs of images that are complete in the project are left out.
+    /// The blobs that the deliveries `stops` would add to the project `name`, each with its size
+    /// and one of its repositories. Blobs of images that are complete in the project are left out.
     fn new_blobs(&self, name: &str, stops: &[usize]) -> BTreeMap<Digest, (u64, &str)> {
         let present: BTreeSet<Digest> = (0..self.deliveries.len())
             .filter(|&at| {

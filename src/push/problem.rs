@@ -15,10 +15,10 @@ pub struct Problem {
     /// The digest that a tag points to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stands: Option<Digest>,
-    /// The digest that it should point to.
+    /// The digest in the lock, to which the tag should point.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wanted: Option<Digest>,
-    /// The deliveries that it stops.
+    /// The deliveries that the problem stops.
     #[serde(skip)]
     pub(super) stops: Vec<usize>,
 }
@@ -52,7 +52,7 @@ impl Problem {
         self.kind != ProblemKind::Tag || all_or_nothing
     }
 
-    /// The number of deliveries that it stops.
+    /// The number of deliveries that the problem stops.
     pub fn stopped(&self) -> usize {
         self.stops.len()
     }

@@ -33,7 +33,8 @@ pub struct PrunedManifest {
     pub repository: String,
     /// The digest of the manifest.
     pub digest: Digest,
-    /// The tags that pointed to it. Empty if it was found only through an index or its subject.
+    /// The tags that pointed to the manifest. Empty if the manifest was found only through an index
+    /// that contains it or through its subject.
     pub tags: Vec<String>,
 }
 

@@ -28,8 +28,8 @@ impl std::fmt::Debug for References {
     }
 }
 
-/// Finds the references of blobs that neither a local file nor the registry has, and downloads them
-/// unless the push is a dry run. Returns the blobs that are still missing, each with a reason.
+/// Finds the blobs that recipes need to rebuild the blobs in `missing`, and downloads them unless
+/// the push is a dry run. Returns the blobs that are still missing, each with a reason.
 ///
 /// `repositories` are those that the push delivers to.
 pub(super) async fn fetch_references<'a, 'b>(
@@ -43,9 +43,9 @@ pub(super) async fn fetch_references<'a, 'b>(
         return missing;
     };
     let mut still_missing = Vec::new();
-    // the results for references of earlier blobs
+    // the results for the bases of earlier blobs
     let mut fetched: BTreeMap<Digest, Result<(), String>> = BTreeMap::new();
-    // the next blob, or one again whose recipe needs a base that could not be fetched
+    // a blob is added again if its recipe needs a base that could not be fetched
     let mut pending: Vec<_> = missing
         .into_iter()
         .rev()

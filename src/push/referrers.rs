@@ -159,7 +159,7 @@ impl Uploader {
 
 /// Whether `repository` has all referrers of the entry: one HEAD for each of cosign's tags, and one
 /// list for each subject. With `writes`, the account writes to the repository later in the run, so
-/// content that it may not read counts as absent.
+/// a tag of cosign for which the registry answers 403 counts as absent.
 pub(super) async fn has_all_referrers(
     session: &RegistrySession,
     entry: &LockEntry,
@@ -188,17 +188,18 @@ pub(super) async fn has_all_referrers(
         }
     }
     for (subject, wanted) in subjects {
-        // `None` means that the registry has no referrers API
+        // `None` means that the registry returned no list, usually because it has no referrers API
         let listed = match session.referrers(repository, subject, writes).await? {
             Some(listed) => listed,
-            None => match session.referrers_list(repository, subject).await? {
-                Some(list) => {
+            None => match session.referrers_list(repository, subject).await {
+                Err(error) if !writes || error.kind != ErrorKind::Denied => return Err(error),
+                Ok(Some(list)) => {
                     let entries = referrers_in(&list.bytes);
                     let entries = entries
                         .map_err(|error| HttpError::new(ErrorKind::Invalid, error.to_string()))?;
                     entries.into_iter().map(|child| child.descriptor).collect()
                 }
-                None => Vec::new(),
+                Ok(None) | Err(_) => Vec::new(),
             },
         };
         let listed: BTreeSet<&Digest> =

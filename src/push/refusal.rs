@@ -10,7 +10,7 @@ pub(super) fn is_missing_children_refusal(error: &TransferError) -> bool {
 }
 
 /// Whether the registry may have refused a manifest only because another client delivers the same
-/// one at this moment.
+/// manifest at the same time.
 pub(super) fn may_be_push_race(error: &TransferError) -> bool {
     error.side == TransferSide::Destination && registry::may_be_push_race(&error.why)
 }

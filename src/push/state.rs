@@ -63,8 +63,8 @@ impl<'a> PushRun<'a> {
         }
     }
 
-    /// Records deliveries that are present, and those whose look-up failed. Returns the others,
-    /// including those whose look-up was denied: the preflight finds out why.
+    /// Records the deliveries that are present and those whose look-up failed without being denied.
+    /// Returns the positions of the others; the preflight finds out why a look-up was denied.
     pub(super) async fn record_tag_states(
         &mut self,
         tag_states: &[Result<TagState, HttpError>],

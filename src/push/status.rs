@@ -46,7 +46,7 @@ pub(crate) struct RegistryTag {
     /// The digest in the lock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) wanted: Option<Digest>,
-    /// The digest that the tag points to, if it is another one.
+    /// The digest that the tag points to, if it differs from the lock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) stands: Option<Digest>,
     /// The reason why the state is unknown.
@@ -59,7 +59,7 @@ pub(crate) struct RegistryTag {
 pub(crate) struct StatusScope {
     /// Every manifest and blob of the items.
     pub(crate) parts: bool,
-    /// The tags of the lock's repositories that are not in the lock.
+    /// Tags that are not in the lock, in the repositories of the lock.
     pub(crate) foreign: bool,
 }
 
@@ -126,7 +126,8 @@ fn registry_tag(
     }
 }
 
-/// The tags of the lock's repositories that are not in the lock: one listing for each repository.
+/// The tags that are not in the lock, in the repositories of the lock. Each repository is listed
+/// once.
 async fn foreign_tags(
     session: &RegistrySession,
     lock: &Lock,

@@ -52,7 +52,7 @@ enum Priority {
 }
 
 /// The right to one upload. When it is dropped, the next upload gets it. It is lent to other
-/// uploads while the upload waits for its source.
+/// uploads while the upload that holds it waits for its source.
 pub(super) struct UploadSlot {
     queue: Arc<UploadQueue>,
     /// `None` while the slot is lent, and after that if no other slot was free to replace it.
@@ -167,7 +167,7 @@ fn dispatch(queue: &Arc<UploadQueue>) {
             };
             (waiting, slot)
         };
-        // If the upload was cancelled, its slot is dropped here and so given to the next.
+        // If the upload was cancelled, its slot is dropped here, and the next upload gets it.
         drop(waiting.slot.send(slot));
     }
 }
@@ -214,8 +214,8 @@ mod tests {
 
     static HERE: LazyLock<Arc<str>> = LazyLock::new(Arc::default);
 
-    /// Frees the slot at position `at`, then each slot that an upload got. Returns the sizes in the
-    /// order in which they got slots.
+    /// Frees the slot at position `at`, then each slot that an upload got. Returns the sizes of the
+    /// uploads in the order in which the uploads got slots.
     async fn order(slots: usize, at: usize, sizes: &[u64]) -> Vec<u64> {
         let slots = UploadSlots::new(slots);
         let count = locked(&slots.0.state).free.len();
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn uploads_that_begin_together_are_sorted_together() {
+    async fn of_uploads_that_begin_together_the_biggest_get_slots_first() {
         let slots = UploadSlots::new(2);
         let began = RefCell::new(Vec::new());
         let begin = async |size: u64| {
@@ -315,7 +315,7 @@ mod tests {
         second.lend();
         assert!(
             others[0].as_mut().now_or_never().is_none(),
-            "at most two of one host"
+            "at most two uploads from one host"
         );
         let taken = [1, 2].map(|at| others[at].as_mut().now_or_never().unwrap());
         first.reclaim();

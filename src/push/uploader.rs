@@ -24,8 +24,8 @@ type BlobLocations = Arc<tokio::sync::Mutex<Vec<BlobLocation>>>;
 /// A repository that has a blob.
 pub(super) struct BlobLocation {
     pub(super) repository: Arc<str>,
-    /// Whether it was uploaded, mounted or looked up in this run. Otherwise it only follows from a
-    /// tag that is right.
+    /// Whether the blob was uploaded, mounted or looked up in this run. Otherwise the repository is
+    /// assumed to have it, because the tag of an item with this blob is right.
     is_sure: bool,
 }
 
@@ -179,8 +179,8 @@ impl Uploader {
             return Ok(());
         };
         let message = format!(
-            "not sent: the content of {first} is damaged; --allow-partial sends what is intact, \
-             and `landfall verify` lists what is not"
+            "not sent: the content of {first} is damaged; --allow-partial sends the intact \
+             items, and `landfall verify` lists the damaged content"
         );
         Err(TransferError::new(
             TransferSide::Destination,
@@ -208,8 +208,8 @@ impl Uploader {
             return Ok(());
         };
         let message = format!(
-            "not sent: '{}' has no room for more, as the registry answered for {first}; raise its \
-             quota and push again",
+            "not sent: the quota of '{}' is used up, as the registry answered for {first}; raise \
+             it and push again",
             project(repository)
         );
         Err(TransferError::new(

@@ -6,11 +6,12 @@ use jiff::{SignedDuration, SignedDurationRound, Timestamp, Unit};
 /// The largest difference of two clocks that is ignored.
 const TOLERANCE: SignedDuration = SignedDuration::from_mins(10);
 
-/// The machine's clock, and that of the servers that answered.
+/// The times of the machine's clock and of the clocks of the servers that answered.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AgeClock {
     machine: Timestamp,
-    /// `None` if no server sent a date.
+    /// Equal to `machine` if the difference is at most [`TOLERANCE`]; `None` if no server sent a
+    /// date.
     servers: Option<Timestamp>,
 }
 
@@ -28,13 +29,13 @@ impl AgeClock {
         AgeClock { machine, servers }
     }
 
-    /// The earlier clock: a wait ends only when both have reached its end.
+    /// The earlier of the two times: a wait ends only when both clocks have reached its end.
     pub(super) fn earlier(&self) -> Timestamp {
         self.servers
             .map_or(self.machine, |servers| servers.min(self.machine))
     }
 
-    /// The later clock, by which a first sight is recorded.
+    /// The later of the two times, which is recorded when a version is seen for the first time.
     pub(super) fn later(&self) -> Timestamp {
         self.servers
             .map_or(self.machine, |servers| servers.max(self.machine))

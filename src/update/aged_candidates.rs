@@ -12,17 +12,17 @@ use landfall_item::manifest::{UpdatableVersion, set_version, text_of};
 use landfall_model::MinimumAge;
 use landfall_model::document::VersionsFrom;
 
-/// The candidates of a version.
+/// The candidates for a version in a manifest, separated by their age.
 pub(super) struct AgedCandidates {
-    /// Those that can be used, the newest first.
+    /// The candidates that can be used, the newest first.
     pub(super) ready: Vec<VersionCandidate>,
-    /// Newer ones that wait.
+    /// The candidates that wait. They are newer than those in `ready`.
     pub(super) waiting: Vec<WaitingVersion>,
 }
 
 impl UpdateRun<'_> {
-    /// Separates `candidates` by the minimum age of `slot`. Those that were not seen before are
-    /// recorded.
+    /// Separates `candidates` by the minimum age of `slot`. Records when a candidate is seen for
+    /// the first time.
     pub(super) async fn split_by_age(
         &mut self,
         slot: &UpdatableVersion,
@@ -43,10 +43,10 @@ impl UpdateRun<'_> {
                 aged.ready.push(candidate);
                 continue;
             };
-            // If a newer version is ready, it is used instead, and this one is not reported. If a
-            // newer version was first seen no later than this one, it will be ready no later than
-            // this one. In that case the items of this one are looked up only if transparency logs
-            // have items of a newer version: the logs may have had the items of this one even
+            // If a newer version is ready, it is used, and the candidate is not reported. If a
+            // newer version was first seen no later than the candidate, it will be ready no later
+            // than the candidate. The candidate's items are then looked up only if transparency
+            // logs have items of a newer version: the logs may have had the candidate's items even
             // longer.
             let is_later = first_seen.is_before(wait);
             if !aged.ready.is_empty() || is_later && !has_log_times {
@@ -129,8 +129,8 @@ impl UpdateRun<'_> {
         self.see_edit(edited, min_age).await
     }
 
-    /// Adds versions that wait to the report of `slot`, before the waiting versions that its move
-    /// found.
+    /// Adds versions that wait to the report of `slot`, before the waiting versions that the report
+    /// already contains.
     pub(super) fn add_waiting(&mut self, slot: &UpdatableVersion, waiting: Vec<WaitingVersion>) {
         if waiting.is_empty() {
             return;

@@ -129,7 +129,7 @@ impl FirstSights {
         self.0.values().max().copied()
     }
 
-    /// Adds the sights of another run. The earlier time of each counts.
+    /// Adds the sights of another run. If both have a sight, the earlier time counts.
     pub(crate) fn merge(&mut self, other: &FirstSights) {
         for (key, time) in &other.0 {
             self.add_earlier(key.clone(), *time);
@@ -214,7 +214,7 @@ mod tests {
             a.merge(&other);
             b.merge(&one);
             prop_assert_eq!(&a, &b);
-            // git's union of the lines is the same merge
+            // a union of the lines, as git makes it, gives the same sights
             let union = FirstSights::parse(&(one.to_text() + &other.to_text()));
             prop_assert_eq!(union, Ok(a));
         }

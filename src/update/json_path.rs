@@ -56,8 +56,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for JsonMembers<'a> {
     }
 }
 
-/// The strings and numbers at `path` in `document`, in the order of the document. Numbers are as
-/// they are written: `1.10` is not the same version as `1.1`.
+/// The strings, numbers and keys at `path` in `document`, in the order of the document. Numbers are
+/// as they are written: `1.10` is not the same version as `1.1`.
 pub(super) fn texts_at(document: &RawValue, path: &str) -> Result<Vec<String>, InvalidJsonPath> {
     let mut found = vec![JsonNode::Value(document)];
     for step in steps(path).ok_or_else(|| InvalidJsonPath(path.to_owned()))? {

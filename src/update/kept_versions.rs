@@ -36,7 +36,8 @@ impl UpdateRun<'_> {
         Ok(())
     }
 
-    /// Moves the versions of a variable or item to the newest in `found` that can be used.
+    /// Moves the versions of a variable or item. For each of the newest release lines, chooses the
+    /// newest version in `found` that can be used.
     pub(super) async fn move_kept(
         &mut self,
         slot: &UpdatableVersion,
@@ -94,7 +95,7 @@ impl UpdateRun<'_> {
                 }
             }
         }
-        // the list stays descending; otherwise it is ascending
+        // a descending list stays descending; every other list becomes ascending
         if !slot.policy.is_descending(&kept.values) {
             chosen.reverse();
         }
@@ -122,7 +123,7 @@ impl UpdateRun<'_> {
         let edited = self.edited_list(slot, &list)?;
         let trial = self.try_edit(edited).await?;
         let mut content = None;
-        // looked up before the wait ends, so that the age of the content counts from now on
+        // the content is looked up even while the version waits, so that its age counts from now on
         if let Some(min_age) = waiting_age(slot) {
             content = self.content_wait(&trial, min_age).await;
             self.count_version_from(slot, version, self.known_since(&trial));

@@ -82,7 +82,7 @@ impl UpdateRun<'_> {
         let clock = self.clock();
         let key = SightKey::new(&source.url, &digest);
         let wait = self.ages.wait(key, min_age, clock);
-        // asked even if nothing waits, since this marks the urgent digest as used
+        // called even if nothing waits, because `is_urgent` marks the urgent digest as used
         if self.ages.is_urgent(name, &digest) {
             return None;
         }
@@ -147,7 +147,7 @@ impl UpdateRun<'_> {
     }
 }
 
-/// The report of a list with the content `old` that is not replaced.
+/// The report of a list that has the content `old` and is not replaced.
 fn unmoved_list(name: String, old: &str) -> VersionMove {
     VersionMove {
         at: SourceLocation {

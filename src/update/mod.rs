@@ -8,13 +8,14 @@
 //!
 //! A candidate is tried by editing the text of its manifest in memory and loading all manifests
 //! again with that text. The manifest loader thus applies its usual rules to the candidate, and
-//! this module need not repeat them. Items that are requested only after
-//! the edit must exist upstream, and it must be possible to lock each changed set of packages. A
-//! version that waits for its minimum age (`version_ages`) is not used.
+//! this module need not repeat them. Items that are requested only after the edit must exist
+//! upstream, and it must be possible to lock each changed set of packages. A version that waits for
+//! its minimum age (`version_ages`) is not used.
 //!
-//! Nothing is written before all versions are chosen. The file next to the lock that records
-//! when each version was first seen (`first_sights`) is written before all others. Then the manifests, the lock, and for a `refresh` the store and the bundle are
-//! written, each atomically, so an interruption between two of them leaves every file whole.
+//! Nothing is written before all versions are chosen. The first file to be written is the one that
+//! records when each version was first seen (`first_sights`). Then the manifests, the lock, and for
+//! a `refresh` the store and the bundle are written, each atomically, so an interruption between
+//! two of them leaves every file whole.
 //!
 //! [`UpdatePolicy`]: landfall_model::UpdatePolicy
 

@@ -14,15 +14,16 @@ use std::path::PathBuf;
 /// A version that moved or is held back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct VersionMove {
-    /// The name of the variable, the name of the item without its version, or the path of the list
-    /// or trust root.
+    /// The name of the variable, the name of the item without its version, or the path of the list,
+    /// trust root or TUF root.
     pub(crate) name: String,
     /// The position of the version, written as `file:line:column`.
     #[serde(serialize_with = "serialize_position")]
     pub(crate) at: SourceLocation,
-    /// The update policy as it is written; `list` for a list, and `tuf` for a trust root.
+    /// The update policy as it is written; `list` for a list, and `tuf` for a trust root or TUF
+    /// root.
     pub(crate) policy: String,
-    /// The version before the update; for a list or trust root, the digest.
+    /// The version before the update; for a list, trust root or TUF root, the digest.
     pub(crate) from: String,
     /// The version after the update; `None` if no newer version can be used.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,7 +61,7 @@ pub(crate) struct WaitingVersion {
     pub(crate) version: String,
     /// When this project first saw the version, or the content that it has now.
     pub(crate) first_seen: String,
-    /// The time from which it can be used.
+    /// The time from which the version can be used.
     pub(crate) until: String,
 }
 
@@ -108,12 +109,12 @@ pub(crate) struct UpdateOutcome {
     pub(crate) noticed: Vec<UpstreamNotice>,
     /// One report item for each look-up that failed.
     pub(crate) failed: Vec<ReportItem>,
-    /// The digest of each manifest, list and trust root when the update read it. A file that
-    /// differs when the results are written was edited meanwhile, and is left unchanged.
+    /// The digest of each manifest, list, trust root and TUF root when the update read it. A file
+    /// that differs when the results are written was edited meanwhile, and is left unchanged.
     pub(crate) before: BTreeMap<PathBuf, Digest>,
     /// The new texts of the files that change.
     pub(crate) edited: FileOverrides,
-    /// The manifests, loaded with these texts.
+    /// The manifests, loaded with the texts in `edited`.
     pub(crate) manifest: MergedManifest,
     /// The items that must be locked again although their names are the same: their tag moved and
     /// their policy is `digest`.

@@ -23,7 +23,7 @@ pub(super) struct VersionTrial {
     lists: Vec<(String, Digest)>,
 }
 
-/// The result of looking up the content of an edit that waits.
+/// The result of looking up the content of an edit whose version waits.
 pub(super) struct SeenEdit {
     /// Whether upstream has all items of the edit.
     pub(super) is_complete: bool,
@@ -34,9 +34,8 @@ pub(super) struct SeenEdit {
 }
 
 impl UpdateRun<'_> {
-    /// Moves to these versions if upstream has all items that use them. Returns the names of the
-    /// new items and of the changed sets of packages. If a version is rejected, the outcome is
-    /// unchanged.
+    /// Moves to these versions if all of them can be used. Returns the names of the new items and
+    /// of the changed sets of packages. If a version is rejected, the outcome is unchanged.
     pub(super) async fn try_versions(
         &mut self,
         moves: &[(&UpdatableVersion, &VersionCandidate)],
@@ -83,8 +82,9 @@ impl UpdateRun<'_> {
         })
     }
 
-    /// Accepts the versions of `trial` if upstream has all their items, and has had them for
-    /// `min_age`.
+    /// Accepts the versions of `trial` if upstream has all their items and has had them for
+    /// `min_age`, and all changed sets of packages can be locked. Returns the names of the new
+    /// items and of the changed sets.
     pub(super) async fn accept(
         &mut self,
         mut trial: VersionTrial,
@@ -129,8 +129,8 @@ impl UpdateRun<'_> {
         Ok(items)
     }
 
-    /// Looks up the items of an edit that waits, so that the age of its content counts from
-    /// now on.
+    /// Looks up the items of an edit whose version waits, so that the age of its content counts
+    /// from now on.
     pub(super) async fn see_edit(
         &mut self,
         edited: Result<FileOverrides, RejectedVersion>,

@@ -87,7 +87,7 @@ impl UpdateRun<'_> {
     }
 
     /// Compares an item upstream with its digest in the manifest, or with the lock, and adds a
-    /// notice if it differs.
+    /// notice if it differs or is gone.
     async fn add_notice(
         &mut self,
         manifest: &MergedManifest,
@@ -171,7 +171,7 @@ impl UpdateRun<'_> {
         let clock = self.clock();
         let key = SightKey::new(&item.name, &digest);
         let wait = self.ages.wait(key, min_age, clock);
-        // asked even if nothing waits, since this marks the urgent digest as used
+        // called even if nothing waits, because `is_urgent` marks the urgent digest as used
         if self.ages.is_urgent(&item.name, &digest) {
             return None;
         }

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 pub(crate) struct AgeWait {
     /// When this project first saw the version or its content.
     pub(crate) first_seen: Timestamp,
-    /// The time from which it can be used.
+    /// The time from which the version can be used.
     pub(crate) until: Timestamp,
 }
 
@@ -93,11 +93,11 @@ impl<'a> VersionAges<'a> {
         let known = self.sights.get(&key);
         let seen = match known {
             Some(seen) if !clock.is_future(seen) => return seen,
-            // The servers confirm that the machine's clock was ahead when this was recorded.
+            // The servers confirm that the machine's clock was ahead when this time was recorded.
             Some(seen) if clock.is_confirmed() => {
                 let message = format!(
-                    "its first sight was recorded for {seen}, which is in the future; it counts from \
-                     now"
+                    "its first sight was recorded for {seen}, which is in the future; its age \
+                     counts from now"
                 );
                 self.note(&key.to_string(), message);
                 clock.later()
@@ -117,8 +117,8 @@ impl<'a> VersionAges<'a> {
             None => self.before.latest().map_or(clock.later(), |latest| {
                 if clock.is_future(latest) {
                     let message = format!(
-                        "the clock of this machine is behind {latest}, the last time that was \
-                         recorded, which counts instead"
+                        "the clock of this machine is behind the last recorded time, {latest}, \
+                         which counts instead"
                     );
                     self.note("clock", message);
                 }
@@ -201,8 +201,9 @@ mod tests {
         Timestamp::from_second(1_800_000_000 + day * DAY).unwrap()
     }
 
-    /// Simulates one run for each `(machine, server)` pair of the days that the two clocks show.
-    /// Returns the indexes of the runs in which the version could be used, and all notices.
+    /// Simulates one run for each pair in `runs`: the days that the clocks of the machine and of
+    /// the server show. Returns the indexes of the runs in which the version could be used, and all
+    /// notices.
     fn taken(runs: &[(i64, Option<i64>)], age: i64) -> (Vec<usize>, Vec<Notice>) {
         let mut sights = FirstSights::default();
         let mut taken = Vec::new();

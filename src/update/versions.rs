@@ -63,7 +63,7 @@ impl UpdateRun<'_> {
             }
         }
         self.move_entries(&movable).await;
-        // last, since these moves change the positions of other entries
+        // entries with `keep` are last, because their moves change the positions of other entries
         for (slot, found) in kept_entries {
             self.move_kept_entries(slot, found).await?;
         }
@@ -88,8 +88,9 @@ impl UpdateRun<'_> {
                 }
                 moves.push(moved);
             }
-            // Versions that could not move separately may move together, now that others have
-            // moved. If none moved, this would be the attempt that failed above.
+            // Versions that could not move separately may move together, now that other versions of
+            // the entry have moved. If none has moved, this would repeat the attempt that failed
+            // above.
             let has_moved = moves.iter().any(|moved| moved.to.is_some());
             if has_moved && self.move_together(&stuck).await {
                 moves.retain(|moved| !stuck.iter().any(|(slot, _)| slot.at == moved.at));

@@ -429,7 +429,7 @@ fn hostile_repositories_are_refused_and_not_locked() {
 }
 
 #[test]
-fn sets_with_one_source_read_it_once_and_refuse_an_older_release() {
+fn sets_that_share_a_source_read_it_once_and_refuse_an_older_release() {
     let Some(up) = upstream() else { return };
     let source = format!(
         "url: '{}', suite: stable, components: [main], key: key.asc",
@@ -527,8 +527,8 @@ fn apt_with_the_rendered_sources_downloads_mirrored_packages() {
             "app",
         ],
     ));
-    // with `others=stay`, the sources are written beside those of the machine; their URLs begin
-    // with `files` of the site
+    // with `others=stay`, the rendered sources are written beside those of the machine; the URLs in
+    // the rendered sources begin with `files` of the site
     place.write("site.yaml", "apiVersion: landfall/v1\nkind: Site\nregistry: {address: \"172.20.0.2:5000\"}\nfiles: http://172.20.0.2:8080/files\n");
     place.ok(&[
         "render",
@@ -710,7 +710,7 @@ const TARGETS: [(&str, &str); 3] = [
 ];
 
 #[test]
-fn optional_indexes_are_locked_by_the_names_of_apt_targets() {
+fn an_entry_selects_optional_indexes_by_the_names_of_apt_targets() {
     let Some(up) = upstream() else { return };
     let place = &up.place;
     let folder = "dists/stable/main";
@@ -753,7 +753,7 @@ fn optional_indexes_are_locked_by_the_names_of_apt_targets() {
             .flat_map(|option| ["-o".to_owned(), option])
             .collect::<Vec<_>>()
     };
-    // runs `apt-get update` with `TARGETS`; returns its success, its lists and its stderr
+    // runs `apt-get update` with `TARGETS`; returns whether it succeeded, its lists and its stderr
     let update = |name: &str, source: &str| {
         let apt = Apt::new(place, name, source, "");
         let mut get = apt.get(place, &["update", "--error-on=any"]);

@@ -1,10 +1,10 @@
-//! Compares the selection of packages with that of apt.
+//! Compares landfall's selection of packages with apt's.
 
 use crate::support::apt::{Apt, AptUpstream, deb};
 use crate::support::run;
 
-/// Publishes `packages` in the suite `stable`. Returns an apt with this source, and with the
-/// installed packages in `status`.
+/// Publishes `packages` in the suite `stable`. Returns an apt whose source is this suite, and whose
+/// installed packages are those in `status`.
 fn machine(up: &AptUpstream, packages: &[crate::support::apt::Deb<'_>], status: &str) -> Apt {
     up.build("pool/stable", packages);
     up.suite("stable", "");

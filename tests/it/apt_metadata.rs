@@ -1,4 +1,5 @@
-//! apt metadata that its repository replaces before a pull, or while `lock` reads it.
+//! apt metadata that its repository replaces before a pull, or while `lock` reads it; and the pin
+//! of an entry that cannot be resolved.
 
 use crate::support::apt::{AptUpstream, deb};
 use crate::support::charts::failure_reasons;
@@ -48,7 +49,7 @@ fn replaced_metadata_is_read_from_the_store_that_locked_it() {
     let why = failure_reasons(&refused);
     assert!(
         why.contains("/dists/stable/InRelease: source: ")
-            && why.contains("pull with the store that locked it (`--store DIR`, or a copy of it)")
+            && why.contains("pull with the store that `landfall lock` used (`--store DIR`")
             && why.contains("`landfall lock --refresh`"),
         "{why}"
     );

@@ -57,8 +57,8 @@ pub fn place() -> Place {
     place
 }
 
-/// Returns each finding in `list` as `file:line:column reference | why`, with the item in place of
-/// a missing `why`. The file name `f.yaml` is omitted.
+/// Returns each finding in `list` as `file:line:column reference | why`. If a finding has no `why`,
+/// the item is in its place. The file name `f.yaml` is omitted.
 fn finding_lines(report: &Value, list: &str) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let line = |one: &Value| {
@@ -192,7 +192,7 @@ fn literals_in_template_calls_are_found() {
 }
 
 #[test]
-fn images_in_lists_templates_and_settings_of_values_are_found() {
+fn images_in_lists_templates_and_embedded_files_are_found() {
     let text = "\
 env:
 - name: STRIMZI_KAFKA_IMAGES
@@ -617,8 +617,8 @@ fn missing_references_can_be_locked_and_are_then_found() {
     );
     assert_eq!(finding_lines(&report, "missing").len(), 1);
 
-    // the registry is queried too: it is empty, then complete; then the tag has moved, and then the
-    // locked manifest is missing as well
+    // the registry is queried too: first it is empty, then it is complete; then the tag moves, and
+    // finally the locked manifest is deleted
     let registry = own_registry();
     let ask = [
         "audit",

@@ -7,7 +7,8 @@ use crate::support::{Place, landfall_serve, run};
 use std::fs;
 use std::process::Output;
 
-/// The rendered sources, with the paths of the keys in the folder `node`.
+/// The rendered sources at `path`. The paths of their keys are replaced by paths in the folder
+/// `node`.
 fn sources(place: &Place, path: &str) -> String {
     place.read(path).replace(
         "Signed-By: /",
@@ -100,8 +101,8 @@ fn apt_selects_the_pinned_version_and_sees_only_mirrored_packages() {
         );
     }
 
-    // if the machine keeps other sources, no package is hidden: they may have the same host as the
-    // rendered sources
+    // if the machine keeps its other sources, no package is hidden, because these sources may have
+    // the same host as the rendered ones
     place.ok(&[&render[..], &["-o", "beside", "--set", "others=stay"]].concat());
     assert!(
         !place

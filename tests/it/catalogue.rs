@@ -49,7 +49,7 @@ fn without_pins(text: &str) -> String {
 }
 
 /// A registry and a file server with the requested images, files and charts. Each host has a folder
-/// with its name.
+/// that is named after the host.
 fn stand_in(wanted: &MergedManifest) -> Faults {
     let mut content = Content::default();
     add(&mut content, wanted);
@@ -302,7 +302,8 @@ fn the_documented_commands_work_for_every_shipped_manifest() {
     }
 }
 
-/// The next release of `version`: its last number is incremented, and its build stays the same.
+/// The next release of `version`: the last number before a `+` is incremented, and the text from
+/// the `+` on is kept.
 fn bumped(version: &str) -> String {
     let end = version.find('+').unwrap_or(version.len());
     let (head, build) = version.split_at(end);
@@ -315,7 +316,7 @@ fn bumped(version: &str) -> String {
 }
 
 /// The version and the update source of each variable in the manifest `text`. Variables without an
-/// update source are omitted.
+/// update source, and variables that contain the name of a `.tar.zst` archive, are omitted.
 fn policies(text: &str) -> Vec<(String, Value)> {
     let document: serde_yaml::Value = serde_yaml::from_str(text).unwrap();
     let vars = document

@@ -345,7 +345,7 @@ fn dependencies_that_the_archive_lacks_are_locked_too() {
 }
 
 #[test]
-fn images_of_a_chart_are_locked_with_their_origin() {
+fn images_of_a_chart_are_locked_with_their_positions() {
     let up = Upstream::new();
     let registry = up.registry.address.clone();
     for (repository, tag) in [
@@ -549,7 +549,7 @@ fn a_locked_chart_can_be_audited_and_rewritten_by_its_name() {
         "app/values.yaml",
     ])));
     assert!(new != app.archive && text.unwrap().contains("172.20.0.2:5000/x/app"));
-    // the printed command audits the same chart
+    // the audit command in the report of `rewrite` audits the same chart
     let to = ["--to", "172.20.0.2:5000", "--lock", "landfall.lock"];
     let report = place.json(
         0,

@@ -21,7 +21,8 @@ pub(crate) struct Stored {
     list: Vec<Value>,
 }
 
-/// Creates a store with images of these names, each with one layer of about this many bytes.
+/// Creates a store with one image for each name. The image has one layer of about the given number
+/// of bytes.
 pub(crate) fn stored(names: &[(&str, usize)]) -> Stored {
     let place = Place::new();
     let upstream = own_registry();
@@ -335,10 +336,10 @@ fn a_quota_refusal_is_final_for_its_project() {
         items[19]["reason"]
             .as_str()
             .unwrap()
-            .contains("has no room for more"),
+            .contains("is used up, as the registry answered"),
         "{report:#}"
     );
-    // only the uploads in progress are refused by the registry; later ones are not started
+    // the registry refuses only the uploads in progress; later uploads are not started
     let refused = items
         .iter()
         .filter(|item| item["reason"].as_str().is_some_and(|r| r.contains("403")));
@@ -389,7 +390,7 @@ fn a_refused_or_cut_upload_continues_in_chunks() {
         let printed = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{printed}");
         let why = if cut {
-            "has twice cut off, at the same position,"
+            "cut the connection twice at the same position of"
         } else {
             "refuses (413)"
         };
@@ -453,7 +454,7 @@ fn chunks_have_the_size_that_the_registry_requires() {
 }
 
 #[test]
-fn a_required_chunk_that_is_refused_ends_the_upload() {
+fn a_refused_chunk_of_the_required_size_ends_the_upload() {
     if !need(&NEEDS) {
         return;
     }

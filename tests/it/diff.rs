@@ -1,4 +1,5 @@
-//! Differences of locks and receipts: versions up and down, new signatures and hosts, and Markdown.
+//! Differences between locks and receipts: versions up and down, new signatures and hosts, and
+//! Markdown.
 
 use crate::support::images::sha256;
 use crate::support::peers::own_registry;
@@ -240,7 +241,7 @@ fn a_receipt_can_be_compared_like_a_lock() {
 }
 
 #[test]
-fn a_lock_may_begin_with_a_byte_order_mark_or_another_character_that_is_not_ascii() {
+fn a_lock_may_begin_with_a_byte_order_mark_or_a_comment_that_is_not_ascii() {
     let place = Place::new();
     let text = images(&[("quay.io/a/b:v1", 1, 0)]);
     place.write("plain.lock", &text);

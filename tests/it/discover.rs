@@ -87,7 +87,7 @@ images:
     );
     assert!(
         text.contains("\n  - quay.io/x/base:v3  # t/c/Dockerfile:1\n"),
-        "helm does not render it: {text}"
+        "the Dockerfile must be read although helm does not render it: {text}"
     );
     assert!(
         !text.contains("x/default") && !text.contains("{{"),

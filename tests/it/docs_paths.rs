@@ -70,7 +70,7 @@ fn is_path(text: &str) -> bool {
         ".ci/",
     ];
     let from_root = ours.iter().any(|folder| text.starts_with(folder));
-    // capitals are a placeholder, as in `src/item/KIND.rs`
+    // a name in capitals is a placeholder, as in `src/item/KIND.rs`
     let stem = text
         .rsplit('/')
         .next()
@@ -84,8 +84,9 @@ fn is_path(text: &str) -> bool {
         && (from_root || (text.ends_with(".rs") && text.contains('/')))
 }
 
-/// The files that a path may refer to: from the root, from the sources of a crate, or from the
-/// integration tests. `http/send.rs` is a file of the crate `landfall-http`.
+/// The files that a path may refer to. The path may be relative to the root, to `src`, to the
+/// sources of a crate, or to the integration tests. `http/send.rs` is a file of the crate
+/// `landfall-http`.
 fn places(path: &str) -> Vec<PathBuf> {
     let crates = std::fs::read_dir(root().join("crates"))
         .unwrap()
@@ -123,7 +124,10 @@ fn every_path_in_the_documents_exists() {
             }
         }
     }
-    assert!(seen > 40, "only {seen} paths were found: are they read?");
+    assert!(
+        seen > 40,
+        "only {seen} paths were found: are the pages read?"
+    );
     assert!(gone.is_empty(), "{}", gone.join("\n"));
 }
 

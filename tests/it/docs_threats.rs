@@ -31,6 +31,9 @@ fn every_row_of_the_threat_model_names_tests_that_exist() {
         }
         assert!(named > 0, "no test is named: {row}");
     }
-    assert!(rows > 40, "only {rows} rows were found: are they read?");
+    assert!(
+        rows > 40,
+        "only {rows} rows were found; did the format of the tables change?"
+    );
     assert!(gone.is_empty(), "{}", gone.join("\n"));
 }

@@ -1,4 +1,5 @@
-//! `landfall egress`: predicted from the lock, observed by lock and pull, probed, compared.
+//! `landfall egress`: hosts that are predicted from the lock, observed by `lock` and `pull`,
+//! probed, and compared with an older list.
 
 use crate::support::charts::{self, Chart};
 use crate::support::images::noise;
@@ -225,7 +226,7 @@ fn notes_name_the_command_that_finds_further_hosts() {
 }
 
 #[test]
-fn a_redirect_to_a_text_that_is_not_a_host_fails_a_probe() {
+fn a_probe_fails_if_a_redirect_names_no_valid_host() {
     let place = Place::new();
     place.write("www/tool", "a tool");
     let files = file_server(&place.path("www"));
@@ -345,7 +346,8 @@ fn a_probe_follows_redirects_and_continues_after_refusals() {
     );
     let notes = report["egress"]["notes"].to_string();
     assert!(
-        notes.contains("was refused; hosts that it names") && !report.to_string().contains("hush"),
+        notes.contains("; the hosts that its responses name are not known")
+            && !report.to_string().contains("hush"),
         "{report:#}"
     );
 }
@@ -404,8 +406,8 @@ fn squid_accepts_the_rules_for_hosts_of_every_kind() {
     assert_eq!(read, written + 4, "{printed}\n{rules}");
 }
 
-/// If a file host is also an endpoint of some machines, it has their roles in addition to the role
-/// `landfall`.
+/// A file host that is also an endpoint has the roles of the endpoint in addition to the role
+/// `landfall`. If the endpoint has no roles, the host has none either.
 #[test]
 fn a_host_of_the_lock_keeps_the_roles_of_its_endpoint() {
     if !need(&["gzip"]) {
@@ -463,7 +465,7 @@ fn evidence(place: &Place, more: &[&str]) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn documented_hosts_of_registries_are_predicted_until_a_pull_has_observed_them() {
+fn documented_hosts_of_registries_are_predicted_until_the_real_hosts_are_observed() {
     let place = docker_hub();
     let own = ["registry-1.docker.io", "dl.k8s.io"];
     let content = [

@@ -31,7 +31,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The records of the log, which must be consistent.
+/// The records of the log. Asserts that `log verify` finds the log consistent.
 fn records(rig: &Rig) -> Vec<Value> {
     if !rig.place.path(LOG).exists() {
         return Vec::new();
@@ -248,7 +248,7 @@ fn the_report_of_a_bundle_shows_its_records() {
     let report = rig.place.json(4, &["report", "b", "--log", LOG]);
     let message = report["error"]["message"].as_str().unwrap();
     assert!(message.contains("line 3 was changed"), "{message}");
-    // the log of the site may not exist yet
+    // it is not an error if the log of the site does not exist yet
     std::fs::remove_file(rig.place.path("log-of-site.jsonl")).unwrap();
     rig.place.json(
         0,
@@ -431,7 +431,7 @@ fn a_kill_at_any_call_that_touches_the_log_loses_at_most_one_record() {
                 break;
             }
             kills += 1;
-            assert!(number < 20, "{call}: it is killed every time");
+            assert!(number < 20, "{call}: all {number} runs were killed");
         }
     }
     assert!(

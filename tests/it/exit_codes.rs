@@ -105,7 +105,7 @@ fn verbs_end_with_the_exit_codes_of_the_table() {
     place.write("lost.lock", locked.replace("\n...\n", &part));
     check(
         &rig,
-        "an item of the lock is lost, and a dry run would write the others",
+        "the lock has unresolved items, and a dry run would write the other items",
         &[
             (
                 "pull --lock lost.lock --store s-none --dry-run",
@@ -397,7 +397,7 @@ fn verbs_end_with_the_exit_codes_of_the_table() {
     );
     check(
         &rig,
-        "no item of another manifest can be resolved",
+        "no item of a new manifest can be resolved",
         &[("lock -f new.yaml --store s-none", 1, "failed", &[])],
     );
     assert_eq!(place.read("landfall.lock"), locked);

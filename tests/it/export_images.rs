@@ -517,7 +517,7 @@ fn an_interrupted_export_leaves_no_file() {
     let mut guard = Guard::start(command);
     let pid = guard.pid();
     let hole = hole.canonicalize().unwrap();
-    guard.wait_until("it hashes", || has_open(pid, &hole));
+    guard.wait_until("an open blob", || has_open(pid, &hole));
     assert!(place.path("images.tar.partial").exists());
     guard.signal("INT");
     assert_eq!(guard.wait(), Some(130));
@@ -525,7 +525,7 @@ fn an_interrupted_export_leaves_no_file() {
 }
 
 #[test]
-fn lists_name_the_accepted_losses_that_they_lack() {
+fn exports_of_image_lists_report_accepted_and_expired_losses() {
     let place = Place::new();
     let lock = |until: &str| {
         format!(

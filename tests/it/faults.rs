@@ -1,5 +1,6 @@
-//! A network that fails in many ways: each fault ends with the same content, or with an error that
-//! explains it. The failing registry is in `support/faults`.
+//! Commands over a network that fails in many ways: under each fault, a command delivers the same
+//! content as without the fault, or fails with an error that explains the fault. The failing
+//! registry is in `support/faults`.
 
 use crate::support::faults::{
     Auth, Content, Fault, FaultKind, RequestKind, RetryAfter, Rig, Settings, quick,
@@ -21,8 +22,8 @@ fn reason(items: &[ReportItem]) -> String {
         .unwrap_or_default()
 }
 
-/// Pulls under each of these faults into a store of its own. Asserts the same result as without
-/// them.
+/// For each case, pulls under its faults into a separate store, and asserts the same result as
+/// without faults.
 fn pulled(cases: &[(&str, Vec<Fault>)]) -> Rig {
     let rig = Rig::new();
     for (name, faults) in cases {
@@ -36,7 +37,7 @@ fn pulled(cases: &[(&str, Vec<Fault>)]) -> Rig {
 }
 
 /// Pulls under this fault, and asserts that an item fails with a reason that contains all `words`.
-/// Asserts that another pull without the fault succeeds.
+/// Asserts that a second pull, without the fault, succeeds.
 fn refused(rig: &Rig, name: &str, fault: Fault, words: &[&str]) {
     rig.set_faults([fault]);
     let items = rig.pull(name);
@@ -49,7 +50,7 @@ fn refused(rig: &Rig, name: &str, fault: Fault, words: &[&str]) {
     rig.set_faults([]);
     assert!(
         done(&rig.pull(name)),
-        "{name}: another run does not complete it"
+        "{name}: a second pull, without the fault, fails"
     );
     rig.assert_same(name, name);
 }
@@ -137,7 +138,7 @@ fn pulls_succeed_if_ranges_are_ignored_refused_or_wrong() {
             ],
         ),
     ]);
-    // after the first refused or wrong range, the host gets no range request again
+    // after the first refused or wrong range, the host gets no further range request
     let largest = rig.lock.images[1]
         .blobs
         .iter()
@@ -354,7 +355,7 @@ fn requests_to_busy_hosts_are_retried() {
         .count();
     assert!(
         requests <= rig.limits.jobs,
-        "more requests than those in flight:\n{}",
+        "a request was sent after the first response:\n{}",
         rig.up.shown()
     );
 }
@@ -385,7 +386,7 @@ fn an_exhausted_pull_quota_stops_only_the_requests_that_it_counts() {
         ..Settings::default()
     });
     let items = rig.pull("quota");
-    // each manifest counts as one pull, and the two images alone have four
+    // each manifest counts as one pull, and the two images alone have four manifests
     let failed: Vec<_> = items
         .iter()
         .filter(|item| item.status == ItemStatus::Failed)
@@ -543,13 +544,14 @@ fn tokens_of_every_kind_are_accepted_and_renewed() {
     ] {
         refused(&rig, name, fault, &[&words[..], &[&who]].concat());
     }
-    // push: a token that expires during the upload of a blob
+    // push: a token that expires during the upload of a blob; a third 401 would be final if it met
+    // the same request
     rig.down.set(Settings {
         auth,
         ..Settings::default()
     });
     rig.down
-        .set_faults([Fault::once(RequestKind::Upload, FaultKind::Unauthorized).times(3)]);
+        .set_faults([Fault::once(RequestKind::Upload, FaultKind::Unauthorized).times(2)]);
     let pushed = rig.push("first").unwrap();
     assert!(done(&pushed.items), "{}", reason(&pushed.items));
     rig.assert_arrived("401 in mid-upload");
@@ -602,7 +604,7 @@ fn redirects_to_a_second_host_are_followed_without_credentials() {
         ),
         // after a cut, the registry returns a new URL
         (
-            "cut there",
+            "cut at the second host",
             vec![
                 good(),
                 Fault::once(RequestKind::Second, FaultKind::Cut(5000)).times(2),

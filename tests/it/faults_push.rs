@@ -235,7 +235,7 @@ fn chunked_uploads_succeed_despite_unusual_responses() {
 }
 
 #[test]
-fn a_source_that_breaks_off_during_an_upload_is_resumed() {
+fn a_download_that_breaks_off_during_an_upload_is_resumed_or_repeated() {
     for (name, fault, resumes) in [
         (
             "cut",
@@ -299,7 +299,7 @@ fn a_source_that_breaks_off_during_an_upload_is_resumed() {
 }
 
 #[test]
-fn mirror_sends_no_more_requests_upstream_than_pull() {
+fn mirror_sends_no_more_blob_requests_upstream_than_pull() {
     let later = |later| Fault::always(RequestKind::Blob, FaultKind::Busy(429, later));
     for (name, fault) in [
         ("retry in an hour", later(RetryAfter::Seconds(3600))),
@@ -445,8 +445,8 @@ fn recheck_uploads_content_that_the_registry_lost() {
     assert_eq!(receipt["blobs"].as_object().unwrap().len(), all.len());
 }
 
-/// A registry may report a blob that another client is still uploading, or read a manifest that
-/// another client is writing.
+/// A registry may report that it has a blob that another client is still uploading, or read a
+/// manifest that another client is still writing.
 #[test]
 fn a_manifest_is_put_again_if_another_client_delivers_it_meanwhile() {
     for code in ["MANIFEST_BLOB_UNKNOWN", "BLOB_UNKNOWN", "DIGEST_INVALID"] {

@@ -51,7 +51,7 @@ fn assert_complete(items: &[ReportItem], story: &str) {
 }
 
 /// Pushes or mirrors under faults that may outlast the attempts of a request. Asserts that a failed
-/// item has a reason, and that another run without faults completes the delivery.
+/// item has a reason, and that a second run, without faults, completes the delivery.
 fn assert_delivered(rig: &Rig, story: &str, deliver: &dyn Fn() -> Result<Pushed, PushError>) {
     let failed = match deliver() {
         Ok(pushed) => pushed
@@ -112,7 +112,7 @@ fn all_ways(rig: &Rig, name: &str, up: &[Fault], down: &[Fault]) {
 }
 
 #[test]
-fn transfers_succeed_if_all_requests_in_flight_are_reset_after_their_headers() {
+fn pulls_succeed_if_all_requests_in_flight_are_reset_after_their_headers() {
     let mut rig = Rig::of_images(IMAGES);
     for jobs in [1, 2, 12, 50] {
         rig.limits = limits(jobs);
@@ -157,7 +157,7 @@ fn items_of_a_host_that_cuts_every_body_fail_early() {
 }
 
 #[test]
-fn uploads_succeed_if_they_and_their_sources_break_together() {
+fn a_second_run_completes_a_delivery_if_uploads_and_sources_break_together() {
     let mut rig = Rig::of_images(IMAGES);
     for jobs in [1, 2, 12] {
         rig.limits = limits(jobs);

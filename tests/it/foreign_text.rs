@@ -16,7 +16,7 @@ fn quoted(text: &str) -> String {
         .replace('\u{9b}', "\\u009b")
 }
 
-/// Runs `landfall lock` against a server that answers by `rule`, in each output mode except JSON.
+/// Runs `landfall lock` in each output mode except JSON, against a server that answers by `rule`.
 /// Checks the printed text and the HTML report.
 fn assert_tame(
     manifest: impl Fn(&str) -> String,
@@ -56,7 +56,7 @@ fn assert_tame(
         assert_ne!(run.status.code(), Some(0), "{printed}");
         assert!(
             printed.contains("stop-commands"),
-            "the text of the server is shown: {printed}"
+            "the text of the server is not shown: {printed}"
         );
         for text in [&*printed, &place.read("report.html")] {
             let hidden = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
@@ -73,7 +73,7 @@ fn assert_tame(
                 !line.starts_with("done:") && !line.starts_with("end"),
                 "{mode}: {line:?} of {printed}"
             );
-            // Azure accepts both forms anywhere in a line
+            // Azure reads commands that begin with `##[` or `##vso[` anywhere in a line
             let azure = ["##[", "##vso["].iter().any(|form| line.contains(form));
             assert!(
                 mode == "github" && line.starts_with("::") || !azure,

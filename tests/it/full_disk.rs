@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// Runs a script in its own mount namespace, in which `small` is a tmpfs of this many KiB. If this
-/// machine does not allow that, returns `None`, and the test counts as skipped.
+/// machine allows no such mount, returns `None`, and the test counts as skipped.
 fn on_small_disk(rig: &Rig, kib: usize, script: &str) -> Option<String> {
     let mount = "mount -t tmpfs -o size=1m none /tmp";
     let possible = Command::new("unshare")

@@ -157,7 +157,7 @@ fn gc_and_other_commands_exclude_each_other() {
     drop(sweeping);
     place.ok(&["pull", "--store", "store", "--lock", "one.lock"]);
 
-    // no store is created, and a lock must be named
+    // `gc` creates no store, and fails if neither `--lock` nor `--bundle` is given
     let none = place.json(2, &["gc", "--store", "nowhere", "--lock", "one.lock"]);
     assert!(
         none["error"]["message"]
@@ -212,7 +212,7 @@ fn gc_keeps_the_content_of_the_last_bundles() {
         &[&bundles[..], &["--keep-last", "1", "--lock", "one.lock"]].concat(),
     );
     assert!(digests(&named).is_empty(), "{named:#}");
-    // if the bundles have serial numbers, the highest is the newest
+    // if the bundles have serial numbers, the bundle with the highest number is the newest
     for (name, number) in [("one", "9"), ("two", "8")] {
         let lock = format!("{name}.lock");
         let pack = [
@@ -264,7 +264,10 @@ fn gc_is_refused_while_a_pull_uses_the_store() {
         std::thread::sleep(Duration::from_millis(1));
     }
     let before = blobs(place, "s");
-    assert!(!before.is_empty(), "the lock left no manifests to remove");
+    assert!(
+        !before.is_empty(),
+        "`lock` stored no manifests that `gc` could remove"
+    );
     let met = place.json(1, &[&["gc", "--lock", "empty.lock"], &store[..]].concat());
     let printed = met["error"]["message"].as_str().unwrap();
     assert!(

@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 
 const MANIFEST: &str = "apiVersion: landfall/v1\nkind: Manifest\n";
 
-/// The exit code and the output of landfall. Asserts that it exits: an abort has no exit code.
+/// The exit code and the output of landfall. Asserts that landfall was not aborted: an aborted
+/// process has no exit code.
 fn result(place: &Place, args: &[&str]) -> (i32, String) {
     let run = place.command().args(args).output().unwrap();
     let printed = String::from_utf8_lossy(&[run.stdout, run.stderr].concat()).into_owned();
@@ -76,7 +77,7 @@ fn the_store_gets_only_the_requested_archive_members() {
     let wanted = images.closure(&made[0]);
     assert!(
         !kept.is_empty() && kept.is_subset(&wanted),
-        "{kept:?}, which is more than {wanted:?}"
+        "the store has {kept:?}, and the image has {wanted:?}"
     );
 }
 

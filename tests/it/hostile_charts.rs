@@ -1,5 +1,5 @@
-//! Hostile charts and YAML: small inputs that expand to large ones, and unexpected references in
-//! charts.
+//! Hostile charts and YAML: small inputs that expand to large ones, provenance for other charts,
+//! long chains of dependencies, and dependencies in repositories that must not receive an account.
 
 use crate::support::charts::{Chart, Signer, Upstream, failure_reasons, repository};
 use crate::support::http::request;
@@ -242,7 +242,7 @@ fn charts_in_a_chart_share_one_size_limit() {
 }
 
 #[test]
-fn a_chart_under_many_aliases_is_counted_each_time() {
+fn a_subchart_counts_toward_the_limits_once_for_each_alias() {
     let place = Place::new();
     let aliases: String = (0..600)
         .map(|at| format!("- {{name: s, version: 1.0.0, alias: s{at}}}\n"))
@@ -278,7 +278,7 @@ fn a_chart_under_many_aliases_is_counted_each_time() {
 }
 
 #[test]
-fn provenance_of_another_chart_of_the_same_signer_is_refused() {
+fn provenance_for_another_chart_by_the_same_signer_is_refused() {
     if !need(&["gpg"]) {
         return;
     }
@@ -340,7 +340,7 @@ fn provenance_of_another_chart_of_the_same_signer_is_refused() {
 }
 
 #[test]
-fn a_chain_of_dependencies_ends_and_each_unsigned_chart_is_reported() {
+fn a_chain_of_dependencies_is_limited_and_its_unsigned_charts_are_reported() {
     if !need(&["gpg"]) {
         return;
     }

@@ -6,7 +6,7 @@ use crate::support::peers::own_registry;
 use crate::support::{Images, Place, need};
 
 #[test]
-fn a_list_becomes_a_manifest_and_entries_that_it_cannot_express_are_reported() {
+fn a_list_becomes_a_manifest_and_entries_that_cannot_be_imported_are_reported() {
     let place = Place::new();
     place.write("a.txt", "# RKE2\nquay.io/x/app:v1\nnginx:1.27\n");
     place.write("b.txt", "quay.io/x/app:v1\nquay.io/x/more:v2\n");

@@ -108,7 +108,7 @@ fn init_writes_a_manifest_and_a_site_that_are_valid() {
         };
         assert!(manifest.contains(platforms), "{folder}: {manifest}");
         loads(&place, &format!("{folder}/manifest.yaml"));
-        // and the site is valid
+        // the site is valid, too
         let site = format!("{folder}/site.yaml");
         place.write("app.yaml", "image: quay.io/x/app:v1\n");
         place.write("l.lock", "version: 1\n...\n");
@@ -139,7 +139,7 @@ fn init_keeps_existing_files_and_writes_all_or_nothing() {
         "{message}"
     );
     assert!(place.read("mine/site.yaml") == "mine" && !place.path("mine/manifest.yaml").exists());
-    let is_new = || !place.path("new").exists();
+    let is_untouched = || !place.path("new").exists();
     place.write(
         "cut.log",
         json!({"msg": "Image found", "source-image": "quay.io/x/app:v1"}).to_string(),
@@ -164,11 +164,14 @@ fn init_keeps_existing_files_and_writes_all_or_nothing() {
         ),
     ] {
         let message = printed(&place, exit, &["init", from, "-o", "new"]);
-        assert!(message.contains(words) && is_new(), "{from}: {message}");
+        assert!(
+            message.contains(words) && is_untouched(),
+            "{from}: {message}"
+        );
     }
     let shown = printed(&place, 0, &["init", "-o", "new", "--dry-run"]);
     assert!(
-        shown.contains("kind: Manifest") && shown.contains("kind: Site") && is_new(),
+        shown.contains("kind: Manifest") && shown.contains("kind: Site") && is_untouched(),
         "{shown}"
     );
     place.write("file", "");

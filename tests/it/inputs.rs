@@ -116,7 +116,7 @@ fn a_plain_list_is_a_manifest() {
 }
 
 #[test]
-fn a_file_of_the_wrong_kind_is_named() {
+fn a_file_of_the_wrong_kind_is_reported_with_its_kind() {
     if !need(&["gzip"]) {
         return;
     }
@@ -283,10 +283,10 @@ fn all_errors_in_manifests_are_reported_at_once() {
     );
 }
 
-/// If a certificate file is missing, the error of `push` and `render` names the file and the key of
-/// the site that refers to it, such as `registry.ca`.
+/// If a certificate file is missing, the error of `push` and `render` names the file, and the key
+/// in the site that refers to the file, such as `registry.ca`.
 #[test]
-fn a_missing_certificate_file_is_reported_with_the_sites_key_that_names_it() {
+fn a_missing_certificate_file_is_reported_with_its_key_in_the_site() {
     let place = Place::new();
     place.write("l.lock", "version: 1\n");
     let site = |text: &str| {

@@ -48,7 +48,7 @@ fn a_command_that_is_interrupted_while_hashing_ends_with_130() {
         let mut guard = Guard::start(command);
         let pid = guard.pid();
         let blob = blob.canonicalize().unwrap();
-        guard.wait_until("it hashes", || has_open(pid, &blob));
+        guard.wait_until("an open blob", || has_open(pid, &blob));
         guard.signal("INT");
         let printed = guard.log();
         assert_eq!(guard.wait(), Some(130), "{verb:?}: {printed}");

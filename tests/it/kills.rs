@@ -1,5 +1,5 @@
-//! kill -9 at many positions, then another run: the result is the same, and no complete blob is
-//! transferred again.
+//! Commands are killed with `kill -9` at many positions and run again. The result is the same as
+//! without a kill, and no complete blob is transferred again.
 
 use crate::support::faults::{Content, RequestKind, Rig, Settings};
 use crate::support::{rounds, spread_kills};
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// 800 kB of content, which take about 200 ms to transfer.
+/// A rig with 800 kB of content, whose transfer takes about 200 ms.
 fn slow() -> Rig {
     let rig = Rig::of(8);
     let pace = Some((16_000, Duration::from_millis(6)));
@@ -38,8 +38,8 @@ fn moved(rig: &Rig) -> usize {
     rig.up.moved() + rig.down.moved()
 }
 
-/// Runs the command, and kills it after this many transferred bytes. Returns whether it was still
-/// running.
+/// Runs the command, and kills it once `after` bytes were transferred. Returns whether the command
+/// was still running.
 fn kill(rig: &Rig, mut command: Command, after: usize) -> bool {
     let before = moved(rig);
     let mut child = command.spawn().unwrap();

@@ -252,7 +252,7 @@ fn the_old_pin_is_kept_if_upstream_fails() {
 }
 
 #[test]
-fn declaring_a_locked_item_as_missing_replaces_its_pin() {
+fn a_pin_is_replaced_if_its_item_is_declared_missing_and_upstream_lacks_it() {
     if !need(&NEEDS) {
         return;
     }
@@ -361,7 +361,7 @@ fn a_declared_loss_is_accepted_only_if_upstream_lacks_the_item() {
             "{what:?}: {text}"
         );
         std::fs::remove_file(rig.place.path("new.lock")).unwrap();
-        // a pin that cannot be checked is kept, and that is reported
+        // a pin that cannot be checked is kept, and the report says so
         rig.place.write("old.lock", rig.place.read("landfall.lock"));
         let (status, reason) = lock(3, "old.lock", &[]);
         assert!(

@@ -80,6 +80,7 @@ fn quickstart_is_pinned_for_two_platforms() {
     assert_eq!(wanted.requests.files.len(), 4);
 }
 
+/// The page is "Kubermatic Proxy Whitelisting" of 2019-09-13. The lists below repeat what it names.
 #[test]
 fn worker_node_2019_has_everything_on_the_whitelisting_page() {
     let wanted = wanted(shipped("kubermatic/worker-node-2019.yaml"));
@@ -212,7 +213,7 @@ fn the_example_of_the_reference_loads() {
     );
 }
 
-/// The heading of the section in the manifest reference that documents a definition of the schema.
+/// Returns the heading under which the manifest reference documents a definition of the schema.
 fn section_of(definition: &str) -> &'static str {
     match definition {
         "" | "Metadata" | "EndpointEntry" => "Keys",
@@ -235,12 +236,12 @@ fn section_of(definition: &str) -> &'static str {
 }
 
 #[test]
-fn the_reference_documents_every_key_of_the_schema_in_the_section_of_its_kind() {
+fn the_reference_documents_every_key_of_the_schema_in_the_right_section() {
     let reference = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/manifest.md");
     let text = std::fs::read_to_string(reference).unwrap();
     let schema = json(&["schema"]);
     let definitions = schema["$defs"].as_object().unwrap();
-    // the reference omits the item kind that only tests have
+    // the reference omits the item kind that only tests use
     let meant = definitions
         .iter()
         .map(|(name, part)| (&**name, part))
@@ -269,7 +270,7 @@ fn the_reference_documents_every_key_of_the_schema_in_the_section_of_its_kind() 
 }
 
 #[test]
-fn schemas_are_closed_and_name_the_required_keys() {
+fn the_manifest_schema_refuses_unknown_keys_and_names_the_required_keys() {
     let manifest = json(&["schema", "manifest"]);
     assert_eq!(manifest, json(&["schema"]));
     assert_eq!(
@@ -288,7 +289,7 @@ fn schemas_are_closed_and_name_the_required_keys() {
 }
 
 #[test]
-fn empty_variables_count_as_unset() {
+fn empty_environment_variables_count_as_unset() {
     let run = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_landfall"));
         command

@@ -139,14 +139,14 @@ fn each_mistake_has_its_exit_code_and_message() {
         for word in *words {
             assert!(printed.contains(word), "{line}: {word}:\n{printed}");
         }
-        // `--idle` is suggested only for a misspelling of it
+        // `--idle` is suggested only for a misspelling of it, and no line has one
         assert!(!printed.contains("--idle'"), "{line}:\n{printed}");
     }
     let seen = || format!("{}\n{}", rig.up.shown(), rig.down.shown());
     assert_eq!(
         rig.up.seen().len() + rig.down.seen().len(),
         requests_before,
-        "no request was sent:\n{}",
+        "requests were sent:\n{}",
         seen()
     );
 }
@@ -307,7 +307,7 @@ fn a_moved_tag_fails_only_its_image_and_is_counted() {
 }
 
 #[test]
-fn an_impossible_check_is_not_reported_as_drift() {
+fn a_check_that_cannot_reach_upstream_is_not_reported_as_drift() {
     let rig = Rig::new();
     rig.set_faults([]);
     // no server listens at this address

@@ -251,7 +251,7 @@ fn changes_since_the_last_run_are_detected() {
         content.tag("team/d", &list, &index);
     });
     assert_eq!(delivery.found(&[]), [digest(&sbom)]);
-    // from now on the registry has the API
+    // referrers that no index lists are found only after the registry got the API
     let mut new: Vec<String> = ["team/a", "team/c", "team/e"]
         .iter()
         .map(|name| digest(&delivery.refer(name, "v0", name)))
@@ -293,7 +293,7 @@ fn referrers_api_support_is_detected_per_namespace() {
 }
 
 #[test]
-fn each_run_probes_another_repository_of_a_namespace() {
+fn runs_probe_the_repositories_of_a_namespace_in_turn() {
     let delivery = Delivery::new(&FIVE, 1, false);
     delivery.lock(&[], &[]);
     let mut probed: Vec<String> = Vec::new();
@@ -387,7 +387,7 @@ fn a_404_for_a_manifest_says_nothing_about_other_repositories() {
         referrers: 5,
         manifests: 0,
     };
-    delivery.assert_unchanged_with(&unknown(&FIVE), &wanted, "404 if nothing refers to it");
+    delivery.assert_unchanged_with(&unknown(&FIVE), &wanted, "404 for images without referrers");
     let new = digest(&delivery.refer("team/e", "v0", "new"));
     assert_eq!(delivery.found(&unknown(&FIVE[..4])), [new]);
 }
@@ -465,7 +465,7 @@ fn the_tag_list_of_a_mirror_is_used_only_if_declared_complete() {
 }
 
 #[test]
-fn remembered_facts_about_repositories_may_be_lost_or_wrong() {
+fn an_unreadable_record_about_repositories_is_rebuilt() {
     let delivery = Delivery::new(&FIVE, 1, false);
     delivery.settle(&[]);
     let path = delivery.place.path("store/.landfall/repositories");

@@ -68,7 +68,7 @@ fn a_pull_during_a_gc_waits_and_leaves_a_complete_store() {
         all.len()
     );
     age(store, 10);
-    // the first deletion after gc has written its marker is delayed
+    // after `gc` has written its marker, its first deletion is delayed until `release`
     let is_marked = Arc::new(AtomicBool::new(false));
     let marked = is_marked.clone();
     store.reset();
@@ -142,7 +142,7 @@ fn publish_and_pack_detect_a_missing_object_and_pull_restores_it() {
         &["pack", "--store", STORE, "-o", "bad.tar.zst"],
     ];
     for verb in verbs {
-        // lists are named by the second in which they are written
+        // lists are compared by the times of their objects, which may have a resolution of a second
         std::thread::sleep(Duration::from_millis(1100));
         // the largest blob is downloaded content; computed content, such as the manifest of a file,
         // would be written again by `publish`
@@ -165,7 +165,7 @@ fn publish_and_pack_detect_a_missing_object_and_pull_restores_it() {
         case.pull(0);
         assert!(
             store.file(&key).exists(),
-            "the pull after {verb:?} did not restore it"
+            "the pull after {verb:?} did not restore {key}"
         );
     }
     case.assert_packs();

@@ -152,7 +152,7 @@ fn a_lock_that_is_a_symbolic_link_stays_one() {
 }
 
 #[test]
-fn one_name_has_one_bundle() {
+fn a_bundle_replaces_the_file_or_the_volumes_of_the_same_name() {
     let site = Outputs::new();
     let names = || {
         let names = fs::read_dir(site.0.place.dir()).unwrap().flatten();
@@ -232,7 +232,7 @@ fn blob_names_are_synced_before_the_index_lists_them() {
             .rposition(|line| words.iter().all(|word| line.contains(word)))
     };
     let renamed = line(&["rename", "partial/", "blobs/sha256/"]).expect("blobs get their names");
-    let synced = line(&["fsync(", "new/blobs/sha256>"]).expect("their folder is synced");
+    let synced = line(&["fsync(", "new/blobs/sha256>"]).expect("the folder of the blobs is synced");
     let index = line(&["rename", "index.json"]).expect("the index is replaced");
     let last = line(&["fsync(", "/new>"]).expect("the folder of the index is synced");
     assert!(

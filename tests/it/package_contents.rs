@@ -1,4 +1,4 @@
-//! What users and scanners see of the packages in a set: counts, the SBOM, and the HTML report.
+//! The packages of a set in printed counts, the SBOM, and the HTML report.
 
 use crate::report_page::sound;
 use crate::support::apt::{AptUpstream, deb};

@@ -19,7 +19,7 @@ struct Releases {
 }
 
 /// The bytes of a program. About half of them do not compress. Each version has higher addresses
-/// than the one before, and another inserted function.
+/// than the previous version, and a different inserted function.
 fn program(version: u32) -> Vec<u8> {
     let mut program = noise(7, 150_000);
     program.extend(b"the text of a message, ".repeat(5000));
@@ -79,8 +79,8 @@ impl Releases {
         self.place.json(0, &[&args[..], more].concat())["bundle"].clone()
     }
 
-    /// Packs a full bundle of release 1, and bundles of releases 2 and 3 with patches to the bundle
-    /// of the previous release.
+    /// Packs a full bundle of release 1, and bundles of releases 2 and 3. Their patches need the
+    /// bundle of the previous release.
     fn chain(&self) -> [Value; 3] {
         [
             self.pack("1", "b1", &[]),
@@ -291,7 +291,7 @@ fn diff_estimates_what_a_bundle_with_patches_carries() {
 }
 
 #[test]
-fn why_a_blob_is_not_patched_is_reported() {
+fn a_blob_that_is_not_patched_is_reported_with_the_reason() {
     if !need(&["gzip"]) {
         return;
     }
@@ -455,7 +455,7 @@ fn a_damaged_base_never_delivers_wrong_bytes() {
     assert!(report.to_string().contains("frame table"), "{report:#}");
     assert_eq!(http::manifest(&to.address, "one/app", "2").status, 404);
     place.json(4, &["verify", "p2", "damaged"]);
-    // with an intact copy as well, the push succeeds
+    // if an intact copy of the base is named as well, the push succeeds
     releases.push(0, &["p2", "damaged", "b1"], &to, &[]);
     releases.assert_delivered(&to, "2");
 }

@@ -86,7 +86,7 @@ fn found(location: String) -> ProxyAction {
 fn a_redirect_of_a_public_host_to_a_private_address_is_refused_unless_the_site_allows_it() {
     let world = World::new(|request, inside| match &*request.target {
         "http://public.test/address" => found(format!("http://{inside}/x")),
-        // this name bypasses the proxy, and resolves to loopback
+        // the name `localhost` bypasses the proxy, and resolves to loopback
         "http://public.test/name" => found(format!(
             "http://{}/x",
             inside.replace("127.0.0.1", "localhost")
@@ -153,7 +153,7 @@ fn a_token_realm_at_a_private_address_is_refused() {
 }
 
 #[test]
-fn the_location_of_an_upload_at_a_private_address_is_refused() {
+fn an_upload_location_at_a_private_address_is_refused() {
     let world = World::new(|request, inside| {
         match (&*request.method, request.target.contains("/uploads/")) {
             ("POST", true) => ProxyAction::Answer(

@@ -88,7 +88,8 @@ fn providers_of_a_lock_file_are_locked_carried_served_and_exported() {
     let file = "terraform-provider-random_1.0.0_linux_amd64.zip";
     assert_eq!(packages[0]["url"], format!("https://{HOST}/files/{file}"));
 
-    // an unchanged entry needs no request, and the same lock gives the same bytes in another folder
+    // an unchanged entry needs no request, and the same lock gives the same bundle in another
+    // folder
     let requests = up.server.requests("GET /");
     up.lock(0, &[]);
     assert_eq!(up.server.requests("GET /"), requests);
@@ -212,7 +213,11 @@ fn hashes_decide_which_packages_are_accepted() {
         report.contains("not in the lock file") && report.contains(&zh(&archive)),
         "{report}"
     );
-    assert_eq!(up.server.requests("GET /files/"), 0, "not even downloaded");
+    assert_eq!(
+        up.server.requests("GET /files/"),
+        0,
+        "a package was downloaded"
+    );
     // without a lock file, the package is locked, and the lock records its `h1` hash
     up.manifest(&format!(
         "source: {HOST}/acme/random, version: 1.0.0{platforms}"
@@ -292,7 +297,7 @@ fn hostile_registries_and_packages_are_refused() {
         ("2.1.1", "not a valid URL"),
         ("2.1.2", "not a valid URL"),
         ("2.1.3", "no SHA-256"),
-        ("2.1.4", "not what a registry answers"),
+        ("2.1.4", "does not answer as a registry"),
         ("9.9.9", "does not have it"),
     ] {
         up.manifest(&format!("source: {HOST}/acme/random, version: {version}"));
@@ -487,7 +492,7 @@ fn program(place: &Place, name: &str, folder: &str, config: &str) -> Command {
     command
 }
 
-/// Whether the program is OpenTofu 1.10 or newer, which installs providers from registries.
+/// Whether the program is OpenTofu 1.10 or newer, which installs providers from OCI registries.
 fn reads_registries(place: &Place, name: &str) -> bool {
     let printed = run(program(place, name, ".", "").arg("version"));
     let printed = String::from_utf8(printed).unwrap();
@@ -535,7 +540,7 @@ fn the_real_programs_install_providers_from_the_mirror() {
     let configuration = format!(
         "terraform {{\n  required_providers {{\n    random = {{ source = \"{HOST}/acme/random\", version = \"1.0.0\" }}\n  }}\n}}\n"
     );
-    // the server is a registry, too
+    // the server is an OCI registry, too
     let registry = place.ok(&[
         "render",
         "tofu",
@@ -582,7 +587,7 @@ fn the_real_programs_install_providers_from_the_mirror() {
 }
 
 #[test]
-fn a_hash_that_was_edited_in_the_lock_fails_the_provider() {
+fn a_provider_fails_if_its_hash_in_the_lock_was_edited() {
     let up = Providers::new();
     up.manifest(&format!(
         "source: {HOST}/acme/random, version: 1.0.0, platforms: [linux_amd64, linux_arm64]"

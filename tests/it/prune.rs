@@ -364,7 +364,7 @@ fn fill_with_shapes(images: &Images, address: &str) -> (Vec<String>, BTreeSet<St
 }
 
 #[test]
-fn no_shape_of_a_running_manifest_is_deleted() {
+fn prune_keeps_every_manifest_that_running_pods_need() {
     if !need(&NEEDS) {
         return;
     }

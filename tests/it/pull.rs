@@ -12,8 +12,8 @@ use std::path::PathBuf;
 
 const NEEDS: [&str; 1] = ["gzip"];
 
-/// A folder with the lock of three images that share a base layer, their registry, and the layers:
-/// the base, and one for each image.
+/// Returns a folder with a lock of three images, their registry, and their layers. All images share
+/// the first layer; each other layer belongs to one image.
 fn locked() -> (Place, Server, Vec<Value>) {
     let place = Place::new();
     let registry = own_registry();
@@ -169,7 +169,7 @@ fn concurrent_pulls_share_one_store() {
 }
 
 #[test]
-fn sha512_blobs_are_kept_under_their_own_name() {
+fn sha512_blobs_are_stored_under_their_sha512_digest() {
     if !need(&["gzip"]) {
         return;
     }
@@ -304,7 +304,7 @@ fn a_large_blob_uses_several_connections_and_is_resumed_after_a_kill() {
             == content
     );
 
-    // if the journal is wrong, the blob is downloaded again
+    // if the recorded ranges are wrong, the blob is downloaded again
     place.write(&name.replace("killed", "lied"), vec![0; 70 * M]);
     place.write(
         &format!("{}.ranges", name.replace("killed", "lied")),

@@ -1,5 +1,5 @@
-//! `landfall pull --bundle`: from upstream directly into a bundle, with the same bytes as pull and
-//! pack.
+//! `landfall pull --bundle` downloads directly into a bundle. The bundle has the same bytes as one
+//! that `pull` and `pack` make.
 
 use crate::support::faults::{Fault, FaultKind, RequestKind, Rig, Settings, quick_and_wide};
 use crate::support::images::{noise, sha256};
@@ -18,7 +18,7 @@ const SCALE: usize = 100;
 
 struct Upstream {
     rig: Rig,
-    /// The bundle that `pull` and `pack` write for the lock.
+    /// The bundle that `pack` writes for the lock after a `pull` into a store.
     wanted: Vec<u8>,
 }
 
@@ -341,7 +341,7 @@ fn damaged_content_of_the_store_is_not_used() {
 }
 
 #[test]
-fn a_missing_item_prevents_the_bundle_and_keeps_the_downloads() {
+fn if_an_item_is_missing_no_bundle_is_written_and_the_downloads_are_kept() {
     let up = Upstream::new();
     up.rig
         .set_faults([Fault::always(RequestKind::File, FaultKind::Status(404))]);
@@ -391,7 +391,7 @@ fn a_missing_item_prevents_the_bundle_and_keeps_the_downloads() {
 }
 
 #[test]
-fn another_lock_reuses_the_partial_bundle() {
+fn a_pull_of_another_lock_reuses_the_partial_bundle() {
     let up = Upstream::new();
     let whole = up.rig.place.read("landfall.lock");
     // an earlier lock has one image fewer and one more file, which is missing upstream
@@ -418,7 +418,7 @@ fn another_lock_reuses_the_partial_bundle() {
 }
 
 #[test]
-fn a_blob_uses_several_connections_over_a_bad_network() {
+fn a_pull_over_several_connections_gives_the_same_bundle_despite_faults() {
     let mut rig = Rig::of(SCALE);
     rig.limits = quick_and_wide();
     rig.limits.parallel_share = 200_000;
@@ -446,7 +446,8 @@ fn a_blob_uses_several_connections_over_a_bad_network() {
         rig.set_faults(faults(number));
         let mut items = rig.pull_bundle(&out);
         let is_faulty = !faults(number).is_empty();
-        // after a fault, a request with a range may resume a blob, so only other rounds count
+        // after a fault, a request with a range may resume a blob, so only rounds without faults
+        // count
         if !is_faulty {
             let seen = rig.up.seen();
             wide += seen.iter().filter(|seen| seen.range.is_some()).count();
@@ -466,8 +467,8 @@ fn a_blob_uses_several_connections_over_a_bad_network() {
     assert!(wide > 0, "no blob was downloaded over several connections");
 }
 
-/// Runs the command, and kills it after the upstream has sent this many bytes. Returns whether it
-/// was still running.
+/// Runs the command, and kills it once the upstream has sent `after` bytes. Returns whether the
+/// command was still running.
 fn kill(up: &Upstream, out: &str, after: usize) -> bool {
     let before = up.rig.up.moved();
     let mut child = up.command(out).spawn().unwrap();
@@ -497,7 +498,7 @@ fn a_pull_into_a_bundle_is_resumed_after_a_kill_at_any_moment() {
     for number in 0..kills {
         let out = format!("killed-{number}.tar.zst");
         up.rig.set_faults([]);
-        // multiples of the golden ratio are evenly distributed
+        // the fractional parts of multiples of the golden ratio are evenly distributed
         let first = (number as f64 * 0.618_033_988_75).fract();
         let times = [first, (first * 7.0).fract() * (1.0 - first)];
         let hit = times

@@ -254,7 +254,7 @@ fn detected_plain_http_is_reported_with_the_line_for_the_site() {
         printed
     };
     let note = format!(
-        "note: {} uses plain http, as probing found",
+        "note: {} uses plain http (found by probing)",
         registry.address
     );
     let mirror = [

@@ -173,7 +173,7 @@ fn an_unchanged_image_costs_one_head_one_tag_list_and_one_referrers_list() {
         assert_eq!(mirror(0)["status"], "present");
         assert_eq!(front.requests(), warm, "{upstream:?}");
         assert_eq!(to.requests(), ["HEAD /v2/bare/manifests/v1"]);
-        // remembered facts are not trusted if they lack a blob or cannot be read
+        // a remembered image is resolved again if it lacks a blob or its record cannot be read
         let memory = place.path("kept/.landfall/resolved.lock");
         let good = place.read("kept/.landfall/resolved.lock");
         let (before, blobs) = good.split_once("\n  blobs:\n").unwrap();
@@ -190,8 +190,8 @@ fn an_unchanged_image_costs_one_head_one_tag_list_and_one_referrers_list() {
             assert_eq!(place.read("kept/.landfall/resolved.lock"), good);
         }
         to.requests();
-        // remembered facts are used only if upstream agrees: here, the tag moves, and is then
-        // removed
+        // a remembered image is used only if upstream still has it: here, the tag first moves, and
+        // is then removed
         images.push(&signed.upstream.address, "bare", "v1", &moved);
         let report = place.json(
             1,
@@ -257,7 +257,7 @@ fn a_refresh_without_changes_fetches_no_manifest_and_a_moved_signature_is_found(
 }
 
 #[test]
-fn a_refresh_keeps_a_signature_that_only_its_tag_connects_with_a_child() {
+fn a_refresh_keeps_a_childs_signature_that_is_found_only_by_its_tag() {
     if !need(&NEEDS) {
         return;
     }
@@ -475,7 +475,7 @@ fn a_failed_referrers_lookup_is_not_an_empty_list() {
 }
 
 #[test]
-fn a_404_for_a_manifest_without_referrers_concerns_no_other() {
+fn a_404_for_a_manifest_without_referrers_says_nothing_about_other_manifests() {
     if !need(&NEEDS) {
         return;
     }
@@ -585,9 +585,9 @@ fn tags_are_requested_by_name_if_not_listed_and_lists_may_have_pages() {
         "Link: </v2/app/tags/list?n=1000>; rel=\"next\"\r\n",
         &page(first),
     );
-    again("tags without an end");
+    again("pages of tags that never end");
 
-    // the API in two pages, with one entry that has another subject
+    // the API returns two pages, and one entry has a different subject
     let entry = |one: &Value| json!({"mediaType": one["mediaType"], "digest": one["digest"], "size": one["size"]});
     let list = |entries: &[Value]| {
         serde_json::to_vec(&json!({"schemaVersion": 2, "manifests": entries})).unwrap()
@@ -629,7 +629,7 @@ fn tags_are_requested_by_name_if_not_listed_and_lists_may_have_pages() {
 }
 
 #[test]
-fn loops_end_and_a_trimmed_image_keeps_its_signatures() {
+fn loops_of_referrers_end_and_a_trimmed_image_keeps_its_signatures() {
     if !need(&NEEDS) {
         return;
     }

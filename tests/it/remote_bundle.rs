@@ -52,7 +52,7 @@ fn a_bundle_is_packed_into_an_object_and_read_from_it_by_ranges() {
         size > 2 * LITTLE,
         "a bundle of {size} bytes is too small for this test"
     );
-    // verbs that need only the index read the end of the bundle and a little before it
+    // if a verb needs only the index, it reads the end of the bundle and a little before it
     let least = |args: &[&str]| {
         store.reset();
         let report = place.json(0, args);

@@ -67,7 +67,7 @@ fn helm_renders_real_charts_with_the_overlay() {
         (before, stay) = (before + old.len(), stay + left.len());
     }
     println!(
-        "{} charts: of {before} references {stay} stay at other registries",
+        "{} charts: {stay} of {before} references stay at other registries",
         charts.len()
     );
     assert_eq!(

@@ -50,7 +50,8 @@ fn rendered(exit: i32, values: &str, template: &str) -> Value {
     )
 }
 
-/// The overlay for a chart with these default values. Asserts that it has every image.
+/// The overlay for a chart with these default values. Asserts exit code 0: no image is
+/// missing from the lock.
 fn overlay(values: &str) -> Value {
     rendered(0, values, "")["values"].clone()
 }
@@ -88,7 +89,7 @@ fn charts_of_bitnami_get_the_flag_that_allows_other_registries() {
         report["keys"][0]["path"],
         "global.security.allowInsecureImages"
     );
-    // no key is added that the chart lacks, and no key is set without an effect
+    // a flag that the chart lacks is not added, and the flag is not set if no image is changed
     assert_eq!(overlay(image)["global"], Value::Null);
     let report = rendered(
         1,
@@ -99,7 +100,7 @@ fn charts_of_bitnami_get_the_flag_that_allows_other_registries() {
 }
 
 #[test]
-fn the_prefix_of_strimzi_is_in_two_parts() {
+fn the_prefix_of_strimzi_images_is_split_over_two_keys() {
     let values = "defaultImageRegistry: quay.io\ndefaultImageRepository: strimzi\ndefaultImageTag: 1.2.0\n\
                   image: {registry: '', repository: '', name: operator, tag: ''}\n\
                   kafkaBridge: {image: {registry: '', repository: '', name: kafka-bridge, tag: 1.1.0}}\n";
@@ -110,12 +111,12 @@ fn the_prefix_of_strimzi_is_in_two_parts() {
     assert_eq!(
         report["items"].as_array().unwrap().len(),
         3,
-        "the images that are locked below the prefix: {report}"
+        "each image that is locked below the prefix must be an item: {report}"
     );
 }
 
 #[test]
-fn the_operator_of_cilium_gets_a_suffix() {
+fn the_suffix_that_cilium_appends_to_the_operator_is_considered() {
     let digest = IMAGES[6].split_once('@').unwrap().1;
     let operator = format!(
         "operator: {{image: {{repository: quay.io/cilium/operator, tag: v1.19, genericDigest: '{digest}', \
@@ -158,7 +159,7 @@ fn default_registries_apply_to_images_without_a_registry() {
         "controller": {"image": {"image": "p/ingress-nginx/controller"}},
     });
     assert_eq!(overlay(values), expected);
-    // NeuVector, whose tag has a default, too
+    // NeuVector, which has a default tag, too
     let values = "registry: docker.io\ntag: 5.6.0\ncontroller: {image: {repository: neuvector/controller, hash: ''}}\n";
     let expected = json!({"registry": "r.example:5000", "controller": {"image": {"repository": "p/neuvector/controller"}}});
     assert_eq!(overlay(values), expected);

@@ -25,14 +25,14 @@ fn check(schema: &Value, value: &Value, place: &str) {
     };
     assert!(
         kinds.contains(&kind),
-        "{place} is {value}, and not of {kinds:?}"
+        "{place} is {value}; its type must be one of {kinds:?}"
     );
     if let (Some(properties), Some(members)) = (schema["properties"].as_object(), value.as_object())
     {
         for (name, member) in members {
             let known = properties
                 .get(name)
-                .unwrap_or_else(|| panic!("{place}.{name} is in no schema: {member}"));
+                .unwrap_or_else(|| panic!("{place}.{name} is not in the schema: {member}"));
             check(known, member, &format!("{place}.{name}"));
         }
         for name in schema["required"].as_array().into_iter().flatten() {
@@ -148,7 +148,13 @@ fn reports_match_the_schema() {
             "repositories",
             "archive",
             "keys",
-            "stale"
+            "stale",
+            "condemned",
+            "waiting",
+            "uploads",
+            "claims",
+            "replaced",
+            "diff"
         ]
     );
 }

@@ -123,7 +123,7 @@ fn the_document_has_the_fields_of_cyclonedx_and_links_the_attached_sboms() {
 }
 
 #[test]
-fn the_document_is_reproducible_and_has_only_a_given_time() {
+fn the_document_is_reproducible_and_has_a_time_if_one_is_given() {
     if !need(&["gzip"]) {
         return;
     }

@@ -42,7 +42,7 @@ fn artifact(server: &Server, repository: &str, more: Value) -> Vec<u8> {
 }
 
 #[test]
-fn skopeo_writes_lists_inspects_and_reads_back() {
+fn skopeo_can_push_list_inspect_and_pull_images() {
     if !need(&["skopeo", "gzip"]) {
         return;
     }
@@ -732,7 +732,7 @@ fn only_users_of_the_password_file_may_push_and_pull() {
 }
 
 #[test]
-fn with_a_certificate_tls_is_used_and_plain_http_is_detected() {
+fn a_certificate_enables_tls_and_a_plain_server_answers_tls_clients_with_http() {
     if !need(&["curl"]) {
         return;
     }

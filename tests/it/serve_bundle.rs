@@ -1,5 +1,5 @@
-//! `landfall serve BUNDLE` and `landfall export files`: directly from the bundle file, over
-//! sockets, and with skopeo and curl as clients.
+//! `landfall serve BUNDLE` and `landfall export files`. The clients of the server are the tests
+//! themselves, skopeo and curl.
 
 use crate::support::http::attempt;
 use crate::support::http::{get, manifest, put_blob, put_manifest, request};
@@ -217,7 +217,7 @@ fn images_can_be_pulled_by_all_their_names() {
     ] {
         assert_eq!(digest(target).as_deref(), expected, "{target}");
     }
-    // the server has the locked children and the trimmed index by digest, but no other children
+    // the server serves the locked child and the trimmed index by digest, but not the other child
     let trimmed = carried.lock.images[0]
         .trimmed
         .as_ref()
@@ -537,7 +537,7 @@ fn names_of_a_bundle_cannot_be_overwritten_and_other_pushes_are_kept() {
 }
 
 #[test]
-fn a_bundle_takes_precedence_over_pushed_content_and_logs_it() {
+fn a_bundle_takes_precedence_over_pushed_content_and_the_log_says_so() {
     let (carried, _, other) = carried();
     carried.pack(&[]);
     let server = landfall_serve(&carried.place, &["--writable", "written"]);

@@ -135,7 +135,7 @@ fn a_manifest_in_parts_is_refused() {
 }
 
 #[test]
-fn a_stored_manifest_with_any_media_type_is_sent_as_bytes_and_can_be_deleted() {
+fn a_stored_manifest_with_the_media_type_of_a_web_page_is_sent_as_bytes_and_can_be_deleted() {
     let place = Place::new();
     let server = landfall_serve(&place, &PUSHES);
     let bytes = manifest(&server, "a", json!({"annotations": {"x": HTML}}));
@@ -160,7 +160,7 @@ fn a_stored_manifest_with_any_media_type_is_sent_as_bytes_and_can_be_deleted() {
 }
 
 #[test]
-fn no_response_but_the_page_may_run_scripts() {
+fn only_the_page_may_run_scripts() {
     let place = Place::new();
     let server = landfall_serve(&place, &PUSHES);
     let bytes = manifest(&server, "a", json!({}));

@@ -111,7 +111,8 @@ fn a_quota_is_enforced_reported_and_freed_by_deletion() {
         delete(&server, &format!("/v2/a/manifests/{}", sha256(&first))).status,
         202
     );
-    // the sweep waits until no push can rely on the blobs; a push that needs the space triggers it
+    // a sweep removes blobs only when no push can rely on them; a push that needs space triggers
+    // a sweep
     wait_for("space for the upload", || {
         request("POST", &server.address, &post, &[], &too_much).status == 201
     });

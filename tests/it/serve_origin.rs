@@ -7,8 +7,8 @@ use crate::support::peers::{Server, nginx_with, own_registry, skopeo};
 use crate::support::pki::Authority;
 use crate::support::{Images, Place, free_port, landfall_serve, need, run};
 
-/// The downloads of a new worker node, first as in a profile of operating-system-manager, then as
-/// in KubeOne's script for Flatcar.
+/// A script that downloads the files of a new worker node: first as in a profile of
+/// operating-system-manager, then as in KubeOne's script for Flatcar.
 const WORKER: &str = r#"set -eu
 ARCH="$1" KUBE_VERSION=v1.33.4 CNI_VERSION=v1.9.1 CRI_TOOLS_RELEASE=v1.33.0
 mkdir "$ARCH" "$ARCH/flatcar"
@@ -253,7 +253,7 @@ fn a_url_is_found_by_host_header_sni_and_absolute_target() {
 /// DNS names that resolve to the server are enough for images too: a client without a configured
 /// mirror sends the source host in `Host`, and no `ns` parameter.
 #[test]
-fn images_are_found_by_their_source_host_if_dns_points_here() {
+fn images_are_found_by_their_source_host_if_dns_points_to_the_server() {
     let place = Place::new();
     let images = Images::new(place.path("layout"));
     let quay = own_registry();
@@ -321,7 +321,7 @@ fn images_are_found_by_their_source_host_if_dns_points_here() {
     }
     assert_eq!(get_as("docker.io", "/v2/none/manifests/v1").status, 404);
     if need(&["skopeo"]) {
-        // with the server as the HTTP proxy, so that requests for every host reach it
+        // the server is the HTTP proxy, so that requests for every host reach it
         let copied = skopeo(&place)
             .args([
                 "inspect",

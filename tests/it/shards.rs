@@ -85,9 +85,9 @@ fn requests_by_digest(rig: &Rig) -> BTreeMap<Digest, usize> {
     counts
 }
 
-/// Kills the runners in `kills`, each as soon as the given share of all content was transferred, or
-/// when all runners that are not in `kills` have ended. Returns the runners that are not in
-/// `kills`.
+/// Kills the runners in `kills`. Each is killed once the given share of all content was
+/// transferred, or when all runners that are not in `kills` have ended. Returns the runners that
+/// are not in `kills`.
 fn kill(
     mut running: BTreeMap<usize, Child>,
     kills: &[(usize, f64)],
@@ -115,7 +115,7 @@ fn kill(
 }
 
 #[test]
-fn eight_shards_pull_everything_once_and_a_killed_one_runs_again() {
+fn eight_shards_pull_everything_once_and_killed_shards_run_again() {
     let rig = Rig::of(4);
     let whole = rig.up.moved();
     // transfers are slow, so that shards are killed during a transfer and leave partial content
@@ -429,7 +429,7 @@ fn shards_of_push_and_mirror_deliver_each_item_once_and_shards_of_verify_split_a
 }
 
 #[test]
-fn a_shard_needs_the_flag_and_not_only_the_environment() {
+fn environment_variables_alone_select_no_shard() {
     let place = Place::new();
     place.write("landfall.lock", "version: 1\n");
     let run = |args: &[&str], variables: &[(&str, &str)]| {

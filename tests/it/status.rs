@@ -130,7 +130,7 @@ fn status_and_push_do_the_same_with_docker_registry() {
 }
 
 #[test]
-fn a_lost_signature_is_drift_and_so_is_a_lost_blob_with_recheck() {
+fn a_lost_signature_is_drift_and_recheck_also_detects_a_lost_blob() {
     if !need(&["docker-registry", "gzip"]) {
         return;
     }

@@ -49,7 +49,7 @@ fn reading(dice: &mut Dice, on: RequestKind) -> Fault {
 }
 
 fn passing(dice: &mut Dice, on: RequestKind, what: FaultKind) -> Fault {
-    // a run gives up if a new token is refused, too
+    // a request fails when the registry refuses a second new token
     let times = if what == FaultKind::Unauthorized {
         1
     } else {
@@ -127,7 +127,7 @@ fn lost(items: &[ReportItem]) -> Vec<&ReportItem> {
         .collect()
 }
 
-/// Runs one round. Returns whether everything succeeded at the first attempt.
+/// Runs one round. Returns whether no item of `lock`, `pull` and `mirror` needed a second run.
 fn round(rig: &mut Rig, number: usize) -> bool {
     let mut dice = Dice(number as u64);
     rig.limits = if dice.roll(2) == 0 {
@@ -211,15 +211,15 @@ fn round(rig: &mut Rig, number: usize) -> bool {
     if locked.lock.unresolved.is_empty() {
         assert!(
             locked.lock == rig.lock,
-            "{story}: another lock:\n{}",
+            "{story}: the lock differs:\n{}",
             locked.lock.to_text()
         );
     }
     check("pull", &rig.pull(&store));
-    // without the remaining faults of upstream, another pull completes the store
+    // without the remaining faults of upstream, a second pull completes the store
     rig.up.set_faults([]);
     let items = rig.pull(&store);
-    assert!(lost(&items).is_empty(), "{story}: another pull: {items:?}");
+    assert!(lost(&items).is_empty(), "{story}: second pull: {items:?}");
     rig.assert_same(&store, &story);
     let pushed = rig
         .push(&store)
@@ -246,10 +246,10 @@ fn round(rig: &mut Rig, number: usize) -> bool {
     let mirrored = mirror(rig).unwrap_or_else(|error| panic!("{story}: mirror: {error}"));
     check("mirror", &mirrored.items);
     rig.up.set_faults([]);
-    let mirrored = mirror(rig).unwrap_or_else(|error| panic!("{story}: another mirror: {error}"));
+    let mirrored = mirror(rig).unwrap_or_else(|error| panic!("{story}: second mirror: {error}"));
     assert!(
         lost(&mirrored.items).is_empty(),
-        "{story}: another mirror: {:?}",
+        "{story}: second mirror: {:?}",
         mirrored.items
     );
     rig.assert_arrived(&story);

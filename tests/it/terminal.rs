@@ -170,7 +170,7 @@ fn pressed(mut child: Child, words: &str, keys: &str) -> (String, String) {
             Err(RecvTimeoutError::Timeout) => {
                 let _ = child.kill();
                 panic!(
-                    "the terminal shows neither {words:?} nor an end: {}",
+                    "no output for a minute; expected {words:?}, then the end: {}",
                     String::from_utf8_lossy(&all)
                 );
             }

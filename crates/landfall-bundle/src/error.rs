@@ -267,7 +267,7 @@ fn volume_count(volumes: usize) -> String {
     }
 }
 
-/// General advice; empty if the loss has advice of its own.
+/// The advice to copy the bundle again; empty if `loss` contains its own advice.
 fn copy_advice(loss: Option<&Loss>) -> &'static str {
     if loss.is_some() {
         ""
@@ -300,7 +300,7 @@ fn refused_lines(refused: &[String]) -> String {
     }
 }
 
-/// One indented line for each item. A long list is cut, with the number of further lines.
+/// One indented line for each item. A long list is cut, and ends with the number of omitted items.
 fn lines(items: &[impl fmt::Display]) -> String {
     const MAX_LINES: usize = 30;
     // "and 1 more" would be as long as the line that it replaces

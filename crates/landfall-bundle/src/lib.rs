@@ -1,14 +1,14 @@
 //! The bundle: one `.tar.zst` that is also an OCI image layout, readable by offset.
 //!
-//! `docs/reference/bundle-format.md` draws the format byte by byte. Each folder imports only those
-//! before it, except that an entry of a [`plan`] may contain a recipe of [`recipe`]:
+//! `docs/reference/bundle-format.md` draws the format byte by byte. Each folder imports only the
+//! folders before it, except that an entry of a [`plan`] may contain a recipe of [`recipe`]:
 //!
 //! 1. [`format`](self::format): bytes without files;
 //! 2. [`plan`]: the content, its order, and the blobs that a delta omits;
 //! 3. [`read`]: open, read by offset, verify;
-//! 4. [`write`](self::write()): from a store, in one file or in volumes;
-//! 5. [`direct`]: the same file straight from upstream;
-//! 6. [`recipe`]: recipes in place of blobs, which rebuild them from other blobs.
+//! 4. [`write`](self::write()): write a bundle from a store, in one file or in volumes;
+//! 5. [`direct`]: write the same file directly from upstream;
+//! 6. [`recipe`]: recipes in place of blobs; a recipe rebuilds its blob from other blobs.
 //!
 //! [`image_archive`] writes the images of a lock as an archive that container runtimes load, and
 //! [`sbom`] describes a bundle as CycloneDX.

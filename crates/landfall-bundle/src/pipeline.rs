@@ -13,8 +13,8 @@ fn next_piece<T>(inbox: &Mutex<Receiver<T>>) -> Option<T> {
     inbox.lock().ok()?.recv().ok()
 }
 
-/// Runs `make` on a thread, `work` on one thread for each core, and `take` on this one, with about
-/// `depth` pieces in flight. Returns the first error of `take`, or else that of `make`.
+/// Runs `make` on a thread, `work` on one thread for each core, and `take` on the calling thread,
+/// with about `depth` pieces in flight. Returns the first error of `take`, or else that of `make`.
 ///
 /// `make` passes each piece to its argument, which returns `false` once `take` has failed.
 pub(crate) fn ordered<P: Send, R: Send, E: Send>(

@@ -86,7 +86,7 @@ impl BlobRead for BlobChain {
     }
 }
 
-/// The size of the first copy whose bytes have the digest. `None` if there is none.
+/// Returns the size of the first copy whose bytes have the digest, or `None` if no copy is intact.
 fn intact_size(copies: &[(u64, Arc<dyn BlobRead>)], digest: &Digest) -> Option<u64> {
     let is_intact = |blobs: &Arc<dyn BlobRead>| {
         let mut reader = blobs.open(digest, 0).map_err(io::Error::other)?;
@@ -98,11 +98,11 @@ fn intact_size(copies: &[(u64, Arc<dyn BlobRead>)], digest: &Digest) -> Option<u
     intact.map(|(size, _)| *size)
 }
 
-/// Reads one of several copies of a blob and continues with the next if it is damaged.
+/// Reads one of several copies of a blob. If the copy is damaged, continues with the next copy.
 ///
-/// A read that starts at byte 0 is hashed here, because its beginning and end may come from
-/// different copies, none of which can verify the whole. If the digest is wrong, the read fails
-/// instead of returning the last piece.
+/// A read that starts at byte 0 is hashed here: its beginning and end may come from different
+/// copies, so the reader of a single copy cannot verify the whole. If the digest is wrong, the read
+/// fails instead of returning the last piece.
 struct ChainReader {
     digest: Digest,
     /// The copies that were not opened yet.
@@ -130,7 +130,7 @@ impl ChainReader {
         Err(first_error.unwrap_or_else(|| ContentError::missing(&self.digest)))
     }
 
-    /// Reads from the current copy. A copy that ends early is a damaged one.
+    /// Reads from the current copy. If the copy ends early, it is damaged, which is an error.
     fn read_current(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         // a copy that is longer than the blob must not add bytes after its end
         let limit = usize::try_from(self.remaining).unwrap_or(usize::MAX);

@@ -21,9 +21,9 @@
 //!   during waits.
 //! - **host slots** (`host_limiter.rs` of `landfall-http`): requests to one host, for each
 //!   [`SlotClass`](landfall_http::SlotClass). Number: `maxConcurrent` of the site, else the larger
-//!   of `--jobs` and 12; at an upstream, a shard's share of it. Halved by 429, and by 503 with
-//!   `Retry-After`. Held from the sending of a request to the end of its response; lent during
-//!   waits.
+//!   of `--jobs` and 12; at an upstream, a shard's share of that number. Halved by 429, and by 503
+//!   with `Retry-After`. Held from the sending of a request to the end of its response; lent
+//!   during waits.
 //! - **local streams** (`local_first.rs`): blobs that are read from the store or an older bundle
 //!   instead of upstream. Number: 4. Held from the opening of a blob to the end of its stream.
 //!

@@ -116,7 +116,7 @@ impl EntryPart {
     }
 }
 
-/// Returns the host of a URL: the third piece of `scheme://host/path`.
+/// Returns the host of a URL, with its port: the text between `//` and the next `/`.
 fn host_of(url: &str) -> &str {
     url.split('/').nth(2).unwrap_or(url)
 }

@@ -95,7 +95,8 @@ impl TransferError {
         }
     }
 
-    /// Whether another URL may have the part: this one lacks it, denies it, or has other bytes.
+    /// Whether another URL may have the part: this URL lacks the part, denies access or has wrong
+    /// bytes.
     pub fn may_be_elsewhere(&self) -> bool {
         self.side == TransferSide::Source
             // not after a network error, which does not show whether this URL has the part
@@ -105,8 +106,9 @@ impl TransferError {
             )
     }
 
-    /// Combines this error with `next`, the error of the next URL, `url`. Unless `next` shows that
-    /// another URL may have the part, the result has the side, kind and cause of `next`.
+    /// Combines this error with `next`, the error of the next URL, `url`. If `next` shows that
+    /// another URL may have the part, the result has the side and kind of this error. Otherwise it
+    /// has the side, kind and cause of `next`.
     #[must_use]
     pub fn then(self, url: &str, next: TransferError) -> TransferError {
         if !next.may_be_elsewhere() {

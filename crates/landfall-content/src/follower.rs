@@ -75,7 +75,7 @@ pub(super) async fn follow(
 ) -> Result<ByteStream, HttpError> {
     let begun = follower
         .progress
-        // the upload begins after this function returns: without a first byte, none begins
+        // the upload begins after this function returns, so no upload begins without a first byte
         .wait_for(|progress| progress.is_verified || progress.bytes > range.start)
         .await
         .map(|progress| progress.restarts);

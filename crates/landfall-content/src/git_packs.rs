@@ -55,7 +55,7 @@ pub struct BlobPackBytes {
 }
 
 impl BlobPackBytes {
-    /// Reads the blob `digest`, which has `size` bytes.
+    /// Returns the bytes of the stored pack `digest`, which has `size` bytes.
     pub fn new(blobs: Arc<dyn BlobRead>, digest: Digest, size: u64) -> BlobPackBytes {
         BlobPackBytes {
             blobs,

@@ -25,15 +25,16 @@
 //!   challenges; a second refusal of a fresh token or account is final.
 //! - The client of the token service in [`registry`] repeats the request for a token if an account
 //!   that was accepted before is refused now. Counted: one more attempt.
-//! - Reading whole bodies in `landfall-http` repeats a manifest, list or checksum file that was
-//!   cut or has another digest. Counted: cut bodies; wrong ones, the second of which is final.
+//! - The reader of whole bodies in `landfall-http` requests a manifest, list or checksum file again
+//!   if its body was cut or has another digest. Counted: cut bodies; wrong bodies, the second of
+//!   which is final.
 //! - If a stream of the source breaks off, the opener opens it again at that byte, within the same
 //!   write. Counted: failures since new bytes arrived.
 //! - A transfer repeats a part if the sink refused its body, or if its bytes were wrong. Counted:
 //!   failures of the sink; wrong bytes, the second of which is final. If a part has several URLs,
 //!   the next one is tried when a URL lacks the part, denies access or has wrong bytes.
-//! - The reader of package metadata (`landfall-item`) repeats an index that does not match the
-//!   signed list, if the list has changed by then. Counted: three reads of the list.
+//! - The reader of package metadata (`landfall-item`) downloads an index again if the index does
+//!   not match the signed list and the list has changed by then. Counted: three reads of the list.
 //! - `serve --from` (`landfall-serve`) repeats the request for a MiB of a file in a registry if its
 //!   body was cut. Counted: three attempts at this MiB.
 //!

@@ -1,5 +1,5 @@
 //! An upstream source with local copies in front of it. Local copies are verified like downloads;
-//! if one is wrong, upstream is used instead.
+//! if a copy is wrong, upstream is used instead.
 
 use super::{BlobRead, EntryPart, LocalSource, OpenedPart, PartSource};
 use futures_util::StreamExt;

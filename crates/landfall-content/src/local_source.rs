@@ -27,7 +27,7 @@ impl PartSource for LocalSource {
             }
             let digest = part.descriptor.digest;
             let opening = tokio::task::spawn_blocking(move || {
-                // a read of the whole blob can verify the digest, one from the middle cannot
+                // a read of the whole blob can verify the digest, a read from the middle cannot
                 if offset == 0 {
                     blobs.open_whole(&digest)
                 } else {

@@ -134,7 +134,7 @@ impl ParallelFetch {
                 .lock()
                 .ok()
                 .and_then(|ranges| ranges.get(&host).copied());
-            // until this is known, a single helper runs and finds out whether ranges are supported
+            // until range support is known, a single helper runs and finds out
             let is_useful = known.unwrap_or(helpers.is_empty())
                 && self.failures.load(Ordering::Relaxed) < MAX_FAILURES;
             let wanted = is_useful && self.plan().largest_share().is_some();
@@ -268,7 +268,7 @@ impl ParallelFetch {
             self.partial.write(piece, at)?;
             self.opener.count_received(piece.len());
             at += piece.len() as u64;
-            // each record costs a write, so one covers many bytes; bytes without a record are
+            // each record costs a write, so a record covers many bytes; bytes without a record are
             // fetched again
             if at - recorded >= self.journal_step || at >= end {
                 self.record(recorded, at);

@@ -88,7 +88,7 @@ impl PartOpener {
         self.progress.bytes(bytes);
     }
 
-    /// Counts `bytes` more as done, but in total never more than the size of the part. Returns how
+    /// Counts `bytes` further bytes of the part as done, up to the size of the part. Returns how
     /// many of them it counted.
     fn count(&self, bytes: u64) -> u64 {
         let mut state = self.state();
@@ -150,8 +150,8 @@ impl PartOpener {
     }
 
     /// Opens the part at `offset` for a sink that cannot verify the received bytes. A stream from
-    /// byte 0 is verified here and fails before its end if the digest is wrong; one from the middle
-    /// cannot be verified.
+    /// byte 0 is verified here and fails before its end if the digest is wrong; a stream from the
+    /// middle cannot be verified.
     ///
     /// # Errors
     /// The error of the source; [`PartOpener::failure`] returns the failed attempt.

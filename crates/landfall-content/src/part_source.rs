@@ -63,8 +63,8 @@ impl OpenedPart {
     }
 
     /// Returns a stream that a server began at `start`. If `start` is not 0 and the bytes turn out
-    /// wrong, `distrust` is called, which ends requests for ranges: a part made of two responses
-    /// does not show which one was wrong, so it is fetched as a whole next.
+    /// wrong, `distrust` is called, which ends requests for ranges. A part made of two responses
+    /// does not show which response was wrong, so the next attempt fetches the whole part.
     pub fn ranged(
         start: u64,
         stream: ByteStream,

@@ -3,7 +3,7 @@
 use super::WriteError;
 use std::fmt::Debug;
 
-/// A range of bytes of a blob: the offset of the first, and the offset after the last.
+/// A range of bytes of a blob: the offset of the first byte, and the offset after the last byte.
 pub type ByteRange = (u64, u64);
 
 /// Sorts the ranges and joins those that touch or overlap. Empty ranges are dropped.

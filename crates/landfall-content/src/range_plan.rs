@@ -87,9 +87,9 @@ impl RangePlan {
         self.written.iter().copied().chain(helpers).collect()
     }
 
-    /// Returns the largest range for a new helper: one that is not written and that no connection
-    /// has, or the second half of what a connection still has to read. Returns `None` if that range
-    /// is shorter than `min_share`.
+    /// Returns the largest range for a new helper: a range that is not written and belongs to no
+    /// connection, or the second half of what a connection still has to read. Returns `None` if
+    /// that range is shorter than `min_share`.
     pub(super) fn largest_share(&self) -> Option<ByteRange> {
         let halves = self
             .helpers
@@ -139,13 +139,13 @@ impl RangePlan {
         Some((self.helper_count, from))
     }
 
-    /// Moves the first connection to `at`. This may be past its end, if a helper has just taken the
-    /// second half.
+    /// Moves the first connection to `at`, but not past the end of its range. `at` is past that end
+    /// if a helper has just taken the second half.
     pub(super) fn advance_first(&mut self, at: u64) {
         self.first.0 = at.min(self.first.1);
     }
 
-    /// Moves a helper to `at`, which may be past its end as well.
+    /// Moves a helper to `at`, but not past the end of its range.
     pub(super) fn advance_helper(&mut self, helper: u64, at: u64) {
         if let Some(work) = self.helpers.get_mut(&helper) {
             work.at = at.min(work.end);

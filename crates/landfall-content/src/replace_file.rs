@@ -109,7 +109,8 @@ fn link_target(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// Creates or replaces a file in one step, preserving mode, owner and attributes of an existing
-/// one. Anything but a regular file, such as a pipe, is written to in place.
+/// one. A file that is not regular, such as a pipe, is written in place, as is every file below
+/// `/dev` except `/dev/shm`.
 ///
 /// # Errors
 /// If the file cannot be written.

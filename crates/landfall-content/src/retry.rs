@@ -15,7 +15,7 @@ use std::time::Duration;
 pub struct FailedAttempt {
     /// The error to report if no further attempt is made.
     pub error: TransferError,
-    /// What failed, which decides about another attempt.
+    /// What failed. This decides whether another attempt is made.
     pub cause: FailureCause,
 }
 
@@ -28,8 +28,8 @@ pub enum FailureCause {
     Sink,
     /// The sink has adapted, for example to a body limit: its attempts are counted from zero.
     SinkAdapted,
-    /// The bytes have another digest. The first time it may be a bad connection or cache; the
-    /// second time the source itself has wrong bytes.
+    /// The bytes have another digest. The first time, the cause may be a bad connection or cache;
+    /// the second time, the source itself has wrong bytes.
     Wrong,
     /// The bytes have another digest, and the next attempt will read them differently, for example
     /// without ranges. This failure is not counted.
@@ -48,8 +48,8 @@ impl FailedAttempt {
         FailedAttempt::new(TransferError::source(error), FailureCause::Final)
     }
 
-    /// Returns the attempt that failed because a stream of the source failed. Within this attempt,
-    /// the stream is not opened again.
+    /// Returns the attempt that failed because a stream of the source failed. The stream is not
+    /// opened again within this attempt.
     pub(super) fn reading(error: HttpError) -> FailedAttempt {
         let cause = if error.kind == ErrorKind::Invalid {
             FailureCause::Wrong
@@ -60,7 +60,7 @@ impl FailedAttempt {
     }
 }
 
-/// A failed write: wrong bytes are the fault of the source, anything else is final.
+/// A failed write: wrong bytes are the fault of the source, every other failure is final.
 impl From<TransferError> for FailedAttempt {
     fn from(error: TransferError) -> FailedAttempt {
         let is_wrong = error.side == TransferSide::Source && error.why.kind == ErrorKind::Invalid;

@@ -3,8 +3,8 @@
 use futures_util::{StreamExt, stream};
 use std::collections::BTreeMap;
 
-/// Runs the tasks `0..count`, at most `limit` at a time, and returns their results in this order.
-/// Each future is created when its turn comes.
+/// Runs the tasks `0..count`, at most `limit` at a time, and returns their results in the order of
+/// the tasks. The future of a task is created only when the task starts.
 ///
 /// A slow task does not delay later tasks. [`StreamExt::buffered`] would delay them: it counts a
 /// finished task as running until all earlier tasks have finished.
@@ -50,7 +50,7 @@ mod tests {
     use tokio::sync::Notify;
 
     #[tokio::test]
-    async fn a_slow_task_delays_no_other_and_results_keep_their_order() {
+    async fn a_slow_task_delays_no_other_task_and_results_keep_their_order() {
         let running = AtomicUsize::new(0);
         let last_began = Notify::new();
         let results = run_concurrently(9, 2, async |at: usize| {
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_host_that_does_not_answer_delays_no_other() {
+    async fn a_host_that_does_not_answer_delays_no_other_host() {
         let well_ended = Notify::new();
         let host = |at| if at < 7 { "sick" } else { "well" };
         let results = run_concurrently_by_host(9, 2, host, async |at: usize| {

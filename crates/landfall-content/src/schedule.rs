@@ -98,8 +98,8 @@ impl<T: ScheduledTask, R: Send + 'static> TransferSchedule<T, R> {
         self.watchdog.has_barked.then(|| self.watchdog.message())
     }
 
-    /// Acquires a slot for the next task of a queue: its own slot, or that of a later queue that is
-    /// empty.
+    /// Acquires a slot for the next task of a queue: a slot of this queue, or of a later queue that
+    /// is empty.
     fn slot(&self, at: usize) -> Option<(Arc<Semaphore>, OwnedSemaphorePermit)> {
         let (queue, later) = self.queues[at..].split_first()?;
         let lent = later.iter().filter(|queue| queue.is_empty());

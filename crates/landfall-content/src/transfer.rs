@@ -1,5 +1,5 @@
-//! Transfers one part from a source to a sink. The loop in this file is the only one that transfers
-//! a part again; [`super::retry`] decides when.
+//! Transfers one part from a source to a sink. Only the loops in this file transfer a part
+//! again; [`super::retry`] decides whether and when the same URL is used again.
 
 use super::part_opener::pause_for;
 use super::{BlobSink, EntryPart, FailureCause, PartOpener, PartOrigin, PartSource, TransferError};
@@ -31,9 +31,9 @@ pub enum TransferOutcome {
 
 impl Transfer {
     /// Transfers one part. If the source breaks off, reading resumes at the next byte within the
-    /// same write. If the part has several URLs, the next one is tried when one lacks the part,
-    /// denies access or returns wrong bytes. `slot` is lent to others while the source sends
-    /// nothing.
+    /// same write. If the part has several URLs, the next URL is tried when a URL lacks the part,
+    /// denies access or returns wrong bytes. `slot` is lent to other transfers while the source
+    /// sends nothing.
     ///
     /// # Errors
     /// The side that failed and why, after all attempts.

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// The right to run one transfer. It is returned when dropped, and lent to others while the
-/// transfer waits for its source.
+/// The right to run one transfer. Dropping it returns the slot. The slot is lent to other transfers
+/// while this transfer waits for its source.
 #[derive(Debug)]
 pub struct TransferSlot {
     from: Arc<Semaphore>,

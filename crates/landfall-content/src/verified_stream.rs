@@ -45,7 +45,7 @@ pub fn verify_stream(stream: ByteStream, descriptor: &Descriptor) -> ByteStream 
             // a stream must not be polled again after its end or an error
             state.hasher.as_ref()?;
             match state.stream.next().await {
-                // an empty piece must not release the one that is held back
+                // an empty piece must not release the piece that is held back
                 Some(Ok(bytes)) if bytes.is_empty() => {}
                 Some(Ok(bytes)) => {
                     state.hasher.as_mut()?.update(&bytes);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn wrong_bytes_never_have_the_size_of_the_blob() {
+    async fn a_wrong_stream_yields_fewer_bytes_than_the_size_of_the_blob() {
         for pieces in [
             &["hel", "lO"][..],
             &["helLo", "!"],

@@ -41,8 +41,8 @@ pub struct AnalysisLimits {
     pub plain_bytes: u64,
     /// The largest recipe, in bytes. The recipe is kept in memory.
     pub recipe_bytes: u64,
-    /// The largest recipe relative to the compressed stream, in percent. A recipe of up to 64 KiB
-    /// is not compared while the stream is read, only at the end.
+    /// The largest recipe relative to the compressed stream, in percent. The size of a
+    /// recipe of up to 64 KiB is compared only at the end of the stream.
     pub recipe_percent: u64,
 }
 

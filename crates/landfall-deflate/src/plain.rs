@@ -8,7 +8,7 @@ use std::io::{self, Read};
 
 /// Reads the plain bytes of all members of a gzip, zlib or raw deflate stream, one after the other,
 /// as [`analyze`](crate::analyze) counts them. Checksums are not compared: a stream with a wrong
-/// one can be rebuilt too.
+/// checksum can be rebuilt too.
 ///
 /// A stream that is not valid ends in an error of kind [`InvalidData`](io::ErrorKind::InvalidData)
 /// that contains a [`DeflateError`].

@@ -34,7 +34,8 @@ pub enum RequestBody {
     },
 }
 
-/// A response whose body has not been read yet. It holds a slot of its host, except for a HEAD.
+/// A response whose body has not been read yet. It holds a slot of its host, unless the request was
+/// a HEAD.
 pub struct HttpResponse {
     /// The status of the last hop.
     pub status: StatusCode,
@@ -44,7 +45,7 @@ pub struct HttpResponse {
     pub url: Url,
     /// The method of the request.
     pub method: Method,
-    /// Whether its host is on the public internet, as far as landfall can tell.
+    /// Whether the host of `url` is on the public internet, as far as landfall can tell.
     pub(super) is_public: bool,
     /// `host:port` of the proxy that was used.
     pub(super) via: Option<String>,
@@ -106,8 +107,9 @@ impl IncomingBody {
         if self.unproven.is_none() {
             return Some((Err(error), None));
         }
-        // Not counted as the last attempt, because the reader may request the rest. If landfall
-        // gives up the host now, that request would fail: the error is returned at once instead.
+        // This failure is not counted as a last attempt, because the reader may request the rest. If
+        // this failure makes landfall give up the host, that request would fail too, so the error
+        // about the given-up host is returned at once.
         let host = host_port(&self.url);
         let given_up = self
             .transport

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dns_names_cannot_begin_a_line() {
+    fn line_breaks_in_dns_names_are_escaped() {
         let key = rcgen::KeyPair::generate().unwrap();
         let name = "a.test\nok: trusted".to_owned();
         let made = rcgen::CertificateParams::new(vec![name])

@@ -150,7 +150,7 @@ pub(super) async fn open_tunnel(
     .await
 }
 
-/// Reads the head of an answer byte by byte: the bytes that follow it belong to the tunnel.
+/// Reads the head of an answer byte by byte, because the bytes after the head belong to the tunnel.
 async fn read_head(connection: &mut Connection) -> Result<TunnelAnswer, ConnectError> {
     // the answer comes from the network, so its size and its number of headers are limited
     const LONGEST: usize = 64 << 10;

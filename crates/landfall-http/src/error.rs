@@ -27,7 +27,7 @@ pub struct HttpError {
 
 #[derive(Debug, Clone)]
 struct ErrorText {
-    /// The requested content, if it has a better name than the URL.
+    /// The name of the requested content, if messages show it instead of the URL.
     item: Option<String>,
     /// The URL of the request, redacted for messages.
     url: Option<String>,
@@ -46,9 +46,10 @@ pub enum ErrorKind {
     NotFound,
     /// The server refuses the account, or access without one.
     Denied,
-    /// A proxy refuses the account or the host, or cannot reach the host. It answered this status.
+    /// A proxy refuses the account or the host, or cannot reach the host. The proxy's answer has
+    /// this status.
     Proxy(u16),
-    /// The server asks to retry after this time. Together with earlier waits, that would exceed
+    /// The server asks to retry after this time. Earlier waits and this time together exceed
     /// `--max-wait`.
     RetryAfter(Duration),
     /// The connection failed, was cut or stalled; another attempt may help.
@@ -216,7 +217,7 @@ pub fn redacted_url(url: &Url) -> String {
     // these fail only for URLs that cannot have userinfo
     let _ = shown.set_username("");
     let _ = shown.set_password(None);
-    // shows that there was a query, which distinguishes signed URLs from others
+    // `?…` shows that there was a query, for example the signature of a signed URL
     let has_query = shown.query().is_some();
     shown.set_query(None);
     shown.set_fragment(None);

@@ -234,7 +234,7 @@ impl Transport {
                 let (body, watch) =
                     watch_upload(stream, *length, self.0.ledger.clone(), entry.clone());
                 let sending = builder.header(CONTENT_LENGTH, *length).body(body).send();
-                // A failed source also breaks the connection; its own error is the cause.
+                // If the source fails, the connection breaks too; the source's error is the cause.
                 tokio::select! {
                     sent = sending => match watch.failure() {
                         Some(error) => return Err(error),

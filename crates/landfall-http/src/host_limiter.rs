@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_deferral_of_metered_requests_does_not_affect_others() {
+    async fn a_deferral_of_metered_requests_does_not_affect_unmetered_ones() {
         let limiter = HostLimiter::new(1);
         let key = |metered, origin| QuotaKey { metered, origin };
         let minute = Duration::from_mins(1);
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_slot_that_is_lent_serves_another_and_is_returned_once() {
+    async fn a_lent_slot_serves_another_request_and_is_returned_once() {
         let limiter = Arc::new(HostLimiter::new(1));
         let slot = limiter.acquire(SlotClass::Ordinary).await;
         slot.lend();

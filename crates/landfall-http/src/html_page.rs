@@ -29,7 +29,7 @@ impl HttpResponse {
         page_error(&url, via.as_deref(), what, &body)
     }
 
-    /// Returns the error for a response that was compressed on the way; `None` if it was not.
+    /// Returns the error for a compressed response; `None` if the response is not compressed.
     pub fn compression_error(&self, what: &str) -> Option<HttpError> {
         let encoding = self
             .header("content-encoding")
@@ -44,7 +44,7 @@ impl HttpResponse {
     /// Returns the body as a stream, if it may be the `length` bytes of `what`.
     ///
     /// # Errors
-    /// An HTML page in place of the content; a body that was compressed on the way.
+    /// An HTML page in place of the content; a compressed body.
     pub async fn content_stream(self, length: u64, what: &str) -> Result<ByteStream, HttpError> {
         let announced = self
             .header("content-length")
@@ -65,7 +65,7 @@ impl HttpResponse {
             return Ok(stream);
         };
         let first = first?;
-        // Without a length the body may be right, so both signs are required.
+        // Without a length, the body may be the content, so both signs of a page are required.
         let is_page = match announced {
             Some(_) => says_page || is_html(&first),
             None => says_page && is_html(&first),

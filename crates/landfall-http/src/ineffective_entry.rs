@@ -8,7 +8,8 @@ pub struct IneffectiveEntry {
     /// What programs do with the entry, such as `ignore it: it is a URL, not a host`. The text
     /// follows the names of the programs.
     pub why: String,
-    /// The entry that was probably meant, or several entries with commas. Each may match a host.
+    /// The entry that was probably meant, or several entries separated by commas. Each entry may
+    /// match a host.
     pub instead: Option<String>,
 }
 
@@ -26,6 +27,7 @@ pub fn ineffective_entry(entry: &str) -> Option<IneffectiveEntry> {
             .split('/')
             .next()
             .unwrap_or_default();
+        let host = host.rsplit('@').next().unwrap_or(host);
         return ineffective("ignore it: it is a URL, not a host", Some(host.into()));
     }
     let is_separator = |c: char| c.is_whitespace() || c == ';' || c == '|';
@@ -129,13 +131,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_suggestion_is_effective_itself() {
+    fn suggestions_contain_only_effective_entries() {
         for (entry, instead) in [
             ("http://[fd00::1]/", Some("fd00::1")),
             ("http://[fd00::1]:80/", Some("[fd00::1]:80")),
             ("https://corp.test.", Some("corp.test")),
             ("a.test.;[fd00::1]", Some("a.test,fd00::1")),
             ("a.test;corp.test:https", None),
+            ("http://user@corp.test/", Some("corp.test")),
             ("http://", None),
             (";", None),
             (".", None),

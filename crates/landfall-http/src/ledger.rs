@@ -19,7 +19,7 @@ pub enum RequestPurpose {
     File,
     /// A request for a token.
     Token,
-    /// A request to the target of a redirect, if that has another origin.
+    /// A request to the target of a redirect, if the target has another origin.
     Redirect,
     /// A request to an object store.
     ObjectStore,
@@ -90,7 +90,7 @@ impl Ledger {
         named_by: Option<&str>,
     ) -> LedgerEntry {
         let entry = self.contact(contact, purpose);
-        // counted when it is sent, so that requests without a response are in the report too
+        // counted when the request is sent, so that the report contains unanswered requests too
         if let Some(line) = locked(&self.0).get_mut(&entry.0) {
             line.requests += 1;
             line.named_by.extend(named_by.map(str::to_owned));

@@ -1,10 +1,11 @@
 //! Slots that other work may use while their holder waits.
 //!
-//! Limits count only work that makes progress. A holder that waits longer than [`LEND_AFTER`] (for
-//! a host that does not answer, for the pause before another attempt, for a slot of another limit)
-//! lends its slot, and continues later even if no slot is free. So no two holders can wait for each
-//! other's slots, and a host in trouble cannot occupy the slots that other hosts need. The limit
-//! may be exceeded briefly by holders that continue at the same moment.
+//! Limits count only work that makes progress. A holder that waits longer than [`LEND_AFTER`] lends
+//! its slot, and continues later even if no slot is free. The holder may wait for a host that does
+//! not answer, for the end of a pause before another attempt, or for a slot of another limit.
+//! Therefore no two holders can wait for each other's slots, and a host in trouble cannot occupy
+//! the slots that other hosts need. The limit may be exceeded briefly by holders that continue at
+//! the same moment.
 
 use std::time::Duration;
 use tracing::trace;

@@ -9,7 +9,7 @@
 //!
 //! # Failures of the network
 //!
-//! `Transport` sends HTTP/1.1 only, because one HTTP/2 connection cannot use all of a link. It
+//! `Transport` sends HTTP/1.1 only, because one HTTP/2 connection cannot fill a fast link. It
 //! follows redirects itself, so that `Authorization` never leaves its host. The module `retry`
 //! contains the policy of all retries; `explain` and `error_causes` contain the texts about failed
 //! connections. Code decides by the kind of an error; its text is for people.
@@ -21,15 +21,15 @@
 //! - **A host only fails**: landfall gives it up for the run. If the host never answered, one
 //!   request that failed at all attempts is enough. If it answered before, hangs up or answers 5xx,
 //!   three rounds of such requests are needed, or a minute of failures with as many attempts as
-//!   three rounds have. All items of the host end with one cause.
+//!   three rounds have. All items of the host report the same cause.
 //! - **No response yet**: landfall waits `--first-byte` (2 min, 10 min through a proxy), then
 //!   `--idle` (60 s) between bytes. The total time is unlimited.
 //! - **429, or 503 with `Retry-After`**: all workers pause their requests to the host, and its
 //!   limit is halved; each round of good responses raises it by one.
 //! - **The requested wait, or the window of a used-up quota (`ratelimit-remaining`), exceeds
 //!   `--max-wait`**: the item fails with the time at which to retry.
-//! - **A range is refused or answered with another one**: the whole content is requested, and this
-//!   host gets no more `Range` requests in this run.
+//! - **A range is refused or answered with another range**: the whole content is requested, and
+//!   this host gets no more `Range` requests in this run.
 //! - **200 with an HTML page, or with `Content-Encoding`**: an error that names the page's title
 //!   or the encoding, instead of a digest mismatch.
 //! - **An absurd number in a header or token response**: a wait is limited to a year, and a token's

@@ -56,7 +56,7 @@ impl LostHosts {
     ///
     /// The host is given up if it first asked a request to wait more than
     /// [`Limits::max_wait_secs`] ago and has answered nothing else since. In that case, returns the
-    /// error for this and all further requests, which `error` creates.
+    /// error for this and all further requests. `error` creates it.
     pub(super) fn postpone(
         &self,
         host: &str,
@@ -165,7 +165,7 @@ mod tests {
     const LIMITS: Limits = Limits::DEFAULT;
 
     #[tokio::test]
-    async fn a_host_that_hangs_up_or_has_errors_is_not_given_up_for_one_request() {
+    async fn a_host_that_hangs_up_or_answers_502_is_given_up_after_three_rounds() {
         let error = HttpError::new(ErrorKind::Status(502), "it answered 502 Bad Gateway");
         let error = error.at(&Url::parse("https://r.test/v2/").unwrap());
         for failure in [refused().hung_up(true), error] {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_host_that_never_answered_is_given_up_at_once_and_another_after_some_rounds() {
+    async fn a_silent_host_is_given_up_after_one_round_and_an_answering_host_after_three() {
         let hosts = LostHosts::default();
         let dead = "r.test:443";
         let alive = "s.test:443";
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_host_that_only_fails_for_long_is_given_up_between_attempts() {
+    async fn a_host_that_fails_for_long_is_given_up_before_the_last_attempt() {
         let hosts = LostHosts::default();
         let began = Instant::now();
         let failed = |lost_after| {

@@ -197,8 +197,8 @@ fn refused_target(url: &Url, named_by: NamedBy<'_>, address: IpAddr) -> HttpErro
         ),
     };
     let words = format!(
-        "{by}, a public host, leads to {target}; refused, because no response of a public host may \
-         send requests into a private network; if this is intended, add \
+        "{by}, a public host, leads to {target}; refused, because a response of a public host must \
+         not lead requests into a private network; if this is intended, add \
          `{KEY}: [\"{address}\"]` to the site"
     );
     HttpError::new(ErrorKind::Invalid, words).at(url)

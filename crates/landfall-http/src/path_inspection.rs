@@ -98,7 +98,7 @@ impl Transport {
     /// Opens a connection to `host:port` and closes it.
     ///
     /// # Errors
-    /// If `host` cannot be part of a URL. A failed connection is an outcome.
+    /// If `host` cannot be part of a URL. A failed connection is an outcome, not an error.
     pub async fn try_connect(
         &self,
         host: &str,
@@ -229,7 +229,8 @@ impl Transport {
             .map(drop)
     }
 
-    /// Opens a connection to the host of `url`, through the proxy of this route if it has one.
+    /// Opens a connection to the host of `url`: directly, or by CONNECT through the proxy of this
+    /// route. If there is a proxy and `url` is an http URL, the connection is to the proxy itself.
     async fn open(&self, url: &Url, route: Option<&ProxyUrl>) -> Result<Connection, HttpError> {
         let Some(proxy) = route else {
             let host = url.host_str().unwrap_or_default();
@@ -294,7 +295,7 @@ impl Transport {
             .iter()
             .filter_map(|der| Certificate::read(der))
             .collect();
-        // rustls supports only these two
+        // rustls supports only TLS 1.2 and 1.3
         let version = match connection.protocol_version() {
             Some(rustls::ProtocolVersion::TLSv1_3) => "TLS 1.3",
             _ => "TLS 1.2",

@@ -115,7 +115,7 @@ pub struct ProxySettingError {
 
 impl ProxyRules {
     /// Returns the rules in the variables of the environment, which `get` reads. If a variable has
-    /// several names, the first that is not empty counts; upper case comes first.
+    /// several names, the first that is not empty counts; upper case has precedence.
     ///
     /// # Errors
     /// If a variable does not contain the URL of a proxy.

@@ -14,17 +14,17 @@ use tokio::time::Instant;
 use tracing::debug;
 use url::Url;
 
-/// The sign-ins of a run, by proxy and user.
+/// The sign-ins of a run, by proxy, user and password.
 #[derive(Default)]
 pub(super) struct ProxySignIns(Mutex<HashMap<String, Arc<ProxySignIn>>>);
 
 impl ProxySignIns {
     pub(super) fn for_proxy(&self, proxy: &ProxyUrl) -> Arc<ProxySignIn> {
-        let user = proxy
-            .account
-            .as_ref()
-            .map_or("", |account| account.user.as_str());
-        let key = format!("{} {user}", proxy.url);
+        let account = proxy.account.as_ref();
+        let (user, password) = account.map_or(("", ""), |account| {
+            (account.user.as_str(), account.password.as_str())
+        });
+        let key = format!("{} {user}:{password}", proxy.url);
         locked(&self.0).entry(key).or_default().clone()
     }
 }
@@ -69,8 +69,8 @@ impl ProxySignIn {
         if proxy.account.is_some() && !self.proven.load(Ordering::Acquire) {
             let began = Instant::now();
             let before = locked(&self.unanswered).count;
-            // The request with the turn may be for a host that does not answer. The waiting
-            // requests then continue without a turn.
+            // The request with the turn may be for a host that does not answer, so the waiting
+            // requests continue without a turn after a timeout.
             turn = tokio::time::timeout(TURN_TIMEOUT, self.first.clone().lock_owned())
                 .await
                 .ok();

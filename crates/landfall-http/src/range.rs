@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_range_names_the_size_of_the_content() {
+    fn the_size_in_a_refusal_of_a_range_is_parsed() {
         assert_eq!(total_of_unsatisfied("bytes */96"), Some(96));
         for other in ["bytes */*", "bytes 0-95/96", "*/96", ""] {
             assert_eq!(total_of_unsatisfied(other), None, "{other}");

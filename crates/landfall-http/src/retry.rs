@@ -1,4 +1,4 @@
-//! The policy of all loops that retry: when to retry, and how long to pause before.
+//! The policy of all loops that retry: when to retry, and after which pause.
 
 use landfall_model::Limits;
 use reqwest::StatusCode;

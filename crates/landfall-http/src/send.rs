@@ -1,5 +1,6 @@
 //! Sends a request and retries it if that may help. Decides after which responses and errors to
-//! retry, how long to wait before, and when to fail because the host asks for too long a wait.
+//! retry, how long to wait before a retry, and when to fail because the host asks for too long a
+//! wait.
 
 use super::body::HttpResponse;
 use super::error::{ErrorKind, HttpError, host_port, redacted_url};
@@ -19,8 +20,8 @@ use tracing::warn;
 use url::Url;
 
 /// Advice that is appended to messages about a rate limit.
-pub const SIGN_IN_HINT: &str = "; at most registries an account has a higher limit: sign in with \
-     docker or podman login, or name one in the site";
+pub const SIGN_IN_HINT: &str = "; with most registries an account has a higher limit: sign in \
+     with docker or podman login, or name the account in the site";
 
 /// The minimum wait that is shown to people.
 const SHOWN_WAIT: Duration = Duration::from_secs(5);
@@ -86,7 +87,7 @@ impl Transport {
                 return result;
             };
             log_retry(request, &result, attempt, pause);
-            // The response holds a slot of its host, which others can use during the pause.
+            // The response holds a slot of its host, which other requests can use during the pause.
             drop(result);
             let Some((host, error)) = failure else {
                 self.sleep(pause).await;
@@ -280,8 +281,8 @@ fn requested_wait(response: &HttpResponse) -> Option<Duration> {
     retry::retry_after(value, SystemTime::now())
 }
 
-/// Returns the host that failed, as `host:port`, and its error: no answer, or a server error. A
-/// host that asks to wait has not failed.
+/// Returns the host that failed, as `host:port`, and its error: no answer, or a transient status.
+/// A host that asks to wait has not failed.
 fn host_failure(result: &Result<HttpResponse, HttpError>) -> Option<(String, HttpError)> {
     match result {
         // the host responds, and names a time
@@ -334,9 +335,12 @@ fn retry_after_error(
     waited: Duration,
     limits: &Limits,
 ) -> HttpError {
-    let already = match waited.as_secs() {
-        0 => String::new(),
-        seconds => format!(", after {seconds} s of waiting"),
+    let max = human_span(Duration::from_secs(limits.max_wait_secs));
+    let longer = match waited.as_secs() {
+        0 => format!("which is longer than --max-wait {max}"),
+        seconds => format!(
+            "and landfall already waited {seconds} s: together, this is longer than --max-wait {max}"
+        ),
     };
     let is_limited = response.status == StatusCode::TOO_MANY_REQUESTS;
     let reason = if is_limited {
@@ -349,10 +353,9 @@ fn retry_after_error(
         .map(|limit| format!(" ({limit})"))
         .unwrap_or_default();
     let message = format!(
-        "{reason}it asks to retry in {}{already}, which is longer than --max-wait \
-         {}{rate_limit}; run it again after {} to resume{hint}",
+        "{reason}it asks to retry in {}, {longer}{rate_limit}; run it again after {} to \
+         resume{hint}",
         human_span(wait),
-        human_span(Duration::from_secs(limits.max_wait_secs)),
         httpdate::fmt_http_date(SystemTime::now() + wait),
     );
     HttpError::new(ErrorKind::RetryAfter(wait), message)

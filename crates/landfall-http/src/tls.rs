@@ -137,7 +137,7 @@ impl TlsProfile {
     /// Names the authorities by which an accepted chain is trusted, for messages.
     pub(super) fn trust_source(&self, chain: &[Certificate]) -> String {
         if self.skip_verify {
-            return "nothing: skipVerify accepts any".into();
+            return "nothing: skipVerify accepts any certificate".into();
         }
         // the chain was verified already; names are enough to find the file for the message
         match self.ca.iter().find(|path| has_issuer_of(path, chain)) {

@@ -64,7 +64,7 @@ pub(super) struct TransportState {
     pub(super) activity: Activity,
     /// Hosts without ports, or upstreams of mirrors, whose rate limit was shown to people.
     pub(super) rate_limits: Mutex<HashSet<String>>,
-    /// The host of each URL that a response of a public host contained, mapped to that public host.
+    /// The hosts of URLs in files of public hosts, each with the public host that named it.
     pub(super) named_hosts: Mutex<HashMap<String, String>>,
     /// Hosts that answered, and whether they are on the public internet.
     pub(super) public_hosts: Mutex<HashMap<String, bool>>,
@@ -109,7 +109,7 @@ impl Transport {
         &self.0.config.limits
     }
 
-    /// Returns the display of warnings and waits.
+    /// Returns the receiver of warnings and of notes about waits.
     pub fn progress(&self) -> &Arc<dyn Progress> {
         &self.0.config.progress
     }

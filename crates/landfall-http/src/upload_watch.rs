@@ -89,7 +89,7 @@ impl UploadWatch {
         self.state().failure.clone()
     }
 
-    /// Returns once the connection has accepted no bytes for `idle`, or no response has come for
+    /// Returns once the connection has accepted no bytes for `idle`, or no response has arrived for
     /// `answer` after the last byte. Time in which the source has no bytes does not count.
     pub(super) async fn stalled(&self, idle: Duration, answer: Duration) {
         loop {

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_broken_body_is_retried_often_a_wrong_one_once_and_a_refusal_never() {
+    async fn a_broken_body_gets_five_attempts_a_wrong_body_two_and_a_refusal_one() {
         assert_eq!(attempts(BodyFailure::Broke).await, 5);
         assert_eq!(attempts(BodyFailure::Wrong).await, 2);
         assert_eq!(attempts(BodyFailure::Final).await, 1);

@@ -1,4 +1,4 @@
-//! Requests that follow from a locked item rather than from a manifest.
+//! Requests for what a locked item depends on, in addition to the requests of manifests.
 
 use super::chart::ChartRequest;
 use super::git::GitRequest;

@@ -60,7 +60,7 @@ pub trait ItemKind: LockedItem + Clone + Sized {
 
 /// An entry of a manifest as people write it.
 pub trait ManifestEntry: Clone + DeserializeOwned + fmt::Debug + JsonSchema {
-    /// The requests that the entry expands to.
+    /// A request that the entry expands to.
     type Request: ItemRequest;
 
     /// Expands the entry, which is written at `node`, to one request for each combination of its
@@ -149,8 +149,8 @@ pub trait ResolvableRequest: UpdatableRequest {
 
 /// How `update` finds newer versions for a request.
 pub trait UpdatableRequest: ItemRequest {
-    /// The update policy with its further rules, if the request has one of its own. The manifest's
-    /// minimum age is filled in.
+    /// The update policy with its further rules, if the request has a policy of its own. The
+    /// manifest's minimum age is filled in.
     fn update_rule(&self) -> Option<&UpdateRule> {
         None
     }

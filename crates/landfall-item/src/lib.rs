@@ -21,10 +21,10 @@
 //!
 //! # How each kind is carried
 //!
-//! A file is an OCI artifact whose manifest follows from the lock, so one engine moves images and
-//! files, and any registry can store both. A chart from a registry is carried as its own artifact;
-//! a chart from an HTTP repository is wrapped into such an artifact. A set of packages is one
-//! artifact with a layer for each index, package and key; the metadata of `index: trimmed` is
+//! A file is an OCI artifact whose manifest is computed from the lock, so the same code transfers
+//! images and files, and any registry can store both. A chart from a registry is carried as its own
+//! artifact; a chart from an HTTP repository is wrapped into such an artifact. A set of packages is
+//! one artifact with a layer for each index, package and key; the metadata of `index: trimmed` is
 //! generated and signed with the site's key when it is served or exported, so that lock and bundle
 //! contain the metadata that the repositories signed.
 //!
@@ -36,7 +36,7 @@
 //! platform, as OpenTofu reads them from a registry.
 //!
 //! Referrers of an image (signatures, attestations, SBOMs) are parts of its entry, so an item is
-//! complete only with its signatures. A locked item may depend on others
+//! complete only with its signatures. A locked item may depend on other items
 //! ([`ResolvableRequest::dependencies`]): a chart depends on its subcharts and on the images that
 //! were found in it, and `lock` repeats until nothing new is requested. The code that reads charts
 //! for images is in `landfall-rewrite`, above this crate; so this crate has a trait for it

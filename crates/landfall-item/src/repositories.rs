@@ -97,7 +97,7 @@ impl UpstreamRepositories {
         }
     }
 
-    /// Stores the facts that this run learned for the next run.
+    /// Stores the facts that this run learned, for use by the next run.
     ///
     /// # Errors
     /// If the store cannot be written.
@@ -294,7 +294,8 @@ impl UpstreamRepositories {
     }
 
     /// The repository that is queried on behalf of its namespace in this run: the next requested
-    /// one, in alphabetical order, after the one of the last run; `own` if none qualifies.
+    /// repository, in alphabetical order, after the repository of the last run. `own` if no
+    /// requested repository qualifies.
     fn next_probe(&self, session: &RegistrySession, namespace: &str, own: &str) -> String {
         let state = self.state();
         let candidates: BTreeMap<String, &String> = state

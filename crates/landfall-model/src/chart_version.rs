@@ -181,8 +181,8 @@ fn parse_alternative(text: &str) -> Result<Vec<VersionComparison>, ()> {
 }
 
 impl ChartVersionRange {
-    /// Whether the range contains `version`. It contains a pre-release only if the alternative that
-    /// the version satisfies names a pre-release itself.
+    /// Whether the range contains `version`. A pre-release must satisfy an alternative in which at
+    /// least one comparison names a pre-release.
     pub fn has(&self, version: &ChartVersion) -> bool {
         self.0.iter().any(|comparisons| {
             let names_prerelease = comparisons

@@ -52,7 +52,7 @@ pub enum Consumer {
 
 /// The paths of one image by the rules of the site, below the prefix of the target.
 pub(super) struct SitePaths<'p> {
-    /// The paths of the image, without those that consumers add.
+    /// The paths of the image, without the paths that consumers add.
     pub(super) image: &'p [String],
     /// Returns the path below which the images of a host are.
     pub(super) host: &'p dyn Fn(&str) -> String,
@@ -62,7 +62,8 @@ pub(super) struct SitePaths<'p> {
 type RequestedPaths = fn(&ImageRef, &SitePaths<'_>) -> Vec<String>;
 
 impl Consumer {
-    /// The name in the site and on the command line, and how the consumer names images.
+    /// Returns the consumer's name in the site and on the command line, and the function that
+    /// computes its paths.
     fn definition(self) -> (&'static str, RequestedPaths) {
         match self {
             Consumer::Containerd => ("containerd", prefixed_path),
@@ -117,7 +118,8 @@ fn prefixed_path(image: &ImageRef, site: &SitePaths<'_>) -> Vec<String> {
     vec![prefixed.unwrap_or(&image.repository).clone()]
 }
 
-/// Docker mirrors only Docker Hub. For all other images, references must name the site's registry.
+/// The docker daemon uses mirrors only for Docker Hub. References to all other images must name the
+/// site's registry.
 fn docker_path(image: &ImageRef, site: &SitePaths<'_>) -> Vec<String> {
     if image.registry == HUB {
         source_path(image, site)
@@ -136,10 +138,10 @@ pub fn path_prefix<'p>(path: &'p str, repository: &str) -> Option<&'p str> {
     }
 }
 
-/// The host of the images of a kubeadm cluster.
+/// The host from which kubeadm pulls its images by default.
 const KUBERNETES: &str = "registry.k8s.io";
 
-/// The repositories of the images of a kubeadm cluster.
+/// The repositories of kubeadm's images at [`KUBERNETES`].
 const KUBEADM_IMAGES: [&str; 7] = [
     "kube-apiserver",
     "kube-controller-manager",
@@ -151,7 +153,7 @@ const KUBEADM_IMAGES: [&str; 7] = [
 ];
 
 /// kubeadm requests its images directly below `imageRepository`, including CoreDNS, which is in a
-/// subfolder upstream. Kubernetes manifests name all other images, so those can have any path.
+/// subfolder upstream. All other images can have any path, because users write it into their YAML.
 fn kubeadm_path(image: &ImageRef, site: &SitePaths<'_>) -> Vec<String> {
     let is_kubernetes = [KUBERNETES, "k8s.gcr.io"].contains(&image.registry.as_str());
     if !is_kubernetes || !KUBEADM_IMAGES.contains(&image.repository.as_str()) {
@@ -189,7 +191,8 @@ fn kubespray_path(image: &ImageRef, site: &SitePaths<'_>) -> Vec<String> {
     }
 }
 
-/// `KubeOne` replaces the host, and passes the registry itself to kubeadm as `imageRepository`.
+/// `KubeOne` replaces the host, and passes the registry without a path to kubeadm as
+/// `imageRepository`.
 fn kubeone_paths(image: &ImageRef, site: &SitePaths<'_>) -> Vec<String> {
     let registry_root = SitePaths {
         image: &[],

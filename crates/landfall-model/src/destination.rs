@@ -35,8 +35,8 @@ impl FromStr for TargetRegistry {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (registry, prefix) = text.split_once('/').unwrap_or((text, ""));
         let prefix = prefix.trim_end_matches('/');
-        // in a reference, a first component with neither a dot nor a port is not a host, unless it
-        // is `localhost`: it belongs to a repository of docker.io
+        // if the first component of a reference has neither a dot nor a port and is not
+        // `localhost`, it is not a host but belongs to a repository of docker.io
         let host = format!("{registry}/x")
             .parse::<ImageRef>()
             .map(|reference| reference.registry);
@@ -110,7 +110,7 @@ impl DestinationMap {
         DestinationMap::new(target, &DestinationRules::default())
     }
 
-    /// Maps to `target` by `rules`, which apply to any target.
+    /// Maps to `target` by `rules`.
     pub fn new(target: TargetRegistry, rules: &DestinationRules) -> DestinationMap {
         let paths = rules.paths.iter();
         let mut paths: Vec<(String, Vec<String>)> = paths
@@ -225,8 +225,8 @@ fn normalize_prefix(prefix: &str) -> String {
     format!("{}{path}", canonical_host(&host))
 }
 
-/// Strips `prefix` and the slash after it. Returns `None` if `prefix` does not end at the end of a
-/// path component.
+/// Strips `prefix` and the slash after it. Returns `None` if `name` does not begin with `prefix`,
+/// or if `prefix` ends inside a path component of `name`.
 fn strip_components<'a>(name: &'a str, prefix: &str) -> Option<&'a str> {
     let rest = name.strip_prefix(prefix)?;
     if rest.is_empty() {

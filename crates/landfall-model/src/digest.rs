@@ -34,7 +34,7 @@ impl Algorithm {
     }
 }
 
-/// A digest, which is always well formed and shown in lower case.
+/// A well-formed digest. Its hex digits are in lower case.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Digest(DigestBytes);

@@ -7,7 +7,7 @@
 //!   the only way to read YAML.
 //! - [`report`] is the report of a command, as JSON, Markdown and HTML.
 //! - [`config`] is the site document.
-//! - [`sign`] makes and verifies signatures of SSH and OpenPGP, and verifies those of minisign.
+//! - [`sign`] makes and verifies SSH and OpenPGP signatures, and verifies minisign signatures.
 //!
 //! The crate imports no other crate of landfall. Begin with `digest.rs`, `limits.rs` and
 //! `document/yaml.rs`.

@@ -16,7 +16,8 @@ pub struct Limits {
     pub shards: usize,
     /// The maximum size of a manifest in bytes. Most registries refuse more than 4 MiB.
     pub manifest_bytes: usize,
-    /// The maximum size of other documents in bytes: token responses, tag pages, checksum sidecars.
+    /// The maximum size in bytes of documents without a limit of their own, such as token
+    /// responses, tag pages and checksum sidecars.
     pub document_bytes: usize,
     /// The maximum size of a chart archive in bytes, packed and unpacked. It also limits the header
     /// of an RPM package, and a JSON document with versions.
@@ -43,7 +44,8 @@ pub struct Limits {
     /// 3,457 packages took 325 million. Sets that cannot be solved reach the limit after 13 to
     /// 141 s of CPU time and with at most 133 MiB.
     pub solver_steps: u64,
-    /// The maximum number of versions that `update` tries if the newest cannot be used.
+    /// The maximum number of versions that `update` tries for one value or list of values. It
+    /// begins with the newest.
     pub candidates: usize,
     /// The maximum nesting depth of charts.
     pub chart_depth: usize,
@@ -53,9 +55,9 @@ pub struct Limits {
     /// The maximum size of a chart file that is searched for references, in bytes. Helm refuses
     /// charts with larger files.
     pub chart_file_bytes: usize,
-    /// The maximum size of the helpers and templates of one chart that are read to find the values
-    /// from which references are composed, in bytes. A text that several references use counts once
-    /// for each. References beyond the limit are reported as undecided.
+    /// The maximum total size in bytes of the helpers and templates that landfall reads for one
+    /// chart, to find the values from which references are composed. A text that several references
+    /// use counts once for each. References beyond the limit are reported as undecided.
     pub template_source_bytes: usize,
     /// The maximum size of a chart's entry in the index of a repository, in bytes.
     pub chart_entry_bytes: usize,
@@ -123,9 +125,10 @@ pub struct Limits {
     pub attempts: u32,
     /// The number of successive rounds of failed requests after which landfall gives up a host that
     /// responded before. A host that never responded is given up after the first request that fails
-    /// at all attempts.
+    /// at all attempts, unless the host closed the connection.
     pub lost_rounds: u32,
-    /// The time after which landfall gives up a host whose requests have only failed.
+    /// The time after which landfall gives up a host whose requests have all failed, if they had at
+    /// least [`Limits::attempts`] times [`Limits::lost_rounds`] attempts.
     pub lost_after: Duration,
     /// The number of new bytes with which an interrupted body counts as progress and costs no
     /// attempt. Without a minimum, a host that sends single bytes would be retried forever.
@@ -186,7 +189,8 @@ pub struct Limits {
     pub uploads: usize,
     /// The maximum length of a line of the evidence log (`--log`), in bytes.
     pub log_record_bytes: usize,
-    /// The maximum number of digests, inputs and items that a record of the evidence log lists.
+    /// The maximum length of each list in a record of the evidence log, such as its digests, inputs
+    /// and items.
     pub log_record_names: usize,
 }
 

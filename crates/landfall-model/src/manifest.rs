@@ -14,8 +14,8 @@ pub struct ChildManifest {
     pub descriptor: Descriptor,
     /// The platform, if the index names one.
     pub platform: Option<Platform>,
-    /// For an attestation manifest, the digest of the manifest in the same index that it describes,
-    /// from the annotation `vnd.docker.reference.digest`.
+    /// For an attestation manifest, the digest of the manifest that it describes. It is read from
+    /// the annotation `vnd.docker.reference.digest`.
     pub attests: Option<Digest>,
 }
 
@@ -52,8 +52,8 @@ pub enum ManifestError {
          tag of the image"
     )]
     Schema1,
-    /// It names a media type that is not that of a manifest. A browser would run a manifest that a
-    /// registry serves as `text/html`, for example.
+    /// It names a media type that no manifest has. If a registry served a manifest as `text/html`,
+    /// for example, a browser would run it.
     #[error("its media type is '{0}', not that of an image manifest or an index of OCI or Docker")]
     MediaType(String),
     /// It lacks `manifests`, and also `config` or `layers`.
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_media_type_of_another_document_is_refused_with_any_fields() {
+    fn manifests_with_the_media_type_of_another_document_are_refused() {
         for fields in [
             r#""manifests":[]"#,
             r#""layers":[],"config":{"digest":"sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa","size":1}"#,

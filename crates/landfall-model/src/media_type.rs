@@ -1,5 +1,5 @@
-//! The media types that landfall knows, and [`MediaType`], which does not allocate for the most
-//! frequent ones: a lock has thousands of media types.
+//! The media types that landfall knows, and the type [`MediaType`]. It does not allocate memory for
+//! the most frequent media types, because a lock has thousands of them.
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -12,7 +12,7 @@ pub use oci_client::manifest::{
     OCI_IMAGE_INDEX_MEDIA_TYPE as OCI_INDEX, OCI_IMAGE_MEDIA_TYPE as OCI_MANIFEST,
 };
 
-/// Docker schema 1, signed. landfall knows it only to refuse it by name.
+/// Signed manifests of Docker schema 1, which landfall refuses.
 pub const DOCKER_SCHEMA1_SIGNED: &str = "application/vnd.docker.distribution.manifest.v1+prettyjws";
 /// Unsigned manifests of Docker schema 1, which landfall refuses.
 pub const DOCKER_SCHEMA1: &str = "application/vnd.docker.distribution.manifest.v1+json";
@@ -25,7 +25,7 @@ pub const OCTETS: &str = "application/octet-stream";
 pub const LANDFALL_FILE: &str = "application/vnd.landfall.file.v1";
 /// The `artifactType` of a git repository.
 pub const LANDFALL_GIT: &str = "application/vnd.landfall.git.v1";
-/// The refs of a git repository, the config of its artifact.
+/// The refs of a git repository, as the config of its artifact.
 pub const LANDFALL_GIT_REFS: &str = "application/vnd.landfall.git.refs.v1";
 /// A git pack that landfall wrote, as the layer of a git repository.
 pub const LANDFALL_GIT_PACK: &str = "application/vnd.landfall.git.pack.v1";

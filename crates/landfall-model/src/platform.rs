@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn variants_match_as_users_mean_them() {
+    fn a_wanted_variant_must_match_and_arm64_means_v8() {
         assert!(p("linux/arm64/v8").satisfies(&p("linux/arm64")));
         assert!(p("linux/arm64").satisfies(&p("linux/arm64/v8")));
         assert!(p("linux/arm/v7").satisfies(&p("linux/arm")));
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_platform_is_refused_with_the_nearest_name() {
+    fn an_invalid_platform_is_refused_with_the_nearest_name_or_an_example() {
         for (text, suggestion) in [
             ("linux/x86_64", " (did you mean amd64?)"),
             ("linux/aarch64", " (did you mean arm64?)"),

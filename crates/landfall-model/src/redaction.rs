@@ -14,10 +14,10 @@ pub fn redact_userinfo(text: &str) -> String {
 /// The length in bytes of the user name and password at the start of `rest`, the text after `://`.
 /// `None` if `rest` has none.
 ///
-/// A single quote does not end them, because RFC 3986 (3.2.1) allows it in both, although it may
-/// also quote the URL. `?`, `#` and `/` do not end them either, because a password may contain them
-/// unencoded. A `/` may belong to a password only after a `:` that no port follows: otherwise the
-/// `@` after it may be part of a path.
+/// A single quote may quote the URL, but it does not end them, because RFC 3986 (3.2.1) allows it
+/// in both. `?`, `#` and `/` do not end them either, because a password may contain them unencoded.
+/// A `/` may belong to a password only after a `:` that no port follows: otherwise the `@` after
+/// the `/` may be part of a path.
 pub(crate) fn userinfo_length(rest: &str) -> Option<usize> {
     userinfo_length_in_url(&rest[..rest.find(cannot_be_in_url).unwrap_or(rest.len())])
 }
@@ -26,7 +26,8 @@ pub(crate) fn userinfo_length(rest: &str) -> Option<usize> {
 fn userinfo_length_in_url(url: &str) -> Option<usize> {
     let authority = &url[..url.find('/').unwrap_or(url.len())];
     let has_port = authority.rsplit_once(':').is_none_or(|(_, port)| {
-        // a colon before `]` belongs to an IPv6 address, and one before `//` to a password
+        // a colon before `]` belongs to an IPv6 address, and a colon directly before `/` to a
+        // password
         port.contains(']') || !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())
     });
     let end = if has_port { authority.len() } else { url.len() };
@@ -52,7 +53,8 @@ pub fn redact_document(text: &str) -> String {
 }
 
 /// Masks the credentials and the secret query values of the URLs in `text`. `is_public` gets the
-/// text before `://`, and the user name and password; if it returns true, these two are kept.
+/// text before `://`, and the user name and password; if it returns true, user name and password
+/// are kept.
 fn redact(text: &str, is_public: impl Fn(&str, &str) -> bool) -> String {
     let mut redacted = String::new();
     let mut rest = text;
@@ -75,7 +77,7 @@ fn redact(text: &str, is_public: impl Fn(&str, &str) -> bool) -> String {
             .unwrap_or(after.len())
             .min(next);
         let (url, after) = after.split_at(end);
-        let (address, query) = url.split_at(url.find('?').unwrap_or(url.len()));
+        let (address, query) = url.split_at(url.find(['?', '#']).unwrap_or(url.len()));
         redacted += address;
         let values: Vec<String> = query.split('&').map(redact_value).collect();
         redacted += &values.join("&");
@@ -115,14 +117,20 @@ fn is_digest_or_placeholder(text: &str) -> bool {
     !text.contains('/') && (is_digest || text.contains(['$', '{', '*']))
 }
 
-/// Returns a query parameter, with its value masked if its name is that of a secret.
+/// Returns a query parameter. If its name contains one of [`SECRET_WORDS`], its value is masked.
+/// Otherwise, `;` and `#` in it begin another parameter.
 fn redact_value(parameter: &str) -> String {
-    let Some((name, value)) = parameter.split_once('=') else {
-        return parameter.to_owned();
-    };
+    let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
     let lower = name.to_ascii_lowercase();
-    if !SECRET_WORDS.iter().any(|word| lower.contains(word)) {
-        return parameter.to_owned();
+    let is_secret = SECRET_WORDS.iter().any(|word| lower.contains(word));
+    if value.is_empty() || !is_secret || name.contains(';') {
+        // not at the beginning, where `#` begins the fragment
+        let next = parameter.char_indices().skip(1);
+        let mut next = next.filter(|(_, c)| matches!(c, ';' | '#'));
+        return match next.next() {
+            Some((at, _)) => parameter[..=at].to_owned() + &redact_value(&parameter[at + 1..]),
+            None => parameter.to_owned(),
+        };
     }
     // punctuation at the end belongs to the sentence
     let end = value
@@ -136,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_in_a_text_have_no_secrets() {
+    fn secrets_in_the_urls_of_a_text_are_masked() {
         for (text, shown) in [
             ("no URL: a@b?token=x", "no URL: a@b?token=x"),
             (
@@ -155,6 +163,10 @@ mod tests {
             (
                 "'http://joe:p'w@h.test/x' and 'http://h.test/?token=a'b', 'http://h.test'",
                 "'http://***@h.test/x' and 'http://h.test/?token=***', 'http://h.test'",
+            ),
+            (
+                "http://h.test/x?a=1;token=s&b=2;c#access_token=t http://h.test/#token=s",
+                "http://h.test/x?a=1;token=***&b=2;c#access_token=*** http://h.test/#token=***",
             ),
             (
                 "http://joe:p?w#@h.test/x http://h.test/x?y=1#@z",
@@ -179,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_without_a_scheme_has_no_password() {
+    fn user_names_and_passwords_of_references_are_masked() {
         for (reference, shown) in [
             ("joe:pw@h.test:5000/a/b:v1", "***@h.test:5000/a/b:v1"),
             ("docker://joe:pw@h.test/a", "docker://***@h.test/a"),
@@ -206,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_keeps_everything_but_credentials() {
+    fn a_document_keeps_its_text_except_secrets() {
         for (text, shown) in [
             (
                 "a: https://joe:pw@h/x?v=1&token=t # ssh://git@h/r\nb: oci://tok@h\n",

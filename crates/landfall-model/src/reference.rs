@@ -92,7 +92,8 @@ fn split_host(text: &str) -> Option<(&str, &str)> {
     is_host.then_some((first, rest))
 }
 
-/// Whether `first`, the first component of a reference, would be a host in lower case too.
+/// Whether `first`, the first component of a reference, would still be a host if it were written in
+/// lower case.
 fn is_host_in_lower_case(first: &str) -> bool {
     first.contains(['.', ':']) || first.eq_ignore_ascii_case("localhost")
 }
@@ -134,7 +135,7 @@ impl FromStr for ImageRef {
             None => (name, None),
         };
         let (host, path) = match split_host(name) {
-            // in lower case, such a host would become a part of the repository
+            // in lower case, this host would become a part of the repository
             Some((host, path)) if !is_host_in_lower_case(host) => (host.to_owned(), path),
             Some((host, path)) => (host.to_ascii_lowercase(), path),
             None => (HUB.to_owned(), name),
@@ -291,7 +292,7 @@ mod tests {
         /// This grammar and oci-client's accept the same texts with the same meaning. Upper-case
         /// hosts, which oci-client refuses, are not generated.
         #[test]
-        fn the_grammar_equals_that_of_the_distribution_project(text in "[a-c0-1.:/_@-]{0,14}(:[aA0.-]{0,3})?(@sha256:[0a]{64})?") {
+        fn the_grammar_equals_that_of_oci_client(text in "[a-c0-1.:/_@-]{0,14}(:[aA0.-]{0,3})?(@sha256:[0a]{64})?") {
             let theirs = oci_client::Reference::from_str(&text).ok();
             let ours = text.parse::<ImageRef>().ok();
             proptest::prop_assert_eq!(ours.is_some(), theirs.is_some(), "{}", text);

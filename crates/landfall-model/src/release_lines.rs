@@ -10,7 +10,7 @@ pub type ReleaseLine = Vec<String>;
 /// How many numbers of a version identify its release line, unless the policy is `patch`.
 const LINE_NUMBERS: usize = 2;
 
-/// A version that can be compared with others of the same policy.
+/// A version, parsed for the comparison with other versions by the same policy.
 struct OrderedVersion {
     text: String,
     order: VersionOrder,
@@ -18,7 +18,7 @@ struct OrderedVersion {
 
 enum VersionOrder {
     Version(TagVersion),
-    /// The groups of a pattern.
+    /// The texts that the groups (in parentheses) of the policy's pattern match.
     Groups(Vec<String>),
 }
 
@@ -47,7 +47,7 @@ impl OrderedVersion {
         }
     }
 
-    /// Whether both belong to the same release line.
+    /// Whether both versions belong to the same release line.
     fn is_beside(&self, other: &OrderedVersion, policy: &UpdatePolicy) -> bool {
         match (&self.order, &other.order) {
             // the policy `patch` has a line for each patch version
@@ -68,8 +68,8 @@ impl OrderedVersion {
 
 impl UpdatePolicy {
     /// Returns the release lines of `found` and `current`, the newest first. A line contains the
-    /// found versions that the policy allows for the newest of `current`. A line with current
-    /// versions ends with the newest of these.
+    /// found versions that the policy allows for the newest of `current`. If a line contains
+    /// current versions, it ends with the newest of them.
     ///
     /// # Errors
     /// Fails if the policy cannot order one of `current`, or `current` is empty.
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_of_one_release_line_are_ordered_too() {
+    fn only_several_versions_from_newest_to_oldest_are_descending() {
         let policy: UpdatePolicy = "minor".parse().unwrap();
         for (versions, is_descending) in [
             (&["v1.33.5", "v1.33.4"][..], true),

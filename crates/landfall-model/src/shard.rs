@@ -138,7 +138,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn a_shard_is_read_as_it_is_written() {
+    fn shards_are_parsed_and_share_a_limit() {
         for good in ["1/1", "1/8", "8/8", "10000/10000"] {
             assert_eq!(good.parse::<Shard>().unwrap().to_string(), good);
         }
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_done_once_and_the_order_does_not_matter() {
+    fn each_part_is_in_one_shard_and_the_order_does_not_matter() {
         let costs: Vec<(u32, u64)> = (0..500)
             .map(|at| (at, u64::from(at % 7) * 100 + 1))
             .collect();
@@ -209,8 +209,8 @@ mod tests {
 
     /// The sizes in bytes of the unique blobs of `images` images. Layer sizes are log-normal with a
     /// median of 4 MB and a sigma of 2, so their mean is 30 MB. 2.4 layers for each image give 71
-    /// MB for each image, like the 942 images with 67 GB of carvel-dev/imgpkg#231. Each image also
-    /// has a manifest and a config of a few kB.
+    /// MB for each image, as in carvel-dev/imgpkg#231 (942 images, 67 GB). Each image also has a
+    /// manifest and a config of a few kB.
     fn catalogue(images: usize) -> Vec<u64> {
         let mut random = fastrand::Rng::with_seed(17);
         let layers: Vec<u64> = (0..images * 12 / 5)

@@ -11,7 +11,7 @@ pub struct SizeError(String);
 /// Parses `1234`, `1.5G` (powers of 1000) or `2GiB` (powers of 1024) as a number of bytes.
 ///
 /// # Errors
-/// Fails if `text` is not a number with an optional unit, or is more than 2^62 bytes.
+/// Fails if `text` is not a number with an optional unit, or if the size exceeds 2^62 bytes.
 pub fn parse_size(text: &str) -> Result<u64, SizeError> {
     let wrong = || SizeError(text.into());
     let text = text.trim();

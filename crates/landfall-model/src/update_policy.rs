@@ -19,7 +19,8 @@ pub enum UpdatePolicy {
     Minor,
     /// Versions in a range, such as `>=1.2 <2`.
     Range(TagVersionRange),
-    /// Versions that match a pattern, in the order of its groups.
+    /// Versions that match a regular expression. The texts that its groups match determine which
+    /// version is newer.
     Pattern(Regex),
 }
 
@@ -101,7 +102,7 @@ impl FromStr for UpdatePolicy {
 }
 
 impl UpdatePolicy {
-    /// Whether the policy allows other versions at all.
+    /// Whether the policy can allow a version other than the current one.
     pub fn allows_other_versions(&self) -> bool {
         !matches!(self, UpdatePolicy::Never | UpdatePolicy::Digest)
     }
@@ -140,7 +141,7 @@ impl UpdatePolicy {
             .collect())
     }
 
-    /// Returns the package versions in `newer` that the policy allows, in their order.
+    /// Returns the package versions in `newer` that the policy allows, in the order of `newer`.
     ///
     /// `newer` contains only versions that the package manager considers newer than `current`.
     ///
@@ -227,7 +228,8 @@ fn newer_by_pattern(
     Ok(newer.into_iter().map(|(_, text)| text).collect())
 }
 
-/// The matches of the groups of a pattern; empty for a group that did not match.
+/// The texts that the groups of `pattern` match, an empty text for a group without a match. `None`
+/// if `text` does not match `pattern`.
 pub(crate) fn groups(pattern: &Regex, text: &str) -> Option<Vec<String>> {
     let captures = pattern.captures(text)?;
     let groups = captures.iter().skip(1);
@@ -246,8 +248,9 @@ pub(crate) fn compare_groups(one: &[String], other: &[String]) -> Ordering {
         .unwrap_or(Ordering::Equal)
 }
 
-/// Compares the versions in two texts, and their shapes if the versions are equal. A text without a
-/// number precedes all that have one, so that `latest` is never newer than a version.
+/// Compares the versions in two texts, and their [shapes](TagVersion::shape) if the versions are
+/// equal. A text without a number precedes all texts with one, so that `latest` is never newer than
+/// a version.
 fn compare_group(a: &str, b: &str) -> Ordering {
     match (TagVersion::parse(a), TagVersion::parse(b)) {
         (Some(x), Some(y)) => x.order(&y).then_with(|| x.shape().cmp(y.shape())),

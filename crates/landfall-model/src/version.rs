@@ -210,8 +210,9 @@ impl TagVersion {
     }
 }
 
-/// Finds the core of a shape: the run of numbers at its start, possibly after a `v`. If it starts
-/// with other text, the core is the first run with more than one number, or else the first run.
+/// Finds the core of a shape: the run of numbers at its start, possibly after a `v`. If the shape
+/// starts with other text, the core is the first run with more than one number, or else the first
+/// run.
 fn find_core(shape: &str) -> NumberRun {
     let mut runs: Vec<NumberRun> = Vec::new();
     let mut rest = shape;

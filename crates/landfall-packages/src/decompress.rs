@@ -223,6 +223,7 @@ mod tests {
             let mut damaged = bytes.clone();
             damaged[bytes.len() / 2] ^= 0x10;
             let read = decompress("x", &damaged, by, 1 << 20);
+            // these Zstandard frames have no checksum, so damage may give other content
             assert!(
                 read.is_err() || by == Compression::Zstd && read.unwrap() != text,
                 "{by:?}"

@@ -1,11 +1,12 @@
 //! Package repositories of apt and dnf, without network access: parses their signed metadata,
-//! compares versions, and selects packages with their dependencies. It can be used on its own.
+//! compares versions, and selects packages with their dependencies. The crate can be used on its
+//! own.
 //!
 //! [`apt`] reads Debian repositories (`Release`, `Packages`) and selects packages as apt does.
 //! [`yum`] reads RPM repositories (`repomd.xml`, `primary.xml`, modules) and selects packages with
 //! a solver that follows libsolv's rules and policies.
 //!
-//! It imports `landfall-model`. Begin with `apt/choose.rs` and `yum/solve/mod.rs`.
+//! The crate imports `landfall-model`. Begin with `apt/choose.rs` and `yum/solve/mod.rs`.
 
 pub mod apt;
 mod changelog;

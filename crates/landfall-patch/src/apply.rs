@@ -17,7 +17,7 @@ type SectionReader<R> = BufReader<zstd::Decoder<'static, BufReader<R>>>;
 /// Reads the new stream from a patch and its bases.
 ///
 /// If the patch is damaged, or was created with other bases, reading fails or returns wrong bytes,
-/// but never more than the declared size. So the caller must compare the digest.
+/// but never more bytes than the size of the new stream. So the caller must compare the digest.
 pub struct PatchReader<R: Read> {
     sections: PatchSections<SectionReader<R>>,
     bases: Vec<Arc<dyn PlainSource>>,

@@ -1,4 +1,4 @@
-//! Selects the file of the bases that a new file is compared with.
+//! Selects for each new file the file of a base to compare it with.
 
 use crate::listing::{ListedFile, Listing};
 
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_found_by_content_then_path_then_name_in_the_first_base() {
+    fn counterparts_are_found_by_content_then_by_path_then_by_name() {
         let bases = [
             listing(&[("bin/a", "one"), ("lib/x.so.1", "x"), ("empty", "")]),
             listing(&[("bin/b", "two"), ("bin/c", "one"), ("opt/tool-2", "tool")]),

@@ -8,8 +8,8 @@ use crate::sections::{PatchSections, SectionWriter};
 use crate::source::{PlainSource, read_vec};
 use std::io::Write;
 
-/// The length of the windows in which a longer file is compared. Each window is compared with the
-/// base's bytes around the same relative position. This bounds the memory.
+/// The maximum number of bytes of a new file that are compared at a time, to bound the memory. A
+/// longer file is compared in windows: each with the base's bytes around its relative position.
 const WINDOW: u64 = 16 << 20;
 
 /// A base of a patch.
@@ -23,7 +23,7 @@ pub struct PatchBase<'a> {
 /// The composition of a patch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PatchStatistics {
-    /// Bytes of files that a base has with equal content.
+    /// Bytes of files whose content equals that of a base's file.
     pub equal: u64,
     /// Bytes of files that were compared with a file of a base.
     pub compared: u64,
@@ -35,8 +35,8 @@ pub struct PatchStatistics {
     pub words: u64,
 }
 
-/// Writes a patch to `sinks` that describes `new` by parts of `bases`. `listing` is the listing of
-/// `new`. Without bases, the patch contains the whole stream, compressed.
+/// Describes `new` by parts of `bases`, and writes this patch to `sinks`. `listing` is the listing
+/// of `new`. Without bases, the patch contains the whole stream, compressed.
 ///
 /// # Errors
 /// If a stream cannot be read, or a section cannot be written.

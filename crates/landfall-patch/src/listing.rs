@@ -35,8 +35,8 @@ pub(crate) struct ListedFile {
     pub(crate) sha256: Option<[u8; 32]>,
     /// The hash of the path.
     pub(crate) path: u64,
-    /// The hash of the path without its digits, which finds `libssl.so.3.0.11` as the older version
-    /// of `libssl.so.3.0.13`.
+    /// The hash of the path without its digits. `libssl.so.3.0.13` and its older version
+    /// `libssl.so.3.0.11` have the same hash.
     pub(crate) path_without_digits: u64,
     /// The hash of the path's last component without its digits.
     pub(crate) name_without_digits: u64,
@@ -134,8 +134,8 @@ impl Listing {
         end = files.last().map_or(0, |last| last.offset + last.length());
         if end < total {
             let rest = total - end;
-            // a stream that is not an archive has the empty name, so it is compared with other such
-            // streams
+            // a stream that is not an archive has the empty name, so it is compared with a base
+            // that is not an archive either
             let name: &[u8] = if files.is_empty() { b"" } else { b"\0end" };
             files.push(ListedFile::new(end, 0, rest, 0, None, name));
         }

@@ -186,8 +186,8 @@ impl<W: Write> SectionWriter<W> {
             .map_err(PatchError::Write)
     }
 
-    /// Ends all sections. The number of new bytes after the last part is not stored, because it
-    /// follows from the length of the stream.
+    /// Ends all sections. The number of new bytes after the last part is not stored, because it can
+    /// be computed from the length of the stream.
     pub(crate) fn finish(mut self) -> Result<PatchSections<W>, PatchError> {
         self.end_part()?;
         let PatchSections {

@@ -1,4 +1,4 @@
-//! Patches of made-up streams, from creation to application.
+//! Creates patches of generated streams, and applies them.
 #![allow(clippy::unwrap_used, reason = "a failure ends the test")]
 
 use landfall_patch::{
@@ -103,7 +103,11 @@ fn noise(seed: u64, length: usize) -> Vec<u8> {
 fn assert_restores(new: &[u8], bases: &[Vec<u8>]) -> (usize, PatchStatistics) {
     let (sections, statistics) = patch(new, bases);
     let plain = apply(&sections, bases, new.len() as u64).unwrap();
-    assert!(plain == new, "another stream of {} bytes", plain.len());
+    assert!(
+        plain == new,
+        "the patch gave another stream, of {} bytes",
+        plain.len()
+    );
     (size(&sections), statistics)
 }
 
@@ -171,7 +175,7 @@ fn streams_of_any_shape_are_restored() {
 }
 
 #[test]
-fn an_entry_without_content_may_get_headers_of_another_length() {
+fn an_entry_without_content_may_have_longer_headers_than_in_the_base() {
     let entry = |path: &str, content: &[u8], extended| (path.into(), content.to_vec(), extended);
     let old = archive_with_extended_headers(&[entry("d/", b"", 0), entry("x", b"old", 0)]);
     for extended in [1, 600] {
@@ -264,7 +268,7 @@ proptest! {
     }
 
     #[test]
-    fn any_edits_are_restored(seed: u64, edits in edits(), repeat in 1..200_usize) {
+    fn streams_with_any_edits_are_restored(seed: u64, edits in edits(), repeat in 1..200_usize) {
         let mut random = fastrand::Rng::with_seed(seed);
         // few symbols, so that there are many matches of all lengths
         let old: Vec<u8> = (0..5000).map(|at| random.u8(0..4) * u8::from(at % repeat != 0)).collect();

@@ -61,8 +61,8 @@ pub(super) fn host_paths(request: &RenderRequest<'_>) -> BTreeMap<String, HostPa
     hosts
 }
 
-/// Returns the location at the registry of each host, and of each locked repository that is not
-/// below the path of its host.
+/// Returns the location of each host at the registry, and the location of each repository in
+/// [`HostPaths::others`].
 pub(super) fn registry_locations(request: &RenderRequest<'_>) -> Vec<(String, String)> {
     let registry = &request.mapping.target().registry;
     let mut locations = Vec::new();

@@ -8,8 +8,8 @@ use landfall_model::document::read_text_input;
 pub(super) const IMAGE_KEY: PlatformSetting = PlatformSetting {
     key: "image-key",
     value_name: "FILE",
-    help: "The public key (PEM) of `push --sign-images`: adds a policy that admits from the \
-           registry only images with its signature",
+    help: "The public key (PEM) of `push --sign-images`: adds a policy that admits images \
+           from the registry only if this key verifies their signatures",
     default: None,
     choices: &[],
 };

@@ -34,8 +34,9 @@ struct RenderedDocument {
 /// Each rendered document is merged into the document of the same kind and name. If there is none,
 /// a rendered document that is the only one of its kind is merged into the only document of that
 /// kind, but not if it is a Secret or `ConfigMap`. A document without a kind is merged into the
-/// only document without a kind. If several rendered documents have no kind, only those with the
-/// user's file name are merged. With `replace`, texts that cannot be merged are replaced.
+/// only document without a kind. If several rendered documents have no kind, only those
+/// from a file with the name of the user's file are merged. With `replace`, texts that cannot be
+/// merged are replaced.
 ///
 /// # Errors
 /// If the file is not YAML, has no counterpart for any document, cannot be edited, or would lose
@@ -271,7 +272,8 @@ mod tests {
             ]
         );
         assert!(merged.secret);
-        // among files without a kind, the one with the same name is merged
+        // among rendered files without a kind, only the one with the name of the user's file is
+        // merged
         let files = [
             RenderedFile::new("etc/a.yaml", "x: 1\n"),
             RenderedFile::new("etc/d/b.yaml", "y: 1\n"),

@@ -76,7 +76,7 @@ pub(super) fn check(site: &Site) -> Result<(), RenderError> {
 /// The notation of names inside the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoProxyDialect {
-    /// `svc`, `cluster.local`, for programs in Go; Giant Swarm uses it.
+    /// `svc`, `cluster.local`, for programs in Go, as in Giant Swarm.
     Bare,
     /// `.svc`, `.svc.cluster.local`, as in TKG.
     Dotted,

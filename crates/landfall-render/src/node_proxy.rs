@@ -132,7 +132,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn credentials_are_encoded_and_the_rest_is_unchanged() {
+    fn credentials_of_the_site_are_encoded_and_replace_those_in_the_url() {
         let text = "apiVersion: landfall/v1\nkind: Site\n\
                     proxy: {http: \"http://asdf\", https: \"https://old:one@10.0.0.1:80/\", \
                     credentials: {usernameEnv: U, passwordEnv: P}}\n";

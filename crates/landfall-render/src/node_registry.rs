@@ -16,7 +16,7 @@ pub struct NodeRegistry<'s> {
     pub target: TargetRegistry,
     /// Whether the registry uses plain HTTP.
     pub plain_http: bool,
-    /// The certificates of its certificate authority, in PEM form.
+    /// The certificates of the registry's certificate authority, in PEM form.
     pub ca: Option<String>,
     /// The certificate with which nodes authenticate.
     pub client: Option<ClientCertificate>,
@@ -37,8 +37,8 @@ pub struct ClientCertificate {
 
 impl<'s> NodeRegistry<'s> {
     /// Returns the registry `target` with the settings of `site`, which apply only if the site's
-    /// own registry has the same address. `plain` lists the hosts of `--plain-http`. Fails if a
-    /// certificate or key cannot be read.
+    /// own registry has the same host and port. `plain` lists the hosts of `--plain-http`. Fails if
+    /// a certificate or key cannot be read.
     pub(super) fn of(
         target: &TargetRegistry,
         site: Option<&'s Site>,
@@ -99,7 +99,7 @@ impl<'s> NodeRegistry<'s> {
         format!("{}://{}", self.scheme(), self.target.registry)
     }
 
-    /// Returns a note if the registry is a literal address or `localhost` and its scheme is not
+    /// Returns a note if the registry is an IP address or `localhost` and its scheme is not
     /// configured: landfall probes such a registry for plain HTTP, but nodes use only https.
     pub(super) fn scheme_note(&self) -> Option<String> {
         let host = self

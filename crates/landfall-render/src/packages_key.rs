@@ -16,8 +16,8 @@ pub(super) const PACKAGES_KEY: PlatformInput = PlatformInput {
            sets with `index: trimmed`",
 };
 
-/// Returns the armored public halves of the keys with which the site signs, if it signs the
-/// metadata of any of `sets`. The metadata of other sets is signed by the upstream repository.
+/// If the site signs the metadata of any of `sets`, returns the armored public halves of the keys
+/// that it signs with. The metadata of other sets is signed by the upstream repository.
 /// Fails if the site signs metadata and the user named no key.
 pub(super) fn packages_key(
     request: &RenderRequest<'_>,

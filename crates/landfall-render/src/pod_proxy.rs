@@ -17,7 +17,7 @@ pub(super) struct PodProxy {
 
 impl PodProxy {
     /// Returns the settings for the site's proxy, with NO_PROXY in this dialect; `None` if the site
-    /// has no proxy. If the site has only one URL, it is used for both schemes.
+    /// has no proxy. If the proxy has only one URL, that URL is used for both schemes.
     pub(super) fn of(
         request: &RenderRequest<'_>,
         dialect: NoProxyDialect,
@@ -39,8 +39,8 @@ impl PodProxy {
         }))
     }
 
-    /// Returns the variables in upper and in lower case: wget reads only lower case, and curl does
-    /// so for `http_proxy`.
+    /// Returns the variables in upper and in lower case: wget reads only lower case, and curl reads
+    /// `http_proxy` only in lower case.
     pub(super) fn variables(&self) -> Vec<(&'static str, String)> {
         [
             ("HTTP_PROXY", &self.http),

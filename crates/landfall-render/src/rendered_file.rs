@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_header_comes_first_except_after_lines_that_must_be_first() {
+    fn the_header_is_first_or_follows_a_line_that_must_be_first() {
         let text = |text: &str| {
             RenderedFile::new("a", text)
                 .with_header("landfall render x")

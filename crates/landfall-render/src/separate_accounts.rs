@@ -1,4 +1,4 @@
-//! The accounts of paths of the registry, for which the site has separate credentials.
+//! The accounts of registry paths that have separate credentials in the site.
 
 use super::credentials::BasicCredentials;
 use super::error::RenderError;
@@ -7,8 +7,9 @@ use super::request::RenderRequest;
 use serde_json::{Map, json};
 use std::collections::BTreeSet;
 
-/// Returns an auth file of programs that select the account by the repository, with the account of
-/// the registry and those of repositories with separate credentials; `None` if there are none.
+/// Returns an auth file for programs that select the account by the repository. The file has the
+/// account of the registry and the accounts of repositories with separate credentials. Returns
+/// `None` if there are no accounts.
 pub(super) fn auth_file_of_repositories(
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,

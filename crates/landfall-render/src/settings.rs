@@ -126,8 +126,8 @@ impl PlatformSettings {
             && !self.given.contains_key(CLUSTER.key)
     }
 
-    /// Returns the settings for this cluster of the site. A namespace of `--set` overrides that of
-    /// the site. Fails if the name or the namespace of the cluster is not valid.
+    /// Returns the settings for this cluster of the site. A namespace given with `--set` overrides
+    /// that of the site. Fails if the name or the namespace of the cluster is not valid.
     pub(super) fn of_cluster(
         &self,
         cluster: &SiteCluster,

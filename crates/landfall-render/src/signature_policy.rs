@@ -3,10 +3,10 @@
 //!
 //! The rules of a site contain patterns, and a scope cannot be a pattern. So each repository of the
 //! lock has a scope of its own, under its original name and its names at the registry. If the
-//! images of a repository have different rules, each of their tags and digests has a scope. Other
-//! repositories of hosts with a required signature are rejected. If any signature is required,
-//! other repositories at the registry need the signature of the site's key, and are rejected if
-//! this key is not given.
+//! images of a repository have different rules, each of their tags and digests has a scope. If an
+//! image of a host needs a signature, all repositories of the host that are not locked are
+//! rejected. If any signature is required, other repositories at the registry need the signature of
+//! the site's key, and are rejected if this key is not given.
 
 use super::error::RenderError;
 use super::image_key::image_key;

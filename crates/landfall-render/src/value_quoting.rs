@@ -3,8 +3,8 @@
 /// Returns the `Environment=` line of a systemd unit, with C escapes (systemd.syntax(7),
 /// "Quoting").
 ///
-/// An unescaped `%` would start a specifier: systemd expands it, or drops the variable if it
-/// cannot. A line feed would start another line of the unit.
+/// An unescaped `%` would start a specifier: systemd expands the specifier, or drops the variable
+/// if it cannot expand it. A line feed would start another line of the unit.
 pub(crate) fn systemd_environment(name: &str, value: &str) -> String {
     let mut quoted = String::with_capacity(value.len());
     for c in value.chars() {

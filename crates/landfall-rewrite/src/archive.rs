@@ -26,8 +26,8 @@ pub struct RewrittenChart {
 /// A text and its rewritten form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RewrittenText {
-    /// The path of the text in the archive. For a nested chart, it begins with the path of that
-    /// chart.
+    /// The path of the text in the archive. For a text of a nested chart, it begins with the path
+    /// of the nested archive.
     pub path: String,
     /// The text as it is in the archive.
     pub old: String,
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn archives_that_are_not_charts_or_too_large_are_refused() {
+    fn archives_without_a_chart_and_archives_over_the_limit_are_refused() {
         let plain = tgz(&[("a/values.yaml", b"x: quay.io/a/b:v1")]);
         assert!(matches!(
             rewrite_chart(&plain, &known(), RewriteOptions::default()),

@@ -25,14 +25,14 @@ pub enum RewriteError {
     /// Two inputs would be written to one path.
     #[error(
         "{first} and {second} would both be written to {output}; \
-         rewrite them into folders of their own"
+         rewrite each into a folder of its own"
     )]
     Clash {
         /// The input that was listed first.
         first: PathBuf,
         /// The input that was listed later.
         second: PathBuf,
-        /// The path of both results.
+        /// The path of both results, or that of the first in which the second would be.
         output: PathBuf,
     },
     /// A result would overwrite an input.
@@ -55,7 +55,7 @@ pub enum RewriteError {
     /// A file changed after it was read.
     #[error("it changed after it was read, so landfall did not replace it; run the command again")]
     Changed,
-    /// An archive is not a readable chart.
+    /// The archive of a chart cannot be rewritten.
     #[error("{0}; left unchanged")]
     Archive(#[from] ChartArchiveError),
     /// The bytes are not UTF-8, or contain a null byte.

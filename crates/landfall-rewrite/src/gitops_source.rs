@@ -10,7 +10,7 @@ pub(crate) struct GitopsSource<'s> {
     pub(crate) at: usize,
     /// The value with the address: `oci://registry/repository`, or without a scheme.
     pub(crate) address: &'s YamlScalar<'s>,
-    /// The name that the controller appends to the address, if it does.
+    /// The name of the chart, if there is one. The controller appends it to the address.
     pub(crate) chart: Option<&'s str>,
     pub(crate) version: SourceVersion<'s>,
     /// Whether the artifact is certainly a Helm chart.
@@ -26,7 +26,7 @@ pub(crate) enum SourceVersion<'s> {
     Digest(&'s str, &'s YamlScalar<'s>),
     /// The newest tag in a range of versions.
     Range(&'s str),
-    /// No version of its own: other objects select charts below the address.
+    /// No version: the address is a prefix. Other objects select the charts below it.
     Prefix,
 }
 

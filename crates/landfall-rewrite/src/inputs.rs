@@ -60,7 +60,7 @@ pub struct InputFile {
     /// The path of the file, which begins with the path that the user named.
     pub path: PathBuf,
     /// The path of its result below the output folder: the path inside the named folder, or the
-    /// file name.
+    /// name of a file that was named itself.
     pub relative: PathBuf,
     /// Whether the user named the file itself. A named file is read with any ending.
     pub named: bool,
@@ -184,6 +184,17 @@ fn refuse_overwriting(found: &[InputFile], out: &Path) -> Result<(), RewriteErro
                 first: first.into(),
                 second: input.path.clone(),
                 output,
+            });
+        }
+    }
+    // a result cannot be a file and the folder of another result
+    for input in found {
+        let mut folders = input.relative.ancestors().skip(1);
+        if let Some((folder, first)) = folders.find_map(|folder| results.get_key_value(folder)) {
+            return Err(RewriteError::Clash {
+                first: (*first).into(),
+                second: input.path.clone(),
+                output: out.join(folder),
             });
         }
     }
@@ -355,5 +366,21 @@ mod tests {
             listed(&[&readme, folder.path()]),
             expected([("README.md", true), ("a.yaml", true)])
         );
+    }
+
+    #[test]
+    fn a_result_cannot_be_the_folder_of_another_result() {
+        let dir = tempfile::tempdir().unwrap();
+        let [file, folder] = ["one/x", "two"].map(|name| dir.path().join(name));
+        for path in [&file, &folder.join("x/y.yaml")] {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "image: nginx").unwrap();
+        }
+        let out = dir.path().join("out");
+        for paths in [[&file, &folder], [&folder, &file]] {
+            let paths = paths.map(Clone::clone);
+            let error = inputs(&paths, Some(&out)).err().unwrap();
+            assert!(matches!(error, RewriteError::Clash { .. }), "{error}");
+        }
     }
 }

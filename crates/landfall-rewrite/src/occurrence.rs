@@ -72,8 +72,8 @@ impl ReferenceMeaning {
         if text.is_empty() {
             return None;
         }
-        // templates, shells and scripts replace placeholders before the value is used; `://` is
-        // in URLs only
+        // templates, shells and scripts replace placeholders before the value is used; a text with
+        // `://` is a URL
         if has_placeholder(text) || text.contains("://") || text.parse::<ImageRef>().is_err() {
             return Some(ReferenceMeaning::unreadable());
         }

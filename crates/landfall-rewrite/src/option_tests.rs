@@ -1,4 +1,4 @@
-//! What options of a rewrite change: pins, comments and the digests of trimmed indexes.
+//! Rewrites that add pins or change comments, and rewrites of the digests of trimmed indexes.
 
 use super::tests::known;
 use super::{RewriteOptions, TextSyntax, rewrite};

@@ -8,7 +8,7 @@ pub(super) fn path(records: &[u8]) -> Option<String> {
         .map(|record| String::from_utf8_lossy(record.value_bytes()).into())
 }
 
-/// The same records, with `size` in place of their size if they have one.
+/// The same records, with `size` as the value of the record `size`, if there is one.
 pub(super) fn with_size(records: &[u8], size: usize) -> Vec<u8> {
     let mut new = Vec::with_capacity(records.len());
     for record in tar::PaxExtensions::new(records).filter_map(Result::ok) {

@@ -88,8 +88,8 @@ pub(crate) fn part_groups(
     if let Some(group) = groups.get_mut("") {
         let has_registry = group.contains_key(&PartKind::Registry);
         let has_tag = group.contains_key(&PartKind::Tag);
-        // `name` is the repository too: in a mapping with a `registry`, or in one with a `tag`
-        // under a key that is named after an image
+        // `name` is the repository in a mapping with a `registry`, and in a mapping with a `tag`
+        // under a key that ends with `image`
         let in_image = under.is_some_and(|key| key.to_ascii_lowercase().ends_with("image"));
         if let Some(at) = text_position(entries, "name", document)
             && (has_registry || (in_image && has_tag))
@@ -153,7 +153,7 @@ fn apply_chart_conventions(
 ) {
     // Strimzi: a prefix and a tag that all images share are not one reference
     groups.remove(DEFAULT_IMAGE);
-    // Kyverno: the registry of images that have none of their own
+    // Kyverno: `defaultRegistry` is the registry of images that have none of their own
     let default = groups
         .get("default")
         .and_then(|group| group.get(&PartKind::Registry))

@@ -20,7 +20,7 @@ pub struct RewriteResult {
 }
 
 /// Finds every reference in `text`, known or not: those that [`rewrite`] changes or leaves, and all
-/// other values at positions where images are named.
+/// other values at positions that require an image.
 pub fn scan(text: &str, syntax: TextSyntax, index: &ReferenceIndex) -> ScanResult {
     run(text, syntax, index, RewriteOptions::default(), true)
 }

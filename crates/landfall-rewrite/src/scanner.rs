@@ -20,8 +20,8 @@ pub(crate) struct ReferenceScanner<'i> {
 }
 
 impl ReferenceScanner<'_> {
-    /// Scans `text`, which is nested in `depth` other texts. With the edits applied, it reads as
-    /// before except for the changed references.
+    /// Scans `text`, which is nested in `depth` other texts. With the edits applied, the text
+    /// still has the same meaning, except for the changed references.
     pub(crate) fn scan(&self, text: &str, syntax: TextSyntax, depth: usize) -> ScanResult {
         if !self.settings.may_report(text) {
             return ScanResult::nothing();

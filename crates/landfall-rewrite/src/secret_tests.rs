@@ -90,7 +90,7 @@ fn no_report_contains_the_password_of_a_reference() {
             "{name}: {reported:?}"
         );
     }
-    // of these texts, only references without a password are reported
+    // in these texts, only references without a password are reported
     for (name, text, shown) in [
         (
             "c.yaml",

@@ -13,8 +13,8 @@ struct SourcePiece {
 }
 
 impl SourcePiece {
-    /// Whether the value and the text have the same number of bytes. Among escapes, only `\N` and
-    /// `\_` do.
+    /// Whether the value and the text have the same number of bytes. Of all escapes, only `\N` and
+    /// `\_` are as long as their characters.
     fn is_verbatim(&self) -> bool {
         self.value.len() == self.source.len()
     }
@@ -178,9 +178,9 @@ impl SourceMap {
         (at == value.len()).then_some(())
     }
 
-    /// The offset in the text of the byte `at` of the value. For a byte of an escape other than `\N`
-    /// and `\_`, this is the start of the escape; for white space between pieces, the end of the piece before it (its
-    /// start if that piece is an escape).
+    /// The offset in the text of the byte `at` of the value. For a byte of an escape, and for
+    /// white space after an escape, this is the start of the escape. For white space after another
+    /// piece, this is the end of that piece. `\N` and `\_` are mapped as if they were not escapes.
     pub(super) fn offset(&self, at: usize) -> Option<usize> {
         let after = self.pieces.partition_point(|piece| piece.value.start <= at);
         let piece = self.pieces.get(after.saturating_sub(1))?;

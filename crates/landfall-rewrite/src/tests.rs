@@ -130,7 +130,7 @@ fn an_anchor_is_rewritten_once() {
 }
 
 #[test]
-fn references_on_several_lines_and_keys_are_not_changed() {
+fn references_over_several_lines_or_in_keys_are_not_changed() {
     stays("a: \"quay.io/a/\\\n  b:v1\"", "several lines");
     stays("quay.io/a/b:v1: x", "key");
 }

@@ -54,7 +54,7 @@ impl ProgramFiles {
             };
             paths.extend(entries.flatten().map(|entry| entry.path()));
         }
-        // no symbolic links, because some programs are links to others
+        // no symbolic links, because some programs are links to other programs
         paths.retain(|path| {
             std::fs::symlink_metadata(path)
                 .is_ok_and(|data| data.is_file() && (10_000..2_000_000).contains(&data.len()))

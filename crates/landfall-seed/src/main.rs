@@ -122,7 +122,7 @@ impl Seed {
             let types = if count % 3 == 2 { DOCKER } else { OCI };
             let mut children = Vec::new();
             let own = programs.take(4 << 20)?;
-            // the platforms share all layers but the last, which keeps the registry small
+            // the platforms share all layers except the last, so the registry stays small
             for architecture in ["amd64", "arm64"] {
                 let note = (
                     PathBuf::from("etc/platform"),

@@ -17,7 +17,7 @@ use xxhash_rust::xxh64::xxh64;
 const CHUNK: u64 = 1 << 20;
 /// The minimum size of a blob, in bytes.
 const BLOB: u64 = 50 << 20;
-/// The approximate maximum number of blobs. In larger bundles, the blobs are larger instead.
+/// The approximate maximum number of blobs. A bundle that would need more gets larger blobs.
 const BLOBS: u64 = 4096;
 /// The size of a row of the frame table, in bytes: an offset and a SHA-256.
 const ROW: usize = 40;

@@ -1,5 +1,5 @@
 //! Uploads blobs by POST and PUT over 8 connections, without any other request or check. The time
-//! that this takes is a lower bound for the time of a push.
+//! that these uploads take is a lower bound for the time of a push.
 
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};

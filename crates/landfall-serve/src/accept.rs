@@ -1,4 +1,4 @@
-//! Accepts connections, serves their requests, and ends them gracefully.
+//! Accepts connections, serves their requests, and closes the connections gracefully.
 
 use crate::connections::{SendfileQueue, TrackedConnection, TrackedStream};
 use crate::listen::Listener;
@@ -30,7 +30,8 @@ use tokio::time::timeout;
 const HANDSHAKE: Duration = Duration::from_secs(30);
 /// The time that responses in progress may take after the server stops accepting connections.
 const GRACE: Duration = Duration::from_secs(10);
-/// How long a connection that must close may take to send a response that is already written.
+/// How long the server waits before it closes a connection whose last response is written to a
+/// buffer but not yet sent.
 const LAST_WRITE: Duration = Duration::from_millis(500);
 /// The maximum number of bytes that hyper buffers in each direction of a connection, in addition to
 /// the piece of a response that is being sent.
@@ -71,8 +72,8 @@ pub(crate) async fn accept_connections(
         listeners.rotate_left(1);
         let next = async {
             let accepted = accept_any(&listeners).await;
-            // while this connection waits for room in the table, no other connection is accepted:
-            // the others stay in the queue of the system
+            // while this connection waits for room in the table, the server accepts no other
+            // connection: new connections stay in the queue of the system
             (accepted, context.connections.add().await)
         };
         let ((accepted, tls), connection) = tokio::select! {

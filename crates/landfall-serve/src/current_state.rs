@@ -1,5 +1,6 @@
-//! Selects the state from which a request is answered. Requests by name need the state that should
-//! be served by now; requests by digest do not.
+//! Selects the state from which a request is answered. A request by name needs the state that
+//! should be served by now. A request by digest needs it only if the current state lacks the
+//! content.
 
 use crate::refresh::RefreshResult;
 use crate::response::RequestError;
@@ -22,7 +23,7 @@ pub(crate) async fn state_for(
     newest_state(state).await.map_err(|why| {
         let message = format!("cannot find out what is currently served: {why}");
         RequestError::new(StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", message)
-            // the store that holds the pointer may be back soon
+            // the store that says what is served may be available again soon
             .with_header(RETRY_AFTER, "5")
     })
 }

@@ -66,7 +66,7 @@ fn frames_that_differ_from_the_approved_lock_are_not_sent_from_any_offset() {
     assert_eq!(
         bundle.fingerprint(),
         &lock.fingerprint(),
-        "it passes --expect and --lock"
+        "the forged bundle passes --expect and --lock"
     );
     let server = start(None, move || {
         served(&bundle, vec![Arc::new(bundle.clone())])

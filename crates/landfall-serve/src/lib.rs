@@ -23,8 +23,8 @@
 //!
 //! A reload creates a new state for the requests that follow. In the folder for pushes, a push
 //! holds a shared lock, so that its blobs are not removed before its manifest names them. A removal
-//! reads the links of the manifests first and only then takes the lock exclusively, so pushes wait
-//! only while files are removed.
+//! first reads which content the manifests name and only then takes the lock exclusively, so pushes
+//! wait only while files are removed.
 //!
 //! The crate imports `landfall-model`, `landfall-http`, `landfall-content`, `landfall-git` and
 //! `landfall-item`. Begin with `run.rs` and `router.rs`.

@@ -4,7 +4,7 @@ use crate::state::ServerState;
 use std::fmt::{Display, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The metrics of the server. Optional features have their metrics only when they are in use.
+/// The metrics of the server. The metrics of an optional feature are omitted if it is not in use.
 pub(crate) fn metrics_page(state: &ServerState) -> String {
     let metrics = &state.observer.metrics;
     let mut text = MetricsText(String::new());

@@ -70,7 +70,8 @@ pub struct ServeOptions<'a> {
     pub writable: Option<PathBuf>,
     /// The maximum size of the folder for pushed content, in bytes.
     pub max_bytes: Option<u64>,
-    /// Accepts pushes from everybody if there are no users, even when listening beyond loopback.
+    /// Accepts pushes from everybody if there are no users, even at addresses that other machines
+    /// can reach.
     pub anonymous_push: bool,
     /// Redirects requests for large blobs to the object store that contains them.
     pub redirect: bool,
@@ -87,13 +88,15 @@ pub struct ServeOptions<'a> {
 /// The content that is served, and who may use it. A reload reads it again.
 #[derive(Default)]
 pub struct ServedContent {
-    /// The bundles, served by name and by digest. If two contain the same name, the later wins.
+    /// The bundles, served by name and by digest. If a name means different content in two bundles,
+    /// the later bundle wins.
     pub bundles: Vec<ServedBundle>,
     /// All content, in the order in which it is searched: bundles first, then the bases of deltas.
     pub content: Vec<Arc<dyn VerifiedRead>>,
     /// Bundles that were served before; their content is still served by digest.
     pub earlier: Vec<ServedBundle>,
-    /// Called before each request by name, to check whether this content is outdated.
+    /// Checks whether this content is outdated, before requests by name and requests by digest for
+    /// content that is not in it.
     pub is_outdated: Option<OutdatedCheck>,
     /// Package metadata that the server generates. Sets with `index: trimmed` have it instead of
     /// their signed metadata.

@@ -54,7 +54,7 @@ impl RequestHosts {
     pub(crate) fn of<T>(bundles: &BundleCatalog, ports: &[u16], request: &Request<T>) -> Self {
         let mut candidates = Vec::new();
         let named = named_host(request.uri(), request.headers());
-        // a client that names this server itself means its own paths
+        // a client that names this server itself requests the server's own paths
         candidates.extend(named.filter(|host| !bundles.is_own_host(host)));
         if let Some(ServerName(Some(sni))) = request.extensions().get() {
             candidates.push(sni.to_ascii_lowercase());
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(
             spellings("dl.k8s.io:8443", &[5000]),
             ["dl.k8s.io:8443"],
-            "another origin"
+            "port 8443 belongs to another origin"
         );
         assert_eq!(spellings("[::1]:80", &[5000]), ["[::1]:80", "[::1]"]);
         assert_eq!(spellings("[::1]", &[5000]), ["[::1]"]);

@@ -30,11 +30,11 @@ use tokio::task::block_in_place;
 /// Serves the content from `load` until `stop` completes, then lets responses in progress end.
 ///
 /// Calls `ready` as soon as clients can connect. Calls `load` again whenever `reload` completes,
-/// and when a request by name finds that the content is outdated. If `load` fails during a reload,
+/// and when a request finds that the content is outdated. If `load` fails during a reload,
 /// the server continues with the previous content.
 ///
 /// # Errors
-/// When the server cannot start.
+/// Fails if the server cannot start.
 pub async fn serve<E: From<ServeError> + std::fmt::Display>(
     options: ServeOptions<'_>,
     load: impl Fn() -> Result<ServedContent, E>,
@@ -78,7 +78,7 @@ pub async fn serve<E: From<ServeError> + std::fmt::Display>(
     let (state_sender, states) = watch::channel(Arc::new(first));
     let (end, ended) = watch::channel(false);
     ready(&info);
-    // a task of its own: connections are accepted while a reload reads its files
+    // in its own task, so that connections are accepted while a reload reads its files
     let accepting = tokio::spawn(accept::accept_connections(listeners, states, ended));
     let renew = || -> Result<Arc<ServerState>, E> {
         let content = block_in_place(&load)?;
@@ -196,11 +196,11 @@ fn beyond_loopback(listen: &ListenAddress) -> Option<SocketAddr> {
         .find(|address| !address.ip().is_loopback())
 }
 
-/// The exposure of the server to clients beyond loopback.
+/// The exposure of the server to clients on other machines.
 struct Exposure {
-    /// An address beyond loopback; `None` if there is none.
+    /// An address that is not a loopback address; `None` if there is none.
     address: Option<SocketAddr>,
-    /// Whether an address beyond loopback accepts plain http.
+    /// Whether an address that is not a loopback address accepts plain http.
     is_plain_http: bool,
     /// Whether the server accepts pushes, but only from users who sign in.
     needs_users: bool,

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::spawn_blocking;
 
-/// The maximum number of files with one digest that are remembered. A blob may be in several
+/// The maximum number of files that are remembered for one digest. A blob may be in several
 /// bundles and in the folder for pushes.
 const MAX_FILES: usize = 16;
 
@@ -86,8 +86,9 @@ impl VerifiedBlobs {
         }
     }
 
-    /// The first of `holders` whose bytes have the digest. Waits until they are hashed. Fails if
-    /// every holder's bytes are damaged or unreadable.
+    /// The first of `holders` whose bytes have the digest. Waits until the bytes of that holder and
+    /// of all holders before it are hashed. Fails if every holder's bytes are damaged or
+    /// unreadable.
     pub(crate) async fn intact_holder(
         &self,
         holders: &[BlobHolder],

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_description_says_that_the_conditions_are_those_of_the_provenance() {
+    fn the_description_contains_the_required_builder_and_source() {
         let described = |builder: Option<&str>, source: Option<&str>| {
             let conditions = ProvenanceConditions {
                 builder: builder.map(TextPattern::new),

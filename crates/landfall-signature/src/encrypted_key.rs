@@ -106,8 +106,8 @@ fn scrypt_params(cost: &ScryptCost) -> Option<Params> {
 mod tests {
     use super::*;
 
-    /// An encrypted key in PEM, whose text names the parameters `cost` (N, r and p). It is always
-    /// encrypted with N = 16, r = 8 and p = 1.
+    /// An encrypted key in PEM. The text names the parameters `cost` (N, r and p), but the key is
+    /// always encrypted with N = 16, r = 8 and p = 1.
     fn encrypted(content: &[u8], password: &[u8], cost: (u64, u32, u32)) -> String {
         let (n, r, p) = cost;
         let mut key = Key::default();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_demands_too_much_memory_or_time_is_refused() {
+    fn a_key_with_invalid_or_too_costly_scrypt_parameters_is_refused() {
         for cost in [
             (1 << 40, 8, 1),
             (16, u32::MAX, 1),

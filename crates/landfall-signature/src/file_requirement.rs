@@ -184,7 +184,7 @@ H7uD9WJzGxA5QLLuBUIgZHtCx2vTHgM=
     }
 
     #[test]
-    fn a_signature_by_any_key_of_its_kind_is_accepted() {
+    fn a_signature_by_any_listed_key_is_accepted() {
         for keys in [[OTHER_KEY, KEY], [KEY, OTHER_KEY]] {
             let requirement = requirement(&keys);
             let accepted = verify(&requirement).unwrap();

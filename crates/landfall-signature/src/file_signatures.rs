@@ -110,8 +110,8 @@ impl FileSignatures<'_> {
         bare
     }
 
-    /// A bare signature. If the log entry is known, it is added as an entry for `verifier`, a
-    /// certificate or key in PEM.
+    /// A bare signature. If there are a log entry and a `verifier` (a certificate or key in PEM),
+    /// the document contains the log entry with `verifier` in its body.
     fn detached(&self, signature: &str, verifier: Option<&str>) -> SignatureDocument {
         let mut document = SignatureDocument::new(SignatureFormat::Detached, Vec::new(), [].into());
         let annotations = &mut document.annotations;
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_format_of_a_signature_file_follows_from_its_content() {
+    fn the_format_of_a_signature_file_is_detected_from_its_content() {
         let pem = pem("CERTIFICATE", b"abcd");
         let chain = format!("{pem}{}", super::pem("CERTIFICATE", b"root"));
         assert_eq!(kind(chain.as_bytes()), "YWJjZA==");

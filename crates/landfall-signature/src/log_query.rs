@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_entry_of_the_same_signature_is_taken_from_an_answer() {
+    fn only_an_entry_with_the_same_body_is_found_in_an_answer() {
         let query = LogQuery::new(
             "https://rekor.test/",
             LoggedSignature::new("aa", "c2ln", "PEM"),

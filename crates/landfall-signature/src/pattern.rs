@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_matches_any_text_and_everything_else_itself() {
+    fn a_star_matches_any_text_and_other_characters_match_themselves() {
         for (pattern, text, expected) in [
             ("a", "a", true),
             ("a", "ab", false),

@@ -24,7 +24,7 @@ pub(crate) struct PolicyRule {
 pub struct SignatureRuleError {
     /// The position of the rule in `verify:`.
     pub index: usize,
-    /// The key of the rule, as in `trustedRoot`.
+    /// The faulty key of the rule, such as `trustedRoot`.
     pub key: &'static str,
     /// Why it cannot be used.
     pub why: String,

@@ -23,7 +23,7 @@ const REASONS: usize = 3;
 /// Why an image, file or chart does not meet a requirement.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureFailure {
-    /// It has no signature in a format of the accepted signers.
+    /// It has no signature in a format that the accepted signers use.
     #[error("no signature found; wanted one by {wanted}")]
     NotFound {
         /// The signers that the policy accepts.
@@ -61,7 +61,7 @@ impl From<VerifiedSignature> for AcceptedSignature {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SignatureRequirement {
     pub(crate) keys: Vec<SignerKey>,
-    /// Keys of minisign, OpenSSH and OpenPGP, which sign files and provenance of charts.
+    /// Keys of minisign, OpenSSH and OpenPGP, which sign files, and provenance files of charts.
     pub(crate) file_keys: Vec<FileKey>,
     pub(crate) identities: Vec<SignerIdentity>,
     pub(crate) trust_root: Option<TrustRoot>,
@@ -73,7 +73,8 @@ impl SignatureRequirement {
     pub(crate) fn accepts(&self, verified: &VerifiedSignature) -> bool {
         let is_signer = match verified.by {
             SignerKind::Key => {
-                let is_logged = self.trust_root.is_none() || verified.time.is_some();
+                let needs_log = self.trust_root.as_ref().is_some_and(TrustRoot::has_logs);
+                let is_logged = !needs_log || verified.time.is_some();
                 let name = verified.fingerprint.as_deref().unwrap_or_default();
                 let mut keys = self.keys.iter().map(|key| &*key.fingerprint);
                 let mut file_keys = self.file_keys.iter();

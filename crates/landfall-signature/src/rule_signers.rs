@@ -15,7 +15,7 @@ pub struct RuleSigners {
     pub identities: Vec<KeylessSigner>,
     /// The root certificates of the authorities in the trust root, in PEM.
     pub authorities: Vec<String>,
-    /// The keys, in PEM, of those transparency logs in the trust root that promise entries.
+    /// The keys, in PEM, of the trust root's transparency logs with inclusion promises.
     pub logs: Vec<String>,
     /// Whether a provenance is required in place of a signature.
     pub needs_provenance: bool,

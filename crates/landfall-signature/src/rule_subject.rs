@@ -2,7 +2,7 @@
 
 use landfall_model::ImageRef;
 
-/// An item that rules may match, with the names that they may match it by.
+/// An item that rules may match, with the names by which they match it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleSubject {
     names: Vec<String>,
@@ -20,7 +20,7 @@ impl RuleSubject {
         }
     }
 
-    /// The names that rules of the same kind are compared with.
+    /// The names by which rules of the same kind match the item.
     pub(crate) fn names(&self) -> &[String] {
         &self.names
     }

@@ -55,7 +55,7 @@ impl SignerKey {
     }
 
     /// Whether the key made `signature` over `message`. Fails with a message if the content of a
-    /// file cannot be read, or is too large to check an Ed25519 signature without a hash.
+    /// file cannot be read, or is too large for an Ed25519 signature that is not prehashed.
     pub(crate) fn has_signed(
         &self,
         message: &SignedMessage<'_>,
@@ -106,7 +106,7 @@ fn has_signed_file(
                 .read_to_end(&mut bytes)
                 .map_err(|error| unreadable(&error))?;
             if bytes.len() as u64 > MAX_UNHASHED_FILE {
-                return Err("an Ed25519 signature without a hash of a file over 64 MiB".into());
+                return Err("a non-prehashed Ed25519 signature of a file over 64 MiB".into());
             }
             return Ok(key.verify(&bytes, signature).is_ok());
         }

@@ -21,7 +21,7 @@ pub(crate) enum SignedStatement {
     Other(String),
 }
 
-/// Builder and source repository, as the builder says.
+/// The builder and the source repository that a provenance names.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Provenance {
     pub(crate) builder: Option<String>,

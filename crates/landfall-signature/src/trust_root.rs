@@ -46,8 +46,8 @@ impl TrustRoot {
             .collect()
     }
 
-    /// The keys, in DER, of its transparency logs that promise entries, as Rekor did before version
-    /// 2. Later logs have Ed25519 keys.
+    /// The keys, in DER, of its transparency logs with inclusion promises: Rekor before version 2.
+    /// Logs without them have Ed25519 keys.
     pub(crate) fn promising_logs(&self) -> Vec<Vec<u8>> {
         let keys = self.root.tlogs.iter().map(|log| &log.public_key.raw_bytes);
         keys.filter(|key| {

@@ -98,8 +98,8 @@ impl From<bundle::BundleError> for CliError {
             | BundleError::VolumeSize { .. }
             | BundleError::Tool { .. }
             | BundleError::TooLarge { .. } => CliError::usage(message),
-            // Exit 3, as for other runs with missing items. But nothing was written, which the
-            // status `refused` says.
+            // Exit 3, as for other runs with missing items. The status is `refused`, because
+            // nothing was written.
             BundleError::Incomplete { .. } => CliError {
                 refuses: true,
                 ..CliError::new(Exit::Partial, message).on(TransferSide::Source)

@@ -19,7 +19,7 @@
 //! 7. **Side and item** are data too. A library error says what failed; [`conversions`]
 //!    says on which side (source, destination or input), by variant, and takes the item from the
 //!    field `item`.
-//! 8. **The exit code** follows from the variant, in [`conversions`] and nowhere else:
+//! 8. **The exit code** of a variant is assigned in [`conversions`] and nowhere else:
 //!
 //!    | the variant says | exit code |
 //!    |---|---|

@@ -1,4 +1,4 @@
-//! The manual pages: the sections that clap generates, and further ones.
+//! The manual pages: the sections that clap generates, and those that landfall adds.
 
 use super::EXIT_CODES;
 use super::examples::examples_of;

@@ -165,7 +165,7 @@ mod tests {
     use crate::cli::Cli;
     use clap::{Arg, CommandFactory};
 
-    /// Each command with the words that name it, subcommands included.
+    /// All commands and subcommands, each with its full name.
     fn all_commands() -> Vec<(String, Command)> {
         fn add(to: &mut Vec<(String, Command)>, name: &str, command: &Command) {
             to.push((name.to_owned(), command.clone()));

@@ -88,11 +88,14 @@ const PAGES: &[(&str, &str)] = &[
 /// All pages, compressed by the build script.
 const ARCHIVE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/pages.tar.gz"));
 
-/// The page with this name, which may also be given as a path below `docs/`.
+/// The page whose name, or whose path in `docs/`, is `word`.
 pub(crate) fn page(word: &str) -> Option<String> {
     let word = word.trim_start_matches("docs/").trim_end_matches(".md");
-    let word = word.rsplit('/').next().unwrap_or(word);
-    let (_, path) = PAGES.iter().find(|(name, _)| *name == word)?;
+    let last = word.rsplit('/').next().unwrap_or(word);
+    let by_path = PAGES
+        .iter()
+        .find(|(_, path)| path.trim_end_matches(".md") == word);
+    let (_, path) = by_path.or_else(|| PAGES.iter().find(|(name, _)| *name == last))?;
     archived_file(&Path::new("docs").join(path))
 }
 
@@ -155,6 +158,8 @@ mod tests {
             files.len()
         );
         assert!(PAGES.is_sorted_by_key(|(word, _)| *word));
+        let platform = page("docs/how-to/platforms/serve.md");
+        assert!(platform.is_some() && platform == page("platform-serve"));
         for word in ["signing", "docs/how-to/signing.md", "platforms/nonsense"] {
             assert_eq!(page(word).is_some(), word != "platforms/nonsense", "{word}");
         }

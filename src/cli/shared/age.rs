@@ -11,8 +11,8 @@ pub(crate) struct Age {
 }
 
 impl Age {
-    /// Whether `created`, which begins with a date, is longer ago than this age on the day `today`.
-    /// An unreadable date counts as recent.
+    /// Whether the date at the beginning of `created` is more than this age before `today`. An
+    /// unreadable date counts as recent.
     pub(crate) fn is_exceeded(&self, created: &str, today: Date) -> bool {
         let day = created.get(..10).and_then(|day| day.parse::<Date>().ok());
         day.and_then(|day| day.until(today).ok())

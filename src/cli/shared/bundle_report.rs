@@ -122,7 +122,7 @@ fn signer_json(key: &PublicKey) -> serde_json::Value {
 }
 
 /// The size relative to the content: `, 0.412 times the content (1.2 GB)`. The ratio is omitted if
-/// the content is very small, because it would only show the overhead of the format.
+/// it is above 10, because it would mostly show the overhead of the format.
 fn size_ratio(bytes: u64, content: u64) -> String {
     let size = human_size(content);
     if bytes > content.saturating_mul(10) {
@@ -210,8 +210,8 @@ pub(crate) fn outcome(plan: &PackPlan, report: RunReport, text: &str) -> VerbOut
     VerbOutcome::new(report, text.to_owned() + &lost, exit)
 }
 
-/// The report: every item of the plan with `status`, the missing items, and those that the manifest
-/// declares as missing.
+/// The report: every item of the plan with `status`, the missing items, and the items whose loss
+/// the manifest accepts.
 pub(crate) fn pack_report(lock: &Lock, plan: &PackPlan, status: ItemStatus) -> RunReport {
     let mut items: Vec<ReportItem> = plan
         .items

@@ -24,7 +24,7 @@ pub(crate) struct BundleWithBases {
     /// The content of the bundle, of the bases, and of the store if it is used, including the blobs
     /// that recipes rebuild from it.
     pub(crate) blobs: Arc<dyn BlobRead>,
-    /// The value of `blobs` if a bundle has recipes.
+    /// The same object as `blobs`, if the bundle or a base has recipes.
     rebuilt: Option<Arc<RebuiltBlobs>>,
 }
 
@@ -51,7 +51,8 @@ impl BundleWithBases {
                 given => chain.bases.push(given.into_bundle(path)?),
             }
         }
-        // A blob is read from the first source that has it, or from the next one if it is damaged.
+        // A blob is read from the first source that has it. If that copy is damaged, the next
+        // source is used.
         let mut sources: Vec<Arc<dyn BlobRead>> = vec![chain.blobs];
         sources.extend(
             chain
@@ -224,7 +225,8 @@ fn advice(bundle: &Bundle, given: &[Bundle]) -> String {
     let absent = bases.filter(|base| !given.iter().any(|bundle| bundle.matches_base(base)));
     let absent: BTreeSet<String> = absent.map(ToString::to_string).collect();
     if absent.is_empty() {
-        return "the bases lack some of it: use complete bases, or pack the delta again".into();
+        return "the bases lack some of these blobs: use complete bases, or pack the delta again"
+            .into();
     }
     let absent: Vec<String> = absent.into_iter().collect();
     format!("name one of its bases too: {}", absent.join(", or "))

@@ -156,7 +156,8 @@ impl CommandLog {
     }
 }
 
-/// The subject of the command: the bundle and the lock of its report, or else those that it read.
+/// The subject of the command: the bundle and the lock in its report. If the report names neither,
+/// the bundles and locks that the command read.
 fn subject(extra: &serde_json::Map<String, Value>, inputs: &[RecordedInput]) -> Vec<NamedDigest> {
     let digest = |value: &Value| value.as_str()?.parse::<Digest>().ok();
     let mut subject = Vec::new();

@@ -30,7 +30,7 @@ pub(crate) struct LockComparison {
     pub(crate) hosts: Vec<EgressHost>,
     /// The new content of the newer side, if known.
     pub(crate) news: Option<NewContent>,
-    /// For old and new: `lock` or `receipt`, and the fingerprint of the lock.
+    /// For each side, the old one first: `lock` or `receipt`, and the fingerprint of the lock.
     sides: [(&'static str, Digest); 2],
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct NewContent {
 }
 
 impl LockComparison {
-    /// Compares `old` with `new`. Hosts that redirects led to are added from the store's record of
+    /// Compares `old` with `new`. Hosts that redirects led to are added from the record of
     /// contacted hosts.
     pub(crate) fn new(
         context: &Context,
@@ -298,7 +298,7 @@ impl LockComparison {
             .collect()
     }
 
-    /// `4 changes: 1 moved, 3 up; 12 blobs with 45 MB are new, of 1.2 GB in all`
+    /// The counts, as in `4 changes: 1 moved, 3 up; 12 blobs with 45 MB are new, of 1.2 GB in all`.
     pub(crate) fn summary(&self) -> String {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for (change, _) in self.shown() {
@@ -368,7 +368,7 @@ fn hosts(context: &Context, old: &Lock, new: &Lock) -> Result<Vec<EgressHost>, C
     ))
 }
 
-/// Leaves out endpoints, which have lines of their own.
+/// Removes hosts that are known only as endpoints: endpoints have lines of their own.
 fn without_declared(hosts: Vec<EgressHost>) -> Vec<EgressHost> {
     hosts
         .into_iter()

@@ -42,7 +42,8 @@ pub(crate) struct Context {
     pub interrupts: Interrupts,
     /// The files that the verb reads, for the evidence log.
     pub inputs: Arc<RecordedInputs>,
-    /// The sessions of additional clients, whose hosts are added to the report of the verb.
+    /// The sessions of additional clients. The hosts that these clients contact are added to the
+    /// report of the verb.
     additional_sessions: Mutex<Vec<Arc<RegistrySessions>>>,
 }
 
@@ -194,8 +195,8 @@ impl Context {
     }
 
     /// An additional client, for object stores that a verb opens before its own client, or without
-    /// one. [`Context::add_hosts`] adds to the report of the verb the hosts that the additional
-    /// client contacts.
+    /// one. The hosts that this client contacts are added to the report of the verb by
+    /// [`Context::add_hosts`].
     pub(crate) fn additional_client(&self, limits: Limits) -> Result<Client, CliError> {
         let client = self.client_with_limits(limits)?;
         self.additional_sessions

@@ -1,4 +1,4 @@
-//! Drafts a manifest from the references in manifests, charts, Dockerfiles and lists.
+//! Drafts a manifest from the references in Kubernetes manifests, charts, Dockerfiles and lists.
 
 use crate::cli::shared::draft_entries::{draft_entries, install_entries, packages_comment};
 use crate::cli::shared::{CliError, Context, Exit};

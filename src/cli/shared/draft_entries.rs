@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use url::Url;
 
-/// The entries for all findings that the lock does not cover or that cannot be decided.
+/// The entries for the references that the lock lacks, and for the undecided references.
 pub(crate) fn draft_entries<'p>(found: impl Iterator<Item = &'p FileFinding>) -> Vec<DraftEntry> {
     found.filter_map(draft_entry).collect()
 }

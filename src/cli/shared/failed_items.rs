@@ -62,7 +62,7 @@ impl<'a> FailureGroup<'a> {
         count_kinds(self.items.iter().copied())
     }
 
-    /// The first names, and the number of the others.
+    /// The first names, and a line with the number of further names.
     pub(crate) fn names(&self) -> impl Iterator<Item = String> {
         shortened(self.items.iter().map(|item| item.name.clone()), MAX_NAMES)
     }
@@ -83,8 +83,8 @@ impl<'a> FailureGroup<'a> {
     }
 }
 
-/// The first `limit` of `lines`, and a line with the number of the others. If only one line would
-/// be left out, it is returned too, since the number would take the same space.
+/// The first `limit` of `lines`, and a line with the number of further lines. If only one line
+/// would be left out, it is returned too, since the number would take the same space.
 pub(crate) fn shortened(
     lines: impl Iterator<Item = String>,
     limit: usize,

@@ -61,7 +61,7 @@ impl<'a> FinishedRun<'a> {
     fn error_line(&self) -> Option<String> {
         let error = self.error.as_ref()?;
         let side = match error.side {
-            // Exit 3 usually means that something was done. Here, nothing was.
+            // Exit 3 usually means that something was done. Here, nothing was done.
             _ if self.status == RunStatus::Refused && self.exit == Exit::Partial => {
                 "refused: ".to_owned()
             }

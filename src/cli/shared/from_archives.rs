@@ -12,8 +12,8 @@ use std::path::PathBuf;
 
 #[derive(Args)]
 pub(crate) struct FromArchives {
-    /// Use the content of this archive or OCI layout of another tool, and the network only for the
-    /// rest (may be repeated)
+    /// Use the content of this archive or OCI layout of another tool, and the network only for
+    /// content that it lacks (may be repeated)
     #[arg(long = "from", value_name = "ARCHIVE|DIR")]
     pub(crate) from: Vec<PathBuf>,
 }

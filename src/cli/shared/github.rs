@@ -54,7 +54,7 @@ pub(super) fn append_summary(markdown: &str) -> Result<(), String> {
     let written = written.and_then(|mut file| file.write_all(markdown.as_bytes()));
     written.map_err(|error| {
         format!(
-            "cannot write the summary of the step {}: {error}",
+            "cannot write the summary of the step to {}: {error}",
             path.display()
         )
     })

@@ -12,8 +12,8 @@ fn nonempty_text(value: &Value) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// The first of these texts that is a time in 2000 or later: reproducible builds set the time to
-/// 1970 or 1980.
+/// The first of `annotation` and `created` that is a time in 2000 or later: reproducible builds set
+/// the time to 1970 or 1980.
 fn build_time(annotation: &Value, created: &Value) -> Option<String> {
     [annotation, created]
         .into_iter()

@@ -48,9 +48,9 @@ impl ImageSignatures {
     }
 
     /// Verifies the signatures of the images, charts and files of `lock` by the rules of the site.
-    /// The signatures are read from `blobs`. They must have been valid when they were made, because
-    /// their keys may have expired since the items were locked. Refuses the lock if an item does
-    /// not meet the rules. Without rules, returns the signatures that the lock records.
+    /// The signatures are read from `blobs`. A signature must have been valid when it was made; its
+    /// key may have expired since then. Refuses the lock if an item does not meet the rules.
+    /// Without rules, returns the signatures that the lock records.
     pub(crate) fn verify(
         site: Option<&Site>,
         lock: &Lock,

@@ -30,7 +30,7 @@ enum FileKind {
     Lock,
     Receipt,
     Bundle,
-    /// A list in the format of this name.
+    /// A list of images, with the name of its format.
     List(&'static str),
     /// A text with conflict markers of git.
     Conflict,
@@ -93,7 +93,7 @@ impl FileKind {
                 Some(FileKind::Lock)
             }
             _ if text.starts_with("# landfall.lock") => Some(FileKind::Lock),
-            // By its keys: a receipt may be longer than the sample, which is then not valid JSON.
+            // Recognized by its keys, because the sample of a long receipt is not valid JSON.
             _ if text.trim_start().starts_with('{')
                 && text.contains("\"registry\"")
                 && text.contains("\"lock\"") =>
@@ -104,7 +104,7 @@ impl FileKind {
         }
     }
 
-    /// The help for a user who names such a file for another purpose.
+    /// The help for a user who names a file of this kind for another purpose.
     fn usage(self) -> &'static str {
         match self {
             FileKind::Manifest | FileKind::List(_) => "`landfall lock -f` reads it",

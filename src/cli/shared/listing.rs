@@ -14,7 +14,7 @@ pub(crate) fn count(items: &[ReportItem]) -> String {
     let counts = item_kinds()
         .map(|kind| EntryCount::from_items(kind, items))
         .enumerate();
-    // Images and files are counted even if there are none, so that the line has the same form.
+    // Images and files are counted even if there are none, so that the line always has them.
     let shown = counts.filter(|(at, count)| *at < 2 || count.entries > 0);
     let shown: Vec<String> = shown.map(|(_, count)| count.to_string()).collect();
     let (last, others) = shown

@@ -22,8 +22,8 @@ impl LockedCharts {
         self.folder.is_some()
     }
 
-    /// The path of a file for messages. If the file is a temporary archive or in one, the path of
-    /// the archive is replaced by the argument that names the chart.
+    /// The path of a file for messages. If the file is a temporary archive or is inside one, the
+    /// path of the archive is replaced by the argument that names the chart.
     pub(crate) fn shown(&self, file: String) -> String {
         let replaced = self.archives.iter().find_map(|(archive, argument)| {
             Some(format!("{argument}{}", file.strip_prefix(&**archive)?))
@@ -32,7 +32,7 @@ impl LockedCharts {
     }
 }
 
-/// Replaces each of `paths` that is not a file but the name of a locked chart (`app`, `app:1.2.3`,
+/// Replaces each of `paths` that does not exist and is the name of a locked chart (`app`, `app:1.2.3`,
 /// or its name in the lock) by an archive of the chart. `arguments` may include a bundle.
 pub(crate) fn locked_charts(
     paths: Vec<PathBuf>,
@@ -58,7 +58,7 @@ pub(crate) fn locked_charts(
                 chart.item == text || (chart.chart == name && chart.version == version)
             })
             .collect();
-        // A file wins over a locked chart with its name.
+        // An existing file or folder wins over a locked chart of the same name.
         if meant.is_empty() || path.exists() {
             found.push(path);
             continue;

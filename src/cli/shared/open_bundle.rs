@@ -34,7 +34,7 @@ pub(crate) struct BundleRequirements<'a> {
 pub(crate) struct AcceptedBundle {
     path: PathBuf,
     pub(crate) bundle: Bundle,
-    /// Who signed it, if signatures were checked.
+    /// Who signed the bundle, if signatures were checked.
     signed_by: Option<Vec<BundleSigner>>,
 }
 
@@ -102,8 +102,9 @@ fn try_open(
     Ok(opened)
 }
 
-/// The fingerprints that the lock at `path` may have in a bundle: that of its text as this release
-/// writes it, and that of its bytes, since another release may write the same lock differently.
+/// The fingerprints that the lock at `path` may have in a bundle: the hash of its text as this
+/// release writes it, and the hash of its bytes. Another release may write the same lock
+/// differently.
 pub(crate) fn lock_fingerprints(path: Option<&Path>) -> Result<Vec<Digest>, CliError> {
     let Some(path) = path else {
         return Ok(Vec::new());
@@ -211,7 +212,7 @@ pub(crate) fn missing_items(bundle: &Bundle) -> Vec<String> {
         .collect()
 }
 
-/// Puts the bundle that `--bundle` names before those that are arguments.
+/// Puts the bundle that `--bundle` names before the bundles that are arguments.
 pub(crate) fn put_first(
     named: Option<PathBuf>,
     bundle: &mut Option<PathBuf>,

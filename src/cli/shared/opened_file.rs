@@ -53,7 +53,8 @@ impl OpenedFile {
         Ok(OpenedFile::Lock(context.read_lock(path)?))
     }
 
-    /// The bundle. It is an error if the file is something else; the message names it `path`.
+    /// The bundle. It is an error if the file is something else; the message calls the file
+    /// `path`.
     pub(crate) fn into_bundle(self, path: &Path) -> Result<Bundle, CliError> {
         let path = path.display();
         match self {
@@ -82,7 +83,7 @@ impl OpenedFile {
         Ok(())
     }
 
-    /// The names of the items in a receipt; `None` for another file.
+    /// The names of the items in a receipt; `None` for a bundle or a lock.
     pub(crate) fn pushed_items(&self) -> Option<BTreeSet<String>> {
         match self {
             OpenedFile::Receipt(receipt) => {
@@ -104,8 +105,8 @@ impl OpenedFile {
         }
     }
 
-    /// The fingerprint of the lock whose content the owner of this file has completely; `None` for
-    /// a partial bundle.
+    /// The fingerprint of the lock, if the owner of this file has all content of the lock; `None`
+    /// for a partial bundle.
     pub(crate) fn complete_lock(&self) -> Option<Digest> {
         match self {
             OpenedFile::Bundle(bundle) if !bundle.partial().is_empty() => None,

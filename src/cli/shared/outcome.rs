@@ -42,8 +42,8 @@ impl VerbOutcome {
         }
     }
 
-    /// An outcome whose exit code follows from the items: 0 if none is lost, 1 if none succeeded,
-    /// and 3 otherwise.
+    /// An outcome with the exit code for the items: 0 if none is lost, 1 if some are lost and none
+    /// succeeded, and 3 if some are lost and some succeeded.
     pub(crate) fn of(report: RunReport, text: impl Into<String>) -> VerbOutcome {
         let exit = if !report.has_losses() {
             Exit::Done

@@ -108,7 +108,7 @@ fn versions(package: &PackageChange) -> String {
     versions.join(" -> ")
 }
 
-/// The size of the new package; empty for a removed one.
+/// The size of the new package; empty for a removed package.
 fn size(package: &PackageChange) -> String {
     if package.change == "removed" {
         String::new()

@@ -29,13 +29,13 @@ pub(crate) struct PatchReport {
 /// Sizes in bytes by how blobs are carried.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 struct CarriedBytes {
-    /// Blobs that the bundle contains.
+    /// Blobs that the bundle contains whole.
     #[serde(rename = "whole_bytes")]
     whole: u64,
     /// Blobs that the bundle omits.
     #[serde(rename = "omitted_bytes")]
     omitted: u64,
-    /// Blobs that the bundle has patches for.
+    /// Blobs for which the bundle contains patches.
     #[serde(rename = "patched_bytes")]
     patched: u64,
     /// The patches for the patched blobs.
@@ -188,8 +188,8 @@ impl PatchReport {
         }
     }
 
-    /// The lines about the blobs that are carried as patches, and about the reasons why others have
-    /// no patch. With `per_item`, a line for each item follows.
+    /// The lines about the blobs that are carried as patches, and about the reasons why other blobs
+    /// have no patch. With `per_item`, a line for each item follows.
     pub(crate) fn lines(&self, per_item: bool) -> String {
         let mut text = match self.patched {
             0 => "  patched           nothing\n".to_owned(),

@@ -8,8 +8,9 @@ use serde_json::json;
 use std::collections::BTreeMap;
 
 const HELP: &str = "Process only part I of N, as in 3/8; other runners with the same lock process \
-    the rest. `auto` reads it from LANDFALL_SHARD=I/N, a Kubernetes Indexed Job \
-    (JOB_COMPLETION_INDEX and LANDFALL_SHARDS) or GitLab (CI_NODE_INDEX and CI_NODE_TOTAL)";
+    the rest. `auto` reads the part from LANDFALL_SHARD=I/N, LANDFALL_SHARD_INDEX (from 0) and \
+    LANDFALL_SHARDS, a Kubernetes Indexed Job (JOB_COMPLETION_INDEX and LANDFALL_SHARDS) or GitLab \
+    (CI_NODE_INDEX and CI_NODE_TOTAL)";
 
 #[derive(Args)]
 pub(crate) struct ShardFlag {
@@ -124,7 +125,7 @@ pub(crate) fn report_shard(flag: &ShardFlag, shard: Shard, report: &mut RunRepor
     format!("shard {shard}: ")
 }
 
-/// The words before a count of items if the shard has only a part of them.
+/// The words before a count of items; empty if one shard has the whole lock.
 pub(crate) fn part_prefix(shard: Shard) -> &'static str {
     if shard.is_only() { "" } else { "its part of " }
 }

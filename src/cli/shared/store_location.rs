@@ -105,7 +105,7 @@ impl Context {
         }
     }
 
-    /// Opens the store for a server.
+    /// Like [`Context::store`], for callers that need [`VerifiedRead`], such as a server.
     pub(crate) fn served_store(&self) -> Result<Arc<dyn VerifiedRead>, CliError> {
         match self.store_location()? {
             StoreLocation::Folder(dir) => Ok(Arc::new(DiskStore::open(&dir)?)),

@@ -18,7 +18,7 @@ const CONTEXT: usize = 3;
 /// A byte range of a text, and its replacement.
 pub(crate) type TextEdit = (Range<usize>, String);
 
-/// The reader of a diff, which decides its form.
+/// The reader of a diff. It decides the form of the diff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DiffReader {
     /// A program such as `patch`: all bytes are those of the file.
@@ -204,7 +204,8 @@ fn masked(member: &RewrittenText) -> (Cow<'_, str>, Vec<TextEdit>) {
     (Cow::Owned(old), edits)
 }
 
-/// Translates the range of an edit outside all masked ranges to its position in the masked text.
+/// Translates the range of an edit to its range in the masked text. The edit must be outside all
+/// masked ranges.
 fn shifted(range: &Range<usize>, old: &str, done: usize) -> Range<usize> {
     range.start + old.len() - done..range.end + old.len() - done
 }
@@ -307,7 +308,7 @@ fn signed(count: usize) -> isize {
     isize::try_from(count).unwrap_or(isize::MAX)
 }
 
-/// A line range in the header of a hunk, from 1.
+/// A line range in the header of a hunk, which counts lines from 1.
 fn range(start: isize, count: isize) -> String {
     match count {
         0 => format!("{start},0"),

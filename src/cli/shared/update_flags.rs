@@ -36,8 +36,8 @@ pub(crate) struct UpdateFlags {
 }
 
 impl UpdateFlags {
-    /// Reads the file of first sights and the previous lock. Checks that the manifests can be read,
-    /// and records them as inputs.
+    /// Reads the previous lock and the file of first sights, which records when each version was
+    /// first seen. Checks that the manifests can be read, and records them as inputs.
     pub(crate) fn open(&self, context: &Context) -> Result<UpdateInputs<'_>, CliError> {
         let paths = self.manifests.paths()?;
         context.read_manifests(&paths, &self.platforms)?;
@@ -78,8 +78,8 @@ pub(crate) struct UpdateInputs<'a> {
 }
 
 impl UpdateInputs<'_> {
-    /// The request to upstream. With `every_digest`, it includes the digest of each image, which
-    /// detects tags that were pushed again.
+    /// The request to upstream. With `every_digest`, it also asks for the digest of each image, to
+    /// detect tags that were pushed again.
     pub(crate) fn request(&self, every_digest: bool) -> UpdateRequest<'_> {
         UpdateRequest {
             paths: &self.paths,

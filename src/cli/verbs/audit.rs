@@ -24,9 +24,10 @@ use std::path::{Path, PathBuf};
 
 /// List references that the lock or bundle lacks
 ///
-/// Exits with 4 if an image, a mirrored URL, a git repository or a package is missing, or if the
-/// name of an image is ambiguous. Reads Kubernetes manifests, charts, kustomizations, Dockerfiles,
-/// scripts, cloud-init, plain lists, and the output of `kubectl get pods -A -o json`.
+/// Exits with 4 if an image, a mirrored URL, a git repository or a package is missing, if the name
+/// of an image is ambiguous, or if the registry of --registry lacks content. Reads Kubernetes
+/// manifests, charts, kustomizations, Dockerfiles, scripts, cloud-init, plain lists, and the output
+/// of `kubectl get pods -A -o json`.
 ///
 /// Rewritten files refer to the private registry: add --to REGISTRY or --site FILE, so that
 /// its names are matched with the locked items.
@@ -257,7 +258,7 @@ fn write_missing(path: &Path, audited: &AuditResult) -> Result<(), CliError> {
     )
 }
 
-/// The findings that the lock has, that it lacks, and that cannot be decided.
+/// The findings in three groups: references that the lock has, missing ones, and undecided ones.
 fn by_coverage(audited: &AuditResult) -> [Vec<&FileFinding>; 3] {
     let mut groups: [Vec<&FileFinding>; 3] = Default::default();
     for placed in &audited.found {

@@ -105,10 +105,10 @@ impl PatchEstimate {
         if let Some(first) = absent.next() {
             let more = match absent.count() {
                 0 => String::new(),
-                count => format!(", nor that of {}", count_of(count, "other item")),
+                count => format!(" and of {}", count_of(count, "other item")),
             };
             return Ok(PatchEstimate::Impossible(format!(
-                "the content of {} is neither in a bundle nor in the store{more}: run `landfall \
+                "the content of {}{more} is neither in a bundle nor in the store: run `landfall \
                  pull`, or name the bundle",
                 first.item.name
             )));

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 ///
 /// A host is `observed` if an earlier command with this store contacted it, `predicted` if only the
 /// lock or the documentation of a registry names it, and `declared` if it is an endpoint of the
-/// manifests. Exits with 4 if a host refuses a request of --probe.
+/// manifests. Exits with 4 if a request of --probe fails.
 #[derive(Args)]
 pub(crate) struct EgressCommand {
     /// The lock, or a bundle with a lock [default: landfall.lock]
@@ -25,8 +25,8 @@ pub(crate) struct EgressCommand {
     /// The lock, instead of the argument
     #[arg(long, value_name = "FILE", conflicts_with = "place")]
     lock: Option<PathBuf>,
-    /// Request one token, one manifest and one first byte from each host, following redirects;
-    /// continue after refusals
+    /// Request a token, a manifest and the first byte of a blob or file from each host, following
+    /// redirects. A refusal by one host does not stop the probe
     #[arg(long)]
     probe: bool,
     /// Show only the hosts that were added or removed since this lock, or since a list of `--format

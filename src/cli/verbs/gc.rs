@@ -32,7 +32,7 @@ pub(crate) struct GcCommand {
     /// Keep the content of this bundle, unless --keep-last excludes it (may be repeated)
     #[arg(long = "bundle", value_name = "BUNDLE", num_args = 1..)]
     bundles: Vec<PathBuf>,
-    /// Keep only the last N bundles of each series, by their numbers or else by their age
+    /// Keep only the last N bundles of each series, by serial number or, without one, by age
     #[arg(long, value_name = "N", requires = "bundles")]
     keep_last: Option<usize>,
     /// How long an unused blob is kept in an object store; must be longer than any run takes

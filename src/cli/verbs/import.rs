@@ -18,8 +18,9 @@ const TKG: &str = "tkg";
 
 /// Write a manifest or site from files of another tool
 ///
-/// Existing files are not replaced, and credentials are not imported. What a manifest cannot
-/// express is reported and added as a comment. Exits with 3 if an item could not be imported.
+/// Existing files are not replaced, and credentials are not imported. Items and settings that a
+/// manifest cannot express are reported and added as comments. Exits with 3 if an item could not be
+/// imported.
 #[derive(Args)]
 pub(crate) struct ImportCommand {
     /// The format of the files

@@ -8,7 +8,7 @@ use landfall_model::report::{RunReport, count_of};
 use serde_json::json;
 use std::path::PathBuf;
 
-/// Check the record of commands that --log writes
+/// Check an evidence log, the file that --log writes
 #[derive(Args)]
 pub(crate) struct EvidenceCommand {
     #[command(subcommand)]
@@ -22,8 +22,8 @@ enum EvidenceSubcommand {
 
 /// Check that no record was changed, moved, removed or inserted
 ///
-/// Exits with 4 if the log is damaged. Records that were removed from its end are noticed only with
-/// --head: note the hash that this command prints, and store it in another place.
+/// Exits with 4 if the log is damaged. Records that were removed from its end are detected only
+/// with --head: note the hash that this command prints, and store it in another place.
 #[derive(Args)]
 struct EvidenceVerify {
     /// The log [default: --log, or log of the site]

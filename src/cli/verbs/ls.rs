@@ -22,8 +22,8 @@ pub(crate) struct LsCommand {
     /// The bundle or the lock
     #[arg(value_name = "BUNDLE|LOCK", required_unless_present_any = ["bundle", "lock"])]
     file: Option<PathBuf>,
-    /// If the volumes of the bundle are in several folders: one volume of each other folder, or the
-    /// folder itself
+    /// If the volumes of the bundle are in several folders: one volume in each further folder, or
+    /// the folder itself
     #[arg(value_name = "VOLUME|FOLDER", conflicts_with_all = ["bundle", "lock"])]
     more: Vec<PathBuf>,
     /// The bundle, instead of the argument

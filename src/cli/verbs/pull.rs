@@ -195,7 +195,9 @@ impl PullCommand {
         };
         let mut wanted = unique_blobs(share.each_entry());
         let here = match &store {
-            Some(store) => present_blobs(&**store, wanted.clone(), false, &*context.progress)?,
+            Some(store) => {
+                present_blobs(&**store, wanted.clone(), self.rehash, &*context.progress)?
+            }
             None => HashSet::new(),
         };
         let mut items: Vec<ReportItem> = Vec::new();

@@ -113,7 +113,8 @@ impl RefreshCommand {
         })
     }
 
-    /// The object that `--out` names; if it names a file, checks that it can be written.
+    /// The object that `--out` names. If `--out` names a file, returns `None` after checking that
+    /// the file can be written.
     fn object(&self, context: &Context) -> Result<Option<(Bucket, String)>, CliError> {
         let object = object(context, &self.out)?;
         if object.is_none() {

@@ -26,7 +26,7 @@ enum SchemaDocument {
     Site,
     /// The report of --output json and --report
     Report,
-    /// A record of the log that --log writes
+    /// A record of the evidence log (--log)
     Log,
 }
 

@@ -19,8 +19,8 @@ pub(crate) struct SignCommand {
     /// The bundle, instead of the argument
     #[arg(long = "bundle", value_name = "BUNDLE", conflicts_with = "bundle")]
     named: Option<PathBuf>,
-    /// An OpenSSH private key file without a passphrase, or a public key (file) whose private key
-    /// is in the SSH agent
+    /// An OpenSSH private key file without a passphrase, or, if the private key is in the SSH
+    /// agent, the public key or its file
     #[arg(long, value_name = "KEY")]
     key: String,
 }

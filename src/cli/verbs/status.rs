@@ -38,7 +38,7 @@ pub(crate) struct StatusCommand {
     /// Also check every manifest and blob: the registry may have lost some
     #[arg(long)]
     recheck: bool,
-    /// Also show tags of the lock's repositories that are not in the lock (one request per
+    /// Also show tags that are in the lock's repositories but not in the lock (one request per
     /// repository)
     #[arg(long)]
     foreign: bool,
@@ -234,7 +234,12 @@ fn markdown(summary: &str, tags: &[RegistryTag], fix_command: Option<&str>) -> S
             ],
             of_state.map(|one| {
                 let name = one.name.as_deref().map(markdown_code).unwrap_or_default();
-                let why = one.why.as_deref().map(markdown_text).unwrap_or_default();
+                // the columns before it already show a different digest
+                let why = match one.state {
+                    TagStatus::Different => None,
+                    _ => why(one),
+                };
+                let why = why.as_deref().map(markdown_text).unwrap_or_default();
                 vec![
                     markdown_code(&one.at),
                     name,

@@ -26,7 +26,8 @@ impl NodeList {
         }
     }
 
-    /// The reason why the text is not a list of this kind, worded to follow the path of the file.
+    /// The reason why the text is not a list of this kind. Messages print it after the path of the
+    /// file.
     pub(crate) fn fault(&self) -> Option<String> {
         let is_rpms =
             |text: &str| read_base(text, &mut Pool::default()).map_err(|error| error.to_string());

@@ -56,7 +56,7 @@ pub(super) fn simulate_install(
         return Ok(match outcome {
             Err(refusal) => {
                 let help = "; the list has only names and versions, not what the packages provide; \
-                            `landfall help packages` shows the format that includes this";
+                            `landfall help packages` shows a format with both";
                 let help = if is_plain_list(rpms) { help } else { "" };
                 SimulatedInstall::refused(set, format!("{}{help}", offered.explain(&refusal)))
             }
@@ -145,7 +145,7 @@ impl<'a> YumMetadata<'a> {
     }
 }
 
-/// Returns the carried index of this kind, if the source has one.
+/// Returns the index of this kind, if `repomd` lists one and the lock contains it.
 fn packed(
     repomd: &Repomd,
     locked: &PackageSource,

@@ -98,7 +98,8 @@ fn add_port_step(
             (CheckStatus::Ok, says, None, Some(via))
         }
         Ok(ConnectOutcome::Closed) => {
-            let says = format!("nothing listens at {at}, or a firewall rejects it: {what}");
+            let says =
+                format!("nothing listens at {at}, or a firewall rejects the connection: {what}");
             let fix = format!("start the service, or allow {at} at the firewall");
             (CheckStatus::No, says, Some(fix), None)
         }

@@ -1,4 +1,5 @@
-//! The connections to test for a role: the rows of the port table, with the site's addresses.
+//! The connections to test for a role: the rows of the port table, with the addresses of `--set`,
+//! and the endpoints of the lock.
 
 use super::kkp_table::{Decided, PortRow, Ports, RANGE, TABLE};
 use super::required_port::{self, RequiredPort};
@@ -278,7 +279,7 @@ impl PortSettings<'_> {
             route: ConnectRoute::Direct,
         };
         match (&row.ports, own) {
-            // A port that the site chose replaces the first port of the row.
+            // A port given with `--set` replaces the first port of the row.
             (Ports::Of(ports), Some(own)) => {
                 let rest = ports.iter().skip(1).copied();
                 std::iter::once(*own).chain(rest).map(port).collect()
@@ -396,7 +397,7 @@ mod tests {
     /// Compares the lines of roles and strategies, without the endpoint that every role needs and
     /// the notes at the end.
     #[test]
-    fn connections_by_role_and_strategy() {
+    fn connections_depend_on_role_and_strategy() {
         let proxy = [
             ("seed-nodeport-proxy", "10.0.0.5"),
             ("master-ingress", "kkp.test"),

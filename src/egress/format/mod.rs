@@ -55,7 +55,7 @@ pub(crate) const FORMATS: [EgressFormat; 7] = [
     },
     EgressFormat {
         name: "squid",
-        about: "An access list of squid",
+        about: "An access list for squid",
         is_policy: true,
         write: squid::write,
     },
@@ -67,7 +67,7 @@ pub(crate) const FORMATS: [EgressFormat; 7] = [
     },
     EgressFormat {
         name: "cilium",
-        about: "A Cilium policy by names",
+        about: "A Cilium policy that allows hosts by name",
         is_policy: true,
         write: cilium::write,
     },

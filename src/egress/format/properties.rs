@@ -94,7 +94,7 @@ proptest! {
         prop_assert!(
             shown.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte))
         );
-        prop_assert!(!shown.starts_with(['-', '.']), "an option, or every name below");
+        prop_assert!(!shown.starts_with(['-', '.']), "an option, or a rule for all names below");
 
         let cilium: Value = serde_yaml::from_str(&written("cilium", &egress)).unwrap();
         let mut named = Vec::new();

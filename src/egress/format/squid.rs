@@ -1,4 +1,4 @@
-//! Formats an access list of squid, which allows exactly the listed hosts at exactly their ports,
+//! Formats an access list for squid, which allows exactly the listed hosts at exactly their ports,
 //! and denies all other requests.
 
 use super::groups::{HostGroup, by_port, comment};

@@ -1,4 +1,5 @@
-//! Formats lines for people: one for each host, then the notes about hosts that are not known yet.
+//! Formats lines for people: one line for each host, with a second line if the host has a reason,
+//! then the notes about hosts that are not known yet.
 
 use crate::egress::Egress;
 use landfall_model::report::one_line;

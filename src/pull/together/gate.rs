@@ -47,7 +47,8 @@ impl Gate {
             let changed = self.changed.notified();
             {
                 let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-                // skip the turns of an actor that has ended: the other would wait for them forever
+                // skip the turns of an actor that has ended: the other actor would wait for them
+                // forever
                 while turns
                     .schedule
                     .front()

@@ -83,7 +83,7 @@ fn a_pull_and_a_gc_lose_no_content_if_either_is_halted_at_any_point() {
 }
 
 #[test]
-fn lists_read_during_a_gc_name_only_blobs_that_are_kept() {
+fn a_list_that_is_read_during_a_gc_names_only_kept_blobs() {
     let world = small();
     let from = world.condemned_after_listed();
     for at in 0..20 {
@@ -178,7 +178,7 @@ fn random_commands_with_and_without_kills_lose_no_content() {
     for _ in 0..rounds(100) {
         let store = Emulator::default();
         for _ in 0..dice.usize(..6) {
-            // may fail: the marker of a command that was killed makes the next ones wait
+            // may fail: the marker of a command that was killed makes later commands wait
             drop(world.alone(&store, command(&mut dice), killed(&mut dice)));
             store.age([HOUR, 4 * DAY, 8 * DAY][dice.usize(..3)]);
         }
@@ -193,7 +193,7 @@ fn random_commands_with_and_without_kills_lose_no_content() {
 }
 
 #[test]
-fn an_upload_whose_parts_were_sent_again_by_another_run_starts_again() {
+fn an_upload_whose_parts_another_run_replaced_succeeds() {
     let world = world(&[Bytes::from(vec![9; 17 << 20])], [&[0], &[0]]);
     let mut resumed = 0;
     for killed_at in 0.. {
@@ -290,9 +290,9 @@ fn an_upload_whose_owner_is_alive_is_not_taken_over() {
 }
 
 #[test]
-fn two_pulls_whose_parts_have_random_etags_both_end_well() {
+fn two_pulls_whose_parts_have_random_etags_both_succeed() {
     // each blob has three parts, of which the last is short; in every third round, the first pull
-    // is killed, and only the second must end well
+    // is killed, and only the second pull must succeed
     let big = |seed: u8| {
         Bytes::from(
             (0..17 << 20)
@@ -330,7 +330,7 @@ fn two_pulls_whose_parts_have_random_etags_both_end_well() {
 }
 
 #[test]
-fn at_google_a_late_deletion_keeps_objects_written_since() {
+fn at_google_a_late_deletion_keeps_an_object_that_was_written_meanwhile() {
     let world = small();
     let one = Bytes::from("one");
     let other = Bytes::from("other");

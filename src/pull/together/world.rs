@@ -21,7 +21,7 @@ use tokio::runtime::Runtime;
 pub(super) const HOUR: Duration = Duration::from_hours(1);
 pub(super) const DAY: Duration = Duration::from_hours(24);
 const GRACE: Duration = Duration::from_hours(7 * 24);
-/// A number of passes of the gate that no command reaches, so that it runs to its end.
+/// A number of passes of the gate that no command reaches, so that the command runs to its end.
 pub(super) const NO_LIMIT: usize = usize::MAX;
 
 /// The data of the commands: two locks that share some files.

@@ -24,7 +24,7 @@ pub(super) struct ManifestGraph<'a> {
 /// A manifest, and the manifest that it refers to.
 pub(super) struct ManifestNode {
     pub(super) manifest: Manifest,
-    /// [`Manifest`] has the subject of an image, but not that of an index.
+    /// Read separately, because [`Manifest`] has the subject of an image but not of an index.
     subject: Option<Digest>,
 }
 

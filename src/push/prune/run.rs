@@ -29,7 +29,8 @@ pub(crate) struct Pruned {
     /// The manifests that were deleted, or would be.
     pub(crate) gone: Vec<PrunedManifest>,
     /// The total size of the blobs of `gone` that neither a lock nor a kept image in these
-    /// repositories needs. `None` if a repository could not be surveyed: it may need any of them.
+    /// repositories needs. `None` if a repository could not be surveyed: that repository may need
+    /// any of the blobs.
     pub(crate) bytes: Option<u64>,
 }
 
@@ -47,10 +48,10 @@ pub(crate) enum PruneError {
     DeletesNothing { host: String, error: HttpError },
 }
 
-/// The options of a pruning.
+/// The options of [`prune`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PruneScope {
-    /// The number of newest tags of each form that are kept in each repository.
+    /// The number of newest tags of each shape, such as `v#.#.#`, that are kept in each repository.
     pub(crate) keep_last: usize,
     /// Whether to delete; otherwise the result lists the manifests that would be deleted.
     pub(crate) delete: bool,

@@ -17,9 +17,9 @@ pub(super) struct RepositoryContent {
     /// The manifests that may be deleted, in this order: all indexes that name a manifest come
     /// before it.
     pub(super) gone: Vec<PrunedManifest>,
-    /// The children of each index that may be deleted.
+    /// For each index that may be deleted, its children.
     pub(super) children: BTreeMap<Digest, Vec<Digest>>,
-    /// The blobs of each image that may be deleted, with their sizes.
+    /// For each image that may be deleted, its blobs with their sizes.
     pub(super) blobs: BTreeMap<Digest, Vec<(Digest, u64)>>,
     /// The blobs of images that are kept and are not in a lock.
     pub(super) kept_blobs: BTreeSet<Digest>,

@@ -1,5 +1,5 @@
-//! A sparse bundle of 4 TiB, written as documented: opening it takes only the memory of its
-//! index.
+//! Opens a sparse bundle of 4 TiB, which the test writes by the documentation of the format.
+//! Opening it needs less than 64 MiB of memory.
 
 use super::{code, shown};
 use crate::support::library::Digest;
@@ -27,7 +27,7 @@ fn frame(content: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The number of bytes that `size` bytes of content take in a bundle as stored frames.
+/// The number of bytes that `size` bytes of content occupy as stored frames in a bundle.
 fn stored(size: u64) -> u64 {
     let one = |n: u64| 14 + 3 * n.div_ceil(128 << 10).max(1) + n;
     size / CHUNK * one(CHUNK)

@@ -16,7 +16,7 @@ use std::process::{Command, Output};
 
 const GZIP: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 
-/// Incompressible bytes, the same every time.
+/// Incompressible bytes that depend only on `seed` and `len`.
 fn noise(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
@@ -72,7 +72,7 @@ fn the_same_lock_gives_the_same_bytes() {
     if !one_core {
         skip(
             &test_name(),
-            "this machine has no taskset, so every run has all threads",
+            "this machine has no taskset, so every run uses all threads",
         );
     }
     for round in 0..rounds(20) {
@@ -472,7 +472,7 @@ fn an_incomplete_store_is_refused_without_allow_partial() {
 }
 
 #[test]
-fn a_lock_with_missing_items_is_partial_unless_they_are_accepted() {
+fn a_bundle_is_partial_if_its_lock_has_missing_items_that_are_not_accepted() {
     let mut site = Site::new();
     let accepted = |name: &str, until: &str| AcceptedLoss {
         kind: ItemKind::Image,
@@ -551,7 +551,7 @@ fn a_lock_with_missing_items_is_partial_unless_they_are_accepted() {
 }
 
 #[test]
-fn a_damaged_store_packs_nothing() {
+fn nothing_is_packed_from_a_damaged_store() {
     let site = Site::new();
     let file = site
         .lock

@@ -111,8 +111,8 @@ impl Site {
         });
     }
 
-    /// Two images that share a layer, one of them trimmed; two files; a sha512 layer, an empty
-    /// layer, a stored blob of several frames, and compressed blobs.
+    /// Two images that share a layer, of which the second image is trimmed; two files; a sha512
+    /// layer, an empty layer, a stored blob of several frames, and compressed blobs.
     pub(super) fn new() -> Site {
         let lock = Lock {
             version: 1,

@@ -213,8 +213,8 @@ fn the_same_lock_and_bases_give_the_same_bytes() {
     }
 }
 
-/// Every volume can be packed again, except a volume with the contents index: the other volumes do
-/// not contain it.
+/// Every volume can be packed again, except a volume with the contents index, which the other
+/// volumes do not contain.
 #[test]
 fn a_lost_volume_of_a_delta_is_packed_again() {
     if !need(&NEEDS) {
@@ -504,19 +504,24 @@ fn a_receipt_names_the_repositories_for_the_content_of_a_delta() {
     line.place
         .ok(&["push", "b1", "--to", &to, "--receipt", "r1"]);
     line.push(4, &["d3"], &registry.address, &[]);
-    // if a look-up fails, the other repositories are tried
-    let receipt = line.place.read("r1");
-    for (broken, exit) in [("/v2/old/one/app/blobs/", 0), ("/v2/old/", 4)] {
+    // if a look-up fails, the repositories of the other receipt are tried
+    let other = format!("{}/other", registry.address);
+    line.place
+        .ok(&["push", "b1", "--to", &other, "--receipt", "r2"]);
+    let receipts = ["r1", "r2"].map(|name| line.place.read(name));
+    for (broken, exit) in [("/v2/old/", 0), ("/v2/", 4)] {
         let middle = TestProxy::new(&registry.address, move |request| {
-            match request.is("HEAD", broken) {
+            match request.is("HEAD", broken) && request.target.contains("/blobs/") {
                 true => ProxyAction::status(501),
                 false => ProxyAction::Pass,
             }
         });
         let to = &middle.address;
-        line.place
-            .write("r2", receipt.replace(&registry.address, to));
-        let report = line.push(exit, &["d3", "r2"], to, &["--dry-run"]);
+        for (name, receipt) in ["at1", "at2"].into_iter().zip(&receipts) {
+            line.place
+                .write(name, receipt.replace(&registry.address, to));
+        }
+        let report = line.push(exit, &["d3", "at1", "at2"], to, &["--dry-run"]);
         assert!(middle.count("HEAD", broken) > 0);
         assert!(exit == 0 || message(&report).contains("501"), "{report:#}");
     }
@@ -540,7 +545,7 @@ fn deltas_can_be_served_exported_and_used_for_rewriting() {
     line.assert_delivered(&server, "1");
     let with_store = landfall_serve(place, &["d2", "--with-store", "--store", "store"]);
     line.assert_delivered(&with_store, "2");
-    // only the content of the base is used: its names are not served, and need no approval
+    // with `--base`, only the content of b1 is used: its names are not served
     let with_base = landfall_serve(place, &["d2", "--base", "b1", "--lock", "2.lock"]);
     line.assert_delivered(&with_base, "2");
     assert_eq!(
@@ -661,7 +666,7 @@ fn diff_shows_the_content_of_a_delta() {
         .iter()
         .find(|change| change["name"].as_str().unwrap().contains("three/new"))
         .unwrap();
-    // only the layer, config and manifest of the image are new: its base layer is present
+    // the base layer is present, so only the other layer, the config and the manifest are new
     let bytes = new["newBytes"].as_u64().unwrap();
     assert!((7000..12_000).contains(&bytes), "{new}");
     assert_eq!(

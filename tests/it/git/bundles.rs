@@ -92,7 +92,7 @@ fn a_shallow_history_is_not_exported_as_a_bundle() {
 }
 
 #[test]
-fn a_bundle_of_tags_checks_out_the_last_one() {
+fn a_clone_of_a_bundle_of_tags_checks_out_the_last_tag() {
     let Some(server) = GitServer::new() else {
         return;
     };

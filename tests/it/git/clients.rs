@@ -166,7 +166,7 @@ fn argo_cd_lists_fetches_and_checks_out() {
         output(&place, folder, &["remote", "add", "origin", &here]);
         fetch(folder, "", depth);
         check_out(folder, &id("main"), &id("main"));
-        // the commit of a tag, and one that no ref names
+        // the commit of a tag, and a commit that no ref names
         for name in ["v1.0.0", "main~7"] {
             fetch(folder, &id(name), depth);
             check_out(folder, "FETCH_HEAD", &id(name));

@@ -269,10 +269,32 @@ fn the_host_that_stores_large_files_gets_no_account_of_the_git_server() {
             &["update-ref", "-d", "refs/heads/main"],
         );
     }
+    // a redirect to another host does not get a cookie of the server either
+    let other = TestProxy::new("", |_| ProxyAction::status(200));
+    let location = format!("http://{}/x", other.address);
+    let redirecting = TestProxy::new("", move |_| {
+        ProxyAction::Answer(
+            302,
+            vec![("Location".into(), location.clone())],
+            String::new(),
+        )
+    });
+    server.set(GitServerBehavior {
+        authorization: Some(format!("Basic {account}")),
+        large_file_host: Some(redirecting.address.clone()),
+        large_file_headers: Some(json!({"Cookie": "session=token"})),
+        ..GitServerBehavior::default()
+    });
+    std::fs::remove_dir_all(place.path("s")).unwrap();
+    ok(&["lock", "-f", "m.yaml", "--store", "s"]);
+    let pull = [&["pull", "--store", "s"][..], &plain].concat();
+    let report = place.json(1, &pull).to_string();
+    assert!(report.contains("which must not get the secret"), "{report}");
+    assert!(!redirecting.requests().is_empty() && other.requests().is_empty());
 }
 
 #[test]
-fn uploads_continue_with_new_urls_after_theirs_have_expired() {
+fn an_upload_is_repeated_after_its_url_has_expired() {
     let Some(server) = GitServer::new() else {
         return;
     };

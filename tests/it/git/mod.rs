@@ -34,8 +34,8 @@ fn locked(place: &Place) -> Value {
     lock["git"][0].clone()
 }
 
-/// Replaces the only `DIGEST` in a lock with the digest that follows from the other fields of its
-/// repository.
+/// Replaces the only `DIGEST` in a lock with the right digest of its repository, which is computed
+/// from the other fields.
 fn digest_again(lock: &str) -> String {
     let zeros = format!("sha256:{}", "0".repeat(64));
     let place = Place::new();

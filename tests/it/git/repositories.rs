@@ -105,7 +105,7 @@ fn a_repository_is_locked_packed_and_served_to_real_git() {
         );
         assert_eq!(count(&shallow).trim(), "300");
         output(&place, &shallow, &["fsck", "--strict"]);
-        // a client with some commits gets the others
+        // a client with some commits gets the missing ones
         let old = format!("old-{version}");
         output(
             &place,

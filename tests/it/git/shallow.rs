@@ -76,7 +76,7 @@ fn a_shallow_repository_is_the_same_on_every_machine_and_is_served_shallow() {
         );
         output(&place, &name, &["fsck", "--strict"]);
         assert_eq!(objects(&name), objects("upstream.git"), "version {version}");
-        // a clone with fewer commits than the mirror then fetches the remaining ones
+        // a clone with fewer commits than the mirror, which later fetches the remaining commits
         let name = format!("one-{version}");
         let args = ["-c", &protocol, "clone", "-q", "--depth", "1", &here, &name];
         output(&place, ".", &args);

@@ -7,7 +7,7 @@ use crate::support::programs::go_install;
 use crate::support::{Place, landfall_serve, need, run};
 use serde_json::Value;
 
-/// Documents that use the repository at `UPSTREAM` in all forms.
+/// Documents of these tools, which use the repository at `UPSTREAM`.
 const DOCUMENTS: [(&str, &str); 4] = [
     (
         "apps.yaml",
@@ -31,7 +31,8 @@ const DOCUMENTS: [(&str, &str); 4] = [
     ),
 ];
 
-/// A place with a lock of `main` and `v1.0`, and the documents.
+/// Returns a place with a lock of `main` and `v1.0` and with the documents, and the URL of the
+/// repository.
 fn documents(server: &GitServer) -> (Place, String) {
     let repository = server.create("team/platform.git");
     server.import(&repository, &history("main", 0, 30));

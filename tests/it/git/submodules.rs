@@ -74,7 +74,7 @@ fn submodules_are_locked_and_cloned_from_the_mirror() {
         0,
         &[("deep/inner", &absolute, &inner)],
     );
-    // `main` has newer commits than the one that `platform.git` pins
+    // `main` of `modules.git` has newer commits than the one that `platform.git` pins
     server.import(
         &server.place.path("repos/team/modules.git"),
         &history("main", 5, 3),
@@ -171,7 +171,7 @@ fn a_submodule_that_the_manifest_lists_as_well_is_one_entry() {
 }
 
 #[test]
-fn a_submodule_has_the_large_files_that_one_of_its_parents_requests() {
+fn a_submodule_has_the_large_files_that_its_parent_requests() {
     let Some(server) = GitServer::new() else {
         return;
     };

@@ -240,7 +240,7 @@ fn cosign_accepts_what_push_signs_at_the_destination() {
 }
 
 #[test]
-fn keys_that_cosign_has_encrypted_sign_with_their_password() {
+fn push_signs_with_an_encrypted_key_of_cosign_and_its_password() {
     if !need(&["docker-registry", "gzip"]) {
         return;
     }

@@ -116,7 +116,7 @@ fn landfall_and_cosign_agree_on_files_signed_by_keys() {
 }
 
 #[test]
-fn openssh_keys_are_signers_of_files() {
+fn openssh_signatures_of_files_are_verified() {
     if !need(&["ssh-keygen"]) {
         return;
     }

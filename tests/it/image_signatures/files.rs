@@ -58,7 +58,7 @@ fn keyless(identity: &str) -> String {
 }
 
 #[test]
-fn a_bundle_next_to_a_file_proves_its_publisher() {
+fn a_sigstore_bundle_next_to_a_file_proves_its_publisher() {
     let publisher = Publisher::new();
     let place = &publisher.place;
     let sigstore = Sigstore::new();
@@ -318,7 +318,7 @@ fn a_signed_checksum_file_proves_the_files_that_it_lists() {
     assert_eq!(
         publisher.upstream.requests("GET /tool "),
         0,
-        "its content is not needed"
+        "the content of the listed file is not needed"
     );
     place.ok(&["pull", "--store", "store"]);
     place.ok(&["pack", "--store", "store", "-o", "b.tar.zst"]);

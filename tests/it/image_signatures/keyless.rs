@@ -17,7 +17,8 @@ const ISSUER: &str = "https://token.actions.test";
 const IDENTITY: &str = "https://git.test/org/app/.github/workflows/release.yml@refs/heads/main";
 const SLSA: &str = "https://slsa.dev/provenance/v1";
 
-/// The rule of the manifests: a signature by the identity. `more` are further lines of the rule.
+/// The rule of the manifests: requires a signature by an identity below `https://git.test/org/`.
+/// `more` contains further lines of the rule.
 fn rule(address: &str, more: &str) -> String {
     format!(
         "verify:\n- match: \"{address}/*\"\n  keyless: {{issuer: \"{ISSUER}\", identity: \
@@ -219,7 +220,7 @@ fn a_provenance_needs_the_builder_and_source_of_the_rule() {
 }
 
 #[test]
-fn a_bundle_proves_its_signatures_without_a_network() {
+fn signatures_in_a_bundle_are_verified_without_a_network() {
     if !need(&["gzip"]) {
         return;
     }

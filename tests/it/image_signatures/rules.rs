@@ -11,7 +11,7 @@ use crate::support::{self, Images, Place, need};
 use serde_json::{Value, json};
 
 #[test]
-fn the_first_matching_rule_counts_and_the_site_adds_its_own() {
+fn the_first_matching_rule_applies_and_the_site_adds_rules() {
     if !need(&["gzip"]) {
         return;
     }
@@ -57,7 +57,7 @@ fn the_first_matching_rule_counts_and_the_site_adds_its_own() {
     assert_eq!(quiet["totals"]["requests"], 0);
     place.json(0, &["lock", "-f", "landfall.yaml", "--check"]);
 
-    // the record of another key is not enough for a rule without that key
+    // the lock records a signature by a key that the stricter rule does not name
     let stricter = rules.replace("two.pub, one.pub", "two.pub");
     let (exit, report, locked) = lock(&place, "landfall", &format!("{all}{stricter}"));
     assert_eq!(exit, 3, "{report}");
@@ -71,7 +71,7 @@ fn the_first_matching_rule_counts_and_the_site_adds_its_own() {
     );
     assert!(locked.contains("unresolved:\n- {kind: image, name: ") && !locked.contains("verified"));
 
-    // the rules of the site count as well
+    // the rules of the site apply as well
     place.write(
         "site.yaml",
         format!(
@@ -246,7 +246,7 @@ fn mistakes_in_rules_are_reported_with_their_position() {
 }
 
 #[test]
-fn the_policy_for_kyverno_has_the_key_of_the_setting() {
+fn the_kyverno_policy_contains_the_key_that_the_setting_names() {
     let place = Place::new();
     let key = ImageSigner::with_key();
     place.write("site.pub", key.public_pem());

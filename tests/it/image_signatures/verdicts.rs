@@ -148,7 +148,7 @@ impl Services {
         let of_another = self.logged(&self.signer, foreign);
         vec![
             row("logged", Root::Log, &[&logged], true),
-            // timestamps in place of a log must prove the time, because the certificate expired
+            // without a log, a timestamp must prove the signing time: the certificate has expired
             row("stamped", Root::Timestamps, &[&stamped(good)], true),
             row(
                 "stamped-late",

@@ -4,7 +4,7 @@ use super::{run, run_with};
 use crate::support::Place;
 use crate::support::faults::{Content, Fault, FaultKind, Faults, RequestKind, Rig};
 
-/// A registry with this many images, and a folder with a manifest of them.
+/// A registry with this many images, and a folder with a manifest that lists them.
 fn many(count: usize) -> (Faults, Place) {
     let mut content = Content::default();
     for at in 0..count {

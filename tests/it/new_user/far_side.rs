@@ -61,7 +61,7 @@ fn the_commands_in_the_readme_of_a_bundle_run() {
             .clean("sh")
             .args(["-c", "tar xf b.man.tar && test -s man/man1/landfall-push.1"]),
     );
-    // packing again without the program removes the files next to the bundle, except changed ones
+    // packing again without `--include-self` removes the unchanged files next to the bundle
     place.write("b.man.tar", "mine");
     run_with(&rig, &[("pack -o b --store stores/first", 0, &[])]);
     assert!(!place.path("b.README.txt").exists() && place.read("b.man.tar") == "mine");
@@ -154,6 +154,6 @@ fn help_has_the_verbs_and_the_pages() {
     );
     assert!(
         String::from_utf8_lossy(&printed).contains("landfall serve"),
-        "the page"
+        "the page is not printed"
     );
 }

@@ -1,4 +1,4 @@
-//! References that a pod would pull from the internet, and files that were rewritten before.
+//! References that a pod would pull from the internet, and files that were already rewritten.
 
 use super::run;
 use crate::support::Place;
@@ -50,9 +50,9 @@ fn an_audit_fails_for_a_locked_repository_without_host_and_tag() {
     ] {
         place.write(name, text);
     }
-    let ambiguous =
-        "the lock has docker.io/bitnami/kubectl:1.31.0, but this names neither a host nor a tag";
-    let check = "1 reference to a locked repository names neither a host nor a tag";
+    let ambiguous = "the lock has docker.io/bitnami/kubectl:1.31.0, but this reference names \
+                     neither a host nor a tag";
+    let check = "1 reference to a locked repository has neither a host nor a tag";
     run(
         &place,
         &[],

@@ -145,7 +145,7 @@ fn ready() -> bool {
 }
 
 #[test]
-fn archives_of_other_tools_feed_a_pull_without_a_network() {
+fn a_pull_without_a_network_reads_archives_of_other_tools() {
     if !ready() {
         return;
     }
@@ -214,7 +214,7 @@ fn archives_of_other_tools_feed_a_pull_without_a_network() {
 }
 
 #[test]
-fn content_that_an_archive_lacks_is_reported_and_read_from_another() {
+fn content_that_an_archive_lacks_is_reported_and_read_from_another_archive() {
     if !ready() {
         return;
     }
@@ -267,7 +267,8 @@ fn content_that_an_archive_lacks_is_reported_and_read_from_another() {
             .starts_with("source: "),
         "{report:#}"
     );
-    // the content before the cut of a truncated archive is used, and the truncation is reported
+    // the content of a truncated archive is used as far as it can be read, and the truncation is
+    // reported
     let bytes = place.read_bytes("skopeo-oci.tar");
     place.write("cut.tar", &bytes[..bytes.len() / 2]);
     let report = shop.alone(1, &["pull", "--store", "with-cut", "--from", "cut.tar"]);

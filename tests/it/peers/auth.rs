@@ -212,7 +212,7 @@ fn a_wrong_password_is_tried_once_and_its_account_is_named() {
         "{message}"
     );
     assert_eq!(report["error"]["side"], "destination");
-    // one challenge without an account, one attempt with it
+    // one request without an account, and one with the account
     assert_eq!(attempts(&server).1, 2, "{}", server.log());
 }
 
@@ -363,7 +363,7 @@ fn the_path_of_a_mirror_is_part_of_scope_and_credentials_lookup() {
     );
 }
 
-/// Like Harbor: nginx with TLS in front of docker-registry with `auth: token` and its token server.
+/// Like Harbor: nginx with TLS in front of a token server and a docker-registry with `auth: token`.
 #[test]
 fn docker_registry_with_a_token_server_can_be_used() {
     if !need(&["docker-registry", "gzip", "nginx", "openssl", "skopeo"]) {

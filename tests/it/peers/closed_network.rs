@@ -143,7 +143,7 @@ fn a_node_pushes_to_a_writable_serve() {
     else {
         return;
     };
-    // beyond loopback, the server requires a decision on who may push
+    // at an address other than loopback, the server requires an option that says who may push
     let refused = ["serve", "--writable", "pushed", "--listen", REGISTRY];
     let refusal = network
         .on("registry", far.command().args(refused))

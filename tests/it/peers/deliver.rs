@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 
 /// If a body is too large, nginx refuses it without reading it, and closes the connection.
 #[test]
-fn chunks_fit_the_limit_of_an_nginx_in_front() {
+fn chunks_fit_the_limit_of_an_nginx_in_front_of_the_registry() {
     if !need(&["docker-registry", "gzip", "nginx"]) {
         return;
     }
@@ -163,7 +163,7 @@ fn foreign_layers_are_downloaded_from_their_urls_without_an_account() {
 }
 
 #[test]
-fn a_wrong_range_of_a_foreign_layer_is_not_requested_again() {
+fn after_a_wrong_range_of_a_foreign_layer_no_range_is_requested() {
     if !need(&["gzip"]) {
         return;
     }

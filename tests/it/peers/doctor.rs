@@ -99,7 +99,7 @@ fn authentication_and_detected_plain_http_are_reported() {
 }
 
 #[test]
-fn an_unreachable_host_is_a_no() {
+fn an_unreachable_host_gets_the_verdict_no() {
     let place = Place::new();
     let nothing = format!("http://127.0.0.1:{}/x", free_port());
     let report = doctor(&place, 4, &[&nothing]);
@@ -208,7 +208,7 @@ fn certificates_and_their_issuers_are_reported() {
 }
 
 #[test]
-fn misleading_entries_of_no_proxy_and_variables_are_reported() {
+fn misleading_no_proxy_entries_and_variables_are_reported() {
     let place = Place::new();
     let run = |exit: i32, variables: &[(&str, &str)]| {
         let mut command = place.command();

@@ -52,10 +52,10 @@ fn squid_with_the_rendered_list_allows_exactly_the_listed_hosts() {
     );
     outside.restart_squid(|network, place| Squid::with_rules(network, place, &rules, false));
 
-    // everything in the lock can be pulled into an empty store
+    // everything in the lock can be pulled
     outside.run(0, &variables, &["pull", "--site", "site.yaml"]);
-    // the status that squid sends: to CONNECT for an https URL, to the request itself for an http
-    // URL; 503 means that squid allows the target, but cannot connect to it
+    // the status of squid's response: for an https URL to CONNECT, for an http URL to the request
+    // itself. 503 means that squid allows the target, but cannot connect to it
     let status_of = |url: &str| {
         let mut curl = outside.place.clean("curl");
         curl.args([

@@ -19,7 +19,8 @@ const NEEDS: [&str; 7] = [
 
 /// The account of [`FarSide::registry_with_account`].
 const ACCOUNT: [&str; 2] = ["robot", "hush 100%"];
-/// The key of a site's `registry` by which landfall gets [`ACCOUNT`]; see [`FarSide::operator`].
+/// The key of a site's `registry` that names the variables with [`ACCOUNT`]. [`FarSide::operator`]
+/// sets the variables.
 pub(super) const CREDENTIALS: &str = "credentials: {usernameEnv: U, passwordEnv: P}";
 
 pub(super) struct FarSide {

@@ -185,7 +185,7 @@ fn helm_reads_charts_from_a_registry_after_a_push() {
 }
 
 #[test]
-fn the_helm_that_a_manifest_names_renders_the_chart_for_its_kubernetes() {
+fn the_named_helm_version_renders_a_chart_for_the_named_kubernetes_version() {
     let Some(helm) = helm() else { return };
     let up = Upstream::new();
     let place = &up.place;
@@ -240,9 +240,9 @@ fn the_helm_that_a_manifest_names_renders_the_chart_for_its_kubernetes() {
     }
     let other = failure_reasons(&lock(1, "v3.0.1", "1.31.0", &path));
     assert!(
-        other.contains("names helm 3.0.1, and the one on PATH is"),
+        other.contains("names helm 3.0.1, but the helm on PATH is"),
         "{other}"
     );
     let none = failure_reasons(&lock(1, &version, "1.30.0", "/nowhere"));
-    assert!(none.contains("there is none on PATH"), "{none}");
+    assert!(none.contains("there is no helm on PATH"), "{none}");
 }

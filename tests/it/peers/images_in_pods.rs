@@ -159,7 +159,7 @@ fn the_kustomize_component_renames_images_in_containers_and_init_containers() {
 }
 
 #[test]
-fn the_kyverno_policy_rewrites_images_and_adds_the_proxy() {
+fn the_kyverno_policies_rewrite_images_and_add_the_proxy() {
     let Some(kyverno) = KYVERNO.find() else {
         return;
     };

@@ -210,7 +210,7 @@ fn a_machine_of_kkp_pulls_with_the_sites_authority_and_account() {
 fn machine_of_tkg(place: &Place, template: &str) -> String {
     let template = yaml(place, template);
     let spec = &template["spec"]["template"]["spec"];
-    // the configuration of containerd that the machine's image has
+    // the configuration of containerd in the machine's image
     let pause = "[plugins.\"io.containerd.grpc.v1.cri\"]\nsandbox_image = \"projects.registry.vmware.com/tkg/pause:3.10.1\"\n";
     let config = place.write("machine/config-1.x.toml", format!("version = 2\n\n{pause}"));
     let mut exports = String::new();

@@ -1,4 +1,4 @@
-//! Layers that skopeo compressed are carried as patches, and skopeo and containerd pull them.
+//! Layers that skopeo compressed are delivered as patches, and skopeo and containerd pull them.
 
 use crate::support::images::{noise, sha256, tarball};
 use crate::support::netns::{Network, REGISTRY};
@@ -73,7 +73,7 @@ fn layers(manifest: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn skopeo_copies_an_image_whose_layers_are_patches() {
+fn skopeo_copies_an_image_that_was_delivered_as_patches() {
     if !need(&["docker-registry", "skopeo"]) {
         return;
     }
@@ -99,7 +99,7 @@ fn skopeo_copies_an_image_whose_layers_are_patches() {
 }
 
 #[test]
-fn containerd_pulls_an_image_whose_layers_are_patches() {
+fn containerd_pulls_an_image_that_was_delivered_as_patches() {
     let needed = ["docker-registry", "skopeo", "containerd", "ctr", "curl"];
     if !need(&needed) {
         return;

@@ -427,7 +427,7 @@ fn the_ports_of_a_role_are_probed() {
 }
 
 #[test]
-fn a_port_range_whose_packets_are_dropped_is_a_no() {
+fn a_port_range_whose_packets_are_dropped_gets_the_verdict_no() {
     let Some(network) = Network::new() else {
         return;
     };
@@ -465,7 +465,7 @@ fn a_port_range_whose_packets_are_dropped_is_a_no() {
 }
 
 #[test]
-fn endpoints_of_the_lock_are_probed_also_by_role() {
+fn endpoints_of_the_lock_are_probed_with_and_without_a_role() {
     if !need(&["gzip"]) {
         return;
     }
@@ -511,7 +511,7 @@ fn a_seed_with_keys_of_old_releases_is_refused() {
 }
 
 #[test]
-fn names_resolve_and_certificates_cover_them() {
+fn names_and_the_certificates_that_should_cover_them_are_checked() {
     if !need(&["nginx", "curl", "unshare"]) {
         return;
     }

@@ -67,7 +67,7 @@ fn ports_of_a_role_are_probed_without_the_proxy() {
 }
 
 #[test]
-fn an_endpoint_behind_a_proxy_names_the_proxy() {
+fn the_check_of_an_endpoint_behind_a_proxy_names_the_proxy() {
     if !need(&["gzip"]) {
         return;
     }

@@ -1,5 +1,5 @@
-//! Separate credentials for paths of the registry, with platforms that write them and with
-//! platforms that have one account.
+//! Separate credentials for paths of the registry: some platforms write them, and others support
+//! only one account.
 
 use super::place;
 use crate::support::Place;
@@ -21,7 +21,7 @@ fn two_accounts(consumer: &str) -> Place {
 }
 
 #[test]
-fn a_second_account_is_reported_by_platforms_that_have_one() {
+fn platforms_with_one_account_report_a_second_account() {
     for platform in ["k3s", "rke2", "kubeone", "capi", "kubermatic"] {
         let place = two_accounts(platform);
         let printed = place.ok(&["render", platform, "--site", "site.yaml", "-o", "out"]);

@@ -87,7 +87,7 @@ platforms! {
 
 /// These platforms write a folder for each cluster, so only the site with clusters is used.
 #[test]
-fn platforms_of_clusters_have_a_folder_for_each() {
+fn platforms_of_clusters_match_the_golden_files() {
     for platform in ["giantswarm", "capi", "tkg"] {
         golden(&corp(), &format!("{platform}-corp"), &[platform]);
     }
@@ -149,7 +149,7 @@ fn arguments_of_the_server_with_blanks_are_quoted_for_systemd() {
 }
 
 #[test]
-fn kubeadm_has_the_version_of_an_image_that_is_locked_under_both_names_of_its_host() {
+fn an_image_locked_under_both_names_of_its_host_has_one_version() {
     let [old, new] = ["k8s.gcr.io/etcd:3.5.9-0", "registry.k8s.io/etcd:3.5.9-0"];
     let place = place(ROOT, &[]);
     let digest = |name: &str| Digest::sha256(name.as_bytes()).to_string();

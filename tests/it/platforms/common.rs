@@ -8,7 +8,7 @@ const PROXY: &str = "registry: {address: \"172.20.0.2:5000\"}\n\
                      proxy: {http: \"http://10.0.0.1:3128\", https: \"http://10.0.0.1:3128\"}\n";
 
 #[test]
-fn the_list_has_as_many_lines_as_platforms() {
+fn the_list_and_its_json_have_the_same_platforms() {
     let place = place("", &[]);
     let printed = place.ok(&["render", "--list"]);
     assert!(
@@ -56,7 +56,7 @@ fn a_wrong_setting_is_refused_with_a_hint() {
 }
 
 #[test]
-fn files_of_an_earlier_run_are_named_and_kept() {
+fn files_of_an_earlier_run_are_reported_and_kept() {
     let place = place(PROXY, &[]);
     let render = |args: &[&str]| {
         place.json(
@@ -71,12 +71,12 @@ fn files_of_an_earlier_run_are_named_and_kept() {
     let report = render(&["systemd", "--set", "services=containerd"]);
     assert_eq!(report["stale"], serde_json::json!([kubelet]));
     assert!(place.path(kubelet).exists());
-    // a run that writes this file again reports nothing
+    // a run that writes the kubelet's file again reports nothing
     assert_eq!(render(&["systemd"])["stale"], serde_json::json!([]));
 }
 
 #[test]
-fn a_secret_file_that_replaces_a_public_one_gets_its_own_mode() {
+fn a_secret_file_that_replaces_a_public_file_gets_mode_0600() {
     let place = place(&PROXY.replace("http://10", "http://u:p%40w@10"), &[]);
     let path = place.write(
         "out/etc/systemd/system/kubelet.service.d/http-proxy.conf",
@@ -130,7 +130,7 @@ fn no_proxy_lists_the_no_proxy_entries_and_the_hosts_of_the_site() {
 }
 
 #[test]
-fn files_that_are_not_yaml_are_not_merged() {
+fn into_is_refused_for_a_platform_without_yaml_files() {
     let place = place(PROXY, &[]);
     place.write("mine.yaml", "a: 1\n");
     let args = [

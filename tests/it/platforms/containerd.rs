@@ -160,7 +160,7 @@ fn the_mirrors_of_an_alias_have_the_right_images() {
         position("k").is_some() && position("k") < position("special"),
         "{mirrors}"
     );
-    // the image that is locked under the alias needs a mirror at `old`, which has another `b`
+    // the image that is locked under the alias needs a mirror at `old`, where `b` is another image
     let paths = "k8s.gcr.io: old, registry.k8s.io: k, quay.io: old";
     let images = ["k8s.gcr.io/a:v1", "registry.k8s.io/b:v1", "quay.io/b:v1"];
     let told = render(paths, &images, 4);
@@ -274,7 +274,7 @@ consumers: [containerd]
 /// containerd 1.x cannot read a file with `]` in the name of a table. Only the fallback to upstream
 /// needs such a table.
 #[test]
-fn no_table_name_contains_an_ipv6_address_without_the_fallback() {
+fn without_the_fallback_no_table_name_contains_an_ipv6_address() {
     let site = "registry:\n  address: \"[fd00::2]:5000\"\n  plainHTTP: true\n  credentials: {usernameEnv: U, passwordEnv: P}\n";
     let place = place(
         site,

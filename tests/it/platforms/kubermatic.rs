@@ -66,7 +66,8 @@ fn hosts(text: &str) -> Vec<String> {
         .filter(|line| !line.trim_start().starts_with('#') && !line.contains("Documentation="));
     let urls = code.flat_map(|line| line.split("://").skip(1).map(str::to_owned));
     let hosts = urls.map(|rest| rest.split(['/', ':']).next().unwrap().to_owned());
-    // in the script that changes sources, a pattern replaces the host; URLs of sockets have none
+    // in the script that changes sources, the host is a pattern that begins with `(`; the URLs of
+    // sockets have no host
     hosts
         .filter(|host| !host.is_empty() && !host.starts_with('('))
         .collect()
@@ -107,7 +108,7 @@ fn a_profile_becomes_a_custom_profile_of_the_site() {
     assert_eq!(of_datacenter["ubuntu"], Value::from("osp-example-landfall"));
     let profile: Value = serde_yaml::from_str(&new).unwrap();
     assert_eq!(profile["metadata"]["namespace"], Value::from("kubermatic"));
-    // a changed profile has another version, otherwise KKP ignores it
+    // KKP ignores a changed profile unless its version is new
     let version = |place: &Place| {
         let text = place.read("out/osp-example-landfall.yaml");
         let profile: Value = serde_yaml::from_str(&text).unwrap();
@@ -222,7 +223,8 @@ fn a_profile_whose_packages_are_mirrored_contains_only_hosts_of_the_site() {
 #[test]
 fn machines_get_the_package_sources_and_authorities_of_the_site() {
     let place = site();
-    let packages = "packages=archive.ubuntu.com,dl.rockylinux.org";
+    // a domain and its subdomain, and the domain of the file server
+    let packages = "packages=ubuntu.com,archive.ubuntu.com,dl.rockylinux.org,corp.example";
     place.ok(&[
         "render",
         "kubermatic",
@@ -255,7 +257,8 @@ fn machines_get_the_package_sources_and_authorities_of_the_site() {
     );
     place.write(
         "root/etc/apt/sources.list",
-        "deb http://eu.archive.ubuntu.com/ubuntu noble main\ndeb http://ppa.test/x noble main\n",
+        "deb http://eu.archive.ubuntu.com/ubuntu noble main\ndeb http://ppa.test/x noble main\n\
+         deb http://apt.corp.example/y noble main\n",
     );
     place.write(
         "root/etc/yum.repos.d/base.repo",
@@ -276,7 +279,8 @@ fn machines_get_the_package_sources_and_authorities_of_the_site() {
     assert_eq!(String::from_utf8_lossy(&printed), "trusted\ntrusted\n");
     assert_eq!(
         place.read("root/etc/apt/sources.list"),
-        "deb https://files.corp.example/up/archive.ubuntu.com/ubuntu noble main\ndeb http://ppa.test/x noble main\n"
+        "deb https://files.corp.example/up/archive.ubuntu.com/ubuntu noble main\ndeb http://ppa.test/x noble main\n\
+         deb https://files.corp.example/up/corp.example/y noble main\n"
     );
     let base = place.read("root/etc/yum.repos.d/base.repo");
     assert!(base.contains("\n#mirrorlist=https://mirrors"), "{base}");
@@ -331,9 +335,10 @@ fn files_that_are_not_profiles_are_refused() {
     }
 }
 
-/// KKP and `KubeOne` configure per host whether the certificates of its mirrors are checked.
+/// KKP and `KubeOne` configure for each host whether the certificates of the host's mirrors are
+/// verified.
 #[test]
-fn skip_verify_is_set_for_every_mirrored_host() {
+fn skip_verify_is_set_for_mirrored_hosts() {
     let images = ["quay.io/kubermatic/util:2.0"];
     let place = place(
         "registry: {address: r.test, skipVerify: true}\nconsumers: [kubeone]\n",

@@ -74,7 +74,7 @@ fn the_minimal_and_the_complete_configuration_are_rendered() {
         of_file(file);
     }
     let [deployment, service, budget, scaler] = &of_file("serve.yaml")[..] else {
-        panic!("four objects")
+        panic!("serve.yaml does not have four objects")
     };
     let labels = &deployment["spec"]["template"]["metadata"]["labels"];
     let selectors = [

@@ -74,7 +74,7 @@ fn keeps(old: &str, new: &str, set: &[&str]) {
     }
 }
 
-/// The values of an addon as vSphere users have them.
+/// The values of the CPI addon as users of vSphere write them.
 const CPI: &str = "\
 #@data/values
 #@overlay/match-child-defaults missing_ok=True
@@ -141,7 +141,7 @@ fn a_secret_of_an_addon_keeps_the_account_of_vcenter() {
 
 /// The Secret is in the form that `kubectl get -o yaml` prints.
 #[test]
-fn a_secret_with_data_gets_no_second_copy_of_a_text() {
+fn a_secret_with_data_gets_no_string_data() {
     let place = tkg();
     let old = format!(
         "apiVersion: v1\ndata:\n  values.yaml: {}\nkind: Secret\nmetadata:\n  name: blue-vsphere-cpi-addon\n  namespace: prod\n",
@@ -174,7 +174,7 @@ fn a_secret_with_data_gets_no_second_copy_of_a_text() {
 }
 
 #[test]
-fn the_values_of_a_cluster_of_giant_swarm_keep_what_its_provider_needs() {
+fn cluster_values_of_giant_swarm_keep_the_settings_of_the_provider() {
     let site = "proxy: {http: \"http://10.0.0.1:3128\", https: \"http://10.0.0.1:3128\"}\n\
                 clusters: [{name: blue, namespace: org-blue}]\n";
     let place = place(site, &[]);
@@ -238,7 +238,7 @@ spec:
 ";
 
 #[test]
-fn commands_are_inserted_where_they_have_an_effect() {
+fn commands_are_inserted_in_the_required_order() {
     let place = tkg();
     let old = WORKERS.replace("OTHER", &STANDARD.encode(OTHER));
     place.write("mine.yaml", &old);
@@ -365,7 +365,7 @@ fn a_text_that_cannot_be_merged_is_refused_without_replace() {
     let printed = refused_merge(&place, "tkg", &[]);
     assert_eq!(place.read("mine.yaml"), old);
     for part in [
-        "mine.yaml: content of it would be removed",
+        "mine.yaml: existing content would be removed",
         "stringData.values.yaml: it is not a YAML mapping",
         "--replace",
         "--diff",
@@ -410,7 +410,7 @@ fn accounts_and_authorities_of_other_hosts_are_kept() {
     );
     let file = place.write("mine.yaml", &old);
     std::fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
-    // the mode in the report, which must be that of the file after the run
+    // the mode in the report, which must equal the mode of the file after the run
     let reported_mode = |more: &[&str]| {
         let args = [
             "render",

@@ -10,7 +10,7 @@ proxy: {http: \"http://10.0.0.1:3128\", https: \"http://10.0.0.1:3128\"}
 ";
 
 #[test]
-fn every_command_of_a_page_runs() {
+fn every_render_command_of_the_pages_runs() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/how-to/platforms");
     let mut ran = Vec::new();
     for page in std::fs::read_dir(folder).unwrap() {

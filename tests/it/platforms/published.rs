@@ -9,8 +9,8 @@ use std::path::Path;
 /// The fields of each kind: the type of each field, by its path.
 type Fields = BTreeMap<String, BTreeMap<String, String>>;
 
-/// Adds the paths and types of all values below `value`, which is at `path`, to `found`. A `*` in a
-/// path of `known` matches any key, and replaces the key in `found`.
+/// Adds the path and the type of each scalar below `value` to `found`. `path` is the path of
+/// `value`. A `*` in a path of `known` matches any key, and replaces the key in `found`.
 fn fields(
     value: &Value,
     path: &str,

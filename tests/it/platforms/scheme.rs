@@ -3,7 +3,7 @@
 
 use super::place;
 
-/// Every platform whose nodes pull from the registry, with its arguments besides the site.
+/// Every platform whose nodes pull from the registry, with its arguments except `--site` and `-o`.
 const PLATFORMS: [&[&str]; 15] = [
     &["containerd"],
     &["docker"],

@@ -455,7 +455,7 @@ fn the_shipped_site_of_cluster_api_has_a_folder_for_each_cluster() {
 }
 
 #[test]
-fn a_cluster_configuration_of_tkg_becomes_a_site_and_the_same_configuration_again() {
+fn importing_and_rendering_a_tkg_configuration_reproduces_it() {
     let place = shipped("tkg", &["projects.registry.vmware.com/tkg/pause:3.9"]);
     render(&place, &["tkg"]);
     let first = yaml(&place, "cluster/cluster-config.yaml");

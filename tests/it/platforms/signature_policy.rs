@@ -15,7 +15,7 @@ const IMAGES: &[&str] = &[
     "registry.k8s.io/pause:3.10.1",
 ];
 
-/// A key that is the same in every run.
+/// A fixed public key, since the golden files contain the key.
 const KEY: &str = "-----BEGIN PUBLIC KEY-----
 MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEhyQCx0E9wQWSFI9ULGwy3BuRklnt
 IqozONbbdbqz11hlRJy9c7SG+hdcFl9jE9uE/dwtuwU2MqU9T/cN0YkWww==
@@ -137,7 +137,7 @@ fn scopes(place: &Place, out: &str) -> Value {
 }
 
 #[test]
-fn the_library_of_podman_and_skopeo_admits_only_what_the_site_signed() {
+fn the_library_of_podman_and_skopeo_accepts_only_images_that_the_site_signed() {
     if !need(&["skopeo", "docker-registry", "openssl", "gzip"]) {
         return;
     }

@@ -34,7 +34,7 @@ fn render(place: &Place, args: &[&str]) -> String {
 }
 
 #[test]
-fn each_release_has_its_form() {
+fn the_patches_of_each_release_match_the_golden_files() {
     for version in ["1.11", "1.12", "1.13", "1.14"] {
         golden(
             &corp_with(IMAGES),

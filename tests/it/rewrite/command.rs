@@ -25,7 +25,7 @@ fn a_deployment_changes_only_in_its_references() {
 }
 
 #[test]
-fn kkp_values_are_rewritten_in_both_split_forms() {
+fn kkp_values_with_references_in_parts_are_rewritten() {
     let place = Place::new(&[("values.yaml", KKP)]);
     let output = place.run(&["values.yaml"], 0);
     assert_eq!(out(&output), rewritten_kkp());
@@ -269,7 +269,7 @@ fn templates_are_rewritten_word_by_word_and_files_that_are_not_utf8_are_reported
 }
 
 #[test]
-fn a_rewrite_without_locked_references_explains_why() {
+fn a_rewrite_that_changes_nothing_explains_why() {
     let place = Place::new(&[(
         "values.yaml",
         "dex:\n  ingress: {host: kubermatic.corp.example}\n",
@@ -384,7 +384,7 @@ fn receipt(old: &Digest, new: &Digest) -> String {
 }
 
 #[test]
-fn the_digest_of_a_trimmed_index_comes_from_the_receipt() {
+fn the_digest_of_a_trimmed_index_is_read_from_the_receipt() {
     let old = digest("quay.io/prometheus/node-exporter:v1.9.0");
     let new = digest("trimmed");
     let place = Place::new(&[(
@@ -438,7 +438,8 @@ fn a_kustomize_component_sets_the_digest_of_a_trimmed_index() {
     let expected = format!("{entry}  newTag: \"v1.9.0\"\n  digest: \"{new}\"\n");
     assert!(out(&output).ends_with(&expected), "{}", out(&output));
     assert!(!err(&output).contains("cannot change"), "{}", err(&output));
-    // one entry of `images` cannot set the digest for one of two tags only
+    // an entry of `images` applies to all references to the image, so it cannot set the digest only
+    // for the references that have one
     place.put(
         "t/pod.yaml",
         &pod("  - image: quay.io/prometheus/node-exporter:v1.9.0\n"),

@@ -207,7 +207,7 @@ fn is_mapped(old: &str, new: &str, pairs: &BTreeSet<(String, String)>) -> bool {
     if same == old.len() && same == new.len() {
         return true;
     }
-    // a pair may begin with text that both sides have
+    // the two texts of a pair may begin alike
     (0..=same).rev().filter(|at| old.is_char_boundary(*at) && new.is_char_boundary(*at)).any(|at| {
         pairs.iter().any(|(from, to)| {
             let rest = old[at..].strip_prefix(from.as_str());

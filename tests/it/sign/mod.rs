@@ -605,7 +605,7 @@ fn only_an_approved_bundle_is_pushed_and_served() {
         text.contains(&format!("lock fingerprint  {fingerprint}")),
         "{text}"
     );
-    // each of several bundles must be an expected one
+    // if several bundles are served, each must be expected
     let both = ["B", "other", "--expect", digest, "--expect", &wrong];
     drop(landfall_serve(&desk.place, &both));
     assert_eq!(

@@ -20,7 +20,7 @@ pub struct Deb<'a> {
     pub name: &'a str,
     pub version: &'a str,
     pub arch: &'a str,
-    /// More fields of the control file, each with its newline.
+    /// Additional fields of the control file, each with its newline.
     pub fields: &'a str,
 }
 
@@ -33,7 +33,7 @@ pub fn deb<'a>(name: &'a str, version: &'a str, fields: &'a str) -> Deb<'a> {
     }
 }
 
-/// A file server with repositories of apt below `/r`, and a place with a manifest.
+/// A file server with apt repositories below `/r`, and a place for a manifest and its lock.
 pub struct AptUpstream {
     pub place: Place,
     pub server: Server,
@@ -138,7 +138,7 @@ impl AptUpstream {
         self.release(folder, more);
     }
 
-    /// Writes an index uncompressed, as gz and as xz, also under its digests.
+    /// Writes an index uncompressed, as gz and as xz, and each form also to `by-hash`.
     pub fn index(&self, folder: &str, name: &str, text: &[u8]) {
         let root = self.place.path(format!("up/r/{folder}"));
         fs::create_dir_all(root.join("by-hash/SHA256")).unwrap();

@@ -219,7 +219,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // this ends all processes of the browser
+        // `Browser.close` ends all processes of the browser
         let _ = self.send("Browser.close", json!({}));
         while self.answers.recv_timeout(Duration::from_secs(20)).is_ok() {}
         let _ = self.child.kill();

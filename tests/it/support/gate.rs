@@ -1,5 +1,5 @@
 //! A token gate in front of a registry: it forwards requests with a valid Bearer token of its realm
-//! and refuses others (token authentication of distribution, `docs/spec/auth/token.md`).
+//! and refuses all other requests (distribution, `docs/spec/auth/token.md`).
 
 use super::http;
 use base64::Engine as _;
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 pub struct Seen {
     /// One line per requested token: account and scopes.
     pub tokens: Vec<String>,
-    /// Requests without a valid token.
+    /// The number of requests without a valid token.
     pub refused: usize,
 }
 

@@ -85,7 +85,7 @@ pub fn get(address: &str, target: &str) -> Response {
     request("GET", address, target, &[], b"")
 }
 
-/// The response to GET of a manifest by tag or digest.
+/// Requests a manifest by tag or digest.
 pub fn manifest(address: &str, repository: &str, reference: &str) -> Response {
     request(
         "GET",

@@ -1,5 +1,5 @@
-//! A proxy that intercepts TLS: it answers CONNECT for any host with a certificate of its own, and
-//! forwards the decrypted requests to one server on loopback.
+//! A proxy that intercepts TLS: it accepts CONNECT for any host, presents a certificate of its own,
+//! and forwards the decrypted requests to one server on loopback.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ pub struct Interceptor {
 }
 
 impl Interceptor {
-    /// Answers CONNECT with this certificate, and forwards to `behind`.
+    /// Accepts CONNECT, presents this certificate, and forwards to `behind`.
     pub fn new(certificate: (&Path, &Path), behind: &str) -> Interceptor {
         let chain = CertificateDer::pem_file_iter(certificate.0)
             .unwrap()
@@ -62,7 +62,7 @@ impl Interceptor {
         Interceptor { address, heads }
     }
 
-    /// The heads of all requests to the proxy so far, without those inside of TLS.
+    /// The heads of all requests to the proxy so far, without the requests inside TLS.
     pub fn heads(&self) -> Vec<String> {
         self.heads.lock().unwrap().clone()
     }

@@ -1,4 +1,4 @@
-//! All items of the crate `landfall` that the tests use: no other test file imports from it.
+//! All items of the crate `landfall` that the tests use: no other test file imports from the crate.
 
 pub use landfall::internals::{
     AcceptedLoss, Algorithm, Descriptor, InputContent, InputFile, ItemRequests, LockedManifest,

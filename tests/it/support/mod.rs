@@ -126,7 +126,7 @@ impl Place {
         std::fs::read(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// The built landfall in this folder. Of the caller's environment, it gets only `PATH`.
+    /// The built landfall in this folder. It gets only `PATH` from the caller's environment.
     pub fn command(&self) -> Command {
         let landfall = env!("CARGO_BIN_EXE_landfall");
         match self.memory.load(std::sync::atomic::Ordering::Relaxed) {
@@ -274,9 +274,9 @@ pub fn which(program: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// The path of `program`. If [`Command`] gets a path, it spawns the program directly. If it gets a
-/// name and a changed `PATH`, it forks this process first, which takes longer the more memory the
-/// process has.
+/// The path of `program`, or `program` itself if it is a path already or is not found. If
+/// [`Command`] gets a path, it spawns the program directly. If it gets a name and a changed `PATH`,
+/// it forks this process first, which takes longer the more memory the process has.
 pub fn found(program: &OsStr) -> OsString {
     let is_path = Path::new(program).components().count() > 1;
     let path = program.to_str().filter(|_| !is_path).and_then(which);

@@ -1,6 +1,6 @@
 //! A closed network of namespaces without a route to the outside: hosts on `172.20.0.0/24` with a
-//! bridge between them, or a client and a server behind a proxy. Everything is removed when the
-//! [`Network`] is dropped.
+//! bridge between them, or a client and a server with a proxy between them. Everything is removed
+//! when the [`Network`] is dropped.
 
 use super::peers::{docker_registry_config, is_root};
 use super::process::Guard;
@@ -37,8 +37,8 @@ impl Network {
         ] {
             assert!(network.add(host), "cannot create the namespace of {host}");
             let name = network.name(host);
-            // the pair is created inside the namespaces, so the machine's own namespace never
-            // contains an end of it
+            // both ends of the link are created inside the namespaces, so the machine's own
+            // namespace never contains one
             ip(&[
                 "-n", &name, "link", "add", "eth0", "type", "veth", "peer", "name", host, "netns",
                 &switch,
@@ -154,7 +154,7 @@ impl Network {
     }
 
     /// Like [`Network::on`], with the machine's own `/sys`, because dockerd needs the control
-    /// groups in it. `ip netns exec` would mount another one.
+    /// groups in it. `ip netns exec` would mount another `/sys`.
     pub fn on_with_sys(&self, host: &str, command: &Command) -> Command {
         let mut nsenter = Command::new(found("nsenter".as_ref()));
         nsenter.arg(format!("--net=/run/netns/{}", self.name(host)));

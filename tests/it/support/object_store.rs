@@ -50,8 +50,8 @@ pub enum Fault {
 enum Protocol {
     #[default]
     S3,
-    /// The differences of Google's XML API: a token instead of a signature, and conditions by
-    /// generation. There is no usable emulator for it.
+    /// S3 with the differences of Google's XML API: a token instead of a signature, and conditions
+    /// by generation. There is no usable emulator for Google's API.
     Google,
 }
 
@@ -126,7 +126,7 @@ impl ObjectStore {
         }
     }
 
-    /// Configures landfall in this folder with the account and the endpoint.
+    /// Configures landfall in `place` with the account and the endpoint of this store.
     pub fn introduce_to(&self, place: &Place) {
         place.set("AWS_ACCESS_KEY_ID", ACCOUNT.0);
         place.set("AWS_SECRET_ACCESS_KEY", ACCOUNT.1);

@@ -46,8 +46,8 @@ impl PackageStandIn {
         }
     }
 
-    /// Writes the repositories for everything requested. Returns the folder that contains them,
-    /// each below `files/HOST`.
+    /// Writes the repositories for everything that `wanted` requests. Returns the folder that
+    /// contains them, each below `files/HOST`.
     pub fn make(&self, wanted: &MergedManifest) -> PathBuf {
         let requested: BTreeSet<(&str, String)> = wanted
             .requests

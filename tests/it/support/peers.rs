@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A server that runs until this is dropped.
+/// A running server, which ends when this value is dropped.
 pub struct Server {
     /// `127.0.0.1:port`.
     pub address: String,

@@ -46,7 +46,7 @@ pub fn go_build(module: &str) -> Result<PathBuf, String> {
 /// A Go program that takes many minutes to build. A test builds it only if `LANDFALL_BUILD_TOOLS`
 /// is set.
 pub struct LargeGoProgram {
-    /// The variable that names an existing program instead.
+    /// The environment variable that can name an existing program; the program is then not built.
     pub variable: &'static str,
     /// The module, `PATH@VERSION`.
     pub module: &'static str,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The source address without its host.
+/// The provider's source address, without the host.
 const ADDRESS: &str = "acme/random";
 
 /// The files of a registry with the provider `acme/random`.

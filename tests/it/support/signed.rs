@@ -57,7 +57,8 @@ pub fn send_list(
     http::put_manifest(address, repository, &tag_of(subject, ""), OCI_INDEX, &bytes);
 }
 
-/// The digests that a registry lists as referrers of `subject`: by its API, or else by the tag.
+/// The digests that a registry lists as referrers of `subject`: by its referrers API, or else by
+/// the referrers tag.
 pub fn listed(address: &str, repository: &str, subject: &Value) -> BTreeSet<String> {
     let api = http::get(
         address,

@@ -169,7 +169,7 @@ impl Sigstore {
         self.signer_until(issuer, identity, 2)
     }
 
-    /// Like `signer`, with a certificate that ends on this day of January 2026.
+    /// Like `signer`, with a certificate that expires on this day of January 2026.
     pub fn signer_until(&self, issuer: &str, identity: &str, day: u8) -> ImageSigner {
         self.certified(certificate_params(issuer, identity, day))
     }
@@ -306,8 +306,8 @@ impl Sigstore {
     }
 }
 
-/// The parameters of a certificate for the URI `identity`, as Fulcio issues it. It ends on this day
-/// of January 2026.
+/// The parameters of a certificate for the URI `identity`, as Fulcio issues it. The certificate
+/// expires on this day of January 2026.
 pub fn certificate_params(issuer: &str, identity: &str, day: u8) -> CertificateParams {
     let mut params = CertificateParams::new(vec![]).unwrap();
     params.subject_alt_names = vec![SanType::URI(identity.try_into().unwrap())];

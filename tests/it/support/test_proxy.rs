@@ -1,5 +1,5 @@
-//! An HTTP proxy in front of a server. It forwards requests, but changes some of them or answers
-//! them itself, as registries and proxies do in practice.
+//! An HTTP proxy in front of a server. It forwards a request as it is, changes the request or the
+//! response, or answers the request itself, as registries and proxies do in practice.
 
 use super::http;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -47,7 +47,7 @@ pub enum ProxyAction {
     Bytes(Vec<u8>),
     /// Decided after its body was read.
     Read(Box<dyn FnOnce(&RecordedRequest) -> ProxyAction>),
-    /// The connection is closed after this many bytes of the body.
+    /// The connection is closed after this many bytes of the request body.
     CutAt(usize),
 }
 

@@ -1,5 +1,5 @@
-//! A token server for docker-registry: signs the JSON web tokens that its `auth: token` requires
-//! (distribution, `docs/spec/auth/jwt.md`).
+//! A token server for docker-registry: signs the JSON web tokens that a registry with `auth: token`
+//! requires (distribution, `docs/spec/auth/jwt.md`).
 
 use super::test_proxy::{ProxyAction, RecordedRequest, TestProxy};
 use super::{Place, run};
@@ -19,7 +19,7 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// Issues tokens for `service` to `account` (`user:password`), and no tokens to others. A token
+    /// Issues tokens for `service` to `account` (`user:password`), and to no other account. A token
     /// permits each requested action for which `grants(repository, action)` is true.
     pub fn new(
         place: &Place,

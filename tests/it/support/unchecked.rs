@@ -1,10 +1,10 @@
-//! Bundles that are packed without any check of their content, as somebody with bad intentions
-//! would pack them.
+//! Bundles that are packed without any check of their content, as an attacker would pack them.
 
 use super::Place;
 use super::library::{Lock, PackOptions, PackPlan, Packaging, SilentProgress, Store, pack, today};
 
-/// Packs the default store with `landfall.lock` into `out`, even if `landfall pack` would fail.
+/// Packs the items of `landfall.lock` from the default store into `out`, even if `landfall pack`
+/// would fail.
 pub fn pack_unchecked(place: &Place, out: &str) {
     let lock = Lock::load(&place.path("landfall.lock")).unwrap();
     let store = Store::open(&place.path("home/.cache/landfall/store")).unwrap();

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 /// The programs that the yum tests need.
 pub const PROGRAMS: [&str; 5] = ["dnf", "rpmbuild", "rpmsign", "createrepo_c", "gpg"];
 
-/// A file server with repositories of yum below `/r`, and a place with a manifest.
+/// A file server with yum repositories below `/r`, and a place for a manifest and its lock.
 pub struct YumUpstream {
     pub place: Place,
     pub server: Server,
@@ -141,7 +141,7 @@ impl YumUpstream {
         );
     }
 
-    /// Writes a manifest with one yum entry, which has this repository as its source, and these
+    /// Writes a manifest with one yum entry. Its source is this repository, and it has these
     /// fields.
     pub fn wants(&self, fields: &str) {
         let url = self.url();

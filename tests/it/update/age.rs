@@ -48,7 +48,7 @@ fn waiting(report: &Value) -> Vec<(String, String, String)> {
 }
 
 #[test]
-fn a_version_waits_from_its_first_sight_on() {
+fn the_wait_of_a_version_begins_with_the_run_that_first_sees_it() {
     let up = Upstream::new();
     up.put("a", "1.0.0", 1);
     let text = up.manifest(
@@ -173,7 +173,7 @@ fn an_urgent_digest_that_is_old_enough_counts_as_used() {
 }
 
 #[test]
-fn a_tag_that_moves_while_it_waits_starts_again() {
+fn the_wait_starts_again_if_the_tag_moves() {
     let up = Upstream::new();
     up.put("a", "1.0.0", 1);
     up.put("b", "stable", 2);
@@ -209,7 +209,7 @@ fn a_tag_that_moves_while_it_waits_starts_again() {
 }
 
 #[test]
-fn a_variable_waits_for_all_items_and_takes_the_newest_that_is_old_enough() {
+fn a_variable_waits_for_all_its_items_and_gets_the_newest_version_that_is_old_enough() {
     let up = Upstream::new();
     let put = |version: &str, seed| {
         up.put("k/api", version, seed);
@@ -434,7 +434,7 @@ fn no_version_is_updated_too_early_in_thirty_days_with_wrong_clocks() {
 }
 
 #[test]
-fn a_killed_refresh_keeps_the_first_sights() {
+fn a_killed_refresh_keeps_the_times_at_which_versions_were_first_seen() {
     let up = Upstream::new();
     up.put("a", "1.0.0", 1);
     up.put("c", "1.0.0", 2);
@@ -445,7 +445,7 @@ fn a_killed_refresh_keeps_the_first_sights() {
     up.run(0, "refresh", &["-o", "b1"]);
     up.put("a", "1.0.1", 3);
     up.put("c", "1.0.1", 4);
-    // killed as soon as the manifest has changed; the first sights are written before the manifest
+    // killed as soon as the manifest has changed, which is after `landfall.lock.seen` was written
     up.faults.set(Settings {
         clock_days: Some(0),
         pace: Some((100, std::time::Duration::from_millis(20))),

@@ -214,7 +214,7 @@ fn an_image_keeps_several_versions_in_entries_of_their_own() {
 }
 
 #[test]
-fn entries_of_one_image_need_one_rule() {
+fn entries_of_one_image_need_the_same_rule() {
     let up = Upstream::new();
     up.put("a", "1.0.0", 1);
     up.put("a", "1.1.0", 2);

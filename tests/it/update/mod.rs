@@ -166,7 +166,7 @@ fn only_the_newest_of_many_unavailable_versions_are_tried() {
 }
 
 #[test]
-fn check_exits_with_4_if_something_is_newer_moved_or_gone() {
+fn check_exits_with_4_if_a_version_is_newer_or_a_tag_is_moved_or_gone() {
     let up = Upstream::new();
     up.put("a", "1.0.0", 1);
     up.put("moving", "v1", 2);
@@ -259,7 +259,7 @@ fn the_digest_policy_updates_moved_tags() {
 }
 
 #[test]
-fn versions_are_read_from_texts_json_charts_and_tags_and_lists_from_their_urls() {
+fn versions_are_read_from_texts_json_charts_and_tags_while_lists_are_updated_from_urls() {
     let up = Upstream::new();
     for tag in ["1.0.0", "1.1.0"] {
         up.put("a", tag, 1);
@@ -337,7 +337,7 @@ fn versions_are_read_from_texts_json_charts_and_tags_and_lists_from_their_urls()
 }
 
 #[test]
-fn failed_updates_are_errors_with_a_position_or_failed_items() {
+fn failed_updates_are_reported_as_errors_with_a_position_or_as_failed_items() {
     let up = Upstream::new();
     up.put("a", "1.0.0", 1);
     for (body, part) in [
@@ -412,7 +412,7 @@ fn failed_updates_are_errors_with_a_position_or_failed_items() {
 }
 
 #[test]
-fn the_plan_can_be_markdown_and_annotations() {
+fn the_plan_can_be_printed_as_markdown_and_annotations() {
     let up = Upstream::new();
     for tag in ["1.0.0", "1.0.1", "1.0.2"] {
         up.put("a", tag, 1);

@@ -1,10 +1,10 @@
-//! Updating manifests in any YAML notation changes only the bytes of versions.
+//! Updating manifests in any YAML notation changes only the bytes of versions and digests.
 
 use super::upstream::Upstream;
 use crate::support::rounds;
 use std::fmt::Write as _;
 
-/// The number of manifests in each run.
+/// The number of manifests in each run of `landfall update`.
 const BATCH: usize = 20;
 
 /// A small random number generator with a seed, so that a failure can be reproduced.

@@ -81,7 +81,7 @@ fn if_nothing_is_new_a_refresh_sends_one_request_per_image() {
 }
 
 #[test]
-fn a_number_without_a_series_is_refused_before_anything_is_written() {
+fn a_serial_without_a_series_is_refused_before_anything_is_written() {
     let up = upstream();
     let manifest = up.place.read("m.yaml").replace("metadata: {name: t}\n", "");
     up.place.write("m.yaml", &manifest);
@@ -121,7 +121,7 @@ fn a_bundle_without_the_requested_signature_is_packed_again() {
 }
 
 #[test]
-fn a_bundle_with_another_number_is_packed_again() {
+fn a_bundle_with_another_serial_or_series_is_packed_again() {
     let up = upstream();
     for (flags, is_unchanged) in [
         ("-o b", false),
@@ -248,7 +248,7 @@ fn new_content_becomes_a_delta() {
 }
 
 #[test]
-fn failing_items_are_listed_with_their_first_day_and_allow_partial_packs_the_others() {
+fn failing_items_are_listed_with_their_first_day_and_allow_partial_packs_the_other_items() {
     let up = upstream();
     up.manifest("images: [REG/a:1.0.0, REG/none:v1]\n");
     let report = up.run(3, "refresh", &["-o", "b1"]);
@@ -308,7 +308,7 @@ fn failing_items_are_listed_with_their_first_day_and_allow_partial_packs_the_oth
 }
 
 #[test]
-fn with_digests_a_tag_that_was_pushed_again_is_reported_under_a_version_policy() {
+fn the_flag_digests_reports_a_tag_that_was_pushed_again_under_a_version_policy() {
     let up = upstream();
     up.run(0, "refresh", &["-o", "b1"]);
     up.put("a", "1.0.0", 77);

@@ -75,7 +75,7 @@ fn a_damaged_disc_is_reported_with_its_images_and_a_repair_command() {
         place.json(0, &with("ls", places, &[]));
     }
 
-    // a bad burn: the second disc ends early
+    // the volume on the second disc is truncated
     let good = fs::read(place.path("2/V.0002")).unwrap();
     fs::write(place.path("2/V.0002"), &good[..good.len() / 2]).unwrap();
     let printed = "1/V has missing or damaged volumes\n  \
@@ -188,7 +188,7 @@ fn a_changed_byte_is_reported_with_volume_and_images_before_the_push() {
 }
 
 #[test]
-fn damage_found_during_a_push_stops_the_rest() {
+fn a_push_that_finds_damage_pushes_no_later_items() {
     let site = Site::images(6, 50_000);
     site.pack("B", &[]);
     let mut bytes = site.place.read_bytes("B");
@@ -212,7 +212,7 @@ fn damage_found_during_a_push_stops_the_rest() {
         later["reason"]
             .as_str()
             .unwrap()
-            .contains("--allow-partial sends what is intact"),
+            .contains("--allow-partial sends the intact items"),
         "{report}"
     );
     // the push of an item in progress may stop before its tag is written
@@ -242,7 +242,7 @@ fn a_volume_number_outside_the_bundle_is_a_usage_error() {
     };
     beyond("7");
     beyond("4");
-    // without checksums, the length in the bundle decides
+    // without checksums, the length in the footer shows that no volume is missing
     DISCS
         .iter()
         .for_each(|disc| fs::remove_file(site.place.path(disc).join("V.sha256sums")).unwrap());

@@ -75,7 +75,7 @@ fn volumes_are_the_bundle_split_at_frames() {
 }
 
 #[test]
-fn skopeo_and_the_reader_written_from_the_documentation_read_volumes() {
+fn skopeo_reads_joined_volumes_and_the_python_reader_reads_volumes() {
     let site = Site::new();
     site.split("V", "1100000");
     if need(&["skopeo"]) {

@@ -465,7 +465,7 @@ fn a_missing_credential_helper_fails_only_hosts_that_require_an_account() {
             "{why}"
         );
     }
-    // like docker, accept null values and an empty helper name, which means no helper
+    // like docker, landfall accepts null values, and an empty helper name for no helper
     let front = TestProxy::new(&registry.address, |request| {
         match request.header("authorization") {
             Some(header) if header == basic("u:p") => ProxyAction::Pass,

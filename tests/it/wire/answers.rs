@@ -136,7 +136,7 @@ fn an_absurd_content_length_is_refused() {
 }
 
 #[test]
-fn a_file_server_that_fails_head_requests_gets_get_requests() {
+fn a_get_request_follows_if_a_file_server_fails_a_head_request() {
     let place = Place::new();
     place.write("www/tool.bin", "tool");
     let server = file_server(&place.path("www"));
@@ -166,7 +166,7 @@ fn a_file_server_that_fails_head_requests_gets_get_requests() {
 }
 
 #[test]
-fn a_schema_1_manifest_is_reported_as_such() {
+fn the_error_for_a_docker_schema_1_manifest_names_its_format() {
     let place = Place::new();
     let document = json!({"schemaVersion": 1, "name": "app", "tag": "v1", "fsLayers": [], "history": [],
         "signatures": [{"protected": "e30", "signature": "c2ln"}]});
@@ -201,7 +201,7 @@ fn a_schema_1_manifest_is_reported_as_such() {
 }
 
 #[test]
-fn a_400_for_the_digest_of_the_bytes_is_not_reported_as_a_missing_manifest() {
+fn status_400_for_a_manifest_by_digest_is_not_reported_as_a_missing_manifest() {
     let place = Place::new();
     let index = json!({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": []}).to_string();
     let headers: Vec<(String, String)> = vec![
@@ -336,7 +336,7 @@ fn an_index_with_children_above_the_total_limit_is_refused_before_they_are_fetch
 }
 
 #[test]
-fn a_401_for_only_the_tag_list_fails_no_image() {
+fn no_image_fails_if_only_the_request_for_its_tag_list_gets_401() {
     if !need(&["gzip"]) {
         return;
     }

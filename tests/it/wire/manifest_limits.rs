@@ -39,7 +39,7 @@ fn indexes_may_be_nested_up_to_the_limit() {
 }
 
 #[test]
-fn referrers_may_refer_to_each_other_up_to_the_limit() {
+fn chains_of_referrers_may_be_as_long_as_the_limit() {
     let mut content = Content::default();
     for depth in [DEPTH, DEPTH + 1] {
         let repository = format!("app{depth}");

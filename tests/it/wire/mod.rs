@@ -8,7 +8,7 @@ mod manifest_limits;
 use crate::support::Place;
 use serde_json::Value;
 
-/// Writes a manifest of these sections.
+/// Writes a manifest with these sections.
 fn manifest(place: &Place, sections: &str) {
     place.write(
         "m.yaml",

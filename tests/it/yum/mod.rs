@@ -392,7 +392,7 @@ fn assert_doctor_simulates_installations(up: &YumUpstream, plain: &str) {
     place.write("plain.rpms", plain);
     assert_eq!(with(&doctor(0, "plain.rpms"), "present").len(), 4);
 
-    // an invalid list, and one of another kind of node
+    // an invalid list, and lists that do not fit the flag or the lock
     place.write(
         "status",
         "Package: dpkg\nStatus: install ok installed\nVersion: 1\n\n",
@@ -413,7 +413,7 @@ fn assert_doctor_simulates_installations(up: &YumUpstream, plain: &str) {
         (
             "--status",
             "status",
-            "the lock has no apt packages, and this is a dpkg status file",
+            "the lock has no apt packages to compare with a dpkg status file",
         ),
     ] {
         let why = failure_reasons(&place.json(2, &["doctor", "packages", flag, file]));

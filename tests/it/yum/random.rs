@@ -1,5 +1,5 @@
-//! Compares the selection of packages with dnf on random repositories, for empty machines and for
-//! machines with packages.
+//! Compares landfall's selection of packages with that of dnf on random repositories, for empty
+//! machines and for machines with packages.
 //!
 //! `LANDFALL_YUM_SEEDS=1000..1300` uses these seeds instead of the default ones.
 
@@ -44,7 +44,7 @@ struct Case {
 struct BasePackage {
     name: String,
     version: usize,
-    /// A release that no repository has, so that the package is in no repository.
+    /// The release. Packages of repositories have another one, so no repository has this package.
     release: usize,
     lines: String,
     files: Vec<String>,
@@ -160,7 +160,7 @@ impl Author {
         )
     }
 
-    /// A package of a machine. It has no dependencies, so that the machine is consistent.
+    /// A package of a machine. It has no dependencies, so that the machine lacks none.
     fn base_package(&mut self, number: usize) -> BasePackage {
         let mut lines = String::new();
         if self.is(40) {

@@ -147,8 +147,8 @@ impl DirectBundle {
     }
 }
 
-/// Whether two indexes are of bundles with the same release, lock, options, series and serial.
-/// Entries are not compared: they follow from these.
+/// Whether two indexes are of bundles with the same release, options, features, lock, missing
+/// items, series and serial. Entries are not compared: these fields determine them.
 fn has_same_plan(one: &ContentsIndex, other: &ContentsIndex) -> bool {
     one.landfall == other.landfall
         && one.options == other.options

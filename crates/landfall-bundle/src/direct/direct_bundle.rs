@@ -34,7 +34,7 @@ pub(super) struct DirectState {
     pub old: Option<Bundle>,
     /// An unfinished bundle for another lock, whose blobs are reused.
     pub reuse: Option<ReusedBundle>,
-    /// The contents index as far as it follows from the lock, with the offsets of stored entries.
+    /// The part of the contents index that the lock determines, with the offsets of stored entries.
     pub contents: ContentsIndex,
     /// The index of the first compressed entry in the plan.
     pub compressed: usize,

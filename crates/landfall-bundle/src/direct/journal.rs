@@ -1,5 +1,5 @@
-//! The journal of a direct bundle: which content is in its file already. Lines are only appended,
-//! and their claims are verified before they are used.
+//! The journal of a direct bundle. It records which content is already in the file of the bundle.
+//! Lines are only appended, and their claims are verified before they are used.
 
 use landfall_content::{ByteRange, merge_ranges};
 use landfall_model::Digest;
@@ -13,12 +13,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// one blob:
 ///
 /// - `DIGEST has FROM TO`: these bytes of a stored blob are in the file;
-/// - `DIGEST lost`: its bytes in the file do not count; earlier `has` and `whole` lines about it no
-///   longer apply;
-/// - `DIGEST whole OFFSET SIZE`: all of its bytes are in the file, in frames that begin at this
-///   offset;
-/// - `DIGEST packed FROM TO`: its compressed entry, with header and padding, has this range of the
-///   file.
+/// - `DIGEST lost`: the bytes of a stored blob in the file do not count; earlier `has` and `whole`
+///   lines about the blob no longer apply;
+/// - `DIGEST whole OFFSET SIZE`: all bytes of a stored blob are in the file, in frames that begin
+///   at this offset;
+/// - `DIGEST packed FROM TO`: the compressed entry of a blob, with header and padding, has this
+///   range of the file.
 #[derive(Debug)]
 pub(super) struct DirectJournal(Mutex<JournalState>);
 

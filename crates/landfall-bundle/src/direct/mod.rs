@@ -1,6 +1,6 @@
-//! A bundle straight from upstream, with no second copy of a stored blob.
+//! Writes a bundle directly from upstream, without a second copy of the stored blobs.
 //!
-//! The offsets of stored blobs follow from the lock, so their bytes are written to their final
+//! The lock determines the offsets of stored blobs, so their bytes are written to their final
 //! offsets in `OUT.partial` while they arrive, in any order ([`sink`], [`stored_blob_writer`]).
 //! Blobs to be compressed follow them in the file, and pass through a spool ([`compress`]).
 //! The [`journal`] and the spool are in `OUT.partial.work`. The result has the same bytes as the

@@ -23,7 +23,7 @@ pub(super) struct ReusedBundle {
 
 impl ReusedBundle {
     /// Sets the file at `path` and its journal aside, and replaces an older file that was set
-    /// aside. An empty file is not set aside: it may be that of a run that failed before its first
+    /// aside. An empty file is not set aside: it may be from a run that failed before it wrote a
     /// byte, for example because the disk was too small.
     pub(super) fn set_aside(path: &Path, journal: &Path, work: &Path) -> io::Result<()> {
         let aside = work.join("previous.journal");

@@ -60,7 +60,7 @@ impl BlobStore for DirectBundle {
             return Ok(false);
         };
         let planned = &state.plan.entries[entry_index];
-        // content that follows from the plan is never downloaded
+        // content that is computed from the plan is never downloaded
         if !matches!(planned.content, ContentSource::Store) {
             return Ok(true);
         }

@@ -1,11 +1,11 @@
-//! The offsets of the stored entries, which follow from the lock alone.
+//! Computes the offsets of the stored entries from the lock alone.
 
 use crate::format::header;
 use crate::format::stored::stored_len;
 use crate::plan::pack_plan::PackPlan;
 
-/// The offsets of the first `compressed` entries of `plan`, and of the first compressed entry after
-/// them.
+/// The offsets of the entries of `plan` before the index `compressed`, and the offset of the first
+/// compressed entry, which is at this index.
 pub(super) fn stored_offsets(plan: &PackPlan, compressed: usize) -> (Vec<u64>, u64) {
     let mut at = 0;
     let mut starts = Vec::new();
@@ -13,8 +13,8 @@ pub(super) fn stored_offsets(plan: &PackPlan, compressed: usize) -> (Vec<u64>, u
         starts.push(at);
         let size = entry.descriptor.size;
         let lengths = [header::encoded_len(&entry.name), header::padding(size)];
-        // the length of a stored frame follows from the size of its content, so the content itself
-        // is not needed here
+        // the length of a stored frame depends only on the size of its content, so the content
+        // itself is not needed here
         at += lengths
             .map(|length| stored_len(length as u64))
             .iter()

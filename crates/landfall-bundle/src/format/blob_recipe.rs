@@ -11,8 +11,8 @@ use std::io::{self, Read};
 /// The maximum number of bases of a recipe.
 pub(crate) const MAX_BASES: usize = 8;
 
-/// The maximum length of a chain of recipes, each of which uses a blob that the previous one
-/// rebuilds.
+/// The maximum length of a chain of recipes. Each recipe of a chain, except the first, uses a blob
+/// that the previous recipe rebuilds.
 pub(crate) const MAX_CHAIN: usize = 16;
 
 /// The largest plain content that a reader rebuilds: 64 GiB.
@@ -155,7 +155,7 @@ impl RecipeHeader {
         }
         if usize::from(count) != bases || bases > MAX_BASES {
             return Err(bad(
-                "it has another number of bases than the contents index says",
+                "its number of bases differs from that in the contents index",
             ));
         }
         let mut codings = vec![0; bases];

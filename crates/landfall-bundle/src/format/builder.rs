@@ -111,7 +111,8 @@ impl FrameBuilder {
 
 /// A frame of compressed blocks. Every frame has a compression context of its own, so that its
 /// bytes depend only on content, level and zstd's version. zstd omits the window from a header with
-/// a content size. Therefore this function requests a header without a size and replaces it.
+/// a content size. Therefore this function requests a header without a size, and replaces that
+/// header.
 pub(super) fn compressed(level: i32, content: &[u8]) -> io::Result<Vec<u8>> {
     let mut compressor = Compressor::new(level)?;
     // the window of the fixed frame header: readers need at most 1 MiB for it

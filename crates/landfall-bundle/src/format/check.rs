@@ -17,8 +17,8 @@ use landfall_model::is_repository;
 use std::collections::HashSet;
 
 impl ContentsIndex {
-    /// Checks that the entries belong to a bundle and are contiguous in the file, up to this index,
-    /// whose content begins at `index_at`.
+    /// Checks everything that needs no frame. The entries must belong to a bundle and be contiguous
+    /// in the file. The content of this index must begin at `index_at`, after the frame table.
     pub fn check(&self, index_at: u64) -> Result<(), Damage> {
         let locks = self.locks.iter().map(|lock| lock.name.as_str());
         let mut required = LAYOUT.into_iter().chain([LOCK]);

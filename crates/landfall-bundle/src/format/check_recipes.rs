@@ -83,7 +83,7 @@ pub(super) fn check_recipes(contents: &ContentsIndex) -> Result<(), String> {
 }
 
 /// Checks that each recipe uses only recipes whose entries precede its own, so that recipes cannot
-/// need each other, and that no chain of recipes is too long.
+/// need each other. Also checks that no chain of recipes is too long.
 fn check_order(contents: &ContentsIndex) -> Result<(), String> {
     let places: HashMap<&str, usize> = contents
         .entries
@@ -105,7 +105,7 @@ fn check_order(contents: &ContentsIndex) -> Result<(), String> {
         for base in recipe.from.iter().filter(|base| made.contains(base)) {
             let Some(chain) = chains.get(base) else {
                 return Err(format!(
-                    "the recipe for {} precedes one that it uses",
+                    "the recipe for {} precedes a recipe that it uses",
                     recipe.blob.digest
                 ));
             };

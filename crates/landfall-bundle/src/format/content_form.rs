@@ -1,5 +1,5 @@
-//! The form of content: stored or compressed. It follows from media type and name, never from a
-//! trial compression, so that the offset of every stored blob follows from the lock.
+//! The form of content: stored or compressed. Media type and name determine it, never a trial
+//! compression, so that the lock determines the offset of every stored blob.
 
 use serde::{Deserialize, Serialize};
 

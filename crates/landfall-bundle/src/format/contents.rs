@@ -1,5 +1,5 @@
-//! The contents index: every entry of the bundle, and the location of the frame table with the hash
-//! of every frame.
+//! The contents index: every entry of the bundle, and the location of the frame table, which has
+//! the hash of every frame.
 
 use super::base_name::BaseName;
 use super::blob_recipe::{BlobRecipe, BlobReference};
@@ -84,10 +84,10 @@ pub struct LockName {
     pub fingerprint: Digest,
 }
 
-/// The maximum length in bytes of the contents index of a bundle of `bundle_length` bytes. It bounds
-/// the memory that a hostile bundle can make a reader allocate: an entry of an index is shorter
-/// than the tar header of 512 bytes that it describes, and the blobs that a delta omits, which have
-/// no tar header, fit in the 64 MiB.
+/// The maximum length of a contents index, in bytes, if the bundle has `bundle_length` bytes. It
+/// bounds the memory that a hostile bundle can make a reader allocate. In the index, an entry is
+/// shorter than its tar header of 512 bytes in the bundle. The blobs that a delta omits have no tar
+/// header; their list fits in the 64 MiB.
 pub(crate) fn max_index_length(bundle_length: u64, limits: &Limits) -> u64 {
     (limits.contents_bytes as u64).min((64 << 20) + bundle_length)
 }

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn both_forms_are_decoded_again_and_are_ordinary_zstd() {
+    fn frames_of_both_forms_are_ordinary_zstd_and_decode_to_their_content() {
         for len in [
             1,
             2,

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 pub(crate) struct FrameBuffers(Mutex<Vec<Vec<u8>>>);
 
 impl FrameBuffers {
-    /// The smallest buffer in bytes that is worth keeping; smaller ones are cheap to allocate.
+    /// The minimum capacity in bytes of a buffer that is kept. Smaller ones are cheap to allocate.
     const LEAST: usize = 128 << 10;
 
     /// Removes a buffer from the pool, or creates one. Its length and content are unspecified.

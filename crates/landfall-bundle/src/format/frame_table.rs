@@ -13,8 +13,8 @@ use std::ops::Range;
 /// bytes.
 pub(crate) const ROW: usize = 8 + 32;
 
-/// The location of the frame table, as recorded in the contents index. The table is stored, so the
-/// offsets of its frames follow from its size.
+/// The location of the frame table, as recorded in the contents index. The table is not compressed,
+/// so the offsets of its frames can be computed from its offset and size.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrameTable {
     /// The file offset of its entry.
@@ -54,7 +54,7 @@ pub(crate) fn parse(row: &[u8; ROW]) -> (u64, FrameHash) {
     (u64::from_le_bytes(number), FrameHash(bytes))
 }
 
-/// The contents of the frames of the table's entry: tar header, pieces, padding.
+/// The content of each frame of the table's entry: tar header, pieces, padding.
 pub(crate) fn pieces(table: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     let size = table.len() as u64;
     let padding = vec![0; header::padding(size)];
@@ -67,7 +67,7 @@ pub(crate) fn pieces(table: &[u8]) -> impl Iterator<Item = Vec<u8>> {
 }
 
 impl FrameTable {
-    /// The number of frames of the entry of a table with this size.
+    /// The number of frames in the table's entry, if the table has this size.
     pub fn frame_count(size: u64) -> u64 {
         1 + size.div_ceil(CHUNK as u64) + u64::from(header::padding(size) > 0)
     }

@@ -1,5 +1,6 @@
-//! Tar headers: POSIX ustar with fixed metadata, a PAX path for names over 100 bytes, a base-256
-//! size from 8 GiB up. Go's archive/tar, GNU tar and Python's tarfile read both extensions.
+//! Tar headers: POSIX ustar with fixed metadata, a PAX path for names over 100 bytes, and a
+//! base-256 size from 8 GiB up. Go's archive/tar, GNU tar and Python's tarfile read both
+//! extensions.
 
 use tar::{EntryType, Header};
 
@@ -50,7 +51,7 @@ fn block(name: &[u8], size: u64, kind: EntryType) -> [u8; BLOCK] {
 /// `LENGTH path=NAME\n`, where LENGTH counts itself (POSIX pax, "pax Extended Header").
 fn pax_path(name: &str) -> String {
     let rest = format!(" path={name}\n");
-    // computed twice, because the digits of the length may make it one digit longer
+    // computed twice, because its own digits may make the length one digit longer
     let mut length = rest.len() + rest.len().to_string().len();
     length = rest.len() + length.to_string().len();
     format!("{length}{rest}")

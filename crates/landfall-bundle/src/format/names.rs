@@ -15,7 +15,7 @@ pub(crate) const FRONT_LEN: usize = LAYOUT.len() + 1;
 pub(crate) const FRAMES: &str = "landfall-frames";
 /// The name of the contents index's entry.
 pub(crate) const CONTENTS: &str = "landfall-contents.json";
-/// The word in `requires` for a bundle that omits content of its bases.
+/// The word in `requires` for a bundle that needs content of its bases.
 pub(crate) const DELTA: &str = "delta";
 /// The word in `requires` for a bundle with recipes in place of blobs.
 pub(crate) const RECIPE: &str = "recipe";

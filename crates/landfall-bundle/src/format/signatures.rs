@@ -3,7 +3,7 @@
 
 use super::footer::{SKIPPABLE, SKIPPABLE_HEAD, skippable};
 
-/// The lines that begin and end an armored signature.
+/// The beginnings of the first and the last line of an armored signature.
 const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
 

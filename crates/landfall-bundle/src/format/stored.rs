@@ -1,5 +1,6 @@
-//! Stored frames: zstd frames of raw blocks (RFC 8878). The file offset of a byte follows from its
-//! offset in the content, so content is written and read in place, without encoding or decoding.
+//! Stored frames: zstd frames of raw blocks (RFC 8878). The file offset of a byte can be computed
+//! from its offset in the content, so content is written and read in place, without encoding or
+//! decoding.
 
 use std::io::{self, Read};
 use std::ops::Range;

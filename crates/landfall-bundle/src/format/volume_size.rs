@@ -3,8 +3,8 @@
 use landfall_model::parse_size;
 use std::str::FromStr;
 
-/// The bytes that the last volume reserves for the end of the tar, the signatures and the footer,
-/// so that signatures can be added later.
+/// The number of bytes that the last volume reserves for the end of the tar, the signatures and the
+/// footer, so that signatures can be added later.
 pub(crate) const TAIL: u64 = 4 << 10;
 
 /// The maximum size of a volume, in bytes.

@@ -1,5 +1,5 @@
-//! `manifest.json`, in which `docker load` and `podman load` look up images. Also lists the layer
-//! types that every docker version accepts.
+//! `manifest.json`, in which `docker load` and `podman load` look up images, and the layer types
+//! that every docker version accepts.
 
 use landfall_item::OneManifest;
 use serde::Serialize;

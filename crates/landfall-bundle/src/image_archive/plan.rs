@@ -31,7 +31,7 @@ pub struct ImageArchiveOptions<'a> {
     /// The platforms to include, at most one in docker's format; empty means all platforms in the
     /// lock.
     pub platforms: &'a [Platform],
-    /// The destinations that images are also named after.
+    /// The destinations whose names the images get in addition to their source names.
     pub mapping: Option<&'a DestinationMap>,
 }
 
@@ -49,7 +49,7 @@ pub struct ImageArchive {
     pub images: Vec<ArchivedImage>,
     /// Images whose content is missing or cannot be read.
     pub lost: Vec<ReportItem>,
-    /// Indexes that have another digest than in the lock, since they were trimmed.
+    /// Indexes that were trimmed, so that their digest differs from the one in the lock.
     pub trimmed: Vec<TrimmedImageIndex>,
     /// The computed files, which are not blobs of the source, in the order of the archive.
     pub(super) computed: Vec<(String, Vec<u8>)>,

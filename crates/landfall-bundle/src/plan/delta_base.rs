@@ -107,7 +107,7 @@ pub(crate) fn names(bases: &[DeltaBase], omitted: &[Descriptor]) -> Vec<BaseName
     names
 }
 
-/// The blobs of an entry that every delta contains: all except layers, files, and packs and large
+/// The blobs of `entry` that no delta omits: all except layers, files, and the packs and large
 /// files of git repositories. If `blobs` lacks a manifest, its layers cannot be recognized, so they
 /// are kept.
 pub(crate) fn kept(

@@ -1,5 +1,5 @@
-//! The plan of a bundle: its content and order. Without bases and recipes, it follows from the lock
-//! and the missing items alone.
+//! The plan of a bundle: its content and order. Without bases and recipes, the plan depends only on
+//! the lock and the missing items.
 
 use super::delta_base::{self, DeltaBase};
 use super::planned_entry::{PlannedEntry, blob_entries, front_entry};
@@ -136,7 +136,7 @@ impl PackPlan {
             });
         }
         let mut plan = PackPlan::with_missing(lock, missing, today);
-        // a blob that one item omits as a layer may be the config of another, which keeps it
+        // a blob may be a layer of one item, and the config of another item that keeps it
         plan.omit(|blob| !all_kept.contains(&blob.digest) && delta_base::all_have(bases, blob));
         if !plan.omitted.is_empty() {
             plan.bases = delta_base::names(bases, &plan.omitted);
@@ -215,7 +215,7 @@ impl PackPlan {
         }
     }
 
-    /// Plans a bundle of `lock` that lacks exactly the items in `without`.
+    /// Plans the bundle of `lock` with all items except those in `without`.
     pub fn without(lock: &Lock, without: &BTreeSet<ItemName>) -> PackPlan {
         let mut items: Vec<(usize, ReportItem)> = lock
             .each_entry()
@@ -252,7 +252,7 @@ impl PackPlan {
             .map(|(name, kind, bytes)| front_entry(name, kind, bytes))
             .into();
         let mut blobs = blob_entries(items.iter().map(|(at, _)| lock.entry(*at)));
-        // stored blobs first, so that their offsets follow from the lock; the sort is stable
+        // stored blobs first, so that the lock determines their offsets; the sort is stable
         blobs.sort_by_key(|entry| entry.form != ContentForm::Stored);
         entries.extend(blobs);
         let items = items.into_iter().map(|(_, item)| item).collect();

@@ -8,7 +8,7 @@ use landfall_model::{Descriptor, Digest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// An entry of the tar that will be written.
+/// An entry to write to the tar.
 #[derive(Debug)]
 pub struct PlannedEntry {
     pub name: String,
@@ -29,7 +29,7 @@ impl PlannedEntry {
 /// The source of an entry's content.
 #[derive(Debug)]
 pub enum ContentSource {
-    /// The content, which follows from the lock.
+    /// The content, computed from the lock.
     Bytes(Vec<u8>),
     /// The blob with the entry's digest in the store.
     Store,
@@ -59,7 +59,7 @@ fn content(origin: &PartOrigin) -> ContentSource {
     }
 }
 
-/// One of the entries before the blobs. Its content follows from the lock.
+/// One of the entries before the blobs. Its content is computed from the lock.
 pub(super) fn front_entry(name: &str, kind: &str, bytes: Vec<u8>) -> PlannedEntry {
     let descriptor = Descriptor {
         digest: Digest::sha256(&bytes),

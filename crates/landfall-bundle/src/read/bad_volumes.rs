@@ -22,9 +22,8 @@ pub struct UnopenedBundle {
 }
 
 /// Compares the volumes at `locations` with the checksums next to them, after opening them failed
-/// with `error`. The result has an error that lists all volumes that are missing, truncated,
-/// damaged or of another bundle, with the consequences; or `error` itself if no such volume is
-/// found.
+/// with `error`. If volumes are missing, truncated, damaged or of another bundle, the result has an
+/// error that lists them and the consequences. Otherwise it has `error` itself.
 pub fn name_bad_volumes(
     error: BundleError,
     locations: &[PathBuf],
@@ -46,7 +45,7 @@ pub fn name_bad_volumes(
     let Some(first) = numbers.first() else {
         return UnopenedBundle { error, rest: None };
     };
-    // if only one volume is bad, its length follows from the footer
+    // if only one volume is bad, its length can be computed from the footer
     let rest = if numbers.len() == 1 {
         open_rest(locations, *first)
     } else {

@@ -22,8 +22,8 @@
 //!   with `landfall`, once each. The tar headers are never used here; `verify` compares each of
 //!   them with the expected one.
 //! - **Offsets and lengths** that overlap, leave gaps for smuggled bytes, overflow, or exceed the
-//!   file. Entries must be contiguous from byte 0 to the index, stored frames have the one length
-//!   that follows from their size, and the file must have the length that the index implies.
+//!   file. Entries must be contiguous from byte 0 to the index, the length of a stored frame must
+//!   be the one computed from its size, and the file must have the length that the index implies.
 //! - **Decompression bombs.** A frame declares at most 1 MiB of content, and the decoder stops
 //!   there. No memory is allocated for a declared length that exceeds the file, and the size of the
 //!   index is limited ([`Limits`]).
@@ -79,8 +79,9 @@ impl Bundle {
         Bundle::open_at(&[path.into()])
     }
 
-    /// Like [`Bundle::open`], for a bundle whose volumes may be in several folders. Each of
-    /// `locations` is a volume or a folder; the bundle has the name of the first.
+    /// Like [`Bundle::open`], for a bundle whose volumes may be in several folders. The first of
+    /// `locations` is a path as for [`Bundle::open`], or a folder; each further location is a
+    /// volume or a folder. The path of the bundle is the first location.
     ///
     /// # Errors
     /// Like [`Bundle::open`].
@@ -166,7 +167,8 @@ impl Bundle {
         !self.contents().recipes.is_empty()
     }
 
-    /// The blobs that recipes of the bundle use, and that it neither contains nor has recipes for.
+    /// The blobs that the recipes of the bundle use, except those that the bundle contains or has
+    /// recipes for.
     pub fn references(&self) -> &[BlobReference] {
         &self.contents().references
     }
@@ -301,7 +303,7 @@ impl Bundle {
             .map(|(index, entry)| (entry.name.as_str(), index))
             .collect();
         let recipes = self.contents().recipes.iter();
-        // opening the bundle has checked that each has its entry
+        // each recipe has an entry: this was checked when the bundle was opened
         recipes.filter_map(move |recipe| Some((*indexes.get(recipe.entry.as_str())?, recipe)))
     }
 
@@ -312,7 +314,7 @@ impl Bundle {
 }
 
 impl Bundle {
-    /// The index of a blob's entry, if the blob is stored in local files.
+    /// The index of a blob's entry, if the blob is stored uncompressed in local files.
     fn stored_in_file(&self, digest: &Digest) -> Option<usize> {
         let entry_index = self
             .0

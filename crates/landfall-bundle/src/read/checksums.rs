@@ -1,5 +1,5 @@
-//! Reads `B.sha256sums`, the checksums in the format of `sha256sum`, with which a disc can be
-//! checked without landfall.
+//! Reads `B.sha256sums`, the checksum file of bundle `B`. It has the format of `sha256sum`, so that
+//! a disc can be checked without landfall.
 
 use crate::format::files::{checksums_path, number_of};
 use landfall_content::parent_folder;

@@ -1,6 +1,6 @@
-//! Compares a bundle with its lock: it must contain all that the lock requires and nothing else,
-//! and the lock must match the manifests. Only digests, sizes, media types and names are compared,
-//! so that bundles of other releases, which may serialize a lock differently, pass.
+//! Compares a bundle with its lock: the bundle must contain all that the lock requires and nothing
+//! else, and the lock must match the manifests. Only digests, sizes, media types and names are
+//! compared, since other releases may serialize the same lock differently.
 
 use super::bundle::Bundle;
 use super::entry_reader::BundleEntryReader;

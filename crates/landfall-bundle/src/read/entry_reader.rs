@@ -27,7 +27,7 @@ pub(super) struct BundleEntryReader {
 }
 
 impl BundleEntryReader {
-    /// Reads the entry with this index from this offset of its content on.
+    /// Reads the entry with this index, starting at this offset of its content.
     pub(super) fn new(
         bundle: Arc<OpenBundle>,
         entry_index: usize,
@@ -41,8 +41,8 @@ impl BundleEntryReader {
             next,
             skip: (offset % CHUNK as u64) as usize,
             piece: io::Cursor::default(),
-            // the digest is over the whole blob, so a read from the middle has only the frames'
-            // hashes
+            // the digest is over the whole blob, so a read from the middle is verified only by the
+            // hashes of the frames
             hasher: (offset == 0).then(|| Hasher::new(entry.digest.algorithm())),
             content: TarEntry::content,
             source: SequentialReader::new(Arc::clone(&bundle), entry.end()),

@@ -22,7 +22,7 @@ pub(super) fn lost_items(
         .filter(|entry| entry.is_blob() && is_lost(entry));
     let mut lost: HashSet<&Digest> = lost.map(|entry| &entry.digest).collect();
     let mut recipes: Vec<_> = bundle.recipes().collect();
-    // in this order, a recipe follows those that rebuild its bases
+    // in this order, a recipe comes after the recipes that rebuild its bases
     recipes.sort_unstable_by_key(|(entry_index, _)| *entry_index);
     for (entry_index, recipe) in recipes {
         if is_lost(&entries[entry_index]) || recipe.from.iter().any(|base| lost.contains(base)) {

@@ -1,5 +1,5 @@
-//! A bundle in an object store. The last MiB is kept in memory. A small read before it fetches a
-//! whole window, since related small pieces are close to each other.
+//! A bundle in an object store. The last MiB is kept in memory. A small read of earlier bytes
+//! fetches a whole window, since related small pieces are close to each other.
 
 use crate::format::stored::ReadAt;
 use landfall_content::{FileStamp, RangeRead, RangeReader};
@@ -15,7 +15,7 @@ const END: u64 = 1 << 20;
 const WINDOW: u64 = 1 << 20;
 /// The number of cached windows.
 const KEPT: usize = 8;
-/// The largest read in bytes that uses windows.
+/// The size in bytes of the largest read that uses windows.
 pub(super) const LITTLE: u64 = 256 << 10;
 
 /// An object with its end in memory.
@@ -49,7 +49,7 @@ impl ObjectPart {
         RangeReader::new(self.object.clone(), range)
     }
 
-    /// The offset from which on the object is in memory.
+    /// The offset at which the part in memory begins.
     pub(super) fn end(&self) -> u64 {
         self.object.size() - self.end.len() as u64
     }

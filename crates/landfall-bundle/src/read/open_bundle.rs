@@ -16,7 +16,7 @@ use std::path::PathBuf;
 #[derive(Debug)]
 pub struct OpenBundle {
     pub path: PathBuf,
-    /// What the user named: the path, and further files or folders with volumes.
+    /// The paths that the user named: that of the bundle, then further volumes or folders.
     pub locations: Vec<PathBuf>,
     pub volumes: VolumeReader,
     pub index: BundleIndex,

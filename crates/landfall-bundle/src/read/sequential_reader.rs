@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(
             requests.len(),
             2,
-            "the entries, and a window with manifests and lock: {requests:?}"
+            "one for the entries, and one for a window with manifests and lock: {requests:?}"
         );
     }
 
@@ -150,7 +150,7 @@ mod tests {
                 .contains("cannot be read: it was replaced"),
             "{error}"
         );
-        assert_eq!(error.kind(), ErrorKind::Other, "it is not damaged");
+        assert_eq!(error.kind(), ErrorKind::Other, "the blob is not damaged");
     }
 
     #[test]

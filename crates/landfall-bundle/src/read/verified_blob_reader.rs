@@ -12,8 +12,8 @@ use std::iter;
 use std::sync::Arc;
 use xxhash_rust::xxh64::Xxh64;
 
-/// Reads a stored blob whose digest was verified. It does not hold a frame in memory: each is read
-/// for its checksum, and then again.
+/// Reads a stored blob whose digest was verified. It holds no frame in memory: it reads each frame
+/// once for the checksum, and a second time for the content.
 pub(super) struct VerifiedBlobReader {
     content: StoredReader<Arc<OpenBundle>>,
     entry_index: usize,
@@ -22,7 +22,7 @@ pub(super) struct VerifiedBlobReader {
 }
 
 impl VerifiedBlobReader {
-    /// Reads the entry with this index from this offset of its content on.
+    /// Reads the entry with this index, starting at this offset of its content.
     pub(super) fn new(
         bundle: Arc<OpenBundle>,
         entry_index: usize,
@@ -59,7 +59,7 @@ impl VerifiedBlobReader {
         }))
     }
 
-    /// Compares the checksum of the frame that contains the next byte, unless that was done.
+    /// Compares the checksum of the frame that contains the next byte, unless it was compared.
     fn check(&mut self) -> io::Result<()> {
         if self.content.at < self.checked || self.content.at >= self.content.size {
             return Ok(());
@@ -158,7 +158,7 @@ mod tests {
     use std::os::unix::fs::FileExt;
 
     #[test]
-    fn every_offset_can_be_read_and_damaged_frames_return_nothing() {
+    fn reads_may_begin_at_any_offset_and_damaged_frames_return_nothing() {
         let content = noise(2 * CHUNK + 77);
         let (packed, _) = forged_bundle(&content, &content);
         let bundle = Bundle::open(&packed.path).unwrap();

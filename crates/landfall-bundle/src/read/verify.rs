@@ -341,7 +341,7 @@ fn rest(bundle: &Bundle) -> Vec<Damage> {
     damage
 }
 
-/// The damage at the first byte from `at` on that is not the `expected` one.
+/// Compares the bytes at offset `at` with `expected`. Returns the damage at the first difference.
 fn first_difference(bundle: &Bundle, name: &str, at: u64, expected: &[u8]) -> Option<Damage> {
     let found = match bundle.0.volumes.bytes_at(at, expected.len()) {
         Ok(found) => found,

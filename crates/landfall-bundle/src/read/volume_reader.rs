@@ -1,6 +1,6 @@
-//! Reads the bytes of a bundle from one file, from volumes `B.0001` … `B.0999`, which form that
-//! file when joined, or from ranges of an object. Other readers see contiguous bytes; only messages
-//! name a volume.
+//! Reads the bytes of a bundle from one file, from volumes (`B.0001` … `B.0999`, which form one
+//! file when joined), or from ranges of an object. Callers see contiguous bytes; only messages name
+//! a volume.
 
 use super::object_part::{LITTLE, ObjectPart};
 use super::volume_set::VolumeSet;
@@ -18,8 +18,8 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The number of volumes that are open at the same time: a bundle may have more volumes than a
-/// process may open files.
+/// The maximum number of volumes that are open at the same time: a bundle may have more volumes
+/// than a process may open files.
 const MAX_OPEN: usize = 16;
 
 /// Reads the bytes of a bundle. Any number of threads may read.
@@ -163,8 +163,8 @@ impl VolumeReader {
         self.open
             .get_mut()
             .unwrap_or_else(PoisonError::into_inner)
-            // the open files are listed by the index of their part, which changes for those after
-            // the gap
+            // the open files are listed by the index of their part, and the parts after the gap get
+            // new indexes
             .clear();
         self.parts[index..]
             .iter_mut()
@@ -282,7 +282,7 @@ impl VolumeReader {
 
     fn file(&self, index: usize) -> io::Result<Arc<File>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        // a file that is used moves to the end, so the one at the front is the oldest
+        // a file that is used moves to the end, so the file at the front is the least recently used
         if let Some(position) = open.iter().position(|(part, _)| *part == index) {
             let found = open[position].1.clone();
             if position + 1 < open.len()

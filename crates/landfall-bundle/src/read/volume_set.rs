@@ -184,7 +184,7 @@ pub(crate) fn begins_volume(path: &Path) -> bool {
 }
 
 /// Whether a file begins with the first frame of a bundle, the header of `oci-layout`.
-fn begins_bundle(path: &Path) -> bool {
+pub(crate) fn begins_bundle(path: &Path) -> bool {
     let first = frame::stored(&header::encode(LAYOUT[0], OCI_LAYOUT.len() as u64));
     let mut found = Vec::new();
     open_input(path)

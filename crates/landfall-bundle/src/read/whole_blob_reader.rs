@@ -1,6 +1,6 @@
-//! Reads a complete stored blob directly from its raw blocks, for receivers that use nothing before
-//! the end. One digest over the blob replaces the hash of each frame, and the frames need not be
-//! copied.
+//! Reads a complete stored blob directly from its raw blocks, for receivers that use the blob only
+//! after they have all of it. One digest over the blob replaces the hash of each frame, and the
+//! frames need not be copied.
 
 use super::open_bundle::OpenBundle;
 use super::sequential_reader::SequentialReader;

@@ -51,7 +51,7 @@ pub(super) enum NoRecipe {
     Unproven,
 }
 
-/// A blob, and the bases by which a recipe may describe it.
+/// A blob, and the bases that its recipe may use.
 pub(super) struct RecipeInput<'a> {
     pub(super) blob: &'a Descriptor,
     /// The plain bytes of the blob.
@@ -114,8 +114,8 @@ pub(super) fn make_recipe(
     }
 }
 
-/// Estimates the size of the recipe that [`make_recipe`] makes, in less time: only the beginning of
-/// the stream is analyzed, and nothing is rebuilt.
+/// Estimates the size of the recipe that [`make_recipe`] would make, in less time: only the
+/// beginning of the stream is analyzed, and nothing is rebuilt.
 pub(super) fn estimate_recipe(
     input: &RecipeInput<'_>,
 ) -> Result<Result<u64, NoRecipe>, RecipeError> {
@@ -150,7 +150,7 @@ fn draft_recipe(
     }))
 }
 
-/// The reason why a stream has no recipe; an error if it cannot be read.
+/// Returns the reason why a stream has no recipe, or an error if the blob cannot be read.
 fn no_stream_section(
     input: &RecipeInput<'_>,
     error: DeflateError,
@@ -197,7 +197,7 @@ impl RecipeHeader {
         self.length() + self.sections.iter().sum::<u64>()
     }
 
-    /// The size of the recipe if it is worth the time to rebuild `blob`.
+    /// Returns the size of the recipe if the savings are worth the time to rebuild `blob`.
     fn if_worth(&self, blob: &Descriptor) -> Result<u64, NoRecipe> {
         let size = self.recipe_size();
         if size.saturating_mul(100) > blob.size.saturating_mul(MAX_PERCENT) {

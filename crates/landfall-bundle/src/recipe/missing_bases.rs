@@ -5,14 +5,15 @@ use landfall_content::{BlobRead, ContentError};
 use landfall_model::{Descriptor, Digest};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// The recipe of each blob that can be rebuilt after references were added, with the round in which
-/// it was found: its bases are present, references, or blobs of earlier rounds.
+/// For each blob that can be rebuilt after references were added: the round in which its recipe was
+/// found, and the recipe. Each base of the recipe is present, is a reference, or was found in an
+/// earlier round.
 type RecipeRounds<'a> = HashMap<&'a Digest, (usize, &'a KnownRecipe)>;
 
 impl RebuiltBlobs {
-    /// The blobs that must be added before this one can be rebuilt. Blobs in `unavailable` are not
-    /// among them: if there are several recipes, one that does not need them is used. `None` if
-    /// there is no such recipe.
+    /// Returns the blobs that must be added before the blob `digest` can be rebuilt. Blobs in
+    /// `unavailable` are not among them: if there are several recipes, one that does not need
+    /// unavailable blobs is used. Returns `None` if there is no such recipe.
     ///
     /// # Errors
     /// If content cannot be examined.
@@ -106,7 +107,7 @@ impl RebuiltBlobs {
     }
 }
 
-/// The base, if the bundle of the recipe names it as a reference.
+/// Returns the descriptor of `base` if the bundle of the recipe lists `base` as a reference.
 fn reference<'a>(known: &'a KnownRecipe, base: &Digest) -> Option<&'a Descriptor> {
     let mut references = known.bundle.references().iter().map(|one| &one.blob);
     references.find(|blob| blob.digest == *base)

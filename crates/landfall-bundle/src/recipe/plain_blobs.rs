@@ -54,7 +54,7 @@ impl<'a> PlainBlobs<'a> {
         self.recent.retain(|digest, _| is_needed(digest));
     }
 
-    /// The plain bytes of a blob; `None` if it has too many for a recipe.
+    /// The plain bytes of a blob; `None` if the blob has too many of them for a recipe.
     pub(super) fn plain_blob(
         &mut self,
         blob: &Descriptor,
@@ -98,7 +98,7 @@ impl<'a> PlainBlobs<'a> {
                 assumed: Some(recipe),
             }));
         }
-        // the attempt above hides its error; this one reports it
+        // `write_assumed_plain` hides its error, and `plain_blob` reports it
         let plain = self.plain_blob(blob)?;
         Ok(plain.map(|blob| DecodedBlob {
             blob,

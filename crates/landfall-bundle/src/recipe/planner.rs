@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A smaller blob is not worth a recipe.
+/// The size in bytes of the smallest blob that is worth a recipe.
 const MIN_BLOB: u64 = 8 << 10;
 
 /// The maximum number of candidates whose files are compared with those of a blob.
@@ -35,7 +35,7 @@ const MIN_SHARE: f64 = 0.02;
 pub struct OldContent<'a> {
     /// The locks that were delivered.
     pub locks: &'a [Lock],
-    /// The bases of the plan. Each of them has all blobs that recipes use from outside the bundle.
+    /// The bases of the plan. Each of them has all blobs that recipes use but the bundle lacks.
     pub bases: &'a [DeltaBase],
     /// The bytes of the blobs that the bases have, as far as they are available here.
     pub blobs: &'a dyn BlobRead,
@@ -62,9 +62,10 @@ pub(super) struct RecipePlanner<'a> {
     /// The blobs that the new lock names.
     named: HashSet<Digest>,
     plain: PlainBlobs<'a>,
-    /// The length of the chain of recipes that rebuilds a blob of the bundle.
+    /// For each possible base with a recipe in the bundle, the length of the chain of recipes that
+    /// rebuilds it.
     chains: HashMap<Digest, usize>,
-    /// The blobs that recipes use and that the bundle does not contain.
+    /// The blobs that recipes use, and that the bundle neither contains nor has a recipe for.
     pub(super) references: BTreeMap<Digest, BlobReference>,
     pub(super) summary: RecipeSummary,
 }
@@ -158,7 +159,8 @@ impl<'a> RecipePlanner<'a> {
         Ok(patchable.collect())
     }
 
-    /// Makes the recipe of a blob; `None` if it is not patched, with the reason in the summary.
+    /// Makes the recipe of a blob. If the blob gets no recipe, returns `None` and adds the reason
+    /// to the summary.
     pub(super) fn make(&mut self, one: &PatchableBlob) -> Result<Option<BasedRecipe>, BundleError> {
         let decoded = self.plain.decoded_blob(&one.new.blob);
         let Some(new) = decoded.map_err(|error| self.failure(one, error))? else {
@@ -310,7 +312,7 @@ impl<'a> RecipePlanner<'a> {
         });
     }
 
-    /// Adds a base to the references if the bundle does not contain it.
+    /// Adds a base to the references if the bundle neither contains it nor has a recipe for it.
     fn refer(&mut self, base: &FamilyBlob) {
         let is_inside = self.named.contains(&base.blob.digest)
             && !delta_base::all_have(self.old.bases, &base.blob);

@@ -15,7 +15,8 @@ pub(super) struct FamilyBlob {
     pub(super) position: usize,
     /// The name of the item, if it is an image or a chart.
     pub(super) image: Option<String>,
-    /// The repository below the prefix of a destination, if the item is of another kind.
+    /// The repository of the item below the prefix of a destination, if the item is neither an
+    /// image nor a chart.
     pub(super) path: Option<String>,
 }
 
@@ -54,8 +55,8 @@ fn family(name: &str) -> String {
         .collect()
 }
 
-/// The blobs of `pool` that `new` is compared with, at most `limit`, those at the most similar
-/// position first. They are of the same family as `new`. If the pool has no blob of this family,
+/// Returns the blobs of `pool` to compare with `new`, at most `limit`: first those at the most
+/// similar position. They are of the same family as `new`. If the pool has no blob of this family,
 /// they are blobs for which `is_gone` is true: a blob that the new lock no longer names was
 /// probably replaced.
 pub(super) fn candidates<'a>(

@@ -106,7 +106,7 @@ impl RebuiltBlobs {
         })
     }
 
-    /// A blob that was added.
+    /// Returns the file of a blob that was added.
     fn added(&self, digest: &Digest) -> Option<Arc<TemporaryFile>> {
         locked(&self.added).get(digest).cloned()
     }

@@ -6,7 +6,7 @@ use landfall_model::Digest;
 use std::io::Read;
 
 /// The blobs that recipes rebuild, without the content that they are rebuilt from. A server lists
-/// that content as sources of its own, whose files it watches for changes.
+/// that content as separate sources, and watches their files for changes.
 pub struct RecipeBlobs(pub RebuiltBlobs);
 
 impl BlobRead for RecipeBlobs {

@@ -48,7 +48,7 @@ pub struct UnpatchedBlob {
 pub enum UnpatchedReason {
     /// Its compression cannot be described in few bytes, or it has too many plain bytes.
     Compression,
-    /// A recipe without an older version would not be much smaller than the blob.
+    /// There is no older version, and a recipe without one would not be much smaller than the blob.
     NoOlderVersion,
     /// There are older versions, but their bytes are not available here.
     OlderVersionElsewhere,

@@ -26,7 +26,7 @@ pub struct SbomSubject<'a> {
     pub time: Option<String>,
 }
 
-/// The document about `lock`, whose content is in `blobs`, and the linked documents by item name.
+/// The document about `lock`, and the linked documents by item name. `blobs` has their content.
 /// `licences` returns the licences that an image declares; it is not called for other items.
 ///
 /// # Errors
@@ -118,8 +118,8 @@ pub fn cyclonedx(
     Ok((document, all))
 }
 
-/// A UUID (RFC 9562, version 8) of the digest's first bits. The same bundle always has the same
-/// UUID.
+/// A UUID (RFC 9562, version 8) from the first bits of the digest. The same bundle always has the
+/// same UUID.
 fn serial_number(digest: &Digest) -> String {
     let hex = digest.hex();
     let variant = match u8::from_str_radix(&hex[16..17], 16).unwrap_or_default() & 3 {

@@ -14,7 +14,7 @@ const LARGEST: u64 = 32 << 20;
 /// The kind of a referrer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReferrerKind {
-    /// A signature of the image.
+    /// A signature of the item.
     Signature,
     /// An in-toto statement, signed or not.
     Attestation,
@@ -37,8 +37,8 @@ impl ReferrerKind {
 }
 
 /// Determines the kind of a referrer. A child of the item's index is an attestation. The kind of
-/// any other referrer follows from its tag (by cosign's convention) or, if it has no tag, from its
-/// artifact type, which is read from `blobs`.
+/// any other referrer is recognized by its tag (in cosign's convention) or, if it has no tag, by
+/// its artifact type, which is read from `blobs`.
 pub fn referrer_kind(referrer: &AttachedReferrer, blobs: Option<&dyn BlobRead>) -> ReferrerKind {
     let words = referrer
         .tag
@@ -87,8 +87,8 @@ pub struct LinkedDocument {
     pub format: Option<String>,
 }
 
-/// The documents that refer to `entry`, which is in `repository` (with its registry), as far as
-/// `blobs` contains their manifests.
+/// The documents that refer to `entry`. Documents whose manifests are not in `blobs` are omitted.
+/// `repository` is the registry and repository of the entry.
 pub fn linked_documents(
     entry: &LockEntry,
     repository: &str,

@@ -1,4 +1,4 @@
-//! Packing: the reasons to refuse it, and its destinations.
+//! Packing: refusals, accepted losses, and a pipe as the destination.
 
 use super::sample::{packed, sample, today, write};
 use crate::write::index_builder::IndexBuilder;
@@ -127,7 +127,7 @@ fn an_index_that_is_too_large_is_refused_before_an_unfinished_bundle_is_discarde
 }
 
 #[test]
-fn a_pipe_gets_the_same_bytes() {
+fn a_pipe_receives_the_same_bytes_as_a_file() {
     let (memory, lock) = sample();
     let plan = PackPlan::new(&lock, &memory, today()).unwrap();
     let (mut out, into) = std::io::pipe().unwrap();

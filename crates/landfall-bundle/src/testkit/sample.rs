@@ -28,7 +28,7 @@ use std::io::{Cursor, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Content in memory; sizes can be faked.
+/// Content in memory. `sizes` overrides the sizes that [`BlobRead::stat`] returns.
 #[derive(Default)]
 pub(super) struct Memory {
     pub blobs: HashMap<Digest, Vec<u8>>,

@@ -98,7 +98,7 @@ fn bundle_of_many_files() -> (Memory, Packed, Vec<ItemName>) {
 }
 
 #[test]
-fn damage_of_the_frame_table_affects_the_items_whose_rows_it_has() {
+fn a_bad_piece_of_the_frame_table_affects_the_items_with_rows_in_it() {
     let (memory, packed, affected) = bundle_of_many_files();
     let bundle = Bundle::open(&packed.path).unwrap();
     let second = bundle.contents().frames.frame(2).unwrap();

@@ -1,6 +1,6 @@
 //! Appends entries: reads and verifies content in the order of the plan, encodes frames on all
-//! cores, and writes them in order. `pack` writes all entries this way; a direct bundle only those
-//! that must be compressed.
+//! cores, and writes them in order. `pack` writes all entries this way. In a direct
+//! bundle, only the entries that must be compressed are written this way.
 
 use super::volume_writer::VolumeWriter;
 use crate::error::BundleError;

@@ -3,7 +3,7 @@
 use crate::format::files::volume_path;
 use crate::read::bundle::Bundle;
 use crate::read::checksums;
-use crate::read::volume_set::{begins_volume, numbers};
+use crate::read::volume_set::{begins_bundle, begins_volume, numbers};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,9 +16,9 @@ pub(super) fn remove_file(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The old volumes of `out` to remove when `count` new ones are written: those with the same names,
-/// those in the checksum file, and others whose content begins like a volume. Other files whose
-/// names end like those of volumes are not included.
+/// The old volumes of `out` to remove when `count` new ones are written: those with the names of
+/// new volumes, those in the checksum file, and those whose content begins like a volume. Other
+/// files with names like `out.0007` are not included.
 pub(super) fn older_volumes(out: &Path, count: usize) -> io::Result<Vec<PathBuf>> {
     let listed = checksums::of_volumes(out);
     let numbers = numbers(out)?.into_iter();
@@ -37,8 +37,8 @@ pub(super) fn remove_other_form(out: &Path, is_split: bool) -> io::Result<bool> 
     } else {
         volume_path(out, 1)
     };
-    // a file of the user with this name is not removed
-    if !other.is_file() || Bundle::open(&other).is_err() {
+    // a file of the user with this name is not removed, but a damaged bundle is
+    if !other.is_file() || (Bundle::open(&other).is_err() && !begins_bundle(&other)) {
         return Ok(false);
     }
     if is_split {

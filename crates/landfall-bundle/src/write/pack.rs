@@ -224,7 +224,7 @@ pub(super) fn write_all(
         let item = &*plan.entries[entry_index].item;
         let next = plan.entries.get(entry_index + 1);
         // all stored blobs precede all compressed ones, and each kind is in the order of the items
-        // that first need them; an item is counted after its first run of blobs, even if its
+        // that first need them. An item is counted after its first run of blobs, even if its
         // compressed blobs follow later
         if entry_index >= FRONT_LEN
             && next.is_none_or(|next| next.item != item)
@@ -240,7 +240,7 @@ pub(super) fn write_all(
             .into_iter()
             .collect()
     })?;
-    // the items that were not counted, because earlier items need all their blobs, too
+    // the items that were not counted, because earlier items need all their blobs as well
     let rest = plan
         .items
         .iter()
@@ -249,14 +249,14 @@ pub(super) fn write_all(
     Ok(digest)
 }
 
-/// Runs `work` while another thread syncs the files that `work` sends through the channel. So
-/// progress is realistic on a slow disk, and little remains to be synced at the end.
+/// Runs `work` while another thread syncs the files that `work` sends through the channel.
+/// Therefore the progress is realistic on a slow disk, and little remains to be synced at the end.
 fn flushing<T>(
     work: impl FnOnce(SyncSender<Arc<File>>) -> Result<T, BundleError>,
 ) -> Result<(T, io::Result<()>), BundleError> {
     thread::scope(|scope| {
-        // one file may wait: a slow disk then slows the writer down instead of filling the page
-        // cache
+        // at most one file waits to be synced, so that on a slow disk the writer slows down and
+        // does not fill the page cache
         let (flush, files) = sync_channel::<Arc<File>>(1);
         let flusher = scope.spawn(move || files.into_iter().try_for_each(|file| file.sync_data()));
         let result = work(flush);

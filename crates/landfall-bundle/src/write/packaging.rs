@@ -28,8 +28,8 @@ pub struct Packaging {
     pub signer: Option<Arc<Signer>>,
 }
 
-/// A program or document next to the bundle that does not have its final name yet. Dropping it
-/// removes the temporary file.
+/// A program or document next to the bundle, under a temporary name. Dropping it removes the
+/// temporary file.
 pub struct CompanionFile {
     pub partial: PathBuf,
     pub path: PathBuf,
@@ -46,9 +46,9 @@ impl Packaging {
     /// Writes programs and documents next to `out`, under temporary names.
     ///
     /// # Errors
-    /// If a program cannot be read, if its name is that of another program or a part of the bundle,
-    /// if a program or document cannot be written, or if a document would replace a file that
-    /// landfall did not write.
+    /// If a program cannot be read, if it has the name of another program or of a file of the
+    /// bundle, if a program or document cannot be written, or if a document would replace a file
+    /// that landfall did not write.
     pub fn tools(&self, out: &Path) -> Result<Vec<CompanionFile>, BundleError> {
         let mut tools: Vec<CompanionFile> = Vec::new();
         for from in &self.tools {
@@ -65,6 +65,7 @@ impl Packaging {
             }
             refuse_special(&path)
                 .map_err(|error| tool_error(from, format!("{}: {error}", path.display())))?;
+            refuse_unknown(&path, out, || fs::read(from))?;
             let partial = partial_path(&path);
             let mut tool = CompanionFile {
                 partial,
@@ -78,15 +79,7 @@ impl Packaging {
         for (ending, content) in &self.documents {
             let path = out.with_file_name(file_name(out) + ending);
             refuse_special(&path).map_err(|error| tool_error(&path, error.to_string()))?;
-            // a document that an earlier pack wrote is listed in the checksums
-            if path.exists()
-                && !fs::read(&path).is_ok_and(|old| old == *content)
-                && !has(out, &path)
-            {
-                let why =
-                    "a file with this name exists that `landfall pack` did not write; move it away";
-                return Err(tool_error(&path, why));
-            }
+            refuse_unknown(&path, out, || Ok(content.clone()))?;
             let partial = partial_path(&path);
             let mut tool = CompanionFile {
                 partial,
@@ -114,6 +107,24 @@ fn is_taken(path: &Path, out: &Path, tools: &[CompanionFile]) -> bool {
         || names
             .iter()
             .any(|name| name == path || *name == partial || partial_path(name) == path)
+}
+
+/// Refuses to replace a file next to the bundle that no earlier `pack` wrote, unless it has the
+/// content `new` already. An earlier `pack` listed its files in the checksums.
+fn refuse_unknown(
+    path: &Path,
+    out: &Path,
+    new: impl FnOnce() -> io::Result<Vec<u8>>,
+) -> Result<(), BundleError> {
+    if !path.exists() || has(out, path) {
+        return Ok(());
+    }
+    let is_same = fs::read(path).is_ok_and(|old| new().is_ok_and(|new| old == new));
+    if is_same {
+        return Ok(());
+    }
+    let why = "a file with this name exists that `landfall pack` did not write; move it away";
+    Err(tool_error(path, why))
 }
 
 fn tool_error(path: &Path, why: impl Into<String>) -> BundleError {
@@ -187,5 +198,13 @@ mod tests {
         }
         let free = ["tool", "other", "B.README", "B.1", "README.txt"];
         assert_eq!(packaging(&free).tools(&out).unwrap().len(), free.len() + 1);
+        // a file of the user is neither replaced nor in the way if it is the program itself
+        let beside = out.with_file_name("tool");
+        for (content, is_refused) in [("mine", true), ("tool", false)] {
+            fs::write(&beside, content).unwrap();
+            let refused = packaging(&["tool"]).tools(&out).is_err();
+            assert_eq!(refused, is_refused, "{content}");
+            assert_eq!(fs::read_to_string(&beside).unwrap(), content);
+        }
     }
 }

@@ -26,8 +26,8 @@ use std::path::{Path, PathBuf};
 
 /// Rebuilds volume `number` of the split bundle at the locations `like`, and writes it to the
 /// folder of the first location or, if `out` is given, as volume `number` of `out`. Content is read
-/// from `blobs` or else from the other volumes, the lock from the other volumes or else from
-/// `lock`. Returns the path and size of the volume.
+/// from `blobs` or, if it is absent there, from the other volumes. The lock is read from the other
+/// volumes or, if it cannot be read there, from `lock`. Returns the path and size of the volume.
 ///
 /// # Errors
 /// If the bundle has recipes, if other volumes are missing or damaged, if the contents index was in

@@ -60,8 +60,8 @@ struct OpenVolumes {
 }
 
 impl<'a> VolumeWriter<'a> {
-    /// Continues `file` after `end` bytes. The file is sent to `flush` whenever much of it is not
-    /// on disk yet.
+    /// Continues `file` after `end` bytes. The file is sent to `flush` whenever `FLUSH` more bytes
+    /// were written.
     pub(crate) fn file(
         file: Arc<File>,
         end: u64,
@@ -292,7 +292,7 @@ fn volume_count(units: &[u64], size: u64) -> usize {
 fn smallest(units: &[u64], limit: usize) -> u64 {
     let mut low = units.iter().copied().max().unwrap_or(0);
     let mut high = sum_sizes(units.iter().copied());
-    // a binary search, because larger volumes never increase their number
+    // a binary search, because a larger size never needs more volumes
     while low < high {
         let middle = low + (high - low) / 2;
         if volume_count(units, middle) <= limit {

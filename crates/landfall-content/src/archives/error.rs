@@ -17,7 +17,7 @@ pub enum SourceArchiveError {
     /// The file has another format.
     #[error(
         "{path} is not an archive that landfall can read (a folder, or a tar, also with gzip or \
-         zstd); unpack it into a folder and name that"
+         zstd); unpack it into a folder and name the folder"
     )]
     Unknown {
         /// The path of the archive.

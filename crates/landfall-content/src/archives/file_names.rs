@@ -14,14 +14,14 @@ pub(super) fn digest_of_name(path: &str) -> Option<Digest> {
     {
         return Some(digest);
     }
-    // docker archives have no algorithm in their names; all of them use SHA-256
+    // the names in docker archives contain no algorithm; all docker archives use SHA-256
     let name = name.strip_prefix("sha256:").unwrap_or(name);
     let endings = [".tar.gz", ".tar", ".json"];
     let hex = endings
         .iter()
         .find_map(|ending| name.strip_suffix(ending))
         .unwrap_or(name);
-    // only the file name may be a digest: a folder of this form is a layer ID of a docker archive
+    // only the file name may be a digest: docker archives name folders by the IDs of layers
     (hex.len() == 64).then(|| format!("sha256:{hex}").parse().ok())?
 }
 

@@ -93,7 +93,7 @@ struct ArchiveIndexEntry {
 }
 
 /// Adds the names in `archive` to `named`. Small documents are kept in an unnamed temporary file in
-/// `folder`, so that only those that are needed get into a store.
+/// `folder`, so that only documents that are needed get into a store.
 ///
 /// # Errors
 /// If the temporary file cannot be written.
@@ -140,14 +140,14 @@ pub fn read_image_names(
         // the digest comes from the name of the member, which anybody can choose
         if !digest.matches(&bytes) {
             named.skip(format!(
-                "{at}: {}: its bytes do not have this digest",
+                "{at}: {}: its bytes do not match the digest in its name",
                 member.path
             ));
             return Ok(());
         }
         named.keep(digest, &bytes, folder, limits).map_err(|error| {
-            // kept in a variable: if this closure returned the error, it would look like a damaged
-            // archive, which is only skipped
+            // kept in a variable: an error that this closure returned would only be listed, like
+            // damage of the archive
             failed = Some(error);
             io::Error::other("cannot write a temporary file")
         })

@@ -24,9 +24,9 @@ pub struct ImportedBlobs {
     pub skipped: Vec<String>,
 }
 
-/// Copies the `wanted` blobs from `archive` to `store`, and removes the copied ones from `wanted`.
-/// The remaining ones are fetched upstream. [`ImportedBlobs::skipped`] lists members that could not
-/// be used.
+/// Copies the `wanted` blobs from `archive` to `store`, and removes the copied blobs from `wanted`.
+/// The remaining blobs are fetched upstream. [`ImportedBlobs::skipped`] lists members that could
+/// not be used.
 ///
 /// # Errors
 /// If the store cannot be written.
@@ -38,7 +38,7 @@ pub fn import_blobs(
 ) -> Result<ImportedBlobs, WriteError> {
     let mut imported = ImportedBlobs::none_of(archive);
     let mut uncompressed_layers = 0usize;
-    // kept aside: an error of the store ends the pull, one of the archive does not
+    // kept in a variable: an error of the store ends the pull, an error of the archive does not
     let mut refused = None;
     let read = archive.members(&mut |member| {
         let blob = digest_of_name(&member.path).and_then(|digest| wanted.get(&digest));
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(
             find_blobs(&archive, &wanted).unwrap().digests.len(),
             2,
-            "one has another size"
+            "one blob has another size"
         );
         let imported = import_blobs(&archive, &mut wanted, &store, &SilentProgress).unwrap();
         assert_eq!((imported.digests.len(), imported.bytes), (2, 11));

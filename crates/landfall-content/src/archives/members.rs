@@ -1,9 +1,9 @@
 //! Iterates over the files of a folder or tar. The archive may be hostile:
 //!
-//! - **Names** are labels: nothing is opened or written by a name of an archive.
+//! - **Names** in a tar are labels: no file is opened or written by the name of a member.
 //! - **Links and devices** are skipped, in folders too.
 //! - **Extended headers** are read up to 64 KiB. Long names are ignored, because blobs have short
-//!   ones.
+//!   names.
 //! - **Decompression bombs** cost time but no memory: members are streamed.
 
 use std::fs::File;
@@ -54,8 +54,8 @@ pub(super) fn for_each_in_tar<R: Read>(
     Ok(())
 }
 
-/// Refuses an extended header that is too long. Also refuses one that overrides the size of the
-/// next file: the plain header alone does not say where that file ends.
+/// Refuses an extended header that is too long. Also refuses a header that overrides the size of
+/// the next file: the plain header alone does not say where that file ends.
 fn refuse_size_override(header: &mut impl Read) -> io::Result<()> {
     let mut text = Vec::new();
     // one byte more than allowed, to tell a header that is too long from one that just fits

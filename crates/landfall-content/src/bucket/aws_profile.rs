@@ -28,7 +28,7 @@ pub(super) fn load_profile(
     ];
     let [config, credentials] = &paths;
     let config = match config {
-        // sections are named `profile NAME` in this file; only the default may omit the word
+        // in this file, sections are named `profile NAME`; only the default may omit `profile`
         Some(path) => match section_of(path, &format!("profile {wanted}"))? {
             None if wanted == "default" => section_of(path, wanted)?,
             found => found,
@@ -54,8 +54,8 @@ pub(super) fn load_profile(
     let mut profile = config.unwrap_or_default();
     // `credentials` wins over `config`, as in the AWS CLI
     profile.extend(credentials.unwrap_or_default());
-    // these need a program, a browser or another service; without this check, requests would use
-    // another account or none
+    // the credentials of these profiles need a program, a browser or another service; without this
+    // check, requests would use another account or none
     let by_program = [
         "credential_process",
         "sso_session",
@@ -103,7 +103,7 @@ fn section_of(path: &Path, wanted: &str) -> Result<Option<AwsProfile>, String> {
         {
             is_in = section.trim() == wanted;
             if is_in {
-                // a section without settings still exists, which counts for AWS_PROFILE
+                // a section without settings exists too, so AWS_PROFILE may name it
                 found.get_or_insert_default();
             }
         } else if is_in
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_profile_is_read_from_both_files_and_unsupported_ones_are_named() {
+    fn a_profile_is_read_from_both_files_and_unsupported_profiles_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let config = dir.path().join("c");
         let credentials = dir.path().join("k");
@@ -167,14 +167,14 @@ mod tests {
             assert!(error.contains(&*path.display().to_string()), "{error}");
         }
         assert!(load_profile(|_| None).unwrap().is_empty());
-        // the section of the default may also be named `profile default`, which takes precedence
+        // the section `[profile default]` takes precedence over `[default]`
         std::fs::write(
             &config,
             "[profile default]\nregion=a\n[default]\nregion=b\n",
         )
         .unwrap();
         assert_eq!(with(None).unwrap()["region"], "a");
-        // a file that cannot be read is an error, and one that does not exist is not
+        // an unreadable file is an error, and a missing file is not
         std::fs::write(&credentials, b"[default]\naws_access_key_id = \xff\n").unwrap();
         let error = with(None).unwrap_err();
         assert!(

@@ -1,5 +1,5 @@
 //! Runs requests to an object store for blocking callers. They run on a runtime of their own, so
-//! that the caller may be any thread, including one of another runtime.
+//! that the caller may be any thread, including a thread of another runtime.
 
 use bytes::{Buf, Bytes};
 use futures_util::future::BoxFuture;

@@ -62,7 +62,7 @@ pub enum PutOutcome {
 pub enum ConditionalGet {
     /// The object still has the etag.
     Unchanged,
-    /// The object has another etag; this is its present content.
+    /// The object has another etag, or the request named none. With the content of the object.
     Changed(Bytes, BucketObject),
     /// The object does not exist.
     Missing,

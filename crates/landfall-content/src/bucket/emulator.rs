@@ -46,7 +46,7 @@ struct EmulatorState {
     /// The parts of uploads under way, with their etags.
     uploads: BTreeMap<String, BTreeMap<usize, (String, Bytes)>>,
     count: u64,
-    /// Whether a part gets another etag each time, as with SSE-KMS.
+    /// Whether a part gets another etag each time it is uploaded, as with SSE-KMS.
     has_random_etags: bool,
     /// Whether the bucket was removed.
     is_removed: bool,

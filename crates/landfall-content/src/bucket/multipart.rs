@@ -70,8 +70,8 @@ impl Bucket {
         };
         let error = self.request_error(key, error);
         match self.head(key).await {
-            // the etag of an upload in parts is not the digest of the object, so size and change
-            // decide
+            // the etag of an upload in parts is not the digest of the object, so the object's size
+            // is compared, and whether the object changed
             Ok(Some(object)) if object.size == size && Some(&object) != before => Ok(()),
             _ => Err(error),
         }

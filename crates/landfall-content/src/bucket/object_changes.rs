@@ -89,7 +89,7 @@ impl Bucket {
     /// an error.
     ///
     /// # Errors
-    /// If an object cannot be deleted. Others may have been deleted already.
+    /// If an object cannot be deleted. Other objects may have been deleted already.
     pub async fn delete(&self, keys: Vec<String>) -> Result<(), HttpError> {
         let paths: Vec<_> = keys.iter().map(|key| Ok(self.path(key))).collect();
         let mut deleted = self
@@ -109,8 +109,8 @@ impl Bucket {
     }
 
     /// Deletes objects that were listed. In Google Cloud Storage, an object that was written again
-    /// since then is kept, even if the deletion is delayed. Other stores get no condition: in S3,
-    /// equal bytes have the same etag, and for Azure, the condition would have to be signed.
+    /// after the listing is kept, even if the deletion is delayed. Other stores get no condition:
+    /// in S3, equal bytes have the same etag, and for Azure, the condition would have to be signed.
     ///
     /// # Errors
     /// Like [`Bucket::delete`].

@@ -19,8 +19,8 @@ const MIN_PART_SIZE: u64 = 16 << 20;
 /// The largest number of parts that is planned for. S3 accepts 10,000; the rest is a margin for an
 /// object that becomes longer than expected.
 const MAX_PARTS: u64 = 9_000;
-/// How many parts are sent at the same time. Another one is being filled and one is waiting, which
-/// bounds the memory.
+/// How many parts are sent at the same time. One more part is being filled and one may wait, so the
+/// memory for parts is bounded.
 const CONCURRENT_PARTS: usize = 2;
 
 /// Writes an object. The bytes are sent part by part.
@@ -49,7 +49,7 @@ struct ObjectUpload {
 pub struct UploadGuard(Arc<ObjectUpload>, AbortHandle);
 
 impl ObjectWriter {
-    /// Begins an object with this key, which is expected to have at most `expected` bytes.
+    /// Begins an object with this key. It is expected to have at most `expected` bytes.
     ///
     /// # Errors
     /// If a request fails.
@@ -92,7 +92,7 @@ impl ObjectWriter {
         ))
     }
 
-    /// Sends the rest and completes the upload, which replaces an existing object.
+    /// Sends the remaining bytes and completes the upload, which replaces an existing object.
     ///
     /// # Errors
     /// If a part could not be sent, or the upload cannot be completed.

@@ -241,7 +241,7 @@ impl Bucket {
         range: Range<u64>,
     ) -> Result<ByteStream, HttpError> {
         let key = &object.key;
-        // the caller may read it slowly while it sends other requests to this store
+        // the caller may read the stream slowly and meanwhile send other requests to this store
         let mut extensions = http::Extensions::new();
         extensions.insert(SlowReader);
         let range = Some(GetRange::Bounded(range));

@@ -31,7 +31,7 @@ impl OpenObject {
         // looked up once; all later reads require this etag, so that ranges fit together
         let found = block_on(async move { looked_up.head(&owned_key).await })?;
         let object = found.ok_or_else(|| {
-            // `head` cannot tell them apart
+            // `head` cannot distinguish a missing object from a missing bucket
             let words = "not found: the object or its bucket does not exist";
             HttpError::new(ErrorKind::NotFound, words).about(&url)
         })?;

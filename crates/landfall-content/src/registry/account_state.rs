@@ -1,6 +1,6 @@
 //! The known state of one account at one registry: whether it was accepted, whether the next
-//! request must be sent while no other is in flight, and which scopes were denied. Requests without
-//! an account have such a state too.
+//! request must be sent while no other is in flight, and which scopes were denied. All requests
+//! without an account share one state.
 
 use super::scope::TokenScope;
 use landfall_http::HttpError;
@@ -11,11 +11,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The state of one account at one registry.
 #[derive(Default)]
 pub(super) struct AccountState {
-    /// Whether a request was accepted, and the account was not denied since, so that requests may
-    /// be sent concurrently.
+    /// Whether requests may be sent concurrently: a request was accepted, and the account was not
+    /// denied since.
     proven: AtomicBool,
     /// Held by the only request in flight until the account is proven, so that only one worker gets
-    /// the challenge and presents the account: several failed logins at once could lock it.
+    /// the challenge and presents the account: several failed logins at once could lock the
+    /// account.
     solo: Arc<tokio::sync::Mutex<()>>,
     state: Mutex<AccountHistory>,
 }

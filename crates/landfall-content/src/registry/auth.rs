@@ -31,7 +31,8 @@ pub(super) struct Auth {
 
 /// The account that a request is sent with, and its state at this registry.
 pub(super) struct RequestAccount {
-    /// `None` until the registry requires an account, and if no readable account is configured.
+    /// `None` if the registry has not required an account so far, if no account can be read, or if
+    /// credentials must not be sent.
     pub(super) account: Option<Credential>,
     pub(super) state: Arc<AccountState>,
 }
@@ -168,8 +169,8 @@ impl Auth {
                     return Err(self.no_account(scope).await);
                 };
                 if sent.is_some_and(|sent| sent.starts_with("Basic ")) {
-                    // never accepted, so another attempt could lock it; an account that was
-                    // accepted is tried once more, alone
+                    // another attempt could lock an account that was never accepted; an account
+                    // that was accepted before is tried once more, alone
                     if !signer.state.was_accepted() {
                         return Err(self.deny_account(&account, &signer.state));
                     }
@@ -213,7 +214,8 @@ impl Auth {
             return self.deny_account(account, &signer.state);
         }
         let error = self.denied(scope, StatusCode::UNAUTHORIZED).await;
-        // a push may cancel many uploads: after the first denial, no more `DELETE` is sent
+        // a push may cancel many uploads: after the first denial, no more `DELETE` requests of this
+        // scope are sent
         if scope.delete {
             signer.state.deny_scope(scope, error.clone());
         }
@@ -274,7 +276,7 @@ impl Auth {
         self.keychain.find(&self.host, &scope.repository).await
     }
 
-    /// Returns the error for a registry that requires an account although there is none.
+    /// Returns the error for a request that needs an account when there is none for its scope.
     pub(super) async fn no_account(&self, scope: &TokenScope) -> HttpError {
         let found = self.account(scope).await;
         let words = format!(

@@ -145,7 +145,7 @@ impl AuthFile {
     }
 
     async fn helper_response(&self, helper: &str, host: &str) -> CredentialLookup {
-        // locked while a helper runs, because some helpers open a dialog
+        // locked while a helper runs: some helpers open a dialog, and only one may be open
         let mut helper_responses = self.helper_responses.lock().await;
         if let Some(answer) = helper_responses.get(host) {
             return answer.clone();

@@ -80,7 +80,7 @@ impl RegistrySession {
         Ok(response.status == StatusCode::OK && !response.is_page())
     }
 
-    /// Whether the repository has the blob with its size, if the registry reports a size.
+    /// Whether the repository has the blob. If the registry reports a size, it must match.
     ///
     /// # Errors
     /// If the request fails, or this account may not read the repository.

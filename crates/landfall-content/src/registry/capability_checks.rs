@@ -57,11 +57,11 @@ impl RegistrySession {
         self.transport.limits().chunks
     }
 
-    /// Whether the registry accepts a request body of this size in an upload, which is cancelled
-    /// afterwards.
+    /// Whether the registry accepts a request body of this size in an upload. The upload is
+    /// cancelled afterwards.
     ///
     /// # Errors
-    /// If the registry refuses for another reason than the size.
+    /// If the request fails for another reason than the size.
     pub async fn accepts_body(&self, repository: &str, bytes: usize) -> Result<bool, HttpError> {
         let Some(opened) = self.open_upload(repository, None, None).await? else {
             return Ok(true);
@@ -86,7 +86,7 @@ impl RegistrySession {
         };
         let status = response.status;
         let location = response.header(LOCATION.as_str()).map(str::to_owned);
-        // the latest Location is the one that can be cancelled
+        // an upload is cancelled at the URL in its latest Location
         let continued = location.and_then(|location| upload_url(&opened.target, &location).ok());
         let target = continued.unwrap_or_else(|| opened.target.clone());
         let passed = match status {
@@ -113,7 +113,7 @@ impl RegistrySession {
     /// again, if the registry allows that.
     ///
     /// # Errors
-    /// If the registry refuses for another reason.
+    /// If the request fails for another reason than the missing child.
     pub async fn accepts_sparse_index(
         &self,
         repository: &str,

@@ -28,7 +28,7 @@ impl Challenge {
     /// Returns the challenge to answer. Bearer is preferred to Basic.
     ///
     /// # Errors
-    /// If neither is offered, with the offered schemes.
+    /// If neither Basic nor Bearer with a realm is offered. The error lists the offered schemes.
     pub fn read(headers: &HeaderMap) -> Result<Challenge, UnknownSchemes> {
         let mut offered = Vec::new();
         let mut basic = false;

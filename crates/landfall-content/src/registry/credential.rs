@@ -143,7 +143,7 @@ pub enum CredentialError {
     RunHelper {
         /// The executable of the helper.
         program: String,
-        /// The file or variable that names it.
+        /// The file or variable that names the helper.
         name: String,
         /// The error of the operating system.
         source: io::Error,

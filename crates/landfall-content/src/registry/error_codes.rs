@@ -19,9 +19,9 @@ pub fn is_missing_children_error(error: &HttpError) -> bool {
         .any(|error| about_children.contains(&error.code.as_str()))
 }
 
-/// Whether a manifest may have been refused only because another client pushes the same one at the
-/// same time. The registry then reports missing blobs, or an invalid digest as docker-registry does
-/// (distribution-spec, "Error Codes").
+/// Whether a manifest may have been refused only because another client pushes the same manifest at
+/// the same time. The registry then reports missing blobs, or an invalid digest as docker-registry
+/// does (distribution-spec, "Error Codes").
 pub fn may_be_push_race(error: &HttpError) -> bool {
     ["MANIFEST_BLOB_UNKNOWN", "BLOB_UNKNOWN", "DIGEST_INVALID"]
         .iter()
@@ -39,7 +39,7 @@ pub fn is_quota_error(kind: ErrorKind, codes: &[DistributionError]) -> bool {
     refused && mention(codes, &["quota"])
 }
 
-/// Whether the tag is immutable. ECR and Harbor answer 400, 409 or 412.
+/// Whether a push was refused because its tag is immutable. ECR and Harbor answer 400, 409 or 412.
 pub fn is_immutable_tag_error(kind: ErrorKind, codes: &[DistributionError]) -> bool {
     let refused = matches!(
         kind,

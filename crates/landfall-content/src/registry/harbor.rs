@@ -42,8 +42,8 @@ impl RegistrySession {
         document.is_some_and(|document| document.get("auth_mode").is_some())
     }
 
-    /// Whether Harbor has this project, or `None` if the response does not say so, for example if
-    /// this account may not see it.
+    /// Whether Harbor has this project, or `None` if the response does not show that, for example
+    /// if this account may not see the project.
     ///
     /// # Errors
     /// If the request fails.
@@ -155,8 +155,9 @@ impl RegistrySession {
         Ok(url)
     }
 
-    /// Sends a request with the account for `project`, or anonymously if it is empty. The API
-    /// accepts only Basic authentication, not the tokens of the registry.
+    /// Sends a request with the account for `project`, or anonymously if `project` is empty or has
+    /// no user name and password. The API accepts only Basic authentication, not the tokens of the
+    /// registry.
     async fn signed(
         &self,
         mut request: HttpRequest,

@@ -102,7 +102,7 @@ impl Keychain {
         }
         for (host, upstream) in &site.upstreams {
             if let Some(credentials) = &upstream.credentials {
-                // the mirror's host is the one that requires the account
+                // the mirror requires the account, so the key is its host
                 let key = upstream.mirror.as_deref().map_or(host.clone(), normal_key);
                 let host_only = key.split('/').next().unwrap_or(&key).to_owned();
                 self.add(
@@ -152,7 +152,7 @@ impl Keychain {
     }
 
     /// Returns the credentials for `host/repository`: those of the longest matching key in the
-    /// first source that has one.
+    /// first source with a matching key.
     ///
     /// # Errors
     /// If a variable or file that the site names is missing, a helper cannot be run, or an entry is
@@ -171,13 +171,14 @@ impl Keychain {
             .iter()
             .filter(|(key, _)| covers(key))
             .max_by_key(|(key, _)| key.len());
-        // an error is returned too, rather than a less specific account, which the user did not
-        // intend for this repository
+        // an error is returned rather than a less specific account: the user did not intend that
+        // account for this repository
         if let Some((_, credential)) = of_site {
             return credential.clone().map(Some);
         }
-        // an auth file may have accounts of other registries too, so all files are searched: the
-        // file that the site names for this repository, the site's other files, the user's files
+        // an auth file may have accounts of other registries too, so all files are searched, in
+        // this order: the file that the site names for this repository, the site's other files, the
+        // user's files
         let mut site_files: Vec<_> = self.site_files.iter().collect();
         site_files.sort_by_key(|(key, _)| Reverse(if covers(key) { key.len() } else { 0 }));
         let site_files = site_files.into_iter().map(|(_, file)| file);
@@ -282,7 +283,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn auth_files_of_the_site_are_searched_by_the_entry_that_names_them() {
+    async fn the_auth_file_that_the_site_names_for_a_repository_is_searched_first() {
         let dir = tempfile::tempdir().unwrap();
         let auths = |users: &[(&str, &str)]| {
             let entries = users.iter().map(|(key, user)| {
@@ -369,7 +370,7 @@ mod tests {
         ];
         for (names, found) in [
             (&VARIABLES[..1], [false, false, true, true]),
-            // the folder of the variable replaces ~/.config
+            // the folder in XDG_CONFIG_HOME replaces ~/.config
             (VARIABLES, [true, true, false, true]),
         ] {
             let keychain = Keychain::load(None, variables(names)).unwrap();

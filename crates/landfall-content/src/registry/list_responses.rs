@@ -10,8 +10,8 @@ pub enum TagList {
     Whole(BTreeSet<String>),
     /// The list has more than this many pages.
     LongerThan(usize),
-    /// The registry does not list the tags, denies the list to this account, or may have cut it
-    /// off.
+    /// The registry does not list the tags, denies the list to this account, or may have cut off
+    /// the list.
     Refused,
 }
 

@@ -202,8 +202,8 @@ impl RegistrySession {
     }
 
     /// Resolves a tag or digest to the digest of its manifest, or `None` if the registry does not
-    /// have it. This takes one HEAD request, and a GET if the registry does not report the digest.
-    /// With `push`, a 403 response also gives `None`.
+    /// have it. Sends a HEAD request, and then a GET request if the response does not report the
+    /// digest. With `push`, a 403 response also gives `None`.
     ///
     /// # Errors
     /// If the request fails.
@@ -273,8 +273,8 @@ impl RegistrySession {
         }
     }
 
-    /// Puts a manifest at a tag or digest. Returns whether the registry has processed its
-    /// `subject`, so that it lists the manifest as a referrer (distribution-spec, `OCI-Subject`).
+    /// Puts a manifest at a tag or digest. Returns whether the registry has processed the `subject`
+    /// of the manifest and so lists the manifest as a referrer (distribution-spec, `OCI-Subject`).
     ///
     /// # Errors
     /// If the registry refuses, with its message.

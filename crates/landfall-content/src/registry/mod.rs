@@ -1,4 +1,5 @@
-//! The OCI distribution protocol over [`landfall_http`], one session per registry host.
+//! The OCI distribution protocol over [`landfall_http`]. Each registry host has one session for
+//! reads and one for writes.
 //!
 //! The first request to a registry is sent before all others and finds out how to authenticate. The
 //! first request with each account is sent alone, too, since namespaces may have their own

@@ -13,8 +13,8 @@ pub(super) struct TokenScope {
 
 impl TokenScope {
     /// Returns the equivalent scope for a registry without the action `delete`, or `None` if this
-    /// scope does not contain it: Quay requires `push` to delete, and its token service refuses a
-    /// scope with an unknown action.
+    /// scope does not contain `delete`. Quay requires `push` to delete, and its token service
+    /// refuses a scope with an unknown action.
     pub(super) fn without_delete(&self) -> Option<TokenScope> {
         self.delete.then(|| TokenScope {
             push: true,

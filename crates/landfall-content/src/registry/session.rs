@@ -94,9 +94,9 @@ impl RegistrySession {
     pub fn plain_http_note(&self) -> Option<String> {
         (self.base.scheme() == "http" && !self.auth.trusted).then(|| {
             format!(
-                "note: {host} uses plain http, as probing found: traffic is not protected, and no \
+                "note: {host} uses plain http (found by probing): traffic is not protected, and no \
                  credentials are sent; add `plainHTTP: true` under registry in the site (or use \
-                 --plain-http {host}), which `landfall render` needs too",
+                 --plain-http {host}); `landfall render` needs this setting too",
                 host = self.host
             )
         })

@@ -173,10 +173,10 @@ impl RegistrySessions {
         }
     }
 
-    /// Checks a `url` found in the file at `by`: if the host of `by` is public, `url` must not lead
-    /// to a private address. If `by` has a mirror, the mirror's host counts, because the mirror may
-    /// have written the URL. A `url` that has a mirror is exempt. For an `oci` URL, its registry is
-    /// checked.
+    /// Checks a `url` that was found in the file at the URL `by`: if the host of `by` is public,
+    /// `url` must not lead to a private address. If the host of `by` has a mirror, the host of the
+    /// mirror decides, because the mirror may have written the URL. A `url` that has a mirror is
+    /// exempt. For an `oci` URL, its registry is checked.
     ///
     /// # Errors
     /// If `url` leads to a private address that the site does not allow, or its scheme is not http,

@@ -1,5 +1,5 @@
-//! Writes blobs to a repository of a registry. A blob that is present is not sent; one that another
-//! repository has is mounted if possible.
+//! Writes blobs to a repository of a registry. A blob that is present is not sent; a blob that
+//! another repository has is mounted if possible.
 
 use super::error_codes::is_quota_error;
 use super::session::RegistrySession;
@@ -30,8 +30,8 @@ struct RegistrySinkInner {
 }
 
 impl RegistrySink {
-    /// Returns a sink for `repository`. Blobs are mounted from the repository `from`, if given and
-    /// the registry supports it.
+    /// Returns a sink for `repository`. Blobs are mounted from the repository `from` if it is given
+    /// and the registry supports mounts.
     pub fn new(
         session: Arc<RegistrySession>,
         repository: Arc<str>,

@@ -72,7 +72,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn personal_accounts_are_not_those_of_the_site() {
+    fn personal_accounts_are_not_returned() {
         let dir = tempfile::tempdir().unwrap();
         let auth = r#"{"auths": {"far.test": {"username": "me", "password": "p"}}}"#;
         for path in [

@@ -3,8 +3,9 @@
 use super::credential::CredentialError;
 use landfall_model::config::{Site, SiteCredentials};
 
-/// Reads user name, password and their source from a `credentials` entry of the site. Fails if a
-/// variable is missing or empty, or if the first line of the file is not `user:password`.
+/// Reads user name, password and their source from a `credentials` entry of the site. Fails if the
+/// entry names neither a file nor two variables, if a variable is missing or empty, if the file
+/// cannot be read, or if its first line is not `user:password`.
 pub(super) fn site_secret(
     site: &Site,
     from: &SiteCredentials,

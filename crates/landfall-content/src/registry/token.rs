@@ -58,7 +58,7 @@ impl BearerToken {
             .find(|token| !token.is_empty())?;
         // renewed 30 seconds before it expires, or halfway if it lives for less than a minute
         let early = (lifetime / 2).min(30);
-        // from receipt, by the monotonic clock: `issued_at` depends on the clock of the service
+        // counted from receipt, by the monotonic clock: `issued_at` depends on the service's clock
         let until = Instant::now() + Duration::from_secs(lifetime.saturating_sub(early).max(1));
         Some(BearerToken {
             authorization: Authorization::new(format!("Bearer {token}")),

@@ -57,7 +57,7 @@ impl Auth {
         let fresh = match signer
             .account
             .as_ref()
-            // any registry can name any realm, so the secret is sent only to one that is safe
+            // any registry can name any realm, so the secret is sent only to a safe realm
             .filter(|_| self.may_have_secret(realm))
         {
             Some(account) => {

@@ -137,8 +137,8 @@ impl RegistrySession {
     }
 }
 
-/// Adds the parameters of the request that opens the upload of `digest`, or mounts it from the
-/// repository `from`.
+/// Adds the parameters of a request that opens the upload of `digest` or, with `from`, mounts the
+/// blob from that repository.
 fn add_upload_parameters(url: &mut Url, digest: &Digest, from: Option<String>) {
     if let Some(from) = from {
         let words = [("mount", digest.to_string()), ("from", from)];
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(query(&sha256, Some("b/c")), Some(mount(&sha256)));
         let algorithm = "digest-algorithm=sha512";
         assert_eq!(query(&sha512, None).as_deref(), Some(algorithm));
-        // the registry may answer with an upload
+        // the registry may open an upload instead of mounting the blob
         let both = format!("{}&{algorithm}", mount(&sha512));
         assert_eq!(query(&sha512, Some("b/c")), Some(both));
     }

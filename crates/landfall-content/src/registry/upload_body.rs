@@ -189,7 +189,7 @@ impl RegistrySession {
             .zip(before)
             .is_some_and(|(now, before)| now.abs_diff(before) <= SAME_POSITION);
         let chunks = self.transport.limits().chunks;
-        // a chunk that would be made as long as this body fails again
+        // a chunk that is at least as long as this body would fail again
         let is_smaller = |chunk: &u64| failed.min_chunk.max(*chunk) < failed.length;
         let Some(chunk) = chunks.into_iter().find(is_smaller) else {
             return false;
@@ -201,7 +201,7 @@ impl RegistrySession {
             let why = if too_large {
                 "refuses (413)"
             } else {
-                "has twice cut off, at the same position,"
+                "cut the connection twice at the same position of"
             };
             self.transport.progress().note(&format!(
                 "{} {why} a body of {}: sending it in chunks of {}",

@@ -38,8 +38,8 @@ impl SelfMounts {
     }
 }
 
-/// The largest body that is sent to a host, in bytes; 0 until the host refuses a body, or cuts one
-/// off twice at the same position.
+/// The largest body that is sent to a host, in bytes; 0 until the host refuses a body for its size,
+/// or twice cuts off a body at the same position.
 #[derive(Debug, Default)]
 pub(super) struct BodyLimit(AtomicU64);
 

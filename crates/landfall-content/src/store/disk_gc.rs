@@ -37,7 +37,7 @@ impl fmt::Display for GarbageKind {
 pub struct GarbageFile {
     /// The kind of the file.
     pub what: GarbageKind,
-    /// The blob that it belongs to.
+    /// The digest of the blob that the file belongs to.
     pub digest: Digest,
     /// The size of the file in bytes.
     pub bytes: u64,

@@ -86,7 +86,7 @@ impl DiskStore {
         let path = dir.join(".landfall/in-use");
         let in_use = File::options()
             .create(true)
-            // only to be locked; its content does not matter
+            // used only as a lock; its content does not matter
             .append(true)
             .open(&path)
             .map_err(io("open", &path))?;
@@ -193,7 +193,7 @@ impl DiskStore {
             // the blob is intact, so it is kept, even if the caller expects another size
             return Ok(length == size);
         }
-        // another process may have replaced it with an intact one meanwhile
+        // another process may have replaced the file with an intact one meanwhile
         if std::fs::metadata(path).is_ok_and(|now| now.ino() == metadata.ino()) {
             std::fs::remove_file(path).map_err(io("remove the damaged", path))?;
         }
@@ -218,8 +218,8 @@ impl DiskStore {
         }
     }
 
-    /// Adds a [`DiskStore::temporary_file`] as the blob `digest`, which the caller computed while
-    /// writing the file.
+    /// Adds a [`DiskStore::temporary_file`] as a blob. The caller has computed `digest` while it
+    /// wrote the file.
     ///
     /// # Errors
     /// If it cannot be synced to disk or renamed.

@@ -66,7 +66,7 @@ pub struct LayoutIndex {
 }
 
 impl LayoutIndex {
-    /// Parses `index.json` and ignores entries without a name.
+    /// Parses `index.json`. Ignores entries that have no name or are not descriptors.
     ///
     /// # Errors
     /// If it is not a JSON object, or its `manifests` are not a list.

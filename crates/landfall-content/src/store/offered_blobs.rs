@@ -16,8 +16,7 @@ use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long a presigned URL is valid. A client that resumes after that requests a new
-/// URL.
+/// How long a presigned URL is valid. A client that resumes after that requests a new URL.
 const URL_LIFETIME: Duration = Duration::from_mins(15);
 
 /// The blobs that a server offers from a store.
@@ -217,7 +216,7 @@ mod tests {
     use landfall_model::report::EntryKind;
 
     #[test]
-    fn only_blobs_of_the_locks_are_offered_and_wrong_ones_fail() {
+    fn only_blobs_of_the_locks_are_offered_and_damaged_blobs_fail() {
         let bucket = Bucket::in_memory();
         let right = Digest::sha256(b"right");
         let wrong = Digest::sha256(b"wrong");

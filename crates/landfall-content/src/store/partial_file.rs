@@ -69,7 +69,8 @@ pub(super) fn open(
         let (written, ranges) = match range_journal::read(&path, length) {
             Some((written, ranges)) if keep_ranges => (written, ranges),
             Some((written, _)) => {
-                // in this order: without its journal, the file counts as complete up to its end
+                // the file is shortened first: without its journal, it counts as complete up to its
+                // end
                 file.set_len(written).map_err(io("shorten", &path))?;
                 range_journal::remove(&path).map_err(io("remove the journal of", &path))?;
                 (written, Vec::new())
@@ -79,7 +80,8 @@ pub(super) fn open(
         let mut journal = None;
         if keep_ranges {
             let new = RangeJournal::open(&path).map_err(io("write the journal of", &path))?;
-            // so that the beginning counts as written after parallel connections extend the file
+            // recorded so that the beginning counts as written after parallel connections extend
+            // the file
             new.add((0, written))
                 .map_err(io("write the journal of", &path))?;
             journal = Some(new);

@@ -50,7 +50,7 @@ pub(super) fn read(path: &Path, length: u64) -> Option<(u64, Vec<ByteRange>)> {
         .filter_map(|line| line.strip_suffix('\n')?.split_once(' '));
     let all = lines
         .filter_map(|(from, to)| Some((from.parse().ok()?, to.parse::<u64>().ok()?.min(length))));
-    // a crash may also have lost data that the journal already lists, hence the limit to `length`
+    // a crash may also have lost data that the journal already lists, so no range exceeds `length`
     let mut ranges = crate::merge_ranges(all.collect());
     let written = match ranges.first() {
         Some(&(0, to)) => {

@@ -17,7 +17,7 @@ const POINTER: &str = "current";
 const LOCKS: &str = "locks";
 /// Landfall's own folder in a store on disk, with the pointer and the folder of locks.
 const OWN: &str = ".landfall";
-/// The number of attempts to publish while others publish at the same time.
+/// The number of attempts to publish while other processes publish at the same time.
 const ATTEMPTS: usize = 8;
 
 /// The pointer to the lock that servers of a store serve.
@@ -82,7 +82,8 @@ pub enum ServedStoreError {
     },
     /// Another publisher was faster in every attempt.
     #[error(
-        "{ATTEMPTS} attempts to publish in {place} failed, because others published; run it again"
+        "{ATTEMPTS} attempts to publish in {place} failed, because other processes published at \
+         the same time; run the command again"
     )]
     Busy {
         /// The path or URL of the store.
@@ -348,7 +349,7 @@ mod tests {
                 Some(first.pointer.clone())
             );
             assert!(store.has_changed(&first).await.unwrap());
-            // publishing again changes nothing
+            // publishing the same lock again changes nothing
             store.publish("two".into()).await.unwrap();
             let (second, lock, before) = store.served().await.unwrap().unwrap();
             assert_eq!(
@@ -373,7 +374,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-    async fn publishers_at_the_same_time_replace_each_others_locks_one_by_one() {
+    async fn simultaneous_publishers_never_replace_the_same_lock() {
         let dir = tempfile::tempdir().unwrap();
         let store = ServedStore::Disk(DiskStore::open(dir.path()).unwrap());
         let publishers = (0..32).map(|number| {

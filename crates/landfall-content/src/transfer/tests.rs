@@ -21,7 +21,8 @@ use tokio::sync::{Semaphore, watch};
 
 const CONTENT: &str = "hello world";
 
-/// Returns one response after another: content up to the byte at which the response breaks off.
+/// Returns the scripted responses in order. Each has its content, and the offset at which it breaks
+/// off.
 struct ScriptedSource {
     responses: Mutex<VecDeque<(&'static str, usize)>>,
     offsets: Mutex<Vec<u64>>,
@@ -328,7 +329,7 @@ async fn transfer_from_mirrors(
 }
 
 #[tokio::test]
-async fn only_a_url_that_lacks_the_part_leads_to_the_next_one() {
+async fn the_next_url_is_tried_only_if_a_url_lacks_the_part() {
     let sink = || Arc::new(UnresumableSink::default());
     let (result, opened) = transfer_from_mirrors(&["a", "c", "b"], sink()).await;
     assert_eq!(result.unwrap(), TransferOutcome::Received(11));
@@ -359,7 +360,7 @@ async fn only_a_url_that_lacks_the_part_leads_to_the_next_one() {
 }
 
 #[tokio::test]
-async fn wrong_bytes_are_fetched_once_more_and_ranges_are_blamed_first() {
+async fn wrong_bytes_are_fetched_once_more_or_twice_after_a_resumed_response() {
     let sink = || Arc::new(UnresumableSink::default());
     let wrong = ("hello_world", 11);
     let run = transfer(&[wrong, wrong, (CONTENT, 11)], sink()).await;
@@ -373,7 +374,7 @@ async fn wrong_bytes_are_fetched_once_more_and_ranges_are_blamed_first() {
     assert_eq!(run.offsets, [0, 3, 0, 0]);
 }
 
-/// Other content, which is shorter. Every response with it ends without an error.
+/// Content that is shorter than [`CONTENT`]. Responses with it end without an error.
 const SHORT: (&str, usize) = ("hello", 5);
 
 #[tokio::test]
@@ -397,7 +398,7 @@ async fn shorter_content_is_wrong_if_a_second_response_ends_at_the_same_byte() {
 }
 
 #[tokio::test]
-async fn attempts_of_the_sink_are_limited_and_a_source_that_cannot_be_opened_is_final() {
+async fn attempts_of_the_sink_are_limited_and_a_part_that_is_not_found_is_final() {
     let whole = UnresumableSink {
         refuses: Arc::new(AtomicUsize::new(9)),
         ..UnresumableSink::default()

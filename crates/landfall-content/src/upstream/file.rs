@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// Requests a file, or a range of it, with the account for its host if there is one.
 ///
 /// # Errors
-/// If the request fails, or is denied because the account cannot be read.
+/// If the request fails, or is denied and the account cannot be read.
 pub async fn get_file(
     sessions: &RegistrySessions,
     url: &str,
@@ -26,7 +26,7 @@ pub async fn get_file(
 /// Sends a JSON document by POST, with the account for its host if there is one.
 ///
 /// # Errors
-/// If the request fails, or is denied because the account cannot be read.
+/// If the request fails, or is denied and the account cannot be read.
 pub async fn post_json(
     sessions: &RegistrySessions,
     url: &str,
@@ -116,11 +116,11 @@ pub(super) async fn request(
     })
 }
 
-/// Returns the response if it is the file. If `url` is not that of an HTML page, a response that is
-/// an HTML page comes from a proxy or is a sign-in page.
+/// Returns the response if it is the file. If `url` is not the URL of an HTML page, an HTML page
+/// comes from a proxy, or is a sign-in page.
 ///
 /// # Errors
-/// If the status is not a success, or the response is such a page.
+/// If the status is not 200 or 206, or the response is an HTML page instead of the file.
 pub async fn expect_file(response: HttpResponse, url: &str) -> Result<HttpResponse, HttpError> {
     let response = expect_success(response)?;
     if response.is_page() && !is_page(url) {

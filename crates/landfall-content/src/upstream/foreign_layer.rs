@@ -12,7 +12,8 @@ use reqwest::header::RANGE;
 use std::sync::Arc;
 
 /// Opens a foreign layer: from the registry, or else from the URLs in the manifests of the image,
-/// in order. The digest is verified, so the servers need not be trusted; they get no credentials.
+/// in order. The digest is verified, so the servers of the URLs need not be trusted. They get no
+/// credentials.
 pub(super) async fn open(
     sessions: &RegistrySessions,
     session: &Arc<RegistrySession>,

@@ -114,9 +114,9 @@ async fn upload_actions(
 /// Uploads the large files that the server of the repository at `url` lacks, from `blobs`. Returns
 /// their number.
 ///
-/// The URLs in an answer of the server expire, and earlier uploads may take longer than that.
-/// Therefore, if an upload is refused after others succeeded, the server is asked again for the
-/// remaining files.
+/// The URLs in an answer of the server may expire before all files are uploaded. Therefore, if an
+/// upload is refused after another upload succeeded, the server is asked again for the remaining
+/// files.
 ///
 /// # Errors
 /// If the server cannot be reached, does not support Git LFS, or refuses a file.

@@ -6,8 +6,8 @@ use landfall_http::HttpError;
 use landfall_model::Descriptor;
 use std::sync::Arc;
 
-/// Opens a blob of a registry at `offset`. If the registry starts in the middle and the bytes turn
-/// out wrong, no more ranges are requested from it.
+/// Opens a blob of a registry at `offset`. If the response starts in the middle of the blob and the
+/// blob turns out wrong, no more ranges are requested from the registry.
 pub(super) async fn open_registry_blob(
     session: &Arc<RegistrySession>,
     repository: &str,

@@ -29,7 +29,8 @@ impl Upstreams {
         }
     }
 
-    /// Opens a pack of a git repository, which is fetched and written at the first request.
+    /// Opens a pack of a git repository. The first call for a repository fetches it and writes all
+    /// its packs.
     async fn open_git(
         &self,
         repository: &Arc<GitPacks>,

@@ -65,7 +65,7 @@ pub(crate) fn predict(stream: &[u8], limits: &AnalysisLimits) -> Result<Recipe, 
 }
 
 /// Like [`analyze`], but assumes that an encoder wrote a whole deflate stream if it wrote the
-/// beginning, which saves encoding the rest. If no encoder wrote the beginning, the tokens are
+/// beginning. This saves encoding the rest. If no encoder wrote the beginning, the tokens are
 /// predicted. Returns `None` if an encoder wrote the beginning, but its output differs right after
 /// the beginning. Writes the plain bytes to `plain`, so that the stream is decoded only once; after
 /// an error, some of them are missing.
@@ -94,9 +94,10 @@ pub fn assume<R: Read>(
 /// The result of earlier passes for a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MemberPlan {
-    /// The encoders that were tried did not write all of it. All other encoders are tried, too.
+    /// The encoders that were tried did not write the whole member. All other encoders are tried,
+    /// too.
     TryAll,
-    /// No encoder wrote all of it: its tokens are predicted.
+    /// No encoder wrote the whole member: its tokens are predicted.
     Predict,
 }
 
@@ -114,8 +115,8 @@ enum MemberStage {
     Assumed(MemberEncoder),
     /// The tokens of the stream are predicted.
     Predict(PredictionSpec),
-    /// The last encoder was dropped too late to predict the tokens from the beginning. The next
-    /// pass predicts them.
+    /// No encoder is left, and this pass does not predict the tokens. The next pass tries all
+    /// encoders or predicts the tokens.
     Lost,
 }
 
@@ -318,7 +319,7 @@ impl<'a, R: Read> AnalysisPass<'a, R> {
                 if piece.plain_offset > bytes && replays.len() > most {
                     replays.truncate(most);
                     // One of the dropped encoders may write the whole stream. The next pass tries
-                    // them all, unless this one did.
+                    // them all, unless this pass did.
                     self.were_all_tried = plan == Some(MemberPlan::TryAll);
                 }
                 expected.forget(replays);

@@ -11,10 +11,10 @@ const SMALL_RECIPE: u64 = 40;
 
 /// Estimates the size in bytes of the recipe that [`analyze`] returns for a stream of
 /// `stream_bytes` bytes, in much less time: only the first MiB is analyzed. The estimate is too low
-/// if an encoder wrote this beginning exactly, but not the rest.
+/// if an encoder wrote the first MiB exactly, but not the rest.
 ///
 /// # Errors
-/// As [`analyze`], as far as the beginning shows it.
+/// Like [`analyze`], if the first MiB shows the error.
 pub fn estimate_recipe_size<R: Read>(
     mut open: impl FnMut() -> io::Result<R>,
     stream_bytes: u64,

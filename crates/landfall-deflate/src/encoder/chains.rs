@@ -97,7 +97,7 @@ impl Chains {
 #[inline]
 pub(super) fn lower_links(links: u64) -> u64 {
     const { assert!(MAX_DISTANCE == 1 << 15) };
-    // an entry whose highest bit is set loses this bit; the others become 0
+    // an entry whose highest bit is set loses this bit; every other entry becomes 0
     let highest = links & 0x8000_8000_8000_8000;
     links & (highest - (highest >> 15))
 }

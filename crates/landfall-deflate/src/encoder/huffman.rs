@@ -1,12 +1,12 @@
 //! Canonical Huffman codes of limited length (RFC 1951, section 3.2.2).
 //!
-//! [`code_lengths`] builds an optimal code, that of Go's `compress/flate` and its descendants:
+//! [`code_lengths`] builds the same optimal code as Go's `compress/flate` and its descendants:
 //! symbols are sorted by their counts, then by their values, and subtrees are joined starting with
-//! the smallest; [`TieOrder`] decides between equal ones. The tree gives the number of codes of
-//! each length. The longest codes go to the rarest symbols, and among equally rare symbols to those
-//! with the smallest values. If the tree is deeper than the limit, the numbers come from
-//! package-merge (Larmore and Hirschberg 1990) instead, in which a package precedes a symbol of the
-//! same weight.
+//! the smallest; [`TieOrder`] decides between subtrees of the same weight. The tree gives the
+//! number of codes of each length. The longest codes go to the rarest symbols, and among equally
+//! rare symbols to those with the smallest values. If the tree is deeper than the limit, the
+//! numbers come from package-merge (Larmore and Hirschberg 1990) instead, in which a package
+//! precedes a symbol of the same weight.
 
 /// The maximum length in bits of a code word for literals, lengths and distances.
 pub(crate) const MAX_BITS: usize = 15;
@@ -46,7 +46,7 @@ impl<const N: usize> Code<N> {
         for length in lengths {
             next[usize::from(*length) + 1] += 1;
         }
-        // symbols without a code word do not use codes
+        // length 0 means that a symbol has no code word
         next[1] = 0;
         for bits in 1..next.len() {
             next[bits] = (next[bits] + next[bits - 1]) << 1;

@@ -51,7 +51,7 @@ impl LinkedChains {
         }
     }
 
-    /// Links all positions below `end`. The four bytes from each of them on must be in the window.
+    /// Links all positions below `end`. The four bytes at each position must be in the window.
     pub(crate) fn link_up_to(&mut self, window: &ChainWindow, end: usize) {
         if self.linked < end {
             self.gap_end = self.skipped_to;

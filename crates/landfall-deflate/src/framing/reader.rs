@@ -5,8 +5,8 @@ use crate::bits::BitReader;
 use crate::error::DeflateError;
 use std::io::Read;
 
-/// The limit of the header of a gzip member: enough for an extra field of 64 KiB, a name and a
-/// comment.
+/// The maximum length in bytes of the header of a gzip member: enough for an extra field of
+/// 64 KiB, a name and a comment.
 pub(crate) const LONGEST_HEADER: usize = 128 << 10;
 /// The maximum number of bytes after the last member, without the zero bytes directly after it.
 pub(crate) const LONGEST_TRAILING: usize = 64 << 10;

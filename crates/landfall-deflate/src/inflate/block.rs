@@ -57,17 +57,17 @@ impl DecodedToken {
     }
 }
 
-/// The header of a dynamic block. Values that follow from other fields are left out.
+/// The header of a dynamic block, without the values that can be computed from other fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DynamicBlockHeader {
-    /// The code lengths of literals, lengths and the end of the block: 257 to 286.
+    /// The 257 to 286 code lengths of literals, match lengths and the end of the block.
     pub(crate) literals: Vec<u8>,
-    /// The code lengths of distances: 1 to 30.
+    /// The 1 to 30 code lengths of distances.
     pub(crate) distances: Vec<u8>,
     /// The symbols that describe `literals` and `distances`, in order, each with the value of its
     /// extra bits.
     pub(crate) runs: Vec<(u8, u8)>,
-    /// The code lengths of these symbols, by symbol.
+    /// The code lengths of the symbols in `runs`, by symbol.
     pub(crate) run_lengths: [u8; LENGTH_CODE_SYMBOLS],
     /// The number of `run_lengths` that are in the header, in the order of the standard: 4 to 19.
     pub(crate) run_lengths_listed: u8,

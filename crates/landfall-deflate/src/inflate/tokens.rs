@@ -8,8 +8,8 @@ use crate::symbols::{DISTANCES, END_OF_BLOCK, FIRST_LENGTH_SYMBOL, LENGTHS, LONG
 use std::io::Read;
 
 impl Inflater {
-    /// Reads the tokens whose bits are in memory. Stops when `buffer` has `end` bytes, or before a
-    /// token that needs a closer look: the end of the block, or an invalid token.
+    /// Reads the tokens whose bits are in memory. Stops when `buffer` has `end` bytes, or before
+    /// the end of the block or an invalid token.
     fn read_buffered_tokens<R: Read, const RECORD: bool>(
         &mut self,
         input: &mut BitReader<R>,

@@ -2,8 +2,8 @@
 //!
 //! Encoder and decoder keep the bounds of an interval of 64-bit numbers. Each bit selects a part of
 //! the interval, in proportion to the probability of the bit. Leading bytes in which both bounds
-//! agree are written. After the last bit, one more byte is written. With zeros after it, it selects
-//! a number inside of the interval.
+//! agree are written. After the last bit, one more byte is written. That byte, followed by zeros,
+//! selects a number inside of the interval.
 
 use crate::error::DeflateError;
 
@@ -52,7 +52,7 @@ impl Probability {
     }
 }
 
-/// Codes bits in one of the two directions, so that a model is written once for both.
+/// Encodes or decodes bits, so that the code of a model is written once for both directions.
 pub(super) trait BitCoder {
     /// Codes one bit and returns it. A decoder ignores `bit`.
     fn code(&mut self, bit: bool, probability: &mut Probability) -> bool;
@@ -84,7 +84,7 @@ impl CodeInterval {
         }
     }
 
-    /// Removes the first byte if the bounds agree in it.
+    /// Removes and returns the first byte if the bounds agree in it.
     fn shift(&mut self) -> Option<u8> {
         let byte = (self.low >> 56) as u8;
         if byte != (self.high >> 56) as u8 {

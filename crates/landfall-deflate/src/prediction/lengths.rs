@@ -75,8 +75,8 @@ impl HeaderModel {
         }
     }
 
-    /// Codes the header of a block, predicted from `counts`: the symbols in the block's first part.
-    /// An encoder passes the `actual` header, a decoder `None`.
+    /// Codes the header of a block. The header is predicted from `counts`, the counts of the
+    /// symbols in the block's first part. An encoder passes the `actual` header, a decoder `None`.
     pub(super) fn code<C: BitCoder>(
         &mut self,
         coder: &mut C,
@@ -122,7 +122,8 @@ impl HeaderModel {
         })
     }
 
-    /// Codes the lengths of one of the two codes, for at least `fewest` symbols.
+    /// Codes the code lengths of the literals (`which` is 0) or of the distances (1), for at least
+    /// `fewest` symbols.
     fn code_lengths<C: BitCoder>(
         &mut self,
         coder: &mut C,
@@ -181,7 +182,8 @@ impl HeaderModel {
     }
 }
 
-/// The longest run that begins at a length: of zeros, or of a repeated length.
+/// The longest run that begins at the index `at`: zeros, repetitions of the length before it, or a
+/// single length.
 fn usual_run(lengths: &[u8], at: usize) -> (u8, u8) {
     let length = lengths[at];
     let count = lengths[at..]

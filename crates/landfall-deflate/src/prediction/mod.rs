@@ -2,9 +2,10 @@
 //!
 //! For each token, the window offers a match at its position and one at the next position. A model
 //! learns how the encoder decides between a literal, the longest match and other matches, and an
-//! arithmetic coder writes its actual decisions. Those of an encoder with simple rules take up next
-//! to no space. Block boundaries and the headers of dynamic blocks are coded in the same way. The
-//! code lengths in a header are coded relative to those that follow from the tokens.
+//! arithmetic coder writes the encoder's actual decisions. The decisions of an encoder with simple
+//! rules take up almost no space. Block boundaries and the headers of dynamic blocks are coded in
+//! the same way. The code lengths in a header are coded relative to those that are computed from
+//! the tokens.
 //!
 //! [`TokenWriter`] and [`TokenReader`] run the same model with a coder for each direction. All
 //! predictions depend only on the plain bytes before a position and on the

@@ -136,8 +136,8 @@ impl TokenModel {
         })
     }
 
-    /// Codes the distance of a match: the nearest with this length, or the number of nearer ones,
-    /// or the distance itself.
+    /// Codes the distance of a match: as the nearest match of this length, as the number of nearer
+    /// matches, or as the distance itself.
     fn code_distance<C: BitCoder>(
         &mut self,
         coder: &mut C,

@@ -25,8 +25,8 @@ pub(crate) struct PredictionSpec {
     pub(super) uses_whole_window: bool,
 }
 
-/// The longest distance of encoders that keep the longest match and a few bytes ahead in their
-/// window.
+/// The longest distance of encoders whose window also contains the next 262 bytes: the longest
+/// match and a few more.
 const USUAL_DISTANCE: usize = WINDOW - 262;
 
 impl PredictionSpec {
@@ -62,7 +62,7 @@ impl PredictionSpec {
         self
     }
 
-    /// The parameters that are tried, from fast to slow. Those of zlib's levels are among them.
+    /// The parameters that are tried, from fast to slow, including those of zlib's levels.
     pub(super) const CANDIDATES: [Self; 15] = [
         Self::greedy(0, 258, 0).with_four_bytes(),
         Self::greedy(0, 258, 0),

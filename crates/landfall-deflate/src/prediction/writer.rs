@@ -56,7 +56,7 @@ pub(crate) struct TokenWriter {
     tokens: Vec<DecodedToken>,
     /// The number of tokens of the stream before `tokens`.
     tokens_before: u64,
-    /// Whether `tokens` are the last.
+    /// Whether the stream has no tokens after `tokens`.
     is_last: bool,
 }
 

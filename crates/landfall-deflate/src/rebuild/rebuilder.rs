@@ -78,7 +78,7 @@ impl<W: Write> Rebuilder<W> {
     /// Ends the stream and returns the sink.
     ///
     /// # Errors
-    /// As [`write`](Self::write), and if plain bytes are missing.
+    /// Like [`write`](Self::write), and if plain bytes are missing.
     pub fn finish(mut self) -> Result<W, DeflateError> {
         if self.open_member()?.is_some() {
             return Err(DeflateError::Plain("some are missing"));

@@ -14,7 +14,7 @@ pub(crate) struct RecipeBuilder {
     members: Vec<u8>,
     /// The member before `last`.
     before: Option<StreamMember>,
-    /// The last member, and how many equal ones follow it.
+    /// The last member that differs from the member before it, and how many equal ones follow it.
     last: Option<(StreamMember, u64)>,
     plain_size: u64,
 }

@@ -25,7 +25,7 @@ const FLUSH_BYTES: u64 = 4;
 /// The method by which a deflate stream is rebuilt from its plain bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum RebuildMethod {
-    /// An encoder that writes the stream as it is.
+    /// An encoder that writes exactly the same stream.
     Replay(EncoderSpec),
     /// Tokens relative to a prediction.
     Predict(PredictionSpec),
@@ -59,8 +59,8 @@ impl std::fmt::Display for RebuildMethod {
 /// A run of flushes at equal distances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FlushRun {
-    /// The number of plain bytes before each flush, since the one before it or since the beginning
-    /// of the member.
+    /// The number of plain bytes between each flush and the previous flush or the beginning of the
+    /// member.
     pub(crate) distance: u64,
     pub(crate) count: u64,
 }
@@ -95,7 +95,7 @@ pub(crate) struct StreamMember {
     pub(crate) plain_size: u64,
     /// The flushes of a replayed encoder.
     pub(crate) flushes: Vec<FlushRun>,
-    /// The trailer, if it is not the one that follows from the plain bytes.
+    /// The trailer, if it differs from the one that is computed from the plain bytes.
     pub(crate) trailer: Option<[u8; 8]>,
     /// The value of the padding bits after a predicted deflate stream.
     pub(crate) padding: u8,
@@ -213,7 +213,7 @@ impl MemberReader {
             let shared = self.cursor.number(bytes)?;
             if shared > header.len() as u64 {
                 return Err(DeflateError::Recipe(
-                    "a header shares more bytes than the one before it has",
+                    "a header shares more bytes than the previous header has",
                 ));
             }
             header.truncate(shared as usize);

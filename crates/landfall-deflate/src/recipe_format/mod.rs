@@ -1,4 +1,4 @@
-//! The recipe: everything about a compressed stream that does not follow from its plain bytes.
+//! The recipe: everything about a compressed stream that its plain bytes do not determine.
 //!
 //! Its encoding is frozen; `docs/reference/recipes.md` specifies it byte by byte.
 

@@ -11,7 +11,7 @@ pub(super) const VERSION: u8 = 1;
 /// The maximum number of plain bytes for each compressed byte: a match of 258 bytes in two bits.
 const LARGEST_EXPANSION: u64 = 1032;
 
-/// Everything about a compressed stream that does not follow from its plain bytes.
+/// Everything about a compressed stream that its plain bytes do not determine.
 ///
 /// A `Recipe` holds its encoded form, which [`Recipe::as_bytes`] returns. The form was checked
 /// completely: its sums are correct, and all its offsets are within its bounds. This does not prove
@@ -29,7 +29,7 @@ pub struct Recipe {
     deviations: Range<usize>,
 }
 
-/// The share of a stream that one encoder wrote.
+/// The share of a stream that one encoder wrote. All unknown encoders count as one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncoderShare {
     /// The name of the encoder with its parameters, or `unknown encoder`.

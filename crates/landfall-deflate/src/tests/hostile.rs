@@ -17,7 +17,7 @@ fn refusal_of(members: &[u8]) -> String {
 }
 
 #[test]
-fn recipes_that_contradict_themselves_are_rejected() {
+fn invalid_recipes_are_rejected() {
     // a new header of no bytes, the test encoder, 10 plain bytes
     recipe_of(&[3, 0, 0, 2, 255, 1, 10]).unwrap();
     recipe_of(&[2, 2, 255, 1, 10]).unwrap();

@@ -1,4 +1,4 @@
-//! Tests of both directions together.
+//! Tests that analyze streams and rebuild them.
 
 mod frozen;
 mod hostile;
@@ -58,7 +58,8 @@ fn gzip(plain: &[u8], level: u32) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A raw stream of the test encoder, with flushes at these positions.
+/// A raw stream of the test encoder, in blocks of `thousands` thousand bytes, with flushes at these
+/// positions.
 pub(crate) fn runs(plain: &[u8], thousands: u8, flushes: &[usize]) -> Vec<u8> {
     let mut out = crate::bits::BitWriter::default();
     let mut encoder = EncoderSpec::Runs(RunEncoding { thousands }).start();

@@ -55,7 +55,7 @@ fn a_known_encoder_costs_a_few_bytes() {
 }
 
 #[test]
-fn the_size_of_a_recipe_is_estimated_from_the_beginning_of_the_stream() {
+fn the_estimated_size_of_a_recipe_is_close_to_its_size() {
     let plain: Vec<u8> = (0..40)
         .flat_map(|seed| [text(40_000, seed), noise(40_000, seed)].concat())
         .collect();

@@ -143,9 +143,9 @@ impl<'a> DeltaBlockIndex<'a> {
         ((mixed ^ mixed >> 29).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
     }
 
-    /// The longest run of the base that begins with an indexed block and equals `target` from `at`
-    /// on; the first one of several with the same length. Compares at most [`MAX_CANDIDATES`]
-    /// blocks.
+    /// The longest run of the base that begins with an indexed block and equals the bytes of
+    /// `target` at `at`. If several runs have this length, returns the first. Compares at most
+    /// [`MAX_CANDIDATES`] blocks.
     fn longest_match(&self, target: &[u8], at: usize) -> Option<CommonRun> {
         let rest = &target[at..];
         if rest.len() < BLOCK || self.base.len() < BLOCK {

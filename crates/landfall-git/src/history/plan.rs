@@ -7,13 +7,13 @@ use crate::object::{EntryMode, GitObjectKind, ObjectId, TreeEntries, TreeEntry};
 use crate::pack::{ObjectDatabase, ObjectIndex};
 use std::collections::HashMap;
 
-/// The maximum depth of the folders of a tree. git has such a limit as well (core.maxTreeDepth).
+/// The maximum depth of the folders of a tree, like git's core.maxTreeDepth.
 const MAX_FOLDERS: usize = 1024;
 
-/// The maximum total size of the trees that are open at the same time, from the root to a folder,
-/// each with its version in the previous commit, as a multiple of the maximum size of one object.
-/// For each open tree, the map of names in the previous commit needs several times the size of the
-/// tree in memory.
+/// The maximum total size of the open trees, as a multiple of the maximum size of one object. The
+/// trees from the root to the current folder are open, each with its version in the previous
+/// commit. For each open tree, the map of names in the previous commit needs several times the size
+/// of the tree in memory.
 const MAX_OPEN_TREES: u64 = 4;
 
 /// The objects of a pack, in their order: commits, tags, trees, blobs. Each commit comes after its

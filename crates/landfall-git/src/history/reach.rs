@@ -1,4 +1,4 @@
-//! Sets of objects, and the objects that can be reached from given ones.
+//! Sets of objects, and the objects that can be reached from given objects.
 
 use crate::error::GitError;
 use crate::object::{EntryMode, GitObjectKind, ObjectId, TreeEntries};
@@ -104,16 +104,16 @@ impl Marker<'_> {
 pub struct IncompleteTip {
     /// The tip.
     pub tip: ObjectId,
-    /// The error of the first such object that was found.
+    /// The error for the first missing or invalid object that was found.
     pub why: GitError,
 }
 
-/// Verifies that all objects that `tips` need exist and are valid: follows every link of tags,
+/// Verifies that every object that `tips` need exists and is valid: follows every link of tags,
 /// commits and trees, except the links to submodules. Needs one bit of memory for each object, and
 /// up to four bytes for each commit, tree and tag.
 ///
 /// # Errors
-/// With the first tip that is not complete.
+/// Returns the first tip that is not complete.
 pub fn check_complete(database: &ObjectDatabase, tips: &[ObjectId]) -> Result<(), IncompleteTip> {
     let mut set = ObjectSet::new(database);
     for tip in tips {
@@ -123,8 +123,8 @@ pub fn check_complete(database: &ObjectDatabase, tips: &[ObjectId]) -> Result<()
     Ok(())
 }
 
-/// Whether all `targets` (commits or annotated tags) can be reached from `tips` by the targets of
-/// tags and the parents of commits.
+/// Whether all `targets` (commits or annotated tags) can be reached from `tips` by the links of
+/// tags, and of commits to their parents.
 ///
 /// # Errors
 /// If an object on the way is missing or not valid.

@@ -59,7 +59,7 @@ impl SelectedObjects {
 struct Selector<'a> {
     database: &'a ObjectDatabase,
     client_shallow: HashSet<ObjectId>,
-    /// The objects that the client has, and those that are selected.
+    /// The objects that the client has, and the selected objects.
     seen: ObjectSet,
     selected: SelectedObjects,
     without_blobs: bool,

@@ -5,9 +5,9 @@ use crate::error::GitError;
 use crate::object::{GitObjectKind, ObjectId};
 use crate::pack::{ObjectDatabase, ObjectIndex};
 
-/// Returns the last commits of a history that has at most `depth` commits from each of `tips`,
-/// sorted. These are the commits at this distance that have parents. git has the same rule, so a
-/// server that is asked for `depth` sends the history up to these commits.
+/// Returns, sorted, the commits at which a history with at most `depth` commits from each of `tips`
+/// ends. These are the commits at this distance that have parents. git has the same rule: if a
+/// client requests `depth`, the server sends the history up to these commits.
 ///
 /// # Errors
 /// If an object is missing or not valid.

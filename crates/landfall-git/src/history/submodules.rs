@@ -14,7 +14,7 @@ const MAX_FILE: u64 = 1 << 20;
 pub struct PinnedSubmodule {
     /// The folder of the submodule.
     pub path: String,
-    /// The URL as it is written: absolute, or relative to that of the repository.
+    /// The URL as it is written: absolute, or relative to the URL of the repository.
     pub url: String,
     /// The commit of the other repository.
     pub commit: ObjectId,

@@ -10,7 +10,7 @@ pub(crate) struct SubmoduleEntry {
 }
 
 /// Reads `.gitmodules`. The submodules are sorted by their names; later values replace earlier
-/// ones. Sections and keys of other kinds are ignored.
+/// ones. Other sections and keys are ignored.
 pub(crate) fn parse_gitmodules(text: &str) -> Result<Vec<SubmoduleEntry>, String> {
     let mut entries: BTreeMap<String, SubmoduleEntry> = BTreeMap::new();
     let mut section = None;
@@ -23,7 +23,7 @@ pub(crate) fn parse_gitmodules(text: &str) -> Result<Vec<SubmoduleEntry>, String
         if let Some(head) = line.strip_prefix('[') {
             let (head, rest) =
                 split_section(head).ok_or_else(|| fault("the section is not closed"))?;
-            // git allows an entry on the same line after the section, but nobody writes one there
+            // git allows an entry on the line of its section, but nobody writes one there
             if !rest.trim().is_empty() && !rest.trim().starts_with(['#', ';']) {
                 return Err(fault("an entry is on the same line as its section"));
             }

@@ -10,7 +10,7 @@ pub enum EntryMode {
     File,
     /// A folder.
     Folder,
-    /// A commit of another repository (a submodule), which is not among the objects.
+    /// A commit of another repository (a submodule), which is not an object of this repository.
     Submodule,
 }
 
@@ -82,7 +82,7 @@ impl<'a> TreeEntries<'a> {
         }
         if self.prefixes.last() == Some(&name) {
             return Err(format!(
-                "its entry '{}' is there twice",
+                "its entry '{}' is listed twice",
                 name.escape_ascii()
             ));
         }

@@ -41,7 +41,7 @@ impl ContentCache {
     }
 
     pub(super) fn put(&mut self, object: u32, content: Arc<[u8]>) {
-        // a content of this size would displace too many others
+        // a content of this size would displace too many other contents
         if content.len() > MAX_BYTES / 4 {
             self.large = Some((object, content));
             return;
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn the_content_that_was_not_used_for_longest_is_evicted() {
+    fn the_least_recently_used_content_is_evicted() {
         let mut cache = ContentCache::default();
         let quarter: Arc<[u8]> = vec![0; MAX_BYTES / 4].into();
         for object in 0..4 {

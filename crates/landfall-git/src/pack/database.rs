@@ -102,8 +102,8 @@ impl ObjectDatabase {
         Ok(ObjectIndex(*found))
     }
 
-    /// Like [`find`](Self::find), for a link in another object, which declares the type `kind`.
-    /// Fails if the object has another type.
+    /// Like [`find`](Self::find), for the target of a link in another object. Fails if the target
+    /// does not have the type `kind` that the link declares.
     pub(crate) fn linked(
         &self,
         id: ObjectId,
@@ -206,7 +206,7 @@ impl ObjectDatabase {
         (object.pack, object.offset)
     }
 
-    /// The bytes of the entry of an object, as its pack has them.
+    /// The raw bytes of an object's entry in its pack.
     pub(super) fn raw_entry(&self, object: &PackedObject) -> Result<Vec<u8>, GitError> {
         let mut entry = vec![0; (object.end - object.offset) as usize];
         self.packs[usize::from(object.pack)]
@@ -286,7 +286,7 @@ mod tests {
     use crate::testing::TestPack;
 
     #[test]
-    fn a_delta_that_changed_cannot_demand_memory() {
+    fn a_delta_that_changed_is_rejected_before_it_is_applied() {
         let with_delta = |delta: &[u8]| {
             let mut pack = TestPack::default();
             let base = pack.add(GitObjectKind::Blob, b"abcde");

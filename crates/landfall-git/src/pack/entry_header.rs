@@ -18,7 +18,7 @@ pub(crate) enum EntryForm {
     Whole(GitObjectKind),
     /// A delta to the entry that begins this many bytes before this one.
     DeltaToOffset(u64),
-    /// A delta to an object by its id.
+    /// A delta to the object with this id.
     DeltaToId(ObjectId),
 }
 

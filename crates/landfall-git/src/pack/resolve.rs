@@ -132,7 +132,8 @@ impl<'a> DeltaResolver<'a> {
         Ok(())
     }
 
-    /// Applies the deltas whose base is in `ready`, and then those whose base is a result.
+    /// Applies the deltas whose base is in `ready`, and then the deltas whose base is a result of
+    /// another delta.
     fn apply_all(
         &mut self,
         database: &mut ObjectDatabase,

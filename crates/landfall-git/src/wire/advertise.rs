@@ -9,7 +9,7 @@ use crate::object::ObjectId;
 pub struct OfferedRef {
     /// The full name: `HEAD` or `refs/…`.
     pub name: String,
-    /// The object.
+    /// The object that the ref points to.
     pub id: ObjectId,
     /// The object that an annotated tag names in the end.
     pub peeled: Option<ObjectId>,

@@ -9,7 +9,8 @@ use crate::object::{ObjectId, is_ref_name};
 pub struct RemoteRef {
     /// The full name: `HEAD` or `refs/…`.
     pub name: String,
-    /// The object; for an annotated tag, the tag itself and not the commit that it names.
+    /// The object that the ref points to; for an annotated tag, the tag object and not the commit
+    /// that it names.
     pub id: ObjectId,
     /// The object that an annotated tag names in the end.
     pub peeled: Option<ObjectId>,
@@ -41,7 +42,7 @@ pub fn ls_refs_request() -> Vec<u8> {
 /// left out.
 ///
 /// # Errors
-/// If `message` is not such an answer, or has more than `most` refs.
+/// If `message` is not an answer to [`ls_refs_request`], or has more than `most` refs.
 pub fn parse_refs(message: &[u8], most: usize) -> Result<Vec<RemoteRef>, GitError> {
     let mut refs = Vec::new();
     for packet in Packets::new(message) {

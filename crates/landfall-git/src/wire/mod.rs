@@ -1,7 +1,8 @@
 //! The packets and messages of the smart HTTP protocol (gitprotocol-v2, gitprotocol-http).
 //!
-//! As a client, landfall speaks version 2 only. As a server, it also speaks version 0, which the
-//! git clients of some `GitOps` controllers still use.
+//! As a client, landfall fetches with version 2 only, and pushes with version 0, because version 2
+//! has no push. As a server, it speaks version 2 and, because the git clients of some `GitOps`
+//! controllers still use it, version 0.
 
 mod advertise;
 mod advertisement;

@@ -28,7 +28,7 @@ impl PackStream {
     /// Reads the next bytes of the answer, and appends those that belong to the pack to `pack`.
     ///
     /// # Errors
-    /// If the server reports an error, or the bytes are not such an answer.
+    /// If the server reports an error, or the bytes are not an answer to `fetch`.
     pub fn push(&mut self, bytes: &[u8], pack: &mut Vec<u8>) -> Result<(), GitError> {
         self.rest.extend_from_slice(bytes);
         let buffered = std::mem::take(&mut self.rest);

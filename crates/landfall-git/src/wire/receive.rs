@@ -136,7 +136,7 @@ mod tests {
     const ID: &str = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391";
 
     #[test]
-    fn a_push_names_each_change_and_its_capabilities_once() {
+    fn a_push_sends_its_capabilities_with_the_first_change() {
         let mut message = Vec::new();
         push_text(&mut message, "# service=git-receive-pack");
         push_flush(&mut message);

@@ -108,8 +108,8 @@ pub fn index<'e>(entries: impl IntoIterator<Item = (&'e ChartArchive, String)>) 
     text
 }
 
-/// The first of `charts` that has a file of the same name as one of `chart`, but with different
-/// content, and the name of this file. A different archive precedes a different provenance file.
+/// The first of `charts` with a file that has the same name as a file of `chart` but different
+/// content, and the name of that file. All archives are compared before any provenance file.
 pub fn clash<'c>(
     charts: &'c [ChartArchive],
     chart: &ChartArchive,

@@ -59,7 +59,7 @@ async fn newest(
         version.as_str()
     }
     .parse()
-    .map_err(|()| "this is not a range of versions".to_owned())?;
+    .map_err(|()| "its version is not a range of versions".to_owned())?;
     let url = repository.trim_end_matches('/');
     let oci = url.strip_prefix("oci://");
     if ["oci://", "http://", "https://"]
@@ -72,7 +72,7 @@ async fn newest(
         Some(path) => {
             let image: ImageRef = format!("{path}/{name}")
                 .parse()
-                .map_err(|_| "this is not a registry")?;
+                .map_err(|_| "its repository is not a registry")?;
             let resolver = resolver.for_dependency_at(url, &image.registry);
             let tags = resolver.tags(&image, resolver.limits().pages).await?;
             let tags = tags.ok_or("its registry does not list its versions")?;

@@ -27,7 +27,7 @@ pub enum ChartEntry {
     Full(Box<FullChart>),
 }
 
-/// A chart with more fields: `ref`; or `repo`, `name` and `version`.
+/// A chart with more fields. Either `ref` names the chart, or `repo`, `name` and `version` do.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FullChart {
@@ -43,8 +43,8 @@ pub struct FullChart {
     /// The version of the chart in the HTTP repository.
     #[serde(default)]
     pub version: Option<String>,
-    /// The digest that the chart must have: of the manifest in a registry, of the archive in an
-    /// HTTP repository.
+    /// The digest that the chart must have. For a chart in a registry, it is that of the manifest;
+    /// for a chart in an HTTP repository, that of the archive.
     #[serde(default)]
     pub digest: Option<String>,
     /// The versions that `landfall update` may move to: `patch`, `minor`, a range as in `~1.9`, a
@@ -68,10 +68,10 @@ pub struct FullChart {
     /// The version of helm on PATH that renders the chart for the discovery, as in `v3.18.4`.
     #[serde(default)]
     pub helm: Option<String>,
-    /// Platforms of the images that are found. Overrides those of the manifest.
+    /// Platforms of the discovered images. Overrides those of the manifest.
     #[serde(default)]
     pub platforms: Option<Vec<String>>,
-    /// Whether referrers of these images are carried. Overrides the manifest's setting.
+    /// Whether referrers of the discovered images are carried. Overrides the manifest's setting.
     #[serde(default)]
     pub referrers: Option<bool>,
 }

@@ -38,7 +38,7 @@ struct RequirementsYaml {
     dependencies: Vec<ChartDependency>,
 }
 
-/// Unpacks the files of a chart, by their path below its top-level folder.
+/// Unpacks a chart. Returns its files by their paths below its top-level folder.
 pub(super) fn files_of(
     archive: &[u8],
     budget: &mut ArchiveBudget,
@@ -78,8 +78,8 @@ fn read<T: serde::de::DeserializeOwned>(name: &str, content: &[u8]) -> Result<T,
         .map_err(|error| format!("its {name} cannot be read: {}", error.message))
 }
 
-/// The unbundled dependencies of the chart and of the charts bundled in it. If Chart.lock or
-/// requirements.lock lists a dependency, its version there is used.
+/// The unbundled dependencies of the chart and of the charts bundled in it. If a chart's Chart.lock
+/// or requirements.lock lists a dependency, the version in that file is used.
 pub(super) fn unbundled_dependencies(
     files: UnpackedFiles,
     budget: &mut ArchiveBudget,
@@ -151,7 +151,7 @@ impl DependencySearch<'_> {
             if bundled.contains(&dependency.name) {
                 continue;
             }
-            // Chart.yaml may have a range of versions, the lock has an exact one
+            // Chart.yaml may have a range of versions; Chart.lock has an exact one
             let key = [dependency.name.clone(), dependency.repository.clone()];
             let dependency = exact.get(&key).cloned().unwrap_or(dependency);
             if !self.found.contains(&dependency) {

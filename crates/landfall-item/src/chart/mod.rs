@@ -1,6 +1,6 @@
 //! A Helm chart: an artifact of a registry, carried unchanged; or an archive of an HTTP repository,
-//! wrapped into such an artifact together with its provenance. Its dependencies and the images
-//! found in it are locked with it.
+//! wrapped into an artifact together with its provenance. A chart's dependencies and the images
+//! found in the chart are locked with it.
 
 mod archive;
 mod artifact;

@@ -122,7 +122,7 @@ impl ChartName {
             .rsplit_once('/')
             .and_then(|(_, last)| last.split_once(':'));
         let (_, version) = version
-            .ok_or_else(|| ChartNameError::new(text, "its version is missing, as in :1.2.3"))?;
+            .ok_or_else(|| ChartNameError::new(text, "its version is missing: add :1.2.3"))?;
         // people may copy the tag, in which Helm writes `+` as `_`
         let version = version.replace('_', "+");
         let repository = &rest[..rest.len() - version.len() - 1];
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn names_lead_to_registries_and_repositories() {
+    fn names_are_parsed_into_references_and_repositories() {
         let oci = name("oci://Quay.io/a/charts/app:1.2.3+b").unwrap();
         assert_eq!(oci.to_string(), "oci://quay.io/a/charts/app:1.2.3+b");
         assert_eq!(oci.reference.to_string(), "quay.io/a/charts/app:1.2.3_b");

@@ -47,7 +47,8 @@ fn check_subject(signed: &str, digest: &Digest, name: &ChartName) -> Result<(), 
     let expected = digest.to_string();
     if !files.values().any(|sum| *sum == expected) {
         return Err(format!(
-            "its provenance is signed for another archive: for {}, but this one is {expected}",
+            "its provenance is signed for another archive: it lists {}, but the archive is \
+             {expected}",
             files
                 .iter()
                 .map(|(name, sum)| format!("{name} ({sum})"))

@@ -37,8 +37,8 @@ struct ChartIndex {
 pub(super) struct ArchiveLocation {
     /// The URL of the archive: `http`, `https` or `oci`.
     pub(super) url: Url,
-    /// The digest in the index, if it has one: of the archive or, for an `oci` URL, of the archive
-    /// or the artifact.
+    /// The digest in the index, if it has one. It is the digest of the archive; for an `oci` URL, it
+    /// may instead be that of the artifact.
     pub(super) digest: Option<Digest>,
 }
 
@@ -178,7 +178,7 @@ fn find(
         let similar = versions.find(|(version, _)| bare(version) == bare(&name.version));
         return Err(match similar {
             Some((version, _)) => {
-                format!("its repository calls this version {version}; write it like that").into()
+                format!("its repository calls this version {version}; use this spelling").into()
             }
             None => ResolveError::gone(),
         });
@@ -186,9 +186,9 @@ fn find(
     let first = found
         .urls
         .first()
-        .ok_or("its repository names no URL for it")?;
+        .ok_or("its repository lists no URL for this version")?;
     let invalid_url =
-        || format!("its repository gives it the URL '{first}', which is not a valid download URL");
+        || format!("its repository lists the URL '{first}', which is not a valid download URL");
     // a relative URL is relative to the folder of the index
     let base: Url = format!("{repository}/")
         .parse()
@@ -198,10 +198,9 @@ fn find(
         return Err(invalid_url().into());
     }
     if base.scheme() == "https" && url.scheme() == "http" {
-        return Err(format!(
-            "its repository is at https, but gives it the unencrypted URL '{url}'"
-        )
-        .into());
+        return Err(
+            format!("its repository uses https, but lists the unencrypted URL '{url}'").into(),
+        );
     }
     // Helm writes the digest without its algorithm
     let digest = match found.digest.as_deref() {
@@ -209,7 +208,7 @@ fn find(
         Some(digest) => Some(
             format!("sha256:{}", digest.trim_start_matches("sha256:"))
                 .parse()
-                .map_err(|_| "its repository gives it an invalid digest")?,
+                .map_err(|_| "its repository lists an invalid digest")?,
         ),
     };
     Ok(ArchiveLocation { url, digest })

@@ -11,22 +11,22 @@ use landfall_model::{Digest, Platform};
 pub struct ChartRequest {
     /// The name, with repository and version.
     pub name: ChartName,
-    /// The digest that the chart must have: of the manifest in a registry, of the archive in an
-    /// HTTP repository.
+    /// The digest that the chart must have. For a chart in a registry, it is that of the manifest;
+    /// for a chart in an HTTP repository, that of the archive.
     pub pin: Option<Digest>,
-    /// What `landfall update` may move the version to.
+    /// The rule by which `landfall update` may change the version.
     pub update: Option<UpdateRule>,
     /// The keys, one of which must have signed the provenance.
     pub keys: Option<OpenPgpKeys>,
     /// The settings with which its images are discovered; `None` if they are not.
     pub discover: Option<Discovery>,
-    /// The platforms of the images that are found in it.
+    /// The platforms of the discovered images.
     pub platforms: Vec<Platform>,
-    /// Whether the referrers of these images are carried.
+    /// Whether the referrers of the discovered images are carried.
     pub referrers: bool,
     /// The position of the entry in the manifest.
     pub at: SourceLocation,
-    /// The dependencies that lead to this chart; `None` if the manifest lists the chart.
+    /// The chain of dependencies that requires this chart; `None` if the manifest lists the chart.
     pub named_by: Option<Box<DependencyOrigin>>,
 }
 

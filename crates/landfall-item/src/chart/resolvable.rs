@@ -235,8 +235,8 @@ fn chart_resolver<'r>(
     let limit = resolver.limits().chart_dependency_depth;
     if *depth > limit {
         let why = format!(
-            "charts depend on each other in a chain of more than {limit}; list this chart in the \
-             manifest"
+            "charts depend on each other in a chain of more than {limit} dependencies; list this \
+             chart in the manifest"
         );
         return Err(why.into());
     }

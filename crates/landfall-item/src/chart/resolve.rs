@@ -115,7 +115,7 @@ async fn fetch(resolver: &Resolver, name: &ChartName) -> Result<FetchedChart, Re
         digest.filter(|digest| *digest != found && *digest != fetched.chart.digest)
     {
         return Err(format!(
-            "its repository says that it is {digest}, but the downloaded archive is {found}"
+            "its repository lists the digest {digest}, but the downloaded archive has {found}"
         )
         .into());
     }
@@ -140,7 +140,7 @@ async fn fetch_artifact(
         provenance,
     } = ChartLayers::find(&layers);
     let Some(archive) = archive.filter(|_| config.media_type == media_type::HELM_CONFIG) else {
-        return Err("its tag is not that of a chart: config or layer have other types".into());
+        return Err("its tag is not that of a chart: its config or layer has another type".into());
     };
     let limits = resolver.limits();
     let provenance = match &provenance {

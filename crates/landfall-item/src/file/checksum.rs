@@ -6,12 +6,13 @@ use landfall_model::Digest;
 /// Finds the digest of the file at `url` in a checksum file.
 ///
 /// A bare digest applies to a file of any name if the checksum file contains no other digest.
-/// Otherwise, the line with the file's name applies. If there are several, the one whose path has
-/// the most folders in common with the URL applies; among equal ones, one whose whole path matches.
+/// Otherwise, the line with the file's name applies. If there are several, the line whose path has
+/// the most folders in common with the URL applies. If several have the same number of folders in
+/// common, a line whose whole path matches applies.
 pub(super) fn find(text: &str, url: &str) -> Result<Digest, String> {
     let url_path = url.split(['?', '#']).next().unwrap_or(url);
     let name = url_path.rsplit('/').next().unwrap_or(url);
-    // lines that are not checksums are skipped, since such files may contain other text
+    // lines that are not checksums are skipped, since checksum files may contain other text
     let lines: Vec<(Digest, Option<&str>)> = text
         .trim_start_matches('\u{feff}')
         .lines()
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_label_of_a_bsd_line_must_be_that_of_the_digest() {
+    fn the_label_of_a_bsd_line_must_match_the_digest() {
         let url = "https://x.test/d/f";
         let short = "a".repeat(64);
         let long = "b".repeat(128);

@@ -35,11 +35,11 @@ pub struct LockedFile {
     /// The signatures that met the rules of `verify:`, sorted; empty if the file needs none.
     #[serde(default, deserialize_with = "read_verified")]
     pub verified: Vec<VerifiedSignature>,
-    /// The entry of a transparency log for the file's signature, if the signature was published
-    /// without such an entry.
+    /// The entry of the file's signature in a transparency log, if the signature was published
+    /// without its entry.
     #[serde(default, rename = "logEntry")]
     pub log_entry: Option<LogEntry>,
-    /// Members of the archive that an export extracts.
+    /// The members that an export extracts from the archive.
     #[serde(default)]
     pub unpack: Vec<String>,
 }

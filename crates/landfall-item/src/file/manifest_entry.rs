@@ -25,15 +25,15 @@ pub struct FileEntry {
     /// The permission bits that an export sets, in octal, as in "0755".
     #[serde(default)]
     pub mode: Option<String>,
-    /// URLs of signatures and certificates of the file or its checksum file, which are carried with
-    /// it. `${url}` is replaced by `url`.
+    /// URLs of signatures and certificates that are carried with the file. Each belongs to the file
+    /// or to its checksum file. `${url}` is replaced by `url`.
     #[serde(default)]
     pub signatures: Vec<String>,
-    /// A file with the public key that must have made one of the signatures: minisign, OpenSSH or
-    /// OpenPGP.
+    /// A file with a public key of minisign, OpenSSH or OpenPGP. The key must verify one of the
+    /// signatures.
     #[serde(default)]
     pub key: Option<String>,
-    /// Members of the archive that an export extracts next to it.
+    /// The members that an export extracts from the archive, to paths below the archive's folder.
     #[serde(default)]
     pub unpack: Vec<String>,
 }

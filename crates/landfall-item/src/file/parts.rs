@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_files_repository_follows_from_its_url() {
+    fn the_repository_of_a_file_contains_the_host_of_its_url() {
         let repository = file_repository("https://dl.k8s.io/x");
         assert!(repository.starts_with("files/dl.k8s.io/") && repository.len() == 16 + 16);
         for (url, component) in [

@@ -20,7 +20,7 @@ pub struct FileRequest {
     pub signatures: Vec<String>,
     /// The public key that must verify one of the signatures.
     pub key: Option<FileKey>,
-    /// Members of the archive that an export extracts.
+    /// The members that an export extracts from the archive.
     pub unpack: Vec<String>,
     /// The position of the entry in the manifest.
     pub at: SourceLocation,

@@ -1,6 +1,6 @@
 //! Verifies the signatures of a file while the file is locked. If the manifest names no signatures,
-//! those next to the file are used. If the entry of a transparency log was not published with a
-//! signature, the log is queried for it.
+//! those next to the file are used. If a signature was published without its entry in a
+//! transparency log, the log is queried for the entry.
 
 use super::locked::{LockedFile, LockedSidecar};
 use super::request::FileRequest;

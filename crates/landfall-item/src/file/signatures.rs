@@ -1,5 +1,6 @@
-//! The signatures of a file, by the rules of `verify:`. They are read from the file's sidecars.
-//! They are verified when the file is locked, and later from a bundle or store alone.
+//! Verifies the signatures of a file by the rules of `verify:`. The signatures are read from the
+//! file's sidecars. They are verified when the file is locked, and later from a bundle or store
+//! alone.
 
 use super::checksum;
 use super::locked::{LockedFile, LockedSidecar};

@@ -16,6 +16,21 @@ pub(super) struct ChosenRefs {
     pub(super) refs: Vec<LockedGitRef>,
 }
 
+/// Adds a ref. Fails if the name is already there with another id: the tag that landfall adds for a
+/// commit may have the name of a tag of the repository, or of the tag for another commit.
+fn add(
+    chosen: &mut BTreeMap<String, ObjectId>,
+    name: String,
+    id: ObjectId,
+) -> Result<(), ResolveError> {
+    match chosen.insert(name.clone(), id) {
+        Some(other) if other != id => {
+            Err(format!("{name} would stand for both {other} and {id}").into())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Chooses the refs of `request` from those that the repository has.
 pub(super) fn choose_refs(
     request: &GitRequest,
@@ -26,7 +41,7 @@ pub(super) fn choose_refs(
     let mut chosen: BTreeMap<String, ObjectId> = BTreeMap::new();
     for wanted in &request.wanted {
         if let Some(commit) = GitRequest::commit_in(wanted) {
-            chosen.insert(GitRequest::commit_tag(commit), commit);
+            add(&mut chosen, GitRequest::commit_tag(commit), commit)?;
             continue;
         }
         if let Some(pattern) = GitRequest::pattern_in(wanted) {
@@ -40,11 +55,13 @@ pub(super) fn choose_refs(
             if found.is_empty() {
                 return Err(format!("no tag of the repository matches {wanted}").into());
             }
-            chosen.extend(found);
+            for (name, id) in found {
+                add(&mut chosen, name, id)?;
+            }
             continue;
         }
         let found = find(wanted, &by_name)?;
-        chosen.insert(found.name.clone(), found.id);
+        add(&mut chosen, found.name.clone(), found.id)?;
     }
     let head = by_name
         .get("HEAD")
@@ -145,6 +162,10 @@ mod tests {
         let chosen = choose(&[commit]).unwrap();
         assert_eq!(names(&chosen), ["refs/tags/commit-e69de29bb2d1"]);
         assert_eq!(chosen.refs[0].id.to_string(), commit);
+        // two commits with the same first 12 digits
+        let other = format!("{}0", &commit[..39]);
+        let error = choose(&[commit, &other]).unwrap_err().message;
+        assert!(error.contains("would stand for both"), "{error}");
     }
 
     #[test]

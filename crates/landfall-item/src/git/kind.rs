@@ -68,8 +68,8 @@ impl LockedItem for LockedGitRepository {
 
     /// The URL must be http or https, sizes must be plausible, and `refs`, `packs` and `wanted`
     /// must not be empty. Refs must be sorted, and contain the head and all verified refs. Shallow
-    /// commits need a depth. The digest must be that of the artifact, which follows from the other
-    /// fields. Names of refs were checked when they were parsed.
+    /// commits need a depth. The digest must be that of the artifact, which is computed from the
+    /// other fields. Names of refs were checked when they were parsed.
     fn implausibility(&self) -> Option<String> {
         let url = self.url();
         if url.len() == self.name.len() || !is_file_url(url) {

@@ -20,19 +20,20 @@ use std::num::NonZeroU32;
 pub struct GitEntry {
     /// The http or https URL, as `git clone` takes it.
     pub url: String,
-    /// A branch or tag: `v1.4.0`, or its full name as in `refs/heads/main`; or the id of a commit.
+    /// A branch or tag by its name, as in `v1.4.0`, or by its full name, as in `refs/heads/main`.
+    /// Or the id of a commit.
     #[serde(default)]
     pub r#ref: Option<String>,
     /// Several branches, tags and commits.
     #[serde(default)]
     pub refs: Vec<String>,
-    /// A regular expression: all tags whose names it matches.
+    /// A regular expression. All tags whose names it matches are carried.
     #[serde(default)]
     pub tags: Option<String>,
     /// How many commits of each history are carried; all if it is left out.
     #[serde(default)]
     pub depth: Option<NonZeroU32>,
-    /// Whether the repositories and commits of its submodules are carried too.
+    /// Whether the submodules' repositories are carried too, with the required commits.
     #[serde(default)]
     pub submodules: bool,
     /// Whether the large files (Git LFS) of the branches, tags and commits are carried too.
@@ -47,12 +48,14 @@ pub struct GitEntry {
     pub update: Option<UpdateRule>,
 }
 
-/// The keys, one of which must have signed each branch, tag and commit of an entry.
+/// The keys for the signatures of an entry. Each branch, tag and commit must be signed by one of
+/// them.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GitVerification {
     /// Files with public keys of OpenPGP or OpenSSH, or with allowed signers. One of the keys must
-    /// have signed each tag, or the commit that a tag or branch names.
+    /// have signed each tag or, if the tag has no signature, its commit. For a branch, it must have
+    /// signed the commit.
     pub keys: Vec<String>,
 }
 

@@ -25,7 +25,8 @@ pub struct GitRequest {
     pub named_by: Option<String>,
     /// The number of repositories in the longest chain that leads to this one as a submodule.
     pub level: usize,
-    /// The keys, one of which must have signed each ref; empty if no signature is needed.
+    /// The keys for the signatures. Each ref must be signed by one of them. Empty if no signature
+    /// is needed.
     pub signers: Vec<GitSigners>,
     /// The versions to which `landfall update` may move the tag.
     pub update: Option<UpdateRule>,

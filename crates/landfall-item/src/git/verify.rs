@@ -27,7 +27,7 @@ pub enum GitContentError {
         /// The error for the first such object.
         why: GitError,
     },
-    /// The history ends at other commits than those that follow from the depth.
+    /// The history does not end at the commits that the depth gives.
     #[error("with the depth of the lock, the history would end at other commits: {0}")]
     OtherBoundary(ObjectId),
     /// The large files for which the refs have pointers are not those of the lock.

@@ -79,7 +79,7 @@ impl LockedImage {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct LockedManifest {
-    /// SHA-256 or other digest of the manifest.
+    /// Digest of the manifest.
     pub digest: Digest,
     /// Size of the manifest in bytes.
     pub size: u64,

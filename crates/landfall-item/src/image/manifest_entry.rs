@@ -28,7 +28,7 @@ pub enum ImageEntry {
 pub struct FullImage {
     /// A reference with a tag, a digest or both.
     pub r#ref: String,
-    /// The digest that the image must have. `lock` fails if upstream has another one.
+    /// The digest that the image must have. `lock` fails if upstream has another digest.
     #[serde(default)]
     pub digest: Option<String>,
     /// The platforms. Overrides those of the manifest.

@@ -57,7 +57,7 @@ pub(super) fn entry(image: &LockedImage) -> LockEntry {
         }
     }
     if let Some(descriptor) = image.trimmed_descriptor() {
-        // an index may also list blobs directly, so those of the lock are kept as well
+        // an index may also list blobs directly, so the blobs in the lock are kept as well
         let keep = image
             .manifests
             .iter()
@@ -106,7 +106,7 @@ mod tests {
     use landfall_model::Digest;
 
     #[test]
-    fn referrers_are_parts_once_and_the_top_stays_last() {
+    fn each_referrer_is_one_part_and_the_top_stays_last() {
         let digest = |text: &str| Digest::sha256(text.as_bytes());
         let text = format!(
             "version: 1\nimages:\n- name: q.io/a:1\n  digest: {top}\n  mediaType: i\n  size: 9\n  manifests:\n  \

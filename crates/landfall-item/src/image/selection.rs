@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn one_manifest_is_found_by_the_platform_in_the_index_or_in_its_config() {
+    fn a_manifest_is_found_by_its_platform_in_the_index_or_in_the_config() {
         let mut memory = Memory::default();
         let (image, [amd64, arm64]) = nested(&mut memory);
         for (platform, wanted) in [("linux/amd64", amd64), ("linux/arm64/v8", arm64)] {
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn an_equal_platform_is_preferred_to_others_that_match() {
+    fn an_equal_platform_is_preferred_to_a_matching_platform() {
         let mut memory = Memory::default();
         let children = [
             "linux/arm/v6",

@@ -19,8 +19,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub enum ImageSignatureError {
     /// The lock does not say which signatures the image has.
     #[error(
-        "its signatures were not looked up, because `referrers: false` is set or it comes from an \
-         archive"
+        "its signatures were not looked up, because `referrers: false` is set or the image comes \
+         from an archive"
     )]
     NotLookedUp,
     /// A signature cannot be read.

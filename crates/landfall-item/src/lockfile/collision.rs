@@ -5,7 +5,8 @@ use crate::LockedItem;
 use landfall_model::{DestinationMap, Digest};
 use std::collections::BTreeMap;
 
-/// Two items with different digests that would have the same name at the destination.
+/// Two items, or referrers of items, with different digests that would have the same name at the
+/// destination.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{place} would be both {first} ({first_digest}) and {second} ({second_digest}); give one of \
@@ -14,13 +15,13 @@ use std::collections::BTreeMap;
 pub struct Collision {
     /// The destination that both have, as `registry/repository:tag`.
     pub place: String,
-    /// The name of the first item in the lock.
+    /// The name of the first item in the lock; `a referrer of NAME` for a referrer of the item.
     pub first: String,
-    /// The digest of the first item.
+    /// The digest of the first item or referrer.
     pub first_digest: Digest,
-    /// The name of the second item in the lock.
+    /// The name of the second item in the lock; `a referrer of NAME` for a referrer of the item.
     pub second: String,
-    /// The digest of the second item.
+    /// The digest of the second item or referrer.
     pub second_digest: Digest,
     /// The line that resolves the collision if it is added to the site.
     pub fix: String,

@@ -19,8 +19,8 @@ const LIST: &str = "application/vnd.landfall.locks.v1";
 const LOCK: &str = "application/vnd.landfall.lock.v1+yaml";
 const TITLE: &str = "org.opencontainers.image.title";
 const EMPTY: &[u8] = b"{}";
-/// How many locks the list keeps; the oldest are dropped. This keeps its manifest far below the
-/// size limits of registries.
+/// The maximum number of locks in the list; the oldest are dropped. The limit keeps the manifest of
+/// the list far below the size limits of registries.
 const MAX_LOCKS: usize = 1000;
 
 /// The locks that were delivered, the oldest first.

@@ -20,8 +20,8 @@ use std::fmt;
 pub struct Lock {
     /// Version of the format; 1.
     pub version: u32,
-    /// The `metadata.name`, if all manifests that have one have the same. Bundles that are packed
-    /// from this lock with a number form a series of this name.
+    /// The `metadata.name` of the manifests; `None` if their names differ, or none has a name.
+    /// Bundles that are packed with `--serial` form a series of this name.
     #[serde(default)]
     pub name: Option<String>,
     /// The locked container images.

@@ -223,7 +223,7 @@ fn a_written_lock_equals_its_golden_file() {
 }
 
 #[test]
-fn a_set_of_packages_without_a_required_list_is_rejected() {
+fn a_set_of_packages_with_an_empty_required_list_is_rejected() {
     let text = include_str!("../../../../tests/data/packages/machines.lock");
     let without = |list: &str, items: &str| text.replacen(items, &format!("{list}: []\n"), 1);
     let changed = [

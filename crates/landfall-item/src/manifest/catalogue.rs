@@ -11,7 +11,7 @@ pub struct CatalogueManifest {
     pub files: &'static [(&'static str, &'static str)],
     /// The edits that are required before use, one line each.
     pub edit: &'static [&'static str],
-    /// The platform of `landfall render` that the site is for, with its settings.
+    /// The platform to which `landfall render` applies the site, with the platform's settings.
     pub platform: &'static str,
 }
 
@@ -194,7 +194,7 @@ pub const CATALOGUE: &[CatalogueManifest] = &[
     },
     CatalogueManifest {
         name: "packages-bionic",
-        about: "apt packages for worker nodes of Kubermatic of 2019 with Ubuntu 18.04",
+        about: "apt packages for Ubuntu 18.04 worker nodes of Kubermatic, as of 2019",
         files: files!["packages/bionic.yaml", "packages/site.yaml"],
         edit: &[
             PACKAGES,
@@ -204,7 +204,7 @@ pub const CATALOGUE: &[CatalogueManifest] = &[
     },
     CatalogueManifest {
         name: "packages-centos7",
-        about: "yum packages for worker nodes of Kubermatic of 2019 with CentOS 7",
+        about: "yum packages for CentOS 7 worker nodes of Kubermatic, as of 2019",
         files: files!["packages/centos7.yaml", "packages/site.yaml"],
         edit: &[
             PACKAGES,
@@ -231,7 +231,7 @@ impl CatalogueManifest {
         CATALOGUE.iter().find(|shipped| shipped.name == name)
     }
 
-    /// The files as they are written into a folder of their own: name and content of each.
+    /// The name and content of each file, as written to a folder that contains only these files.
     pub fn standalone_files(&self) -> impl Iterator<Item = (&'static str, String)> {
         self.files.iter().map(|(path, text)| {
             let (folder, name) = path.split_once('/').unwrap_or(("", path));
@@ -249,7 +249,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn every_shipped_file_is_in_the_table() {
+    fn the_catalogue_has_all_files_in_subfolders_of_manifests_except_three() {
         let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("manifests");
         let listed: BTreeSet<String> = CATALOGUE
             .iter()
@@ -269,7 +269,7 @@ mod tests {
                 there.insert(file.strip_prefix(&root).unwrap().display().to_string());
             }
         }
-        // an example of a site, and files for the how-to guides of Kubermatic
+        // not in the catalogue: an example of a site, and files for the how-to guides of Kubermatic
         let others = [
             "capi/site.yaml",
             "osm/worker-binaries.yaml",

@@ -23,8 +23,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// Validates and expands `document`, which was parsed from `text`, with the lists that it names.
-/// Errors are added to `faults`; an error in the variables is returned, since every other value may
-/// use them.
+/// Errors are added to `faults`; an error in the variables is returned, since all other values may
+/// use variables.
 pub(super) fn check(
     document: &ManifestDocument,
     text: &Rc<SourceText>,
@@ -67,7 +67,7 @@ pub(super) fn check(
     for (format, list) in lists {
         read_list(format.0, list, &reader, &mut items, faults);
     }
-    // `lists` lacks those that cannot be read, so their indexes differ
+    // `lists` lacks the lists that cannot be read, so its indexes differ from `document.lists`
     for (index, entry) in document.lists.iter().enumerate() {
         if let Some(from) = &entry.from {
             let at = here(root.get("lists").item(index).get("from"));

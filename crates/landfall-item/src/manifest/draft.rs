@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn pinned_items_become_entries_and_others_comments() {
+    fn pinned_items_become_entries_and_other_items_become_comments() {
         let a = Digest::sha256(b"a");
         let b = Digest::sha256(b"b");
         let DraftManifest {

@@ -177,8 +177,8 @@ impl EntryList<'_> {
     /// list must stay.
     fn removals(&self, removed: &BTreeSet<usize>) -> Result<Vec<Range<usize>>, String> {
         let mut ranges = Vec::new();
-        // In brackets, an entry is removed with the comma before it. If the first entries of the
-        // list are removed, so is the comma after them.
+        // In a list in brackets, an entry is removed with the comma before it. If the first entries
+        // of the list are removed, the comma after them is removed, too.
         let leading = removed
             .iter()
             .zip(0..)
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn unusual_notations_are_edited_only_if_no_other_value_changes() {
+    fn entries_are_refused_if_their_notation_cannot_be_copied() {
         for written in [
             "\n- &one {ref: quay.io/a/b:1.9.0, update: {policy: minor, keep: 2}}\n",
             "\n-\n  ref: quay.io/a/b:1.9.0\n  update: {policy: minor, keep: 2}\n",

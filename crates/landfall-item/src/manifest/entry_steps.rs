@@ -7,7 +7,7 @@ use serde_yaml::Value;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What happens to an entry.
+/// What happens to an entry, and which new entries are added next to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct EntrySteps {
     /// The versions of new entries before it.
@@ -17,7 +17,7 @@ pub(super) struct EntrySteps {
     pub(super) after: Vec<String>,
 }
 
-/// What happens to the version of an entry.
+/// What happens to an entry itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum EntryFate {
     Stays,
@@ -28,15 +28,15 @@ pub(super) enum EntryFate {
 /// Returns what happens to each entry when the entries with the versions `old` get the versions
 /// `new`.
 ///
-/// An entry whose version stays is not touched. The entries between two such entries move to the
-/// new versions that are most like their old ones. If there are more new versions, entries are
-/// added; if there are fewer, entries are removed.
+/// If `new` contains the version of an entry, the entry is not touched. The remaining entries move
+/// to the new versions that are most similar to their old versions. If there are more new versions,
+/// entries are added; if there are fewer, entries are removed.
 pub(super) fn entry_steps(old: &[&str], new: &[String]) -> Vec<EntrySteps> {
     let position = |text: &String| old.iter().position(|one| one == text);
     let mut ordered: Vec<&String> = new.iter().collect();
     let staying: Vec<usize> = new.iter().filter_map(position).collect();
     // entries are never reordered: if the versions that stay have another order in `new`, the added
-    // versions follow all of them
+    // versions follow all versions that stay
     if !staying.is_sorted() {
         ordered.sort_by_key(|text| position(text).unwrap_or(old.len()));
     }
@@ -89,8 +89,8 @@ fn place(steps: &mut [EntrySteps], added: &[&String], old: &[&str], free: Range<
     }
 }
 
-/// How many texts of `longer` to skip so that the next ones are most like those of `shorter`. 0 if
-/// `longer` does not have more texts than `shorter`.
+/// The number of texts to skip in `longer` so that the texts after them are most similar to the
+/// texts of `shorter`. 0 if `longer` does not have more texts than `shorter`.
 fn best_offset(shorter: &[&str], longer: &[&str]) -> usize {
     let likeness = |offset: &usize| -> usize {
         let pairs = shorter.iter().zip(&longer[*offset..]);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_stay_where_they_are() {
+    fn entries_keep_their_order() {
         for (old, new, expected) in [
             (&["1.7", "1.8"][..], &["1.7", "1.8"][..], "1.7 1.8"),
             (

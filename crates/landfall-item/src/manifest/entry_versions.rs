@@ -14,7 +14,7 @@ use landfall_model::document::{ChartVersions, SourceSpan, YamlNode};
 use landfall_model::report::EntryKind;
 use std::collections::BTreeMap;
 
-/// The versions in those entries that have an update policy.
+/// The versions with an update policy in the entries of `manifest`.
 pub(super) fn versions_in_entries(manifest: &ParsedManifest) -> Vec<UpdatableVersion> {
     let ParsedManifest {
         document, requests, ..
@@ -60,7 +60,7 @@ fn listed_provider_versions(request: &ProviderRequest) -> Option<VersionSource> 
     Some(VersionSource::Provider(request.name.address.clone()))
 }
 
-/// The versions in the entries of one section.
+/// The versions with an update policy in the entries of one section.
 fn versions_in_section<K: ItemKind>(
     manifest: &ParsedManifest,
     entries: &[K::Entry],
@@ -133,7 +133,7 @@ pub(super) fn position(manifest: &ParsedManifest, node: &YamlNode<'_>) -> (usize
     (location.line, location.column)
 }
 
-/// Maps the line and column of each requested entry to the source of its versions.
+/// Maps the line and column of each request to the source of its versions.
 pub(super) fn by_position<R>(
     requests: &[Located<R>],
     source: fn(&R) -> Option<VersionSource>,

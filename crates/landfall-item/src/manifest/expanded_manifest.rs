@@ -70,7 +70,7 @@ pub(super) trait RequestSection {
     /// Whether `exclusion` removes one of the requests.
     fn has_excluded(&self, exclusion: &Exclusion) -> bool;
 
-    /// The names of the items, in the form that `exclusion` has.
+    /// The names of the items that an exclusion of the same variant as `exclusion` can remove.
     fn names_like(&self, exclusion: &Exclusion) -> Vec<String>;
 }
 
@@ -109,11 +109,11 @@ pub struct ListSource {
 /// A trust root of a rule, and the TUF repository from which `landfall update` replaces it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustRootSource {
-    /// The `trusted_root.json`.
+    /// The path of the trust root, a `trusted_root.json`.
     pub path: PathBuf,
     /// The URL of the TUF repository.
     pub url: String,
-    /// The `root.json` of the TUF repository.
+    /// The path of the `root.json` of the TUF repository.
     pub tuf_root: PathBuf,
 }
 

@@ -2,7 +2,7 @@
 
 use super::draft::head;
 
-/// Examples of further sections of a manifest, as comments for its end.
+/// Examples of further sections, as comments for the end of a manifest.
 pub const MORE: &str = r#"
 # Further keys of a manifest. `landfall help manifest` explains every key; `landfall schema`
 # prints a JSON schema for editors.
@@ -24,7 +24,8 @@ pub fn example_manifest(name: &str, title: &str, platforms: &str) -> String {
     head(name, title) + platforms + images + MORE
 }
 
-/// A manifest that uses the list at `file`, a path relative to the manifest, in this `format`.
+/// A manifest that uses a list in this `format`. `file` is the path of the list, relative to the
+/// manifest.
 pub fn from_list(name: &str, title: &str, platforms: &str, format: &str, file: &str) -> String {
     let list = serde_json::Value::from(file);
     let lists = format!(

@@ -32,7 +32,7 @@ pub enum LoadManifestError {
          `kind: Manifest`, but not in subfolders"
     )]
     NoManifest(PathBuf),
-    /// Platforms were given on the command line, but no plain list.
+    /// Platforms were given, but no plain list to which they apply.
     #[error(
         "--platform applies only to image lists, but none is given; write `platforms:` in the \
          manifest"
@@ -78,10 +78,10 @@ const PROSE: [&str; 2] = ["why", "reason"];
 /// Other kinds of landfall documents that a folder of manifests may contain.
 const OTHER_KINDS: [&str; 1] = ["Site"];
 
-/// Reads and merges the manifests at `paths`. A file without `apiVersion` and `kind` may be an
-/// image list of another tool, in one of the formats of `lists:`. In a folder, the `*.yaml` and
-/// `*.yml` files are read, but not those in subfolders, and landfall documents of other kinds are
-/// skipped. The order of `paths` only affects positions in messages.
+/// Reads and merges the manifests at `paths`. A file without `apiVersion` and `kind` may be a plain
+/// list: an image list of another tool, in one of the formats of `lists:`. In a folder, the
+/// `*.yaml` and `*.yml` files are read, but not those in subfolders, and landfall documents of
+/// other kinds are skipped. The order of `paths` only affects positions in messages.
 ///
 /// # Errors
 /// If a file or folder cannot be read, a folder contains no manifest, or a file contains an error.
@@ -156,7 +156,7 @@ pub fn load_edited(
     if lists == 0 && !platforms.is_empty() {
         return Err(LoadManifestError::NoList);
     }
-    // entries that failed are missing, which would cause misleading errors when merging
+    // entries with errors are not in `all`, which would cause misleading errors when merging
     let merged = if faults.is_empty() {
         merge::merge(all, &mut faults)
     } else {

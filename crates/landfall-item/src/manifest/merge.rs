@@ -236,7 +236,8 @@ fn duplicate<T: Mergeable>(first: &SourceSpan, second: &Located<T>) -> Box<Diagn
     let position = first.location();
     if position == second.span.location() {
         let help =
-            "a list variable in another field repeats it; use that variable here, too".into();
+            "a list variable in another field repeats it; use the variable in this field, too"
+                .into();
         return second.span.fault(
             format!("this entry expands to {name} more than once"),
             Some(help),

@@ -8,7 +8,8 @@ use landfall_signature::SignaturePolicy;
 /// contain no duplicates.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MergedManifest {
-    /// The `metadata.name` of the manifests. `None` if their names differ, or none has a name.
+    /// The `metadata.name` of the manifests that have one. `None` if the names differ, or if no
+    /// manifest has a name.
     pub name: Option<String>,
     /// The requests for items, merged and sorted by name.
     pub requests: ItemRequests,

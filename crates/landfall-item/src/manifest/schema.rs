@@ -38,16 +38,17 @@ pub struct ManifestDocument {
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, VariableValue>")]
     pub(super) vars: BTreeMap<String, serde_yaml::Value>,
-    /// Platforms for the images of this file and its lists, as in `linux/amd64`. The default is
-    /// all.
+    /// Platforms for the images in this file and in its lists, as in `linux/amd64`. The default is
+    /// all platforms.
     #[serde(default)]
     pub(super) platforms: Vec<String>,
-    /// Whether signatures, attestations, SBOMs and other referrers of the images of this file and
-    /// its lists are carried. The default is true.
+    /// Whether to carry referrers of images, such as signatures, attestations and SBOMs. Applies to
+    /// the images in this file and in its lists. The default is true.
     #[serde(default = "yes")]
     pub(super) referrers: bool,
-    /// How long this project must have known a new version before `landfall update` uses it, as in
-    /// `12h`, `7d` or `2w`. An `update` with its own `minAge` overrides it.
+    /// The minimum age of a new version before `landfall update` uses it, as in `12h`, `7d` or `2w`.
+    /// The age counts from the time at which this project first saw the version, or from an earlier
+    /// time in a transparency log. An `update` with its own `minAge` overrides it.
     #[serde(default)]
     #[schemars(with = "Option<String>")]
     pub(super) min_age: Option<MinimumAge>,
@@ -58,7 +59,7 @@ pub struct ManifestDocument {
     /// the name of an item of another kind.
     #[serde(default)]
     pub(super) exclude: Vec<String>,
-    /// Losses that are accepted until a date.
+    /// Items whose loss is accepted until a date, because upstream removed them.
     #[serde(default)]
     pub(super) missing: Vec<MissingEntry>,
     /// The signatures that images, charts and files must have. The first matching rule applies; an
@@ -197,7 +198,7 @@ impl JsonSchema for ListFormat {
     }
 }
 
-/// A loss that is accepted.
+/// An item whose loss is accepted.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Missing")]
@@ -206,7 +207,7 @@ pub(super) struct MissingEntry {
     pub(super) r#ref: String,
     /// Why the loss is accepted, for reports.
     pub(super) reason: String,
-    /// The last day on which it is accepted, `YYYY-MM-DD`.
+    /// The last day on which the loss is accepted, `YYYY-MM-DD`.
     pub(super) until: String,
 }
 
@@ -221,8 +222,8 @@ pub(super) struct EndpointEntry {
     pub(super) port: u16,
     /// What the endpoint is needed for.
     pub(super) why: String,
-    /// The roles of the machines that need it, as `landfall doctor --role` names them. The default
-    /// is all.
+    /// The roles of the machines that need the endpoint, as `landfall doctor --role` names them.
+    /// The default is all roles.
     #[serde(default)]
     pub(super) from: Vec<String>,
 }

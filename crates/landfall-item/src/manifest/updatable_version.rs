@@ -19,7 +19,8 @@ pub struct UpdatableVersion {
     pub kind: EntryKind,
     /// The manifest that contains the version.
     pub file: PathBuf,
-    /// The position of the version in the manifest.
+    /// The position of the version in the manifest. With `keep`, the position of the variable's
+    /// list, or of the item's first version.
     pub at: SourceLocation,
     /// The update policy: what the version may move to.
     pub policy: UpdatePolicy,
@@ -27,16 +28,16 @@ pub struct UpdatableVersion {
     pub written: String,
     /// How long this project must have known a version before it is used.
     pub min_age: Option<MinimumAge>,
-    /// The version that the manifest contains.
+    /// The version that the manifest contains. With `keep`, all versions, separated by commas.
     pub current: String,
-    /// Other values of the same variable.
+    /// The other values of the same variable; empty with `keep`.
     pub others: Vec<String>,
     /// The versions of a variable or item with `keep`; `None` without `keep`.
     pub kept: Option<KeptVersions>,
     /// Where the newer versions are listed, or why landfall cannot find them.
     pub versions: Result<VersionSource, String>,
     pub(super) key: VersionLocation,
-    /// The parsed YAML scalar that contains the version.
+    /// The parsed YAML scalar that contains the version; empty for a variable with `keep`.
     pub(super) text: String,
     /// The bytes of `text` that are the version.
     pub(super) version: Range<usize>,

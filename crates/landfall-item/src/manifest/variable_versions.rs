@@ -126,8 +126,8 @@ fn tags_of_repository(text: &str) -> Result<VersionSource, String> {
 }
 
 /// Where the versions of the variable `name` are listed: in the repository of the first image whose
-/// tag contains this variable and no other. If there is no such image, in the package repositories
-/// of the first package whose version contains it.
+/// tag contains this variable and no other variable. If there is no such image, in the package
+/// repositories of the first package whose version contains the variable.
 fn source_of_variable(manifest: &ParsedManifest, name: &str) -> Option<VersionSource> {
     let variable = format!("${{{name}}}");
     image_with_variable(manifest, &variable).or_else(|| package_with_variable(manifest, &variable))

@@ -68,8 +68,8 @@ fn locked_source<'l>(
         .find(|old| old.url == source.url && old.suite == source.suite)
 }
 
-/// The snapshot with the metadata of `suite`. It is looked up unless the last lock has one and the
-/// suite is unchanged.
+/// The URL of a snapshot with the metadata of `suite`. If the suite is unchanged, the snapshot in
+/// the last lock is kept. Otherwise, or if the last lock has none, a snapshot is looked up.
 async fn snapshot_of(
     resolver: &Resolver,
     suite: &Suite,

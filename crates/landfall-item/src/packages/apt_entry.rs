@@ -20,7 +20,7 @@ use std::ops::Range;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AptEntry {
-    /// The name in the lock, after `apt:`. The default is the first source.
+    /// The name in the lock, after `apt:`. The default is the URL of the first source's suite.
     #[serde(default)]
     pub name: Option<String>,
     /// The URL of the repository.
@@ -50,7 +50,7 @@ pub struct AptEntry {
     /// The packages to install, in the order in which apt processes them: `name`, `name=version`
     /// (`*` matches any text), `name/suite` or `name:architecture`.
     pub install: Vec<String>,
-    /// What `landfall update` may move the versions in `install` to: a policy such as `patch`,
+    /// The policy by which `landfall update` may change the versions in `install`, such as `patch`,
     /// `minor`, `"~1.7"` or `"*"`.
     #[serde(default)]
     pub update: Option<UpdateRule>,
@@ -61,7 +61,7 @@ pub struct AptEntry {
     /// carried packages and is signed by the site.
     #[serde(default)]
     pub index: OfferedIndex,
-    /// Indexes to carry in addition to those of packages, by the names of apt's targets:
+    /// Indexes to carry in addition to the package indexes, by the names of apt's targets:
     /// `Contents-deb` for apt-file, `CNF` for command-not-found, `DEP-11` for appstream and its
     /// icons, `Translation-de` for descriptions in German.
     #[serde(default)]
@@ -151,7 +151,7 @@ fn pin(text: &str) -> Option<(String, Range<usize>)> {
     pinned_version(text).map(|(name, version)| (name.to_owned(), version))
 }
 
-/// Expands `entry` to one request for each combination of its variables.
+/// Expands `entry` to one request for each combination of the values of its variables.
 pub(super) fn read_apt(
     entry: &AptEntry,
     node: &YamlNode<'_>,

@@ -19,8 +19,8 @@ pub enum PackageAvailability {
     NotCarried,
 }
 
-/// Looks up `word`, the package as it is written for `manager`, in `set`. `None` if the set is for
-/// another package manager.
+/// Looks up in `set` the package that `word` selects on the command line of `manager`. `None` if
+/// the set is for another package manager.
 pub(super) fn availability(
     set: &LockedPackageSet,
     manager: &str,

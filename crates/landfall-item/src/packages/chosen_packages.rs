@@ -10,7 +10,7 @@ use landfall_packages::is_plain_path;
 const NAMED: usize = 10;
 
 /// Rejects a chosen package that a lock would not accept. An index may be unsigned or damaged, and
-/// its texts become paths, and words of configuration files on machines.
+/// its texts become paths, and words in the configuration files of machines.
 pub(super) fn check_chosen(package: LockedPackage) -> Result<LockedPackage, ResolveError> {
     let LockedPackage {
         name,
@@ -91,7 +91,7 @@ mod tests {
     use landfall_model::Digest;
 
     #[test]
-    fn names_that_are_no_words_or_are_options_are_rejected() {
+    fn names_and_versions_that_are_options_or_not_one_word_are_rejected() {
         let is_accepted = |name: &str, version: &str| {
             let package = LockedPackage {
                 name: name.into(),

@@ -1,12 +1,13 @@
-//! Reads metadata files that must match, from a mirror that may be updated in the meantime.
+//! Reads metadata files that must match each other, from a mirror that may be updated meanwhile.
 
 use crate::resolver::ResolveError;
 
 /// The maximum number of times that metadata is read while its signed list keeps changing.
 const READS: usize = 3;
 
-/// Reads a signed list, and then the files that it names. If a file fails and the mirror has
-/// another list by then, the mirror was updated in between, so everything is read again.
+/// Reads a signed list with `list`, and then the files that it names with `rest`. If `rest` fails
+/// and the list has changed by then, the mirror was updated in between, so `rest` is called again
+/// with the new list.
 pub(super) async fn read_consistent<L: PartialEq, T>(
     list: impl AsyncFn() -> Result<L, ResolveError>,
     rest: impl AsyncFn(&L) -> Result<T, ResolveError>,
@@ -32,7 +33,8 @@ mod tests {
 
     #[tokio::test]
     async fn metadata_is_read_again_while_its_list_changes() {
-        // the lists that the mirror returns, the one that matches its files, and how many are read
+        // the successive lists of the mirror, the list that matches its files, and how many lists
+        // are read
         for (lists, good, reads) in [
             (&[1][..], 1, 1),
             (&[1, 2], 2, 2),

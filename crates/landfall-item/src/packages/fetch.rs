@@ -138,7 +138,7 @@ pub(super) fn check_age(
     after: Option<&str>,
 ) -> Result<(), ResolveError> {
     match (date, after) {
-        // both are timestamps in UTC of the same form, so they compare as texts
+        // both are UTC timestamps in the same format, so they can be compared as texts
         (Some(date), Some(after)) if date < after => Err(format!(
             "{name} has the date {date}, older than {after} in the lock: the mirror is behind, or \
              an old file is being replayed"
@@ -182,8 +182,7 @@ async fn fetch_release(
                 files,
             })
         }
-        // some object stores answer 403 for a missing file
-        Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Denied) => {
+        Err(error) if is_absent(&error) => {
             let name = in_folder(folder, "Release");
             // two files are read, and the mirror may be updated between them
             read_consistent(
@@ -194,6 +193,11 @@ async fn fetch_release(
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Whether the server lacks the file: some object stores answer 403 for a missing file.
+fn is_absent(error: &HttpError) -> bool {
+    matches!(error.kind, ErrorKind::NotFound | ErrorKind::Denied)
 }
 
 /// Verifies `bytes`, the content of `Release`, with `Release.gpg`, and returns the release.
@@ -207,9 +211,12 @@ async fn detached_release(
     let signature_name = in_folder(folder, "Release.gpg");
     let signature = fetch_small(resolver, requested, &signature_name)
         .await
-        .map_err(|error| match error.kind {
-            ErrorKind::NotFound => ResolveError::from(NOT_SIGNED),
-            _ => ResolveError::from(error).about("the signature of its release"),
+        .map_err(|error| {
+            if is_absent(&error) {
+                ResolveError::from(NOT_SIGNED)
+            } else {
+                ResolveError::from(error).about("the signature of its release")
+            }
         })?;
     let by = requested
         .keys
@@ -281,10 +288,7 @@ pub(super) async fn fetch(
     let mut found = resolver
         .small_file(first, *size as usize, Some(digest))
         .await;
-    // the release may announce `by-hash` files that this mirror does not have; some object stores
-    // answer 403 for a missing file
-    let is_absent =
-        |error: &HttpError| matches!(error.kind, ErrorKind::NotFound | ErrorKind::Denied);
+    // the release may announce `by-hash` files that this mirror does not have
     if by_hash.is_some() && found.as_ref().is_err_and(is_absent) {
         found = resolver.small_file(url, *size as usize, Some(digest)).await;
     }

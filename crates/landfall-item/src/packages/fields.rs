@@ -163,7 +163,8 @@ impl<'e> SharedFields<'e> {
     }
 
     /// The first package whose version contains `variable`. Packages with another variable or a
-    /// `*` in their name or version are skipped. `split` splits the text before the variable into the name and the beginning of the version.
+    /// `*` in their name or version are skipped. `split` splits the text before the variable into
+    /// the name and the beginning of the version.
     pub(super) fn pin_with_variable(
         &self,
         variable: &str,

@@ -11,7 +11,8 @@ use std::fmt::{self, Write};
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedPackageSet {
-    /// The name: `apt:` or `yum:`, followed by the URL of the first source or a chosen name.
+    /// The name: `apt:` or `yum:`, followed by a chosen name or by the URL of the first source. For
+    /// apt, the URL includes the path of the suite.
     pub name: String,
     /// The digest of the artifact's manifest, which is computed from the name and the sources.
     pub digest: Digest,
@@ -57,7 +58,7 @@ pub struct PackageSource {
     pub suite: String,
     /// The components of the suite; none for a flat repository and for yum.
     pub components: Vec<String>,
-    /// The indexes that are carried in addition to those of packages, by the names of apt's
+    /// The indexes that are carried in addition to the package indexes, by the names of apt's
     /// targets.
     pub targets: Vec<String>,
     /// Whether the indexes are also available by digest (`by-hash`).
@@ -112,7 +113,8 @@ pub struct LockedPackage {
     pub url: String,
 }
 
-/// A source as the lock writes it: without the URLs of its files, which follow from `url`.
+/// A source as the lock writes it: without the URLs of its files, which are computed from `url` and
+/// the paths.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct PackageSourceText {

@@ -57,7 +57,7 @@ fn read(mut set: LockedPackageSet) -> Result<Lock, String> {
     Lock::parse("l", &text).map_err(|error| error.to_string())
 }
 
-/// The error for a lock with a set that was valid before `change`.
+/// Applies `change` to a valid set, and returns the error for a lock with the changed set.
 fn changed(change: impl FnOnce(&mut LockedPackageSet)) -> String {
     let mut set = set();
     change(&mut set);
@@ -69,7 +69,7 @@ fn package(set: &mut LockedPackageSet) -> &mut LockedPackage {
 }
 
 #[test]
-fn a_lock_with_a_good_set_is_read() {
+fn a_lock_with_a_valid_set_is_read_and_a_changed_one_is_refused() {
     let lock = read(set()).unwrap();
     assert_eq!(lock.packages[0].sources, set().sources);
     let error = Lock::parse("l", &lock.to_text().replace("amd64.deb", "amd65.deb")).unwrap_err();
@@ -109,9 +109,9 @@ fn paths_that_leave_their_source_are_refused() {
     );
 }
 
-/// These texts become lines and words of sources and preferences files on machines.
+/// Names, versions and suites become words in the sources and preferences files of machines.
 #[test]
-fn names_that_are_several_words_or_lines_are_refused() {
+fn texts_that_are_not_a_single_word_are_refused() {
     type Field = fn(&mut LockedPackageSet) -> &mut String;
     let words: [Field; 7] = [
         |set| &mut package(set).name,
@@ -154,7 +154,7 @@ fn names_that_are_several_words_or_lines_are_refused() {
 }
 
 #[test]
-fn urls_other_than_http_and_keys_that_are_not_text_are_refused() {
+fn invalid_urls_and_keys_that_are_not_ascii_are_refused() {
     for url in [
         "ftp://h.test/r",
         "file:///etc",

@@ -10,7 +10,8 @@ use landfall_model::document::{SourceSpan, YamlNode};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// The packages that one kind of machine installs: `apt`, or `yum`.
+/// The packages that one kind of machine installs, either from apt repositories or from yum
+/// repositories.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PackageEntry {

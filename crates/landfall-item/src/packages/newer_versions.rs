@@ -35,8 +35,8 @@ pub struct PinnedPackage {
 /// The newer versions of each pin, or why they are not known.
 pub type NewerVersions = BTreeMap<PinnedPackage, Result<Vec<OfferedVersion>, String>>;
 
-/// Finds the versions that the sources of `request` offer and that are newer than each pin, the
-/// newest first. The indexes are verified as for a lock.
+/// Finds the newer versions of each pin in the sources of `request`, the newest first. The indexes
+/// are verified as for a lock.
 ///
 /// # Errors
 /// If the metadata of a source cannot be downloaded or is rejected.
@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_security_source_of_equal_versions_is_named_and_backports_are_ignored() {
+    fn security_sources_are_preferred_and_only_backports_pins_get_backports() {
         let text =
             |version: &str| format!("Package: x\nVersion: {version}\nArchitecture: amd64\n\n");
         let texts = [

@@ -119,8 +119,8 @@ fn manifest(set: &LockedPackageSet) -> (Vec<u8>, Vec<EntryPart>) {
                 size: index.size,
                 media_type: media_type::OCTETS.into(),
             };
-            // the `by-hash` URL first: repositories keep such files for a while after they replace
-            // an index
+            // the `by-hash` URL comes first: a repository keeps that file for a while after it
+            // replaces the index
             let by_hash = source.by_hash_url(index);
             let urls = by_hash
                 .into_iter()

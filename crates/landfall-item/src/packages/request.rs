@@ -45,7 +45,7 @@ pub struct PackageSourceRequest {
     pub codename: Option<String>,
     /// The components. A flat repository has none.
     pub components: Vec<String>,
-    /// The indexes to carry in addition to those of packages, by the names of apt's targets,
+    /// The indexes to carry in addition to the package indexes, by the names of apt's targets,
     /// sorted; none for yum.
     pub targets: Vec<String>,
     /// The keys that may have signed the repository.

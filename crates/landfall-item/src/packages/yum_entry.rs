@@ -46,7 +46,7 @@ pub struct YumEntry {
     /// The packages to install, as `dnf install` accepts them: a name, `name-version`, `name.arch`,
     /// `*` for any text, a file path, or `capability >= 1`.
     pub install: Vec<String>,
-    /// What `landfall update` may move the versions in `install` to: a policy such as `patch`,
+    /// The policy by which `landfall update` may change the versions in `install`, such as `patch`,
     /// `minor`, `"~1.7"` or `"*"`.
     #[serde(default)]
     pub update: Option<UpdateRule>,
@@ -150,7 +150,7 @@ fn pin(text: &str) -> Option<(String, Range<usize>)> {
     Some((name, version))
 }
 
-/// Expands `entry` to one request for each combination of its variables.
+/// Expands `entry` to one request for each combination of the values of its variables.
 pub(super) fn read_yum(
     entry: &YumEntry,
     node: &YamlNode<'_>,

@@ -182,7 +182,7 @@ pub struct ProviderPlatform {
 
 /// Why a text is not a platform of a provider.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{}' is not a platform of a provider; write linux_amd64", .0.escape_debug())]
+#[error("'{}' is not a platform of a provider, such as linux_amd64", .0.escape_debug())]
 pub struct ProviderPlatformError(String);
 
 impl FromStr for ProviderPlatform {

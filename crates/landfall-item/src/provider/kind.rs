@@ -244,7 +244,7 @@ mod tests {
             provider.contradictions(&blobs, SignatureTime::Now)
         };
         let wrong = faults(&provider, &archive);
-        assert_eq!(wrong.len(), 1, "the other one has no content: {wrong:?}");
+        assert_eq!(wrong.len(), 1, "one package has no content: {wrong:?}");
         let (_, found) = wrong[0].split_once("has the hash ").unwrap();
         let (found, _) = found.split_once(',').unwrap();
         assert!(wrong[0].contains("linux_amd64"), "{wrong:?}");

@@ -270,7 +270,7 @@ provider "registry.opentofu.org/hashicorp/null" {
     }
 
     #[test]
-    fn everything_else_is_an_error_with_its_position() {
+    fn an_invalid_file_is_an_error_with_a_position() {
         for (from, to, at, why) in [
             ("provider \"", "module \"", "module", "expected `provider`"),
             (

@@ -12,8 +12,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 
-/// Providers of OpenTofu and Terraform in a manifest: those of a lock file, or one version of one
-/// provider.
+/// Providers of OpenTofu and Terraform in a manifest: all that a `.terraform.lock.hcl` lists, or
+/// one version of one provider.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProviderEntry {

@@ -37,9 +37,9 @@ pub(super) fn package_hash(
     Ok(format!("h1:{}", STANDARD.encode(all.finish().bytes())))
 }
 
-/// Computes the `h1:` hash of each package in `blobs` and compares it with the one in the lock:
-/// the digest of a package says nothing about that field. Returns one sentence for each package
-/// that has another hash or cannot be hashed.
+/// Computes the `h1:` hash of each package in `blobs` and compares it with `h1` in the lock: no
+/// digest covers that field. Returns one sentence for each package that has another hash or cannot
+/// be hashed.
 pub(super) fn hash_faults(provider: &LockedProvider, blobs: &dyn BlobRead) -> Vec<String> {
     let mut faults = Vec::new();
     for package in &provider.packages {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn members_have_nothing_between_them_but_data_descriptors() {
+    fn only_data_descriptors_are_allowed_between_members() {
         let plain = zip_package(&[("a", b"x")]);
         let directory = directory_of(&plain);
         let sums = plain[14..26].to_vec();

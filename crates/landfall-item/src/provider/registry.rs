@@ -1,7 +1,7 @@
 //! The provider registry protocol (opentofu.org/docs/internals/provider-registry-protocol): the
 //! versions of a provider, and the packages of a version.
 //!
-//! Answers are untrusted: their size is limited, and they may not lead from a public host to a
+//! Answers are untrusted: their size is limited, and they must not lead from a public host to a
 //! private address, nor from https to http.
 
 use super::address::{ProviderAddress, ProviderName, ProviderPlatform};
@@ -165,7 +165,7 @@ async fn document<T: DeserializeOwned>(
         .await
         .map_err(|error| ResolveError::from(error).about(about))?;
     serde_json::from_slice(&bytes).map_err(|error| {
-        ResolveError::from(format!("{url} is not what a registry answers: {error}"))
+        ResolveError::from(format!("{url} does not answer as a registry: {error}"))
     })
 }
 

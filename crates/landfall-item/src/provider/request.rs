@@ -11,9 +11,8 @@ pub struct ProviderRequest {
     pub name: ProviderName,
     /// The platforms, sorted; empty for all that the registry has.
     pub platforms: Vec<ProviderPlatform>,
-    /// The hashes in lock files of OpenTofu or Terraform. Each package must have one of them. If
-    /// there are none, every package is accepted: no lock file names the version, or none has
-    /// hashes for it.
+    /// The hashes in lock files of OpenTofu or Terraform. Each package must have one of them. The
+    /// set is empty if no lock file has hashes for the version; then every package is accepted.
     pub hashes: BTreeSet<String>,
     /// What `landfall update` may move the version to.
     pub update: Option<UpdateRule>,

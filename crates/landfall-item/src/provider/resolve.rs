@@ -115,8 +115,9 @@ pub(super) fn check_hashes(
 
 fn not_accepted(hashes: &str) -> ResolveError {
     format!(
-        "its hashes ({hashes}) are not in the lock file, which has others for this version; if the \
-         lock file was written for other platforms, add this one with `tofu providers lock`"
+        "its hashes ({hashes}) are not in the lock file, which has other hashes for this version; \
+         if the lock file was written for other platforms, add this platform with `tofu providers \
+         lock`"
     )
     .into()
 }
@@ -149,7 +150,7 @@ mod tests {
     use landfall_model::document::SourceLocation;
 
     #[test]
-    fn a_platform_that_the_registry_lacks_is_an_error_that_lists_the_others() {
+    fn the_error_for_a_missing_platform_lists_the_platforms_of_the_registry() {
         let choose = |wanted: &[&str], offered: &[&str]| {
             let platforms = |words: &[&str]| -> Vec<ProviderPlatform> {
                 words.iter().map(|word| word.parse().unwrap()).collect()

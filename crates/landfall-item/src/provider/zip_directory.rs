@@ -87,8 +87,8 @@ const COMMENT_BYTES: u64 = 0xffff;
 const DESCRIPTOR_BYTES: u64 = 12;
 const DESCRIPTOR_SIGNATURE: &[u8] = b"PK\x07\x08";
 const ENCRYPTED: u16 = 1;
-/// The flag of a member whose checksum and sizes are in a data descriptor after its content. Its
-/// header may have zeros in their place.
+/// The flag of a member whose checksum and sizes are in a data descriptor after its content. The
+/// local header of the member may have zeros in their place.
 const HAS_DESCRIPTOR: u16 = 8;
 const STORED: u16 = 0;
 const DEFLATED: u16 = 8;
@@ -109,7 +109,7 @@ impl ZipArchive<'_> {
             let (member, after) = central_member(rest)?;
             rest = after;
             if !names.insert(member.name.clone()) {
-                return Err(member_fault(member.name, "is in it twice"));
+                return Err(member_fault(member.name, "is in the archive twice"));
             }
             // cannot overflow: each size is below 4 GiB, and there are at most 65,535 members
             unpacked += member.size;
@@ -130,7 +130,7 @@ impl ZipArchive<'_> {
         let mut next = 0;
         for member in &mut members {
             let why = match member.at.cmp(&next) {
-                Ordering::Less => "overlaps another one",
+                Ordering::Less => "overlaps another member",
                 // a program that reads the archive from its beginning would find other members
                 Ordering::Greater => "has unlisted bytes before it",
                 Ordering::Equal => {

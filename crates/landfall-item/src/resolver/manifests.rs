@@ -8,8 +8,9 @@ use landfall_content::registry::FetchedManifest;
 use landfall_model::{Descriptor, ImageRef};
 
 impl Resolver {
-    /// A manifest by tag or digest. If `known` is its descriptor, the manifest is read from the
-    /// store if possible. If several items need it at the same time, it is fetched only once.
+    /// A manifest by tag or digest. If `known` is its descriptor, or an archive has the manifest,
+    /// it is read from the store if possible. With `known`, it is fetched only once if several
+    /// items need it at the same time.
     ///
     /// # Errors
     /// If the registry does not have the manifest, or cannot be reached.

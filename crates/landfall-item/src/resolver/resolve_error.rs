@@ -141,7 +141,7 @@ mod tests {
     use reqwest::StatusCode;
 
     #[test]
-    fn a_registrys_401_is_gone_and_its_403_is_a_refusal() {
+    fn a_401_means_gone_and_a_403_does_not() {
         for (status, gone) in [(401, true), (403, false)] {
             let error = HttpError::new(ErrorKind::Denied, "no")
                 .with_status(StatusCode::from_u16(status).unwrap());

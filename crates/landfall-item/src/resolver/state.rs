@@ -130,8 +130,8 @@ impl Resolver {
             return Ok(());
         }
         Err(format!(
-            "charts and repositories depend on more than {limit} others; add the needed ones to \
-             the manifest"
+            "charts and git repositories depend on more than {limit} charts and repositories that \
+             the manifest does not name; add the needed ones to the manifest"
         )
         .into())
     }

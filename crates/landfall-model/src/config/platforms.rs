@@ -14,13 +14,14 @@ pub struct SiteCluster {
     pub namespace: Option<String>,
 }
 
-/// Names that must resolve at the site, possibly with names that a certificate must have.
+/// Names that must resolve at the site, and optionally the names that the certificate of their
+/// server must contain.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum RequiredNames {
     /// A single name; `*.` at its start matches any label.
     One(String),
-    /// Names, and the names that the certificate of their server must contain.
+    /// Names that must resolve, and the names that the certificate of their server must contain.
     Entry(RequiredNamesEntry),
 }
 

@@ -33,7 +33,8 @@ pub struct RegistrySite {
     /// The source of user name and password.
     #[serde(default)]
     pub credentials: Option<SiteCredentials>,
-    /// Source prefix -> destination path(s). The longest matching prefix wins, on whole components.
+    /// The destination path or paths for each source prefix. The longest matching prefix of whole
+    /// components wins.
     #[serde(default)]
     pub paths: BTreeMap<String, PathDestinations>,
     /// Put the source host first in the destination path.
@@ -47,7 +48,8 @@ pub struct RegistrySite {
     pub upstream_fallback: bool,
 }
 
-/// One destination path, several, or paths with their own credentials.
+/// The destinations of a source prefix: one path, several paths, or paths with their own
+/// credentials.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum PathDestinations {

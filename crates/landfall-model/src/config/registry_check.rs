@@ -4,8 +4,9 @@ use super::registry::{PathDestinations, RegistrySite};
 use crate::document::{Diagnostic, YamlNode};
 use crate::{TargetRegistry, is_repository};
 
-/// Reports an address that is not a registry, or the first prefix of `paths` that has no
-/// destination path or one that is not a repository. The error has the position in the site `text`.
+/// Reports an address that is not a registry. If the address is valid, reports the first prefix of
+/// `paths` that has no destination path, or has a path that is not a valid repository name. The
+/// error has the position in the site `text`.
 pub(super) fn check_registry(
     registry: &RegistrySite,
     file: &str,

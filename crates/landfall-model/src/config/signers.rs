@@ -15,7 +15,7 @@ pub enum SiteSigners {
     AtLeast(SignersRule),
 }
 
-/// The signers that may sign bundles, and how many must.
+/// The signers that may sign bundles, and how many of them must sign.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct SignersRule {

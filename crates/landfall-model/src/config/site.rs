@@ -35,8 +35,8 @@ pub struct Site {
     /// URLs in indexes: names, addresses and ranges, as in NO_PROXY.
     #[serde(default)]
     pub private_targets: Vec<String>,
-    /// The signers that may sign bundles: a file of allowed signers (OpenSSH format), or such a
-    /// file and how many must sign.
+    /// The signers that may sign bundles: a file of allowed signers (OpenSSH format), and
+    /// optionally how many of them must sign.
     #[serde(default)]
     pub signers: Option<SiteSigners>,
     /// The signatures that images, charts and files need before they enter this site, in addition
@@ -56,7 +56,8 @@ pub struct Site {
     /// The clusters that configuration is rendered for, each in its own folder.
     #[serde(default)]
     pub clusters: Vec<SiteCluster>,
-    /// Names that must resolve, and that certificates must have.
+    /// Names that must resolve at the site, optionally with the names that certificates must
+    /// contain.
     #[serde(default)]
     pub names: Vec<RequiredNames>,
     /// Per-host transport on the connected side, by host name.
@@ -88,7 +89,7 @@ pub enum SiteApiVersion {
 /// The `kind` of a site document.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum SiteKind {
-    /// The only kind of such a document.
+    /// The only kind of a site document.
     #[default]
     Site,
 }
@@ -104,7 +105,7 @@ pub enum SiteError {
         /// The error of the system.
         source: std::io::Error,
     },
-    /// It is not a valid site document.
+    /// The file is not a valid site document.
     #[error(transparent)]
     Document(#[from] Box<Diagnostic>),
 }

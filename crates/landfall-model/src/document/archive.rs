@@ -2,13 +2,13 @@
 //!
 //! Charts come from any server, so an archive may be hostile. The threats and the defences:
 //!
-//! - **Decompression bombs.** The unpacked size and the number of members are limited
-//!   ([`ArchiveBudget`]), headers included. Archives within an archive share its budget.
+//! - **Decompression bombs.** The unpacked size, headers included, and the number of members are
+//!   limited ([`ArchiveBudget`]). Archives within an archive share its budget.
 //! - **Path traversal** and control characters in names. Names are only labels here; still,
 //!   absolute names, `..`, backslashes and control characters are refused.
 //! - **Links and devices** have no content here, and are skipped.
-//! - **Two members with one name**: one tool reads the first, another the last. Archives
-//!   with such members are refused.
+//! - **Two files with one name**: one tool reads the first, another the last. An archive that
+//!   contains a name twice is refused.
 
 use crate::Limits;
 use flate2::read::MultiGzDecoder;
@@ -25,9 +25,9 @@ pub enum UnpackError {
     /// It is not a gzipped tar, or it is truncated.
     #[error("not a readable .tgz: {0}")]
     Read(#[from] io::Error),
-    /// It exceeds the limit of bytes or the limit of files.
+    /// It exceeds the limit of bytes or the limit of members.
     #[error(
-        "with the archives in it, it unpacks to more than {0} bytes, or to more than {1} files"
+        "with the archives in it, it unpacks to more than {0} bytes, or to more than {1} members"
     )]
     Large(u64, usize),
     /// The name of a file is unsafe: empty, absolute, not UTF-8, or with `..`, a backslash or a
@@ -61,7 +61,7 @@ impl ArchiveBudget {
         }
     }
 
-    /// Counts `bytes` that are held in memory in addition to the unpacked ones, such as a copy.
+    /// Subtracts `bytes` that are held in memory in addition to the unpacked ones, such as a copy.
     ///
     /// # Errors
     /// Fails if fewer bytes are left.
@@ -70,18 +70,18 @@ impl ArchiveBudget {
         Ok(())
     }
 
-    /// Calls `each` for the entries of the gzipped tar `bytes` that `form` selects.
+    /// Calls `each` for each entry that `form` selects in the gzipped tar `bytes`.
     ///
     /// # Errors
-    /// Fails if `bytes` are not a gzipped tar, if they unpack to more than is left, or if `each`
-    /// fails.
+    /// Fails if `bytes` are not a gzipped tar, if they exceed the budget, or if `each` fails.
     pub fn members<E: From<UnpackError> + From<io::Error>>(
         &mut self,
         bytes: &[u8],
         form: TarForm,
         mut each: impl FnMut(&mut tar::Entry<'_, &mut io::Take<MultiGzDecoder<&[u8]>>>) -> Result<(), E>,
     ) -> Result<(), E> {
-        // one byte more than the limit, to tell an archive that exceeds it from a truncated one
+        // one byte more than the limit, to distinguish an archive that exceeds it from a truncated
+        // one
         let mut source = MultiGzDecoder::new(bytes).take(self.bytes + 1);
         let max = self.members;
         let mut seen = 0;
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn only_files_are_listed_by_name() {
+    fn only_regular_files_are_unpacked() {
         let found = names(&[
             ("./a/b", b'0', b"x"),
             ("a/", b'5', b""),

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_may_have_several_lines_is_not_asked_for_one_line() {
+    fn the_help_for_a_text_that_may_have_several_lines_does_not_require_one_line() {
         for (key, help) in [
             ("why", "only line feeds may separate the lines"),
             ("name", "a text of one line"),

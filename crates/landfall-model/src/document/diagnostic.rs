@@ -7,7 +7,8 @@ use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use std::fmt;
 use std::ops::Range;
 
-/// How many errors of one document are reported. Each contains the text of the document.
+/// The maximum number of errors that are reported for one document. Each error contains the whole
+/// text of the document.
 pub(super) const MAX_DIAGNOSTICS: usize = 20;
 
 /// An error in an input file. Commands exit with 2 and print its position, the line and the fix.
@@ -61,8 +62,8 @@ impl fmt::Display for Diagnostic {
 
 impl std::error::Error for Diagnostic {}
 
-/// A text in which the user names and passwords of URLs are masked, so that the message of an error
-/// in a line with such a URL does not print them.
+/// A text in which the user names and passwords of URLs are masked, so that messages do not print
+/// them.
 struct MaskedText {
     text: String,
     /// The byte ranges of the original that are masked.

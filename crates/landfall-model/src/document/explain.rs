@@ -124,7 +124,8 @@ fn type_in_words(wanted: &str) -> String {
     }
 }
 
-/// Describes the integers that serde expected instead of another integer, in words.
+/// Describes, in words, the range of integers that serde expected when it found an integer outside
+/// the range.
 fn range_in_words(wanted: &str) -> String {
     match wanted {
         "u8" => format!("a whole number from 0 to {}", u8::MAX),

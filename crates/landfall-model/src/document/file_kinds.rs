@@ -1,5 +1,5 @@
-//! Opens input files that users and documents name, and recognizes files of a folder that are not
-//! documents.
+//! Opens the input files that users and documents name, and recognizes leftover files of Emacs and
+//! macOS.
 
 use rustix::fs::OFlags;
 use std::fs::File;

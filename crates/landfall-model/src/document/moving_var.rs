@@ -13,12 +13,14 @@ pub struct MovingVar {
     /// One value, or a list of values. Numbers need quotes.
     #[schemars(with = "OneOrMany")]
     pub value: Value,
-    /// The versions that it may move to: `patch`, `minor`, a range such as `~1.9`, a pattern, or
-    /// `never`; or a mapping with one of these as `policy`, and `minAge` or `keep`.
+    /// The versions that the variable may move to: `patch`, `minor`, a range such as `~1.9`, a
+    /// pattern, or `never`. To set `minAge` or `keep` as well, write a mapping with one of these as
+    /// `policy`.
     pub update: UpdateRule,
-    /// Where the versions of the variable are listed. By default, among the tags of the first image
-    /// whose tag contains this variable and no other; without such an image, in the package
-    /// repositories of the first package whose version contains it.
+    /// Where the versions of the variable are listed. By default, they are the tags of the first
+    /// image whose tag contains this variable and no other variable. If there is no such image,
+    /// they are read from the package repositories of the first package whose version contains the
+    /// variable.
     #[serde(default)]
     pub from: Option<VersionsFrom>,
 }
@@ -36,7 +38,8 @@ enum OneOrMany {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum VersionsFrom {
-    /// The URL of a text with one version a line, or an image repository with versions as tags.
+    /// The URL of a text with one version per line, or the name of an image repository whose tags
+    /// are the versions.
     Text(String),
     /// A JSON document, and the path to its versions, such as `[].tag_name`.
     Json(JsonVersions),
@@ -50,8 +53,8 @@ pub enum VersionsFrom {
 pub struct JsonVersions {
     /// The URL of the document.
     pub url: String,
-    /// Keys with dots between them, `[]` for every element of a list, `[0]` for one, `{}` for the
-    /// keys of an object.
+    /// Keys with dots between them, `[]` for every element of a list, `[0]` for the first element,
+    /// `{}` for the keys of an object.
     pub path: String,
 }
 

@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn rulers_and_brackets_in_comments_are_not_nesting() {
+    fn dashes_and_brackets_in_comments_are_not_nesting() {
         let ruler = format!("# {}\n", "-".repeat(600));
         let brackets = "# see [the docs\n".repeat(100);
         let text = format!("{ruler}{brackets}a: 1\n");

@@ -83,8 +83,8 @@ pub fn read_all<T: DeserializeOwned>(text: &Rc<SourceText>) -> ReadAll<T> {
     }
 }
 
-/// Whether `fault` is a missing key of the item at `part`, and an earlier error says that the item
-/// has this key misspelt.
+/// Whether `fault` is a missing key of the item at `part`, and an earlier error says that this key
+/// is misspelt in the item.
 fn is_misspelt(faults: &[Diagnostic], part: &Range<usize>, fault: &Diagnostic) -> bool {
     let key = fault
         .message
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_another_type_are_skipped_with_their_item() {
+    fn values_of_a_wrong_type_are_skipped_with_their_item() {
         let text = "items: [{name: a, size: x}, {name: b}, c, {name: d, name: e}]\n";
         let (read, faults) = names_and_faults(text);
         assert_eq!(read.as_deref(), Some("b=0 d=0"));
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_that_follows_from_another_is_not_reported() {
+    fn an_error_that_an_earlier_error_causes_is_not_reported() {
         assert_eq!(
             names_and_faults("items:\n- nmae: a\n- name: b\n").1,
             ["2:3 unknown key `nmae`"]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct SignatureRule {
     /// The items, with `*` for any text: images and charts by their repository or full reference, as
-    /// in `quay.io/team/*`; files and charts of HTTP repositories by their URL, as in
+    /// in `quay.io/team/*`; files, and charts of HTTP repositories, by their URL, as in
     /// `https://dl.k8s.io/*`.
     pub r#match: String,
     /// Public keys: a PEM file, relative to the folder of the document, or the PEM text itself.
@@ -60,8 +60,9 @@ pub struct UpdatedTrustedRoot {
     pub file: String,
     /// The URL of the TUF repository, as in `https://tuf-repo-cdn.sigstore.dev`.
     pub from: String,
-    /// The `root.json` of the TUF repository with the keys that are trusted first, relative to the
-    /// folder of the document. It is replaced by newer ones that these keys have signed.
+    /// The `root.json` of the TUF repository, relative to the folder of the document. Its keys are
+    /// trusted at first. `landfall update` replaces the file by newer ones that these keys have
+    /// signed.
     pub tuf_root: String,
 }
 
@@ -71,7 +72,7 @@ pub struct UpdatedTrustedRoot {
 pub enum KeylessSigners {
     /// One identity.
     One(KeylessSigner),
-    /// One of these.
+    /// Several identities, of which one must sign.
     Any(Vec<KeylessSigner>),
 }
 

@@ -17,7 +17,8 @@ pub struct UpdateRule {
     /// How long ago this project must have first seen a version. If `None`, the `minAge` of
     /// the manifest applies.
     pub min_age: Option<MinimumAge>,
-    /// How many versions the variable or item has; `None` if it has only one, or a fixed list.
+    /// The number of versions that `landfall update` keeps. If `None`, it moves each written
+    /// version by itself.
     pub keep: Option<NonZeroUsize>,
 }
 
@@ -26,8 +27,8 @@ pub struct UpdateRule {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(rename = "UpdateRules")]
 struct UpdateRuleFields {
-    /// The versions that it may move to: `patch`, `minor`, a range such as `~1.9`, a pattern,
-    /// `digest`, or `never`.
+    /// The versions that the item or variable may move to: `patch`, `minor`, a range such as
+    /// `~1.9`, a pattern, `digest`, or `never`.
     policy: String,
     /// How long ago this project must have first seen a version, as in `12h`, `7d` or `2w`.
     /// Overrides the manifest's `minAge`.
@@ -35,8 +36,8 @@ struct UpdateRuleFields {
     #[schemars(with = "Option<String>")]
     min_age: Option<MinimumAge>,
     /// The number of versions to keep, for an image, a chart, or a variable with a list of values.
-    /// `patch` keeps the newest patches, other policies the newest patch of each of the newest minor
-    /// versions.
+    /// With the policy `patch`, the newest patches are kept. With other policies, the newest patch
+    /// of each of the newest minor versions is kept.
     #[serde(default)]
     #[schemars(with = "Option<usize>")]
     keep: Option<NonZeroUsize>,
@@ -63,7 +64,8 @@ impl UpdateRule {
         }
     }
 
-    /// This rule with `policy`, and with the manifest's minimum age if it has none of its own.
+    /// This rule with `policy`. If the rule has no minimum age, it gets `default`, the minimum age
+    /// of the manifest.
     #[must_use]
     pub fn completed(&self, policy: String, default: Option<&MinimumAge>) -> UpdateRule {
         UpdateRule {

@@ -1,5 +1,4 @@
-//! Reads YAML into values. landfall reads no values elsewhere, because the limits are enforced
-//! here.
+//! Reads YAML into values. All values are read by these functions, because they enforce the limits.
 //!
 //! Aliases repeat a value: if a list has a thousand values, a list of a thousand aliases to it has
 //! a million values, and the size of the text does not show it. Therefore the values of a text are
@@ -137,7 +136,7 @@ impl YamlBudget {
 fn stream(text: &str) -> serde_yaml::Deserializer<'_> {
     #[expect(
         clippy::disallowed_methods,
-        reason = "counts the values, or they were counted"
+        reason = "the caller counts the values, or has already counted them"
     )]
     serde_yaml::Deserializer::from_str(text)
 }
@@ -384,7 +383,7 @@ mod tests {
                 || why(&levels).contains("repetition")
         );
         assert_ne!(why("&a [*a, *a]"), "read");
-        // a text that many aliases repeat, both as a value and as a key
+        // a long text that many aliases repeat
         let text = format!(
             "a: &a {}\nb: [{}]\n",
             "x".repeat(100_000),

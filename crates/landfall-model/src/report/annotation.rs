@@ -46,7 +46,7 @@ impl CiAnnotation {
     }
 }
 
-/// Escapes the message of a workflow command, which ends at the end of the line.
+/// Escapes the message of a workflow command. The message ends at the end of the line.
 fn escape_message(text: &str) -> String {
     escape_lines(text)
         .replace('%', "%25")
@@ -54,7 +54,7 @@ fn escape_message(text: &str) -> String {
         .replace('\n', "%0A")
 }
 
-/// Escapes a property of a workflow command, which also ends at a comma or `::`.
+/// Escapes a property of a workflow command. The property also ends at a comma or `::`.
 fn escape_property(text: &str) -> String {
     escape_message(text).replace(':', "%3A").replace(',', "%2C")
 }

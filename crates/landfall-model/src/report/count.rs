@@ -30,7 +30,8 @@ pub struct EntryCount {
 }
 
 impl EntryCount {
-    /// Counts the entries of `kind` among `entries`, each a kind with its number of packages.
+    /// Counts the entries of `kind` among `entries`. Each entry is given by its kind and its number
+    /// of packages.
     pub fn new(
         kind: EntryKind,
         entries: impl IntoIterator<Item = (EntryKind, usize)>,

@@ -148,7 +148,8 @@ pub fn markdown_code(plain: &str) -> String {
     }
 }
 
-/// Formats `plain` as a fenced code block, with a fence longer than any in the text.
+/// Formats `plain` as a fenced code block, with a fence longer than any run of backquotes in
+/// the text.
 pub fn markdown_block(plain: &str) -> String {
     let longest = plain
         .split(|c| c != '`')

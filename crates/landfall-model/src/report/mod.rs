@@ -1,8 +1,8 @@
 //! The report of a command in all its forms, and the escaping that each form needs.
 //!
-//! [`RunReport`] has the items, totals and hosts of a run and is written as JSON; [`page`] makes
-//! HTML of it, [`Markdown`] a text for pull requests, [`CiAnnotation`] commands for CI services.
-//! [`Progress`] receives the progress of a run.
+//! [`RunReport`] has the items, totals and hosts of a run and is written as JSON. [`page`] renders
+//! it as HTML. [`Markdown`] is a text for pull requests, and [`CiAnnotation`] a message for CI
+//! services. [`Progress`] receives the progress of a run.
 
 mod annotation;
 mod count;

@@ -1,4 +1,5 @@
-//! Notices about upstream, for people to act on. They do not make a command fail.
+//! Notices about upstream, old images and wrong clocks, for people to act on. Notices do not change
+//! the exit code, except those of `landfall lock --check` and `landfall update --check`.
 
 use super::RunReport;
 use crate::Digest;
@@ -17,7 +18,7 @@ pub enum NoticeKind {
     Newer,
     /// The image was created longer ago than `--older-than` allows.
     Old,
-    /// The machine's clock, or a time that it recorded, is wrong.
+    /// The machine's clock or a recorded time is wrong.
     Clock,
 }
 

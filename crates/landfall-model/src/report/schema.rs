@@ -94,7 +94,9 @@ pub(super) const MEMBERS: &[Member] = &[
     member(
         "changes",
         "array",
-        &["lock", "diff", "report", "rewrite", "update", "refresh"],
+        &[
+            "lock", "diff", "report", "rewrite", "render", "update", "refresh",
+        ],
         "what differs, or what was rewritten. If an item is replaced by another version, the \
          new one has `replaces` and `version` (`up` or `down`), the old one `replacedBy`. \
          `packages` of a set lists the changes: `name`, `arch`, `change`, `from`, `to`, \
@@ -162,7 +164,7 @@ pub(super) const MEMBERS: &[Member] = &[
     member(
         "trimmed",
         "array",
-        &["push", "mirror"],
+        &["push", "mirror", "export"],
         "indexes that were trimmed: `name`, `from`, `to`",
     ),
     member(
@@ -362,7 +364,7 @@ pub(super) const MEMBERS: &[Member] = &[
         "edit",
         "array",
         &["init"],
-        "what must be edited in these files",
+        "what must be edited in the copied files",
     ),
     member(
         "site",
@@ -420,16 +422,17 @@ pub(super) const MEMBERS: &[Member] = &[
         &["push"],
         "unneeded content of the registry: `manifests` (`repository`, `digest`, `tags`), \
          the `bytes` of blobs that nothing needs any more (`null` if a repository could not be \
-         examined), the `repositories` with the number of tags that remain (`kept`) or `why` \
-         one was left, and whether the manifests were `deleted`",
+         examined), the `repositories`, each with the number of tags that remain (`kept`) and the \
+         reason if it could not be pruned completely (`why`), and whether the manifests were \
+         `deleted`",
     ),
     member(
         "notices",
         "array",
         &["lock", "report", "update", "refresh"],
-        "changes that upstream reports: `kind` (`gone`, `moved`, `newer`, `old`, `clock`), `name`, \
-         `message`, whether it is `taken`, `from` and `to` if the content moved, and the time \
-         `until` which the change waits",
+        "notices about upstream, old images and wrong clocks: `kind` (`gone`, `moved`, `newer`, \
+         `old`, `clock`), `name`, `message`, whether the change was accepted (`taken`), `from` \
+         and `to` if the content moved, and the time `until` which the change waits",
     ),
     member("sbom", "object", &["sbom"], "the CycloneDX document"),
     member(
@@ -451,6 +454,42 @@ pub(super) const MEMBERS: &[Member] = &[
         "array",
         &["gc"],
         "files that do not belong to a store",
+    ),
+    member(
+        "condemned",
+        "array",
+        &["gc"],
+        "the unused blobs of an object store that were marked in this run: `digest`, `bytes`",
+    ),
+    member(
+        "waiting",
+        "integer",
+        &["gc"],
+        "the number of marked blobs of an object store whose grace period has not ended",
+    ),
+    member(
+        "uploads",
+        "integer",
+        &["gc"],
+        "the number of unfinished uploads to an object store that were aborted",
+    ),
+    member(
+        "claims",
+        "integer",
+        &["gc"],
+        "the number of locks that claim blobs of an object store",
+    ),
+    member(
+        "replaced",
+        "array",
+        &["doctor"],
+        "for `doctor packages`, the installed packages that would be replaced or removed",
+    ),
+    member(
+        "diff",
+        "string",
+        &["render"],
+        "with `--into` and `--diff`, the difference that text mode prints",
     ),
     member(
         "log",

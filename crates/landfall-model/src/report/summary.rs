@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn merged_hosts_keep_who_named_them() {
+    fn merged_hosts_keep_the_servers_that_named_them() {
         let used = |named_by: &[&str]| HostUse {
             host: "cdn.test".into(),
             port: 443,

@@ -61,7 +61,7 @@ fn send_request(socket: &Path, kind: u8, request: &[u8]) -> io::Result<Vec<u8>> 
 fn response_body(answer: &[u8], kind: u8) -> io::Result<SshReader<'_>> {
     match answer.split_first() {
         Some((&found, rest)) if found == kind => Ok(SshReader(rest)),
-        // SSH_AGENT_FAILURE and the like
+        // for example SSH_AGENT_FAILURE
         Some(_) => Err(io::Error::other("the agent refused")),
         None => Err(invalid_response()),
     }

@@ -17,7 +17,7 @@ pub struct AllowedSigners {
     lines: Vec<AllowedSigner>,
 }
 
-/// One line of the file: a key, its principals, and when and for what it may sign.
+/// One line of the file: a key, its principals, and the times and namespaces for which it may sign.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct AllowedSigner {
     line_number: usize,
@@ -114,7 +114,8 @@ impl AllowedSigners {
     /// `namespace` at the time `now`.
     ///
     /// # Errors
-    /// [`SignatureError::NotAllowed`] with the reason of each line that has the key.
+    /// Fails with [`SignatureError::NotAllowed`] if no line allows this. The error says for each
+    /// line with the key why, or that no line has the key.
     pub fn principals(
         &self,
         key: &PublicKey,
@@ -138,7 +139,7 @@ impl AllowedSigners {
         })
     }
 
-    /// The keys in the file, whatever they may sign.
+    /// The keys of all lines, regardless of the options of the lines.
     pub(super) fn keys(&self) -> impl Iterator<Item = &PublicKey> {
         self.lines.iter().map(|line| &line.key)
     }

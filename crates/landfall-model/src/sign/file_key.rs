@@ -1,5 +1,5 @@
-//! Keys for detached signatures of files: minisign, OpenSSH or OpenPGP. The kind of a key follows
-//! from the content of its file.
+//! Keys for detached signatures of files: minisign, OpenSSH or OpenPGP. The content of a key
+//! file determines the kind of its keys.
 
 use super::openpgp::OpenPgpKeys;
 use super::openpgp_error::OpenPgpError;
@@ -53,8 +53,7 @@ pub enum FileKeyError {
     /// The signature is a legacy one of minisign, and the file is large.
     #[error(
         "it is a legacy minisign signature, which landfall verifies for files up to 64 MiB; \
-         request \
-         one from a current minisign"
+         request a signature by a current minisign"
     )]
     LegacyTooLarge,
     /// The OpenPGP key or signature is refused.
@@ -69,8 +68,9 @@ pub enum FileKeyError {
 }
 
 impl FileKey {
-    /// Parses a file with public keys: of minisign; of OpenSSH, one a line and possibly with
-    /// principals before them; or of OpenPGP, armored or binary.
+    /// Parses a file with a public key of minisign, with public keys of OpenSSH (one per line,
+    /// possibly after principals and options, which are ignored), or with public keys of OpenPGP
+    /// (armored or binary).
     ///
     /// # Errors
     /// Fails if the file is none of these, or contains a private key.
@@ -122,7 +122,7 @@ impl FileKey {
         }
     }
 
-    /// Whether `signature` is of the kind that keys of this kind make.
+    /// Whether `signature` has the format of the signatures that keys of this kind make.
     pub fn may_check(&self, signature: &[u8]) -> bool {
         let starts = |start: &str| signature.trim_ascii_start().starts_with(start.as_bytes());
         match &self.0 {
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn text_with_white_space_beyond_ascii_is_no_key() {
+    fn text_with_non_ascii_white_space_is_not_a_key() {
         for text in ["a\u{a0}b", "a\u{2003}b c", "a\u{85}\u{3000}\u{2028}b"] {
             assert!(
                 matches!(FileKey::parse(text.as_bytes()), Err(FileKeyError::NoKey)),

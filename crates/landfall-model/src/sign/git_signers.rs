@@ -105,7 +105,7 @@ impl GitSigners {
         }
     }
 
-    /// Whether `signature` is of the kind that these keys make.
+    /// Whether `signature` has the format of the signatures that these keys make.
     pub fn may_check(&self, signature: &[u8]) -> bool {
         match &self.0 {
             GitSignersKind::Keys(keys) => keys.may_check(signature),
@@ -136,7 +136,7 @@ mod tests {
     );
 
     #[test]
-    fn the_kind_of_keys_follows_from_the_file() {
+    fn the_content_of_the_file_determines_the_kind_of_keys() {
         let plain = GitSigners::parse("k", format!("# us\n{KEY}\n").as_bytes()).unwrap();
         assert!(matches!(plain.0, GitSignersKind::Keys(_)));
         let marked = GitSigners::parse("k", format!("\u{feff}{KEY}\n").as_bytes()).unwrap();

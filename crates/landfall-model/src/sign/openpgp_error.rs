@@ -25,14 +25,14 @@ pub enum OpenPgpError {
     Locked,
     /// Signing with the private key failed.
     #[error(
-        "landfall cannot sign with this key; `gpg --quick-gen-key NAME ed25519 sign` makes one \
-         with which it can"
+        "landfall cannot sign with this key; `gpg --quick-gen-key NAME ed25519 sign` makes a \
+         suitable key"
     )]
     CannotSign,
     /// gpg and dnf cannot verify the signatures of the private key.
     #[error(
         "gpg and dnf cannot verify the signatures of this key; `gpg --quick-gen-key NAME ed25519 \
-         sign` makes one that they can"
+         sign` makes a suitable key"
     )]
     Unfit,
     /// The text is not signed, or a detached signature is malformed.

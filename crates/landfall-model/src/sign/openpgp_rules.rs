@@ -40,7 +40,7 @@ struct KeyStatus {
 }
 
 impl<'k> SigningKey<'k> {
-    /// The subkey of `certificate`, or its primary key for `None`.
+    /// The key `subkey` of `certificate`, or the primary key if `subkey` is `None`.
     pub(super) fn new(
         certificate: &'k SignedPublicKey,
         subkey: Option<&'k SignedPublicSubKey>,
@@ -57,7 +57,7 @@ impl<'k> SigningKey<'k> {
         signature: &Signature,
     ) -> Option<SigningKey<'k>> {
         let primary = &certificate.primary_key;
-        // fingerprints of these versions can be forged, and gpg does not read such keys
+        // the fingerprints of keys of these versions can be forged, and gpg does not read the keys
         if matches!(primary.version(), KeyVersion::V2 | KeyVersion::V3) {
             return None;
         }
@@ -256,7 +256,7 @@ fn names_fingerprint(signature: &Signature, fingerprint: &[u8]) -> bool {
             .any(|maker| maker.as_bytes() == fingerprint)
 }
 
-/// The newest of `statements`. If several are of the same second, the last of them.
+/// The newest of `statements`, or the last of the newest if several have the same second.
 fn newest<'s>(statements: impl Iterator<Item = &'s Signature>) -> Option<&'s Signature> {
     statements.max_by_key(|statement| statement.created().map(pgp::types::Timestamp::as_secs))
 }
@@ -292,8 +292,8 @@ fn primary_status(certificate: &SignedPublicKey, now: u64) -> KeyStatus {
                 && one.verify_key(key).is_ok()
         })
         .collect();
-    // a designated revoker remains one after the statement that names it expires; its revocation is
-    // accepted unverified, because its key need not be in this file
+    // a designated revoker may revoke the key even after the statement that names the revoker has
+    // expired; its revocation is accepted unverified, because its key need not be in this file
     let revokers: Vec<&[u8]> = direct.iter().flat_map(|one| revokers(one)).collect();
     let revoked = details.revocation_signatures.iter().any(|revocation| {
         revocation.verify_key(key).is_ok()

@@ -121,8 +121,8 @@ pub enum SignatureError {
     },
     /// The signature does not match the content.
     #[error(
-        "{key} did not make it for this content; the signature or the content was changed, or \
-         belongs elsewhere"
+        "{key} did not make it for this content; the signature or the content was changed, or the \
+         signature belongs to other content"
     )]
     OtherContent {
         /// The key that the signature names.
@@ -135,7 +135,7 @@ pub enum SignatureError {
         key: PublicKey,
         /// The file of allowed signers.
         file: String,
-        /// The reason of each line that has the key.
+        /// For each line with the key, why it does not allow this; or that no line has the key.
         why: String,
     },
     /// The file of allowed signers cannot be read.

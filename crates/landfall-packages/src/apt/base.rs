@@ -64,7 +64,7 @@ pub fn suite_packages(
             .iter()
             .map(|version| name_of(&universe, *version).to_owned())
             .collect();
-        // apt selects the other packages after debootstrap has installed its own
+        // apt selects the `standard` packages after debootstrap has installed `versions`
         versions
             .iter()
             .for_each(|version| universe.set_current(*version));

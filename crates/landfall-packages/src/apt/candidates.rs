@@ -8,8 +8,8 @@ use super::universe::Universe;
 use super::version::compare;
 
 impl Universe<'_> {
-    /// Whether `version` satisfies `relation` of a package of the architecture `own`, by its name
-    /// or by a name that it provides.
+    /// Whether `version` satisfies `relation`, by its name or by a name that it provides. `own` is
+    /// the architecture of the package that has the relation.
     pub fn fulfils(&self, relation: &AptRelation<'_>, own: u8, version: AptVersionId) -> bool {
         let offer = &self.versions[version as usize];
         let known = &self.packages[offer.package as usize];
@@ -28,8 +28,8 @@ impl Universe<'_> {
         })
     }
 
-    /// Whether a version of the architecture `arch` may satisfy `relation` of a package of the
-    /// architecture `own` (wiki.debian.org/Multiarch).
+    /// Whether `offer`, a version of the architecture `arch`, may satisfy `relation`
+    /// (wiki.debian.org/Multiarch). `own` is the architecture of the package that has the relation.
     fn fits_architecture(
         relation: &AptRelation<'_>,
         own: u8,

@@ -82,7 +82,7 @@ fn choose_here(
         let is_in_suite = |version| request.is_of_suite(universe, suites, version);
         marking.prefer_from_suite(version, &mut SuitePreference::new(&is_in_suite));
     }
-    // all requests are marked before any dependency, which may then be satisfied by another request
+    // all requests are marked before any dependency, because another request may satisfy it
     requested
         .iter()
         .for_each(|package| marking.mark_requested(*package));
@@ -131,8 +131,8 @@ fn choose_here(
     })
 }
 
-/// Explains why the package `bad` is broken: with the first chain of reasons that exists for a
-/// requested package or for `bad`, or otherwise with the broken relation of `bad`.
+/// Explains why the package `bad` is broken. Returns the first chain of reasons that exists for a
+/// requested package or for `bad`. If there is none, returns the broken relation of `bad`.
 fn explain(
     universe: &Universe<'_>,
     marking: &Marking<'_, '_>,
@@ -186,7 +186,7 @@ mod tests {
     }
 
     /// The pigeonhole problem: each pigeon needs a hole of its own, and there is one hole too few.
-    /// apt does not try all combinations, so it fails quickly, and so must landfall.
+    /// apt fails quickly, because it does not try all combinations. landfall must fail quickly too.
     #[test]
     fn packages_that_exclude_each_other_fail_quickly() {
         let count = 20;

@@ -43,7 +43,8 @@ impl<'u, 't> Marking<'u, 't> {
                 } else if state.mode == MarkMode::Install && !self.keep(other, depth, false) {
                     failed = Some(version);
                 } else if is_protected {
-                    // discarded, so that no package that is marked later installs it
+                    // the candidate is discarded: otherwise, a package that is marked later could
+                    // install it
                     self.discard_candidate(other);
                     if state.current.is_none() {
                         self.state(other).is_protected = true;

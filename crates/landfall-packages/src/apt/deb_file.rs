@@ -22,7 +22,7 @@ const MAX_BYTES: u64 = 64 << 30;
 const CONTROL_BYTES: u64 = 1 << 20;
 
 /// Returns the first lines of the newest changelog entry of the package `name`, or an empty list if
-/// it has no changelog in Debian's format, which is common for packages of other vendors.
+/// it has no changelog in Debian's format. Packages of other vendors often have none.
 ///
 /// # Errors
 /// If `package` is not a Debian package, or cannot be read.
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn other_files_and_damaged_packages_are_errors() {
+    fn files_that_are_not_packages_and_damaged_packages_are_errors() {
         let whole = deb(&[("data.tar.gz", &gzip("x"))]);
         for package in [
             &b""[..],

@@ -3,7 +3,7 @@
 use super::offer::RelationKind;
 use super::paragraph::Paragraph;
 
-/// The fields of a paragraph that are needed; empty if the paragraph lacks them.
+/// The needed fields of a paragraph. A field that the paragraph lacks is empty.
 #[derive(Default)]
 pub(super) struct PackageFields<'t> {
     pub(super) package: &'t str,
@@ -55,7 +55,7 @@ impl<'t> PackageFields<'t> {
     pub(super) fn parse(paragraph: Paragraph<'t>) -> PackageFields<'t> {
         let mut fields = PackageFields::default();
         for (name, value) in paragraph.fields() {
-            // names of fields ignore case (deb822(5)), but nearly all are in their usual one
+            // field names are case-insensitive (deb822(5)), but nearly all have their usual case
             let field = match fields.field_mut(name) {
                 Some(field) => Some(field),
                 None => NAMES
@@ -70,7 +70,7 @@ impl<'t> PackageFields<'t> {
         fields
     }
 
-    /// The field with this name, which is one of [`NAMES`].
+    /// The field with this name; `None` if it is not one of [`NAMES`].
     fn field_mut(&mut self, name: &str) -> Option<&mut &'t str> {
         Some(match name {
             "Package" => &mut self.package,

@@ -11,8 +11,8 @@ use super::reason::{BrokenReason, relation_text};
 impl<'u, 't> Marking<'u, 't> {
     /// Whether the candidate of `package` can be installed. No planned version for another
     /// architecture may exclude it. If `with_needs` is set, a planned version or a candidate must
-    /// satisfy each of its critical dependencies; otherwise the candidate is discarded, unless the
-    /// package is protected.
+    /// satisfy each of its critical dependencies. If none satisfies one of them, the candidate is
+    /// discarded, unless the package is protected.
     fn can_install(&mut self, package: AptPackageId, with_needs: bool, is_user: bool) -> bool {
         let state = self.states[package as usize];
         let Some(candidate) = state.candidate else {
@@ -147,7 +147,7 @@ impl<'u, 't> Marking<'u, 't> {
             state.is_protected,
         );
         self.state(package).is_protected = state.is_protected;
-        // another alternative may be tried now, so the mark must not stay
+        // the caller may try another alternative next, so the mark is removed
         if !worked && fails_early {
             self.discard_install(package);
             return false;

@@ -153,7 +153,7 @@ impl<'u, 't> Marking<'u, 't> {
     }
 
     /// Returns the new versions of requested and installed packages, and of the packages that they
-    /// need. Other versions were marked for a package that was later rejected.
+    /// need. Omits versions that were marked for a package that was later rejected.
     pub(super) fn needed(&self) -> Vec<AptVersionId> {
         let requested = (0..self.states.len() as AptPackageId)
             .filter(|package| self.states[*package as usize].is_requested);

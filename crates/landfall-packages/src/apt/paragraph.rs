@@ -93,7 +93,7 @@ mod tests {
             Some("two\n three\n\tfour")
         );
         assert_eq!(paragraphs("").count() + paragraphs("\n\n").count(), 0);
-        // as apt 2.6 reads an index with these line endings
+        // apt 2.6 reads the same paragraphs from an index with these line endings
         let text = "A: 1\nB: two\n three\n\nA: 2\n\nA: 3\n";
         let expected = [
             vec![("A", "1"), ("B", "two\n three")],

@@ -124,7 +124,7 @@ impl BrokenReasons {
             seen.push(at);
             let (line, causes) = describe(universe, at, reason);
             lines.push(line);
-            // `pop` returns the last one, so this order visits the alternatives from the first on
+            // reversed, because `pop` returns the last one: the first alternative is visited first
             next.extend(causes.into_iter().rev());
         }
         lines

@@ -80,7 +80,7 @@ pub(super) fn relations(text: &str) -> impl Iterator<Item = ParsedRelation<'_>> 
     })
 }
 
-/// Parses one alternative as if none followed.
+/// Parses one alternative. Its `or` is always false; the caller sets it.
 fn parse_alternative(text: &str) -> Option<ParsedRelation<'_>> {
     // restrictions to architectures `[…]` and profiles `<…>` apply to source packages only
     let (text, version) = match text.split_once('(') {

@@ -104,7 +104,8 @@ impl AptRelease {
         })
     }
 
-    /// Checks that the release is still valid at `now`. A release without `Valid-Until` always is.
+    /// Checks that the release is still valid at `now`. A release without `Valid-Until` is
+    /// always valid.
     ///
     /// # Errors
     /// If `Valid-Until` is before `now`.

@@ -87,7 +87,8 @@ impl InstallRequest<'_> {
         suites: &[Vec<String>],
     ) -> Result<ResolvedRequest, String> {
         let name = self.name;
-        // `any` is not an architecture: apt takes the package itself if it is `Multi-Arch: allowed`
+        // `any` is not an architecture: for `name:any`, apt selects the package `name` if it is
+        // `Multi-Arch: allowed`
         let arch = self.arch.filter(|arch| *arch != "any");
         let package = match universe.find(name, arch) {
             Some(package) if arch == self.arch || universe.allows_any(package) => package,
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_is_not_a_request() {
+    fn options_and_invalid_names_are_not_requests() {
         for good in ["app", "0ad:amd64", "g++=4:12.2", "lib.a-b/stable"] {
             assert!(is_request(good), "{good}");
         }

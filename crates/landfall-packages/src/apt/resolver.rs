@@ -26,7 +26,7 @@ struct Resolution {
     scores: Vec<i64>,
     /// For each package, whether it was marked for installation before the resolver started.
     was_marked: Vec<bool>,
-    /// For each package, whether an upgrade may still be tried. Each is tried once.
+    /// For each package, whether its upgrade may still be tried. Each upgrade is tried only once.
     may_upgrade: Vec<bool>,
     /// For each package, whether it is new and no other package needs it.
     is_garbage: Vec<bool>,
@@ -173,7 +173,7 @@ impl<'u, 't> Marking<'u, 't> {
                 break;
             }
         }
-        // if the package was removed meanwhile, its obstacles can stay
+        // if the package was removed meanwhile, its obstacles need not be cleared
         if self.planned_version(package).is_some() {
             obstacles
                 .iter()
@@ -460,8 +460,8 @@ impl<'u, 't> Marking<'u, 't> {
         found
     }
 
-    /// Returns the package that a relation names. If there is none, returns the provider of the
-    /// name that comes last in the order of reading, except `parent` itself.
+    /// Returns the package that a relation names. If no package has that name, returns the provider
+    /// of the name that apt read last, but never `parent`.
     fn smart_target(
         &self,
         relation: &AptRelation<'t>,

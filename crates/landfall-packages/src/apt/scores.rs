@@ -60,7 +60,7 @@ impl Marking<'_, '_> {
             }
         }
         self.inherit_scores(&planned, &mut scores);
-        // added last, so that dependencies do not inherit these
+        // these scores are added last, so that dependencies do not inherit them
         for package in 0..scores.len() as AptPackageId {
             let score = &mut scores[package as usize];
             if self.states[package as usize].is_requested {

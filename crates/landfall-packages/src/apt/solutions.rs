@@ -81,8 +81,9 @@ impl<'t> Marking<'_, 't> {
         critical.any(|group| !self.is_met(group, version, MarkedVersion::Current))
     }
 
-    /// Returns the versions of the same name for other architectures that cannot be installed
-    /// together with `version`: all except packages of the same version with `Multi-Arch: same`.
+    /// Returns the versions of the same name and of another architecture that cannot be installed
+    /// together with `version`: all except those with the same version number, if both are
+    /// `Multi-Arch: same`.
     pub(super) fn other_architectures(
         &self,
         package: AptPackageId,

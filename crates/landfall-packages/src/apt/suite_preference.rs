@@ -96,7 +96,7 @@ impl<'t> Marking<'_, 't> {
             if self.prefer_from_suite(version, suite) {
                 return true;
             }
-            // the candidate of the last alternative stays, as apt leaves it
+            // like apt, keeps the candidate that was set for the last alternative
             if at + 1 < group.len() {
                 self.state(package).candidate = before;
                 suite.changed.pop();
@@ -126,7 +126,7 @@ impl<'t> Marking<'_, 't> {
                 .providers_of(relation.name)
                 .map(|provide| provide.by)
                 .peekable();
-            // a virtual package: any provider that is a candidate
+            // any provider that is a candidate and is ready satisfies a virtual package
             if relation.op == VersionOperator::Any && providers.peek().is_some() {
                 return providers.any(|by| {
                     self.state_of(by).version(MarkedVersion::Candidate) == Some(by)

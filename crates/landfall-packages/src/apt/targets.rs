@@ -5,7 +5,8 @@
 //! command-not-found needs `CNF`, and appstream needs the `DEP-11` targets. If a release lists such
 //! an index and it is missing, apt discards everything that it downloaded from the source.
 
-/// The name of each target, and its path in a suite without a compression suffix such as `.xz`.
+/// The name of each target, and its path in a suite. The path has no compression suffix such as
+/// `.xz`.
 const TARGETS: [(&str, &str); 10] = [
     ("CNF", "{component}/cnf/Commands-{native}"),
     ("Contents-deb", "{component}/Contents-{architecture}"),

@@ -217,7 +217,7 @@ mod tests {
                 let found = suite.add_packages(path, &index, &set.iter().copied().collect());
                 assert!(
                     found.iter().all(|path| *path != "pool/b.deb"),
-                    "its digest differs"
+                    "the lock has another digest for `pool/b.deb`"
                 );
             }
             let text = |name| {

@@ -31,7 +31,7 @@ pub struct Universe<'t> {
     by_version: HashMap<(AptPackageId, &'t str), AptVersionId>,
     /// For each name, its packages: one per architecture.
     of_name: Vec<Vec<AptPackageId>>,
-    /// For each name, the positions in `provides` that provide it.
+    /// For each name, the positions of its entries in `provides`.
     providers: Vec<Vec<u32>>,
     /// The relations of all versions; those of one version are adjacent.
     relations: Vec<AptRelation<'t>>,
@@ -82,8 +82,8 @@ impl<'t> Universe<'t> {
         self.sort_versions(first);
     }
 
-    /// Sorts the versions of each package to which a version with the id `first` or a higher id
-    /// belongs: the highest version first, and of equal versions the last added first.
+    /// Sorts the versions of each package that has a version whose id is `first` or higher: the
+    /// highest version first, and of equal versions the last added first.
     fn sort_versions(&mut self, first: usize) {
         let all = &self.versions;
         let mut grown: Vec<AptPackageId> = all[first..].iter().map(|new| new.package).collect();
@@ -122,8 +122,8 @@ impl<'t> Universe<'t> {
             .for_each(|known| known.current = None);
     }
 
-    /// Adds a version of a package, without sorting its versions. Returns `None` if the machine
-    /// does not have its architecture, or the fields lack the name or the version.
+    /// Adds a version of a package, without sorting the versions of the package. Returns `None` if
+    /// the machine does not have the architecture, or if the fields lack the name or the version.
     fn add_version(
         &mut self,
         source: Option<u16>,

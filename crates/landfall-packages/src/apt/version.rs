@@ -17,12 +17,12 @@ pub fn upstream(version: &str) -> &str {
 }
 
 fn epoch(version: &str) -> (&str, &str) {
-    // without an epoch, it is 0, which compares like an empty number
+    // a version without an epoch has the epoch 0, which compares like an empty number
     version.split_once(':').unwrap_or(("", version))
 }
 
 fn revision(version: &str) -> (&str, &str) {
-    // the last dash: an upstream version may contain dashes too
+    // splits at the last dash: an upstream version may contain dashes too
     version.rsplit_once('-').unwrap_or((version, ""))
 }
 

@@ -22,7 +22,7 @@ pub(super) fn is_architecture(name: &str) -> bool {
     name == NOARCH || all.any(|own| *own == name)
 }
 
-/// Other names of architectures: those of images and of Debian.
+/// The names that images and Debian use for architectures, each with RPM's name.
 const OTHER_NAMES: &[(&str, &str)] = &[
     ("amd64", "x86_64"),
     ("arm64", "aarch64"),
@@ -40,8 +40,8 @@ pub(super) const NOARCH: &str = "noarch";
 pub struct Architectures(Vec<String>);
 
 impl Architectures {
-    /// Returns the architectures of a machine of the architecture `name`. If the name is unknown,
-    /// it is the only architecture.
+    /// Returns the architectures for a machine of the architecture `name`. If `name` is unknown,
+    /// the machine can install only packages for `name` and `noarch`.
     pub fn of(name: &str) -> Architectures {
         let name = OTHER_NAMES
             .iter()

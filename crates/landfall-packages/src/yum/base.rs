@@ -17,9 +17,9 @@ pub fn is_plain_list(text: &str) -> bool {
     !text.lines().any(|line| line.starts_with("package "))
 }
 
-/// Adds the packages in `text` to `pool` as installed packages. The pool must already
-/// contain the packages of the sources, because a plain list has no relations: they are copied from
-/// the same package of a source.
+/// Adds the packages in `text` to `pool` as installed packages. A plain list has no relations, so
+/// the relations of each package are copied from the same package of a source. The packages of the
+/// sources must therefore be added to the pool first.
 ///
 /// # Errors
 /// If a line has neither of the two formats.

@@ -164,8 +164,9 @@ impl AvailablePackages {
                     .map_err(|error| source.failed(index, error))?;
             }
         }
-        // after all sources, because a module of one source can hide packages of another, and
-        // before the lists of files, because hiding changes the ids of packages
+        // packages are hidden after all sources are read, because a module of one source can hide
+        // packages of another source, and before the lists of files are read, because hiding
+        // changes the ids of packages
         let hidden = modules.hide(&mut pool);
         // most lists are not needed: the caller downloads them only if a selection misses a file
         let mut paths = BTreeSet::new();
@@ -208,13 +209,13 @@ impl AvailablePackages {
                 String::new()
             } else {
                 format!(
-                    " (others are in {})",
+                    " (other matching packages are in {})",
                     others.into_iter().collect::<Vec<_>>().join(", ")
                 )
             };
             sentences.push(format!(
                 "{wanted} is offered by {} of the module stream {}{others}, which is not the \
-                 default of its module, and landfall enables no other streams",
+                 default of its module, and landfall enables only default streams",
                 first.nevra, first.streams
             ));
         }

@@ -12,7 +12,7 @@ const WHAT: &str = "metalink";
 pub struct MirrorList {
     /// URLs of the repository, with a slash at the end, the preferred one first.
     pub urls: Vec<String>,
-    /// The digests that `repomd.xml` may have, if the list contains them.
+    /// The accepted digests of `repomd.xml`; empty if the list contains none.
     pub repomd: Vec<Digest>,
 }
 

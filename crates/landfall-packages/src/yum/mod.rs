@@ -37,7 +37,7 @@ pub use solve::{SelectionRequest, UnsolvableRequest, YumSelection, choose, is_na
 pub use trimmed::{TrimmedPrimary, trimmed_repomd};
 pub use version::{Evr, compare_evrs as compare_versions};
 
-/// Parses `bytes` as each kind of index that fills a pool. For fuzzing.
+/// Parses `bytes` as each kind of index that changes a pool. For fuzzing.
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub fn fuzz(bytes: &[u8]) {
     let mut pool = Pool::default();

@@ -185,7 +185,7 @@ data: {module: nginx, stream: 1.20}
 ";
 
     #[test]
-    fn other_streams_and_packages_that_a_default_stream_replaces_are_hidden() {
+    fn packages_that_dnf_hides_are_hidden() {
         let mut pool = Pool::default();
         let packages = [
             "nginx 1:1.20-1",

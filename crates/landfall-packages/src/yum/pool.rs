@@ -68,7 +68,7 @@ pub struct RpmPackage {
 }
 
 impl RpmPackage {
-    /// Returns the number of its source; `None` if it is installed.
+    /// Returns the number of the package's source; `None` if the package is installed.
     pub fn source(&self) -> Option<u16> {
         self.source
     }
@@ -191,8 +191,8 @@ impl Pool {
         }
     }
 
-    /// Copies files to the package that was added last: the files of `package` that come from a
-    /// list of all files.
+    /// Adds the listed files of `package` (those from a list of all files) to the package that was
+    /// added last.
     pub(super) fn copy_listed_files(&mut self, package: PackageId) {
         let last = PackageId(self.packages.len() as u32 - 1);
         let files: Vec<(TextId, PackageId)> = self

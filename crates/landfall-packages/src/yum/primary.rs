@@ -1,6 +1,6 @@
 //! The primary index of a repository: its packages with their relations.
 //!
-//! The format is that of createrepo, as its own `xml_dump_primary.c` writes it.
+//! The format is that of createrepo, defined by its `xml_dump_primary.c`.
 
 use super::error::YumError;
 use super::pool::{NewPackage, Pool, RpmRelationKind, StoredRelation};
@@ -150,7 +150,7 @@ impl PrimaryReader<'_> {
             _ => {}
         })?;
         let name = name.ok_or_else(|| YumError::malformed(WHAT, "a relation has no name"))?;
-        // `entry` without flags may still have version attributes, which are ignored then
+        // the version attributes of an `entry` without flags are ignored
         let mut evr = StringPool::EMPTY;
         if sense != VersionSense::ANY {
             self.read_evr(element)?;

@@ -12,8 +12,8 @@ const WHAT: &str = "repomd.xml";
 /// The content of a `repomd.xml`: the indexes of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repomd {
-    /// The time when the indexes were generated: their newest timestamp, which clients compare too.
-    /// If no index has a timestamp, this is the revision, provided that it is a time.
+    /// The time when the indexes were generated: the newest of their timestamps. If no index has a
+    /// timestamp, this is the revision, provided that it is a time.
     pub date: Option<Timestamp>,
     /// The indexes, in the order of the file.
     pub indexes: Vec<RepomdIndex>,
@@ -54,7 +54,7 @@ impl Repomd {
                 XmlEvent::Start(element) => match element.name() {
                     "repomd" => is_repomd = true,
                     "data" => {
-                        // a new draft, so that nothing of the last index is left
+                        // a new draft, so that no field of the previous index remains
                         one = IndexDraft {
                             kind: element.attribute("type")?.unwrap_or_default(),
                             ..IndexDraft::default()
@@ -125,7 +125,7 @@ impl IndexDraft {
         })
     }
 
-    /// Parses a checksum of the index: its kind, and its hexadecimal digits.
+    /// Parses a checksum of the index, given as its algorithm and its hexadecimal digits.
     fn digest(&self, (kind, hex): &(String, String)) -> Result<Digest, YumError> {
         digest(kind, hex).ok_or_else(|| match kind.as_str() {
             "sha256" | "sha512" => {
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn other_documents_are_errors() {
+    fn other_and_truncated_documents_are_errors() {
         let whole = repomd(&sha256(), "repodata/x.gz");
         for text in [
             "",

@@ -77,7 +77,7 @@ impl<'a> RichDependency<'a> {
     }
 }
 
-/// Parses the parentheses at the beginning of `rest`, and advances `rest` past them.
+/// Parses the dependency in parentheses at the beginning of `rest`, and advances `rest` past it.
 fn group<'a>(rest: &mut &'a str, depth: usize) -> Option<RichDependency<'a>> {
     *rest = rest.strip_prefix('(')?;
     let first = operand(rest, depth)?;
@@ -126,7 +126,8 @@ fn group<'a>(rest: &mut &'a str, depth: usize) -> Option<RichDependency<'a>> {
     Some(rich)
 }
 
-/// Parses a group or a plain relation at the beginning of `rest`.
+/// Parses a dependency in parentheses, or a plain relation, at the beginning of `rest`, and
+/// advances `rest` past it.
 fn operand<'a>(rest: &mut &'a str, depth: usize) -> Option<RichDependency<'a>> {
     *rest = rest.trim_start();
     if rest.starts_with('(') {
@@ -134,7 +135,7 @@ fn operand<'a>(rest: &mut &'a str, depth: usize) -> Option<RichDependency<'a>> {
     }
     let name = word(rest)?;
     // the next word is consumed only if it is a comparison operator; any other word belongs to the
-    // group
+    // enclosing dependency
     let mut remaining = *rest;
     match word(&mut remaining).and_then(VersionSense::parse) {
         None => Some(RichDependency::One(RpmRelation {

@@ -21,12 +21,12 @@ const HEADER_START: usize = 16;
 const SIGNATURES_OF_HEADER: [u32; 2] = [267, 268];
 /// Tag in the signature header: any number of signatures of the main header in base64 (RPM 6).
 const OPENPGP: u32 = 278;
-/// Tags in the signature header: signatures of main header and payload together, by RSA and by DSA,
-/// which RPM made before 4.14.
+/// Tags in the signature header: signatures by RSA and by DSA of main header and payload together.
+/// RPM made these signatures before 4.14.
 const OLD_SIGNATURES: [u32; 2] = [1002, 1005];
 /// Tag in the main header: the digest of the payload as it is stored, in hex.
 const PAYLOAD_DIGEST: u32 = 5092;
-/// Tag in the main header: the algorithm of that digest; 8 is SHA-256, and 10 SHA-512.
+/// Tag in the main header: the algorithm of the payload digest; 8 is SHA-256, and 10 is SHA-512.
 const PAYLOAD_DIGEST_KIND: u32 = 5093;
 /// Tags in the main header: the identity of the package.
 const NAME: u32 = 1000;
@@ -79,7 +79,8 @@ pub enum RpmFileError {
 /// in the header. Returns the identity in the header. The signature must be valid at `time`.
 ///
 /// # Errors
-/// If none of the keys signed the package, or its content does not match.
+/// If none of the keys signed the package, or its content does not match the digest in its header,
+/// or it cannot be read.
 pub fn verify_package(
     mut package: impl Read,
     keys: &OpenPgpKeys,

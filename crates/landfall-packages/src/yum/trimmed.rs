@@ -46,7 +46,7 @@ impl TrimmedPrimary {
             buffer.clear();
             let event = match reader.read_event_into(&mut buffer) {
                 Ok(event) => event,
-                // as in `walk`: an error of the reader, not of the XML
+                // an error of the reader is not an error of the XML
                 Err(quick_xml::Error::Io(error)) => {
                     return Err(std::io::Error::new(error.kind(), error.to_string()).into());
                 }

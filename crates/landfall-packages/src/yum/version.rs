@@ -43,7 +43,8 @@ impl<'a> Evr<'a> {
             .then_with(|| compare(self.version, other.version))
     }
 
-    /// Compares epochs, versions and releases. A version without a release is older.
+    /// Compares epochs, versions and releases. A version without a release is older than the same
+    /// version with a release.
     pub fn compare(self, other: Evr<'_>) -> Ordering {
         self.compare_versions(other)
             .then_with(|| match (self.release, other.release) {

@@ -19,8 +19,8 @@ pub(crate) struct SimilarPart {
     pub(crate) length: usize,
 }
 
-/// The cost of a separate part in the patch, in bytes. A match must explain more bytes than the
-/// current alignment explains, plus this cost.
+/// The cost of a separate part in the patch, in bytes. A match is used only if it explains more
+/// bytes than the sum of this cost and the bytes that the current alignment explains.
 const PART_COST: usize = 12;
 
 /// The maximum number of bytes of a match that are compared with the current alignment.
@@ -66,7 +66,7 @@ pub(crate) fn similar_parts(old: &[u8], new: &[u8]) -> Vec<SimilarPart> {
     parts
 }
 
-/// Two offsets that belong together.
+/// An offset in the new bytes, and the offset in the old bytes with which it is compared.
 #[derive(Debug, Clone, Copy)]
 struct Alignment {
     new: usize,
@@ -143,7 +143,7 @@ fn best_length<'a>(pairs: impl Iterator<Item = (&'a u8, &'a u8)>) -> usize {
 }
 
 /// Splits two parts that overlap in the new bytes: ends the first part at the offset from which the
-/// second has more equal bytes.
+/// second part has more equal bytes.
 fn split_overlap(
     old: &[u8],
     new: &[u8],

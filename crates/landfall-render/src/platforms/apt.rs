@@ -94,7 +94,7 @@ impl RenderPlatform for AptPlatform {
 }
 
 /// Returns the files with which machines install `set` from `url`, and only from there if `only` is
-/// set. `site_key` is the key for trimmed sets.
+/// set. If the index of `set` is trimmed, it is verified with `site_key`.
 pub(super) fn source_files(
     set: &LockedPackageSet,
     url: &str,
@@ -181,7 +181,7 @@ fn preferences(set: &LockedPackageSet, url: &str, only: bool) -> String {
         .join("\n")
 }
 
-/// The name of the site's key, used instead of a fingerprint.
+/// The name of the site's key in `key_path`. The names of other keys are fingerprints.
 const SITE: &str = "site";
 
 fn key_path(name: &str) -> String {
@@ -222,14 +222,15 @@ fn stanza(set: &LockedPackageSet, source: &PackageSource, url: &str) -> String {
 }
 
 /// Returns the languages in which package descriptions of `source` are mirrored, and the targets
-/// (apt's kinds of index) that are mirrored. Both are lists separated by blanks.
+/// (apt's kinds of index) that are mirrored. Both are lists separated by blanks; if there are no
+/// languages, the list is `none`.
 fn wanted_indexes(source: &PackageSource) -> (String, String) {
     let (texts, others): (Vec<&str>, Vec<&str>) = source
         .targets
         .iter()
         .map(String::as_str)
         .partition(|target| apt::target_language(target).is_some());
-    // the name of an index without its compression: `Translation-en.xz` is `Translation-en`
+    // indexes are compared without their endings: `Translation-en.xz` is `Translation-en`
     let texts = ["Translation-en"].into_iter().chain(texts).filter(|text| {
         source
             .indexes
@@ -251,7 +252,7 @@ fn wanted_indexes(source: &PackageSource) -> (String, String) {
     (languages, targets.join(" "))
 }
 
-/// Returns the name of the target that the index at `path` belongs to, without endings.
+/// Returns the name of the target of the index at `path`: the name of its file without endings.
 fn target_name(path: &str) -> Option<String> {
     path.rsplit('/')
         .next()
@@ -259,7 +260,7 @@ fn target_name(path: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// Returns the folder of each set. Fails if two sets have the same one.
+/// Returns the folder of each set. Fails if two sets have the same folder.
 fn folder_names<'s>(names: impl Iterator<Item = &'s str>) -> Result<Vec<String>, RenderError> {
     let mut owners: BTreeMap<String, &str> = BTreeMap::new();
     let mut folders = Vec::new();

@@ -19,8 +19,8 @@ pub(super) struct ContainerdPlatform;
 pub(super) const AUTH: PlatformSetting = PlatformSetting {
     key: "auth",
     value_name: "PLACE",
-    help: "Where to write the account: in each hosts.toml as a header, or in the configuration, \
-           which is required for registries with a token service",
+    help: "Where to write the account: in each hosts.toml as a header (header), or in the \
+           configuration (config). Registries with a token service require config",
     default: Some("header"),
     choices: &["header", "config"],
 };
@@ -190,8 +190,8 @@ pub(super) fn unreadable(
     }
     Ok(Some(format!(
         "containerd 1.x ignores the hosts.toml of {} and pulls from upstream, because the name of a \
-         table contains an IPv6 address; containerd 2 can read it; for 1.x, give {} a host name and \
-         set registry.address to that name",
+         table contains an IPv6 address; containerd 2 can read the file; for 1.x, give {} a host \
+         name and set registry.address to that name",
         hosts.join(", "),
         registry.target.registry
     )))
@@ -300,8 +300,8 @@ pub(super) enum ContainerdRelease {
     Two,
 }
 
-/// Returns the configuration of one release: `hosts_folder` with the hosts.toml files, the sandbox
-/// image, and the credentials unless they are in hosts.toml.
+/// Returns the configuration for one release: the folder of the hosts.toml files (`hosts_folder`),
+/// the sandbox image, and the credentials unless they are in hosts.toml.
 pub(super) fn config(
     release: ContainerdRelease,
     hosts_folder: &str,

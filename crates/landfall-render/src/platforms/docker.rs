@@ -17,7 +17,8 @@ impl RenderPlatform for DockerPlatform {
             about: "The docker daemon: the registry as mirror of Docker Hub, its certificates, \
                     the proxy",
             details: "The daemon supports mirrors only for Docker Hub. Images of other hosts must \
-                      be requested by names at the registry, which `landfall rewrite` writes.",
+                      be requested by their names at the registry; `landfall rewrite` writes \
+                      these names.",
             inputs: &[],
             settings: &[],
             consumer: Some(Consumer::Docker),
@@ -68,8 +69,8 @@ impl RenderPlatform for DockerPlatform {
                 _ => ["images are", "them only by their names"],
             };
             notes.push(format!(
-                "{others} {images} not from Docker Hub: the daemon finds {found} at the registry, \
-                 which `landfall rewrite` writes"
+                "{others} {images} not from Docker Hub: the daemon finds {found} at the registry; \
+                 change the references with `landfall rewrite`"
             ));
         }
         let text = format!("{:#}\n", Value::Object(daemon));

@@ -52,7 +52,8 @@ const VERSION: PlatformSetting = PlatformSetting {
 const TARGET_NAMESPACE: PlatformSetting = PlatformSetting {
     key: "target-namespace",
     value_name: "NAME",
-    help: "The namespace of the workload cluster in which the App is installed [default: its name]",
+    help: "The namespace of the workload cluster in which the App is installed [default: the name \
+           of the App]",
     default: None,
     choices: &[],
 };

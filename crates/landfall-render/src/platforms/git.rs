@@ -24,8 +24,8 @@ impl RenderPlatform for GitPlatform {
             name: "git",
             about: "configuration of git that fetches the locked repositories from the mirror",
             details: "Include the file in the configuration of each machine or user: \
-                      `git config --global include.path FILE`. The URL of a locked repository \
-                      is changed, also with a path after it, and for `git push` as well.",
+                      `git config --global include.path FILE`. git then replaces the URL of a \
+                      locked repository, with or without a path after it, also for `git push`.",
             inputs: &[],
             settings: &[URL],
             consumer: None,
@@ -78,9 +78,9 @@ impl RenderPlatform for GitPlatform {
     }
 }
 
-/// Returns the entries that keep the URL of another repository if it begins with the URL of a
-/// locked one. git compares only prefixes, and the longest one wins, so there is an entry for each
-/// character that may continue a name.
+/// Returns entries that keep the URLs of repositories that are not locked, such as `…/api2` if
+/// `…/api` is locked. git compares only prefixes, and the longest prefix wins, so there is an entry
+/// for each character that may continue a locked URL.
 fn longer_names(urls: &[String]) -> String {
     let locked: BTreeSet<&str> = urls.iter().map(String::as_str).collect();
     let mut text = String::from(

@@ -211,7 +211,8 @@ impl ChartOverlay {
 }
 
 /// Allows images of another registry in Bitnami charts, which otherwise fail to render. Does
-/// nothing unless the chart has the key for this and the overlay changes the chart's values.
+/// nothing unless `global.security.allowInsecureImages` is `false` in the chart and the overlay
+/// changes the chart's values.
 fn allow_other_registries(chart: &HelmChart, old: &Mapping, new: &mut Mapping) {
     const KEY: [&str; 3] = ["global", "security", "allowInsecureImages"];
     let changes = old != new;

@@ -20,8 +20,8 @@ const VIA: PlatformSetting = PlatformSetting {
     key: "via",
     value_name: "WAY",
     help: "How nodes use the registry: overwrite (image names are changed), mirrors (containerd \
-           pulls from the registry), or auto: overwrite with v1beta1, or if the registry speaks \
-           TLS and needs no account",
+           pulls from the registry), or auto (overwrite with v1beta1, or if the registry speaks \
+           TLS and needs no account; otherwise mirrors)",
     default: Some("auto"),
     choices: &["auto", "overwrite", "mirrors"],
 };

@@ -1,4 +1,5 @@
-//! `kubespray`: group variables with which nodes get images and files from the site, and the proxy.
+//! `kubespray`: group variables that point nodes at the site's registry and file server, and set
+//! the proxy.
 
 use super::containerd::{mirror_url, other_accounts};
 use crate::error::RenderError;
@@ -37,8 +38,8 @@ impl RenderPlatform for KubesprayPlatform {
     fn spec(&self) -> &'static PlatformSpec {
         &PlatformSpec {
             name: "kubespray",
-            about: "Kubespray: group variables that take images and files from the site, \
-                    certificates, the proxy",
+            about: "Kubespray: certificates, and group variables for the registry, the file server \
+                    and the proxy",
             details: "Copy group_vars/all to the inventory. Nodes need the files below node/ \
                       before Kubespray runs; their paths in that folder are the paths on a node.",
             inputs: &[],

@@ -53,7 +53,7 @@ impl RenderPlatform for KyvernoPlatform {
     }
 }
 
-/// Returns the policy that admits from the registry only images with a signature by the key. Kyverno
+/// Returns the policy that admits images of the registry only if the key signed them. Kyverno
 /// verifies images after other policies have replaced their registries.
 fn verify(request: &RenderRequest<'_>, public_key: &str) -> Value {
     let keys = map([
@@ -159,7 +159,7 @@ fn spellings<'r>(host: &str, repository: &'r str) -> Vec<&'r str> {
     std::iter::once(repository).chain(short).collect()
 }
 
-/// The names of the rules of a policy, which must differ.
+/// The names of a policy's rules. They must be unique.
 #[derive(Default)]
 struct RuleNames(BTreeSet<String>);
 

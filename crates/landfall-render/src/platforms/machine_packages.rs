@@ -65,10 +65,9 @@ impl<'r> MachinePackages<'r> {
         })
     }
 
-    /// Returns the files with which the machines called `machines` install from the only set that
-    /// is `suitable`, with all other sources disabled. Returns no files if no set is suitable.
-    /// Returns no files and adds a note if several sets are suitable, or if the site has no file
-    /// server.
+    /// Returns the files with which machines install from the suitable set, with all other sources
+    /// disabled. Returns no files if no set is suitable. Returns no files and adds a note that
+    /// begins with `machines` if several sets are suitable, or if the site has no file server.
     pub(super) fn source_files(
         &self,
         machines: &str,

@@ -50,7 +50,7 @@ pub(super) static PODMAN: RegistriesConf = RegistriesConf(&PlatformSpec {
 const SEARCH: PlatformSetting = PlatformSetting {
     key: "search",
     value_name: "HOST,...",
-    help: "Hosts that are searched for names without a host",
+    help: "The hosts to search if the name of an image has no host",
     default: Some("docker.io"),
     choices: &[],
 };

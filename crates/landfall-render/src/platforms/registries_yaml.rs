@@ -62,7 +62,7 @@ impl RenderPlatform for RegistriesYaml {
                 .secret(secret),
         ];
         files.extend(registry.trust(&format!("{folder}/certs.d")));
-        // without this setting, the upstream host is always tried last, without the rewrites
+        // without this setting, the upstream host is always tried last, with the original names
         if !request.upstream_fallback() {
             let text = "disable-default-registry-endpoint: true\n";
             files.push(RenderedFile::new(
@@ -124,8 +124,8 @@ fn rewrites(paths: &HostPaths) -> Value {
     let rules: Vec<(String, String)> = if paths.others.is_empty() {
         vec![("^(.*)$".to_owned(), join_path(&paths.prefix, "$1"))]
     } else {
-        // one for each locked repository: a general expression would also match those with another
-        // path
+        // one expression for each locked repository: a general expression would also match the
+        // repositories with their own paths
         let usual = paths
             .usual
             .iter()

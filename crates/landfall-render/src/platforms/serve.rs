@@ -19,7 +19,7 @@ const BUNDLE: PlatformSetting = PlatformSetting {
 const LISTEN: PlatformSetting = PlatformSetting {
     key: "listen",
     value_name: "ADDRESS:PORT",
-    help: "The address to listen on [default: all addresses, with the port of registry.address]",
+    help: "The address to listen on [default: 0.0.0.0 with the port of registry.address]",
     default: None,
     choices: &[],
 };
@@ -110,7 +110,9 @@ fn arguments(settings: &PlatformSettings, listen: &str) -> Result<String, Render
             return Err(RenderError::Value {
                 key: key.into(),
                 value: value.into(),
-                why: "systemd does not pass quotes and backslashes to a service; rename it".into(),
+                why: "systemd does not pass quotes and backslashes to a service; use a value \
+                      without them"
+                    .into(),
             });
         }
     }
@@ -135,7 +137,7 @@ fn arguments(settings: &PlatformSettings, listen: &str) -> Result<String, Render
             *argument = format!("\"{argument}\"");
         }
     }
-    // the outer quotes are those of the file: without them, systemd would remove inner ones at the
-    // beginning
+    // without the outer quotes, systemd would remove inner quotes at the beginning of the value
+    // when it reads the file
     Ok(format!("'{}'", arguments.join(" ")))
 }

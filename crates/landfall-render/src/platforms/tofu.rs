@@ -105,8 +105,8 @@ fn network_mirror(request: &RenderRequest<'_>) -> Result<MirrorBlock, RenderErro
         .filter(|url| url.starts_with("https://"))
         .ok_or_else(|| {
             RenderError::Site(
-            "nothing names an https server with the providers, and OpenTofu and Terraform accept \
-             no other; use --set url=https://HOST:PORT, and `landfall serve` with --tls-cert and \
+            "nothing names an https server with the providers, and OpenTofu and Terraform require \
+             https; use --set url=https://HOST:PORT, and `landfall serve` with --tls-cert and \
              --tls-key"
                 .into(),
         )

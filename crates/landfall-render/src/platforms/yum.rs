@@ -94,7 +94,7 @@ fn has_weak(sets: &[&LockedPackageSet]) -> bool {
 }
 
 /// Returns the files with which machines install `sets` from `url`, and only from there if
-/// `is_alone`. `site_key` is the key for trimmed sets.
+/// `is_alone`. Trimmed metadata is verified with `site_key`.
 pub(super) fn source_files(
     sets: &[&LockedPackageSet],
     url: &str,

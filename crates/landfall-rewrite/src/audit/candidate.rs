@@ -165,8 +165,8 @@ pub(super) fn unless_ambiguous(
         coverage => return coverage,
     };
     let why = format!(
-        "the lock has {item}, but this names neither a host nor a tag: `landfall rewrite` \
-         leaves it, and a pod would pull it from {}; write the host or the tag",
+        "the lock has {item}, but this reference names neither a host nor a tag: `landfall \
+         rewrite` leaves it, and a pod would pull it from {}; write the host or the tag",
         reference.registry
     );
     LockCoverage::Ambiguous { item, why }

@@ -4,7 +4,7 @@ use super::candidate::ImageCandidate;
 use crate::text::{ImageWord, images};
 use std::path::Path;
 
-/// Whether a file is a Dockerfile by its name.
+/// Whether `name` is the name of a Dockerfile.
 pub(super) fn is_dockerfile(name: &Path) -> bool {
     let name = name
         .file_name()

@@ -114,8 +114,8 @@ pub enum LockCoverage {
     },
     /// The lock does not contain it.
     Missing {
-        /// The image to add, with its upstream host. `None` for everything that is not an image,
-        /// and for a name at the site that does not have exactly one upstream repository.
+        /// The image to add, with its upstream host. `None` if the reference is not an
+        /// image, or is a destination with no upstream repository or with several.
         #[serde(skip_serializing_if = "Option::is_none")]
         name: Option<ImageRef>,
         /// The URL of the file to add.
@@ -126,7 +126,7 @@ pub enum LockCoverage {
     },
     /// The lock contains the repository, but the reference names neither a host nor a tag: a
     /// rewrite leaves it, and a node pulls the image from its default registry.
-    // reports have only three states, so this one is serialized as `undecided`
+    // reports have only three states, so `Ambiguous` is serialized as `undecided`
     #[serde(rename = "undecided")]
     Ambiguous {
         /// The name of the locked item.

@@ -1,4 +1,5 @@
-//! Looks up the git repositories that documents use, with the branches, tags and commits.
+//! Looks up in the lock the git repositories that documents use, with their branches, tags and
+//! commits.
 
 use super::finding::{AuditFinding, LockCoverage, NamedRepository};
 use super::git_uses::GitUse;
@@ -56,14 +57,15 @@ impl Inventory<'_> {
         };
         let name = &repository.name;
         if used.form == GitSourceForm::Ssh {
-            let why =
-                format!("the lock has {name}, but SSH does not reach a mirror: write its URL");
+            let why = format!(
+                "the lock has {name}, but SSH does not reach a mirror: write its http or https URL"
+            );
             return LockCoverage::Undecided { why };
         }
         let has_url = repository.urls().iter().any(|one| location(one) == url);
         if !has_url && !used.is_source && upstream.is_none() {
             return missing(format!(
-                "the lock has {name}; write its URL here, or this one in the manifest"
+                "the lock has {name}; write its URL here, or add this URL to the manifest"
             ));
         }
         match revision_fault(repository, used.revision.as_deref()) {
@@ -79,14 +81,14 @@ fn location(url: &str) -> &str {
     url.split_once("://").map_or(url, |(_, rest)| rest)
 }
 
-/// The reason why a version of a locked repository is not in the lock, or may not be.
+/// The reason why a version of a locked repository is missing from the lock, or may be missing.
 enum RevisionFault {
     Absent(String),
     Unknown(String),
 }
 
-/// The reason why the version `revision` of a locked repository is not in the lock, or may not be.
-/// `None` if the lock contains it.
+/// The reason why the version `revision` of a locked repository is missing from the lock, or may be
+/// missing. `None` if the lock contains it.
 fn revision_fault(
     repository: &LockedGitRepository,
     revision: Option<&str>,

@@ -1,4 +1,4 @@
-//! Finds the git repositories that documents use: those of Argo CD, Flux, Kustomize and Terraform.
+//! Finds the git repositories that documents of Argo CD, Flux, Kustomize and Terraform use.
 
 use super::positions::start_of;
 use crate::git_source::{GitSource, GitSourceForm};

@@ -30,8 +30,8 @@ pub enum HelmError {
 }
 
 impl HelmCommand {
-    /// Finds the first `helm` in the folders of `path`, the value of PATH. It will render with the
-    /// files `values`.
+    /// Finds the first `helm` in the folders of `path`, the value of PATH. The command renders with
+    /// the values files `values`.
     pub fn find(path: Option<&OsStr>, values: &[PathBuf]) -> Option<HelmCommand> {
         let folders = std::env::split_paths(path?);
         let program = folders

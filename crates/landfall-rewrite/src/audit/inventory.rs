@@ -1,4 +1,4 @@
-//! Finds the items of a lock by any name: upstream, by an alias, or at a destination.
+//! Finds the items of a lock by any of their names: the upstream name, an alias, or a destination.
 
 use super::finding::LockCoverage;
 use super::locked_urls::LockedUrls;
@@ -170,8 +170,8 @@ impl<'a> Inventory<'a> {
         self.hosts.contains(host) || target == Some(host) || well_known::is_registry(host)
     }
 
-    /// Whether the lock contains `reference`. Without tag and digest, it means `latest` in a
-    /// container, and elsewhere a repository whose tag is set by another value.
+    /// Whether the lock contains `reference`. Without tag and digest, `reference` means `latest` in
+    /// a container, and elsewhere a repository whose tag is set by another value.
     pub(crate) fn decide(&self, reference: &ImageRef, in_container: bool) -> LockCoverage {
         let name = reference.name();
         let names: Vec<String> = reference_names(reference).collect();
@@ -235,7 +235,7 @@ impl<'a> Inventory<'a> {
         matches!(self.decide(&reference, false), LockCoverage::Held { .. })
     }
 
-    /// The locked tags of the repository `base`, upstream or at a destination.
+    /// The locked tags of the repository `base`, which is an upstream name or a destination.
     pub(super) fn tags(&self, base: &str) -> Vec<&'a str> {
         let Ok(reference) = base.parse::<ImageRef>() else {
             return Vec::new();
@@ -254,7 +254,7 @@ impl<'a> Inventory<'a> {
             .collect()
     }
 
-    /// The reference of the locked chart `chart` in this version, in any repository.
+    /// The reference of the locked chart `chart` with the version `version`, in any repository.
     pub(super) fn chart_named(&self, chart: &str, version: &str) -> Option<String> {
         // a tag cannot contain the `+` of a version
         let tag = version.replace('+', "_");
@@ -274,7 +274,7 @@ impl<'a> Inventory<'a> {
     }
 
     /// The image to add for a missing `reference`: the reference itself or, for a destination, its
-    /// only upstream name.
+    /// upstream name. `None` if the destination has no upstream name or several.
     fn source_of(&self, reference: &ImageRef, images: &[ReferencedItem<'_>]) -> Option<ImageRef> {
         if !self.is_at_site(reference) {
             return Some(reference.clone());
@@ -299,8 +299,8 @@ impl<'a> Inventory<'a> {
             && !self.upstream.contains_key(&reference.name())
     }
 
-    /// The reason why `reference`, read with `tag`, is missing. `images` are those of its
-    /// repository.
+    /// The reason why `reference`, read with `tag`, is missing. `images` are the locked
+    /// images of its repository.
     fn reason_missing(
         &self,
         reference: &ImageRef,

@@ -1,9 +1,9 @@
 //! Audits texts: finds the images, mirrored URLs, packages and git repositories that they name, and
 //! says whether the lock contains them.
 //!
-//! A rewrite searches for references that the lock contains; an audit must also find those that it
-//! does not contain. Therefore it reads values at the positions where images are named (the table
-//! in `positions`), lines of texts that are not documents, and URLs anywhere.
+//! A rewrite searches for references that the lock contains; an audit must also find references
+//! that the lock does not contain. Therefore an audit reads values at the positions where images
+//! are named (the table in `positions`), lines of texts that are not documents, and URLs anywhere.
 
 mod candidate;
 mod chart_images;

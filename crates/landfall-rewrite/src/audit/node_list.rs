@@ -50,8 +50,8 @@ pub(super) fn candidates(text: &str) -> Option<Vec<ImageCandidate>> {
 /// A row of a table.
 enum NodeListRow {
     Image(String),
-    /// An image without tag and digest, by its name in the table. No registry could be queried for
-    /// it.
+    /// The name of an image whose row has neither a tag nor a digest, so that it cannot be looked
+    /// up.
     Nameless(String),
 }
 

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 const LABEL: &str = "kubernetes.io/arch";
 const ARCHITECTURE: [&str; 2] = ["kubernetes.io/arch", "beta.kubernetes.io/arch"];
 const SYSTEM: [&str; 2] = ["kubernetes.io/os", "beta.kubernetes.io/os"];
-/// The system of nodes that are selected without a system.
+/// The operating system of a node selector that names none.
 const DEFAULT_SYSTEM: &str = "linux";
 
 /// Returns the platforms that the files at `paths` require, each with its positions (`file:line`).
@@ -60,8 +60,8 @@ fn platform(system: &str, architecture: &str) -> Option<Platform> {
     format!("{system}/{architecture}").parse().ok()
 }
 
-/// Adds the systems and architectures that `node` requires, with their offsets. `systems` are those
-/// that apply unless `node` names its own.
+/// Adds the systems and architectures that `node` requires, with their offsets. `systems` are the
+/// systems that apply unless `node` names its own.
 fn walk<'n>(node: &'n YamlNode<'n>, systems: &[&'n str], found: &mut Vec<(String, String, usize)>) {
     match node {
         YamlNode::Sequence(YamlSequence { items, .. }) => {
@@ -119,9 +119,9 @@ fn is_expression(entries: &[YamlEntry<'_>], labels: &[&str]) -> bool {
         && yaml::text_of(entries, "operator") == Some("In")
 }
 
-/// The architectures that the entries of one mapping require, with each of `systems` and their
-/// offsets: `LABEL: amd64` of a selector, or `{key: LABEL, operator: In, values: [amd64]}` of an
-/// affinity.
+/// The architectures that the entries of one mapping require: `LABEL: amd64` of a selector, or
+/// `{key: LABEL, operator: In, values: [amd64]}` of an affinity. Each architecture is returned once
+/// for each of `systems`, as the system, the architecture and the offset of the architecture.
 fn selected(entries: &[YamlEntry<'_>], systems: &[&str]) -> Vec<(String, String, usize)> {
     let scalar = |node: &YamlNode<'_>| {
         let scalar = node.scalar()?;

@@ -18,9 +18,7 @@ pub(super) fn candidates(text: &str) -> Vec<ImageCandidate> {
             .next()
             .filter(|quote| ['"', '\''].contains(quote))
         {
-            Some(quote) => value[1..]
-                .rsplit_once(quote)
-                .map_or(value, |(inside, _)| inside),
+            Some(quote) => unquoted(&value[1..], quote).unwrap_or(value),
             None => value
                 .split(" #")
                 .next()
@@ -34,6 +32,20 @@ pub(super) fn candidates(text: &str) -> Vec<ImageCandidate> {
         }
     }
     found
+}
+
+/// The text before the closing quote: the first one that a comment follows, or else the last one,
+/// since expressions of a template can contain quotes.
+fn unquoted(text: &str, quote: char) -> Option<&str> {
+    let mut quotes = text.match_indices(quote);
+    let before_comment = quotes.find(|(at, _)| {
+        let after = &text[at + 1..];
+        after.starts_with([' ', '\t']) && after.trim_start().starts_with('#')
+    });
+    match before_comment {
+        Some((at, _)) => Some(&text[..at]),
+        None => text.rsplit_once(quote).map(|(inside, _)| inside),
+    }
 }
 
 /// The key and value of a line whose key ends in `image`, and whether they are separated by `=`.
@@ -55,8 +67,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_whose_text_is_also_in_its_key_has_its_own_position() {
-        let text = "image: image\n- image: ge\n  agent-image: 'agent:1' # x\n";
+    fn the_position_is_that_of_the_value_even_if_the_key_contains_its_text() {
+        let text = "image: image\n- image: ge\n  agent-image: 'agent:1' # it's x\n";
         let found: Vec<(usize, String)> = candidates(text)
             .into_iter()
             .map(|one| (one.at, one.written))

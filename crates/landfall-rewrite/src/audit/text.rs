@@ -81,8 +81,8 @@ pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<AuditFin
     } else {
         Vec::new()
     };
-    // a finding has more information than an occurrence, and replaces one at the same position or
-    // with the same text on the same line
+    // a finding has more information than an occurrence, so it replaces an occurrence at the same
+    // position or with the same text on the same line
     let rest = scanned.into_iter().filter(|one| {
         !positions.contains(&(one.line, one.column))
             && !written.contains(&(one.line, one.written.clone()))

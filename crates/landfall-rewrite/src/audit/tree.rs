@@ -48,11 +48,11 @@ enum UnreadError {
     Helm(HelmError),
 }
 
-/// Audits the files at `paths`, and in folders those that `rewrite` reads. The default values of a
-/// chart are combined with those of its subcharts as Helm does it.
+/// Audits the files at `paths`, and in folders the files that `rewrite` reads. The default values
+/// of a chart are combined with the default values of its subcharts as Helm does it.
 ///
 /// # Errors
-/// If a path cannot be listed. If a file in a folder cannot be read, the result lists it.
+/// If a path cannot be listed. The result lists the files that cannot be read.
 pub fn audit_tree(
     paths: &[PathBuf],
     inventory: &Inventory<'_>,
@@ -259,7 +259,7 @@ fn is_archive(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "tgz")
 }
 
-/// The folders of charts that are not subcharts.
+/// The folders of the charts, without subcharts.
 fn charts(inputs: &[InputFile]) -> Vec<PathBuf> {
     let named = inputs.iter().filter(|input| {
         input

@@ -1,4 +1,4 @@
-//! Finds URLs of files: those in the lock, and similar ones.
+//! Finds the URLs of locked files, and similar URLs.
 
 use super::finding::{AuditFinding, LockCoverage};
 use super::inventory::Inventory;

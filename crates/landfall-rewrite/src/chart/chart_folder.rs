@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// The files at the root of a chart.
+/// The files that are read at the root of a chart.
 const CHART_FILES: [&str; 3] = ["Chart.yaml", "values.yaml", "requirements.yaml"];
 
 /// Reads those files of the chart in the folder `path` that may name images, and counts them
@@ -34,7 +34,7 @@ struct FileCollector<'c> {
 }
 
 impl FileCollector<'_> {
-    /// Adds the files of the chart in `dir` under their names with `prefix` before them.
+    /// Adds the files of the chart in `dir`. Their names get the prefix `prefix`.
     fn add_chart(&mut self, dir: &Path, prefix: &str, depth: usize) -> Result<(), ChartError> {
         for name in CHART_FILES {
             let path = dir.join(name);
@@ -58,9 +58,7 @@ impl FileCollector<'_> {
         }
         for entry in fs::read_dir(&charts).map_err(|source| cannot_open(&charts, source))? {
             let path = entry.map_err(|source| cannot_open(&charts, source))?.path();
-            let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
-                continue;
-            };
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
             let name = format!("{prefix}charts/{name}");
             let Some(kind) = file_type(&path)? else {
                 continue;
@@ -84,13 +82,14 @@ impl FileCollector<'_> {
             let entry = entry.map_err(|source| cannot_open(dir, source))?;
             let path = entry.path();
             let name = entry.file_name();
-            let Some(name) = name.to_str() else { continue };
+            // a name that is not UTF-8 only matters for messages
+            let name = name.to_string_lossy();
             let kind = entry
                 .file_type()
                 .map_err(|source| cannot_open(&path, source))?;
             if kind.is_dir() {
                 self.add_documents(&path, &format!("{prefix}{name}/"))?;
-            } else if is_document(Path::new(name))
+            } else if is_document(Path::new(&*name))
                 && file_type(&path)?.is_some_and(|kind| kind.is_file())
             {
                 self.add_file(&path, format!("{prefix}{name}"))?;

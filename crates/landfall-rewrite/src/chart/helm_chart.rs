@@ -72,7 +72,8 @@ impl HelmChart {
         values
     }
 
-    /// The condition by which the effective `values` disable the subchart that `path` leads into.
+    /// The condition that disables the subchart that `path` leads into, or a chart around that
+    /// subchart, if the effective `values` make the condition `false`.
     pub fn disabled_by(&self, path: &[String], values: &Mapping) -> Option<&str> {
         let (first, rest) = path.split_first()?;
         let chart = self.subcharts.iter().find(|chart| chart.key == *first)?;
@@ -82,7 +83,7 @@ impl HelmChart {
     }
 
     /// The condition that the values of the parent make `false`. As in Helm, the first condition
-    /// that these values set decides.
+    /// that these values set to `true` or `false` decides.
     fn disabling_condition(&self, parent: &Mapping) -> Option<&str> {
         let at = |path: &str| {
             let (first, rest) = path.split_once('.').unwrap_or((path, ""));

@@ -237,8 +237,8 @@ impl<'l> ChartLoader<'l> {
         Ok(by_key.into_values().collect())
     }
 
-    /// Counts a further copy of `chart` against all limits: a few aliases at each level would
-    /// multiply to any number of charts.
+    /// Counts a further copy of `chart` against all limits. Otherwise a few aliases at each level
+    /// would multiply to any number of charts.
     fn count_copy(&mut self, chart: &HelmChart) -> Result<(), ChartError> {
         self.count_chart(&chart.file)?;
         let texts = chart.documents.iter().chain(&chart.helpers);

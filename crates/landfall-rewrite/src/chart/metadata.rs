@@ -1,11 +1,11 @@
-//! The fields of Chart.yaml and requirements.yaml that are used here.
+//! The fields of Chart.yaml and requirements.yaml that landfall uses.
 
 use landfall_model::document::yaml;
 use serde::Deserialize;
 use serde_yaml::Value;
 use std::collections::BTreeMap;
 
-/// The fields of Chart.yaml that are used here.
+/// The fields of Chart.yaml that landfall uses.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct HelmMetadata {
@@ -36,7 +36,7 @@ impl HelmMetadata {
     }
 }
 
-/// The dependencies in requirements.yaml, which charts for Helm 2 have.
+/// The dependencies in requirements.yaml, a file of charts for Helm 2.
 #[derive(Default, Deserialize)]
 pub(super) struct HelmRequirements {
     #[serde(default)]

@@ -99,7 +99,7 @@ pub(crate) enum LossCause<'l> {
     },
 }
 
-/// The canonical image references that `lock` has without a digest.
+/// The canonical image references that `lock` lists without a digest.
 pub(crate) fn losses(lock: &Lock) -> impl Iterator<Item = (String, LossCause<'_>)> {
     let unresolved = lock
         .unresolved

@@ -18,7 +18,7 @@ pub struct ReferenceIndex {
     pub(super) repositories: RepositoryMap,
     /// The repositories to which references are changed. References to these repositories are kept.
     pub(super) settled: RepositoryMap,
-    /// The names that the lock has without a digest, with the reason.
+    /// The names that the lock lists without a digest, each with the reason.
     pub(super) lost: BTreeMap<String, String>,
     /// The last path components of all names above, which rule out most scalars of a document.
     pub(super) basenames: BasenameSet,

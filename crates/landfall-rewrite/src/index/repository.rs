@@ -63,9 +63,9 @@ pub(super) fn add(repositories: &mut RepositoryMap, name: String, image: Indexed
 }
 
 impl IndexedRepository {
-    /// The selected image with the name of its item, or of its repository if the reference has
-    /// neither tag nor digest. A reference with a host, but with neither tag
-    /// nor digest, selects the first image if all images have the same destination.
+    /// The selected image, and the name of its item or, if the reference has neither tag nor
+    /// digest, the name of its repository. A reference with a host, but with neither tag nor
+    /// digest, selects the first image if all images have the same destination.
     pub(super) fn find(
         &self,
         query: &ReferenceQuery<'_>,

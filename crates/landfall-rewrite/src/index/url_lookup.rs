@@ -85,7 +85,8 @@ impl ReferenceIndex {
         match self.new_url(&location, at_site) {
             Some(to) => UrlLookup::Known { item, to, reaches },
             None => UrlLookup::Left(
-                "the site names no file server: add `files: http://…` to it, or --files URL".into(),
+                "the site names no file server: add `files: http://…` to it, or use --files URL"
+                    .into(),
             ),
         }
     }

@@ -34,7 +34,8 @@ pub(super) struct WordMatcher(Option<AhoCorasick>);
 
 impl WordMatcher {
     /// A matcher for texts with one of the words `urls`, or with a reference to one of the
-    /// repositories `names`, even if the reference is split into several values.
+    /// repositories `names`, even if the reference is split into several values. Texts with a word
+    /// of `HIDING` match too.
     pub(super) fn new<'n>(
         names: impl Iterator<Item = &'n String>,
         urls: impl Iterator<Item = &'n str>,

@@ -67,7 +67,7 @@ fn scan(scanner: &ReferenceScanner<'_>, value: &str, depth: usize) -> Option<Sca
     let text = String::from_utf8(bytes)
         .ok()
         .filter(|text| !text.contains('\0'))?;
-    // each level of encoding multiplies the work, so deeper encoded texts are only reported
+    // each level of encoding multiplies the work, so texts at deeper levels are only reported
     if depth + 1 >= limits.embedded_depth {
         let reported = scanner.settings.index.may_be_in(&text);
         let found = reported

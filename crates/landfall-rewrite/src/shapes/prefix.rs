@@ -173,8 +173,10 @@ impl<'s> PrefixNeighbours<'s> {
 }
 
 impl PrefixEntry<'_> {
-    /// Looks up the prefix in a mapping under the key `under`. The result is unknown if the key
-    /// does not name a prefix in this mapping, or if the text belongs to one reference only.
+    /// Looks up the prefix in a mapping under the key `under`. The result is unknown if `self.key`
+    /// does not name a prefix in this mapping, or if the entry is part of a split reference, such as
+    /// an `imageRepository` beside an `imageTag`. The `imageRepository` of kubeadm's `dns` and
+    /// `etcd.local` is looked up nevertheless.
     fn lookup(
         &self,
         index: &ReferenceIndex,

@@ -11,8 +11,8 @@ use landfall_model::Destination;
 
 pub(super) struct SuffixedShape;
 
-/// The meaning of a repository with suffixes, and the new text of each entry that changes, by its
-/// position.
+/// The meaning of a repository with suffixes, and each entry that changes: its position and its new
+/// text.
 type SuffixedChange = (ReferenceMeaning, Vec<(usize, String)>);
 
 impl ReferenceShape for SuffixedShape {
@@ -55,8 +55,8 @@ impl ReferenceShape for SuffixedShape {
 }
 
 /// Looks up all images of the repository. The repository is changed if the destinations of the
-/// images are the same without the suffixes; the digest of a trimmed index is changed for each
-/// image. `None` if the lock has none of the images.
+/// images are the same without the suffixes. The digest of each image whose index was trimmed is
+/// changed too. `None` if the lock has none of the images.
 fn change(found: &SuffixedReference<'_>, index: &ReferenceIndex) -> Option<SuffixedChange> {
     let (repository_at, repository) = found.repository;
     let mut bases: Vec<String> = Vec::new();
@@ -125,7 +125,7 @@ mod tests {
     use landfall_model::{DestinationMap, Digest};
 
     #[test]
-    fn the_digest_of_a_trimmed_index_is_written_for_each_suffix() {
+    fn the_digest_of_a_trimmed_index_is_written_under_the_key_of_its_suffix() {
         let digest = |name: &str| Digest::sha256(name.as_bytes());
         let images = ["aws", "generic"].map(|suffix| {
             let digest = digest(suffix);

@@ -65,7 +65,7 @@ pub(crate) fn images(text: &str) -> Vec<ImageWord> {
                 stages.extend(name.map(str::to_lowercase));
             }
             "COPY" | "ADD" | "RUN" => {
-                // flags precede the arguments, in which `--from=` is a word like any other
+                // flags precede the arguments; `--from=` after the first argument is not a flag
                 words
                     .take_while(|word| word.starts_with("--"))
                     .filter_map(source_image)

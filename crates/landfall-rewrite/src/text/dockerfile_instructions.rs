@@ -7,7 +7,7 @@ use std::collections::{HashMap, VecDeque};
 pub(super) fn instructions(text: &str) -> Vec<Vec<&str>> {
     let escape = escape_character(text);
     let lines: Vec<&str> = text.lines().collect();
-    // `<<EOF` without a later line `EOF` is not a here-document: the operator is in quotes
+    // `<<EOF` without a later line `EOF` is not a here-document: the operator is then in quotes
     let last: HashMap<&str, usize> = lines
         .iter()
         .enumerate()

@@ -1,4 +1,4 @@
-//! Images of Dockerfiles, in files of their own and within other texts.
+//! Tests of the images in Dockerfiles: in whole files, and in Dockerfiles within other texts.
 
 use crate::TextSyntax;
 use crate::tests::{becomes, run_as, stays};
@@ -102,7 +102,7 @@ fn the_locked_tags_are_listed_if_the_tag_is_not_locked() {
 }
 
 #[test]
-fn stages_and_other_texts_with_from_are_not_images() {
+fn stages_sql_and_sentences_are_not_images() {
     for text in [
         "FROM scratch AS nginx\nFROM nginx\nCOPY --from=nginx a b\n",
         "SELECT *\nFROM nginx\n",

@@ -80,7 +80,7 @@ fn references_with_computed_tags_are_not_changed() {
 }
 
 #[test]
-fn short_names_are_reported_where_images_are_named() {
+fn short_names_are_reported_only_under_image_keys() {
     for value in ["nginx:*", "nginx:${TAG}", "nginx:{{ .x }}", "nginx:1.28"] {
         let (new, left) = run_as(&format!("{{{{ x }}}}\nimage: {value}\n"), TextSyntax::Text);
         assert_eq!(
@@ -109,7 +109,7 @@ fn short_names_are_reported_where_images_are_named() {
 }
 
 #[test]
-fn keys_are_not_changed_in_texts_either() {
+fn mapping_keys_in_texts_are_not_changed() {
     for text in [
         "{{ x }}\nquay.io/a/b:v1: x\n",
         "{{ x }}\n  - \"quay.io/a/b:v1\": x\n",

@@ -15,7 +15,7 @@ pub fn secrets(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Whether a `kind` contains the word `Secret`, or kustomize generates a Secret.
+/// Whether a `kind` contains the word `Secret` or `SecretList`, or kustomize generates a Secret.
 fn is_secret(document: &str) -> bool {
     is_of_kind(document, &["Secret", "SecretList"]) || document.contains("secretGenerator")
 }

@@ -4,7 +4,7 @@ use crate::tests::known;
 use crate::{RewriteOptions, TextSyntax, rewrite, scan};
 use landfall_model::document::growth::assert_linear;
 
-/// The references in `text`, as written. Checks that a scan and a rewrite find the same.
+/// The references in `text`, as written. Checks that a scan and a rewrite find the same references.
 fn written(text: &str) -> Vec<String> {
     let written = |found: Vec<crate::Occurrence>| -> Vec<String> {
         found

@@ -21,7 +21,7 @@ pub(super) struct CollectedOccurrences {
     pub(super) has_secret: bool,
     /// Whether an alias is a value of a Secret, so that any anchored node may be this value.
     pub(super) has_shared_secret: bool,
-    /// The new values of scalars that change, by the first byte of the scalar.
+    /// The new values of scalars that change, by the offset of the first byte of the scalar.
     pub(super) changed: BTreeMap<usize, String>,
 }
 

@@ -12,7 +12,7 @@ pub(crate) struct NodeContext<'n> {
     pub(crate) above: Option<&'n str>,
     /// The role of the node if it is a reference as a whole.
     pub(crate) role: ReferenceRole,
-    /// Whether the node, if it is a mapping, is a container.
+    /// Whether the node is a container of a pod, a workflow or a Compose file.
     pub(crate) container: bool,
     /// Whether the mappings here and below are Secrets, regardless of their `kind`.
     pub(crate) in_secrets: bool,

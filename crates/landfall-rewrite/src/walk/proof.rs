@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Whether a part of `source`, with the edits of `found` applied, reads as before except for the
-/// new values in `changed`, which are keyed by the first byte of their scalars.
+/// new values in `changed`. Each key of `changed` is the offset of the first byte of the scalar.
 pub(super) fn reads_as_intended(
     source: &str,
     part: &Range<usize>,

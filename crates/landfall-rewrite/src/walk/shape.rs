@@ -1,5 +1,5 @@
-//! The trait of the shapes of reference. Each shape is one file in `shapes/` and one row of the
-//! table there.
+//! The trait that each shape of reference implements. Each shape is one file in `shapes/` and one
+//! row of the table in that folder.
 
 use super::collector::OccurrenceCollector;
 use super::node_context::{MappingContext, NodeContext};

@@ -44,8 +44,8 @@ pub(crate) fn read(
     let mut skipped = Vec::new();
     for part in &parts {
         let text = &source[part.clone()];
-        // a single part was searched by the scanner already;
-        // an escape may hide a word of the lock: `\u0071uay.io`
+        // a text with a single part was already searched by the scanner; a part with a backslash is
+        // always read, because an escape may hide a word of the lock: `\u0071uay.io`
         if parts.len() > 1 && !scanner.settings.may_report(text) && !text.contains('\\') {
             skipped.push(part);
             continue;

@@ -1,5 +1,6 @@
-//! YAML documents as trees of nodes that know their bytes in the text (`landfall_model::document`),
-//! read by one of two readers: `simple` reads nearly all documents, the general parser the others.
+//! YAML documents as trees of nodes with their byte ranges in the text
+//! (`landfall_model::document`), read by one of two readers: `simple` reads nearly all documents,
+//! the general parser the others.
 
 mod documents;
 mod entries;

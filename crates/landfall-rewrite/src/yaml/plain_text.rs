@@ -3,7 +3,7 @@
 use landfall_model::document::yaml;
 
 /// Whether a plain scalar needs no quotes if `new` replaces `old`: `new` must have as many square
-/// brackets as `old`, and be parsed as a string if `old` is.
+/// brackets as `old`. If `old` has none and is parsed as a string, so must `new`.
 pub(crate) fn stays_plain(old: &str, new: &str) -> bool {
     let brackets = |text: &str| text.matches(['[', ']']).count();
     brackets(old) == brackets(new) && (!is_plain_text(old) || is_plain_text(new))

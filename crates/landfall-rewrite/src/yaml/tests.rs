@@ -241,7 +241,7 @@ fn a_quoted_scalar_may_continue_in_the_column_of_its_key() {
 }
 
 #[test]
-fn only_simple_yaml_is_read() {
+fn the_simple_reader_reads_only_simple_yaml() {
     for text in SIMPLE {
         let mut counts = Counts::default();
         check(text, &mut counts);
@@ -413,7 +413,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn lines_of_tokens_read_the_same(text in tokens()) {
+    fn both_readers_agree_on_lines_of_tokens(text in tokens()) {
         check(&text, &mut Counts::default());
     }
 }

@@ -128,8 +128,8 @@ fn query_digest(parts: &Parts, key: &str) -> Result<Option<Digest>, RequestError
 }
 
 /// Ensures that the blob is in the writable store, by copying it from a bundle if necessary: pushed
-/// images must stay complete without the bundle. Returns its size, or `None` if the blob is in
-/// neither of them.
+/// images must stay complete without the bundle. Returns the size of the blob, or `None` if it is
+/// neither in the store nor in a bundle.
 pub(super) fn ensure_pushed(
     state: &ServerState,
     store: &WritableStore,
@@ -264,7 +264,7 @@ fn check_content_range(headers: &HeaderMap, size: u64) -> Result<(), RequestErro
     }
     let length = content_length(headers);
     let has_length = length.is_none_or(|length| last.checked_sub(first) == length.checked_sub(1));
-    // a chunk of another length than announced would shift all later ones
+    // a chunk with another length than announced would shift all later chunks
     if first <= last && has_length {
         Ok(())
     } else {

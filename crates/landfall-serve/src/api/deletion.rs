@@ -99,8 +99,8 @@ pub(crate) async fn clean_up(context: Arc<ServerContext>) {
     }
 }
 
-/// Removes the blobs that no manifest names. Those that a push in progress may rely on are kept for
-/// the next sweep.
+/// Removes the blobs that no manifest names. Blobs that a push in progress may rely on are kept
+/// until a later sweep.
 pub(super) fn sweep(context: &ServerContext, store: &WritableStore) {
     // a push that is older than the expiry of uploads is abandoned, so nothing relies on its blobs
     let result = store.sweep(context.limits.upload_expiry);
@@ -121,7 +121,7 @@ pub(super) fn sweep(context: &ServerContext, store: &WritableStore) {
 
 /// Whether a sweep may have left unreferenced blobs, so that another one is needed.
 fn is_incomplete(result: &io::Result<SweepResult>) -> bool {
-    // the kept blobs may be unreferenced for good
+    // blobs that this sweep kept may be unreferenced, so a later sweep must check them again
     !matches!(result, Ok(result) if !result.has_kept_recent)
 }
 

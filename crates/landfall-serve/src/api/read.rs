@@ -23,7 +23,7 @@ pub(crate) enum ReadResult {
 }
 
 /// Handles GET and HEAD. A client that reaches this server under the name of a source host gets
-/// the same as one that passes that host as containerd's parameter `ns`.
+/// the same response as a client that passes that host as containerd's parameter `ns`.
 pub(crate) fn read(
     state: &ServerState,
     parts: &Parts,
@@ -89,8 +89,8 @@ pub(crate) fn read(
     }
 }
 
-/// The `Content-Type` of a manifest. An old lock or folder for pushes may contain any media type
-/// that an author chose, and a browser must not be told to render it.
+/// The `Content-Type` of a manifest. An old lock or folder for pushes may contain any media type,
+/// but no response may cause a browser to render a manifest.
 fn safe_media_type(media_type: &str) -> &str {
     if media_type::is_manifest(media_type) {
         media_type
@@ -99,8 +99,8 @@ fn safe_media_type(media_type: &str) -> &str {
     }
 }
 
-/// Resolves `reference` in the repository: in the bundles first, then (a digest) in the bundles
-/// that were served before, then in the pushed content.
+/// Resolves `reference` in the repository: first in the bundles; then, if it is a digest, in the
+/// bundles that were served before; last in the pushed content.
 fn find_manifest(
     state: &ServerState,
     name: &str,

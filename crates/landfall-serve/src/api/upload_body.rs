@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_that_is_too_large_differs_from_one_that_ends_early() {
+    async fn a_body_that_is_too_large_and_an_incomplete_body_have_different_statuses() {
         let dir = tempfile::tempdir().unwrap();
         let store = WritableStore::open(dir.path(), None).unwrap();
         let broken = stream::iter([Ok(Bytes::from("abc")), Err(io::Error::other("reset"))]);

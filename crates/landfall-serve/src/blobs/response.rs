@@ -182,7 +182,7 @@ async fn redirect_link(
     digest: &Digest,
     media_type: &str,
 ) -> Result<Option<String>, RequestError> {
-    // manifests come with headers that an object store does not send
+    // the response with a manifest has headers that an object store does not send
     if !state.redirect || holder.size < MIN_REDIRECTED || is_manifest(media_type) {
         return Ok(None);
     }

@@ -13,8 +13,8 @@ use landfall_model::report::EntryCount;
 use landfall_model::{DestinationMap, Digest, alias_hosts, canonical_host};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The maximum number of files of one item that the page links, besides its own file: a set of
-/// packages has thousands.
+/// The maximum number of files of one item that the page links, besides the item's own file: a set
+/// of packages has thousands.
 const MAX_LINKS: usize = 20;
 
 /// The names of everything in the bundles.
@@ -203,7 +203,7 @@ impl BundleCatalog {
                 ));
             }
             for referrer in &entry.referrers {
-                // a partial bundle may lack a referrer, such as a signature; it must not be listed
+                // a referrer, such as a signature, that a partial bundle lacks must not be listed
                 if !has_blob(bundle, &referrer.descriptor.digest) {
                     continue;
                 }
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_links_the_files_of_a_provider_but_calls_none_of_them_the_provider() {
+    fn the_page_links_a_limited_number_of_files_and_a_provider_has_no_own_file() {
         let package = |platform: &str| LockedProviderPackage {
             platform: platform.parse().unwrap(),
             url: format!("https://h/p_{platform}.zip"),

@@ -23,9 +23,9 @@ pub(crate) struct ChartTable {
 }
 
 impl ChartTable {
-    /// Adds a chart. If a chart with the same name and version has another archive, neither is
-    /// served under that name; if it has another provenance file, neither of these is. Both add a
-    /// warning.
+    /// Adds a chart. If a chart with the same name and version has another archive, no archive is
+    /// served under that name; if it has another provenance file, no provenance file is served.
+    /// Each conflict adds a warning.
     pub(crate) fn add(&mut self, chart: ChartArchive, warnings: &mut Vec<String>) {
         // several bundles may contain the same chart
         if self.charts.contains(&chart) {

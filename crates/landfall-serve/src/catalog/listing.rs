@@ -43,7 +43,7 @@ pub(crate) struct ItemListing {
     pub(crate) attached: Vec<AttachedManifest>,
     /// The `metadata.name` of the YAML manifests that were locked, if all have the same one.
     pub(crate) requested_by: Option<String>,
-    /// Whether the bundle lacks a part of it.
+    /// Whether the bundle lacks a part of the item.
     pub(crate) incomplete: bool,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct AttachedManifest {
 }
 
 impl ItemListing {
-    /// A listing with nothing but these properties, as for a pushed tag.
+    /// A listing with only these properties, as for a pushed tag.
     pub(crate) fn new(
         kind: EntryKind,
         name: String,

@@ -19,7 +19,7 @@ pub(crate) struct ConnectionTable {
     open: Mutex<HashMap<u64, Arc<TrackedConnection>>>,
     next_id: AtomicU64,
     freed: Notify,
-    /// The connections that the server closed, by [`CloseReason`].
+    /// The number of connections that the server closed for each [`CloseReason`].
     closed: [AtomicU64; 3],
 }
 
@@ -209,7 +209,7 @@ fn millis_since(start: Instant) -> u64 {
 impl TrackedConnection {
     /// Records that bytes were received.
     pub(crate) fn received(&self) {
-        // bytes outside of a request, such as a slow handshake, keep no connection open
+        // bytes outside of a request, such as a slow handshake, do not keep a connection open
         if self.requests.load(Ordering::Acquire) > 0 {
             self.record_progress();
         }

@@ -16,7 +16,8 @@ pub(crate) fn raise_open_files(connections: usize, requests: usize) -> usize {
         return connections;
     };
     let available = files.saturating_sub(OTHER_FILES) as usize;
-    // each request may open a file of its own; at most half of the limit is reserved for these
+    // each request may open a file of its own; at most half of the available files are reserved
+    // for requests
     let for_requests = requests.min(available / 2);
     connections
         .min(available.saturating_sub(for_requests))

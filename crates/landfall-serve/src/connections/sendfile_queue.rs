@@ -54,15 +54,15 @@ impl SendfileQueue {
                 .ok_or_else(|| io::Error::other("no file is queued for these bytes"))?;
             let count = run.length.min((max - sent) as u64) as usize;
             match rustix::fs::sendfile(stream, &run.file, Some(&mut run.at), count) {
-                // the file became shorter since its checksum was compared
+                // the file became shorter after its checksum was compared
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(now) => {
                     sent += now;
                     run.length -= now as u64;
                 }
                 Err(Errno::INTR) => {}
-                // counts the bytes that were sent; the rest is sent when the stream is writable
-                // again
+                // returns the number of bytes sent so far; the rest is sent when the stream is
+                // writable again
                 Err(Errno::AGAIN) if sent > 0 => break,
                 Err(error) => return Err(error.into()),
             }

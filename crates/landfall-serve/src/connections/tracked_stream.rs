@@ -69,7 +69,7 @@ impl AsyncWrite for TrackedStream {
         let result = match placeholder {
             Some(0) => self.poll_sendfile(context, slices[0].len()),
             Some(index) => {
-                // the bytes before the file first, such as the head of the response
+                // first sends the bytes before the file, such as the head of the response
                 Pin::new(&mut self.stream).poll_write_vectored(context, &slices[..index])
             }
             None => Pin::new(&mut self.stream).poll_write_vectored(context, slices),

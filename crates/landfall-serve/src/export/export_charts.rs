@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// Before anything is written: when two charts with the same name and version have different
-/// archives or provenance files. Afterwards: when the index cannot be written. The failure of a single chart is in the
-/// report.
+/// archives or provenance files. Afterwards: when the index cannot be written. The failure of a
+/// single chart is in the report.
 pub fn export_charts(
     lock: &Lock,
     blobs: &dyn BlobRead,
@@ -88,7 +88,8 @@ fn chart_file<'a>(name: &'a str, content: &'a Descriptor) -> ExportFile<'a> {
     }
 }
 
-/// Marks a chart that is not in the index as failed, unless it is reported as failed or missing.
+/// Marks the archive `file` of a chart that is not in the index as failed, unless the report
+/// already contains a reason for it.
 fn report_unindexed(report: &mut RunReport, file: &str, why: &str) {
     for item in &mut report.items {
         if item.name == file && item.reason.is_none() {

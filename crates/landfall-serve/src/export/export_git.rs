@@ -36,7 +36,7 @@ impl GitExportFormat {
 /// The files of one exported repository.
 struct RepositoryFiles {
     files: Vec<RepositoryFile>,
-    /// The contents that are not in the bundle.
+    /// The generated contents, which are not in the bundle.
     made: MemoryBlobs,
 }
 
@@ -232,7 +232,7 @@ fn repository_files(
 }
 
 impl RepositoryFiles {
-    /// Adds a file with content that is not in the bundle.
+    /// Adds a file with generated content.
     fn make(&mut self, path: String, content: Vec<u8>) {
         let digest = Digest::sha256(&content);
         let size = content.len() as u64;

@@ -79,8 +79,8 @@ fn write(
     out.flush().map_err(GitError::WritePack)
 }
 
-/// The commit that a clone checks out: that of the default branch or, without a branch, of the last
-/// tag.
+/// The commit that a clone checks out: that of the default branch or, if the lock names no default
+/// branch, that of the last ref.
 fn checked_out(
     repository: &LockedGitRepository,
     database: &ObjectDatabase,

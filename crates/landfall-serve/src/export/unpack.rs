@@ -145,7 +145,7 @@ fn extended_path(header: &mut impl Read, kind: tar::EntryType) -> io::Result<Opt
     for record in tar::PaxExtensions::new(&text) {
         let record = record?;
         match record.key_bytes() {
-            // the plain header alone does not say where such a member ends
+            // the size is not in the plain header, so the end of the member is not known
             b"size" => return Err(refused("a member has more than 8 GiB")),
             b"path" => path = Some(record.value_bytes().to_vec()),
             _ => {}

@@ -13,8 +13,8 @@ const MAX_OPEN: usize = 8;
 #[derive(Clone, Default)]
 pub(crate) struct GitDatabases {
     known: Arc<Mutex<Vec<OpenRepository>>>,
-    /// Locked while a repository is opened: a second one at the same time would compete for disk
-    /// and processors.
+    /// Locked while a repository is opened: opening a second repository at the same time would
+    /// compete for disk and processors.
     opening: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -79,7 +79,7 @@ mod tests {
     use tokio::sync::Semaphore;
 
     #[tokio::test]
-    async fn an_abandoned_opening_is_finished_once_and_delays_no_open_repository() {
+    async fn a_repository_whose_clients_disconnect_is_opened_once_and_delays_no_open_one() {
         let databases = GitDatabases::default();
         let open_one = Digest::sha256(b"open");
         let slow = Digest::sha256(b"slow");

@@ -55,8 +55,8 @@ impl GitService {
 const FOLDERS: [&str; 3] = ["/git/", "/files/", "/"];
 
 impl GitRoute {
-    /// Parses the path of a request. `None` if it is not a path of git's protocol, or if the
-    /// repository is not served. Below `/git/`, a repository that is not served is an error.
+    /// Parses the path of a request. Returns `None` if it is not a path of git's protocol. If the
+    /// repository is not served, returns an error below `/git/`, and `None` elsewhere.
     pub(crate) fn parse(
         repositories: &GitTable,
         hosts: &RequestHosts,

@@ -56,7 +56,7 @@ impl AccessLog {
     /// Opens the log.
     ///
     /// # Errors
-    /// When its file cannot be opened.
+    /// If its file cannot be opened, or its thread cannot be started.
     pub fn open(target: LogTarget) -> io::Result<AccessLog> {
         let out = target.open()?;
         // bounded, so that a slow disk cannot fill the memory

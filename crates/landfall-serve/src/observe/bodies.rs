@@ -1,5 +1,5 @@
-//! Bodies that report their progress: request bodies report when they wait for the client,
-//! response bodies record the completed request.
+//! Bodies that report their progress: a request body reports when it waits for the client, and a
+//! response body records the completed request.
 
 use super::request_info::{CompletedRequest, RequestInfo, UserName};
 use super::request_observer::RequestObserver;

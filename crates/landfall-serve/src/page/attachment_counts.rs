@@ -70,7 +70,7 @@ const TYPE_WORDS: [(&str, &[&str]); 4] = [
         "signature",
         &["notary.signature", "cosign.simplesigning", "signature"],
     ),
-    // a Sigstore bundle may contain either, and the type does not tell which
+    // a Sigstore bundle contains a signature or an attestation, and its type does not say which
     ("signature or attestation", &["sigstore.bundle"]),
     (
         "attestation",

@@ -39,8 +39,8 @@ pub(super) fn fetch_commands(item: &ItemListing, address: ReaderAddress<'_>) -> 
     }
 }
 
-/// Whether the command needs an option for plain http. Another registry's scheme is part of the
-/// clients' own configuration.
+/// Whether the command needs an option for plain http. If the item is in another registry, the
+/// scheme is in the clients' own configuration.
 fn needs_plain_http(item: &ItemListing, address: ReaderAddress<'_>) -> bool {
     item.registry.is_none() && !address.is_tls
 }

@@ -174,8 +174,8 @@ impl PartialBundle<'_> {
     }
 }
 
-/// All items with their source, sorted by kind and name. If several bundles contain an item, the
-/// item of the last bundle is listed.
+/// All items with their source, sorted by kind and name. If several sources have an item with the
+/// same kind and name, the last one is listed: the bundles in their order, then the pushed images.
 fn newest_items<'a>(
     listings: &'a [BundleListing],
     pushed: &'a [ItemListing],

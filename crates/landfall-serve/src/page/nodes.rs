@@ -1,5 +1,5 @@
-//! The page at `/nodes`: the configuration that makes nodes use this server, for images by the
-//! names of their registries and for files by their URLs.
+//! The page at `/nodes`: the configuration with which nodes fetch images and files from this server
+//! by their original names and URLs.
 
 use super::page_frame::{MAX_CONTENT, PageFrame};
 use crate::NodeGuide;
@@ -19,7 +19,7 @@ const MAX_HOST_NAME: usize = 253;
 struct NodesPage<'a> {
     frame: PageFrame<'a>,
     files_url: String,
-    /// The host names of all files, several to a line.
+    /// The host names of files, several on a line, as far as they fit.
     host_lines: Vec<String>,
     /// The number of host names for which the page has no room.
     omitted_hosts: usize,

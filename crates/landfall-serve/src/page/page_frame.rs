@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn style_and_script_cannot_end_their_elements_and_refer_to_nothing_else() {
+    fn style_and_script_cannot_end_their_elements_and_load_nothing() {
         for text in [STYLE, SCRIPT] {
             assert!(!text.contains("</") && !text.contains("http:") && !text.contains("https:"));
             assert!(

@@ -113,7 +113,7 @@ async fn read_small_blob(
     Ok(Some(bytes))
 }
 
-/// The blobs of those items, except images, that the registry has. Each blob has its repository.
+/// The blobs of the items that the registry has, except images. Each blob has its repository.
 async fn find_blobs(
     session: &RegistrySession,
     locks: &[(&delivered_locks::DeliveredLock, Lock)],

@@ -1,4 +1,4 @@
-//! Errors of reading from a registry.
+//! Errors from reading a registry.
 
 use landfall_http::HttpError;
 use landfall_item::lockfile::LockError;

@@ -61,7 +61,7 @@ impl RegistryBlobs {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns a reader of the blob that begins at the frame with the number `frame`.
+    /// Returns a reader that starts at frame number `frame` of the blob.
     fn frames(&self, digest: &Digest, frame: u64) -> Result<FrameReader, ContentError> {
         let Some(blob) = self.blobs.get(digest) else {
             return Err(ContentError::missing(digest));
@@ -100,7 +100,7 @@ impl BlobRead for RegistryBlobs {
 
 impl VerifiedRead for RegistryBlobs {
     /// No file holds the content, so the stamp contains `number` in place of an inode. After a
-    /// reload, the number is another one, so the blobs are hashed again.
+    /// reload, the number is different, so the blobs are hashed again.
     fn file_stamps(&self, _digest: &Digest) -> Result<Vec<FileStamp>, ContentError> {
         Ok(vec![FileStamp {
             inode: self.number,

@@ -1,4 +1,5 @@
-//! Who may use the API: users of password files, and the queue for comparing passwords.
+//! Authentication of API clients: the users of password files and their rights, and the queue for
+//! comparing passwords.
 
 mod password_checker;
 mod queue;

@@ -59,8 +59,9 @@ impl PasswordChecker {
         }))
     }
 
-    /// Whether `password` is right for `user`, by its bcrypt hash. If the same comparison is already
-    /// in progress, this call waits for its outcome. Fails if too many sign-ins wait in `queue`.
+    /// Whether `password` matches `hash` and `hash` belongs to `user`. If the same comparison is
+    /// already in progress, this call waits for its outcome. Fails if too many sign-ins wait in
+    /// `queue`.
     pub(super) async fn is_right(
         self: &Arc<PasswordChecker>,
         user: &str,
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn known_passwords_skip_the_queue_and_a_full_queue_refuses_others() {
+    async fn known_passwords_skip_the_queue_and_a_full_queue_refuses_unknown_ones() {
         let passwords = PasswordChecker::new().unwrap();
         let queue = Arc::new(SignInQueue::new(4096));
         assert_eq!(ask(&passwords, &queue, "secret").await, Ok(true));

@@ -37,8 +37,8 @@ pub(super) struct PasswordTurn {
 }
 
 impl SignInQueue {
-    /// A queue for a server with this many connections. Each waiting sign-in occupies one, so the
-    /// queue is limited to a quarter of them, or to 4 if a quarter is less.
+    /// A queue for a server with this many connections. Each sign-in occupies a connection, so the
+    /// queue has room for a quarter of the connections, or for 4 sign-ins if a quarter is less.
     pub(crate) fn new(connections: usize) -> SignInQueue {
         // other clients must still be able to connect while many wait for their turn
         let max_waiting = (connections / 4).max(4);

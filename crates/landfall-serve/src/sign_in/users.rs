@@ -40,11 +40,11 @@ pub struct HtpasswdUsers {
 
 impl HtpasswdUsers {
     /// Reads files of `user:hash` lines; each file grants its right to all its users. Only bcrypt
-    /// hashes are accepted, as by other registries.
+    /// hashes are accepted, as in other registries.
     ///
     /// # Errors
-    /// When a file cannot be read, contains no user, contains a user twice, contains a user of
-    /// another file, or contains a hash that is not bcrypt. Also when the system provides no random
+    /// Fails if a file cannot be read, contains no user, contains a user twice, contains a user of
+    /// another file, or contains a hash that is not bcrypt; or if the system provides no random
     /// numbers.
     pub fn load(
         files: &[(&Path, AccessRight)],
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn other_hash_formats_are_refused_with_advice() {
+    fn hashes_that_are_not_bcrypt_are_refused_with_advice() {
         let of = |text: &str| users(&[(text, AccessRight::Push)], None);
         let message = of("anna:$apr1$x$y\n").err().unwrap().to_string();
         assert!(

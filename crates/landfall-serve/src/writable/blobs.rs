@@ -174,19 +174,25 @@ impl WritableBlobs {
         // an undamaged blob is kept, a damaged one is replaced
         if path.is_file() && matches!(self.verify(digest), Ok(true)) {
             self.protect(digest);
-            return Ok(());
+            // a sweep may have removed it before it was protected
+            if path.is_file() {
+                return Ok(());
+            }
         }
         file.as_file().sync_all()?;
-        if size > FRAME as u64 {
-            let checksums = checksums.finish();
-            write_file(
-                &self.incoming_folder(),
-                &self.checksums_path(digest),
-                &checksums,
-            )?;
+        // a small blob has no checksums
+        let checksums = (size > FRAME as u64).then(|| checksums.finish());
+        if let Some(checksums) = &checksums {
+            self.write_checksums(digest, checksums)?;
         }
         let naming = locked(&self.naming);
-        // a damaged blob that is replaced frees its bytes, and so does one of a simultaneous upload
+        // a client may have deleted the blob of a simultaneous upload, with its checksums
+        if let Some(checksums) = &checksums
+            && !self.checksums_path(digest).is_file()
+        {
+            self.write_checksums(digest, checksums)?;
+        }
+        // a replaced file frees its bytes: a damaged blob, or the blob of a simultaneous upload
         let replaced = optional(fs::metadata(&path))?.map_or(0, |metadata| metadata.len());
         // after its checksums: a blob without them could not be read
         persist(file, &path)?;
@@ -194,6 +200,11 @@ impl WritableBlobs {
         drop(naming);
         self.protect(digest);
         Ok(())
+    }
+
+    fn write_checksums(&self, digest: &Digest, checksums: &[u8]) -> io::Result<()> {
+        let path = self.checksums_path(digest);
+        write_file(&self.incoming_folder(), &path, checksums)
     }
 
     /// Syncs the names of the blobs and their checksums. This must happen before the first name
@@ -280,8 +291,8 @@ impl IncomingBlob {
             .unwrap_or_default()
     }
 
-    /// Sets the algorithm of the expected digest. If bytes were already hashed with another one,
-    /// the file is hashed again when it is complete.
+    /// Sets the algorithm of the expected digest. If bytes were already hashed with another
+    /// algorithm, the file is hashed again when it is complete.
     pub(crate) fn expect_algorithm(&mut self, algorithm: Algorithm) {
         if self.size == 0 && self.algorithm != algorithm {
             self.hasher = Hasher::new(algorithm);

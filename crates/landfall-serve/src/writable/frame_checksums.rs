@@ -66,7 +66,7 @@ impl FrameChecksums {
 
 /// Reads a file, or returns its runs. It compares the checksum of each frame before it returns any
 /// byte of the frame, unless that was done a moment ago. It does not hold a frame in memory: each
-/// is read for its checksum, and then again.
+/// frame is read once for its checksum, and once more for its bytes.
 pub(super) struct CheckedReader {
     file: Arc<File>,
     file_stamp: FileStamp,
@@ -87,7 +87,7 @@ impl CheckedReader {
         offset: u64,
     ) -> io::Result<CheckedReader> {
         Ok(CheckedReader {
-            // of the open file, not of the path: the path may be replaced at any time
+            // the stamp of the open file, not of the path: the path may be replaced at any time
             file_stamp: FileStamp::of(&file.metadata()?),
             file: Arc::new(file),
             // a last incomplete checksum is ignored, so its frame counts as damaged
@@ -181,7 +181,7 @@ impl Read for CheckedReader {
         if self.at >= self.checked {
             self.check_next()?;
         }
-        // never beyond the compared frame, although the file has more bytes
+        // never reads beyond the compared frame, although the file has more bytes
         let want = self.checked.saturating_sub(self.at).min(out.len() as u64) as usize;
         let count = self.file.read_at(&mut out[..want], self.at)?;
         self.at += count as u64;

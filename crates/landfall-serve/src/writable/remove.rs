@@ -139,8 +139,8 @@ impl WritableStore {
     }
 }
 
-/// The manifest, and for an index the manifests below it that are in the repository, have no tag,
-/// and are not referenced by a remaining manifest.
+/// Returns the manifest. For an index, also returns the manifests below it that are in the
+/// repository, have no tag, and are not referenced by a remaining manifest.
 fn removed_with<'a>(
     digest: &'a Digest,
     links: &'a RepositoryLinks,

@@ -161,7 +161,7 @@ impl WritableStore {
             for entry in list_folder(&self.repository_folder(&prefix))? {
                 if entry == "_manifests" {
                     names.push(prefix.trim_end_matches('/').to_owned());
-                // a repository may contain others, as in `a` and `a/b`
+                // a repository may contain other repositories, as in `a` and `a/b`
                 } else if !entry.starts_with('_') {
                     open.push(format!("{prefix}{entry}/"));
                 }
@@ -235,9 +235,10 @@ impl WritableStore {
         if let Some(referrer) = referrer {
             let folder = self.referrers_folder(name, &referrer.subject);
             let entry = referrer.entry.to_string();
-            // Stored as it is listed, so that a page of referrers reads no manifests. Before the
-            // manifest: after a crash, clients do not push a manifest again that is here, so its
-            // entry would never be added. An entry without its manifest is not listed.
+            // The entry is stored in the form in which it is listed, so that a page of referrers
+            // reads no manifests. It is written before the manifest: after a crash, clients do not
+            // push again a manifest that is here, so its entry would never be added. An entry
+            // without its manifest is not listed.
             write_file(&temporary, &folder.join(digest.hex()), entry.as_bytes())?;
             sync_folder(&folder)?;
         }
@@ -273,7 +274,7 @@ fn prepare_folder(dir: &Path) -> io::Result<File> {
     }
     File::options()
         .create(true)
-        // only to be locked; its content does not matter
+        // used only as a lock; its content does not matter
         .truncate(false)
         .write(true)
         .open(dir.join("lock"))

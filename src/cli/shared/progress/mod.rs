@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// The form in which progress is shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ProgressMode {
-    /// A bar if stderr is a terminal, but plain lines in CI and with TERM=dumb
+    /// A bar if stderr is a terminal. In CI, with TERM=dumb and without a terminal, plain lines
     #[default]
     Auto,
     /// A bar

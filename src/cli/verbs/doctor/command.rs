@@ -20,10 +20,10 @@ use std::path::{Path, PathBuf};
 
 /// Diagnose connections and configuration
 ///
-/// Checks the hosts of the site, or those that are named: DNS, the proxy that is used and why,
-/// connection, certificate, login and redirects. Each account is tried once. With a lock, one of
-/// its items is looked up at each checked registry, and its endpoints are connected to. Exits with
-/// 4 if a check reports NO.
+/// Checks the named hosts, by default those of the site: DNS, the proxy that is used and why,
+/// connection, certificate, login and redirects. Each account is tried once. With a lock, also
+/// looks up one of its items at each checked registry and, unless hosts are named, connects to its
+/// endpoints. Exits with 4 if a check reports NO.
 ///
 /// At the private registry, landfall starts uploads and cancels them, and writes an index with
 /// missing children and deletes it. --read-only omits these checks.

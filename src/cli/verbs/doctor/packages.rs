@@ -15,8 +15,8 @@ use std::path::PathBuf;
 ///
 /// Reads the packages of the node and the indexes in the bundle, and selects packages as apt or dnf
 /// would. Shows what is missing and what would be replaced. Exits with 4 if the node would request
-/// a package that the bundle lacks, or if a package set cannot be installed. Only apt sets are
-/// checked with --status, only yum sets with --rpms.
+/// a package that the bundle lacks, or if a package set cannot be installed. --status checks only
+/// apt sets, and --rpms only yum sets.
 #[derive(Args)]
 pub(crate) struct DoctorPackages {
     /// A copy of the node's /var/lib/dpkg/status
@@ -28,7 +28,7 @@ pub(crate) struct DoctorPackages {
     )]
     status: Option<PathBuf>,
     /// The output of `rpm -qa` on the node, preferably in the format that `landfall help packages`
-    /// gives for `base`
+    /// shows for the key `base`
     #[arg(long, value_name = "FILE")]
     rpms: Option<PathBuf>,
     #[command(flatten)]
@@ -49,7 +49,7 @@ impl DoctorPackages {
         if sets.is_empty() {
             let system = if self.rpms.is_some() { "yum" } else { "apt" };
             return Err(CliError::usage(format!(
-                "the lock has no {system} packages, and this is {list}"
+                "the lock has no {system} packages to compare with {list}"
             )));
         }
         let mut report = RunReport::default();

@@ -58,8 +58,8 @@ pub(crate) struct ExportImages {
 enum ArchiveFormat {
     /// An OCI image layout for ctr, nerdctl, k3s, RKE2 and skopeo, but not for docker and podman
     Oci,
-    /// The format of `docker save` with one platform: for docker, podman and the programs that load
-    /// oci
+    /// The format of `docker save`, with one platform: for docker, podman and all programs that load
+    /// the format oci
     Docker,
 }
 
@@ -199,11 +199,13 @@ impl ExportImages {
                 }
             );
             let report = images_report::report(&archive, &lost, Some(NOT_WRITTEN));
+            let help = if archive.images.is_empty() {
+                "`landfall pull` downloads them into the store"
+            } else {
+                "`landfall pull` downloads them into the store; --allow-partial exports the others"
+            };
             return Err(CliError::new(Exit::Failed, message)
-                .with_help(
-                    "`landfall pull` downloads them into the store; --allow-partial exports the \
-                     others",
-                )
+                .with_help(help)
                 .with_report(report)
                 .on(TransferSide::Source));
         }

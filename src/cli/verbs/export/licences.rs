@@ -37,7 +37,7 @@ fn of_chart(chart: &ChartArchive, blobs: &dyn BlobRead) -> Option<String> {
         &mut ArchiveBudget::new(&limits),
     )
     .ok()?;
-    // Charts in the folder `charts` of the archive have a Chart.yaml too.
+    // Subcharts in the folder `charts` have a Chart.yaml too.
     let is_its_own = |path: &&String| path.split('/').count() == 2 && path.ends_with("/Chart.yaml");
     let text = &files[files.keys().find(is_its_own)?];
     let metadata: Value = yaml::from_slice(text).ok()?;

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// Write the SBOMs, attestations and signatures of images and charts
 ///
-/// Each becomes a file HOST/REPOSITORY/TAG/KIND-DIGEST.json, or .bin if it is not JSON.
+/// Each document becomes a file HOST/REPOSITORY/TAG/KIND-DIGEST.json, or .bin if it is not JSON.
 #[derive(Args)]
 pub(crate) struct ExportReferrers {
     #[command(flatten)]

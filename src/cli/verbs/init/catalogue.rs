@@ -30,7 +30,7 @@ pub(crate) fn listing() -> VerbOutcome {
             "platform": shipped.platform,
         }));
     }
-    text += "landfall init --from SYSTEM -o DIR writes one\n";
+    text += "landfall init --from SYSTEM -o DIR writes the files of a system\n";
     let mut report = RunReport::default();
     report.extra.insert("systems".into(), json!(systems));
     VerbOutcome::of(report, text)

@@ -1,4 +1,4 @@
-//! The command: its arguments, and how it runs.
+//! The command `landfall pack`: its arguments, and how it runs.
 
 use super::companions::documents;
 use super::volume::RepackFlags;
@@ -61,8 +61,8 @@ pub(crate) struct PackCommand {
     #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true,
         default_missing_value = "")]
     include_self: Vec<OsString>,
-    /// Sign the bundle with this OpenSSH key: a private key file without a passphrase, or a public
-    /// key (file) whose private key is in the SSH agent
+    /// Sign the bundle with this OpenSSH key: a private key file without a passphrase, or, if the
+    /// private key is in the SSH agent, the public key or its file
     #[arg(long, value_name = "KEY")]
     sign: Option<String>,
     #[command(flatten)]
@@ -273,7 +273,7 @@ impl PackCommand {
             std::env::current_exe().map_err(|error| {
                 CliError::new(
                     Exit::Failed,
-                    format!("cannot find this program; name it with --include-self=PATH: {error}"),
+                    format!("cannot find this program: {error}; name it with --include-self=PATH"),
                 )
             })
         };

@@ -65,7 +65,7 @@ fn readme(plan: &PackPlan, out: &Path, packaging: &Packaging) -> String {
     };
     let mut text = format!(
         "{} - a bundle of landfall\n\nIt contains {}. Lock fingerprint: {}\n\
-         Replace REGISTRY by your registry, as in 172.20.0.2:5000 or \
+         Replace REGISTRY with your registry, such as 172.20.0.2:5000 or \
          registry.example.com/mirror.\n",
         file_name(out),
         count(&plan.items),
@@ -87,8 +87,8 @@ fn readme(plan: &PackPlan, out: &Path, packaging: &Packaging) -> String {
         );
     }
     if !plan.bases.is_empty() {
-        text += "It omits what an earlier bundle contains. Replace BASE by that bundle; a registry \
-                 with its content needs no BASE.\n";
+        text += "It omits what an earlier bundle contains. Replace BASE with that bundle; a \
+                 registry with its content needs no BASE.\n";
     }
     if !plan.missing.is_empty() {
         text += "It lacks:\n";

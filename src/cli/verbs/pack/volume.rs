@@ -21,8 +21,8 @@ pub(crate) struct RepackFlags {
           conflicts_with_all = ["volume_size", "include_self", "level", "allow_partial",
             "dry_run", "sign", "serial"])]
     pub(crate) like: Vec<PathBuf>,
-    /// The number of the volume of --like to pack again; it is written next to the others, or next
-    /// to --out
+    /// The number of the volume of --like to pack again; it is written next to the other volumes,
+    /// or next to --out
     #[arg(long, value_name = "N", requires = "like",
         value_parser = clap::value_parser!(u16).range(1..=999))]
     only_volume: Option<u16>,

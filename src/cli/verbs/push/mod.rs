@@ -32,8 +32,8 @@ pub(crate) struct PushCommand {
     /// The bundle; without it, the content of --lock in the store. If its volumes are in several
     /// folders, name one volume in each folder, or the folders
     bundle: Option<PathBuf>,
-    /// The registry, instead of --to; or bases of a delta: bundles and push receipts, as far as
-    /// they are available
+    /// The registry, instead of --to, and the bases of a delta: bundles and push receipts. A base
+    /// may be omitted if the registry already has its content
     #[arg(value_name = "REGISTRY|BASE")]
     bases: Vec<PathBuf>,
     /// The bundle, instead of the first argument
@@ -46,13 +46,15 @@ pub(crate) struct PushCommand {
     /// pushed [default: landfall.lock]
     #[arg(long, value_name = "FILE")]
     lock: Option<PathBuf>,
-    /// The bundle digest or lock fingerprint that the bundle must have
+    /// The bundle digest or lock fingerprint that the bundle must have; without a bundle, the
+    /// fingerprint that the lock must have
     #[arg(long, value_name = "sha256:…")]
     expect: Option<Digest>,
     /// Accept a partial bundle
     #[arg(long)]
     allow_partial: bool,
-    /// Accept a bundle that is older than the last one of its series in the receipt
+    /// Accept a bundle that is older than the last one of its series in the receipt of the site or
+    /// of --receipt
     #[arg(long)]
     allow_older: bool,
     #[command(flatten)]
@@ -234,7 +236,7 @@ impl PushCommand {
             text += &item_lines(others.into_iter().filter(|item| item.reason.is_some()));
             let totals = report.totals();
             text += &format!(
-                "{} at {}: {} changed, {} there, {} not pushed\n",
+                "{} at {}: {} changed, {} up to date, {} not pushed\n",
                 EntryCount::from_items(EntryKind::Git, &report.items),
                 redact_urls(target.url.as_str()),
                 totals.done,

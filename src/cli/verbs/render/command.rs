@@ -154,7 +154,7 @@ impl PlatformRun {
                 )?
             }
         };
-        // The lines were escaped above, and a diff is already in the form for its reader.
+        // The lines were escaped above, and a diff is already formatted for its reader.
         Ok(VerbOutcome::of(report, text).document())
     }
 

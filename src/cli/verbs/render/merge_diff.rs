@@ -120,7 +120,7 @@ fn masks(text: &str, all: bool) -> Vec<bool> {
             // a comment line below one of these keys may quote a value
             _ => SHOWN.contains(&top) && !line.trim_start().starts_with('#'),
         };
-        // With `{`, the line of a shown key may contain the data too.
+        // In flow style (`{`), the line of a shown key may contain the data too.
         masks.push(all || (is_secret && (!is_shown || line.contains('{'))));
         at = end;
     }

@@ -20,7 +20,8 @@ use std::thread;
 
 /// Point references at the private registry
 ///
-/// Changes only references to items of the lock; all other bytes stay as they are.
+/// Changes only references to items of the lock; all other bytes stay as they are. Without
+/// --in-place, --out, --check, --diff or --kustomize, the result of one file is written to stdout.
 #[derive(Args)]
 pub(crate) struct RewriteCommand {
     /// Files, folders, charts (a folder, a .tgz, or the name of a locked chart), or - for stdin
@@ -38,7 +39,7 @@ pub(crate) struct RewriteCommand {
     /// A push receipt: digests that the push replaced are also replaced in references
     #[arg(long, value_name = "FILE")]
     receipt: Option<PathBuf>,
-    /// Rewrite in reverse: from the destination to the names in the lock
+    /// Rewrite in reverse: from names at the registry to the names in the lock
     #[arg(long, conflicts_with = "pin")]
     reverse: bool,
     /// Add the locked digest to references that have only a tag
@@ -66,11 +67,11 @@ struct OutputFlags {
     /// are masked
     #[arg(long)]
     diff: bool,
-    /// Change nothing, and print a kustomize component whose `images` change containers and image
-    /// volumes alike. References that kustomize cannot change are listed
+    /// Change nothing, and print a kustomize component whose `images` change the images of
+    /// containers and of image volumes. References that kustomize cannot change are listed
     #[arg(long, conflicts_with_all = ["pin", "reverse"])]
     kustomize: bool,
-    /// Write all files that were read to this folder, changed or not
+    /// Write all files that were read, changed or not, to this folder
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -157,7 +158,7 @@ impl RewriteCommand {
             let found = audit();
             (rewrite(), Some(found))
         } else {
-            // Without --in-place, no input file changes, so both run at the same time.
+            // Without --in-place, no input file changes, so audit and rewrite run at the same time.
             thread::scope(|scope| {
                 let auditing = scope.spawn(audit);
                 let done = rewrite();

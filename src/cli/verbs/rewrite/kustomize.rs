@@ -71,7 +71,7 @@ pub(super) fn component<'m>(
 }
 
 /// The entry of `images` for the image `name`. It applies to all `references`, so it sets a tag and
-/// a digest only if a rewrite changes a digest and all references become the same one.
+/// a digest only if a rewrite changes a digest and makes all references the same.
 fn image_entry(
     name: &str,
     references: &[ContainerReference<'_>],

@@ -148,9 +148,9 @@ pub(crate) fn outcome(
         .count();
     if ambiguous > 0 {
         let references = count_of(ambiguous, "reference");
-        let name = if ambiguous == 1 { "names" } else { "name" };
+        let have = if ambiguous == 1 { "has" } else { "have" };
         lines.push(format!(
-            "{references} to a locked repository {name} neither a host nor a tag: a pod would \
+            "{references} to a locked repository {have} neither a host nor a tag: a pod would \
              pull from the internet; add the host"
         ));
     }
@@ -165,8 +165,8 @@ pub(crate) fn outcome(
     Ok(VerbOutcome::new(report, text, exit(mode, changes + ambiguous > 0, failed)).document())
 }
 
-/// Whether this is an image of a locked repository that is left unchanged because it has neither a
-/// host nor a tag. A node would pull it from its default registry.
+/// Whether `occurrence` is left unchanged because it has neither a host nor a tag, although it
+/// names an image of a locked repository. A node would pull the image from its default registry.
 fn is_ambiguous(occurrence: &Occurrence) -> bool {
     let is_left =
         matches!(occurrence.meaning, ReferenceMeaning::Left { .. }) && occurrence.role.is_image();
@@ -280,8 +280,8 @@ fn report(done: &[RewrittenInput]) -> RunReport {
     report
 }
 
-/// The exit code. `is_open` says whether a reference must still be changed, or names an image that
-/// a node would pull from the internet.
+/// The exit code. `is_open` is true if a reference must still be changed, or if a node would pull
+/// the image of an ambiguous reference from the internet.
 pub(crate) fn exit(mode: RewriteMode<'_>, is_open: bool, failed: usize) -> Exit {
     if mode == RewriteMode::Check && is_open {
         Exit::Refused

@@ -50,8 +50,8 @@ pub(crate) struct ServeCommand {
     /// reads its content again
     #[arg(long, value_name = "REGISTRY[/PREFIX]")]
     from: Option<TargetRegistry>,
-    /// The registry in rewritten references [default: registry.address of the site, else this
-    /// server]
+    /// The registry whose image names are served, as in rewritten references [default:
+    /// registry.address of the site, else this server]
     #[arg(long, value_name = "REGISTRY[/PREFIX]")]
     to: Option<TargetRegistry>,
     /// Redirect requests for large blobs to the object store, so that their bytes do not pass
@@ -64,7 +64,8 @@ pub(crate) struct ServeCommand {
     /// The maximum size of pushed content, as in 500GB
     #[arg(long, value_name = "SIZE", requires = "writable", value_parser = size)]
     max_bytes: Option<u64>,
-    /// A password file, as written by `htpasswd -B`: all requests then need a login
+    /// A password file, as written by `htpasswd -B`: all requests except /healthz, /readyz and
+    /// /metrics then need a login
     #[arg(long, value_name = "FILE")]
     htpasswd: Option<PathBuf>,
     /// A password file of users who may only read
@@ -95,7 +96,7 @@ pub(crate) struct ServeCommand {
     #[arg(long)]
     allow_older: bool,
     /// A certificate chain in PEM format: use HTTPS. If repeated, each is used for the names that
-    /// it covers, and the first one for all others
+    /// it covers, and the first one for all other names
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Vec<PathBuf>,
     /// The private key of a certificate in PEM format; one for each --tls-cert, in the same order

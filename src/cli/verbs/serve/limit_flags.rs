@@ -13,7 +13,7 @@ pub(super) struct LimitFlags {
     #[arg(long, value_name = "N", default_value_t = Limits::default().connections,
         value_parser = count)]
     max_connections: usize,
-    /// Maximum number of concurrent requests; others wait up to 30 s
+    /// Maximum number of concurrent requests; further requests wait up to 30 s
     #[arg(long, value_name = "N", default_value_t = Limits::default().requests,
         value_parser = count)]
     pub(super) max_requests: usize,

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// The bundles that are served, and their content.
 pub(crate) struct ServeSources {
-    /// Served by name; later bundles win.
+    /// The bundles that are served by name; if two contain the same name, the later one wins.
     pub(crate) all: Vec<ServedBundle>,
     pub(crate) content: Vec<Arc<dyn VerifiedRead>>,
     /// Content that is served only by digest.

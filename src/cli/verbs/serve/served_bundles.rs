@@ -45,8 +45,8 @@ pub(super) fn served(
     })
 }
 
-/// Adds to each bundle the changes since its base, or else since the last bundle before it of the
-/// same series.
+/// Adds to each bundle the changes since its base. If none of its bases is in `given`, adds the
+/// changes since the previous bundle of the same series.
 pub(super) fn add_changes(all: &mut [ServedBundle], bundles: &[Bundle], given: &[Bundle]) {
     let base_of = |one: &ServedBundle| {
         let bundle = bundles
@@ -84,7 +84,7 @@ fn is_same_series(older: &ServedBundle, newer: &ServedBundle) -> bool {
 /// Sorts the bundles so that each base comes before its deltas, and keeps the order otherwise.
 pub(super) fn bases_first(mut bundles: Vec<Bundle>) -> Vec<Bundle> {
     for at in 0..bundles.len() {
-        // Bounded, because two bundles may each name the lock of the other one as a base.
+        // Bounded, because two bundles may each name the lock of the other as a base.
         for _ in at + 1..bundles.len() {
             let Some(place) = bundles[at + 1..].iter().position(|other| {
                 bundles[at]
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn bundles_without_a_name_are_not_compared() {
+    fn locks_without_a_name_are_not_compared() {
         let mut all = [
             bundle("a", None),
             bundle("b", Some("series")),

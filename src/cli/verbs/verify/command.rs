@@ -22,8 +22,8 @@ use std::sync::Arc;
 
 /// Check a bundle's bytes, signatures and approval
 ///
-/// The packs of git repositories must have every object that the refs need. Those of a delta are
-/// checked if its bases are given.
+/// The packs of git repositories must have every object that the refs need. If a delta omits packs
+/// of a repository, they are checked only if the bases are given.
 #[derive(Args)]
 pub(crate) struct VerifyCommand {
     /// The bundle. If its volumes are in several folders, name one volume in each
@@ -65,7 +65,7 @@ impl VerifyCommand {
             allow_partial: self.allow_partial,
             ..BundleRequirements::default()
         };
-        // Content of the bundle that is read here is unverified until the checks below have run.
+        // Bundle content that is read here is unverified until the checks below have run.
         let accepted = open_bundle::open(context, &locations, &requirements)?;
         let chain = self.with_bases(context, accepted.bundle.clone())?;
         let progress = Arc::clone(&context.progress);

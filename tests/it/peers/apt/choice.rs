@@ -232,7 +232,7 @@ fn the_selection_equals_that_of_apt_for_many_packages_and_machines() {
             .map(|name| (*name).to_owned())
             .collect::<Vec<_>>()
     };
-    // requests for one of several versions: the first in the order of strings
+    // requests for one version of each package that has several: the first in the order of strings
     let pinned = kinds.iter().filter_map(|name| {
         let versions = offered.own[name].iter().map(|one| field(one, "Version"));
         let all: BTreeSet<&str> = versions.collect();

@@ -136,9 +136,9 @@ fn a_machine_installs_from_the_bundle_with_the_stock_keyring() {
     let mut serve = place.command();
     serve.args(["serve", "b", "--listen", REGISTRY]);
     let server = network.serve("registry", &serve, REGISTRY);
-    // a copy-on-write view of this machine in memory, which the shell discards when it ends. The
-    // script turns off the index of manual pages, questions, the compression of lists, and the
-    // start of services
+    // the script makes a copy-on-write view of this machine. Its changes are in memory, and are
+    // discarded when the shell ends. The script turns off the index of manual pages, questions, the
+    // compression of lists, and the start of services
     let script = format!(
         "set -e\nmount -t tmpfs none {root}\nmkdir {root}/upper {root}/work {root}/all\n\
          mount -t overlay overlay -o lowerdir=/,upperdir={root}/upper,workdir={root}/work {root}/all\n\

@@ -37,7 +37,7 @@ fn suites() -> Option<&'static [Suite]> {
     if suites.is_empty() {
         skip(
             &test_name(),
-            "the machine's apt has no indexes of a suite that the archive's keyring signs",
+            "the machine lacks the Debian keyring, the dpkg status file or indexes of apt",
         );
     }
     Some(suites.as_slice()).filter(|suites| !suites.is_empty())

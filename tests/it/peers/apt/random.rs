@@ -180,7 +180,7 @@ fn package(dice: &mut Dice, prefix: &str, own: usize, count: usize, suite: usize
         let provided = format!("{prefix}-v{}", dice.roll(3));
         let bound = version.map_or(String::new(), |version| format!(" (= {version})"));
         writeln!(text, "Provides: {provided}{bound}").unwrap();
-        // like mail servers: only one of them at a time
+        // like mail servers, of which only one can be installed at a time
         if chance(dice, 25) {
             writeln!(text, "Conflicts: {provided}\nReplaces: {provided}").unwrap();
             made.conflicts.push(Target {

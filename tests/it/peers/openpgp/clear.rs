@@ -39,7 +39,7 @@ pub fn cases(place: &Place) -> (Vec<Chart>, Vec<Case>) {
         ),
         ("blanks at the ends of lines", "a  \nb\t \n \t\n"),
         ("empty lines", "\n\n\na\n\n"),
-        ("other letters", "größe: ✓\n"),
+        ("letters beyond ASCII", "größe: ✓\n"),
         ("a long line", "LONG"),
         ("CRLF line ends", "a\r\nb\r\n"),
         ("form feeds", "a \x0c\nb\x0b\n"),

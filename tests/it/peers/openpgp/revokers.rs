@@ -10,7 +10,7 @@ use pgp::ser::Serialize;
 use pgp::types::{Duration, KeyDetails, Password, RevocationKey, RevocationKeyClass, Tag};
 
 /// The reason why landfall refuses some of the cases although gpgv accepts them.
-const UNCHECKED: &str = "a revocation that names a revoker counts without being verified";
+const UNCHECKED: &str = "a revocation whose issuer is a revoker counts without being verified";
 
 pub fn cases(place: &Place) -> Vec<Case> {
     let revoker = Key::new(place, "revoker", "ed25519", "sign", "never");

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
-/// A request with the facts about its response.
+/// A recorded request and facts about its response.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub on: Option<RequestKind>,
@@ -189,7 +189,7 @@ impl Faults {
         state.tokens.clear();
     }
 
-    /// Calls `change` with the content, and returns its result.
+    /// Calls `change` with the content, and returns the result of `change`.
     pub fn content<T>(&self, change: impl FnOnce(&mut Content) -> T) -> T {
         change(&mut self.state().content)
     }

@@ -97,7 +97,7 @@ pub enum FaultKind {
     Pages(usize),
     /// Answers with `"tags": null`.
     NullTags,
-    /// Swaps the images of the tag and of the tag `other` before each response.
+    /// Swaps the images of the requested tag and of the tag `other` before each response.
     Moving,
 }
 
@@ -140,11 +140,11 @@ impl FaultKind {
 pub struct Fault {
     pub on: RequestKind,
     pub what: FaultKind,
-    /// Applies only to paths that contain this.
+    /// Applies only to paths that contain this text.
     pub at: String,
-    /// The number of requests of the kind that pass before the fault applies.
+    /// The number of matching requests that pass before the fault applies.
     pub skip: usize,
-    /// The number of requests of the kind that the fault applies to.
+    /// The number of matching requests that the fault applies to.
     pub times: usize,
 }
 

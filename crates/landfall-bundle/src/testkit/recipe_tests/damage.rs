@@ -24,7 +24,7 @@ fn forged_lists_of_recipes_are_refused() {
         ("which is not listed", &|index| {
             index.recipes[0].from.push(other.clone())
         }),
-        ("precedes one that it uses", &|index| {
+        ("precedes a recipe that it uses", &|index| {
             index.recipes[0].from.push(new_layer.digest.clone())
         }),
         ("it lacks the recipe for", &|index| {
@@ -108,7 +108,7 @@ fn affected_items(packed: &Packed, entry: &str) -> Vec<ItemName> {
 }
 
 #[test]
-fn damage_of_a_recipe_or_of_its_base_affects_the_items_with_the_blob() {
+fn damage_of_a_recipe_or_its_base_affects_the_items_that_need_it() {
     let Versions {
         memory,
         old,

@@ -43,7 +43,7 @@ fn missing_bases_are_named_before_any_read() {
 }
 
 #[test]
-fn each_recipe_of_a_blob_may_provide_the_bases_to_add() {
+fn recipes_that_need_unavailable_bases_are_not_used_for_missing_bases() {
     let (mut memory, _) = sample();
     let made: Vec<(LockedImage, Descriptor)> = (0..3)
         .map(|number| image(&mut memory, &number.to_string(), 8 * number))
@@ -72,7 +72,8 @@ fn each_recipe_of_a_blob_may_provide_the_bases_to_add() {
     assert_eq!(missing(&deltas, &[]), only(0));
     assert_eq!(missing(&deltas, &[0]), only(1));
     assert_eq!(missing(&deltas, &[0, 1]), None);
-    // in a chain, the base itself may be added if it cannot be rebuilt
+    // in a chain, layer 1 is the missing base if layer 0, from which it would be rebuilt, is
+    // unavailable
     let chain = [bundle(1, 0), bundle(2, 1)];
     assert_eq!(missing(&chain, &[]), only(0));
     assert_eq!(missing(&chain, &[0]), only(1));
@@ -166,7 +167,7 @@ fn simultaneous_readers_get_the_right_bytes_of_a_rebuilt_blob() {
     });
 }
 
-/// A source whose readers fail in the middle, a given number of times.
+/// A source whose first `failures` readers fail after 1,000 bytes.
 struct FailingSource {
     memory: Arc<Memory>,
     failures: AtomicUsize,

@@ -22,7 +22,7 @@ pub(super) fn layer(files: &[(&str, &[u8])]) -> Vec<u8> {
     archive.into_inner().unwrap().finish().unwrap()
 }
 
-/// A program whose addresses are `shift` higher.
+/// A program whose addresses are raised by `shift`.
 pub(super) fn program(shift: u32) -> Vec<u8> {
     let mut program = noise(200_000);
     for at in (0..program.len() - 4).step_by(101) {

@@ -63,7 +63,7 @@ pub(super) fn compress(
 /// Returns the key and the compressed bytes of a list of present blobs.
 ///
 /// # Errors
-/// If it cannot be compressed.
+/// If the list cannot be compressed.
 #[cfg(any(test, feature = "testkit"))]
 pub fn index_list(
     contents: impl IntoIterator<Item = (Digest, u64)>,
@@ -81,7 +81,7 @@ pub(super) async fn read_all(
     read_each(bucket, list_all(bucket, folder).await?).await
 }
 
-/// Returns the objects in `folder` whose keys are those of lists.
+/// Returns the objects in `folder` that are lists according to their keys.
 pub(super) async fn list_all(
     bucket: &Bucket,
     folder: &'static str,

@@ -29,12 +29,12 @@ struct BucketStoreInner {
 /// The known state of the blobs in the store.
 #[derive(Default)]
 struct KnownContent {
-    /// Blobs that are present: those in lists, and those that this process wrote or looked up.
+    /// Blobs that are present: blobs in lists, and blobs that this process wrote or looked up.
     present: BlobSizes,
     /// Present blobs that no list has yet.
     unlisted: BlobSizes,
-    /// Blobs that `gc` may delete, and damaged ones. They count as absent, so a run that needs them
-    /// writes them again.
+    /// Blobs that `gc` may delete, and damaged or missing blobs. They count as absent, so a run
+    /// that needs them writes them again.
     condemned: BTreeSet<Digest>,
     /// The blobs that the lists contain, if the lists are not trusted.
     distrusted: BlobSizes,
@@ -43,7 +43,7 @@ struct KnownContent {
 }
 
 impl KnownContent {
-    /// Reads the lists. Returns `None` if there are any and they are the same as `before`.
+    /// Reads the lists. Returns `None` if there are lists and they are the same as `before`.
     ///
     /// A `gc` deletes lists of present blobs before the blobs, and lists of condemned blobs after
     /// them. The lists of condemned blobs must be read first, so that a blob that is deleted
@@ -138,12 +138,13 @@ impl BucketStore {
         self.known().present.get(digest).copied()
     }
 
-    /// Whether `gc` may delete the blob, or it is damaged: a run that needs it writes it again.
+    /// Whether `gc` may delete the blob, or the blob is damaged or missing: a run that needs it
+    /// writes it again.
     pub(super) fn is_condemned(&self, digest: &Digest) -> bool {
         self.known().condemned.contains(digest)
     }
 
-    /// Returns the object of a condemned blob, which is to be replaced.
+    /// Returns the object that is to be replaced, if the blob is condemned and has an object.
     pub(super) async fn condemned_object(
         &self,
         digest: &Digest,
@@ -183,7 +184,7 @@ impl BucketStore {
         }
     }
 
-    /// Writes a list of the blobs that no list has, if there are at least `least`.
+    /// Writes a list of the blobs that no list has, if there are at least `least` such blobs.
     pub(super) async fn write_list(&self, least: usize) -> Result<(), HttpError> {
         let unlisted = {
             let mut known = self.known();

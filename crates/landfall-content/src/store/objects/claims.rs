@@ -1,4 +1,4 @@
-//! How a run and a `gc` that deletes blobs notice each other without a lock.
+//! How a run and a `gc` that deletes blobs notice each other without a file lock.
 //!
 //! A run writes its claim and then reads the markers. A `gc` writes a marker that lists the blobs
 //! it is about to delete, and then reads the claims. Listings of object stores are consistent, so

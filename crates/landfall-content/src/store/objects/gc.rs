@@ -58,7 +58,7 @@ pub struct BucketGc<'a> {
     pub bucket: &'a Bucket,
     /// The blobs that known locks name.
     pub keep: BTreeSet<Digest>,
-    /// Returns the blobs that the lock in a claim names, or `None` if it is not a lock.
+    /// Returns the blobs that the lock in a claim names, or `None` if the claim is not a lock.
     pub names: &'a (dyn Fn(&[u8]) -> Option<Vec<Digest>> + Sync),
     /// The grace period, which must be longer than any run.
     pub grace: Duration,
@@ -77,7 +77,7 @@ impl BucketGc<'_> {
     /// If a request to the object store fails, or a claim is not a lock.
     pub async fn run(mut self) -> Result<BucketGcReport, HttpError> {
         let mut report = BucketGcReport::default();
-        // read first: lists that runs write from now on are not among those to be replaced
+        // read first: a list that a run writes from now on must not be replaced
         let old_lists = blob_list::read_all(self.bucket, keys::INDEX).await?;
         let mut claimed = BTreeSet::new();
         self.keep_claimed(&mut claimed).await?;
@@ -120,8 +120,9 @@ impl BucketGc<'_> {
             // first, so that a run that begins from now on considers these blobs absent
             blob_list::write(self.bucket, keys::CONDEMNED, &condemns).await?;
             if !condemns.is_empty() {
-                // a run that began before the list may rely on some of these blobs; it has claimed
-                // them, and a younger list of present blobs protects them
+                // a run that began before this list was written may rely on some of these blobs. Its
+                // claim names them, so they are added to the list of present blobs, which is
+                // written next and wins because it is younger
                 self.keep_claimed(&mut claimed).await?;
                 for digest in &self.keep {
                     listed.extend(condemns.remove_entry(digest));
@@ -132,8 +133,8 @@ impl BucketGc<'_> {
                 .into_iter()
                 .map(|list| list.key)
                 .filter(|key| Some(key) != kept_list.as_ref());
-            // lists of present blobs before the blobs, so that no run considers a deleted blob
-            // present
+            // lists of present blobs are deleted before the blobs, so that no run considers a
+            // deleted blob present
             self.delete(replaced.collect()).await?;
             let deleted = self.delete_doomed(doomed, &mut claimed).await?;
             // lists of condemned blobs last: a killed gc leaves them, and the next one continues
@@ -181,7 +182,8 @@ impl BucketGc<'_> {
     }
 
     /// Adds the blobs of claims to `keep`. Locks in `claimed` are not read again; locks that are
-    /// read are added to it. Deletes claims older than the grace period, except in a dry run.
+    /// read are added to `claimed`. Deletes claims older than the grace period, except in a dry
+    /// run.
     async fn keep_claimed(&mut self, claimed: &mut BTreeSet<String>) -> Result<(), HttpError> {
         let mut over = Vec::new();
         let objects: Vec<BucketObject> = self.bucket.list(keys::CLAIMS).try_collect().await?;

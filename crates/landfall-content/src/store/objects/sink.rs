@@ -237,7 +237,8 @@ impl MultipartUpload {
         }
     }
 
-    /// Begins to upload a part, after waiting for another one if too many are in progress.
+    /// Begins to upload a part. If too many parts are in progress, first waits until one of them
+    /// ends.
     async fn begin_part(
         self: &Arc<Self>,
         uploads: &mut JoinSet<Result<(), FailedAttempt>>,
@@ -317,7 +318,7 @@ async fn open_for_upload(opener: &Arc<PartOpener>, at: u64) -> Result<ByteStream
 }
 
 /// Turns an error of the object store into a failed attempt. After `NotFound`, the next attempt
-/// begins a new upload, or waits for the run that has taken over this one.
+/// begins a new upload, or waits for the run that has taken over this upload.
 fn upload_failed(error: HttpError) -> FailedAttempt {
     let cause = if error.kind == ErrorKind::NotFound {
         FailureCause::Sink

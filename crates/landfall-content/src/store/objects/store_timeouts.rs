@@ -18,7 +18,7 @@ impl StoreTimeouts {
     pub fn new(gc_wait: Duration) -> StoreTimeouts {
         StoreTimeouts {
             heartbeat: Duration::from_secs(4),
-            // four heartbeats, so that one that is lost or late does not cost the upload
+            // four heartbeats, so that one lost or late heartbeat does not cost the upload
             lease: Duration::from_secs(16),
             gc_wait,
         }

@@ -1,8 +1,9 @@
 //! Go's `compress/flate`, which `compress/gzip` and `compress/zlib` use: Docker and BuildKit at the
 //! default level, crane, ko and kaniko at level 1.
 //!
-//! Two generations differ in all levels: the [classic] one up to Go 1.26, and the one from Go 1.27,
-//! which descends from `github.com/klauspost/compress` ([`klauspost`](super::klauspost)).
+//! The encoder has two generations, which differ at all levels: the [classic] one up to Go 1.26,
+//! and the one from Go 1.27, which descends from `github.com/klauspost/compress`
+//! ([`klauspost`](super::klauspost)).
 
 pub(crate) mod classic;
 mod level;

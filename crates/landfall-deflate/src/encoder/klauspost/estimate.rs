@@ -11,8 +11,7 @@ use crate::encoder::symbols::{
     length_extra_bits, length_symbol,
 };
 
-/// The estimated bits of `count` occurrences of a symbol, all together, among `1 / inverse_total`
-/// symbols.
+/// The estimated total bits of `count` occurrences of a symbol among `1 / inverse_total` symbols.
 fn bits(count: u32, inverse_total: f32, bounds: BitBounds) -> f32 {
     let count = count as f32;
     let each = -fast_log2(count * inverse_total);
@@ -24,7 +23,7 @@ fn bits(count: u32, inverse_total: f32, bounds: BitBounds) -> f32 {
     bounded * count
 }
 
-/// The limits of the estimated bits of one occurrence of a symbol.
+/// The limits on the estimated bits for one occurrence of a symbol.
 #[derive(Debug, Clone, Copy)]
 enum BitBounds {
     None,
@@ -43,8 +42,8 @@ fn fast_log2(value: f32) -> f32 {
     exponent as f32 + fraction
 }
 
-/// The estimated size in bits of literals with these counts. `total` is the number of literals; it
-/// may include literals that are added for symbols that do not occur.
+/// The estimated size in bits of literals with these counts. `total` is the number of literals. It
+/// may also count one literal for each symbol that does not occur.
 pub(super) fn estimated_literal_bits(counts: &[u32], total: usize) -> u64 {
     let inverse_total = 1.0 / total as f32;
     let mut sum = 0.0_f32;

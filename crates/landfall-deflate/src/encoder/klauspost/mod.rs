@@ -4,8 +4,8 @@
 //! Levels 1 to 6 cut the stream into blocks of 65,535 bytes and search each from left to right,
 //! with tables of hashes ([`fast`]). Levels 7 to 9 have hash chains over a window of 64 KiB, and
 //! decide about each match when the next position has been searched ([`lazy`]). The tokens of a
-//! block are appended to the previous block if its codes suit them ([`blocks`]). A stream ends with
-//! an empty fixed block.
+//! block are appended to the previous block if the codes of that block suit them ([`blocks`]). A
+//! stream ends with an empty fixed block.
 //!
 //! Releases differ in details; [`rules`] lists them. `pgzip` compresses pieces of a stream in
 //! parallel ([`parallel`]).
@@ -37,7 +37,7 @@ use std::fmt;
 pub(crate) enum PgzipPieces {
     /// The stream is not cut.
     One,
-    /// By `pgzip`, into pieces of this many bytes, more than 16 KiB.
+    /// `pgzip` cuts it into pieces of this many bytes, which must be more than 16 KiB.
     Parallel(u32),
 }
 
@@ -89,8 +89,8 @@ impl KlauspostFlate {
         }
     }
 
-    /// The encoders that can have written a stream, the most likely first. Those that
-    /// [`GoFlate`](super::go::GoFlate) has too are left out.
+    /// The encoders that can have written a stream, the most likely first. Omits encoders that
+    /// [`GoFlate`](super::go::GoFlate) also has.
     pub(crate) fn candidates(hints: &StreamHints) -> Vec<Self> {
         let levels: &[i8] = match (hints.zlib_header, hints.gzip_extra_flags) {
             (Some([_, flags]), _) => match flags >> 6 {

@@ -160,7 +160,7 @@ impl fmt::Display for KlauspostGeneration {
 /// The properties in which the generations differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct KlauspostRules {
-    /// The shape of Huffman codes.
+    /// Which of two subtrees of the same weight is joined first when a Huffman code is built.
     pub(crate) ties: TieOrder,
     /// Levels 1 to 6: whether a flush of fewer than 128 bytes searches them for matches and keeps
     /// them as history.
@@ -172,15 +172,15 @@ pub(crate) struct KlauspostRules {
     /// the end of the block in every comparison of sizes.
     pub(crate) trims_headers: bool,
     /// Whether a block has codes for all symbols unless a flush ends it, so that the codes suit the
-    /// next block. These releases compare sizes in another way, and never look for noise.
+    /// next block. Releases that do this compare sizes in another way, and never look for noise.
     pub(crate) fills_codes: bool,
     /// Whether the size of literals is estimated without building their code.
     pub(crate) guesses_literals: bool,
-    /// Whether the estimate of `guesses_literals` at first leaves out the symbols that are added to
-    /// the code of literals.
+    /// Whether the first estimate of `guesses_literals` omits the symbols that do not occur. The
+    /// code for literals has these symbols, too.
     pub(crate) guesses_filled_literals: bool,
-    /// Levels 1 to 6: the estimated size of a new block is increased by this size shifted right by
-    /// `penalty_shift` bits.
+    /// Levels 1 to 6: the estimated size of a new block is increased by a penalty. The penalty is
+    /// the estimated size, shifted right by `penalty_shift` bits.
     pub(crate) penalty_shift: u32,
     /// Level −2: like `penalty_shift`.
     pub(crate) literal_penalty_shift: u32,
@@ -188,11 +188,11 @@ pub(crate) struct KlauspostRules {
     pub(crate) literal_block: usize,
     /// Levels 1 to 6: the history has this many times 65,535 bytes before it is moved.
     pub(crate) history_blocks: usize,
-    /// Level 4: whether the length of the alternative match is measured at a wrong index, by a bug
-    /// of the releases.
+    /// Level 4: whether the length of the alternative match is measured at a wrong index. This is a
+    /// bug of the releases.
     pub(crate) mixes_up_distance: bool,
-    /// Levels 1 to 6: whether a match of more than 258 bytes is cut into pieces of 258 bytes. If
-    /// not, the pieces have 255 bytes.
+    /// Levels 1 to 6: whether a match of more than 258 bytes is cut into pieces of 258 bytes while
+    /// enough bytes remain. If not, the pieces have 255 bytes.
     pub(crate) splits_evenly: bool,
     /// Levels 1 to 3: the hash of the bytes at a position.
     pub(crate) hashes: HashWidth,
@@ -201,14 +201,14 @@ pub(crate) struct KlauspostRules {
     /// Levels 7 to 9: the rule for a better match at the end of a match. Under
     /// [`MatchEndRule::Whole`], level 9 accepts a smaller saving.
     pub(crate) lazy_match_end: MatchEndRule,
-    /// Level 9: the number of bytes from which the cost of literals is estimated.
+    /// Level 9: the maximum size in bytes of the sample by which the cost of literals is estimated.
     pub(crate) literal_sample: usize,
     /// Level 9: the bits of a literal that does not occur in the sample.
     pub(crate) rare_literal_bits: u32,
 }
 
 impl KlauspostRules {
-    /// The rules, with those that do not matter at a level replaced by the newest ones.
+    /// Replaces the rules that do not matter at `level` by those of the newest generation.
     fn at_level(mut self, level: i8, has_dictionaries: bool) -> Self {
         let newest = KlauspostGeneration::V1_20_4.rules();
         if !(1..=6).contains(&level) {
@@ -265,7 +265,7 @@ pub(crate) enum HashWidth {
     FiveBytes,
 }
 
-/// The better match that is searched at the end of a match.
+/// The better match that the encoder searches for at the end of a match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MatchEndRule {
     /// No search at the end.

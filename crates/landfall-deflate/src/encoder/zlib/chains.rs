@@ -75,7 +75,8 @@ impl HashChains {
     }
 }
 
-/// Follows the chain that begins at `head`. `link` returns the previous position on the chain.
+/// Finds the longest match of the bytes at `at`, on the chain that begins at `head`. `link` returns
+/// the previous position on the chain.
 #[inline]
 pub(super) fn follow_chain(
     bytes: &WindowBytes,

@@ -1,4 +1,4 @@
-//! The dictionary of the search with lazy matching, which has all positions.
+//! The dictionary for the search with lazy matching. It contains all positions.
 //!
 //! Every position enters the dictionary, whatever the search decides, so positions are entered in
 //! advance: each has a link to the latest earlier position with the same hash of three bytes. zlib
@@ -65,7 +65,8 @@ impl Link {
 
 #[derive(Debug)]
 pub(super) struct PositionIndex {
-    /// The latest position of each hash of three bytes, and the rank of the next one.
+    /// The latest position of each hash of three bytes, and the rank of the next position with
+    /// this hash.
     heads: Box<[Link; HEADS]>,
     /// The previous position on the chain of each position, and the rank of the position.
     links: Box<[Link; EXTENT]>,
@@ -75,7 +76,7 @@ pub(super) struct PositionIndex {
     gram_heads: Box<[u16; GRAM_HEADS]>,
     /// For each position, the previous position whose gram has the same hash.
     gram_links: Box<[u16; EXTENT]>,
-    /// The number of positions that have a link of their gram.
+    /// The number of positions that have a gram link.
     gram_linked: usize,
     window_size: usize,
     hash: ThreeByteHash,
@@ -248,7 +249,7 @@ impl PositionIndex {
                 if same_chain && self.steps(at, candidate) >= search.chain {
                     break;
                 }
-                // the chain that zlib follows may be shorter than this one
+                // the chain that zlib follows may be shorter than the chain of the gram
                 let longer_than = found.map_or(search.longer_than, |found| found.length);
                 let rest = Search {
                     longer_than,

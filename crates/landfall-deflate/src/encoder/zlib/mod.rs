@@ -6,8 +6,8 @@
 //! is written in the shortest of three forms ([`block`]), with codes whose lengths depend on a
 //! particular order of ties ([`tree`]).
 //!
-//! A zlib block is full at a number of tokens that follows from the memory level m: 2^(m + 6) - 1,
-//! which is 16,383 by default. The hash has m + 7 bits.
+//! A zlib block is full at 2^(m + 6) - 1 tokens, where m is the memory level: 16,383 by default.
+//! The hash has m + 7 bits.
 //!
 //! A flush ends the block and writes an empty stored block; a full flush also drops all earlier
 //! input and empties the window.

@@ -21,7 +21,7 @@ const DICTIONARY_BYTES: usize = 32 << 10;
 /// The default size of a block, in KiB.
 const BLOCK_KIBIBYTES: u16 = 128;
 
-/// The dependencies between the blocks of the input.
+/// How the blocks of the input are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum PigzBlocks {
     /// In parallel, with a dictionary.

@@ -3,8 +3,8 @@
 //! Codes of equal cost differ between programs, so the order in which nodes of equal weight are
 //! joined is part of the result. The rules:
 //!
-//! - At least two symbols always have a code. While fewer occur, another symbol gets weight 1: if
-//!   the highest symbol so far is 0 or 1, the symbol after it, and otherwise symbol 0.
+//! - At least two symbols always have a code. While fewer symbols occur, another one gets weight 1:
+//!   if the highest symbol so far is 0 or 1, the symbol after it, and otherwise symbol 0.
 //! - Nodes wait in a binary heap. A node goes before another if its weight is lower, or if the
 //!   weights are equal and its subtree is not deeper. The symbols are put into the heap
 //!   in ascending order; then the heap is ordered, entry by entry from its middle to its top. To

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub struct ExportInput<'a> {
     /// The lock whose items are listed.
     pub lock: &'a Lock,
-    /// Where the images are pushed, for formats that name destinations.
+    /// The destinations of the images, for formats that name destinations.
     pub mapping: Option<&'a DestinationMap>,
     /// Whether each image is listed with its digest. If false, only the images that the manifest
     /// pins are listed with their digests.

@@ -1,5 +1,6 @@
 //! `sources`: a table for reviewers, with one item on each line and tabs between kind, name,
-//! digest, bytes, origin and licence (if known).
+//! digest, bytes, origin and licence (if known). The line of an accepted loss has `missing until`
+//! and a date in place of the digest, and the reason in place of the origin.
 
 use super::export_format::{ExportInput, ExportedList};
 use landfall_model::sum_sizes;

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_architecture_has_no_variant() {
+    fn all_images_must_share_one_architecture_and_variants_are_ignored() {
         // the platforms of each image
         let architecture = |images: &[&str]| {
             let images = images.iter().map(|platforms| {

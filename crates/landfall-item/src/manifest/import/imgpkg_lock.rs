@@ -35,7 +35,7 @@ pub(super) fn read(
     Ok(())
 }
 
-/// The `locked` reference with the tag of `before`, if it has a tag and both have the same
+/// The `locked` reference with the tag of `before`, if `before` has a tag and both have the same
 /// repository.
 fn with_tag_of(before: &str, locked: &str) -> Option<String> {
     let (before, locked): (ImageRef, ImageRef) = (before.parse().ok()?, locked.parse().ok()?);

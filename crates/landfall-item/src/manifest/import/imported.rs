@@ -29,7 +29,7 @@ impl ImportSource {
         SourceText::plain(self.file.clone(), self.text.clone())
     }
 
-    /// The error that the file is not `what`, as in "a package of Zarf".
+    /// The error for a file that is not `what`, such as "a package of Zarf".
     pub(super) fn format_error(&self, what: &str, help: &str) -> Box<Diagnostic> {
         Box::new(Diagnostic {
             file: self.file.clone(),
@@ -110,7 +110,7 @@ impl ImportedItems {
                 return self.omit(at, reference, &error.to_string());
             }
         };
-        // other tools add the tag themselves; a manifest must have it
+        // other tools add a missing tag themselves; in a manifest, the tag is required
         if !image.is_pinned() {
             image.tag = Some("latest".into());
             self.note(at, &format!("{reference}: no tag, so `latest` is used"));

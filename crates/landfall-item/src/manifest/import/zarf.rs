@@ -119,7 +119,7 @@ fn read_chart(chart: &Mapping, at: ImportPosition<'_>, imported: &mut ImportedIt
     let value = |key| text(chart, key).filter(|text| !text.is_empty());
     let repository = value("url").or_else(|| value("localPath"));
     let repository = repository.unwrap_or_default();
-    // `name` is Zarf's name of the chart, and a URL of a registry has the name of the chart itself
+    // `name` is Zarf's own name for the chart; an oci URL already contains the name of the chart
     let name = if repository.starts_with("oci://") {
         None
     } else {
@@ -137,7 +137,8 @@ fn read_chart(chart: &Mapping, at: ImportPosition<'_>, imported: &mut ImportedIt
             version: &value("version").unwrap_or_default(),
         },
     );
-    // the other keys are about the installation, except that values can change the images
+    // the other keys are about the installation; values files are noted, because they can change
+    // the images
     if !list(chart, "valuesFiles").is_empty() {
         imported.note(at, "`valuesFiles` is not imported");
     }
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn charts_have_the_name_in_their_repository() {
+    fn charts_are_imported_under_the_name_in_their_repository() {
         let text = "kind: ZarfPackageConfig\nmetadata: {name: p}\ncomponents:\n- name: c\n  charts:\n  \
                     - {name: mine, repoName: real, url: 'https://c.test/charts', version: 1.0.0, \
                     valuesFiles: [v.yaml]}\n  \

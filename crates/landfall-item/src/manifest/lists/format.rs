@@ -18,7 +18,7 @@ pub(in super::super) struct ImageListFormat {
     pub(super) is: fn(&str) -> bool,
     /// Reads the image references, each with its position.
     pub(super) references: fn(&Rc<SourceText>) -> Result<ListedImages, Box<Diagnostic>>,
-    /// The message for a list without an image, and the help.
+    /// The message and the help for a list without an image.
     pub(super) if_empty: (&'static str, &'static str),
 }
 

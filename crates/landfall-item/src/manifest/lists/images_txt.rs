@@ -37,7 +37,7 @@ fn is(text: &str) -> bool {
     let lines: Vec<&str> = entries(text).map(|(_, line)| line).collect();
     let references = lines
         .iter()
-        // a single word is a valid reference, so any text would look like a list
+        // without a path or tag, any word is a valid reference, so any text would look like a list
         .filter(|line| line.contains(['/', ':']) && line.parse::<ImageRef>().is_ok())
         .count();
     references > 0 && 2 * references >= lines.len()

@@ -51,7 +51,7 @@ fn a_pipe_without_a_writer_is_refused() {
 }
 
 #[test]
-fn the_last_day_of_a_loss_may_be_a_variable() {
+fn the_last_day_of_a_missing_item_may_be_a_variable() {
     let lost = |day: &str| {
         format!("vars: {{d: \"{day}\"}}\nmissing: [{{ref: \"a:1\", reason: r, until: \"${{d}}\"}}]")
     };
@@ -228,7 +228,7 @@ fn a_digest_pins_a_tag_or_is_part_of_the_name() {
 }
 
 #[test]
-fn empty_sections_are_accepted_if_another_has_entries() {
+fn empty_sections_are_accepted_if_another_section_has_entries() {
     let one = wanted("images: [a:1]\nfiles:\n# - later\n");
     assert_eq!(names(&one), ["docker.io/library/a:1"]);
     // a manifest without any entry is reported: the entries were probably forgotten

@@ -168,7 +168,7 @@ fn a_password_in_a_url_is_refused_and_not_shown() {
 }
 
 #[test]
-fn faults_of_the_other_sections() {
+fn faults_of_missing_endpoints_exclude_packages_and_lists() {
     let lost = |until: &str| {
         brief(&format!(
             "missing: [{{ref: a:1, reason: r, until: {until}}}]"
@@ -260,7 +260,7 @@ fn the_source_of_a_list_is_a_file() {
 }
 
 #[test]
-fn a_list_that_cannot_be_read_does_not_hide_the_faults_of_others() {
+fn a_list_that_cannot_be_read_does_not_hide_the_faults_of_other_lists() {
     let lists = "lists:\n- {format: images-txt, file: gone.txt}\n\
                  - {format: images-txt, file: l.txt, from: e.org}";
     let folder = folder(&[("m.yaml", lists), ("l.txt", "e.org/a:1\n")]);
@@ -274,7 +274,7 @@ fn a_list_that_cannot_be_read_does_not_hide_the_faults_of_others() {
 }
 
 #[test]
-fn faults_in_a_list_have_the_lines_of_the_list() {
+fn faults_in_a_list_are_reported_at_their_position_in_the_list() {
     let folder = folder(&[
         ("m.yaml", "lists: [{format: images-txt, file: lists/a.txt}]"),
         ("lists/a.txt", "# list\r\n\r\nquay.io/a/b\r\n"),

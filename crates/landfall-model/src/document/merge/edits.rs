@@ -143,7 +143,7 @@ impl<'t> TextEdits<'t> {
             self.edits.push((extent, text));
             return Ok(());
         }
-        // a literal block stays one, so that a script in it remains readable
+        // a literal block stays a literal block, so that a script in it remains readable
         if let (Value::String(old), Value::String(new)) = (old, new)
             && let Some(text) = literal_block(written, old, new)
         {
@@ -253,7 +253,7 @@ impl<'t> TextEdits<'t> {
         let mut at = 0;
         for (range, new) in self.edits {
             out += self.text.get(at..range.start).unwrap_or_default();
-            // lines that are added to a text without a last newline need one before them
+            // if the text does not end with a newline, lines that are added to it need one first
             let is_at_end = range.start == self.text.len();
             if new.ends_with('\n') && is_at_end && !out.is_empty() && !out.ends_with('\n') {
                 out += line_break;

@@ -21,7 +21,7 @@ pub enum MergeError {
     Form(String),
     /// Content would be removed: one line for each value, with its dotted path and the reason.
     #[error(
-        "content of it would be removed:\n{}\n\
+        "existing content would be removed:\n{}\n\
          help: keep a copy and add --replace; with --diff nothing is written, and the change is \
          shown",
         .0.join("\n")
@@ -38,11 +38,11 @@ pub enum MergeError {
         /// The items as a YAML list, without the secrets in URLs.
         items: String,
     },
-    /// An existing command of an ordered list sets a variable to a value that cannot be read, or
-    /// does more than set the variable.
+    /// An existing command of an ordered list sets a value that cannot be read, or does more than
+    /// set the value.
     #[error(
-        "the value that `{command}` in {path} sets cannot be read; merge it with this command by \
-         hand:\n{items}"
+        "`{command}` in {path} sets a value that cannot be read, or does more than set the value; \
+         merge it with this command by hand:\n{items}"
     )]
     Command {
         /// The dotted path of the list.

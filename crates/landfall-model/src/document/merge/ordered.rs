@@ -17,13 +17,13 @@ pub(super) struct OrderedMerge {
 /// Why a new list cannot be merged into an old one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum OrderedConflict<'i> {
-    /// The lists have a common item in another order.
+    /// The common items have different orders in the two lists.
     Order,
-    /// An old command sets a variable to a value that cannot be read, or does more than set it.
+    /// An old command sets a value that cannot be read, or does more than set the value.
     Value {
         /// The old command without the value.
         old: String,
-        /// The new command, which sets the same variable.
+        /// The new command with the same identity.
         new: &'i str,
     },
 }
@@ -31,7 +31,7 @@ pub(super) enum OrderedConflict<'i> {
 /// An item of the new list that is inserted into the old one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Insertion {
-    /// Its number in the new list.
+    /// The number of the item in the new list.
     pub(super) item: usize,
     /// The number of the old item before which it is inserted, or the length of the old list.
     pub(super) before: usize,
@@ -43,7 +43,7 @@ pub(super) fn is_ordered(key: &str) -> bool {
     key.ends_with("Commands") || ["runcmd", "bootcmd", "mirrors", "endpoint"].contains(&key)
 }
 
-/// How `new` is merged into `old`.
+/// Computes the changes that merge `new` into `old`.
 ///
 /// A new item is inserted directly before the common item that follows it in `new`. This is as late
 /// as possible, so that no old command in between undoes what the new command prepared.
@@ -84,7 +84,7 @@ pub(super) fn merge_ordered<'i>(
     Ok(merge)
 }
 
-/// Whether a command has the same effect if it runs twice.
+/// Whether a command may run twice.
 fn is_repeatable(command: &str) -> bool {
     command.starts_with("systemctl ")
 }
@@ -199,8 +199,8 @@ fn exported_variable(command: &str) -> Option<(&str, &str)> {
     (is_name && !name.is_empty()).then_some((name, value))
 }
 
-/// The shell word `text` without its quotes. `None` if it is not a single word, because it also
-/// sets another variable or runs another command.
+/// The shell word `text` without its quotes. `None` if `text` is not a single word, for example
+/// because it also sets another variable or runs another command.
 fn shell_word(text: &str) -> Option<&str> {
     let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"'));
     let Some(quote) = quote else {
@@ -211,7 +211,8 @@ fn shell_word(text: &str) -> Option<&str> {
     (!inner.contains(quote)).then_some(inner)
 }
 
-/// The value of a shell word. `None` if it is not a single word, or if the shell would expand it.
+/// The value of the shell word `word`. `None` if `word` is not a single word, or if the shell may
+/// expand it.
 fn unquoted(word: &str) -> Option<&str> {
     shell_word(word).filter(|plain| !plain.contains(['\'', '"', '$', '`', '\\', ';', '&', '|']))
 }
@@ -253,7 +254,7 @@ mod tests {
     ];
 
     #[test]
-    fn new_commands_precede_the_common_one_that_follows_them() {
+    fn new_commands_are_inserted_before_the_next_common_command() {
         let old = [
             "hostname  x",
             "systemctl start containerd",

@@ -109,7 +109,7 @@ impl ValueMerger<'_> {
         }
     }
 
-    /// Records that the value at the path would be replaced, unless the rules allow that.
+    /// Unless the rules allow it, records that the value at the path would be replaced.
     pub(super) fn lose(&mut self, reason: &str) {
         if !self.rules.replace {
             self.lost.push(format!("{}: {reason}", self.dotted_path()));

@@ -290,7 +290,7 @@ fn yaml_in_a_scalar_is_merged_like_yaml_outside() {
 }
 
 #[test]
-fn removals_are_refused_and_allowed_with_replace() {
+fn removals_are_refused_unless_replace_is_set() {
     let rules = MergeRules {
         replace: true,
         base64: None,
@@ -399,8 +399,8 @@ fn commands_are_merged_in_their_order() {
     );
     assert_eq!(
         error.unwrap_err().to_string(),
-        "the value that `export NO_PROXY` in preKubeadmCommands sets cannot be read; \
-         merge it with this command by hand:\n- \"export NO_PROXY='b'\""
+        "`export NO_PROXY` in preKubeadmCommands sets a value that cannot be read, or does more \
+         than set the value; merge it with this command by hand:\n- \"export NO_PROXY='b'\""
     );
 }
 

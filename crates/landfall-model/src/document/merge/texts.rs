@@ -1,4 +1,4 @@
-//! Merges two texts of a known format into one that has the parts of both.
+//! Merges two texts of a known format into one text that has the parts of both.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -31,7 +31,7 @@ pub(super) fn merge_known_text(old: &str, new: &str) -> Option<String> {
     (are_single_lines || old.lines().all(is_kept)).then(|| new.to_owned())
 }
 
-/// Decodes `text` if it is certificates in base64, as in TKG's variables.
+/// Decodes `text` if it encodes certificates in base64, as TKG's variables do.
 fn encoded_certificates(text: &str) -> Option<String> {
     decode_base64(text).filter(|text| text.contains(BEGIN))
 }
@@ -145,9 +145,9 @@ fn is_reset(line: &str) -> bool {
 }
 
 /// The names and values of the variables that a line of a unit sets (`Environment=` in
-/// systemd.exec(5)). The values still contain their escapes. Empty for another setting. `None` if
-/// the line cannot be read: it continues on the next line, quotes parts of a word, or has a word
-/// without `=`.
+/// systemd.exec(5)). The values still contain their escapes. Empty if the line is another setting.
+/// `None` if the line cannot be read: it continues on the next line, quotes parts of a word, or has
+/// a word without `=`.
 fn unit_variables(line: &str) -> Option<Vec<(&str, &str)>> {
     let mut variables = Vec::new();
     let Some((key, value)) = line.split_once('=') else {

@@ -15,9 +15,10 @@ pub struct NotYaml;
 /// error there is no further document.
 pub struct YamlDocuments<'a> {
     parser: Parser<'a, StrInput<'a>>,
-    /// The offset of the part in the text, to which the parser's positions are relative.
+    /// The offset in the text at which the part to read begins. The parser's positions are relative
+    /// to this offset.
     offset: usize,
-    /// The length of the part. The parser gets the part and the marker after it.
+    /// The length of that part. The parser gets the part and the marker after it.
     len: usize,
     builder: TreeBuilder<'a>,
     failed: bool,
@@ -127,7 +128,7 @@ struct TreeBuilder<'a> {
 /// A collection that has begun and not ended.
 enum OpenCollection<'a> {
     Sequence(YamlSequence<'a>),
-    /// A mapping, and the key whose value comes next.
+    /// A mapping, and the key whose value is read next.
     Mapping(YamlMapping<'a>, Option<YamlNode<'a>>),
 }
 

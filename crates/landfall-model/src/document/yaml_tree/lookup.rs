@@ -12,7 +12,8 @@ impl<'a> YamlNode<'a> {
         self.entry(key).map_or(self, |entry| &entry.value)
     }
 
-    /// The item or value number `index`, counted from 0. This node itself if there is none.
+    /// The item of a list, or the value of an entry of a mapping, with the number `index`, counted
+    /// from 0. This node itself if there is none.
     pub fn item(&self, index: usize) -> &Self {
         let item = match self {
             YamlNode::Sequence(sequence) => sequence.items.get(index),

@@ -8,8 +8,8 @@ use std::ops::Range;
 /// One document of a stream.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct YamlDocument<'a> {
-    /// The node that contains all others; an empty scalar if the document is empty. `None` only
-    /// while the document is being read.
+    /// The node that contains all other nodes; an empty scalar if the document is empty. `None`
+    /// only while the document is being read.
     pub root: Option<YamlNode<'a>>,
     /// The texts of anchored scalars, by the anchor's number.
     pub(super) anchored_texts: BTreeMap<usize, String>,
@@ -235,7 +235,7 @@ impl<'a> YamlDocument<'a> {
         }
     }
 
-    /// The text of a scalar or of an alias of one, unless it is empty or null.
+    /// The text of a scalar, or of the scalar that an alias repeats, unless it is empty or null.
     pub fn text<'n>(&'n self, node: &'n YamlNode<'_>) -> Option<&'n str> {
         match node {
             YamlNode::Scalar(scalar) => scalar.text(),

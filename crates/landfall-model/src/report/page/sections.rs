@@ -9,7 +9,8 @@ use super::treemap::Treemap;
 use crate::report::{EntryKind, HostUse, ItemStatus, ReportItem};
 use std::collections::{BTreeMap, HashMap};
 
-/// The sections that are not empty; losses first, because they need attention.
+/// The sections that are not empty. Failed, missing and skipped items are first, because they need
+/// attention.
 pub(super) fn sections(page: &ReportPage, usage: &BlobUsage<'_>) -> Vec<Section> {
     let treemap = Treemap::new(&page.contents, usage);
     let mut sections = vec![

@@ -129,7 +129,7 @@ mod tests {
     };
 
     #[test]
-    fn rectangles_equal_the_example_of_the_paper() {
+    fn the_first_rectangles_equal_those_of_the_paper() {
         let rects = squarify(
             &[6, 6, 4, 3, 2, 2, 1],
             Rect {

@@ -102,7 +102,8 @@ fn sizes(nodes: &[TreeNode]) -> Vec<u64> {
     nodes.iter().map(|node| node.size).collect()
 }
 
-/// The items by group and the shared blobs, largest first. Groups without content are left out.
+/// The groups of items and the group of shared blobs, largest first. Groups without content are
+/// left out.
 fn content_tree(contents: &[ItemContent], usage: &BlobUsage<'_>) -> Vec<TreeNode> {
     let mut items_by_group: BTreeMap<&str, Vec<TreeNode>> = BTreeMap::new();
     for item in contents {
@@ -207,7 +208,7 @@ fn item_boxes(group: &TreeNode, area: Rect) -> Vec<ItemBox> {
     boxes
 }
 
-/// The blobs of an item if it has several and room for them.
+/// The blobs of an item, if it has several and its area has room for them.
 fn blob_boxes(item: &TreeNode, area: Rect) -> Vec<BlobBox> {
     if item.parts.len() < 2 || area.w <= 24.0 || area.h <= 24.0 {
         return Vec::new();

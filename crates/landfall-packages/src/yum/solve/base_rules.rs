@@ -42,7 +42,7 @@ pub(super) fn may_replace(rules: &Rules<'_>, id: PackageId, other: PackageId) ->
     other != id && is_same_arch && Architectures::collide(own, others)
 }
 
-/// The packages that obsolete each name, with the relation by which they do.
+/// For each name, the packages that obsolete it, each with its `Obsoletes` relation.
 type ObsoletedNames<'p> = HashMap<&'p str, Vec<(PackageId, RpmRelation<'p>)>>;
 
 /// Returns one rule for each package of the base, with the package itself first, followed by the

@@ -275,7 +275,7 @@ pub(super) struct PackageChooser<'p> {
     /// The first rule with several equally good candidates, which is postponed while other rules
     /// have a single one.
     postponed: Option<usize>,
-    /// Whether all unmet dependencies are postponed ones.
+    /// Whether all unmet dependencies are postponed.
     is_late: bool,
 }
 
@@ -288,7 +288,7 @@ impl<'p> PackageChooser<'p> {
         strong: usize,
         weak: bool,
     ) -> PackageChooser<'p> {
-        // the rules are sorted by their first literal, so those of a package are adjacent
+        // the rules are sorted by their first literal, so the rules of a package are adjacent
         let mut rules_of = vec![(0, 0); rules.pool.count()];
         for (number, rule) in rules.rules[..dependencies].iter().enumerate() {
             let (first, end) = &mut rules_of[package(rule.literals[0]).0 as usize];
@@ -443,8 +443,8 @@ impl<'p> PackageChooser<'p> {
         Ok(false)
     }
 
-    /// Decides one unmet dependency; those with a single good candidate come first. Returns whether
-    /// there was one.
+    /// Decides one unmet dependency; dependencies with a single good candidate come first. Returns
+    /// whether there was an unmet dependency.
     fn decide_dependency(&mut self) -> Result<bool, SolverStop> {
         // only rules of installed packages can be unmet
         let mut ranges: Vec<(u32, u32)> = self
@@ -529,7 +529,8 @@ impl<'p> PackageChooser<'p> {
         let Some((number, other)) = take else {
             return Ok(false);
         };
-        // the loop ends with the earliest decision that can be improved; later ones depend on it
+        // the loop ends with the earliest decision that can be improved; later decisions depend on
+        // it
         let mut branch = self.branches[number].clone();
         self.branches.truncate(number);
         self.sat.back_to(branch.level);

@@ -1,5 +1,5 @@
 //! libsolv's policy: which of several candidates is installed. The machines' dnf selects by the
-//! same policy, so the carried packages are those that it will request.
+//! same policy, so the lock has the packages that dnf will request.
 //!
 //! libsolv's `policy.c` has the same steps under similar names.
 
@@ -63,7 +63,7 @@ impl<'r, 'p> Policy<'r, 'p> {
     }
 
     /// Keeps only the candidates of the best architecture. Among these, keeps only the newest of
-    /// each name, without those that another candidate obsoletes.
+    /// each name, and removes the candidates that another candidate obsoletes.
     pub(super) fn prune_to_best(&mut self, candidates: &mut Vec<PackageId>) {
         let pool = self.rules.pool;
         let ranks = candidates.iter().map(|id| self.rules.arch_rank(*id));
@@ -101,8 +101,8 @@ impl<'r, 'p> Policy<'r, 'p> {
         self.prune_obsoleted(candidates);
     }
 
-    /// Removes candidates that another one obsoletes, directly or through others. Candidates that
-    /// obsolete each other are kept. All candidates must have different names.
+    /// Removes candidates that another candidate obsoletes, directly or through further candidates.
+    /// Candidates that obsolete each other are kept. All candidates must have different names.
     fn prune_obsoleted(&mut self, candidates: &mut Vec<PackageId>) {
         let pool = self.rules.pool;
         let by_name: HashMap<&str, usize> = (0..candidates.len())
@@ -141,7 +141,7 @@ impl<'r, 'p> Policy<'r, 'p> {
     }
 
     /// If installed packages recommend new candidates, or new candidates supplement installed
-    /// packages, keeps only these and the packages of the base.
+    /// packages, keeps only these candidates and the packages of the base.
     fn prune_to_recommended(&mut self, candidates: &mut Vec<PackageId>) {
         // packages of the base are always kept, so only several new ones need a choice
         let new = candidates.iter().filter(|id| !self.rules.is_base(**id));

@@ -8,9 +8,9 @@ use crate::yum::relation::RpmRelation;
 use crate::yum::rich::RichDependency;
 use std::collections::BTreeSet;
 
-/// Returns sentences for the rules of `core`, which cannot all hold, and the required relations
-/// that no package provides. Omits rules that are not needed for the contradiction, as long as
-/// `steps` are left to find them.
+/// Explains the rules of `core`, which cannot all hold. Returns their sentences, and the required
+/// relations that no package provides. Omits rules that are not needed for the contradiction, as
+/// long as `steps` are left to find them.
 pub(super) fn explain(
     rules: &Rules<'_>,
     core: &[ClauseId],
@@ -162,7 +162,7 @@ fn sentence(rules: &Rules<'_>, rule: &Rule) -> String {
             )
         }
         RuleOrigin::Kept(id) => format!("{} must be kept", package_name(rules, *id)),
-        // in the order of their ids, so that both directions give one sentence
+        // in the order of their ids, so that both directions give the same sentence
         RuleOrigin::SameName(one, other) => format!(
             "{} and {} cannot be installed together",
             package_name(rules, *one.min(other)),

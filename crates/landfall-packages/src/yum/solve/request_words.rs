@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wildcards_match_any_text_or_one_character() {
+    fn wildcards_match_any_text_or_one_byte() {
         for (pattern, text, expected) in [
             ("a*", "abc", true),
             ("a*c", "abcbc", true),

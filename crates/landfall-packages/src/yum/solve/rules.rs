@@ -268,7 +268,7 @@ impl<'p> Rules<'p> {
         let formula = Formula::of(self.pool, &rich);
         let is_base = self.is_base(id);
         // a dependency with too many clauses counts as one that cannot hold, so that the package is
-        // rejected with a reason that names it
+        // rejected with a reason that names the dependency
         for clause in formula.clauses(true).unwrap_or_else(|| vec![Vec::new()]) {
             if clause.contains(&installed(id)) {
                 continue;

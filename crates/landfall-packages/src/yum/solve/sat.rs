@@ -212,8 +212,8 @@ impl Sat {
                 if conflict.is_some() {
                     continue;
                 }
-                // moves the lost literal to the second position: the first one is the other watched
-                // literal
+                // moves the lost literal to the second position, so that the other watched literal
+                // is the first
                 if self.literals[start] == lost {
                     self.literals.swap(start, start + 1);
                 }

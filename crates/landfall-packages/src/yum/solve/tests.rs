@@ -259,7 +259,7 @@ fn several_kernels_can_be_installed() {
 }
 
 #[test]
-fn dependencies_that_no_source_offers_are_expected_without_a_base() {
+fn dependencies_that_no_source_offers_are_expected_if_assume_is_set() {
     let sources = "a: requires libc.so.6; requires b; requires (x if y)\n b: requires /bin/sh\n c: requires b >= 5\n";
     let answer = ask(sources, "", &["a"], true, true);
     assert_eq!(answer.names(), ["a-1-1", "b-1-1"]);
@@ -427,7 +427,7 @@ fn a_version_that_is_not_offered_is_reported_with_the_existing_ones() {
 }
 
 #[test]
-fn reasons_of_all_alternatives_and_the_providers_of_a_name_are_reported() {
+fn a_refusal_names_all_alternatives_and_all_providers() {
     let sources = "a: requires (b or c)\n b: requires gone\n c: conflicts d\n d\n e: requires cap\n
         f: provides cap; requires gone\n g: provides cap; conflicts d\n";
     assert_eq!(

@@ -21,8 +21,9 @@ const DASHBOARD: [&str; 2] = [
     "quay.io/kubermatic/dashboard",
 ];
 
-/// Returns the configuration. `account` is that of the registry, if it needs one. The repository of
-/// an image is written only if the lock has the image: other images keep their upstream defaults.
+/// Returns the configuration. `account` is the account at the registry, if the registry requires
+/// one. The repository of an image is written only if the lock has the image. Images that the lock
+/// lacks keep their upstream defaults.
 pub(super) fn configuration(
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,

@@ -7,6 +7,7 @@ use crate::platforms::machine_packages::MachinePackages;
 use crate::rendered_file::RenderedFile;
 use landfall_item::LockedPackageSet;
 use serde_yaml::Value;
+use std::cmp::Reverse;
 use std::fmt::Write as _;
 
 /// The certificates and package sources for machines.
@@ -101,7 +102,10 @@ impl MachineSetup<'_> {
             return String::new();
         };
         let mut script = SOURCES.to_owned();
-        for host in &self.packages {
+        // subdomains precede their domain, which matches them too
+        let mut hosts = self.packages.clone();
+        hosts.sort_by_key(|host| Reverse(host.len()));
+        for host in hosts {
             // in a regular expression, a dot would match any character
             let pattern = host.replace('.', r"\.");
             let _ = writeln!(script, "point '{pattern}' '{files}/{host}/'");
@@ -114,15 +118,17 @@ impl MachineSetup<'_> {
 const SCRIPT: &str = "/opt/landfall/use-site.sh";
 
 /// The shell function `point PATTERN URL`. In the package sources, it replaces the URLs of the
-/// hosts that match the pattern. If a file has a list of mirrors instead of a base URL, the
-/// function first activates the base URL again.
+/// hosts that match the pattern. URLs of the file server stay, because the script runs at each start
+/// and the file server may be in a mirrored domain. If a file has a list of mirrors instead of a base
+/// URL, the function first activates the base URL again.
 const SOURCES: &str = r#"point() {
+  files=${2%/*/}/
   for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources /etc/yum.repos.d/*.repo; do
-    [ -f "$file" ] && grep -Eq "https?://([A-Za-z0-9-]+\.)*$1/" "$file" || continue
+    [ -f "$file" ] && grep -Fv "$files" "$file" | grep -Eq "https?://([A-Za-z0-9-]+\.)*$1/" || continue
     case $file in
       *.repo) sed -i -E 's|^(mirrorlist\|metalink)=|#&|; s|^#[[:space:]]*baseurl=|baseurl=|' "$file" ;;
     esac
-    sed -i -E "s#https?://([A-Za-z0-9-]+\.)*$1/#$2#g" "$file"
+    sed -i -E "s#$files#\x01#g; s#https?://([A-Za-z0-9-]+\.)*$1/#$2#g; s#\x01#$files#g" "$file"
   done
 }
 "#;

@@ -339,8 +339,8 @@ pub(super) fn default_profiles(profiles: &[MachineProfile], notes: &mut Vec<Stri
     for MachineProfile { system, name, .. } in profiles {
         if defaults.contains_key(system.as_str()) {
             notes.push(format!(
-                "a datacenter has one profile for {system}: MachineDeployments select {name} with \
-                 the annotation k8c.io/operating-system-profile"
+                "a datacenter has only one default profile for {system}: to use {name}, set the \
+                 annotation k8c.io/operating-system-profile to it in the MachineDeployments"
             ));
         } else {
             defaults.insert(system.as_str().into(), name.as_str().into());

@@ -48,8 +48,8 @@ pub(super) fn seed(
     let own = &registry.target.registry;
     let mut registries = Mapping::new();
     for (host, mirrors) in host_mirrors(request)? {
-        // containerd uses https for a host without a scheme, so the registry is listed as its own
-        // `http://` mirror for plain HTTP
+        // containerd uses https for a host without a scheme, so a registry with plain HTTP is
+        // listed as its own `http://` mirror
         if host == *own && !registry.plain_http {
             continue;
         }
@@ -159,7 +159,7 @@ fn each_datacenter(
 
 /// Returns the datacenters to configure: those that the user named, those of the Seed in the file
 /// of `--into`, or `datacenter`. Fails if that Seed lacks a datacenter that the user named: KKP
-/// refuses a datacenter without a provider, so it cannot be added here.
+/// refuses a datacenter without a provider, so landfall cannot add it.
 fn names(request: &RenderRequest<'_>) -> Result<Vec<String>, RenderError> {
     let seeds: Vec<&Value> = request
         .existing
@@ -238,8 +238,9 @@ pub(super) fn datacenters(
         ],
     );
     // The documentation of these releases always lists the registry as insecure, since they cannot
-    // give machines a certificate authority. That disables the verification of its certificate, so
-    // the site must ask for it.
+    // give machines a certificate authority. An insecure registry is used without verification of
+    // its certificate, so landfall lists the registry only if the site says that it uses plain HTTP
+    // or disables that verification.
     let insecure = if registry.plain_http || registry.skip_verify {
         texts([registry.target.registry.as_str()])
     } else {

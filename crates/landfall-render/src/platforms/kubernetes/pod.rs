@@ -1,5 +1,5 @@
-//! The common part of all pods: no privileges, a temporary folder as the only writable one, the
-//! store in the environment, lock and site in a volume.
+//! The common part of all pods: they have no privileges, only a temporary folder is writable, the
+//! store is in the environment, and lock and site are in a volume.
 
 use super::deployment::LandfallDeployment;
 use crate::kubernetes_objects::{map, optional};
@@ -20,7 +20,7 @@ pub(super) struct LandfallPod<'a> {
     pub(super) name: &'a str,
     /// The command with its arguments.
     pub(super) command: Vec<String>,
-    /// The variables in addition to those of every pod.
+    /// The variables in addition to the variables of every pod.
     pub(super) variables: Vec<(&'a str, String)>,
     /// When Kubernetes restarts the container.
     pub(super) restart: &'a str,

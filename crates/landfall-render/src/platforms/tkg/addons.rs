@@ -33,8 +33,8 @@ pub(super) fn vsphere(names: &ClusterNames<'_>, part: &str, kind: &str, proxy: &
     )
 }
 
-/// Returns the Secret with the values of kapp-controller: the proxy, and the trust in the
-/// repository and in hosts behind the proxy. The names of these values differ from those of other
+/// Returns the Secret with the values of kapp-controller: the proxy, and the TLS settings for the
+/// repository and for hosts behind the proxy. The names of these values differ from those of other
 /// addons. Returns `None` if there are no values.
 pub(super) fn kapp_controller(
     names: &ClusterNames<'_>,

@@ -82,7 +82,7 @@ impl TkgRepository {
         if name.starts_with('[') && (registry.skip_verify || !ca.is_empty()) {
             let why = "containerd on TKG's machines does not start if the name of a table contains \
                        an IPv6 address, and the TLS settings of the registry need such a table; \
-                       give the registry a name, and write that as registry.address";
+                       give the registry a name, and write the name as registry.address";
             return Err(RenderError::Site(why.into()));
         }
         Ok(TkgRepository {

@@ -18,7 +18,7 @@ pub(super) struct ClusterMachines {
 }
 
 impl ClusterMachines {
-    /// Returns the machines of a site with this repository and proxy.
+    /// Returns the files and commands of machines that use this repository and proxy.
     pub(super) fn of(
         request: &RenderRequest<'_>,
         repository: &TkgRepository,

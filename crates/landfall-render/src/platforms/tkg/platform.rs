@@ -102,7 +102,8 @@ fn proxy(request: &RenderRequest<'_>) -> Result<Option<PodProxy>, RenderError> {
     // when TKG creates a cluster, http_proxy.yaml asserts that both proxies are set, or neither
     if written.is_some_and(|proxy| proxy.http.is_some() != proxy.https.is_some()) {
         return Err(RenderError::Site(
-            "TKG needs both proxies or none; add the other to proxy.http and proxy.https".into(),
+            "TKG needs both proxies or none; set both proxy.http and proxy.https, or remove both"
+                .into(),
         ));
     }
     let proxy = PodProxy::of(request, NoProxyDialect::Dotted)?;
@@ -121,7 +122,7 @@ fn proxy(request: &RenderRequest<'_>) -> Result<Option<PodProxy>, RenderError> {
 /// The name of a variable and its value, a text or a boolean.
 type TopologyVariable = (&'static str, Value);
 
-/// Returns the variables of a cluster configuration that follow from the site.
+/// Returns the variables of a cluster configuration, with their values for the site.
 fn variables(repository: &TkgRepository, proxy: Option<&PodProxy>) -> Vec<TopologyVariable> {
     let mut variables: Vec<TopologyVariable> = vec![
         (

@@ -1,5 +1,5 @@
-//! Reads shell commands word by word: URLs that curl and similar programs fetch, and packages that
-//! package managers install.
+//! Reads shell commands word by word, and finds the URLs that curl and similar programs fetch and
+//! the packages that package managers install.
 
 use super::installs::{MachineInstall, PlacedInstall};
 
@@ -127,7 +127,7 @@ impl CommandReader {
         install
     }
 
-    /// Whether `word` is to be skipped.
+    /// Returns whether `word` is skipped, and updates which words are skipped next.
     fn skips_word(&mut self, word: &str) -> bool {
         let skipped = self.skips;
         self.skips = match skipped {

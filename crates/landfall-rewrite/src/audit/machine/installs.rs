@@ -50,7 +50,7 @@ impl MachineInstall {
     pub fn has_version(by: &str, written: &str) -> bool {
         match by {
             "apt" | "apk" | "zypper" => written.contains('='),
-            // a pattern in place of a version, such as `kubelet-1.31.*`, restricts it too
+            // a pattern such as `kubelet-1.31.*` restricts the version, so it counts as one
             _ => RpmPin::parse(&written.replace(['*', '?'], "x")).is_some(),
         }
     }

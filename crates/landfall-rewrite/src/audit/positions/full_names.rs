@@ -1,5 +1,5 @@
-//! Any other value that is a full name: it has a tag or digest, and its host is certainly a
-//! registry.
+//! Full names in values that no earlier position reads. A full name has a tag or digest, and its
+//! host is certainly a registry.
 
 use super::image_claim::ImageClaim;
 use super::image_position::ImagePosition;

@@ -40,8 +40,9 @@ impl ImagePosition for GitopsPosition {
     }
 }
 
-/// Returns the repository of a source with a range of versions. If the range is malformed, or no
-/// locked tag is in the range, also returns why the source is undecided.
+/// Returns the repository of a source with a range of versions. If the range is malformed, or the
+/// repository has locked tags and none of them is in the range, also returns why the source is
+/// undecided.
 fn with_range(
     range: &str,
     source: &GitopsSource<'_>,

@@ -5,8 +5,8 @@ use super::reader::{MAX_KEY, SimpleReader};
 use landfall_model::document::{YamlEntry, YamlNode, YamlScalar};
 
 impl<'a> SimpleReader<'a> {
-    /// Reads a node that begins here, at `column`, in a collection at the column `parent`. The next
-    /// line must belong to that collection or to one around it.
+    /// Reads a node that begins here, at `column`, in a collection at the column `parent`. The line
+    /// after the node must belong to that collection or to a collection around it.
     pub(super) fn node(&mut self, column: isize, parent: isize) -> Option<YamlNode<'a>> {
         self.enter()?;
         let node = match self.byte()? {
@@ -100,8 +100,8 @@ impl<'a> SimpleReader<'a> {
                     return self.node(self.column, column);
                 }
                 if self.column == column && self.is_dash() {
-                    // for the general parser, such a list begins after its first dash; if a comment
-                    // follows, the exact position is left to that parser
+                    // for the general parser, a list in the column of its key begins after the
+                    // first dash; if a comment follows the dash, that parser finds the position
                     let rest = &self.bytes[self.at + 1..];
                     let blanks = rest.iter().take_while(|byte| **byte == b' ').count();
                     let start = self.at + 1 + blanks;

@@ -1,7 +1,8 @@
 //! A fast reader of simple YAML: block mappings and lists, scalars of every style, and flow
-//! collections. Nearly all manifests are such YAML. Its result equals that of the general parser,
-//! to the byte; the tests beside it compare the two. It returns `None` for all other YAML (tags,
-//! anchors, explicit keys, directives, tabs between tokens), which the general parser then reads.
+//! collections. Nearly all manifests are such YAML. The reader's result equals that of the general
+//! parser, to the byte; `yaml/tests.rs` compares the two. The reader returns `None` for all other
+//! YAML (tags, anchors, explicit keys, directives, tabs between tokens), which the general parser
+//! then reads.
 //!
 //! There is one difference: as in `serde_yaml`, a quoted scalar may continue in the column of its
 //! key. The general parser refuses such a document.

@@ -71,8 +71,8 @@ impl<'a> SimpleReader<'a> {
     }
 
     /// Moves from the end of a line of a quoted scalar to its next text. Returns the number of line
-    /// breaks between them. The text may begin in the column of the key. The general parser does
-    /// not accept this.
+    /// breaks between them. The text may begin in the column of the key, which the general
+    /// parser does not accept.
     fn continue_line(&mut self, below: isize) -> Option<usize> {
         let (breaks, spaces) = self.breaks();
         let is_end = spaces == 0 && self.text[self.at..].starts_with("...");

@@ -3,7 +3,7 @@
 use memchr::memchr;
 
 /// The deepest nesting of nodes that is read here. The general parser, which has its own limit,
-/// reads deeper ones.
+/// reads deeper nodes.
 const MAX_DEPTH: usize = 64;
 /// The longest simple key that is read here, in bytes. YAML 1.2.2 (7.4) allows 1024 characters.
 pub(super) const MAX_KEY: usize = 1000;
@@ -155,7 +155,7 @@ pub(super) fn fold(value: &mut String, breaks: usize) {
     }
 }
 
-/// Whether no plain scalar begins with `byte`. The callers check quotes, `-`, `?` and `:`.
+/// Whether a plain scalar must not begin with `byte`. The callers check quotes, `-`, `?` and `:`.
 pub(super) fn is_indicator(byte: u8) -> bool {
     is_flow(byte)
         || matches!(

@@ -11,7 +11,8 @@ use crate::encoder::symbols::{MAX_DISTANCE, MAX_LENGTH, Token};
 
 /// The shortest match that is looked for.
 const MIN_MATCH: usize = 4;
-/// The number of bytes that must follow before a match is searched, unless the stream is flushed.
+/// The number of bytes that must be available from a position on before a match is searched there,
+/// unless the stream is flushed.
 const LOOKAHEAD: usize = MIN_MATCH + MAX_LENGTH;
 /// Matches of four bytes are only used up to this distance.
 const MAX_SHORT_DISTANCE: usize = 4096;

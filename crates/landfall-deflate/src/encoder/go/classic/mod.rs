@@ -13,7 +13,7 @@
 //! earlier bytes.
 //!
 //! Levels 2 to 9 have hash chains of four bytes over a window of 64 KiB. When the encoder has come
-//! so close to the window's end that fewer than 262 bytes follow, the window moves by 32 KiB. A
+//! so close to the window's end that at most 262 bytes follow, the window moves by 32 KiB. A
 //! match does not refer to bytes before the window. The level limits how many positions of a chain
 //! are tried, and sets the length of a match that ends the search. Levels 2 and 3 use the longest
 //! match at once; levels 4 to 9 use it if the next position does not have a longer one. A block

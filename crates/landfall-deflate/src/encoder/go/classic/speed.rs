@@ -12,9 +12,11 @@ const HASH_BITS: u32 = 14;
 const BLOCK: usize = MAX_STORED;
 /// The number of bytes at the end of a block in which no match begins.
 const MARGIN: usize = 15;
-/// A flush writes fewer bytes than this without a search, and forgets all history.
+/// A block of fewer bytes than this is written without a search for matches, and later blocks do
+/// not refer to it or to earlier blocks.
 const MIN_SEARCHED: usize = 128;
-/// A flush stores up to this many bytes.
+/// A block of at most this many bytes is stored. A longer one of fewer than [`MIN_SEARCHED`] bytes is
+/// written as literals.
 const MAX_FLUSH_STORED: usize = 16;
 /// The length of a match whose bytes the table has verified.
 const KNOWN_LENGTH: usize = 4;
@@ -173,8 +175,8 @@ impl SpeedEncoder {
             loop {
                 let known_end = place + KNOWN_LENGTH;
                 let limit = (MAX_LENGTH - KNOWN_LENGTH).min(end - known_end);
-                // Bytes before a short previous block are not in the buffer: only the four bytes in
-                // the entry are known.
+                // If the previous block is short, the bytes before it are not in the buffer: only
+                // the four bytes in the entry are known.
                 let more = known_end
                     .checked_sub(distance)
                     .map_or(0, |source| match_length(buffer, source, known_end, limit));

@@ -1,4 +1,4 @@
-//! Releases up to 1.13: an open block has codes for all symbols.
+//! Releases of klauspost/compress up to 1.13: an open block has codes for all symbols.
 
 use super::KlauspostBlockWriter;
 use crate::bits::BitWriter;

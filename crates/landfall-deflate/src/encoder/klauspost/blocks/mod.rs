@@ -248,7 +248,7 @@ impl KlauspostBlockWriter {
     }
 }
 
-/// Whether the variance of the counts is less than about twice that of random bytes.
+/// Whether the variance of the counts is less than about twice the variance for random bytes.
 fn is_noise(counts: &SymbolCounts, length: usize) -> bool {
     // the mean is length / 256; to avoid fractions, the differences are multiplied by 256, and so
     // the sum of their squares by 256²

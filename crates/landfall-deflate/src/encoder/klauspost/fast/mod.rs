@@ -40,7 +40,8 @@ pub(super) struct FastEncoder {
 }
 
 impl FastEncoder {
-    /// The encoder of a level from 1 to 6. Higher levels get that of level 6.
+    /// The encoder of a level from 1 to 6. Lower levels get the encoder of level 1, and higher
+    /// levels get the encoder of level 6.
     pub(super) fn new(level: i8, rules: KlauspostRules) -> Self {
         let search: Box<dyn BlockSearch> = match level {
             ..=1 => single::level_1(rules),

@@ -9,7 +9,7 @@ pub(super) const MARGIN: usize = 11;
 /// A match is found by this many bytes, and then extended.
 pub(super) const KNOWN_LENGTH: usize = 4;
 
-/// The hash of the lowest `BYTES` bytes, of `BITS` bits.
+/// A hash of `BITS` bits for the lowest `BYTES` bytes.
 #[inline]
 pub(super) fn hash<const BYTES: u32, const BITS: u32>(bytes: u64) -> usize {
     const PRIME_4: u32 = 2_654_435_761;
@@ -22,8 +22,8 @@ pub(super) fn hash<const BYTES: u32, const BITS: u32>(bytes: u64) -> usize {
     }
 }
 
-/// The hash of four bytes, of 15 bits, with the multiplier of Go's level 1. It is used by level 1
-/// with hashes of four bytes, and by the first variant of level 3.
+/// A hash of 15 bits for the lowest four bytes, with the multiplier of Go's level 1. It is used by
+/// level 1 if its hashes have four bytes, and by the first variant of level 3.
 #[inline]
 pub(super) fn hash_15(bytes: u64) -> usize {
     ((bytes as u32).wrapping_mul(0x1e35_a7bd) >> (32 - 15)) as usize
@@ -76,15 +76,14 @@ impl HistoryPlaces<'_> {
         self.position(place).wrapping_sub(entry) as usize
     }
 
-    /// The place of an entry that is less than 32 KiB before `place` and agrees with `bytes` in
-    /// four bytes.
+    /// The place of `entry`, if it is less than 32 KiB before `place` and its four bytes equal the
+    /// lowest four of `bytes`.
     #[inline]
     pub(super) fn find(&self, place: usize, entry: TablePosition, bytes: u64) -> Option<usize> {
         self.find_within(place, entry, bytes, MAX_DISTANCE - 1)
     }
 
-    /// The place of an entry that is at most `reach` before `place` and agrees with `bytes` in four
-    /// bytes.
+    /// Like [`Self::find`], for an entry that is at most `reach` bytes before `place`.
     #[inline]
     pub(super) fn find_within(
         &self,
@@ -101,7 +100,7 @@ impl HistoryPlaces<'_> {
         (load32(self.bytes, source) == bytes as u32).then_some(source)
     }
 
-    /// The length of a match whose first four bytes are known.
+    /// The length of a match whose first four bytes are known to be equal.
     #[inline]
     pub(super) fn length(&self, place: usize, source: usize) -> usize {
         KNOWN_LENGTH + self.more(place + KNOWN_LENGTH, source + KNOWN_LENGTH)

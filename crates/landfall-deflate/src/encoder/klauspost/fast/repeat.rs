@@ -51,9 +51,8 @@ impl HashTables {
         self.long(bytes).push(position);
     }
 
-    /// Finds the best earlier entry for `place`, and enters `place`. `next`, the place that is
-    /// tried after it, is entered too if there is a match. At level 6, `repeat` is the distance of
-    /// the previous match.
+    /// Finds a match at `place`, or a longer one that begins after `place`, but not after `next`. `next` is the place to try after `place`. Enters `place` and, if there is a match,
+    /// also `next`. At level 6, `repeat` is the distance of the previous match.
     #[inline]
     fn find(
         &mut self,
@@ -120,7 +119,7 @@ impl HashTables {
                     best_length = length;
                     best.place = next;
                     best.source = source;
-                    // level 5 stops at the first that is better
+                    // level 5 stops at the first candidate that is better
                     if repeat.is_none() {
                         break;
                     }
@@ -164,8 +163,9 @@ fn extend(places: HistoryPlaces<'_>, found: FoundCandidate) -> FastMatch {
 
 /// Replaces the match `found`, which was first found at the place `start`, by a longer match if
 /// there is one. The longer match is found by `entry`, an earlier position of the bytes after
-/// `found`. If the rule skips the first bytes, they may differ. Returns whether the entry is in
-/// reach.
+/// `found`. If the rule skips the first bytes of a match, these bytes are not
+/// compared. Returns whether the
+/// entry is in reach.
 #[inline]
 fn improve(
     places: HistoryPlaces<'_>,
