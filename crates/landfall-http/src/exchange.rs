@@ -15,13 +15,40 @@ use super::transport::Transport;
 use super::upload_source::{read_for_upload, stream_for_upload};
 use super::upload_watch::{lend_while_source_waits, watch_upload};
 use futures_util::StreamExt;
-use reqwest::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, LOCATION};
+use reqwest::header::{
+    ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HeaderMap,
+    HeaderName, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, LOCATION, RANGE,
+};
 use reqwest::{Method, RequestBuilder, StatusCode};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use tracing::{debug, info};
 use url::Url;
+
+/// The headers that another host gets after a redirect: they describe the request and contain no
+/// secret.
+const FORWARDED_HEADERS: [HeaderName; 9] = [
+    ACCEPT,
+    CONTENT_RANGE,
+    CONTENT_TYPE,
+    HeaderName::from_static("git-protocol"),
+    IF_MATCH,
+    IF_MODIFIED_SINCE,
+    IF_NONE_MATCH,
+    IF_RANGE,
+    RANGE,
+];
+
+/// The headers of a request that is redirected to another host.
+fn headers_for_another_host(headers: &HeaderMap) -> HeaderMap {
+    let forwarded = headers
+        .iter()
+        .filter(|(name, _)| FORWARDED_HEADERS.contains(name));
+    forwarded
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
 
 /// A request that may be sent now: it has a slot of its host.
 struct Exchange<'a> {
@@ -84,7 +111,8 @@ impl Transport {
                 }
                 // distribution-spec: clients must not forward `Authorization` to another host.
                 // Object stores also reject it, because a signed URL already is an authorization.
-                hop.headers.remove(AUTHORIZATION);
+                // Headers that a git server named for its large files may have tokens, too.
+                hop.headers = headers_for_another_host(&hop.headers);
                 if let Some(value) = request.authorization_for(&target) {
                     hop.headers.insert(AUTHORIZATION, value);
                 }

@@ -15,7 +15,8 @@ pub struct HttpRequest {
     pub method: Method,
     /// The URL of the first hop; redirects are followed from there.
     pub url: Url,
-    /// The headers, including `Authorization`, which a redirect to another origin drops.
+    /// The headers. A redirect to another origin drops `Authorization`, and others that may contain
+    /// a secret.
     pub headers: HeaderMap,
     /// The body, which is sent again with each attempt.
     pub body: RequestBody,

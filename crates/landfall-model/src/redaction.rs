@@ -120,23 +120,33 @@ fn is_digest_or_placeholder(text: &str) -> bool {
 /// Returns a query parameter. If its name contains one of [`SECRET_WORDS`], its value is masked.
 /// Otherwise, `;` and `#` in it begin another parameter.
 fn redact_value(parameter: &str) -> String {
-    let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-    let lower = name.to_ascii_lowercase();
-    let is_secret = SECRET_WORDS.iter().any(|word| lower.contains(word));
-    if value.is_empty() || !is_secret || name.contains(';') {
+    let mut start = 0;
+    loop {
+        let rest = &parameter[start..];
         // not at the beginning, where `#` begins the fragment
-        let next = parameter.char_indices().skip(1);
-        let mut next = next.filter(|(_, c)| matches!(c, ';' | '#'));
-        return match next.next() {
-            Some((at, _)) => parameter[..=at].to_owned() + &redact_value(&parameter[at + 1..]),
-            None => parameter.to_owned(),
-        };
+        let mut separators = rest.char_indices().skip(1);
+        let next = separators.find(|(_, c)| matches!(c, ';' | '#'));
+        let piece = &rest[..next.map_or(rest.len(), |(at, _)| at)];
+        let name = piece.split_once('=').map(|(name, _)| name);
+        if let Some(name) = name.filter(|name| is_secret(name)) {
+            let value = &rest[name.len() + 1..];
+            // punctuation at the end belongs to the sentence
+            let end = value
+                .trim_end_matches([':', ',', ';', '.', ')', ']', '}', '\''])
+                .len();
+            return format!("{}{name}=***{}", &parameter[..start], &value[end..]);
+        }
+        match next {
+            Some((at, _)) => start += at + 1,
+            None => return parameter.to_owned(),
+        }
     }
-    // punctuation at the end belongs to the sentence
-    let end = value
-        .trim_end_matches([':', ',', ';', '.', ')', ']', '}', '\''])
-        .len();
-    format!("{name}=***{}", &value[end..])
+}
+
+/// Whether a parameter with this name has a secret value.
+fn is_secret(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    SECRET_WORDS.iter().any(|word| lower.contains(word))
 }
 
 #[cfg(test)]

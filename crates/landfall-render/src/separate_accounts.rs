@@ -37,8 +37,22 @@ pub(super) fn separate_accounts_note(
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,
 ) -> Result<Option<String>, RenderError> {
-    let separate = separate_accounts(request, registry)?;
-    let Some((first, _)) = separate.first() else {
+    if !registry.has_accounts_of_paths() {
+        return Ok(None);
+    }
+    let usual = registry.account(&request.mapping.target().prefix)?;
+    let mut separate = Vec::new();
+    for repository in locked_repositories(request) {
+        // an account that cannot be read here is another one as well
+        let is_separate = match registry.account(&repository) {
+            Ok(account) => account.is_some() && account != usual,
+            Err(_) => true,
+        };
+        if is_separate {
+            separate.push(repository);
+        }
+    }
+    let Some(first) = separate.first() else {
         return Ok(None);
     };
     let more = match separate.len() - 1 {
@@ -69,12 +83,7 @@ fn separate_accounts(
         return Ok(separate);
     }
     let usual = registry.account(&request.mapping.target().prefix)?;
-    let repositories: BTreeSet<String> = request
-        .images()
-        .flat_map(|image| request.mapping.destinations(image))
-        .map(|destination| destination.repository)
-        .collect();
-    for repository in repositories {
+    for repository in locked_repositories(request) {
         if let Some(account) = registry.account(&repository)?
             && Some(&account) != usual.as_ref()
         {
@@ -82,4 +91,14 @@ fn separate_accounts(
         }
     }
     Ok(separate)
+}
+
+/// Returns the repositories of the locked images at the registry.
+fn locked_repositories(request: &RenderRequest<'_>) -> BTreeSet<String> {
+    let destinations = request
+        .images()
+        .flat_map(|image| request.mapping.destinations(image));
+    destinations
+        .map(|destination| destination.repository)
+        .collect()
 }

@@ -14,7 +14,7 @@ use super::request::RenderRequest;
 use super::settings::PlatformSetting;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use landfall_item::LockedImage;
+use landfall_item::{AuditedItem, LockedImage};
 use landfall_model::{ImageRef, alias_hosts};
 use landfall_signature::{RuleSigners, SignaturePolicy};
 use serde_json::{Value, json};
@@ -138,10 +138,10 @@ fn scope_names(request: &RenderRequest<'_>, image: &LockedImage, one_rule: bool)
         return names;
     }
     let tag = image.name.tag_or_latest().map(|tag| format!(":{tag}"));
-    let suffixes: Vec<String> = tag
-        .into_iter()
-        .chain([format!("@{}", image.digest)])
-        .collect();
+    // a client may use the digest of the index, of a child, or of the trimmed index
+    let digests = image.digests();
+    let digests = digests.iter().map(|digest| format!("@{digest}"));
+    let suffixes: Vec<String> = tag.into_iter().chain(digests).collect();
     let with_suffixes = names
         .iter()
         .flat_map(|name| suffixes.iter().map(move |suffix| format!("{name}{suffix}")));

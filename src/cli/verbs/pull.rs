@@ -195,9 +195,8 @@ impl PullCommand {
         };
         let mut wanted = unique_blobs(share.each_entry());
         let here = match &store {
-            Some(store) => {
-                present_blobs(&**store, wanted.clone(), self.rehash, &*context.progress)?
-            }
+            // not with `rehash`, which removes damaged blobs from the store
+            Some(store) => present_blobs(&**store, wanted.clone(), false, &*context.progress)?,
             None => HashSet::new(),
         };
         let mut items: Vec<ReportItem> = Vec::new();

@@ -258,7 +258,7 @@ fn machines_get_the_package_sources_and_authorities_of_the_site() {
     place.write(
         "root/etc/apt/sources.list",
         "deb http://eu.archive.ubuntu.com/ubuntu noble main\ndeb http://ppa.test/x noble main\n\
-         deb http://apt.corp.example/y noble main\n",
+         deb http://apt.corp.example/y noble main\n# http://archive.ubuntu.com/a http://dl.rockylinux.org/b\n",
     );
     place.write(
         "root/etc/yum.repos.d/base.repo",
@@ -280,7 +280,8 @@ fn machines_get_the_package_sources_and_authorities_of_the_site() {
     assert_eq!(
         place.read("root/etc/apt/sources.list"),
         "deb https://files.corp.example/up/archive.ubuntu.com/ubuntu noble main\ndeb http://ppa.test/x noble main\n\
-         deb https://files.corp.example/up/corp.example/y noble main\n"
+         deb https://files.corp.example/up/corp.example/y noble main\n\
+         # https://files.corp.example/up/archive.ubuntu.com/a https://files.corp.example/up/dl.rockylinux.org/b\n"
     );
     let base = place.read("root/etc/yum.repos.d/base.repo");
     assert!(base.contains("\n#mirrorlist=https://mirrors"), "{base}");

@@ -87,9 +87,9 @@ pub struct LockName {
 /// The maximum length of a contents index, in bytes, if the bundle has `bundle_length` bytes. It
 /// bounds the memory that a hostile bundle can make a reader allocate. In the index, an entry is
 /// shorter than its tar header of 512 bytes in the bundle. The blobs that a delta omits have no tar
-/// header; their list fits in the 64 MiB.
+/// header; their list may use the 64 MiB.
 pub(crate) fn max_index_length(bundle_length: u64, limits: &Limits) -> u64 {
-    (limits.contents_bytes as u64).min((64 << 20) + bundle_length)
+    (limits.contents_bytes as u64).min(bundle_length.saturating_add(64 << 20))
 }
 
 impl ContentsIndex {

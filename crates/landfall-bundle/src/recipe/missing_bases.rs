@@ -38,6 +38,7 @@ impl RebuiltBlobs {
         }
         let found = self.recipe_rounds(&present, unavailable);
         let mut missing = Vec::new();
+        let mut added = BTreeSet::new();
         let mut seen = BTreeSet::from([digest]);
         let mut pending = vec![digest];
         while let Some(blob) = pending.pop() {
@@ -48,15 +49,18 @@ impl RebuiltBlobs {
                 return Ok(None);
             };
             for base in &known.recipe.from {
-                if !seen.insert(base) {
-                    continue;
-                }
                 let is_rebuilt = found.get(base).is_some_and(|(earlier, _)| earlier < round);
                 match reference(known, base) {
                     Some(base) if !is_rebuilt && !present[&base.digest] => {
-                        missing.push(base.clone());
+                        if added.insert(&base.digest) {
+                            missing.push(base.clone());
+                        }
                     }
-                    _ => pending.push(base),
+                    _ => {
+                        if seen.insert(base) {
+                            pending.push(base);
+                        }
+                    }
                 }
             }
         }

@@ -126,10 +126,13 @@ impl IndexBuilder {
         let lock = longest
             .lock_index()
             .map_or(0, |entry_index| longest.entries[entry_index].size);
-        // the bundle is longer than the tar headers of its entries
-        let headers = longest.entries.len() as u64 * 512;
+        // the bundle is longer than the tar headers and the stored content of its entries
+        let shortest = longest.entries.iter().fold(0_u64, |sum, entry| {
+            let is_stored = entry.form == ContentForm::Stored;
+            sum.saturating_add(512 + if is_stored { entry.size } else { 0 })
+        });
         for (what, bytes, limit) in [
-            ("contents index", index, max_index_length(headers, limits)),
+            ("contents index", index, max_index_length(shortest, limits)),
             ("lock", lock, limits.contents_bytes as u64),
         ] {
             if bytes > limit {

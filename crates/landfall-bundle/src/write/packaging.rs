@@ -47,8 +47,8 @@ impl Packaging {
     ///
     /// # Errors
     /// If a program cannot be read, if it has the name of another program or of a file of the
-    /// bundle, if a program or document cannot be written, or if a document would replace a file
-    /// that landfall did not write.
+    /// bundle, if a program or document cannot be written, or if it would replace a file that
+    /// does not belong to the bundle.
     pub fn tools(&self, out: &Path) -> Result<Vec<CompanionFile>, BundleError> {
         let mut tools: Vec<CompanionFile> = Vec::new();
         for from in &self.tools {
@@ -65,7 +65,7 @@ impl Packaging {
             }
             refuse_special(&path)
                 .map_err(|error| tool_error(from, format!("{}: {error}", path.display())))?;
-            refuse_unknown(&path, out, || fs::read(from))?;
+            refuse_foreign(&path, out, || Ok(hash_file(&path)? == hash_file(from)?))?;
             let partial = partial_path(&path);
             let mut tool = CompanionFile {
                 partial,
@@ -79,7 +79,7 @@ impl Packaging {
         for (ending, content) in &self.documents {
             let path = out.with_file_name(file_name(out) + ending);
             refuse_special(&path).map_err(|error| tool_error(&path, error.to_string()))?;
-            refuse_unknown(&path, out, || Ok(content.clone()))?;
+            refuse_foreign(&path, out, || Ok(fs::read(&path)? == *content))?;
             let partial = partial_path(&path);
             let mut tool = CompanionFile {
                 partial,
@@ -109,21 +109,18 @@ fn is_taken(path: &Path, out: &Path, tools: &[CompanionFile]) -> bool {
             .any(|name| name == path || *name == partial || partial_path(name) == path)
 }
 
-/// Refuses to replace a file next to the bundle that no earlier `pack` wrote, unless it has the
-/// content `new` already. An earlier `pack` listed its files in the checksums.
-fn refuse_unknown(
+/// Refuses to replace a file next to the bundle that does not belong to it, unless `is_same` returns
+/// that the file has the new content already. The checksums of a bundle list its files.
+fn refuse_foreign(
     path: &Path,
     out: &Path,
-    new: impl FnOnce() -> io::Result<Vec<u8>>,
+    is_same: impl FnOnce() -> io::Result<bool>,
 ) -> Result<(), BundleError> {
-    if !path.exists() || has(out, path) {
+    if !path.exists() || has(out, path) || is_same().unwrap_or(false) {
         return Ok(());
     }
-    let is_same = fs::read(path).is_ok_and(|old| new().is_ok_and(|new| old == new));
-    if is_same {
-        return Ok(());
-    }
-    let why = "a file with this name exists that `landfall pack` did not write; move it away";
+    let why = "a file with this name and other content exists that does not belong to this bundle; \
+               move it away, or pack into another folder";
     Err(tool_error(path, why))
 }
 

@@ -9,10 +9,12 @@ use std::path::{Path, PathBuf};
 pub(super) type AwsProfile = BTreeMap<String, String>;
 
 /// Returns the settings of the profile that `AWS_PROFILE` names, or of `default`, from both files.
-/// Fails if a file cannot be read, neither file has the named profile, or the profile has no access
-/// key and its credentials come from a program, a login or a role.
+/// The file with credentials is read only if `needs_account` is set. Fails if a file cannot be read,
+/// neither file has the named profile, or the profile has no access key and its credentials come
+/// from a program, a login or a role.
 pub(super) fn load_profile(
     environment: impl Fn(&str) -> Option<String>,
+    needs_account: bool,
 ) -> Result<AwsProfile, String> {
     let home = environment("HOME").map(PathBuf::from);
     let file = |variable: &str, name: &str| {
@@ -36,8 +38,8 @@ pub(super) fn load_profile(
         None => None,
     };
     let credentials = match credentials {
-        Some(path) => section_of(path, wanted)?,
-        None => None,
+        Some(path) if needs_account => section_of(path, wanted)?,
+        _ => None,
     };
     // a missing default profile is normal: the account may come from the instance's metadata
     if let (Some(named), None, None) = (&named, &config, &credentials) {
@@ -78,7 +80,13 @@ pub(super) fn load_profile(
 fn section_of(path: &Path, wanted: &str) -> Result<Option<AwsProfile>, String> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+        // container runtimes create a folder in place of a mounted file that does not exist
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::IsADirectory
+            ) =>
+        {
             return Ok(None);
         }
         // without this error, requests would use another account or none
@@ -138,12 +146,13 @@ mod tests {
         let with = |name: Option<&str>| {
             let (config, credentials, name) =
                 (config.clone(), credentials.clone(), name.map(str::to_owned));
-            load_profile(move |variable| match variable {
+            let environment = move |variable: &str| match variable {
                 "AWS_CONFIG_FILE" => Some(config.display().to_string()),
                 "AWS_SHARED_CREDENTIALS_FILE" => Some(credentials.display().to_string()),
                 "AWS_PROFILE" => name.clone(),
                 _ => None,
-            })
+            };
+            load_profile(environment, true)
         };
         let default = with(None).unwrap();
         let value = |key: &str| default[key].as_str();
@@ -166,7 +175,7 @@ mod tests {
         for path in [&config, &credentials] {
             assert!(error.contains(&*path.display().to_string()), "{error}");
         }
-        assert!(load_profile(|_| None).unwrap().is_empty());
+        assert!(load_profile(|_| None, true).unwrap().is_empty());
         // the section `[profile default]` takes precedence over `[default]`
         std::fs::write(
             &config,

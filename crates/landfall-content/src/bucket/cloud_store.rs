@@ -125,7 +125,7 @@ fn with_profile(builder: AmazonS3Builder) -> Result<AmazonS3Builder, String> {
     if has_account && has_region {
         return Ok(builder);
     }
-    let profile = match load_profile(non_empty_variable) {
+    let profile = match load_profile(non_empty_variable, !has_account) {
         // a broken profile does not matter if only the region is missing
         Err(_) if has_account => return Ok(builder),
         profile => profile?,

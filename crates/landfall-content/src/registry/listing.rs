@@ -315,11 +315,16 @@ fn has_rel_next(parameters: &str) -> bool {
     })
 }
 
-/// Splits `text` at each `separator` outside of double quotes.
+/// Splits `text` at each `separator` outside of double quotes, in which `\\` escapes a character.
 fn split_unquoted(text: &str, separator: char) -> impl Iterator<Item = &str> {
     let mut is_quoted = false;
+    let mut is_escaped = false;
     text.split(move |c| {
-        is_quoted ^= c == '"';
+        let was_escaped = std::mem::replace(&mut is_escaped, false);
+        if is_quoted && !was_escaped {
+            is_escaped = c == '\\';
+        }
+        is_quoted ^= c == '"' && !was_escaped;
         c == separator && !is_quoted
     })
 }
@@ -360,7 +365,7 @@ mod tests {
             second
         );
         assert_eq!(
-            next(r#"</v2/a/tags/list?last=b&n=2>; title="a, b; c"; rel="next""#),
+            next(r#"</v2/a/tags/list?last=b&n=2>; title="a, \"b; c"; rel="next""#),
             second
         );
         assert_eq!(next(r#"</x>; rel="prev", </y>; rel="last""#), None);

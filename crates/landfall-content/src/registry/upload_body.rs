@@ -207,7 +207,7 @@ impl RegistrySession {
                 "{} {why} a body of {}: sending it in chunks of {}",
                 self.host(),
                 mib(failed.length),
-                mib(chunk)
+                mib(chunk.max(failed.min_chunk))
             ));
         }
         true

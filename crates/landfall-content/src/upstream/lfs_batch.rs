@@ -158,22 +158,18 @@ impl LfsAction {
             .collect();
         let (target, origin) = sessions.file_url(&self.href)?;
         let has_account = headers.iter().any(|(name, _)| *name == AUTHORIZATION);
-        // servers name tokens and cookies in headers of any name
-        let has_secret = headers
-            .iter()
-            .any(|(name, _)| ![ACCEPT, CONTENT_TYPE].contains(name));
         // a server must not make landfall use an account at another host
         let (mut request, fault) = if !has_account && host_port(&target) == server {
             request(sessions, method, &self.href).await?
         } else {
             let request = HttpRequest {
                 origin,
+                // after a redirect, another host must not get the account of this one
+                secret: has_account,
                 ..HttpRequest::new(method, target, RequestPurpose::File)
             };
             (request, None)
         };
-        // after a redirect, another host must not get the account of this one
-        request.secret |= has_secret;
         // the URL comes from an answer, not from the user
         request.named_by = Some(server.to_owned());
         for (name, value) in headers {

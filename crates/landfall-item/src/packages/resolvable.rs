@@ -8,6 +8,7 @@ use crate::{
     Exclusion, ItemRequest, PinPolicy, ResolvableRequest, ResolveError, ResolveOutcome, Resolver,
     UpdatableRequest,
 };
+use landfall_content::BlobRead;
 
 impl ItemRequest for PackageSetRequest {
     type Name = String;
@@ -91,7 +92,7 @@ impl ResolvableRequest for PackageSetRequest {
         let matching = old.filter(|old| satisfies(old, self));
         if let (Some(old), PinPolicy::Keep | PinPolicy::Referrers) = (matching, pins) {
             // `index` and renewed keys do not affect the choice of packages, so no request is needed
-            let set = with_keys(old, self);
+            let set = with_keys(old, self, resolver.disk());
             return if *old == set {
                 ResolveOutcome::Kept(set)
             } else {
@@ -188,8 +189,13 @@ fn is_signer(requested: &PackageSourceRequest, old: &PackageSource) -> bool {
 }
 
 /// Returns `old` with the `index` and the keys of `request`: a key may have been renewed, and a yum
-/// source may have got another key.
-fn with_keys(old: &LockedPackageSet, request: &PackageSetRequest) -> LockedPackageSet {
+/// source may have got another key. The key of an apt source is replaced only if `store` has the
+/// locked `InRelease`, and the new key verifies it.
+fn with_keys(
+    old: &LockedPackageSet,
+    request: &PackageSetRequest,
+    store: &dyn BlobRead,
+) -> LockedPackageSet {
     let mut set = old.clone();
     set.index = request.index;
     for (source, requested) in set.sources.iter_mut().zip(&request.sources) {
@@ -199,8 +205,18 @@ fn with_keys(old: &LockedPackageSet, request: &PackageSetRequest) -> LockedPacka
                 source.signed_by = keys.to_string();
                 source.key = key;
             }
-        } else if let Some(key) = keys.certificate(&source.signed_by) {
-            source.key = key;
+        } else if let Some(key) = keys.certificate(&source.signed_by)
+            && key != source.key
+        {
+            let renewed = PackageSource {
+                key,
+                ..source.clone()
+            };
+            // a key without the subkey that signed the locked release would make it useless
+            let release = renewed.release(store);
+            if matches!(release, Ok(Some((index, _))) if index.path.ends_with("InRelease")) {
+                source.key = renewed.key;
+            }
         }
     }
     set.digest = parts::digest(&set);

@@ -112,7 +112,7 @@ impl RenderPlatform for OpenShiftPlatform {
             ));
         }
         let mut notes = Vec::new();
-        if registry.has_account() {
+        if registry.has_account() || registry.has_accounts_of_paths() {
             notes.push(
                 "add the registry's account to the cluster's pull secret: `oc set data \
                  secret/pull-secret -n openshift-config`"

@@ -75,7 +75,10 @@ fn walk<'n>(node: &'n YamlNode<'n>, systems: &[&'n str], found: &mut Vec<(String
         YamlNode::Mapping(YamlMapping { entries, .. }) => {
             // a node selector applies together with the affinity next to it
             let own = match yaml::value_of(entries, "nodeSelector") {
-                Some(YamlNode::Mapping(selector)) => system_label(&selector.entries),
+                Some(YamlNode::Mapping(selector)) => {
+                    // a selector is complete: that of another mapping does not apply here
+                    Some(system_label(&selector.entries).unwrap_or(DEFAULT_SYSTEM))
+                }
                 _ => system_label(entries),
             };
             let own: Vec<&str> = own.into_iter().collect();

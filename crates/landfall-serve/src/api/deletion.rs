@@ -88,20 +88,35 @@ pub(crate) async fn clean_up(context: Arc<ServerContext>) {
     let age = context.limits.upload_expiry;
     // often enough that an upload does not stay much longer than its expiry
     let interval = (age / 4).clamp(Duration::from_millis(100), Duration::from_mins(1));
+    let mut failures = 0;
+    let mut intervals_to_wait = 0_u32;
     loop {
         tokio::time::sleep(interval).await;
         context.uploads.remove_expired(age);
-        if context.needs_sweep.swap(false, Ordering::AcqRel) {
+        if intervals_to_wait > 0 {
+            intervals_to_wait -= 1;
+        } else if context.needs_sweep.swap(false, Ordering::AcqRel) {
             let context = context.clone();
             let store = store.clone();
-            let _ = blocking(move || sweep(&context, &store)).await;
+            let is_done = blocking(move || sweep(&context, &store)).await;
+            // a lasting error is reported less and less often
+            failures = if is_done.unwrap_or(false) {
+                0
+            } else {
+                MAX_FAILURES.min(failures + 1)
+            };
+            intervals_to_wait = (1 << failures) - 1;
         }
     }
 }
 
+/// The number of failures after which the wait before the next sweep no longer doubles: it is an
+/// hour then.
+const MAX_FAILURES: u32 = 6;
+
 /// Removes the blobs that no manifest names. Blobs that a push in progress may rely on are kept
-/// until a later sweep.
-pub(super) fn sweep(context: &ServerContext, store: &WritableStore) {
+/// until a later sweep. Returns whether the sweep succeeded.
+pub(super) fn sweep(context: &ServerContext, store: &WritableStore) -> bool {
     // a push that is older than the expiry of uploads is abandoned, so nothing relies on its blobs
     let result = store.sweep(context.limits.upload_expiry);
     if is_incomplete(&result) {
@@ -112,10 +127,13 @@ pub(super) fn sweep(context: &ServerContext, store: &WritableStore) {
             for digest in &result.removed {
                 context.verified_blobs.forget(digest);
             }
+            true
         }
-        Err(error) => context
-            .progress
-            .note(&format!("cannot remove unreferenced blobs: {error}")),
+        Err(error) => {
+            let note = format!("cannot remove unreferenced blobs: {error}");
+            context.progress.note(&note);
+            false
+        }
     }
 }
 

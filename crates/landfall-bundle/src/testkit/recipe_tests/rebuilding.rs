@@ -78,6 +78,11 @@ fn recipes_that_need_unavailable_bases_are_not_used_for_missing_bases() {
     assert_eq!(missing(&chain, &[]), only(0));
     assert_eq!(missing(&chain, &[0]), only(1));
     assert_eq!(missing(&chain, &[0, 1]), None);
+    // two recipes that need each other: the layer itself must be added
+    let cycle = [bundle(1, 2), bundle(2, 1)];
+    assert_eq!(missing(&cycle, &[]), only(1));
+    assert_eq!(missing(&cycle, &[1]), only(2));
+    assert_eq!(missing(&cycle, &[1, 2]), None);
 }
 
 #[test]

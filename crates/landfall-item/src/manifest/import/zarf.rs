@@ -125,7 +125,9 @@ fn read_chart(chart: &Mapping, at: ImportPosition<'_>, imported: &mut ImportedIt
     } else {
         value("repoName").or_else(|| value("name"))
     };
-    if value("gitPath").is_some() {
+    // Zarf clones a URL of this form; `gitPath` is a folder in the repository
+    let is_git = repository.ends_with(".git") || repository.contains(".git@");
+    if is_git || value("gitPath").is_some() {
         let why = "the chart is in a git repository, which must be listed under `git`";
         return imported.omit(at, &repository, why);
     }
@@ -181,13 +183,13 @@ mod tests {
                     - {name: mine, repoName: real, url: 'https://c.test/charts', version: 1.0.0, \
                     valuesFiles: [v.yaml]}\n  \
                     - {name: other, url: 'oci://ghcr.io/c/podinfo', version: 6.4.0}\n  \
-                    - {name: git, url: 'https://github.com/x/y.git', gitPath: chart, version: 1.0.0}\n";
+                    - {name: git, url: 'https://github.com/x/y.git@v1', version: 1.0.0}\n";
         let imported = import("zarf", text).unwrap();
         let text = super::super::manifest_of(&imported, "p", "t");
         for words in [
             "name: \"real\"",
             "  - \"oci://ghcr.io/c/podinfo:6.4.0\"\n",
-            "charts[2]: https://github.com/x/y.git: the chart is in a git repository",
+            "charts[2]: https://github.com/x/y.git@v1: the chart is in a git repository",
             "charts[0]: `valuesFiles` is not imported",
         ] {
             assert!(text.contains(words), "{words}: {text}");

@@ -179,7 +179,11 @@ fn changed_item(old: &str, new: &str) -> Option<String> {
         return Some(format!("export {name}='{list}'"));
     }
     // the value of the command after `||` is replaced, but not a command that a person added
-    if let (Some((_, was)), Some((_, is))) = (old.split_once(" || "), new.split_once(" || ")) {
+    let [was, is] = [old, new].map(|text| {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        words.join(" ")
+    });
+    if let (Some((_, was)), Some((_, is))) = (was.split_once(" || "), is.split_once(" || ")) {
         return (without_quoted(was) == without_quoted(is)).then(|| new.to_owned());
     }
     Some(new.to_owned())
@@ -304,6 +308,10 @@ mod tests {
             ("export HTTP_PROXY=http://old OTHER=d", NEW[4]),
             ("export HTTP_PROXY='http://old' && mine", NEW[4]),
             ("export HTTP_PROXY=http://old\nmine", NEW[4]),
+            (
+                "grep -qF 'a' f ||\n  printf 'b' >> f; mine",
+                "grep -qF 'a' f || printf 'c' >> f",
+            ),
             (
                 "grep -qF 'a' f || printf 'b' >> f; mine",
                 "grep -qF 'a' f || printf 'c' >> f",

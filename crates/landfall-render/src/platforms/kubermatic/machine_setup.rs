@@ -124,7 +124,7 @@ const SCRIPT: &str = "/opt/landfall/use-site.sh";
 const SOURCES: &str = r#"point() {
   files=${2%/*/}/
   for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources /etc/yum.repos.d/*.repo; do
-    [ -f "$file" ] && grep -Fv "$files" "$file" | grep -Eq "https?://([A-Za-z0-9-]+\.)*$1/" || continue
+    [ -f "$file" ] && sed "s#$files##g" "$file" | grep -Eq "https?://([A-Za-z0-9-]+\.)*$1/" || continue
     case $file in
       *.repo) sed -i -E 's|^(mirrorlist\|metalink)=|#&|; s|^#[[:space:]]*baseurl=|baseurl=|' "$file" ;;
     esac

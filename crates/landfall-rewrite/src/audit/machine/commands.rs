@@ -62,12 +62,14 @@ pub(super) fn of_script(text: &str) -> Vec<PlacedInstall> {
             continue;
         }
         let mut backticks = 0;
-        for word in words(line) {
+        let words = words(line);
+        let urls_follow = urls_follow(&words);
+        for (word, url_follows) in words.into_iter().zip(urls_follow) {
             backticks += usize::from(word == "`");
             if word.starts_with('#') && matches!(reader.state, CommandState::Installing(_)) {
                 break;
             }
-            let Some(install) = reader.read(word, backticks % 2 == 1) else {
+            let Some(install) = reader.read(word, backticks % 2 == 1, url_follows) else {
                 continue;
             };
             let before = &whole[..word.as_ptr() as usize - whole.as_ptr() as usize];
@@ -108,8 +110,14 @@ struct CommandReader {
 }
 
 impl CommandReader {
-    /// Reads `word`. `is_in_backticks` is set if an odd number of backticks precedes it.
-    fn read(&mut self, word: &str, is_in_backticks: bool) -> Option<MachineInstall> {
+    /// Reads `word`. `is_in_backticks` is set if an odd number of backticks precedes it, and
+    /// `url_follows` if a URL follows it in the same command.
+    fn read(
+        &mut self,
+        word: &str,
+        is_in_backticks: bool,
+        url_follows: bool,
+    ) -> Option<MachineInstall> {
         if self.skips_word(word) {
             return None;
         }
@@ -120,7 +128,7 @@ impl CommandReader {
         let (word, ends) = word
             .strip_suffix(';')
             .map_or((word, false), |word| (word, true));
-        let install = self.word(word, is_in_backticks);
+        let install = self.word(word, is_in_backticks, url_follows);
         if ends {
             self.state = CommandState::Nothing;
         }
@@ -145,11 +153,21 @@ impl CommandReader {
         true
     }
 
-    fn word(&mut self, word: &str, is_in_backticks: bool) -> Option<MachineInstall> {
+    fn word(
+        &mut self,
+        word: &str,
+        is_in_backticks: bool,
+        url_follows: bool,
+    ) -> Option<MachineInstall> {
         let program = word.rsplit('/').next().unwrap_or(word);
+        let is_fetcher = FETCHERS.contains(&program);
         match self.state {
-            CommandState::Installing(by) => self.installed(by, word),
-            _ if FETCHERS.contains(&program) => {
+            // a package, unless it fetches a URL: a list such as `[apt-get install jq, curl URL]`
+            // has several commands
+            CommandState::Installing(by) if !(is_fetcher && url_follows) => {
+                self.installed(by, word)
+            }
+            _ if is_fetcher => {
                 self.state = CommandState::Fetching;
                 None
             }
@@ -158,7 +176,7 @@ impl CommandReader {
                 self.state = CommandState::Installing(by);
                 None
             }
-            CommandState::Nothing | CommandState::Managing(..) => {
+            CommandState::Nothing | CommandState::Managing(..) | CommandState::Installing(_) => {
                 if let Some((_, by, subcommand)) =
                     MANAGERS.iter().find(|(name, ..)| *name == program)
                 {
@@ -202,6 +220,17 @@ impl CommandReader {
         }
         None
     }
+}
+
+/// For each of `words`, whether a URL follows it before the command ends.
+fn urls_follow(words: &[&str]) -> Vec<bool> {
+    let mut follow = vec![false; words.len()];
+    let mut url_follows = false;
+    for (at, word) in words.iter().enumerate().rev() {
+        follow[at] = url_follows;
+        url_follows = !is_separator(word) && (url_follows || word.contains("://"));
+    }
+    follow
 }
 
 /// Whether `word` ends a command.
@@ -336,6 +365,10 @@ mod tests {
             (
                 "runcmd: [[apt-get, install, -y, aria2c], [curl, -LO, https://dl.test/a.tgz]]",
                 "Package aria2c File https://dl.test/a.tgz",
+            ),
+            (
+                "runcmd: [\"apt-get install -y jq\", \"curl -LO https://dl.test/a.tgz\"]",
+                "Package jq File https://dl.test/a.tgz",
             ),
             (
                 r#"[["apt-get","install","jq"],["wget","https://dl.test/a.tgz"]]"#,
