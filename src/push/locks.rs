@@ -100,9 +100,7 @@ async fn listed_locks(
         }),
         // Some registries answer 403 for a repository that does not exist. If this account really
         // may not access it, the upload fails.
-        Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Denied) => {
-            Ok(DeliveredLocks::default())
-        }
+        Err(error) if error.may_be_missing() => Ok(DeliveredLocks::default()),
         Err(error) => Err(TransferError::destination(error)),
     }
 }

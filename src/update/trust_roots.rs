@@ -4,7 +4,6 @@ use super::outcome::VersionMove;
 use super::state::{UpdateRun, failed};
 use landfall_content::registry::RegistrySessions;
 use landfall_content::upstream::{expect_file, get_file};
-use landfall_http::{ErrorKind, HttpError};
 use landfall_item::ResolveError;
 use landfall_item::manifest::{LoadManifestError, TrustRootSource, text_of, trust_root_sources};
 use landfall_model::Digest;
@@ -94,10 +93,7 @@ impl HttpTufRepository {
         match file.await {
             Ok(bytes) => Ok(Some(bytes.to_vec())),
             // some object stores answer 403 for missing files
-            Err(HttpError {
-                kind: ErrorKind::NotFound | ErrorKind::Denied,
-                ..
-            }) => Ok(None),
+            Err(error) if error.may_be_missing() => Ok(None),
             Err(error) => Err(TufError::transport(error.to_string())),
         }
     }

@@ -107,9 +107,9 @@ impl IncomingBody {
         if self.unproven.is_none() {
             return Some((Err(error), None));
         }
-        // This failure is not counted as a last attempt, because the reader may request the rest. If
-        // this failure makes landfall give up the host, that request would fail too, so the error
-        // about the given-up host is returned at once.
+        // This failure is not counted as a last attempt, because the reader may request the rest.
+        // If this failure makes landfall give up the host, that request would fail too, so the
+        // error about the given-up host is returned at once.
         let host = host_port(&self.url);
         let given_up = self
             .transport

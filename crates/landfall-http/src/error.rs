@@ -173,6 +173,12 @@ impl HttpError {
         self.codes.iter().any(|error| error.code == code)
     }
 
+    /// Whether the server may lack the content: it says so, or refuses access. Some registries and
+    /// object stores answer 403 for missing content.
+    pub fn may_be_missing(&self) -> bool {
+        matches!(self.kind, ErrorKind::NotFound | ErrorKind::Denied)
+    }
+
     /// Whether another attempt may succeed.
     pub fn is_transient(&self) -> bool {
         match self.kind {

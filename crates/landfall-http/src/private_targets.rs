@@ -84,8 +84,8 @@ fn is_private_v4(address: Ipv4Addr) -> bool {
     a == 0 || is_shared || address.is_loopback() || address.is_private() || address.is_link_local()
 }
 
-/// Returns the IPv4 address to which a translator (`64:ff9b::/96` and `64:ff9b:1::/48`, RFC 6052 and
-/// 8215) or a 6to4 relay (`2002::/16`) forwards packets.
+/// Returns the IPv4 address to which a translator (`64:ff9b::/96` and `64:ff9b:1::/48`, RFC 6052
+/// and 8215) or a 6to4 relay (`2002::/16`) forwards packets.
 fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let octets = address.octets();
     let at = match address.segments() {

@@ -339,7 +339,8 @@ fn retry_after_error(
     let longer = match waited.as_secs() {
         0 => format!("which is longer than --max-wait {max}"),
         seconds => format!(
-            "and landfall already waited {seconds} s: together, this is longer than --max-wait {max}"
+            "and landfall already waited {seconds} s: together, this is longer than --max-wait \
+             {max}"
         ),
     };
     let is_limited = response.status == StatusCode::TOO_MANY_REQUESTS;

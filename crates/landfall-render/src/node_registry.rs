@@ -7,7 +7,7 @@ use super::rendered_file::RenderedFile;
 use landfall_content::registry::site_account;
 use landfall_model::TargetRegistry;
 use landfall_model::config::{PathDestinations, Site};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use std::net::IpAddr;
 
 /// The site's registry in the form that nodes need.
@@ -25,6 +25,16 @@ pub struct NodeRegistry<'s> {
     /// The site, if the registry is the site's own.
     site: Option<&'s Site>,
     environment: fn(&str) -> Option<String>,
+}
+
+/// Returns an auth file of docker and podman with these accounts, each for a registry or a
+/// repository in it.
+pub(crate) fn auth_file(accounts: &[(String, BasicCredentials)]) -> String {
+    let auths: Map<String, Value> = accounts
+        .iter()
+        .map(|(place, account)| (place.clone(), json!({"auth": account.encoded()})))
+        .collect();
+    format!("{:#}\n", json!({"auths": auths}))
 }
 
 /// A certificate with which nodes authenticate to the registry.
@@ -138,9 +148,7 @@ impl<'s> NodeRegistry<'s> {
 
     /// Returns an auth file of docker and podman with these credentials.
     pub(crate) fn auth_file(&self, credentials: &BasicCredentials) -> String {
-        let auth = credentials.encoded();
-        let host = self.target.registry.as_str();
-        format!("{:#}\n", json!({"auths": {host: {"auth": auth}}}))
+        auth_file(&[(self.target.registry.clone(), credentials.clone())])
     }
 
     /// Whether the site has credentials for the registry.

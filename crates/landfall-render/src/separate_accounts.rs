@@ -2,10 +2,16 @@
 
 use super::credentials::BasicCredentials;
 use super::error::RenderError;
-use super::node_registry::NodeRegistry;
+use super::node_registry::{NodeRegistry, auth_file};
 use super::request::RenderRequest;
-use serde_json::{Map, json};
 use std::collections::BTreeSet;
+
+/// A repository of locked images whose account is not that of the registry.
+struct SeparateAccount {
+    repository: String,
+    /// The account, or the error if it cannot be read.
+    account: Result<BasicCredentials, RenderError>,
+}
 
 /// Returns an auth file for programs that select the account by the repository. The file has the
 /// account of the registry and the accounts of repositories with separate credentials. Returns
@@ -15,20 +21,15 @@ pub(super) fn auth_file_of_repositories(
     registry: &NodeRegistry<'_>,
 ) -> Result<Option<String>, RenderError> {
     let host = registry.target.registry.as_str();
-    let mut auths = Map::new();
+    let mut accounts = Vec::new();
     if let Some(account) = registry.account(&request.mapping.target().prefix)? {
-        auths.insert(host.to_owned(), json!({"auth": account.encoded()}));
+        accounts.push((host.to_owned(), account));
     }
-    for (repository, account) in separate_accounts(request, registry)? {
-        auths.insert(
-            format!("{host}/{repository}"),
-            json!({"auth": account.encoded()}),
-        );
+    for separate in separate_accounts(request, registry)? {
+        let repository = format!("{host}/{}", separate.repository);
+        accounts.push((repository, separate.account?));
     }
-    if auths.is_empty() {
-        return Ok(None);
-    }
-    Ok(Some(format!("{:#}\n", json!({"auths": auths}))))
+    Ok((!accounts.is_empty()).then(|| auth_file(&accounts)))
 }
 
 /// Returns a note about the repositories with separate credentials, for platforms that have at most
@@ -37,22 +38,12 @@ pub(super) fn separate_accounts_note(
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,
 ) -> Result<Option<String>, RenderError> {
-    if !registry.has_accounts_of_paths() {
-        return Ok(None);
-    }
-    let usual = registry.account(&request.mapping.target().prefix)?;
-    let mut separate = Vec::new();
-    for repository in locked_repositories(request) {
-        // an account that cannot be read here is another one as well
-        let is_separate = match registry.account(&repository) {
-            Ok(account) => account.is_some() && account != usual,
-            Err(_) => true,
-        };
-        if is_separate {
-            separate.push(repository);
-        }
-    }
-    let Some(first) = separate.first() else {
+    // an account that cannot be read here is another one as well
+    let separate = separate_accounts(request, registry)?;
+    let Some(SeparateAccount {
+        repository: first, ..
+    }) = separate.first()
+    else {
         return Ok(None);
     };
     let more = match separate.len() - 1 {
@@ -73,32 +64,29 @@ pub(super) fn separate_accounts_note(
     }))
 }
 
-/// Returns the repositories of the locked images whose account is not that of the registry.
+/// Returns the repositories with accounts of their own, sorted.
 fn separate_accounts(
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,
-) -> Result<Vec<(String, BasicCredentials)>, RenderError> {
-    let mut separate = Vec::new();
+) -> Result<Vec<SeparateAccount>, RenderError> {
     if !registry.has_accounts_of_paths() {
-        return Ok(separate);
+        return Ok(Vec::new());
     }
     let usual = registry.account(&request.mapping.target().prefix)?;
-    for repository in locked_repositories(request) {
-        if let Some(account) = registry.account(&repository)?
-            && Some(&account) != usual.as_ref()
-        {
-            separate.push((repository, account));
-        }
-    }
-    Ok(separate)
-}
-
-/// Returns the repositories of the locked images at the registry.
-fn locked_repositories(request: &RenderRequest<'_>) -> BTreeSet<String> {
-    let destinations = request
+    let repositories: BTreeSet<String> = request
         .images()
-        .flat_map(|image| request.mapping.destinations(image));
-    destinations
+        .flat_map(|image| request.mapping.destinations(image))
         .map(|destination| destination.repository)
-        .collect()
+        .collect();
+    let accounts = repositories.into_iter().filter_map(|repository| {
+        let account = registry.account(&repository).transpose()?;
+        let is_usual = account
+            .as_ref()
+            .is_ok_and(|account| Some(account) == usual.as_ref());
+        (!is_usual).then_some(SeparateAccount {
+            repository,
+            account,
+        })
+    });
+    Ok(accounts.collect())
 }

@@ -88,7 +88,14 @@ pub(super) fn signature_policy(
             .collect();
         let is_uniform = requirements.iter().all(|one| *one == requirements[0]);
         for (image, requirement) in images.iter().zip(requirements) {
-            for name in scope_names(request, image, is_uniform) {
+            let names = repository_names(request, &image.name);
+            // a repository whose images have one rule is a scope; otherwise each reference is
+            let names = if is_uniform {
+                names
+            } else {
+                references(&names, image)
+            };
+            for name in names {
                 let requirements = scopes.entry(name).or_default();
                 if !requirements.contains(&requirement) {
                     requirements.push(requirement.clone());
@@ -122,30 +129,27 @@ pub(super) fn signature_policy(
     }))
 }
 
-/// Returns the scopes of an image: its original name and its names at the registry. A repository
-/// whose images have `one_rule` is a scope; otherwise each tag and digest is.
-fn scope_names(request: &RenderRequest<'_>, image: &LockedImage, one_rule: bool) -> Vec<String> {
-    let ImageRef {
-        registry,
-        repository,
-        ..
-    } = &image.name;
-    let destinations = request.mapping.destinations(&image.name);
+/// Returns the names of an image's repository: the original one, and those at the registry.
+fn repository_names(request: &RenderRequest<'_>, image: &ImageRef) -> Vec<String> {
+    let destinations = request.mapping.destinations(image);
     let mut names: Vec<String> = destinations.iter().map(ToString::to_string).collect();
-    names.extend(alias_hosts(registry).map(|host| format!("{host}/{repository}")));
-    names.push(image.name.name());
-    if one_rule {
-        return names;
-    }
+    let aliases = alias_hosts(&image.registry);
+    names.extend(aliases.map(|host| format!("{host}/{}", image.repository)));
+    names.push(image.name());
+    names
+}
+
+/// Returns the references to an image under the `names` of its repository: the tag and each digest.
+fn references(names: &[String], image: &LockedImage) -> Vec<String> {
     let tag = image.name.tag_or_latest().map(|tag| format!(":{tag}"));
     // a client may use the digest of the index, of a child, or of the trimmed index
     let digests = image.digests();
     let digests = digests.iter().map(|digest| format!("@{digest}"));
     let suffixes: Vec<String> = tag.into_iter().chain(digests).collect();
-    let with_suffixes = names
+    let references = names
         .iter()
         .flat_map(|name| suffixes.iter().map(move |suffix| format!("{name}{suffix}")));
-    with_suffixes.collect()
+    references.collect()
 }
 
 /// The requirement of a rule; without a rule, every image is admitted.

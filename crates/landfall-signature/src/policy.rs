@@ -114,8 +114,8 @@ impl SignaturePolicy {
     }
 
     /// Verifies the signatures of a file, or of a checksum file that contains the file's digest.
-    /// OpenPGP signatures must be valid at `time`. Returns one signature for each rule that the file
-    /// must meet, sorted and without duplicates; empty if the file needs none.
+    /// OpenPGP signatures must be valid at `time`. Returns one signature for each rule that the
+    /// file must meet, sorted and without duplicates; empty if the file needs none.
     ///
     /// # Errors
     /// If a rule is not met.

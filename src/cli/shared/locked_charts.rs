@@ -32,8 +32,9 @@ impl LockedCharts {
     }
 }
 
-/// Replaces each of `paths` that does not exist and is the name of a locked chart (`app`, `app:1.2.3`,
-/// or its name in the lock) by an archive of the chart. `arguments` may include a bundle.
+/// Replaces each of `paths` that does not exist and is the name of a locked chart (`app`,
+/// `app:1.2.3`, or its name in the lock) by an archive of the chart. `arguments` may include a
+/// bundle.
 pub(crate) fn locked_charts(
     paths: Vec<PathBuf>,
     lock: &Lock,

@@ -109,8 +109,8 @@ fn is_taken(path: &Path, out: &Path, tools: &[CompanionFile]) -> bool {
             .any(|name| name == path || *name == partial || partial_path(name) == path)
 }
 
-/// Refuses to replace a file next to the bundle that does not belong to it, unless `is_same` returns
-/// that the file has the new content already. The checksums of a bundle list its files.
+/// Refuses to replace a file next to the bundle that does not belong to it, unless `is_same`
+/// returns that the file has the new content already. The checksums of a bundle list its files.
 fn refuse_foreign(
     path: &Path,
     out: &Path,

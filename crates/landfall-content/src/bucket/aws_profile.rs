@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 pub(super) type AwsProfile = BTreeMap<String, String>;
 
 /// Returns the settings of the profile that `AWS_PROFILE` names, or of `default`, from both files.
-/// The file with credentials is read only if `needs_account` is set. Fails if a file cannot be read,
-/// neither file has the named profile, or the profile has no access key and its credentials come
-/// from a program, a login or a role.
+/// The file with credentials is read only if `needs_account` is set. Fails if a file cannot be
+/// read, neither file has the named profile, or the profile has no access key and its credentials
+/// come from a program, a login or a role.
 pub(super) fn load_profile(
     environment: impl Fn(&str) -> Option<String>,
     needs_account: bool,

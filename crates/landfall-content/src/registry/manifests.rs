@@ -88,13 +88,9 @@ impl RegistrySession {
         match self.request_manifest(repository, &digest, limit).await {
             Ok((same, _)) => Ok(same),
             // some registries answer 403 for a missing manifest
-            Err(BodyFailure::Final(error))
-                if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Denied) =>
-            {
-                Err(BodyFailure::Wrong(self.wrong_digest_header(
-                    repository, reference, &named, &digest,
-                )))
-            }
+            Err(BodyFailure::Final(error)) if error.may_be_missing() => Err(BodyFailure::Wrong(
+                self.wrong_digest_header(repository, reference, &named, &digest),
+            )),
             Err(other) => Err(other),
         }
     }

@@ -5,7 +5,7 @@ use super::file::expect_file;
 use super::registry_blob::open_registry_blob;
 use crate::registry::{RegistrySession, RegistrySessions};
 use crate::{EntryPart, OpenedPart};
-use landfall_http::{ErrorKind, HttpError, HttpRequest, RequestPurpose, send_from_offset};
+use landfall_http::{HttpError, HttpRequest, RequestPurpose, send_from_offset};
 use landfall_model::{Descriptor, Digest};
 use reqwest::Method;
 use reqwest::header::RANGE;
@@ -25,7 +25,7 @@ pub(super) async fn open(
     let digest = &part.descriptor.digest;
     let lacks = match open_registry_blob(session, repository, &part.descriptor, offset).await {
         // a registry may deny a blob that it lacks; after other errors it may still have it
-        Err(error) if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Denied) => error,
+        Err(error) if error.may_be_missing() => error,
         other => return other,
     };
     let mut first = None;

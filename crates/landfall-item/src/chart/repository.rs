@@ -37,8 +37,8 @@ struct ChartIndex {
 pub(super) struct ArchiveLocation {
     /// The URL of the archive: `http`, `https` or `oci`.
     pub(super) url: Url,
-    /// The digest in the index, if it has one. It is the digest of the archive; for an `oci` URL, it
-    /// may instead be that of the artifact.
+    /// The digest in the index, if it has one. It is the digest of the archive; for an `oci` URL,
+    /// it may instead be that of the artifact.
     pub(super) digest: Option<Digest>,
 }
 

@@ -46,9 +46,9 @@ pub struct ManifestDocument {
     /// the images in this file and in its lists. The default is true.
     #[serde(default = "yes")]
     pub(super) referrers: bool,
-    /// The minimum age of a new version before `landfall update` uses it, as in `12h`, `7d` or `2w`.
-    /// The age counts from the time at which this project first saw the version, or from an earlier
-    /// time in a transparency log. An `update` with its own `minAge` overrides it.
+    /// The minimum age of a new version before `landfall update` uses it, as in `12h`, `7d` or
+    /// `2w`. The age counts from the time at which this project first saw the version, or from an
+    /// earlier time in a transparency log. An `update` with its own `minAge` overrides it.
     #[serde(default)]
     #[schemars(with = "Option<String>")]
     pub(super) min_age: Option<MinimumAge>,

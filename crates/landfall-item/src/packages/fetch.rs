@@ -9,7 +9,7 @@ use super::suites::Suite;
 use crate::resolver::{ResolveError, Resolver};
 use bytes::Bytes;
 use landfall_content::BlobRead;
-use landfall_http::{ErrorKind, HttpError};
+use landfall_http::HttpError;
 use landfall_model::sign::SignatureTime;
 use landfall_model::{Descriptor, Digest, media_type};
 use landfall_packages::apt::AptRelease;
@@ -182,7 +182,7 @@ async fn fetch_release(
                 files,
             })
         }
-        Err(error) if is_absent(&error) => {
+        Err(error) if error.may_be_missing() => {
             let name = in_folder(folder, "Release");
             // two files are read, and the mirror may be updated between them
             read_consistent(
@@ -193,11 +193,6 @@ async fn fetch_release(
         }
         Err(error) => Err(error.into()),
     }
-}
-
-/// Whether the server lacks the file: some object stores answer 403 for a missing file.
-fn is_absent(error: &HttpError) -> bool {
-    matches!(error.kind, ErrorKind::NotFound | ErrorKind::Denied)
 }
 
 /// Verifies `bytes`, the content of `Release`, with `Release.gpg`, and returns the release.
@@ -212,7 +207,7 @@ async fn detached_release(
     let signature = fetch_small(resolver, requested, &signature_name)
         .await
         .map_err(|error| {
-            if is_absent(&error) {
+            if error.may_be_missing() {
                 ResolveError::from(NOT_SIGNED)
             } else {
                 ResolveError::from(error).about("the signature of its release")
@@ -289,7 +284,7 @@ pub(super) async fn fetch(
         .small_file(first, *size as usize, Some(digest))
         .await;
     // the release may announce `by-hash` files that this mirror does not have
-    if by_hash.is_some() && found.as_ref().is_err_and(is_absent) {
+    if by_hash.is_some() && found.as_ref().is_err_and(HttpError::may_be_missing) {
         found = resolver.small_file(url, *size as usize, Some(digest)).await;
     }
     let mut found = found.map_err(|error| ResolveError::from(error).about(path));

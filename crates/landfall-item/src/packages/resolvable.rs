@@ -91,7 +91,8 @@ impl ResolvableRequest for PackageSetRequest {
     ) -> ResolveOutcome<LockedPackageSet> {
         let matching = old.filter(|old| satisfies(old, self));
         if let (Some(old), PinPolicy::Keep | PinPolicy::Referrers) = (matching, pins) {
-            // `index` and renewed keys do not affect the choice of packages, so no request is needed
+            // `index` and renewed keys do not affect the choice of packages, so no request is
+            // needed
             let set = with_keys(old, self, resolver.disk());
             return if *old == set {
                 ResolveOutcome::Kept(set)
@@ -208,14 +209,11 @@ fn with_keys(
         } else if let Some(key) = keys.certificate(&source.signed_by)
             && key != source.key
         {
-            let renewed = PackageSource {
-                key,
-                ..source.clone()
-            };
+            let old_key = std::mem::replace(&mut source.key, key);
             // a key without the subkey that signed the locked release would make it useless
-            let release = renewed.release(store);
-            if matches!(release, Ok(Some((index, _))) if index.path.ends_with("InRelease")) {
-                source.key = renewed.key;
+            let release = source.release(store);
+            if !matches!(release, Ok(Some((index, _))) if index.path.ends_with("InRelease")) {
+                source.key = old_key;
             }
         }
     }

@@ -125,3 +125,32 @@ pub(super) const KINDS: [Option<RelationKind>; 8] = [
     None,
     None,
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_name_is_that_of_a_field() {
+        let mut fields = PackageFields::default();
+        for name in NAMES {
+            assert!(fields.field_mut(name).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn names_of_fields_ignore_case() {
+        let text = "package: a\nPre-depends: b\nMULTI-ARCH: foreign\nsha256: c\n";
+        let paragraph = crate::apt::paragraph::paragraphs(text).next().unwrap();
+        let fields = PackageFields::parse(paragraph);
+        assert_eq!(
+            [
+                fields.package,
+                fields.relations[0],
+                fields.multi_arch,
+                fields.sha256
+            ],
+            ["a", "b", "foreign", "c"]
+        );
+    }
+}

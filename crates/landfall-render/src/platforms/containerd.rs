@@ -29,7 +29,8 @@ impl RenderPlatform for ContainerdPlatform {
     fn spec(&self) -> &'static PlatformSpec {
         &PlatformSpec {
             name: "containerd",
-            about: "containerd: a hosts.toml for every upstream host, the configuration of containerd, its proxy",
+            about: "containerd: a hosts.toml for every upstream host, the configuration of \
+                    containerd, its proxy",
             details: "Paths below etc/ are the paths on a node. Add config-1.x.toml or \
                       config-2.x.toml, depending on the release of containerd, to \
                       /etc/containerd/config.toml.",
@@ -189,8 +190,8 @@ pub(super) fn unreadable(
         return Ok(None);
     }
     Ok(Some(format!(
-        "containerd 1.x ignores the hosts.toml of {} and pulls from upstream, because the name of a \
-         table contains an IPv6 address; containerd 2 can read the file; for 1.x, give {} a host \
+        "containerd 1.x ignores the hosts.toml of {} and pulls from upstream, because the name of \
+         a table contains an IPv6 address; containerd 2 can read the file; for 1.x, give {} a host \
          name and set registry.address to that name",
         hosts.join(", "),
         registry.target.registry

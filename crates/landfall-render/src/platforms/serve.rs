@@ -129,15 +129,17 @@ fn arguments(settings: &PlatformSettings, listen: &str) -> Result<String, Render
             format!("{folder}/tls.key"),
         ]);
     }
-    if !arguments.iter().any(|argument| argument.contains(' ')) {
-        return Ok(arguments.join(" "));
-    }
     for argument in &mut arguments {
         if argument.contains(' ') {
             *argument = format!("\"{argument}\"");
         }
     }
+    let text = arguments.join(" ");
     // without the outer quotes, systemd would remove inner quotes at the beginning of the value
     // when it reads the file
-    Ok(format!("'{}'", arguments.join(" ")))
+    Ok(if text.contains('"') {
+        format!("'{text}'")
+    } else {
+        text
+    })
 }

@@ -174,8 +174,8 @@ impl<'s> PrefixNeighbours<'s> {
 
 impl PrefixEntry<'_> {
     /// Looks up the prefix in a mapping under the key `under`. The result is unknown if `self.key`
-    /// does not name a prefix in this mapping, or if the entry is part of a split reference, such as
-    /// an `imageRepository` beside an `imageTag`. The `imageRepository` of kubeadm's `dns` and
+    /// does not name a prefix in this mapping, or if the entry is part of a split reference, such
+    /// as an `imageRepository` beside an `imageTag`. The `imageRepository` of kubeadm's `dns` and
     /// `etcd.local` is looked up nevertheless.
     fn lookup(
         &self,

@@ -110,8 +110,8 @@ pub(crate) async fn clean_up(context: Arc<ServerContext>) {
     }
 }
 
-/// The number of failures after which the wait before the next sweep no longer doubles: it is an
-/// hour then.
+/// The number of failures after which the wait before the next sweep no longer doubles. It is 63
+/// intervals then, at most about an hour.
 const MAX_FAILURES: u32 = 6;
 
 /// Removes the blobs that no manifest names. Blobs that a push in progress may rely on are kept

@@ -58,8 +58,8 @@ pub(crate) struct ExportImages {
 enum ArchiveFormat {
     /// An OCI image layout for ctr, nerdctl, k3s, RKE2 and skopeo, but not for docker and podman
     Oci,
-    /// The format of `docker save`, with one platform: for docker, podman and all programs that load
-    /// the format oci
+    /// The format of `docker save`, with one platform: for docker, podman and all programs that
+    /// load the format oci
     Docker,
 }
 

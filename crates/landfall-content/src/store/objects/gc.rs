@@ -120,8 +120,8 @@ impl BucketGc<'_> {
             // first, so that a run that begins from now on considers these blobs absent
             blob_list::write(self.bucket, keys::CONDEMNED, &condemns).await?;
             if !condemns.is_empty() {
-                // a run that began before this list was written may rely on some of these blobs. Its
-                // claim names them, so they are added to the list of present blobs, which is
+                // a run that began before this list was written may rely on some of these blobs.
+                // Its claim names them, so they are added to the list of present blobs, which is
                 // written next and wins because it is younger
                 self.keep_claimed(&mut claimed).await?;
                 for digest in &self.keep {

@@ -118,9 +118,9 @@ impl MachineSetup<'_> {
 const SCRIPT: &str = "/opt/landfall/use-site.sh";
 
 /// The shell function `point PATTERN URL`. In the package sources, it replaces the URLs of the
-/// hosts that match the pattern. URLs of the file server stay, because the script runs at each start
-/// and the file server may be in a mirrored domain. If a file has a list of mirrors instead of a base
-/// URL, the function first activates the base URL again.
+/// hosts that match the pattern. URLs of the file server stay, because the script runs at each
+/// start and the file server may be in a mirrored domain. If a file has a list of mirrors instead
+/// of a base URL, the function first activates the base URL again.
 const SOURCES: &str = r#"point() {
   files=${2%/*/}/
   for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources /etc/yum.repos.d/*.repo; do

@@ -33,9 +33,9 @@ impl RenderPlatform for KubermaticPlatform {
         &PlatformSpec {
             name: "kubermatic",
             about: "KKP: KubermaticConfiguration, Seed, certificates, operating system profiles",
-            details: "The files contain the values that landfall computes from the site and the lock; \
-                      merge them into your own files. A repository is set if the lock has its \
-                      image. \
+            details: "The files contain the values that landfall computes from the site and the \
+                      lock; merge them into your own files. A repository is set if the lock has \
+                      its image. \
                       With --osp, profiles of operating-system-manager are pointed at the site: \
                       locked URLs are replaced by those of the file server, and machines trust the \
                       site's certificate authorities and install the locked packages.",

@@ -6,7 +6,8 @@ use memchr::memchr;
 use std::borrow::Cow;
 
 impl<'a> SimpleReader<'a> {
-    /// Reads a block scalar in a collection at the column `parent`. The reader is at its `|` or `>`.
+    /// Reads a block scalar in a collection at the column `parent`. The reader is at its `|` or
+    /// `>`.
     pub(super) fn block_scalar(&mut self, parent: isize, literal: bool) -> Option<YamlScalar<'a>> {
         self.at += 1;
         let mut chomp = None;

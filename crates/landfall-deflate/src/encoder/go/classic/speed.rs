@@ -15,8 +15,8 @@ const MARGIN: usize = 15;
 /// A block of fewer bytes than this is written without a search for matches, and later blocks do
 /// not refer to it or to earlier blocks.
 const MIN_SEARCHED: usize = 128;
-/// A block of at most this many bytes is stored. A longer one of fewer than [`MIN_SEARCHED`] bytes is
-/// written as literals.
+/// A block of at most this many bytes is stored. A longer one of fewer than [`MIN_SEARCHED`] bytes
+/// is written as literals.
 const MAX_FLUSH_STORED: usize = 16;
 /// The length of a match whose bytes the table has verified.
 const KNOWN_LENGTH: usize = 4;

@@ -51,8 +51,9 @@ impl HashTables {
         self.long(bytes).push(position);
     }
 
-    /// Finds a match at `place`, or a longer one that begins after `place`, but not after `next`. `next` is the place to try after `place`. Enters `place` and, if there is a match,
-    /// also `next`. At level 6, `repeat` is the distance of the previous match.
+    /// Finds a match at `place`, or a longer one that begins after `place`, but not after `next`.
+    /// `next` is the place to try after `place`. Enters `place` and, if there is a match, also
+    /// `next`. At level 6, `repeat` is the distance of the previous match.
     #[inline]
     fn find(
         &mut self,
