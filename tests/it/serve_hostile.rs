@@ -1,7 +1,7 @@
 //! `landfall serve` with hostile clients and content: scripts for browsers, connections that block
 //! others, wrong passwords, and manifests that take memory.
 
-use crate::support::http::{Response, get, put_blob, put_manifest, request};
+use crate::support::http::{Response, get, metric, put_blob, put_manifest, request};
 use crate::support::images::{OCI_INDEX, OCI_MANIFEST, sha256};
 use crate::support::peers::{Server, landfall_serve_within};
 use crate::support::{Place, landfall_serve, need, wait_for};
@@ -34,15 +34,6 @@ fn manifest(server: &Server, repository: &str, more: Value) -> Vec<u8> {
         .unwrap()
         .extend(more.as_object().unwrap().clone());
     serde_json::to_vec(&document).unwrap()
-}
-
-fn metric(server: &Server, name: &str) -> u64 {
-    let page = get(&server.address, "/metrics").text();
-    let line = page
-        .lines()
-        .find(|line| line.starts_with(name))
-        .unwrap_or_else(|| panic!("{name}: {page}"));
-    line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
 /// Whether the server has sent nothing and not closed the connection.
@@ -278,10 +269,10 @@ fn requests_that_wait_for_bcrypt_take_no_slot_and_their_number_is_limited() {
         .collect();
     wait_for("the 100th response with 429", || {
         let name = "landfall_requests_total{method=\"GET\",code=\"429\"}";
-        metric(&server, name) >= 100
+        metric(&server.address, name) >= 100
     });
     assert!(
-        metric(&server, "landfall_sign_ins ") > 0,
+        metric(&server.address, "landfall_sign_ins") > 0,
         "no other sign-in waits"
     );
     for _ in 0..3 {
@@ -294,13 +285,13 @@ fn requests_that_wait_for_bcrypt_take_no_slot_and_their_number_is_limited() {
     // the client may have the last byte of an answer before the server ends the request
     wait_for("the end of all requests that have a slot", || {
         assert!(
-            metric(&server, "landfall_sign_ins ") > 0,
+            metric(&server.address, "landfall_sign_ins") > 0,
             "a waiting sign-in takes a request slot"
         );
-        metric(&server, "landfall_requests_in_flight") == 0
+        metric(&server.address, "landfall_requests_in_flight") == 0
     });
     assert!(
-        metric(&server, "landfall_sign_ins ") > 0,
+        metric(&server.address, "landfall_sign_ins") > 0,
         "no other sign-in waits any more"
     );
     let sent_away = wrong

@@ -1,6 +1,6 @@
 //! `landfall serve` under load and with stalled clients, which do not affect others.
 
-use crate::support::http::{get, put_blob, request};
+use crate::support::http::{get, metric, put_blob, request};
 use crate::support::images::{noise, sha256};
 use crate::support::peers::Server;
 use crate::support::{Place, landfall_serve, wait_for};
@@ -63,16 +63,6 @@ fn memory(server: &Server) -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// The value of the first metric whose line begins with `name`.
-fn metric(server: &Server, name: &str) -> u64 {
-    let page = get(&server.address, "/metrics").text();
-    let line = page
-        .lines()
-        .find(|line| line.starts_with(name))
-        .unwrap_or_else(|| panic!("{name}: {page}"));
-    line.rsplit(' ').next().unwrap().parse().unwrap()
-}
-
 /// Starts a server with an incompressible blob of `size` bytes. Also returns the blob's path on the
 /// server, and its content.
 fn with_blob(place: &Place, size: usize, args: &[&str]) -> (Server, String, Vec<u8>) {
@@ -98,7 +88,10 @@ fn a_thousand_idle_connections_stay_open() {
         assert!(read_answer(stream, 1000) == blob);
     }
     assert_eq!(
-        metric(&server, "landfall_connections_closed_total{why=\"room\"}"),
+        metric(
+            &server.address,
+            "landfall_connections_closed_total{why=\"room\"}"
+        ),
         0
     );
 }
@@ -115,7 +108,12 @@ fn the_longest_idle_connection_is_closed_for_a_new_one() {
     for round in 0..50 {
         assert!(get(&server.address, &target).body == blob, "{round}");
     }
-    assert!(metric(&server, "landfall_connections_closed_total{why=\"room\"}") >= 1);
+    assert!(
+        metric(
+            &server.address,
+            "landfall_connections_closed_total{why=\"room\"}"
+        ) >= 1
+    );
     assert!(is_closed(&mut idle[0]), "the oldest connection is closed");
     let last = &mut idle[19];
     write!(last, "GET {target} HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
@@ -152,14 +150,14 @@ fn a_response_that_is_not_read_is_aborted() {
     let mut stalled: Vec<TcpStream> = (0..10).map(|_| asks(&server, &target)).collect();
     wait_for("the end of ten stalled connections", || {
         let name = "landfall_connections_closed_total{why=\"stalled\"}";
-        metric(&server, name) >= 10
+        metric(&server.address, name) >= 10
     });
     stalled
         .iter_mut()
         .for_each(|stream| assert!(is_closed(stream)));
     // the connections are counted before their requests end
     wait_for("the end of their requests", || {
-        metric(&server, "landfall_requests_in_flight") == 0
+        metric(&server.address, "landfall_requests_in_flight") == 0
     });
 }
 
@@ -184,7 +182,7 @@ fn requests_above_the_limit_wait_and_are_served() {
     let place = Place::new();
     let (server, target, blob) = with_blob(&place, 24 << 20, &["--max-requests", "4"]);
     // clients that never read hold all slots
-    let in_flight = || metric(&server, "landfall_requests_in_flight");
+    let in_flight = || metric(&server.address, "landfall_requests_in_flight");
     let stalled: Vec<TcpStream> = (0..12).map(|_| asks(&server, &target)).collect();
     wait_for("four requests in progress", || in_flight() == 4);
     std::thread::scope(|scope| {
@@ -217,7 +215,7 @@ fn stalled_uploads_lose_their_slot() {
         })
         .collect();
     wait_for("four uploads that hold all slots", || {
-        metric(&server, "landfall_requests_in_flight") == 4
+        metric(&server.address, "landfall_requests_in_flight") == 4
     });
     assert!(get(&server.address, &target).body == blob);
     drop(still);
@@ -240,7 +238,10 @@ fn idle_clients_and_readers_and_stalled_clients_cause_no_error() {
         }
     });
     assert_eq!(
-        metric(&server, "landfall_connections_closed_total{why=\"room\"}"),
+        metric(
+            &server.address,
+            "landfall_connections_closed_total{why=\"room\"}"
+        ),
         0
     );
     drop((idle, stalled));

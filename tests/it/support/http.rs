@@ -48,6 +48,21 @@ pub fn request(
         .unwrap_or_else(|| panic!("{method} {target}: no HTTP response from {address}"))
 }
 
+/// The value of a metric of the server at `address`. Metrics with labels have no line before the
+/// first event, so their value is then 0.
+pub fn metric(address: &str, name: &str) -> u64 {
+    let page = get(address, "/metrics").text();
+    let family = name.split('{').next().unwrap_or(name);
+    assert!(
+        page.contains(&format!("# TYPE {family} ")),
+        "{name}: {page}"
+    );
+    page.lines()
+        .filter_map(|line| line.rsplit_once(' '))
+        .find(|(found, _)| *found == name)
+        .map_or(0, |(_, value)| value.parse().unwrap())
+}
+
 /// Like `request`, but returns `None` if the connection ends without a complete response head: if
 /// the server aborts the connection, even a response that it has sent can be lost.
 pub fn attempt(
