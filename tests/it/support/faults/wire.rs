@@ -1,5 +1,6 @@
 //! One connection: reads requests, and writes responses as the fault requires.
 
+use socket2::SockRef;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
@@ -100,6 +101,10 @@ pub(super) struct Wire {
 impl Wire {
     pub(super) fn new(stream: TcpStream, moved: Arc<AtomicUsize>) -> Wire {
         let _ = stream.set_nodelay(true);
+        // few bytes are in transit when a client is killed, even if it had no time to read them
+        SockRef::from(&stream)
+            .set_send_buffer_size(64 << 10)
+            .unwrap();
         Wire {
             reader: BufReader::new(stream.try_clone().unwrap()),
             stream,
