@@ -660,6 +660,38 @@ fn a_dry_run_downloads_nothing() {
 }
 
 #[test]
+fn a_dry_run_reports_what_archives_have() {
+    let up = Upstream::new();
+    let archives = |report: &Value| {
+        let one = &report["archives"][0];
+        (one["blobs"].as_u64(), one["bytes"].as_u64())
+    };
+    let dry = up.pull(0, "out.tar.zst", &["--from", "wanted.tar.zst", "--dry-run"]);
+    let printed = |from: &[&str]| {
+        let plan = [
+            "pull",
+            "--store",
+            "none",
+            "--bundle",
+            "out.tar.zst",
+            "--dry-run",
+        ];
+        up.rig.place.ok(&[&plan[..], from].concat())
+    };
+    let nothing = "to download       at most 0 B\n";
+    assert!(printed(&["--from", "wanted.tar.zst"]).contains(nothing));
+    assert!(!printed(&[]).contains(nothing));
+    assert!(up.rig.up.seen().is_empty());
+    let real = up.pull(0, "out.tar.zst", &["--from", "wanted.tar.zst"]);
+    assert_eq!(archives(&dry), archives(&real), "{dry:#}");
+    assert!(archives(&dry).0.unwrap() > 0, "{dry:#}");
+    // the earlier bundle has everything
+    assert!(printed(&[]).contains(nothing));
+    // an archive that does not exist
+    up.pull(2, "new.tar.zst", &["--from", "none.tar", "--dry-run"]);
+}
+
+#[test]
 fn the_work_folder_contains_no_copies_of_layers() {
     let up = Upstream::new();
     up.rig

@@ -42,6 +42,23 @@ pub(super) fn document(value: &Value) -> String {
     serde_yaml::to_string(value).unwrap_or_default()
 }
 
+/// The rule for names of objects (RFC 1123 subdomain).
+pub(super) const OBJECT_NAME: &str = "the name of an object has at most 253 characters, only \
+                                      lower-case letters, digits, - and ., and each part between \
+                                      dots starts and ends with a letter or digit";
+
+/// Whether Kubernetes accepts `name` as the name of an object.
+pub(super) fn is_object_name(name: &str) -> bool {
+    let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    name.len() <= 253
+        && name.split('.').all(|part| {
+            !part.is_empty()
+                && part.chars().all(is_allowed)
+                && !part.starts_with('-')
+                && !part.ends_with('-')
+        })
+}
+
 /// Returns the `metadata` of an object.
 pub(super) fn metadata(name: &str, namespace: Option<&str>) -> Value {
     map([("name", name.into()), ("namespace", optional(namespace))])
@@ -70,4 +87,32 @@ pub(super) fn node_file(path: &str, mode: u32, content: &str) -> Value {
         ("path", path.into()),
         ("permissions", format!("{mode:04o}").into()),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_objects_are_lower_case() {
+        for name in ["a", "osp-ubuntu", "v1.2-x.y", &"a".repeat(253)] {
+            assert!(is_object_name(name), "{name}");
+        }
+        for name in [
+            "",
+            "Osp",
+            "osp_ubuntu",
+            "-a",
+            "a-",
+            ".a",
+            "a.",
+            "a..b",
+            "a.-b",
+            "../up",
+            "\u{e4}",
+            &"a".repeat(254),
+        ] {
+            assert!(!is_object_name(name), "{name}");
+        }
+    }
 }

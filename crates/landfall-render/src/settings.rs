@@ -1,6 +1,7 @@
 //! The settings of platforms, for `--set KEY=VALUE`.
 
 use super::error::RenderError;
+use super::kubernetes_objects::{OBJECT_NAME, is_object_name};
 use landfall_model::config::SiteCluster;
 use landfall_model::document::nearest;
 use landfall_model::report::shell_word;
@@ -109,6 +110,19 @@ impl PlatformSettings {
                 .map_or("", |one| one.help);
             RenderError::NoSetting { key, help }
         })
+    }
+
+    /// Returns the value of `key`, which is the name of an object: the given one or the default.
+    /// Fails if Kubernetes does not accept the name.
+    pub(super) fn object_name(&self, key: &str) -> Result<Option<&str>, RenderError> {
+        match self.get(key) {
+            Some(name) if !is_object_name(name) => Err(RenderError::Value {
+                key: key.into(),
+                value: name.into(),
+                why: OBJECT_NAME.into(),
+            }),
+            name => Ok(name),
+        }
     }
 
     /// Returns the given settings as flags of a command line.

@@ -25,16 +25,17 @@ pub(crate) fn report_copied(report: &mut RunReport, client: &Client) -> String {
 }
 
 /// Like [`report_copied`], for the content that a pull of `wanted` would copy from the archives.
+/// Removes it from `wanted`.
 pub(crate) fn report_available(
     report: &mut RunReport,
     from: &FromArchives,
-    mut wanted: BTreeMap<Digest, Descriptor>,
+    wanted: &mut BTreeMap<Digest, Descriptor>,
 ) -> Result<String, CliError> {
     let mut found = Vec::new();
     for path in &from.from {
         let archive =
             SourceArchive::open(path).map_err(|error| CliError::usage(error.to_string()))?;
-        let imports = find_blobs(&archive, &wanted)
+        let imports = find_blobs(&archive, wanted)
             .map_err(|error| CliError::usage(format!("cannot read {}: {error}", path.display())))?;
         // Each blob is copied from the first archive that has it.
         wanted.retain(|digest, _| !imports.digests.contains(digest));

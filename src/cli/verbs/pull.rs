@@ -13,13 +13,13 @@ use crate::cli::shared::{CliError, Context, VerbOutcome, bundle_report};
 use crate::client::{BundleOptions, PulledBundle};
 use crate::pull::ShardShare;
 use clap::Args;
-use landfall_bundle::{PackOptions, PackPlan};
+use landfall_bundle::{Bundle, PackOptions, PackPlan};
 use landfall_content::store::DiskStore;
-use landfall_content::{BlobStore, EntryPart, present_blobs, unique_blobs};
+use landfall_content::{BlobRead, BlobStore, EntryPart, present_blobs, unique_blobs};
 use landfall_item::lockfile::Lock;
 use landfall_model::report::{ItemStatus, ReportItem, RunReport, count_of, markdown_block};
 use landfall_model::{LAYOUT_FILE, Shard, human_size, sum_sizes, today};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -119,12 +119,7 @@ impl PullCommand {
         let store = existing_store(dir)?;
         let signer = bundle_report::signer(self.sign.as_deref())?;
         if self.dry_run {
-            return bundle_report::dry_run(
-                &plan,
-                out,
-                bundle_report::pack_report(lock, &plan, ItemStatus::Skipped),
-                "",
-            );
+            return self.planned_bundle(context, lock, &plan, store.as_ref(), out);
         }
         context.run(async {
             let client = context.client_with_archives(&self.from.from)?;
@@ -180,6 +175,40 @@ impl PullCommand {
         })
     }
 
+    /// The outcome of a dry run with `--bundle`.
+    fn planned_bundle(
+        &self,
+        context: &Context,
+        lock: &Lock,
+        plan: &PackPlan,
+        store: Option<&DiskStore>,
+        out: &Path,
+    ) -> Result<VerbOutcome, CliError> {
+        let needed = unique_blobs(lock.each_entry());
+        let here = match store {
+            Some(store) => present_blobs(store, needed.clone(), false, &*context.progress)?,
+            None => HashSet::new(),
+        };
+        let mut wanted: BTreeMap<_, _> = needed
+            .into_iter()
+            .filter(|blob| !here.contains(&blob.digest))
+            .map(|blob| (blob.digest.clone(), blob))
+            .collect();
+        let mut report = bundle_report::pack_report(lock, plan, ItemStatus::Skipped);
+        let archives = report_available(&mut report, &self.from, &mut wanted)?;
+        // like the real run, which reuses an earlier bundle with this name
+        if let Ok(old) = Bundle::open(out) {
+            wanted.retain(|digest, blob| old.stat(digest).ok().flatten() != Some(blob.size));
+        }
+        // an unfinished bundle may have some of it
+        let bytes = sum_sizes(wanted.values().map(|blob| blob.size));
+        let more = format!(
+            "  to download       at most {}\n{archives}",
+            human_size(bytes)
+        );
+        bundle_report::dry_run(plan, out, report, &more)
+    }
+
     /// The outcome of a dry run.
     fn planned_outcome(
         &self,
@@ -231,11 +260,13 @@ impl PullCommand {
             .map(|room| report_disk_space(&mut report, &room))
             .unwrap_or_default();
         let totals = report.totals();
-        let wanted = wanted
+        let mut wanted: BTreeMap<_, _> = wanted
             .into_iter()
             .map(|blob| (blob.digest.clone(), blob))
             .collect();
-        let archives = report_available(&mut report, &self.from, wanted)?;
+        let archives = report_available(&mut report, &self.from, &mut wanted)?;
+        // the archives have the rest
+        let bytes = sum_sizes(wanted.values().map(|blob| blob.size));
         let runner = report_shard(&self.shard, shard, &mut report);
         let text = format!(
             "{}{archives}{runner}would pull {}{} into {place}{}: {} there, {} to download\n{room}",

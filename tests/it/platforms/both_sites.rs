@@ -123,12 +123,17 @@ fn the_note_of_docker_counts_images_of_other_registries() {
 }
 
 #[test]
-fn a_server_without_a_port_listens_at_the_port_of_its_scheme() {
-    for (more, port) in [("", "443"), (", plainHTTP: true", "80")] {
-        let place = place(&format!("registry: {{address: r.test{more}}}\n"), IMAGES);
+fn a_server_listens_at_all_addresses_at_the_port_of_the_registry() {
+    for (registry, listen) in [
+        ("address: r.test", "0.0.0.0:443"),
+        ("address: r.test, plainHTTP: true", "0.0.0.0:80"),
+        ("address: \"[fd00::2]:5000\"", "[::]:5000"),
+        ("address: \"[fd00::2]\"", "[::]:443"),
+    ] {
+        let place = place(&format!("registry: {{{registry}}}\n"), IMAGES);
         place.ok(&["render", "serve", "--site", "site.yaml", "-o", "out"]);
         let environment = place.read("out/etc/landfall/serve.env");
-        let listen = format!("--listen 0.0.0.0:{port}\n");
+        let listen = format!("--listen {listen}\n");
         assert!(environment.contains(&listen), "{environment}");
     }
 }
@@ -144,8 +149,14 @@ fn arguments_of_the_server_with_blanks_are_quoted_for_systemd() {
                 \"/etc/land fall/tls.crt\" --tls-key \"/etc/land fall/tls.key\"'\n";
     assert!(environment.contains(line), "{environment}");
     let place = super::place(ROOT, IMAGES);
-    let told = refused(&place, 2, &["serve", "--set", "bundle=/srv/a'b.tar"]);
-    assert!(told.contains("does not pass quotes"), "{told}");
+    for (bundle, words) in [
+        ("bundle=/srv/a'b.tar", "does not pass quotes"),
+        ("bundle=/srv/a\tb.tar", "must be a single line of text"),
+        ("bundle=/srv/a\nX=y", "must be a single line of text"),
+    ] {
+        let told = refused(&place, 2, &["serve", "--set", bundle]);
+        assert!(told.contains(words), "{told}");
+    }
 }
 
 #[test]

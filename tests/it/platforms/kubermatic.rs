@@ -303,6 +303,10 @@ fn files_that_are_not_profiles_are_refused() {
         "up.yaml",
         "kind: OperatingSystemProfile\nmetadata: {name: ../up}\n",
     );
+    let capital = place
+        .read("osp.yaml")
+        .replace("name: osp-example", "name: Osp-Example");
+    place.write("capital.yaml", capital);
     for (args, words) in [
         (
             &["kubermatic", "--osp", "pod.yaml"][..],
@@ -311,6 +315,14 @@ fn files_that_are_not_profiles_are_refused() {
         (
             &["kubermatic", "--osp", "up.yaml"],
             "its metadata.name is not a valid name",
+        ),
+        (
+            &["kubermatic", "--osp", "capital.yaml"],
+            "only lower-case letters, digits, - and .",
+        ),
+        (
+            &["kubermatic", "--set", "seed=Europe"],
+            "seed cannot be 'Europe': the name of an object has",
         ),
         (
             &["kubermatic", "--osp", "osp.yaml", "--osp", "osp.yaml"],

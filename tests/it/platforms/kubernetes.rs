@@ -148,6 +148,10 @@ fn invalid_and_missing_settings_are_refused() {
             &["image=i", "store=s3://b", "redirect=perhaps"],
             "it must be one of yes, no",
         ),
+        (
+            &["image=i", "store=s3://b", "secret=Mirror"],
+            "secret cannot be 'Mirror': the name of an object has",
+        ),
     ] {
         let pairs = sets.iter().flat_map(|pair| ["--set", pair]);
         let args: Vec<&str> = ["kubernetes"].into_iter().chain(pairs).collect();

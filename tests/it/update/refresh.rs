@@ -121,6 +121,26 @@ fn a_bundle_without_the_requested_signature_is_packed_again() {
 }
 
 #[test]
+fn a_truncated_bundle_or_one_with_a_damaged_end_is_packed_again() {
+    let up = upstream();
+    up.run(0, "refresh", &["-o", "b"]);
+    let whole = up.place.read_bytes("b");
+    let mut damaged = whole.clone();
+    let at = damaged.len() - 20;
+    damaged[at] ^= 1;
+    for broken in [
+        &whole[..whole.len() - 1],
+        &whole[..whole.len() / 2],
+        &damaged,
+    ] {
+        up.place.write("b", broken);
+        let printed = up.place.ok(&up.args("refresh", &["-o", "b"]));
+        assert_ne!(printed, "unchanged\n");
+        assert!(up.place.read_bytes("b") == whole, "{printed}");
+    }
+}
+
+#[test]
 fn a_bundle_with_another_serial_or_series_is_packed_again() {
     let up = upstream();
     for (flags, is_unchanged) in [

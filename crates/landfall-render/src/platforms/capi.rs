@@ -55,10 +55,9 @@ impl RenderPlatform for CapiPlatform {
         let settings = &request.settings;
         let cluster = settings.need(CLUSTER.key)?;
         let namespace = settings.get(NAMESPACE.key).unwrap_or("default");
-        let object_name = |key, suffix: &str| {
-            settings
-                .get(key)
-                .map_or_else(|| format!("{cluster}-{suffix}"), str::to_owned)
+        let object_name = |key, suffix: &str| -> Result<String, RenderError> {
+            let given = settings.object_name(key)?;
+            Ok(given.map_or_else(|| format!("{cluster}-{suffix}"), str::to_owned))
         };
 
         let registry = request.registry()?;
@@ -99,7 +98,7 @@ impl RenderPlatform for CapiPlatform {
                     (
                         "metadata",
                         metadata(
-                            &object_name(CONTROL_PLANE.key, "control-plane"),
+                            &object_name(CONTROL_PLANE.key, "control-plane")?,
                             Some(namespace),
                         ),
                     ),
@@ -119,7 +118,7 @@ impl RenderPlatform for CapiPlatform {
                     ("kind", "KubeadmConfigTemplate".into()),
                     (
                         "metadata",
-                        metadata(&object_name(WORKERS.key, "md-0"), Some(namespace)),
+                        metadata(&object_name(WORKERS.key, "md-0")?, Some(namespace)),
                     ),
                     (
                         "spec",

@@ -265,7 +265,7 @@ fn app(request: &RenderRequest<'_>, cluster: &str, namespace: &str) -> Result<Va
             ("spec", spec),
         ])
     };
-    let Some(name) = request.settings.get(APP.key) else {
+    let Some(name) = request.settings.object_name(APP.key)? else {
         if let Some(setting) = [CATALOG, VERSION, TARGET_NAMESPACE]
             .iter()
             .find(|one| request.settings.get(one.key).is_some())

@@ -19,7 +19,7 @@ const BUNDLE: PlatformSetting = PlatformSetting {
 const LISTEN: PlatformSetting = PlatformSetting {
     key: "listen",
     value_name: "ADDRESS:PORT",
-    help: "The address to listen on [default: 0.0.0.0 with the port of registry.address]",
+    help: "The address to listen on [default: all addresses, at the port of registry.address]",
     default: None,
     choices: &[],
 };
@@ -65,12 +65,18 @@ impl RenderPlatform for ServePlatform {
             .rsplit_once(':')
             .map(|(_, port)| port)
             .filter(|port| port.parse::<u16>().is_ok());
+        // clients of an IPv6 address cannot reach 0.0.0.0; on Linux, [::] accepts IPv4 clients too
+        let any = if address.starts_with('[') {
+            "[::]"
+        } else {
+            "0.0.0.0"
+        };
         let listen = match (request.settings.get(LISTEN.key), port) {
             (Some(listen), _) => listen.to_owned(),
-            (None, Some(port)) => format!("0.0.0.0:{port}"),
+            (None, Some(port)) => format!("{any}:{port}"),
             // a registry address without a port means the port of its scheme
-            (None, None) if request.registry()?.plain_http => "0.0.0.0:80".to_owned(),
-            (None, None) => "0.0.0.0:443".to_owned(),
+            (None, None) if request.registry()?.plain_http => format!("{any}:80"),
+            (None, None) => format!("{any}:443"),
         };
         let arguments = arguments(&request.settings, &listen)?;
         let environment =
@@ -101,7 +107,8 @@ impl RenderPlatform for ServePlatform {
 
 /// Returns the arguments of `landfall serve` as the value of a variable in an environment file.
 /// systemd splits `$LANDFALL_SERVE` at blanks outside of quotes (systemd.service(5), "Command
-/// lines"). Fails if a setting has characters that systemd removes.
+/// lines"). Fails if a setting has characters that systemd removes. `PlatformSettings::parse`
+/// already refused tabs and line breaks.
 fn arguments(settings: &PlatformSettings, listen: &str) -> Result<String, RenderError> {
     for key in [BUNDLE.key, LISTEN.key, TLS.key] {
         let value = settings.get(key).unwrap_or_default();

@@ -69,6 +69,20 @@ impl ExportInput<'_> {
         );
         left
     }
+
+    /// Like [`ExportInput::left`] without files, for a format that cannot contain the platforms of
+    /// an image: its reader would take all of them, or only its own.
+    pub(super) fn left_with_platforms(&self) -> Vec<String> {
+        let limited = self.lock.images.iter();
+        let limited = limited.filter(|image| !image.platforms.is_empty());
+        let platforms = limited.map(|image| {
+            let all: Vec<String> = image.platforms.iter().map(ToString::to_string).collect();
+            format!("platforms {} of {}", all.join(", "), image.name)
+        });
+        let mut left = self.left(false);
+        left.extend(platforms);
+        left
+    }
 }
 
 /// `text` as a YAML string in double quotes.

@@ -10,6 +10,6 @@ pub(super) fn write(input: &ExportInput<'_>) -> ExportedList {
         .map(|image| format!("{}\n", input.reference(image)));
     ExportedList {
         text: lines.collect(),
-        left: input.left(false),
+        left: input.left_with_platforms(),
     }
 }

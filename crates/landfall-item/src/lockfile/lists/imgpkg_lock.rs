@@ -18,6 +18,6 @@ pub(super) fn write(input: &ExportInput<'_>) -> ExportedList {
     }
     ExportedList {
         text,
-        left: input.left(false),
+        left: input.left_with_platforms(),
     }
 }

@@ -132,12 +132,26 @@ fn a_lock_is_written_as_the_lists_of_other_tools() {
 
 #[test]
 fn items_that_a_format_cannot_contain_are_reported() {
-    for name in ["images-txt", "skopeo-sync", "regsync", "imgpkg-lock"] {
+    let file = "file https://dl.k8s.io/v1/kubelet";
+    assert_eq!(listed("regsync", false).left, [file]);
+    for name in ["images-txt", "skopeo-sync", "imgpkg-lock"] {
         assert_eq!(
             listed(name, false).left,
-            ["file https://dl.k8s.io/v1/kubelet"],
+            [
+                file,
+                "platforms linux/amd64 of docker.io/library/nginx:1.27",
+                "platforms linux/amd64, linux/arm64 of quay.io/x/y:v1"
+            ],
             "{name}"
         );
+    }
+    let mut all_platforms = lock();
+    all_platforms.files.clear();
+    all_platforms.images[0].platforms.clear();
+    all_platforms.images.truncate(1);
+    for format in EXPORT_FORMATS {
+        let left = list_of(&all_platforms, format.name, false).left;
+        assert_eq!(left.is_empty(), format.name != "zarf", "{left:?}");
     }
     assert_eq!(listed("sources", false).left, [""; 0]);
     let hauler = listed("hauler", false).left.join("\n");

@@ -3,7 +3,7 @@
 use super::machine_setup::MachineSetup;
 use crate::certificates;
 use crate::error::RenderError;
-use crate::kubernetes_objects::{map, metadata};
+use crate::kubernetes_objects::{OBJECT_NAME, is_object_name, map, metadata};
 use crate::platform::{InputFlag, PlatformInput};
 use crate::platforms::machine_packages::MachinePackages;
 use crate::rendered_file::RenderedFile;
@@ -146,18 +146,14 @@ impl<'r> ProfileRenderer<'r> {
         let spec_text = |key: &str| old["spec"][key].as_str().unwrap_or_default().to_owned();
         let system = spec_text("osName");
         let base = old["metadata"]["name"].as_str().unwrap_or_default();
-        if base.is_empty()
-            || !base
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || "-.".contains(c))
-        {
+        let name = format!("{}-landfall", base.trim_end_matches("-landfall"));
+        if !is_object_name(base) || !is_object_name(&name) {
             let why = format!(
-                "{}: its metadata.name is not a valid name of an object",
+                "{}: its metadata.name is not a valid name: {OBJECT_NAME}",
                 path.display()
             );
             return Err(RenderError::Site(why));
         }
-        let name = format!("{}-landfall", base.trim_end_matches("-landfall"));
         let mut notes = Vec::new();
         let RewriteResult { text, scan } = rewrite(
             text,

@@ -125,7 +125,10 @@ pub(super) fn seed(
         ("kind", "Seed".into()),
         (
             "metadata",
-            metadata(request.settings.need(SEED.key)?, Some(NAMESPACE)),
+            metadata(
+                request.settings.object_name(SEED.key)?.unwrap_or_default(),
+                Some(NAMESPACE),
+            ),
         ),
         (
             "spec",

@@ -156,11 +156,11 @@ impl<'s> LandfallDeployment<'s> {
             shards: number(settings, &SHARDS)?,
             replicas,
             max_replicas,
-            secret: settings.need(SECRET.key)?,
-            account: settings.get(ACCOUNT.key),
-            claim: settings.get(CLAIM.key),
+            secret: settings.object_name(SECRET.key)?.unwrap_or_default(),
+            account: settings.object_name(ACCOUNT.key)?,
+            claim: settings.object_name(CLAIM.key)?,
             schedule: settings.need(SCHEDULE.key)?,
-            tls: settings.get(TLS.key),
+            tls: settings.object_name(TLS.key)?,
             redirect: settings.get(REDIRECT.key) == Some("yes"),
         })
     }
