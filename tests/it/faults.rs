@@ -840,7 +840,7 @@ fn a_blob_is_downloaded_over_several_connections() {
         .digest
         .to_string();
     // slow enough for additional connections
-    let pace = Some((8000, Duration::from_millis(4)));
+    let pace = Some((8000, Duration::from_millis(12)));
     rig.up.set(Settings {
         pace,
         ..Settings::default()
