@@ -75,7 +75,9 @@ impl Uploader {
         // Locked before the slot is acquired: a delivery that waits for another delivery's upload
         // must not hold a slot meanwhile.
         let mut turn = known.lock().await;
-        if turn.iter().any(|one| one.repository == *repository) {
+        let is_delivered =
+            |locations: &[BlobLocation]| locations.iter().any(|one| one.repository == *repository);
+        if is_delivered(&turn) {
             return Ok(());
         }
         let mut from = turn.first().map(|location| location.repository.clone());
@@ -92,6 +94,10 @@ impl Uploader {
             }
             from = None;
             turn = known.lock().await;
+            // meanwhile, a delivery of another tag may have uploaded it
+            if is_delivered(&turn) {
+                return Ok(());
+            }
         }
         let host: Arc<str> = self.source.host(part).into();
         let slot = Arc::new(self.slots.acquire(part.descriptor.size, &host).await);

@@ -132,10 +132,13 @@ impl Uploader {
         let tag = referrers_tag(subject);
         let turn = self.manifest_turn(repository, &tag);
         let _turn = turn.lock().await;
-        let old = self.session.referrers_list(repository, subject).await;
-        let old = old
-            .map_err(TransferError::destination)?
-            .map(|raw| raw.bytes);
+        let old = match self.session.referrers_list(repository, subject).await {
+            Ok(list) => list.map(|raw| raw.bytes),
+            // some registries answer 403 for a missing tag; the upload shows whether access is
+            // denied
+            Err(error) if error.may_be_missing() => None,
+            Err(error) => return Err(TransferError::destination(error)),
+        };
         let invalid = |error: String| {
             TransferError::new(TransferSide::Destination, ErrorKind::Invalid, error)
         };

@@ -3,6 +3,7 @@
 //! two branches can be merged.
 
 use jiff::{SignedDuration, Timestamp};
+use landfall_model::MinimumAge;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,9 +11,9 @@ use std::path::{Path, PathBuf};
 const HEAD: &str =
     "# When this project first saw each version. Written by landfall; keep it in git.";
 
-/// How long an unused line is kept after the first sight: a version may be missing from a list for
-/// a while, and must not wait from the beginning when it is back. The file does not have the time
-/// of the last use, because a run without news must not change the file.
+/// How long an unused line is kept after the wait: a version may be missing from a list for a
+/// while, and must not wait from the beginning when it is back. The file does not have the time of
+/// the last use, because a run without news must not change the file.
 const KEPT_UNUSED: SignedDuration = SignedDuration::from_hours(24 * 30);
 
 /// The key of a first sight: a version in the source that lists it, or a digest under the name of
@@ -141,10 +142,19 @@ impl FirstSights {
         *known = time.min(*known);
     }
 
-    /// Removes the sights that are not `used` and are older than [`KEPT_UNUSED`] at `now`.
-    pub(crate) fn prune(&mut self, used: &BTreeSet<SightKey>, now: Timestamp) {
-        self.0
-            .retain(|key, time| used.contains(key) || now.duration_since(*time) <= KEPT_UNUSED);
+    /// Removes the sights that are not `used` and whose wait ended more than [`KEPT_UNUSED`] before
+    /// `now`. `longest` is the longest minimum age: the file does not say which age applies to a
+    /// sight.
+    pub(crate) fn prune(
+        &mut self,
+        used: &BTreeSet<SightKey>,
+        longest: Option<&MinimumAge>,
+        now: Timestamp,
+    ) {
+        self.0.retain(|key, time| {
+            let wait_end = longest.map_or(*time, |age| age.end(*time));
+            used.contains(key) || now.duration_since(wait_end) <= KEPT_UNUSED
+        });
     }
 }
 
@@ -176,17 +186,20 @@ mod tests {
     }
 
     #[test]
-    fn unused_lines_are_kept_for_a_month() {
-        let mut sights = FirstSights::default();
+    fn unused_lines_are_kept_for_a_month_after_the_wait() {
         let now: Timestamp = "2026-11-25T10:00:00Z".parse().unwrap();
-        let days = |days: i64| now - SignedDuration::from_hours(24 * days);
-        let keys = [("a", 31), ("b", 30), ("used", 400)];
-        for (name, age) in keys {
-            sights.set(SightKey::new(name, "1"), days(age));
+        let used = BTreeSet::from([SightKey::new("used", "1")]);
+        for (longest, days) in [(None, 0), (Some("2w"), 14), (Some("45d"), 45)] {
+            let longest: Option<MinimumAge> = longest.map(|age| age.parse().unwrap());
+            let mut sights = FirstSights::default();
+            for (name, age) in [("a", 31 + days), ("b", 30 + days), ("used", 400)] {
+                let time = now - SignedDuration::from_hours(24 * age);
+                sights.set(SightKey::new(name, "1"), time);
+            }
+            sights.prune(&used, longest.as_ref(), now);
+            let left: Vec<&str> = sights.0.keys().map(|key| &*key.subject).collect();
+            assert_eq!(left, ["b", "used"], "{longest:?}");
         }
-        sights.prune(&BTreeSet::from([SightKey::new("used", "1")]), now);
-        let left: Vec<&str> = sights.0.keys().map(|key| &*key.subject).collect();
-        assert_eq!(left, ["b", "used"]);
     }
 
     fn any_sights() -> impl Strategy<Value = FirstSights> {

@@ -33,6 +33,8 @@ pub(super) struct VersionAges<'a> {
     before: &'a FirstSights,
     /// The sights that this run looked up.
     used: BTreeSet<SightKey>,
+    /// The longest minimum age of this run.
+    longest: Option<MinimumAge>,
     urgent: &'a [UrgentVersion],
     used_urgent: BTreeSet<usize>,
     /// Faults of the machine's clock and of recorded times.
@@ -45,6 +47,7 @@ impl<'a> VersionAges<'a> {
             sights: before.clone(),
             before,
             used: BTreeSet::new(),
+            longest: None,
             urgent,
             used_urgent: BTreeSet::new(),
             notices: Vec::new(),
@@ -66,6 +69,13 @@ impl<'a> VersionAges<'a> {
         min_age: &MinimumAge,
         clock: AgeClock,
     ) -> Option<AgeWait> {
+        if self
+            .longest
+            .as_ref()
+            .is_none_or(|longest| longest < min_age)
+        {
+            self.longest = Some(min_age.clone());
+        }
         let first_seen = self.first_sight(key, clock);
         let until = min_age.end(first_seen);
         (until > clock.earlier()).then_some(AgeWait { first_seen, until })
@@ -146,7 +156,8 @@ impl<'a> VersionAges<'a> {
         } = end;
         let has_changed = rewrite || self.sights != *self.before;
         if has_changed && has_seen_all {
-            self.sights.prune(&self.used, clock.earlier());
+            self.sights
+                .prune(&self.used, self.longest.as_ref(), clock.earlier());
         }
         let unused = (0..self.urgent.len()).filter(|at| !self.used_urgent.contains(at));
         AgesOutcome {
@@ -264,6 +275,27 @@ mod tests {
         // ahead at the first sight without another clock: reported until the recorded time has come
         let (taken, notices) = taken(&[(300, None), (1, None), (20, None), (307, None)], 7);
         assert_eq!((taken, notices.len()), (vec![3], 2));
+    }
+
+    #[test]
+    fn a_long_wait_goes_on_after_a_run_without_the_version() {
+        let age = "60d".parse().unwrap();
+        let mut sights = FirstSights::default();
+        for (day, versions) in [(0, &["1"][..]), (40, &["2"]), (41, &["1", "2"])] {
+            let before = sights.clone();
+            let mut ages = VersionAges::new(&before, &[]);
+            let clock = AgeClock::new(at(day), Some(0));
+            for version in versions {
+                ages.wait(SightKey::new("a", version), &age, clock);
+            }
+            let outcome = ages.end(RunEnd {
+                has_seen_all: true,
+                rewrite: false,
+                clock,
+            });
+            sights = outcome.sights.map_or(before, |changed| changed.after);
+        }
+        assert_eq!(sights.get(&SightKey::new("a", "1")), Some(at(0)));
     }
 
     #[test]

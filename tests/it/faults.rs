@@ -574,12 +574,22 @@ fn missing_and_forbidden_content_is_reported() {
         &["blob sha256:", "answered 404"],
     );
     // some registries answer 403 for missing content; a push succeeds nevertheless
-    rig.down.set_faults([
-        Fault::always(RequestKind::BlobHead, FaultKind::Status(403)),
-        Fault::always(RequestKind::ManifestHead, FaultKind::Status(403)),
-    ]);
-    assert!(done(&rig.push("first").unwrap().items));
-    rig.assert_arrived("403 for missing");
+    rig.down.set(Settings {
+        no_referrers: true,
+        ..Settings::default()
+    });
+    // 405: a registry that does not implement HEAD
+    for head in [403, 405] {
+        rig.empty_far_side();
+        rig.down.set_faults([
+            Fault::always(RequestKind::BlobHead, FaultKind::Status(403)),
+            Fault::always(RequestKind::ManifestHead, FaultKind::Status(head)),
+            Fault::always(RequestKind::Manifest, FaultKind::Status(403)),
+        ]);
+        let pushed = rig.push("first").unwrap();
+        assert!(done(&pushed.items), "{head}: {}", reason(&pushed.items));
+        rig.assert_arrived("403 for missing");
+    }
 }
 
 #[test]

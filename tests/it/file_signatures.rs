@@ -173,6 +173,32 @@ fn an_ssh_signature_of_a_file_or_its_checksum_file_is_verified() {
 }
 
 #[test]
+fn a_signer_of_files_is_accepted_only_for_its_namespaces_and_within_its_validity() {
+    if !need(&["ssh-keygen"]) {
+        return;
+    }
+    let signed = Signed::new(b"test");
+    signed.ssh_key("ours");
+    signed.ssh_sign("ours", "www/tool");
+    let key = signed.place.read("ours.pub");
+    for (options, exit, why) in [
+        ("namespaces=\"file\",valid-after=\"20200101\"", 0, ""),
+        (
+            "valid-before=\"20200101\"",
+            1,
+            "allowed it until 2020-01-01T00:00:00Z",
+        ),
+        ("namespaces=\"git\"", 1, "for the namespaces"),
+    ] {
+        let _ = std::fs::remove_file(signed.place.path("landfall.lock"));
+        let line = format!("ours@example.test {options} {key}");
+        signed.place.write("allowed", line);
+        let report = signed.lock(exit, "signatures: [\"${url}.sig\"], key: allowed");
+        assert!(report.to_string().contains(why), "{options}: {report}");
+    }
+}
+
+#[test]
 fn a_gpg_signature_of_a_file_is_verified_armored_or_not() {
     if !need(&["gpg"]) {
         return;

@@ -3,8 +3,10 @@
 use crate::support::free_port;
 use crate::support::images::noise;
 use crate::support::peers::{Server, own_registry};
+use crate::support::test_proxy::{ProxyAction, TestProxy};
 use crate::support::{Images, Place, http, need};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 const NEEDS: [&str; 1] = ["gzip"];
 
@@ -156,6 +158,52 @@ fn images_by_tag_and_by_digest_are_pushed_to_all_destinations() {
         })
         .collect();
     assert_eq!(mounted.map(|blobs| blobs.len()), Some(2), "{log}");
+}
+
+#[test]
+fn a_blob_that_was_uploaded_for_another_tag_is_not_looked_up_again() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let (place, _upstream, _images) =
+        packed("images: [one.test/app:v1, \"one.test/app@DIGEST\"]\n");
+    let registry = own_registry();
+    let middle = TestProxy::new(&registry.address, |request| {
+        let is_mount = |to: &str, from: &str| {
+            request.is("POST", &format!("/v2/{to}/blobs/uploads/?mount="))
+                && request.target.ends_with(&format!("&from={from}"))
+        };
+        if is_mount("first", "second") || is_mount("second", "first") {
+            // the deliveries of both tags request the mount before the first is refused
+            std::thread::sleep(Duration::from_millis(300));
+            return ProxyAction::status(403);
+        }
+        ProxyAction::Pass
+    });
+    let site = format!(
+        "apiVersion: landfall/v1\nkind: Site\nregistry:\n  address: {}\n  paths:\n    one.test/app: [first, second]\n",
+        middle.address
+    );
+    place.write("site.yaml", site);
+    let address = &middle.address;
+    place.json(
+        0,
+        &["push", "b", "--site", "site.yaml", "--plain-http", address],
+    );
+    let requests = middle.requests();
+    let lookups: Vec<&str> = requests
+        .iter()
+        .filter(|request| {
+            ["first", "second"].iter().any(|repository| {
+                request.is("HEAD", &format!("/v2/{repository}/blobs/"))
+                    || request.is("POST", &format!("/v2/{repository}/blobs/uploads/?mount="))
+                        && request.target.ends_with(&format!("&from={repository}"))
+            })
+        })
+        .map(|request| request.target.as_str())
+        .collect();
+    // two blobs in two repositories, and one mount that finds out what the registry supports
+    assert!(lookups.len() <= 5, "{lookups:#?}");
 }
 
 #[test]

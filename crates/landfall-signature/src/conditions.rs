@@ -34,7 +34,9 @@ impl ProvenanceConditions {
         }
     }
 
-    /// Fails with a description of `provenance` if it does not meet the conditions.
+    /// Fails with a description of `provenance` if it does not meet the conditions, or names
+    /// neither builder nor source: SLSA requires a builder, and a lock records a provenance by
+    /// these names.
     pub(crate) fn check(&self, provenance: &Provenance) -> Result<(), String> {
         for (what, pattern, found) in [
             ("builder", &self.builder, &provenance.builder),
@@ -47,6 +49,9 @@ impl ProvenanceConditions {
             if !pattern.matches(found) {
                 return Err(format!("a provenance with the {what} {found}"));
             }
+        }
+        if provenance.builder.is_none() && provenance.source.is_none() {
+            return Err("a provenance without a builder".into());
         }
         Ok(())
     }
@@ -88,8 +93,15 @@ mod tests {
             conditions.check(&provenance(Some("https://b.example"))),
             Ok(())
         );
-        let refused = conditions.check(&provenance(None));
-        assert_eq!(refused, Err("a provenance without a builder".into()));
+        let any = ProvenanceConditions {
+            builder: None,
+            source: None,
+        };
+        assert_eq!(any.check(&provenance(Some("https://b.example"))), Ok(()));
+        for conditions in [conditions, any] {
+            let refused = conditions.check(&provenance(None));
+            assert_eq!(refused, Err("a provenance without a builder".into()));
+        }
     }
 
     #[test]

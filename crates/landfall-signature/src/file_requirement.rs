@@ -154,7 +154,7 @@ H7uD9WJzGxA5QLLuBUIgZHtCx2vTHgM=
     const OPEN_PGP: &[u8] = include_bytes!("../../../tests/data/packages/key.asc");
 
     fn requirement(keys: &[&[u8]]) -> SignatureRequirement {
-        let keys = keys.iter().map(|key| FileKey::parse(key).unwrap());
+        let keys = keys.iter().map(|key| FileKey::parse("k", key).unwrap());
         SignatureRequirement {
             file_keys: keys.collect(),
             ..SignatureRequirement::default()

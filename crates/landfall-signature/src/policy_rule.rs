@@ -7,7 +7,7 @@ use crate::rule_subject::RuleSubject;
 use crate::signer_key::SignerKey;
 use crate::trust_root::TrustRoot;
 use landfall_model::document::{KeylessSigners, SignatureRule, read_input, read_text_input};
-use landfall_model::sign::FileKey;
+use landfall_model::sign::{FileKey, FileKeyError};
 use std::path::Path;
 
 /// A rule: the items that it matches, and what it demands of them.
@@ -140,7 +140,7 @@ impl RuleReader<'_> {
         };
         let text = std::str::from_utf8(&bytes).unwrap_or_default();
         let pem = SignerKey::from_pem(text);
-        match (pem, FileKey::parse(&bytes)) {
+        match (pem, FileKey::parse(key, &bytes)) {
             (Ok(parsed), _) => requirement.keys.push(parsed),
             (Err(_), Ok(parsed)) if self.rule.r#match.contains("://") => {
                 requirement.file_keys.push(parsed);
@@ -148,6 +148,11 @@ impl RuleReader<'_> {
             (Err(_), Ok(parsed)) => {
                 let why = format!("{name}{parsed} does not sign images");
                 return Err(self.error("keys", why, help));
+            }
+            (Err(_), Err(error @ FileKeyError::AllowedSigners { .. })) => {
+                let help = "write each line as PRINCIPALS [OPTIONS] TYPE BASE64, or each as TYPE \
+                            BASE64";
+                return Err(self.error("keys", format!("{name}{error}"), help));
             }
             (Err(why), Err(_)) => return Err(self.error("keys", format!("{name}{why}"), help)),
         }

@@ -92,11 +92,10 @@ impl SignatureRequirement {
             builder: verified.builder.clone(),
             source: verified.source.clone(),
         };
-        let is_provenance = provenance.builder.is_some() || provenance.source.is_some();
         is_signer
             && match &self.provenance {
-                None => !is_provenance,
-                Some(conditions) => is_provenance && conditions.check(&provenance).is_ok(),
+                None => provenance.builder.is_none() && provenance.source.is_none(),
+                Some(conditions) => conditions.check(&provenance).is_ok(),
             }
     }
 

@@ -98,6 +98,15 @@ pub enum CredentialError {
         /// The key in the site.
         setting: String,
     },
+    /// The `credentials` of the proxy name no source that is accepted for a proxy.
+    #[error(
+        "{setting}: name usernameEnv and passwordEnv, or file; an auth file has accounts of \
+         registries only"
+    )]
+    NoProxySource {
+        /// The key in the site.
+        setting: String,
+    },
     /// A variable that a `credentials` entry names is not set.
     #[error("{setting}: the environment variable {variable} is not set")]
     NoVariable {

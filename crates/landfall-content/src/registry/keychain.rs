@@ -1,7 +1,7 @@
 //! Finds the credentials for a repository in the site, docker and podman auth files,
 //! `DOCKER_AUTH_CONFIG`, and credential helpers.
 
-use super::auth_file::{AuthFile, hub_key, normal_key};
+use super::auth_file::{AuthFile, hub_key};
 use super::certs_d::containers_folder;
 use super::credential::{Credential, CredentialError, CredentialLookup, RegistrySecret};
 use super::site_credentials::site_secret;
@@ -10,6 +10,7 @@ use landfall_model::config::{PathDestinations, Site, SiteCredentials};
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use url::{Position, Url};
 
 /// All sources of credentials, in order of precedence.
 #[derive(Debug, Default)]
@@ -102,12 +103,17 @@ impl Keychain {
         }
         for (host, upstream) in &site.upstreams {
             if let Some(credentials) = &upstream.credentials {
-                // the mirror requires the account, so the key is its host
-                let key = upstream.mirror.as_deref().map_or(host.clone(), normal_key);
-                let host_only = key.split('/').next().unwrap_or(&key).to_owned();
+                let key = match upstream.mirror.as_deref().map(Url::parse) {
+                    None => host.clone(),
+                    // the mirror requires the account, so the key is its host; like that of its
+                    // session, without the default port
+                    Some(Ok(url)) => hub_key(&url[Position::BeforeHost..Position::AfterPort]),
+                    // `RegistrySessions` reports the invalid URL
+                    Some(Err(_)) => continue,
+                };
                 self.add(
                     site,
-                    &host_only,
+                    &key,
                     credentials,
                     &format!("upstreams.{host} of the site"),
                     get,
@@ -249,7 +255,8 @@ mod tests {
     #[tokio::test]
     async fn a_missing_secret_of_the_site_is_an_error_only_for_its_registry() {
         let site = "registry: {address: far.test, credentials: {usernameEnv: U, passwordEnv: P}}\n\
-                    upstreams:\n  quay.io: {credentials: {file: /nowhere/quay}}\n  ghcr.io: {credentials: {authFile: /nowhere/auth}}\n";
+                    upstreams:\n  quay.io: {credentials: {file: /nowhere/quay}}\n  ghcr.io: {credentials: {authFile: /nowhere/auth}}\n  \
+                    gcr.io: {mirror: \"https://cache.test:443/gcr\", credentials: {file: /nowhere/gcr}}\n";
         let site = Site::parse(
             Path::new("site.yaml"),
             &format!("apiVersion: landfall/v1\nkind: Site\n{site}"),
@@ -275,6 +282,11 @@ mod tests {
             (
                 "ghcr.io",
                 "upstreams.ghcr.io of the site: cannot read /nowhere/auth",
+            ),
+            // the host of the mirror, without the default port
+            (
+                "cache.test",
+                "upstreams.gcr.io of the site: cannot read /nowhere/gcr",
             ),
         ] {
             let error = keychain.find(host, "team/x").await.unwrap_err().to_string();

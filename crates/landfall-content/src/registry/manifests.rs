@@ -229,11 +229,11 @@ impl RegistrySession {
                 {
                     Some(digest) => Ok(Some(digest)),
                     // some registries omit the header for HEAD
-                    None => self.get_digest(repository, reference).await,
+                    None => self.get_digest(repository, reference, push).await,
                 }
             }
             // some registries do not implement HEAD
-            StatusCode::METHOD_NOT_ALLOWED => self.get_digest(repository, reference).await,
+            StatusCode::METHOD_NOT_ALLOWED => self.get_digest(repository, reference, push).await,
             // some registries answer 403 for a missing manifest; the push shows whether access is
             // denied
             StatusCode::FORBIDDEN if push => Ok(None),
@@ -261,10 +261,12 @@ impl RegistrySession {
         &self,
         repository: &str,
         reference: &str,
+        push: bool,
     ) -> Result<Option<Digest>, HttpError> {
         match self.manifest(repository, reference).await {
             Ok(manifest) => Ok(Some(manifest.digest)),
             Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+            Err(error) if push && error.status == Some(403) => Ok(None),
             Err(error) => Err(error),
         }
     }

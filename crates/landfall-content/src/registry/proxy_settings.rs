@@ -1,5 +1,6 @@
 //! Determines the proxy rules of a run from the site or the environment.
 
+use super::credential::CredentialError;
 use super::setup_error::SetupError;
 use super::site_credentials::site_secret;
 use landfall_http::{ProxyAccount, ProxyRules};
@@ -25,8 +26,11 @@ pub fn proxy_rules(
     };
     let account = match &proxy.credentials {
         Some(from) => {
-            let (user, password, source) =
-                site_secret(site, from, "proxy.credentials of the site", &get)?;
+            let secret = site_secret(site, from, "proxy.credentials of the site", &get);
+            let (user, password, source) = secret.map_err(|error| match error {
+                CredentialError::NoSource { setting } => CredentialError::NoProxySource { setting },
+                other => other,
+            })?;
             Some(ProxyAccount {
                 user,
                 password,
@@ -75,4 +79,23 @@ fn bypassed(site: &Site) -> Vec<(String, String)> {
         }
     }
     hosts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn an_auth_file_is_not_a_source_of_the_proxys_account() {
+        let site = "apiVersion: landfall/v1\nkind: Site\nproxy: {https: \"http://proxy.test:3128\", \
+                    credentials: {authFile: auth.json}}\n";
+        let site = Site::parse(Path::new("site.yaml"), site).unwrap();
+        let error = proxy_rules(Some(&site), |_| None).err().unwrap();
+        assert_eq!(
+            error.to_string(),
+            "proxy.credentials of the site: name usernameEnv and passwordEnv, or file; an auth \
+             file has accounts of registries only"
+        );
+    }
 }

@@ -29,8 +29,8 @@ pub struct FileEntry {
     /// or to its checksum file. `${url}` is replaced by `url`.
     #[serde(default)]
     pub signatures: Vec<String>,
-    /// A file with a public key of minisign, OpenSSH or OpenPGP. The key must verify one of the
-    /// signatures.
+    /// A file with a public key of minisign, OpenSSH or OpenPGP, or with allowed signers of
+    /// OpenSSH. The key must verify one of the signatures.
     #[serde(default)]
     pub key: Option<String>,
     /// The members that an export extracts from the archive, to paths below the archive's folder.
@@ -220,7 +220,7 @@ fn key_of(
         return Ok(None);
     };
     let at = reader.here(node.get("key"));
-    let key = FileKey::parse(&reader.read_file(&path, &at)?)
+    let key = FileKey::parse(&path, &reader.read_file(&path, &at)?)
         .map_err(|error| at.fault(format!("{path}: {error}"), None))?;
     if entry.signatures.is_empty() {
         let help = "add the URL of the signature, as in signatures: [\"${url}.minisig\"]";

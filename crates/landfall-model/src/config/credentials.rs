@@ -17,7 +17,7 @@ pub struct SiteCredentials {
     /// File whose first line is `user:password`.
     #[serde(default)]
     pub file: Option<PathBuf>,
-    /// A docker or podman auth file.
+    /// A docker or podman auth file; not for a proxy.
     #[serde(default)]
     pub auth_file: Option<PathBuf>,
 }

@@ -1,6 +1,7 @@
 //! Files of allowed signers (ssh-keygen(1), ALLOWED SIGNERS).
 
 use super::SignatureError;
+use super::pattern_list::matches_pattern_list;
 use super::public_key::{PublicKey, is_kind};
 use crate::document::{Diagnostic, read_text_input};
 use jiff::Timestamp;
@@ -10,12 +11,20 @@ use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 
-/// The content of a file of allowed signers.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The content of a file of allowed signers. Files with equal lines are equal.
+#[derive(Debug, Clone)]
 pub struct AllowedSigners {
     file: String,
     lines: Vec<AllowedSigner>,
 }
+
+impl PartialEq for AllowedSigners {
+    fn eq(&self, other: &AllowedSigners) -> bool {
+        self.lines == other.lines
+    }
+}
+
+impl Eq for AllowedSigners {}
 
 /// One line of the file: a key, its principals, and the times and namespaces for which it may sign.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,6 +148,13 @@ impl AllowedSigners {
         })
     }
 
+    /// Whether a line allows the key with the name `name` to sign in `namespace`, at whatever time.
+    pub(super) fn has(&self, name: &str, namespace: &str) -> bool {
+        self.lines.iter().any(|line| {
+            line.options.refused_use(namespace).is_none() && line.key.to_string() == name
+        })
+    }
+
     /// The keys of all lines, regardless of the options of the lines.
     pub(super) fn keys(&self) -> impl Iterator<Item = &PublicKey> {
         self.lines.iter().map(|line| &line.key)
@@ -159,19 +175,21 @@ impl AllowedSigners {
 
 impl SignerOptions {
     fn refusal(&self, namespace: &str, now: Timestamp) -> Option<LineRefusal> {
+        self.refused_use(namespace)
+            .or(match (self.after, self.before) {
+                (Some(after), _) if now < after => Some(LineRefusal::NotYetValid(after)),
+                (_, Some(before)) if now > before => Some(LineRefusal::Expired(before)),
+                _ => None,
+            })
+    }
+
+    /// Why the line does not allow signatures in `namespace` at any time.
+    fn refused_use(&self, namespace: &str) -> Option<LineRefusal> {
         if self.is_authority {
             return Some(LineRefusal::CertAuthority);
         }
-        if let Some(allowed) = &self.namespaces
-            && !matches_pattern_list(allowed, namespace)
-        {
-            return Some(LineRefusal::Namespace(allowed.clone()));
-        }
-        match (self.after, self.before) {
-            (Some(after), _) if now < after => Some(LineRefusal::NotYetValid(after)),
-            (_, Some(before)) if now > before => Some(LineRefusal::Expired(before)),
-            _ => None,
-        }
+        let allowed = self.namespaces.as_ref()?;
+        (!matches_pattern_list(allowed, namespace)).then(|| LineRefusal::Namespace(allowed.clone()))
     }
 }
 
@@ -358,45 +376,4 @@ fn parse_time(text: &str, zone: &TimeZone) -> Option<Timestamp> {
         0,
     );
     Some(time.ok()?.to_zoned(zone).ok()?.timestamp())
-}
-
-/// Whether a pattern of the list matches `text`, and no pattern with a leading `!` does
-/// (`ssh_config(5)`, PATTERNS).
-fn matches_pattern_list(list: &str, text: &str) -> bool {
-    let matches = |pattern: &str| matches_pattern(pattern.as_bytes(), text.as_bytes());
-    let (negated, plain): (Vec<&str>, Vec<&str>) = list
-        .split(',')
-        .partition(|pattern| pattern.starts_with('!'));
-    plain.into_iter().any(matches) && !negated.into_iter().any(|pattern| matches(&pattern[1..]))
-}
-
-/// Whether the whole text matches: `*` matches any bytes, `?` one byte.
-///
-/// It backtracks only to the last `*`, so it takes quadratic time at most.
-fn matches_pattern(pattern: &[u8], text: &[u8]) -> bool {
-    let mut pattern_at = 0;
-    let mut text_at = 0;
-    let mut star = None;
-    while text_at < text.len() {
-        match pattern.get(pattern_at) {
-            Some(b'*') => {
-                star = Some((pattern_at, text_at));
-                pattern_at += 1;
-            }
-            Some(&byte) if byte == b'?' || byte == text[text_at] => {
-                pattern_at += 1;
-                text_at += 1;
-            }
-            _ => {
-                // let the last star match one more byte
-                let Some((star_at, matched)) = star else {
-                    return false;
-                };
-                star = Some((star_at, matched + 1));
-                pattern_at = star_at + 1;
-                text_at = matched + 1;
-            }
-        }
-    }
-    pattern[pattern_at..].iter().all(|&byte| byte == b'*')
 }

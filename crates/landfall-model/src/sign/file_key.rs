@@ -1,14 +1,18 @@
 //! Keys for detached signatures of files: minisign, OpenSSH or OpenPGP. The content of a key
 //! file determines the kind of its keys.
 
+use super::allowed_signers::AllowedSigners;
 use super::openpgp::OpenPgpKeys;
 use super::openpgp_error::OpenPgpError;
 use super::openpgp_rules::SignatureTime;
 use super::public_key::PublicKey;
 use super::signature::Signature;
 use super::signature_error::SignatureError;
+use crate::document::Diagnostic;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use minisign_verify as minisign;
 use std::fmt;
 use std::io::{self, Read};
@@ -29,6 +33,8 @@ enum FileKeyKind {
     Minisign(String),
     /// Alternative keys: one of them must have signed.
     Ssh(Vec<PublicKey>),
+    /// Alternative OpenSSH keys, each with the times and namespaces for which it may sign.
+    Allowed(AllowedSigners),
     OpenPgp(OpenPgpKeys),
 }
 
@@ -41,6 +47,14 @@ pub enum FileKeyError {
     /// The file contains a private key.
     #[error("it contains a private key; name the public one")]
     Private,
+    /// The file has allowed signers, and a line of it is malformed.
+    #[error("line {line}: {}", .fault.message)]
+    AllowedSigners {
+        /// The number of the line.
+        line: usize,
+        /// What is wrong with it.
+        fault: Box<Diagnostic>,
+    },
     /// The signature is damaged, or of another kind.
     #[error("it is not a {0} signature, or it is damaged")]
     Malformed(&'static str),
@@ -68,13 +82,13 @@ pub enum FileKeyError {
 }
 
 impl FileKey {
-    /// Parses a file with a public key of minisign, with public keys of OpenSSH (one per line,
-    /// possibly after principals and options, which are ignored), or with public keys of OpenPGP
-    /// (armored or binary).
+    /// Parses a file with a public key of minisign, with public keys of OpenPGP (armored or
+    /// binary), with public keys of OpenSSH (one per line), or with allowed signers
+    /// (ssh-keygen(1)), whose times without `Z` are UTC. `file` is its name in messages.
     ///
     /// # Errors
     /// Fails if the file is none of these, or contains a private key.
-    pub fn parse(bytes: &[u8]) -> Result<FileKey, FileKeyError> {
+    pub fn parse(file: &str, bytes: &[u8]) -> Result<FileKey, FileKeyError> {
         let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
         if is_binary(bytes) || bytes.windows(9).any(|part| part == b"BEGIN PGP") {
             return Ok(FileKey(FileKeyKind::OpenPgp(OpenPgpKeys::parse(bytes)?)));
@@ -87,21 +101,33 @@ impl FileKey {
         if let Some(line) = lines().find(|line| minisign::PublicKey::from_base64(line).is_ok()) {
             return Ok(FileKey(FileKeyKind::Minisign(line.to_owned())));
         }
-        let keys: Vec<PublicKey> = lines()
-            .filter(|line| !line.starts_with('#'))
-            .filter_map(find_ssh_key)
-            .collect();
-        if keys.is_empty() {
+        let keys = || lines().filter(|line| !line.starts_with('#'));
+        if !keys().any(has_ssh_key) {
             return Err(FileKeyError::NoKey);
         }
-        Ok(FileKey(FileKeyKind::Ssh(keys)))
+        let plain: Option<Vec<PublicKey>> = keys().map(PublicKey::from_line).collect();
+        if let Some(plain) = plain {
+            return Ok(FileKey(FileKeyKind::Ssh(plain)));
+        }
+        let signers = AllowedSigners::parse(file, text, &TimeZone::UTC);
+        let signers = signers.map_err(|fault| FileKeyError::AllowedSigners {
+            line: text[..fault.span.start].matches('\n').count() + 1,
+            fault,
+        })?;
+        Ok(FileKey(FileKeyKind::Allowed(signers)))
     }
 
     /// Whether `name` is the name that [`FileKey::verify`] returns for this key, or for one of
-    /// these keys.
+    /// these keys, at some time.
     pub fn has(&self, name: &str) -> bool {
+        self.has_in(NAMESPACE, name)
+    }
+
+    /// Like [`FileKey::has`], for OpenSSH signatures in the given namespace instead of `file`.
+    pub(super) fn has_in(&self, namespace: &str, name: &str) -> bool {
         match &self.0 {
             FileKeyKind::OpenPgp(keys) => keys.has(name),
+            FileKeyKind::Allowed(signers) => signers.has(name, namespace),
             _ => self.names().iter().any(|own| own == name),
         }
     }
@@ -118,6 +144,7 @@ impl FileKey {
         match &self.0 {
             FileKeyKind::Minisign(text) => vec![minisign_name(text)],
             FileKeyKind::Ssh(keys) => keys.iter().map(ToString::to_string).collect(),
+            FileKeyKind::Allowed(signers) => signers.keys().map(ToString::to_string).collect(),
             FileKeyKind::OpenPgp(keys) => vec![keys.to_string()],
         }
     }
@@ -127,7 +154,9 @@ impl FileKey {
         let starts = |start: &str| signature.trim_ascii_start().starts_with(start.as_bytes());
         match &self.0 {
             FileKeyKind::Minisign(_) => starts("untrusted comment:"),
-            FileKeyKind::Ssh(_) => starts("-----BEGIN SSH SIGNATURE-----"),
+            FileKeyKind::Ssh(_) | FileKeyKind::Allowed(_) => {
+                starts("-----BEGIN SSH SIGNATURE-----")
+            }
             FileKeyKind::OpenPgp(_) => {
                 starts("-----BEGIN PGP SIGNATURE-----") || is_binary(signature)
             }
@@ -138,31 +167,34 @@ impl FileKey {
     pub fn signature_endings(&self) -> &'static [&'static str] {
         match &self.0 {
             FileKeyKind::Minisign(_) => &[".minisig"],
-            FileKeyKind::Ssh(_) => &[".sig"],
+            FileKeyKind::Ssh(_) | FileKeyKind::Allowed(_) => &[".sig"],
             FileKeyKind::OpenPgp(_) => &[".asc", ".sig"],
         }
     }
 
     /// Returns the name of the key that made `signature` over the content that `open` opens. An
-    /// OpenPGP key and its signature must be valid at `time`; other keys do not expire.
+    /// OpenPGP key and its signature must be valid at `time`, an allowed signer now: like
+    /// `ssh-keygen -Y verify`, since its signature contains no time. Other keys do not expire.
     ///
     /// # Errors
-    /// Fails if the key did not make the signature.
+    /// Fails if the key did not make the signature, or may not make it.
     pub fn verify<R: Read>(
         &self,
         signature: &[u8],
         time: SignatureTime,
         open: impl Fn() -> io::Result<R>,
     ) -> Result<String, FileKeyError> {
-        self.verify_in(NAMESPACE, signature, time, open)
+        self.verify_in(NAMESPACE, signature, time, Timestamp::now(), open)
     }
 
-    /// Like [`FileKey::verify`], for OpenSSH signatures in the given namespace instead of `file`.
+    /// Like [`FileKey::verify`], for OpenSSH signatures in the given namespace instead of `file`,
+    /// and for allowed signers at the time `made`.
     pub(super) fn verify_in<R: Read>(
         &self,
         namespace: &str,
         signature: &[u8],
         time: SignatureTime,
+        made: Timestamp,
         open: impl Fn() -> io::Result<R>,
     ) -> Result<String, FileKeyError> {
         match &self.0 {
@@ -171,12 +203,15 @@ impl FileKey {
             }
             FileKeyKind::OpenPgp(keys) => Ok(keys.verify_detached(signature, time, open)?),
             FileKeyKind::Ssh(keys) => {
-                let signature = Signature::parse(signature)?;
-                signature.check_content(namespace, &mut open()?)??;
-                let key = signature.key();
-                if !keys.contains(key) {
+                let key = ssh_signer(namespace, signature, &mut open()?)?;
+                if !keys.contains(&key) {
                     return Err(FileKeyError::Wrong(self.to_string()));
                 }
+                Ok(key.to_string())
+            }
+            FileKeyKind::Allowed(signers) => {
+                let key = ssh_signer(namespace, signature, &mut open()?)?;
+                signers.principals(&key, namespace, made)?;
                 Ok(key.to_string())
             }
         }
@@ -189,12 +224,23 @@ impl fmt::Display for FileKey {
     }
 }
 
-/// Finds the key in a line, even after principals and options.
-fn find_ssh_key(line: &str) -> Option<PublicKey> {
+/// Whether the line contains a key, even after principals and options.
+fn has_ssh_key(line: &str) -> bool {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     words
         .windows(2)
-        .find_map(|pair| PublicKey::from_words(pair[0], pair[1]))
+        .any(|pair| PublicKey::from_words(pair[0], pair[1]).is_some())
+}
+
+/// Returns the key that made the OpenSSH `signature` of `content`.
+fn ssh_signer(
+    namespace: &str,
+    signature: &[u8],
+    content: &mut impl Read,
+) -> Result<PublicKey, FileKeyError> {
+    let signature = Signature::parse(signature)?;
+    signature.check_content(namespace, content)??;
+    Ok(signature.key().clone())
 }
 
 /// Whether the first bit is set, as in a binary OpenPGP packet (RFC 9580, "Packet Headers"), and
@@ -264,7 +310,9 @@ mod tests {
         ] {
             let file = format!("{before}{key} comment\n");
             for file in [format!("# c\n{file}"), format!("\u{feff}{file}"), file] {
-                assert!(FileKey::parse(file.as_bytes()).is_ok(), "{file}");
+                let parsed = FileKey::parse("k", file.as_bytes()).unwrap();
+                let is_plain = matches!(parsed.0, FileKeyKind::Ssh(_));
+                assert_eq!(is_plain, before.is_empty(), "{file}");
             }
         }
     }
@@ -273,7 +321,10 @@ mod tests {
     fn text_with_non_ascii_white_space_is_not_a_key() {
         for text in ["a\u{a0}b", "a\u{2003}b c", "a\u{85}\u{3000}\u{2028}b"] {
             assert!(
-                matches!(FileKey::parse(text.as_bytes()), Err(FileKeyError::NoKey)),
+                matches!(
+                    FileKey::parse("k", text.as_bytes()),
+                    Err(FileKeyError::NoKey)
+                ),
                 "{text:?}"
             );
         }

@@ -1,13 +1,8 @@
 //! Keys that sign commits and tags of git: OpenPGP, or OpenSSH as plain keys or allowed signers.
 
-use super::allowed_signers::AllowedSigners;
 use super::file_key::{FileKey, FileKeyError};
 use super::openpgp_rules::SignatureTime;
-use super::public_key::PublicKey;
-use super::signature::Signature;
-use crate::document::Diagnostic;
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use std::fmt;
 
 /// The namespace of OpenSSH signatures of git (git-config(1), `gpg.format`).
@@ -15,15 +10,7 @@ const NAMESPACE: &str = "git";
 
 /// The keys, all from one file, that may sign commits and tags.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GitSigners(GitSignersKind);
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum GitSignersKind {
-    /// Keys in a file that does not limit when and for what they may sign.
-    Keys(FileKey),
-    /// OpenSSH keys, each with the times and namespaces for which it may sign.
-    Allowed(AllowedSigners),
-}
+pub struct GitSigners(FileKey);
 
 /// Why a file does not have keys that sign commits and tags.
 #[derive(Debug, thiserror::Error)]
@@ -34,14 +21,6 @@ pub enum GitSignersError {
     /// The file has keys of minisign.
     #[error("git does not sign with minisign; name a key of OpenPGP or OpenSSH")]
     Minisign,
-    /// The file has allowed signers, and a line of it is malformed.
-    #[error("line {line}: {}", .fault.message)]
-    AllowedSigners {
-        /// The number of the line.
-        line: usize,
-        /// What is wrong with it.
-        fault: Box<Diagnostic>,
-    },
 }
 
 impl GitSigners {
@@ -51,34 +30,16 @@ impl GitSigners {
     /// # Errors
     /// Fails if the file is none of these, or contains a private key.
     pub fn parse(file: &str, bytes: &[u8]) -> Result<GitSigners, GitSignersError> {
-        let keys = FileKey::parse(bytes)?;
+        let keys = FileKey::parse(file, bytes)?;
         if keys.may_check(b"untrusted comment:") {
             return Err(GitSignersError::Minisign);
         }
-        let text = std::str::from_utf8(bytes).unwrap_or_default();
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let mut lines = text
-            .lines()
-            .map(str::trim)
-            .filter(|line| !line.is_empty() && !line.starts_with('#'));
-        let is_ssh = keys.may_check(b"-----BEGIN SSH SIGNATURE-----");
-        if !is_ssh || lines.all(|line| PublicKey::from_line(line).is_some()) {
-            return Ok(GitSigners(GitSignersKind::Keys(keys)));
-        }
-        let signers = AllowedSigners::parse(file, text, &TimeZone::UTC);
-        let signers = signers.map_err(|fault| GitSignersError::AllowedSigners {
-            line: text[..fault.span.start].matches('\n').count() + 1,
-            fault,
-        })?;
-        Ok(GitSigners(GitSignersKind::Allowed(signers)))
+        Ok(GitSigners(keys))
     }
 
     /// Whether `name` is the name of one of these keys, as [`GitSigners::verify`] returns it.
     pub fn has(&self, name: &str) -> bool {
-        match &self.0 {
-            GitSignersKind::Keys(keys) => keys.has(name),
-            GitSignersKind::Allowed(signers) => signers.keys().any(|key| key.to_string() == name),
-        }
+        self.0.has_in(NAMESPACE, name)
     }
 
     /// Returns the name of the key that made the armored `signature` of `payload`. `made` is the
@@ -92,37 +53,21 @@ impl GitSigners {
         payload: &[u8],
         made: Timestamp,
     ) -> Result<String, FileKeyError> {
-        match &self.0 {
-            GitSignersKind::Keys(keys) => {
-                keys.verify_in(NAMESPACE, signature, SignatureTime::Now, || Ok(payload))
-            }
-            GitSignersKind::Allowed(signers) => {
-                let signature = Signature::parse(signature)?;
-                signature.check(NAMESPACE, payload)?;
-                signers.principals(signature.key(), NAMESPACE, made)?;
-                Ok(signature.key().to_string())
-            }
-        }
+        self.0
+            .verify_in(NAMESPACE, signature, SignatureTime::Now, made, || {
+                Ok(payload)
+            })
     }
 
     /// Whether `signature` has the format of the signatures that these keys make.
     pub fn may_check(&self, signature: &[u8]) -> bool {
-        match &self.0 {
-            GitSignersKind::Keys(keys) => keys.may_check(signature),
-            GitSignersKind::Allowed(_) => signature.starts_with(b"-----BEGIN SSH SIGNATURE-----"),
-        }
+        self.0.may_check(signature)
     }
 }
 
 impl fmt::Display for GitSigners {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            GitSignersKind::Keys(keys) => keys.fmt(f),
-            GitSignersKind::Allowed(signers) => {
-                let names: Vec<String> = signers.keys().map(ToString::to_string).collect();
-                f.write_str(&names.join(" or "))
-            }
-        }
+        self.0.fmt(f)
     }
 }
 
@@ -138,14 +83,16 @@ mod tests {
     #[test]
     fn the_content_of_the_file_determines_the_kind_of_keys() {
         let plain = GitSigners::parse("k", format!("# us\n{KEY}\n").as_bytes()).unwrap();
-        assert!(matches!(plain.0, GitSignersKind::Keys(_)));
         let marked = GitSigners::parse("k", format!("\u{feff}{KEY}\n").as_bytes()).unwrap();
-        assert!(matches!(marked.0, GitSignersKind::Keys(_)));
+        assert_eq!(marked, plain);
         let allowed = format!("a@example.com namespaces=\"git\" {KEY}\n");
         let allowed = GitSigners::parse("k", allowed.as_bytes()).unwrap();
-        assert!(matches!(allowed.0, GitSignersKind::Allowed(_)));
+        assert_ne!(allowed, plain);
         assert!(allowed.has(&plain.to_string()) && !plain.has("ssh-ed25519 SHA256:"));
         assert_eq!(allowed.to_string(), plain.to_string());
+        let files = format!("a@example.com namespaces=\"file\" {KEY}\n");
+        let files = GitSigners::parse("k", files.as_bytes()).unwrap();
+        assert!(!files.has(&plain.to_string()));
         let mixed = format!("a@example.com {KEY}\n{KEY}\n");
         let error = GitSigners::parse("k", mixed.as_bytes()).unwrap_err();
         assert!(

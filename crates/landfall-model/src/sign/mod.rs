@@ -17,6 +17,7 @@ mod openpgp;
 mod openpgp_error;
 mod openpgp_rules;
 mod openpgp_signer;
+mod pattern_list;
 mod private_key;
 mod public_key;
 mod signature;

@@ -231,6 +231,43 @@ fn a_key_is_accepted_only_for_its_namespaces_and_within_its_validity() {
 }
 
 #[test]
+fn a_key_file_with_allowed_signers_respects_their_options() {
+    let now: Timestamp = "2026-11-20T11:00:00Z".parse().unwrap();
+    let verify = |line: &str, time| {
+        let key = FileKey::parse("allowed", format!("a {line} {KEY}\n").as_bytes()).unwrap();
+        assert!(key.may_check(ED25519.as_bytes()) && key.signature_endings() == [".sig"]);
+        let signer = key.verify_in(NAMESPACE, ED25519.as_bytes(), time, now, || Ok(MESSAGE));
+        let has_signer = signer.as_ref().map(|name| key.has_in(NAMESPACE, name));
+        has_signer.map_err(ToString::to_string)
+    };
+    let good = "namespaces=\"landfall-*\",valid-after=\"20261119\",valid-before=\"202611201100\"";
+    // the signature contains no time
+    for time in [SignatureTime::Now, SignatureTime::Made] {
+        for good in ["", good] {
+            assert_eq!(verify(good, time), Ok(true), "{good}");
+        }
+        for (bad, why) in [
+            ("namespaces=\"file\"", "for the namespaces \"file\" only"),
+            (
+                "valid-before=\"202611201059\"",
+                "allowed does not allow that: line 1 allowed it until 2026-11-20T10:59:00Z",
+            ),
+            ("valid-after=\"20261121\"", "from 2026-11-21T00:00:00Z on"),
+            ("cert-authority", "certificates"),
+        ] {
+            let refused = verify(bad, time).unwrap_err();
+            assert!(refused.contains(why), "{bad}: {refused}");
+        }
+    }
+    let mixed = format!("{KEY}\na {KEY}\n");
+    let error = FileKey::parse("allowed", mixed.as_bytes()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "line 1: the principal is missing: write the name of the signer before the key"
+    );
+}
+
+#[test]
 fn one_valid_line_is_enough_and_quotes_keep_words_together() {
     let expired = format!("old@example.com valid-before=\"20200101\" {KEY}");
     let text = format!("{expired}\r\n\"Change Board,*@example.com\"\t{KEY}\n");
