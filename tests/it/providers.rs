@@ -315,6 +315,32 @@ fn hostile_registries_and_packages_are_refused() {
 }
 
 #[test]
+fn several_lock_files_may_name_the_same_version() {
+    let up = Providers::new();
+    for platform in ["linux_amd64", "linux_arm64"] {
+        let text = lock_file(HOST, "1.0.0", &[zh(&package("1.0.0", platform))]);
+        up.place.write(&format!("{platform}/lock.hcl"), text);
+    }
+    up.manifest(
+        "lockfile: linux_amd64/lock.hcl, platforms: [linux_amd64]}\n\
+         - {lockfile: linux_arm64/lock.hcl, platforms: [linux_arm64]",
+    );
+    up.lock(0, &[]);
+    let locked = up.locked();
+    let providers = locked["providers"].as_array().unwrap();
+    assert_eq!(providers.len(), 1);
+    assert_eq!(providers[0]["packages"].as_array().unwrap().len(), 2);
+
+    up.manifest(&format!(
+        "source: {HOST}/acme/random, version: 1.0.0}}\n\
+         - {{source: {HOST}/acme/random, version: 1.0.0"
+    ));
+    let report = up.lock(2, &[]).to_string();
+    assert!(report.contains("m.yaml:5:"), "{report}");
+    assert!(report.contains("is listed twice"), "{report}");
+}
+
+#[test]
 fn invalid_entries_are_errors_with_their_positions() {
     let up = Providers::new();
     up.place.write(

@@ -14,6 +14,8 @@ pub(super) struct LockFileProvider {
     pub(super) name: ProviderName,
     /// The hashes of its packages, with their schemes.
     pub(super) hashes: BTreeSet<String>,
+    /// The bytes of the source address.
+    pub(super) at: Range<usize>,
 }
 
 /// Why a text is not a lock file, and where.
@@ -114,12 +116,13 @@ impl<'t> LockFileReader<'t> {
                 return Err(fault(at, "this argument is already set"));
             }
         }
-        let (version, at) = version.ok_or_else(|| fault(of, "this provider has no version"))?;
+        let (version, at) = version.ok_or_else(|| fault(of.clone(), "this provider has no version"))?;
         let name = ProviderName::new(address, &version)
             .ok_or_else(|| fault(at, "this is not a version such as 5.1.0"))?;
         Ok(LockFileProvider {
             name,
             hashes: hashes.unwrap_or_default(),
+            at: of,
         })
     }
 

@@ -197,8 +197,8 @@ fn from_lock_file(
     let bytes = reader.read_file(path, at)?;
     let text =
         String::from_utf8(bytes).map_err(|_| at.fault(format!("{path} is not UTF-8"), None))?;
+    let source = SourceText::plain(path.to_owned(), text.clone());
     let providers = read_lock_file(&text).map_err(|fault| {
-        let source = SourceText::plain(path.to_owned(), text.clone());
         let help = "write it with `tofu init` or `terraform init`";
         SourceSpan::new(&source, fault.at).fault(fault.why, Some(help.into()))
     })?;
@@ -213,7 +213,8 @@ fn from_lock_file(
             update: None,
             at: at.location(),
         };
-        (request, at.clone())
+        // its position in the lock file: several lock files may name the same version
+        (request, SourceSpan::new(&source, provider.at))
     });
     Ok(requests.collect())
 }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct SiteUpstream {
-    /// URL of a mirror to which requests for this host are sent first. Names in the lock do not
+    /// URL of a mirror to which requests for this host are sent instead. Names in the lock do not
     /// change.
     #[serde(default)]
     pub mirror: Option<String>,

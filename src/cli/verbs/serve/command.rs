@@ -64,8 +64,8 @@ pub(crate) struct ServeCommand {
     /// The maximum size of pushed content, as in 500GB
     #[arg(long, value_name = "SIZE", requires = "writable", value_parser = size)]
     max_bytes: Option<u64>,
-    /// A password file, as written by `htpasswd -B`: all requests except /healthz, /readyz and
-    /// /metrics then need a login
+    /// A password file, as written by `htpasswd -B`: requests to the registry (/v2/) then need a
+    /// login
     #[arg(long, value_name = "FILE")]
     htpasswd: Option<PathBuf>,
     /// A password file of users who may only read
