@@ -22,8 +22,13 @@ fn squared() -> String {
     )
 }
 
-/// The output of landfall. Asserts that it exits: an abort has no exit code.
+/// The output of landfall.
 fn printed(place: &Place, args: &[&str]) -> String {
+    exited(place, args).1
+}
+
+/// The exit code and the output of landfall. Asserts that it exits: an abort has no exit code.
+fn exited(place: &Place, args: &[&str]) -> (i32, String) {
     let run = place
         .command()
         .args(args)
@@ -31,21 +36,19 @@ fn printed(place: &Place, args: &[&str]) -> String {
         .output()
         .unwrap();
     let printed = String::from_utf8_lossy(&[run.stdout, run.stderr].concat()).into_owned();
-    assert!(
-        run.status.code().is_some(),
-        "landfall {}: {}\n{printed}",
-        args.join(" "),
-        run.status
-    );
-    printed
+    let Some(code) = run.status.code() else {
+        panic!("landfall {}: {}\n{printed}", args.join(" "), run.status);
+    };
+    (code, printed)
 }
 
 /// Asserts that landfall refuses a document because of its aliases.
 fn is_refused(place: &Place, args: &[&str]) {
-    let printed = printed(place, args);
+    let (code, printed) = exited(place, args);
     assert!(
-        printed.contains("including the values that its aliases repeat, it has more than"),
-        "landfall {}\n{printed}",
+        (1..=3).contains(&code)
+            && printed.contains("including the values that its aliases repeat, it has more than"),
+        "landfall {}: {code}\n{printed}",
         args.join(" ")
     );
 }

@@ -170,7 +170,8 @@ fn entries(
     budget: &mut ArchiveBudget,
 ) -> Result<Vec<RawTarEntry>, ChartArchiveError> {
     let mut found = Vec::new();
-    let mut long: Option<String> = None;
+    let mut gnu_path: Option<String> = None;
+    let mut pax_path: Option<String> = None;
     budget.members(bytes, TarForm::Headers, |entry| {
         let mut content = Vec::new();
         entry.read_to_end(&mut content)?;
@@ -178,17 +179,18 @@ fn entries(
         let kind = header.entry_type();
         let mut path = None;
         if kind.is_gnu_longname() {
-            long = Some(
+            gnu_path = Some(
                 String::from_utf8_lossy(&content)
                     .trim_end_matches('\0')
                     .to_owned(),
             );
         } else if kind.is_pax_local_extensions() {
-            long = pax::path(&content);
-        } else {
+            pax_path = pax::path(&content);
+        } else if !is_extension(&header) {
             let own = || String::from_utf8_lossy(&header.path_bytes()).into_owned();
-            path = kind.is_file().then(|| long.take().unwrap_or_else(own));
-            long = None;
+            // as in archive/tar of Go, with which Helm reads charts, the name of GNU tar wins
+            let long = gnu_path.take().or(pax_path.take());
+            path = kind.is_file().then(|| long.unwrap_or_else(own));
         }
         found.push(RawTarEntry {
             header,
@@ -345,6 +347,35 @@ mod tests {
                 (long.to_owned(), new)
             ]
         );
+    }
+
+    #[test]
+    fn a_long_name_applies_to_the_next_file_after_other_extended_headers() {
+        let mut tar = tar::Builder::new(Vec::new());
+        let chart = b"name: c".as_slice();
+        let values = b"image: quay.io/a/b:v1\n".as_slice();
+        let long = b"c/values.yaml\0".as_slice();
+        for (kind, name, content) in [
+            (tar::EntryType::Regular, "c/Chart.yaml", chart),
+            (tar::EntryType::GNULongName, "long", long),
+            (tar::EntryType::GNULongLink, "long", b"x\0"),
+            (tar::EntryType::Regular, "short", values),
+        ] {
+            if name == "short" {
+                tar.append_pax_extensions([("comment", &b"x"[..])]).unwrap();
+            }
+            let mut header = tar::Header::new_gnu();
+            header.set_entry_type(kind);
+            header.set_path(name).unwrap();
+            header.set_size(content.len() as u64);
+            header.set_cksum();
+            tar.append(&header, content).unwrap();
+        }
+        let chart = gzip::compress(&tar.into_inner().unwrap()).unwrap();
+        let done = rewrite_chart(&chart, &known(), RewriteOptions::default()).unwrap();
+        let paths: Vec<&str> = done.members.iter().map(|one| &*one.path).collect();
+        assert_eq!(paths, ["c/Chart.yaml", "c/values.yaml"]);
+        assert_eq!(done.members[1].new.text, "image: r:5/a/b:v1\n");
     }
 
     #[test]

@@ -84,6 +84,22 @@ fn a_rewrite_takes_linear_time() {
 }
 
 #[test]
+fn a_long_line_beside_a_registry_takes_linear_time() {
+    let index = known();
+    assert_linear(1_000, |count| {
+        let names = "nginx:1.27 ".repeat(count);
+        let text = format!("{{{{ x }}}}\nregistry: other.io\nimage: {names}\nx: {names}\n");
+        let done = rewrite(
+            &text,
+            TextSyntax::Document,
+            &index,
+            RewriteOptions::default(),
+        );
+        assert_eq!((done.scan.found.len(), done.text), (2 * count, text));
+    });
+}
+
+#[test]
 fn an_audit_takes_linear_time() {
     let lock = lock();
     let inventory = Inventory::new(&lock, None, None, "2026-01-01");

@@ -71,6 +71,13 @@ fn a_registry_next_to_a_short_name_in_a_template_is_found() {
         "{{ x }}\n- image: nginx:1.27\n  registry: other.io\n",
         reason,
     );
+    let long = "x".repeat(300);
+    for text in [
+        format!("{{{{ x }}}}\nimage: nginx:1.27 # {long}\nregistry: other.io\n"),
+        format!("{{{{ x }}}}\nregistry: other.io\nimage: {{{{ {long} }}}} nginx:1.27\n"),
+    ] {
+        stays(&text, reason);
+    }
     for (before, after) in [
         ("registry: other.io\n", ""),
         ("  registry: \"\"\n", ""),

@@ -131,7 +131,29 @@ fn an_anchor_is_rewritten_once() {
 
 #[test]
 fn references_over_several_lines_or_in_keys_are_not_changed() {
-    stays("a: \"quay.io/a/\\\n  b:v1\"", "several lines");
+    for text in [
+        "a: \"quay.io/a/\\\n  b:v1\"",
+        "image: \"ngi\\\n  nx:1.27\"",
+        "{{ x }}\na: \"quay.io/a/\\\n  b:v1\"\n",
+        "{{ x }}\na: \"quay.io/a/b:\\\r\n  v1\"\n",
+        "{{ x }}\na: \"-x qu\\\n  ay.io/a/\\\n  b:v1 -y\"\n",
+    ] {
+        stays(text, "several lines");
+    }
+    for text in [
+        "{{ x }}\na: \"quay.io/a/\\\n  nginx:1.27\"\n",
+        "{{ x }}\na: \"quay.io/x:v\\\n  1\"\n",
+    ] {
+        becomes(text, text);
+    }
+    becomes(
+        "{{ x }}\na: \"-x \\\n  quay.io/a/b:v1 \\\n  nginx:1.27\"\n",
+        "{{ x }}\na: \"-x \\\n  r:5/p/a/b:v1 \\\n  r:5/p/library/nginx:1.27\"\n",
+    );
+    becomes(
+        "A=\"quay.io/a/b:v1\\\n  nginx:1.27\"\n",
+        "A=\"r:5/p/a/b:v1\\\n  r:5/p/library/nginx:1.27\"\n",
+    );
     stays("quay.io/a/b:v1: x", "key");
 }
 

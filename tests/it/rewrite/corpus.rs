@@ -233,6 +233,7 @@ fn real_files_change_only_in_their_references() {
             texts.push((relative.display().to_string(), TextSyntax::of(path), text));
         }
     }
+    assert!(!texts.is_empty(), "LANDFALL_REWRITE_CORPUS has no texts");
     let lock = lock_of(&texts);
     let mapping = DestinationMap::to("172.20.0.2:5000/far".parse().unwrap());
     let corpus = Corpus::new(&lock, &mapping, "http://172.20.0.2:8080");

@@ -20,6 +20,24 @@ pub fn helm() -> Option<&'static Path> {
     }
 }
 
+/// The folders of the charts in the folder that `LANDFALL_HELM_CHARTS` names, sorted. Without the
+/// variable, the test counts as skipped and should return; a folder without charts is a mistake.
+pub fn real_charts() -> Option<Vec<PathBuf>> {
+    let Some(folder) = std::env::var_os("LANDFALL_HELM_CHARTS") else {
+        skip(&test_name(), "LANDFALL_HELM_CHARTS names no folder");
+        return None;
+    };
+    let folder = PathBuf::from(folder);
+    let mut charts: Vec<PathBuf> = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.join("Chart.yaml").is_file())
+        .collect();
+    charts.sort();
+    assert!(!charts.is_empty(), "{} has no charts", folder.display());
+    Some(charts)
+}
+
 /// A helm in a clean environment.
 pub fn command(place: &Place, helm: &Path) -> Command {
     let mut command = place.clean(helm);

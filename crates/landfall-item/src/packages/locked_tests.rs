@@ -6,7 +6,7 @@ use super::request::OfferedIndex;
 use crate::lockfile::Lock;
 use landfall_model::Digest;
 
-fn set() -> LockedPackageSet {
+pub(super) fn set() -> LockedPackageSet {
     let package = LockedPackage {
         digest: Digest::sha256(b"package"),
         size: 7,

@@ -68,6 +68,14 @@ impl Inventory<'_> {
                 item: (*name).clone(),
             };
         }
+        let suites = answers.iter().find_map(|(name, answer)| match answer {
+            PackageAvailability::OtherSuiteName(suites) => Some((name, suites)),
+            _ => None,
+        });
+        if let Some((name, suites)) = suites {
+            let why = format!("{name} has it in {suites}, which may be another name of this suite");
+            return LockCoverage::Undecided { why };
+        }
         if let Some((name, _)) = answers
             .iter()
             .find(|(_, answer)| *answer == PackageAvailability::Expected)

@@ -2,9 +2,22 @@
 //! in `image`.
 
 use super::candidate::{ImageCandidate, is_list};
+use crate::text::JoinedText;
 
 /// The images in lines such as `image: REF` and `sandbox_image = "REF"` of a text that is not YAML.
 pub(super) fn candidates(text: &str) -> Vec<ImageCandidate> {
+    let Some(joined) = JoinedText::of(text) else {
+        return in_lines(text);
+    };
+    let mut found = in_lines(joined.text());
+    found
+        .iter_mut()
+        .for_each(|one| one.at = joined.offset(one.at));
+    found
+}
+
+/// The images in the lines of `text`, whose quoted lines are joined.
+fn in_lines(text: &str) -> Vec<ImageCandidate> {
     let mut found = Vec::new();
     let mut end = 0;
     for line in text.split_inclusive('\n') {
@@ -68,12 +81,19 @@ mod tests {
 
     #[test]
     fn the_position_is_that_of_the_value_even_if_the_key_contains_its_text() {
-        let text = "image: image\n- image: ge\n  agent-image: 'agent:1' # it's x\n";
+        let text = "image: image\n- image: ge\n  agent-image: 'agent:1' # it's x\n\
+                    image: \"quay.io/\\\n  a:1\"\nimage: b:2\n";
         let found: Vec<(usize, String)> = candidates(text)
             .into_iter()
             .map(|one| (one.at, one.written))
             .collect();
-        let expected = [(7, "image"), (22, "ge"), (41, "agent:1")];
+        let expected = [
+            (7, "image"),
+            (22, "ge"),
+            (41, "agent:1"),
+            (67, "quay.io/a:1"),
+            (91, "b:2"),
+        ];
         assert_eq!(found, expected.map(|(at, text)| (at, text.to_owned())));
     }
 }

@@ -3,6 +3,7 @@
 use super::finding::{AuditFinding, LockCoverage};
 use super::inventory::Inventory;
 use super::locked_urls::LockedUrls;
+use crate::text::JoinedText;
 use landfall_model::document::LineIndex;
 use landfall_model::redact_urls;
 
@@ -24,6 +25,8 @@ pub(super) fn findings(
     if known.is_empty() {
         return Vec::new();
     }
+    let joined = JoinedText::of(text);
+    let text = joined.as_ref().map_or(text, JoinedText::text);
     let starts = text.match_indices("://").filter_map(|(at, _)| {
         ["https", "http"]
             .iter()
@@ -50,7 +53,8 @@ pub(super) fn findings(
         } else {
             whole(written, known, inventory)
         }?;
-        let (line, column) = lines.line_column(start);
+        let at = joined.as_ref().map_or(start, |joined| joined.offset(start));
+        let (line, column) = lines.line_column(at);
         Some(AuditFinding {
             line,
             column,
@@ -101,4 +105,28 @@ fn head(head: &str, known: &LockedUrls<'_>) -> Option<LockCoverage> {
             "the rest of this URL is a placeholder; {reached} locked URLs have this beginning"
         ),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use landfall_item::lockfile::Lock;
+    use landfall_model::Digest;
+
+    #[test]
+    fn a_url_over_several_lines_is_found() {
+        let digest = Digest::sha256(b"x");
+        let file = format!("{{name: 'https://dl.example.com/f/x', digest: {digest}, size: 1}}");
+        let lock = Lock::parse("l", &format!("version: 1\nfiles:\n- {file}\n")).unwrap();
+        let inventory = Inventory::new(&lock, None, None, "2026-01-01");
+        let text = "a: 1\nurl: \"https://dl.example.com/\\\n  f/x\"\n";
+        let found = findings(text, &LineIndex::new(text), &inventory);
+        let found: Vec<_> = found
+            .iter()
+            .map(|one| (one.line, one.column, &*one.reference, &one.coverage))
+            .collect();
+        let item = "https://dl.example.com/f/x".to_owned();
+        let held = LockCoverage::Held { item };
+        assert_eq!(found, [(2, 7, "https://dl.example.com/f/x", &held)]);
+    }
 }

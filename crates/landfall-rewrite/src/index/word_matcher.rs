@@ -6,9 +6,9 @@ use aho_corasick::AhoCorasick;
 use landfall_model::alias_hosts;
 use std::collections::BTreeSet;
 
-/// Words of texts in which references may be hidden: by encoded content, or by escapes of the
-/// characters that references have (ASCII from `-` to `z`).
-const HIDING: [&str; 17] = [
+/// Words of texts in which references may be hidden: by encoded content, by escaped line breaks, or
+/// by escapes of the characters that references have (ASCII from `-` to `z`).
+const HIDING: [&str; 19] = [
     "b64",
     "base64",
     "secret",
@@ -26,6 +26,8 @@ const HIDING: [&str; 17] = [
     "\\x5",
     "\\x6",
     "\\x7",
+    "\\\n",
+    "\\\r\n",
 ];
 
 /// Finds the words in a text.
@@ -87,6 +89,7 @@ mod tests {
             r#"image: "ngin\x78:1""#,
             r#"image: "ngin\u0078:1""#,
             r#"image: "ngin\U00000078:1""#,
+            "image: \"ngi\\\n  nx:1\"",
         ] {
             assert!(matcher.is_in(text), "{text}");
         }

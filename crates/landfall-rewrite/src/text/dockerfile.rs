@@ -1,6 +1,6 @@
 //! Finds the images of Dockerfiles.
 
-use super::dockerfile_instructions::{instructions, unquoted};
+use super::dockerfile_instructions::{directive, instructions, unquoted};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -42,8 +42,12 @@ pub(crate) fn images(text: &str) -> Vec<ImageWord> {
         let Some(first) = words.next() else {
             continue;
         };
-        if first.starts_with('#') {
-            frontend(first).into_iter().for_each(add);
+        if let Some((name, value)) = directive(first) {
+            let frontend = value.split_whitespace().next();
+            frontend
+                .filter(|_| name == "syntax")
+                .into_iter()
+                .for_each(add);
             continue;
         }
         match first.to_ascii_uppercase().as_str() {
@@ -144,15 +148,6 @@ fn delimiter(line: &str) -> Option<&str> {
         .find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
         .unwrap_or(word.len());
     Some(&word[..len]).filter(|word| !word.is_empty())
-}
-
-/// The image of BuildKit's frontend in the comment `line`.
-fn frontend(line: &str) -> Option<&str> {
-    line.trim_start_matches('#')
-        .trim_start()
-        .strip_prefix("syntax=")?
-        .split_whitespace()
-        .next()
 }
 
 /// The name of the argument, if `word` is `$NAME` or `${NAME}`.

@@ -2,10 +2,14 @@
 
 use std::collections::{HashMap, VecDeque};
 
-/// The words of each instruction, and each comment as one word. An instruction continues after a
-/// backslash at the end of a line; the lines of a here-document belong to no instruction.
+/// The names of parser directives.
+const DIRECTIVES: [&str; 3] = ["syntax", "escape", "check"];
+
+/// The words of each instruction, and each parser directive as one word. An instruction continues
+/// after a backslash at the end of a line; the lines of a here-document belong to no instruction.
 pub(super) fn instructions(text: &str) -> Vec<Vec<&str>> {
-    let escape = escape_character(text);
+    let directives = directives(text);
+    let escape = escape_character(&directives);
     let lines: Vec<&str> = text.lines().collect();
     // `<<EOF` without a later line `EOF` is not a here-document: the operator is then in quotes
     let last: HashMap<&str, usize> = lines
@@ -13,7 +17,7 @@ pub(super) fn instructions(text: &str) -> Vec<Vec<&str>> {
         .enumerate()
         .map(|(at, line)| (line.trim_start_matches('\t'), at))
         .collect();
-    let mut found = Vec::new();
+    let mut found: Vec<Vec<&str>> = directives.into_iter().map(|line| vec![line]).collect();
     let mut words: Vec<&str> = Vec::new();
     let mut open: VecDeque<&str> = VecDeque::new();
     for (at, line) in lines.into_iter().enumerate() {
@@ -24,11 +28,8 @@ pub(super) fn instructions(text: &str) -> Vec<Vec<&str>> {
             continue;
         }
         let content = line.trim();
+        // comments within an instruction are removed from it
         if content.starts_with('#') {
-            // comments within an instruction are removed from it
-            if words.is_empty() {
-                found.push(vec![content]);
-            }
             continue;
         }
         let continued = content.strip_suffix(escape);
@@ -56,16 +57,34 @@ fn here_document(word: &str) -> Option<&str> {
     Some(end).filter(|end| is_operator && !end.is_empty() && !end.contains('<'))
 }
 
-/// The character that continues an instruction at the end of a line: a backslash, unless the first
-/// comments contain the directive `escape`.
-fn escape_character(text: &str) -> char {
-    let directives = text.lines().map_while(|line| line.trim().strip_prefix('#'));
-    let escape = directives.filter_map(|line| {
-        let (name, value) = line.split_once('=')?;
-        let is_escape = name.trim().eq_ignore_ascii_case("escape");
-        value.trim().chars().next().filter(|_| is_escape)
-    });
-    escape.last().unwrap_or('\\')
+/// The parser directives of a Dockerfile. After any other comment, an empty line or an instruction,
+/// a line of the same form is a comment. A shebang may precede them.
+fn directives(text: &str) -> Vec<&str> {
+    let lines = text.lines().skip(usize::from(text.starts_with("#!")));
+    lines
+        .map(str::trim)
+        .take_while(|line| directive(line).is_some())
+        .collect()
+}
+
+/// The name and value of the parser directive `line`.
+pub(super) fn directive(line: &str) -> Option<(&'static str, &str)> {
+    let (name, value) = line.strip_prefix('#')?.split_once('=')?;
+    let name = DIRECTIVES
+        .into_iter()
+        .find(|known| known.eq_ignore_ascii_case(name.trim()))?;
+    Some((name, value.trim())).filter(|(_, value)| !value.is_empty())
+}
+
+/// The character that continues an instruction at the end of a line: a backslash, unless one of
+/// `directives` sets another one.
+fn escape_character(directives: &[&str]) -> char {
+    directives
+        .iter()
+        .filter_map(|line| directive(line))
+        .find(|(name, _)| *name == "escape")
+        .and_then(|(_, value)| value.chars().next())
+        .unwrap_or('\\')
 }
 
 pub(super) fn unquoted(word: &str) -> &str {
@@ -106,5 +125,22 @@ mod tests {
             vec!["RUN", "dir", "c:\\"],
         ];
         assert_eq!(instructions(text), words);
+    }
+
+    #[test]
+    fn directives_precede_all_other_lines() {
+        for text in [
+            "# syntax=a:1\n# Escape = `\nFROM `\n  b:1\n",
+            "#!/usr/bin/env x\n#check=skip=all\n#escape=`\nFROM b`\n:1\n",
+        ] {
+            let found = instructions(text);
+            assert_eq!(found.len(), 3, "{text}");
+        }
+        for before in ["# a comment\n", "\n", "# x=y\n", "ARG A\n"] {
+            let text = format!("{before}# syntax=a:1\n# escape=`\nFROM \\\n  b:1\n");
+            let found = instructions(&text);
+            assert_eq!(found.last().unwrap(), &["FROM", "b:1"], "{text}");
+            assert!(!found.concat().contains(&"# syntax=a:1"), "{text}");
+        }
     }
 }

@@ -108,6 +108,7 @@ fn stages_sql_and_sentences_are_not_images() {
         "SELECT *\nFROM nginx\n",
         "From nginx one learns.\n",
         "x\nFROM nginx\n",
+        "# a comment\n# syntax=nginx\nFROM scratch\n",
     ] {
         assert_eq!(run(text), (text.to_owned(), vec![]));
     }

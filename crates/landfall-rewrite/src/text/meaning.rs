@@ -1,7 +1,6 @@
 //! Decides the meaning of a word of a text, by the text around it.
 
 use super::line_key::{has_tag_beside, is_image_key, key};
-use super::neighbouring_lines::has_registry_beside;
 use super::placeholder::reference_at;
 use super::text_marks::TextMarks;
 use super::word::{ReferenceWord, WordEnd, begins, end};
@@ -24,7 +23,7 @@ pub(super) fn decide(
     text: &str,
     word: &ReferenceWord,
     role: ReferenceRole,
-    marks: &TextMarks,
+    marks: &mut TextMarks,
 ) -> Option<Occurrence> {
     let ReferenceWord { span, placeholder } = word;
     let before = &text[..span.start];
@@ -44,7 +43,7 @@ pub(super) fn decide(
     match end(text, span) {
         _ if is_pattern => incomplete(settings, text, span, role, &WordEnd::Pattern),
         _ if !begins(before) => None,
-        WordEnd::At(end) => whole(settings, text, span.start..end, role, key),
+        WordEnd::At(end) => whole(settings, text, span.start..end, role, key, marks),
         end => incomplete(settings, text, span, role, &end),
     }
 }
@@ -56,6 +55,7 @@ fn whole(
     span: Range<usize>,
     role: ReferenceRole,
     key: Option<&str>,
+    marks: &mut TextMarks,
 ) -> Option<Occurrence> {
     let word = &text[span.clone()];
     if word.is_empty() {
@@ -82,7 +82,7 @@ fn whole(
             )))
         }
         ReferenceLookup::Known(_) | ReferenceLookup::Left(_)
-            if !has_host(word) && has_registry_beside(text, span.start) =>
+            if !has_host(word) && marks.has_registry_beside(text, span.start) =>
         {
             let why = "it has a registry on another line, and the text is not YAML";
             Some(occurrence(ReferenceMeaning::left(why)))

@@ -8,6 +8,7 @@ mod dockerfile_instructions;
 mod dockerfile_tests;
 mod document_kinds;
 mod git_source_url;
+mod joined_text;
 mod kept_documents;
 mod line_key;
 mod meaning;
@@ -24,6 +25,7 @@ mod word;
 mod word_scan;
 
 pub(super) use dockerfile::{ImageWord, images};
+pub(super) use joined_text::JoinedText;
 pub(super) use kept_documents::{CRD_SCHEMA, MIRROR_SET};
 pub(super) use placeholder::{has_placeholder, reference_at};
 pub use secrets::secrets;

@@ -1,33 +1,43 @@
 //! Looks at the neighbouring lines in a text that is YAML except for its placeholders.
 
+use std::ops::Range;
+
 /// The number of lines before and after a line that are searched.
 const LINES: usize = 20;
-/// The number of bytes that are searched before and after an offset in its line.
-const LINE_BYTES: usize = 256;
 
-/// Whether another line of the same mapping, judged by indentation, has the registry of the
-/// reference at the byte `at`.
-pub(super) fn has_registry_beside(text: &str, at: usize) -> bool {
-    // all distances are limited: a whole file may be one line, with a reference in every word
-    let from = text.floor_char_boundary(at.saturating_sub(LINE_BYTES));
-    let start = match text[from..at].rfind('\n') {
-        Some(end) => from + end + 1,
-        None if from == 0 => 0,
-        None => return false,
-    };
-    let to = text.floor_char_boundary(at.saturating_add(LINE_BYTES).min(text.len()));
-    let end = text[at..to]
-        .find('\n')
-        .map_or(text.len(), |len| at + len + 1);
-    let Some(own) = KeyLine::of(&text[start..to]) else {
+/// The last line whose neighbours were searched for a registry, and the result. One line may
+/// contain all references of a text, so the neighbours of a line are searched only once.
+#[derive(Default)]
+pub(super) struct NeighbouringRegistry {
+    line: Range<usize>,
+    is_found: bool,
+}
+
+impl NeighbouringRegistry {
+    /// Whether another line of the same mapping, judged by indentation, has the registry of the
+    /// reference at the byte `at` of `text`, which must be the same text in every call.
+    pub(super) fn is_beside(&mut self, text: &str, at: usize) -> bool {
+        if !self.line.contains(&at) {
+            let start = text[..at].rfind('\n').map_or(0, |end| end + 1);
+            let end = text[at..].find('\n');
+            self.line = start..end.map_or(text.len(), |len| at + len + 1);
+            self.is_found = has_registry_beside(text, &self.line);
+        }
+        self.is_found
+    }
+}
+
+/// Whether another line of the mapping of `line` has a registry.
+fn has_registry_beside(text: &str, line: &Range<usize>) -> bool {
+    let Some(own) = KeyLine::of(&text[line.clone()]) else {
         return false;
     };
-    let before = text[..start]
+    let before = text[..line.start]
         .lines()
         .rev()
         .take(LINES)
         .filter_map(KeyLine::of);
-    let after = text[end..].lines().take(LINES).filter_map(KeyLine::of);
+    let after = text[line.end..].lines().take(LINES).filter_map(KeyLine::of);
     // the line that begins a list item is the first line of the item's mapping
     let mut begun = own.is_item;
     let before = before.take_while(|line| {

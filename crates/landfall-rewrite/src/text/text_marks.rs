@@ -3,6 +3,7 @@
 
 use super::dockerfile::{dockerfiles, images};
 use super::kept_documents::kept;
+use super::neighbouring_lines::NeighbouringRegistry;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -11,6 +12,7 @@ pub(super) struct TextMarks {
     /// The offsets of the images of Dockerfiles.
     images: BTreeSet<usize>,
     kept: Vec<(Range<usize>, &'static str)>,
+    registry: NeighbouringRegistry,
 }
 
 impl TextMarks {
@@ -23,12 +25,19 @@ impl TextMarks {
         TextMarks {
             images: offsets,
             kept: kept(text),
+            registry: NeighbouringRegistry::default(),
         }
     }
 
     /// Whether an image of a Dockerfile begins at the byte `at`.
     pub(super) fn is_image(&self, at: usize) -> bool {
         self.images.contains(&at)
+    }
+
+    /// Whether another line of the mapping in `text`, the text of these marks, has the registry of
+    /// the reference at the byte `at`.
+    pub(super) fn has_registry_beside(&mut self, text: &str, at: usize) -> bool {
+        self.registry.is_beside(text, at)
     }
 
     /// The reason why nothing at the byte `at` may be changed, if there is one.

@@ -3,6 +3,7 @@
 
 use super::comments::comments;
 use super::git_source_url;
+use super::joined_text::JoinedText;
 use super::meaning::decide;
 use super::text_marks::TextMarks;
 use super::url;
@@ -27,12 +28,28 @@ pub(crate) fn scan(
     lines: TextLines,
     role: ReferenceRole,
 ) -> Vec<Occurrence> {
+    let Some(joined) = JoinedText::of(text) else {
+        return scan_words(settings, text, lines, role);
+    };
+    scan_words(settings, joined.text(), lines, role)
+        .into_iter()
+        .map(|occurrence| joined.restored(occurrence))
+        .collect()
+}
+
+/// Finds every reference in `text`, whose quoted lines are joined.
+fn scan_words(
+    settings: &ScanSettings<'_>,
+    text: &str,
+    lines: TextLines,
+    role: ReferenceRole,
+) -> Vec<Occurrence> {
     let mut found = Vec::new();
     let comments = match lines {
         TextLines::Many if !settings.options.comments => comments(text),
         _ => Vec::new(),
     };
-    let marks = TextMarks::of(text);
+    let mut marks = TextMarks::of(text);
     let mut words = WordIter { text, at: 0 };
     let mut comment = comments.iter().peekable();
     while let Some(word) = words.next() {
@@ -52,8 +69,15 @@ pub(crate) fn scan(
                 words.at = words.at.max(url.end);
                 url::decide(settings, text, &url)
             }
-            None => git_source_url::without_scheme(settings, text, word.clone())
-                .or_else(|| decide(settings, text, &ReferenceWord::of(text, word), role, &marks)),
+            None => git_source_url::without_scheme(settings, text, word.clone()).or_else(|| {
+                decide(
+                    settings,
+                    text,
+                    &ReferenceWord::of(text, word),
+                    role,
+                    &mut marks,
+                )
+            }),
         };
         found.extend(occurrence.map(|mut occurrence| {
             if let Some(why) = marks

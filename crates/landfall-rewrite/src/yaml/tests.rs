@@ -285,7 +285,14 @@ fn files() -> Vec<String> {
     let mut folders = ["tests/data", "examples", "manifests"]
         .map(|folder| root.join(folder))
         .to_vec();
-    folders.extend(std::env::var_os("LANDFALL_REWRITE_CORPUS").map(PathBuf::from));
+    if let Some(corpus) = std::env::var_os("LANDFALL_REWRITE_CORPUS") {
+        let corpus = [PathBuf::from(corpus)];
+        assert!(
+            !inputs(&corpus, None).unwrap().is_empty(),
+            "{corpus:?} has no texts"
+        );
+        folders.extend(corpus);
+    }
     let contents = inputs(&folders, None)
         .unwrap()
         .into_iter()

@@ -268,7 +268,7 @@ fn words(line: &str) -> Vec<&str> {
 }
 
 /// Whether an argument is the name of a package.
-fn is_package(word: &str) -> bool {
+pub(super) fn is_package(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_alphanumeric())
         && word.chars().all(|c| c.is_ascii_alphanumeric() || "+-._=:~*^/".contains(c))
         && !word.contains("://")
@@ -349,6 +349,10 @@ mod tests {
             (
                 "dnf --repo x install -y --enablerepo more foo-1.2-3 # why not",
                 "Package foo-1.2-3",
+            ),
+            (
+                "yum install -y foo-1.2-${REL} bar-$VER 'baz-{{ version }}'",
+                "OpenPackage foo-1.2-${REL} OpenPackage bar-$VER OpenPackage baz-{{ …}}",
             ),
             (
                 "RUN [\"microdnf\", \"install\", \"-y\", \"tar\"]",

@@ -28,6 +28,21 @@ pub(crate) struct PlacedInstall {
 }
 
 impl PlacedInstall {
+    /// Places `install` at the byte `start` of `line`, which has the index `at`.
+    pub(super) fn on_line(
+        install: MachineInstall,
+        line: &str,
+        at: usize,
+        start: usize,
+    ) -> PlacedInstall {
+        PlacedInstall {
+            install,
+            line: at + 1,
+            column: line[..start].chars().count() + 1,
+            inside: None,
+        }
+    }
+
     /// The name of the file for messages: `file`, or the embedded file in it.
     pub(crate) fn file(&self, file: &str) -> String {
         self.inside

@@ -1,5 +1,6 @@
 //! Recognizes texts that set up a machine, and finds the files and packages that they install.
 
+use super::cloud_packages::packages;
 use super::commands::{fetched, of_script};
 use super::installs::{MachineInstall, MachineInstalls, PlacedInstall};
 use crate::error::RewriteError;
@@ -144,17 +145,7 @@ fn placed(install: MachineInstall, text: &str, part: &str) -> PlacedInstall {
         .position(|line| line.contains(part))
         .unwrap_or(0);
     let line = text.lines().nth(at).unwrap_or_default();
-    on_line(install, line, at, line.find(part).unwrap_or(0))
-}
-
-/// Places `install` at the byte `start` of `line`, which has the index `at`.
-fn on_line(install: MachineInstall, line: &str, at: usize, start: usize) -> PlacedInstall {
-    PlacedInstall {
-        install,
-        line: at + 1,
-        column: line[..start].chars().count() + 1,
-        inside: None,
-    }
+    PlacedInstall::on_line(install, line, at, line.find(part).unwrap_or(0))
 }
 
 /// The content of a file that cloud-init writes, if it is a text in base64, gzipped or not.
@@ -172,37 +163,6 @@ fn decoded(encoding: &str, content: &str) -> Option<String> {
         bytes = gzip::decompress(&bytes, Limits::default().unpacked_bytes).ok()??;
     }
     String::from_utf8(bytes).ok()
-}
-
-/// The packages of a document of cloud-init: names, and pairs of name and version.
-fn packages(text: &str) -> Vec<PlacedInstall> {
-    let mut found = Vec::new();
-    let mut inside = false;
-    for (at, line) in text.lines().enumerate() {
-        let indented = line.starts_with([' ', '-']);
-        if !indented && !line.trim().is_empty() && !line.starts_with('#') {
-            inside = line.trim_end() == "packages:";
-            continue;
-        }
-        let Some(item) = line.trim_start().strip_prefix("- ").filter(|_| inside) else {
-            continue;
-        };
-        let item = item.split(" #").next().unwrap_or(item);
-        let words: Vec<&str> = item
-            .split([' ', ',', '[', ']', '"', '\''])
-            .filter(|word| !word.is_empty() && !matches!(*word, "apt:" | "snap:"))
-            .collect();
-        let mut add = |name: &str, written: &str| {
-            let start = name.as_ptr() as usize - line.as_ptr() as usize;
-            let install = MachineInstall::package("apt", written);
-            found.push(on_line(install, line, at, start));
-        };
-        match (&words[..], item.trim_start().starts_with('[')) {
-            ([name, version], true) => add(name, &format!("{name}={version}")),
-            (names, _) => names.iter().for_each(|name| add(name, name)),
-        }
-    }
-    found
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! systemd units, cloud-init and Ignition. `discover` drafts a manifest from them; an audit looks
 //! up the packages in the lock.
 
+mod cloud_packages;
 mod commands;
 mod installs;
 mod machine_text;
