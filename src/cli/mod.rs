@@ -20,6 +20,7 @@ use shared::logging::start_logging;
 use shared::output_file::check_output;
 use shared::page_recorder::PageRecorder;
 use shared::{CliError, Context, Exit, GlobalFlags, ResultPrinter, VerbOutcome};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -129,6 +130,14 @@ fn command() -> Command {
     command
 }
 
+/// Lets temporary files be in `/tmp` if `TMPDIR` is empty: it counts as unset.
+fn ignore_empty_tmpdir() {
+    if std::env::var_os("TMPDIR").is_some_and(|folder| folder.is_empty()) {
+        // only a second call fails
+        let _ = tempfile::env::override_temp_dir(Path::new("/tmp"));
+    }
+}
+
 /// Masks user names and passwords in the arguments that clap refused and would print.
 fn without_passwords(mut error: clap::Error) -> clap::Error {
     let kinds = [
@@ -174,6 +183,7 @@ fn invocation(command: &Command, matches: &ArgMatches) -> Invocation {
 
 /// Parses the command line, runs the verb and prints its result.
 pub fn main() -> ExitCode {
+    ignore_empty_tmpdir();
     let mut command = command();
     let matches = command
         .try_get_matches_from_mut(std::env::args_os())

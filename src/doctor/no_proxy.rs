@@ -63,7 +63,14 @@ pub(crate) fn lint_entries(list: &str, source: &str) -> Vec<LintMessage> {
             }
         }
         match shape.java(entry) {
-            Some(words) => java.0.extend(words),
+            Some(words) => {
+                for word in words {
+                    // `name,.name`, the form that most programs understand, has one pattern twice
+                    if !java.0.contains(&word) {
+                        java.0.push(word);
+                    }
+                }
+            }
             None => java.1.push(entry.to_owned()),
         }
     }
@@ -157,8 +164,9 @@ impl NoProxyEntryForm {
             NoProxyEntryForm::Address(_) => vec![],
             NoProxyEntryForm::Range(_, 0) => vec![(
                 &["curl", "wget", "apt", "requests", "urllib"],
-                "ignore a range of 0 bits",
-                Some("*".into()),
+                // not `*`, which covers names too
+                "ignore a range of 0 bits: list the addresses too",
+                None,
             )],
             NoProxyEntryForm::Range(IpAddr::V4(_), _) => {
                 vec![(
@@ -220,8 +228,11 @@ impl NoProxyEntryForm {
         match self {
             NoProxyEntryForm::Dead(..) => Some(vec![]),
             NoProxyEntryForm::All => Some(vec!["*".into()]),
-            NoProxyEntryForm::Address(IpAddr::V4(address)) => Some(vec![address.to_string()]),
-            NoProxyEntryForm::Address(IpAddr::V6(address)) => Some(vec![format!("[{address}]")]),
+            NoProxyEntryForm::Address(address)
+            | NoProxyEntryForm::Range(address @ IpAddr::V4(_), 32)
+            | NoProxyEntryForm::Range(address @ IpAddr::V6(_), 128) => {
+                Some(vec![java_address(*address)])
+            }
             // Java has wildcards but no ranges, so only a range of whole octets can be expressed.
             NoProxyEntryForm::Range(IpAddr::V4(address), bits @ (8 | 16 | 24)) => {
                 let octets = address.octets();
@@ -232,7 +243,6 @@ impl NoProxyEntryForm {
                     .collect();
                 Some(vec![format!("{}.*", kept.join("."))])
             }
-            NoProxyEntryForm::Range(IpAddr::V4(address), 32) => Some(vec![address.to_string()]),
             NoProxyEntryForm::Range(..) => None,
             // Patterns of Java have no port.
             NoProxyEntryForm::Port(_) => {
@@ -245,6 +255,14 @@ impl NoProxyEntryForm {
             NoProxyEntryForm::Below => Some(vec![format!("*{lower}")]),
             NoProxyEntryForm::Star => Some(vec![lower]),
         }
+    }
+}
+
+/// Java compares the text of the host in a URL. Go compares an IPv4 address in IPv6 form as IPv4.
+fn java_address(address: IpAddr) -> String {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("[{address}]"),
     }
 }
 
@@ -334,5 +352,26 @@ mod tests {
         let expected = "-Dhttp.nonProxyHosts='*.svc|corp.test|*.corp.test|172.20.*|10.0.0.1|\
                         *.a.test|b.test|*.b.test|10.0.0.2|[fd00::1]'";
         assert_eq!(java.instead.as_deref(), Some(expected));
+        let messages = lint_entries(
+            "corp.test,.corp.test,0.0.0.0/0,::/0,10.0.0.1/32,fd00::1/128,::ffff:10.0.0.2",
+            "NO_PROXY",
+        );
+        let java = messages.last().unwrap();
+        assert!(
+            java.says.ends_with("cannot express 0.0.0.0/0, ::/0"),
+            "{java:?}"
+        );
+        assert_eq!(
+            java.instead.as_deref(),
+            Some("-Dhttp.nonProxyHosts='corp.test|*.corp.test|10.0.0.1|[fd00::1]|10.0.0.2'")
+        );
+    }
+
+    #[test]
+    fn no_replacement_is_proposed_for_a_range_that_covers_no_names() {
+        for entry in ["0.0.0.0/0", "::/0"] {
+            let messages = lint_entries(entry, "NO_PROXY");
+            assert_eq!(messages[0].instead, None, "{entry}");
+        }
     }
 }

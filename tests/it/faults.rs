@@ -749,7 +749,34 @@ fn lock_succeeds_over_a_bad_network() {
 fn lists_of_tags_and_referrers_may_be_paged_null_or_missing() {
     let rig = Rig::new();
     let text = rig.lock.to_text();
+    let tool = rig.lock.images[1].digest.to_string();
+    // for registries without the API, clients maintain the list of referrers under a tag
+    let list = rig.up.content(|content| {
+        let own = content.manifests.iter().filter(|((own, _), (_, bytes))| {
+            let document: serde_json::Value = serde_json::from_slice(bytes).unwrap();
+            own == "team/tool" && document["subject"]["digest"] == tool.as_str()
+        });
+        let own: Vec<serde_json::Value> = own
+            .map(|((_, digest), (kind, bytes))| {
+                serde_json::json!({"mediaType": kind, "digest": digest, "size": bytes.len()})
+            })
+            .collect();
+        assert_eq!(own.len(), 2);
+        let list = content.index("team/tool", &own);
+        content.tag("team/tool", &tool.replace(':', "-"), &list);
+        list["digest"].as_str().unwrap().to_owned()
+    });
     for (name, no_referrers, faults) in [
+        (
+            "no referrers API",
+            true,
+            vec![Fault::always(RequestKind::Tags, FaultKind::Pages(1))],
+        ),
+        (
+            "neither a referrers API nor a list of tags",
+            true,
+            vec![Fault::always(RequestKind::Tags, FaultKind::Status(404))],
+        ),
         (
             "tags in pages",
             false,
@@ -792,6 +819,7 @@ fn lists_of_tags_and_referrers_may_be_paged_null_or_missing() {
         assert!(rig.up.met() > 0, "{name}");
         assert_eq!(locked.lock.to_text(), text, "{name}: {:?}", locked.items);
     }
+    rig.up.content(|content| content.forget("team/tool", &list));
     // if the referrers of an image cannot be listed, the image stays unresolved
     for what in [FaultKind::Status(403), FaultKind::Page("Portal")] {
         rig.set_faults([Fault::always(RequestKind::Referrers, what.clone())]);

@@ -2,6 +2,7 @@
 //! the objects in it.
 
 use crate::support::faults::Rig;
+use crate::support::http::{get, request};
 use crate::support::images::sha256;
 use crate::support::object_store::{Fault, ObjectStore, RecordedRequest};
 use serde_json::Value;
@@ -413,4 +414,43 @@ fn google_cloud_storage_gets_its_own_conditional_headers() {
         pointer["previous"].is_string() && pointer["previous"] != pointer["lock"],
         "{pointer}"
     );
+    let requests = store.requests().into_iter();
+    let conditions: Vec<Option<String>> = requests
+        .filter(|request| request.method == "PUT" && request.key == "air/current")
+        .map(|request| request.generation)
+        .collect();
+    assert_eq!(conditions[0].as_deref(), Some("0"), "{conditions:?}");
+    assert!(
+        conditions.len() == 3
+            && conditions[1..]
+                .iter()
+                .all(|one| one.as_ref().is_some_and(|generation| generation != "0")),
+        "{conditions:?}"
+    );
+}
+
+/// Otherwise, the emulator would accept requests without a condition or with those of S3.
+#[test]
+fn the_emulator_of_google_cloud_storage_checks_generations_only() {
+    let store = ObjectStore::start_google();
+    let address = store.address.to_string();
+    let send = |method: &str, name: &str, value: &str, body: &[u8]| {
+        request(method, &address, "/mirror/object", &[(name, value)], body).status
+    };
+    let only = "x-goog-if-generation-match";
+    let live = || {
+        let found = get(&address, "/mirror/object");
+        found.header("x-goog-generation").unwrap().to_owned()
+    };
+    assert_eq!(send("PUT", only, "0", b"one"), 200);
+    assert_eq!(send("PUT", only, "0", b"two"), 412);
+    let first = live();
+    assert_eq!(send("PUT", "if-none-match", "*", b"two"), 200);
+    assert_eq!(send("PUT", only, &first, b"three"), 412);
+    assert_eq!(send("DELETE", only, &first, b""), 412);
+    let second = live();
+    assert_ne!(first, second);
+    assert_eq!(send("PUT", only, &second, b"three"), 200);
+    assert_eq!(send("DELETE", only, &live(), b""), 204);
+    assert_eq!(send("PUT", only, &second, b"four"), 412);
 }

@@ -275,3 +275,39 @@ fn a_kill_leaves_no_partial_report_or_draft() {
         site.sh("rm out kept");
     }
 }
+
+#[test]
+fn an_output_at_a_path_of_stdout_is_written_between_other_output() {
+    let site = Outputs::new();
+    site.sh("$LANDFALL export sources -o list >&2");
+    let list = site.0.place.read("list");
+    for path in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
+        site.sh(&format!(
+            "{{ echo before; $LANDFALL export sources -o {path}; echo after; }} > out\n\
+             $LANDFALL export sources -o {path} >> out"
+        ));
+        let once = format!("{list}wrote {path}\n");
+        assert_eq!(
+            site.0.place.read("out"),
+            format!("before\n{once}after\n{once}"),
+            "{path}"
+        );
+    }
+}
+
+#[test]
+fn temporary_files_are_not_in_the_working_folder_if_tmpdir_is_empty() {
+    let site = Outputs::new();
+    let down = &site.0.down.address;
+    site.0
+        .place
+        .landfall()
+        .args(["mirror", "--plain-http", &site.0.up.address, "--lock"])
+        .arg(site.path("landfall.lock"))
+        .args(["--plain-http", down, "--to", down])
+        .env("TMPDIR", "")
+        // a folder in which no file can be created
+        .current_dir("/proc")
+        .assert()
+        .success();
+}

@@ -2,6 +2,7 @@
 //! either the old or the new file, and mode, owner and attributes are preserved.
 
 use super::atomic_file::{parent_folder, refuse_special, sync_folder, temporary_file_in};
+use landfall_model::document::output_descriptor;
 use landfall_model::report::count_of;
 use rustix::fs::{
     XattrFlags, fgetxattr, fgetxattr_query, flistxattr, flistxattr_query, fremovexattr, fsetxattr,
@@ -109,22 +110,38 @@ fn link_target(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// Creates or replaces a file in one step, preserving mode, owner and attributes of an existing
-/// one. A file that is not regular, such as a pipe, is written in place, as is every file below
-/// `/dev` except `/dev/shm`.
+/// one. If [`is_written_in_place`], the file is written to instead; one that is open already, such
+/// as `/dev/stdout`, keeps what was written to it before.
 ///
 /// # Errors
 /// If the file cannot be written.
 pub fn write_file(path: &Path, content: &[u8]) -> Result<(), ReplaceError> {
-    match path.metadata() {
-        // /dev/stdout may be a regular file, which the shell keeps writing to after us
-        Ok(found)
-            if found.is_file() && (!path.starts_with("/dev") || path.starts_with("/dev/shm")) =>
-        {
-            replace_file(path, |_| true, content).map(drop)
+    match output_descriptor(path) {
+        Some(1) => {
+            let mut stdout = io::stdout().lock();
+            stdout.write_all(content)?;
+            Ok(stdout.flush()?)
         }
-        Ok(_) => Ok(fs::write(path, content)?),
-        Err(_) => create_file(path, content),
+        Some(2) => Ok(io::stderr().lock().write_all(content)?),
+        Some(_) => Ok(File::options()
+            .append(true)
+            .open(path)?
+            .write_all(content)?),
+        None if is_written_in_place(path) => Ok(fs::write(path, content)?),
+        None if path.exists() => replace_file(path, |_| true, content).map(drop),
+        None => create_file(path, content),
     }
+}
+
+/// Whether [`write_file`] writes to the file at `path` instead of replacing it: the file is not
+/// regular, such as a pipe, or is below `/proc` or `/dev`, except `/dev/shm`.
+pub fn is_written_in_place(path: &Path) -> bool {
+    // /dev/stdout may be a regular file, which the shell keeps writing to after us, and a mounted
+    // file such as /dev/termination-log cannot be replaced
+    let keeps_files =
+        (path.starts_with("/dev") && !path.starts_with("/dev/shm")) || path.starts_with("/proc");
+    path.metadata()
+        .is_ok_and(|found| keeps_files || !found.is_file())
 }
 
 /// Creates or replaces the regular file `to`, with mode and attributes of `from`, but not its
@@ -216,6 +233,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
     use std::io::Read;
+    use std::os::fd::AsRawFd;
 
     #[test]
     fn an_edit_made_meanwhile_is_not_overwritten() {
@@ -250,6 +268,23 @@ mod tests {
         let inodes = before.iter().map(|file| file.metadata().unwrap().ino());
         assert_eq!(inodes.collect::<BTreeSet<_>>().len(), 2, "written in place");
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn an_open_file_is_appended_to() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("x");
+        let mut file = File::create(&path).unwrap();
+        file.write_all(b"first\n").unwrap();
+        let number = file.as_raw_fd();
+        for folder in ["/dev/fd", "/proc/self/fd"] {
+            let opened = PathBuf::from(format!("{folder}/{number}"));
+            assert!(is_written_in_place(&opened), "{folder}");
+            write_file(&opened, b"next\n").unwrap();
+        }
+        assert_eq!(fs::read(&path).unwrap(), b"first\nnext\nnext\n");
+        let inodes = [file.metadata().unwrap(), path.metadata().unwrap()].map(|found| found.ino());
+        assert_eq!(inodes[0], inodes[1], "replaced");
     }
 
     #[test]

@@ -72,7 +72,7 @@ pub(super) fn is_private(address: IpAddr) -> bool {
                 || v6.is_unicast_link_local()
                 // site-local, which RFC 3879 withdrew
                 || (v6.segments()[0] & 0xffc0) == 0xfec0;
-            own || embedded_v4(v6).is_some_and(is_private_v4)
+            own || embeds_private_v4(v6)
         }
     }
 }
@@ -84,21 +84,36 @@ fn is_private_v4(address: Ipv4Addr) -> bool {
     a == 0 || is_shared || address.is_loopback() || address.is_private() || address.is_link_local()
 }
 
-/// Returns the IPv4 address to which a translator (`64:ff9b::/96` and `64:ff9b:1::/48`, RFC 6052
-/// and 8215) or a 6to4 relay (`2002::/16`) forwards packets.
-fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
+/// The octets of the IPv4 address below a prefix of 48, 56, 64 and 96 bits (RFC 6052, section 2.2).
+/// Octet 8 is reserved.
+const TRANSLATED_OCTETS: [[usize; 4]; 4] = [
+    [6, 7, 9, 10],
+    [7, 9, 10, 11],
+    [9, 10, 11, 12],
+    [12, 13, 14, 15],
+];
+
+/// Whether a translator (`64:ff9b::/96` and `64:ff9b:1::/48`, RFC 6052 and 8215) or a 6to4 relay
+/// (`2002::/16`) may forward packets to a private IPv4 address.
+fn embeds_private_v4(address: Ipv6Addr) -> bool {
     let octets = address.octets();
-    let at = match address.segments() {
-        [0x64, 0xff9b, 0, 0, 0, 0, ..] | [0x64, 0xff9b, 1, ..] => 12,
-        [0x2002, ..] => 2,
-        _ => return None,
-    };
-    Some(Ipv4Addr::new(
-        octets[at],
-        octets[at + 1],
-        octets[at + 2],
-        octets[at + 3],
-    ))
+    let embedded = |at: [usize; 4]| Ipv4Addr::from(at.map(|at| octets[at]));
+    match address.segments() {
+        [0x64, 0xff9b, 0, 0, 0, 0, ..] => is_private_v4(embedded([12, 13, 14, 15])),
+        [0x2002, ..] => is_private_v4(embedded([2, 3, 4, 5])),
+        // The network chooses the length of its prefix in this range, so the address may be at any
+        // of the positions. Zeros are the rest of a prefix or the suffix, not 0.0.0.0/8, unless
+        // there is nothing else.
+        [0x64, 0xff9b, 1, ..] => {
+            let mut targets = TRANSLATED_OCTETS
+                .into_iter()
+                .map(embedded)
+                .filter(|target| target.octets()[0] != 0)
+                .peekable();
+            targets.peek().is_none() || targets.any(is_private_v4)
+        }
+        _ => false,
+    }
 }
 
 /// Returns the address if the host of a URL is one, with or without brackets; `None` for a name.
@@ -166,7 +181,14 @@ mod tests {
             "::ffff:127.0.0.1",
             "64:ff9b::a00:1",
             "64:ff9b::a9fe:a9fe",
+            // below prefixes of 96, 48, 56 and 64 bits
             "64:ff9b:1::a9fe:a9fe",
+            "64:ff9b:1:a9fe:a9:fe00::",
+            "64:ff9b:1:ffa9:fe:a9fe::",
+            "64:ff9b:1:ffff:a9:fea9:fe00:0",
+            // with a suffix, which translators ignore
+            "64:ff9b:1:a00:0:100:808:808",
+            "64:ff9b:1::",
             "2002:7f00:1::",
             "2002:c0a8:101::1",
         ] {
@@ -185,6 +207,9 @@ mod tests {
             "::ffff:8.8.8.8",
             "64:ff9b::808:808",
             "64:ff9b:1::808:808",
+            "64:ff9b:1:808:8:800::",
+            "64:ff9b:1:ff08:8:808::",
+            "64:ff9b:1:ffff:8:808:800:0",
             "2002:808:808::",
         ] {
             assert!(!is_private(public.parse().unwrap()), "{public}");

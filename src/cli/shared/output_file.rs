@@ -1,14 +1,14 @@
 //! Writes results to the file of `--out` or to stdout, and checks early that a file can be written.
 
 use crate::cli::shared::{CliError, Context, Exit, OutputMode, VerbOutcome};
-use landfall_content::{parent_folder, write_file};
+use landfall_content::{is_written_in_place, parent_folder, write_file};
 use landfall_model::report::{TransferSide, one_line};
 use std::fs::File;
 use std::io::{IsTerminal, stdout};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-/// Writes `text` to the file `out` atomically.
+/// Writes `text` to the file `out`, atomically unless it is written in place.
 pub(crate) fn write_to(out: &Path, text: &str) -> Result<(), CliError> {
     write_file(out, text.as_bytes()).map_err(|error| {
         let message = format!("cannot write {}: {error}", out.display());
@@ -55,9 +55,8 @@ pub(crate) fn result_stdout(context: &Context, what: &str) -> Result<File, CliEr
 /// lost.
 pub(crate) fn check_output(what: &str, file: &Path) -> Result<(), CliError> {
     let folder = parent_folder(file);
-    // A device, such as /dev/stdout, is written in place: its folder need not be writable.
-    let is_there = file.exists();
-    let place = if is_there && !file.is_file() {
+    // The folder of a file that is written in place, such as /dev/stdout, need not be writable.
+    let place = if is_written_in_place(file) {
         file
     } else {
         folder

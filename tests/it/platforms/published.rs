@@ -54,14 +54,14 @@ fn published() -> Fields {
 }
 
 /// Asserts that all values of `document` are published fields of its kind, with their types.
-/// Returns whether the kind is known.
+/// Returns whether it has a kind, which must be known.
 fn has_published_fields(document: &Value, published: &Fields, file: &str) -> bool {
-    let Some(known) = document["kind"]
-        .as_str()
-        .and_then(|kind| published.get(kind))
-    else {
+    let Some(kind) = document["kind"].as_str() else {
         return false;
     };
+    let known = published
+        .get(kind)
+        .unwrap_or_else(|| panic!("{file}: published-fields.yaml has no kind {kind}"));
     let mut found = Vec::new();
     fields(document, "", known, &mut found);
     for (field, of_type) in found {
@@ -74,13 +74,20 @@ fn has_published_fields(document: &Value, published: &Fields, file: &str) -> boo
     true
 }
 
-/// Like [`has_published_fields`], for a document whose kind must be known.
+/// Like [`has_published_fields`], for a document that must have a kind.
 pub fn assert_published(document: &Value, file: &str) {
     assert!(
         has_published_fields(document, &published(), file),
         "{file}: {:?}",
         document["kind"]
     );
+}
+
+#[test]
+#[should_panic(expected = "app.yaml: published-fields.yaml has no kind Application")]
+fn an_unknown_kind_is_a_failure() {
+    let document = serde_yaml::from_str("kind: Application\n").unwrap();
+    has_published_fields(&document, &published(), "app.yaml");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! and landfall.
 
 use super::Place;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -14,6 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The account of the object store.
 const ACCOUNT: (&str, &str) = ("landfall", "a-secret-of-the-object-store");
+/// The condition of Google Cloud Storage: the generation that an object must have.
+const GENERATION: &str = "x-goog-if-generation-match";
 /// The bucket of the emulator.
 pub const BUCKET: &str = "mirror";
 
@@ -26,6 +28,8 @@ pub struct RecordedRequest {
     pub query: String,
     /// The `Range` header.
     pub range: Option<String>,
+    /// The generation that the object must have in Google Cloud Storage.
+    pub generation: Option<String>,
 }
 
 /// How a request is handled.
@@ -51,7 +55,7 @@ enum Protocol {
     #[default]
     S3,
     /// S3 with the differences of Google's XML API: a token instead of a signature, and conditions
-    /// by generation. There is no usable emulator for Google's API.
+    /// by generation instead of etag. There is no usable emulator for Google's API.
     Google,
 }
 
@@ -224,10 +228,14 @@ async fn answer(
     state: Arc<Shared>,
     mut request: Request<Incoming>,
 ) -> Result<Response<s3s::Body>, std::io::Error> {
+    let generation = request.headers().get(GENERATION);
+    let generation = generation.map(|wanted| wanted.to_str().unwrap().to_owned());
     if state.protocol == Protocol::Google {
-        from_google(request.headers_mut());
+        let is_write = !matches!(*request.method(), Method::GET | Method::HEAD);
+        from_google(request.headers_mut(), is_write, generation.as_deref());
     }
     let uri = request.uri();
+    let path = uri.path().to_owned();
     let recorded = RecordedRequest {
         method: request.method().to_string(),
         key: uri
@@ -241,6 +249,7 @@ async fn answer(
             .headers()
             .get("range")
             .and_then(|range| Some(range.to_str().ok()?.to_owned())),
+        generation: generation.clone(),
     };
     let fault = state
         .judge
@@ -273,6 +282,11 @@ async fn answer(
         _ => {
             if fault == Some(Fault::Held) {
                 state.held.notified().await;
+            }
+            if let Some(wanted) = generation.filter(|_| state.protocol == Protocol::Google)
+                && wanted != live_generation(&service, &path).await
+            {
+                return refusal(StatusCode::PRECONDITION_FAILED, "PreconditionFailed");
             }
             let prefix = listed_folder(request.uri().query().unwrap_or_default());
             let answered = service
@@ -335,16 +349,35 @@ async fn with_strange_keys(
     Ok(Response::from_parts(head, s3s::Body::from(text)))
 }
 
-/// Converts a request of Google's API to S3. Generations are etags here.
-fn from_google(headers: &mut HeaderMap) {
+/// The generation of the object at `path`, or 0 if there is none.
+async fn live_generation(service: &S3Service, path: &str) -> String {
+    let mut request = Request::new(s3s::Body::empty());
+    *request.method_mut() = Method::HEAD;
+    *request.uri_mut() = path.parse().unwrap();
+    let found = service.call(request).await.ok();
+    let found = found.filter(|found| found.status().is_success());
+    let etag = found.and_then(|found| found.headers().get("etag").cloned());
+    etag.map_or_else(
+        || "0".to_owned(),
+        |etag| etag.to_str().unwrap().trim_matches('"').to_owned(),
+    )
+}
+
+/// Converts a request of Google's API to S3. Generations are etags here. Writes lose the conditions
+/// of S3, which Google ignores.
+fn from_google(headers: &mut HeaderMap, is_write: bool, generation: Option<&str>) {
     headers.remove("authorization");
-    let Some(generation) = headers.remove("x-goog-if-generation-match") else {
-        return;
-    };
-    match generation.to_str().unwrap() {
-        "0" => headers.insert("if-none-match", HeaderValue::from_static("*")),
-        etag => headers.insert("if-match", format!("\"{etag}\"").parse().unwrap()),
-    };
+    headers.remove(GENERATION);
+    if is_write {
+        headers.remove("if-match");
+        headers.remove("if-none-match");
+    }
+    match generation {
+        None => {}
+        // checked again by the store, in one step with the write
+        Some("0") => drop(headers.insert("if-none-match", HeaderValue::from_static("*"))),
+        Some(etag) => drop(headers.insert("if-match", format!("\"{etag}\"").parse().unwrap())),
+    }
 }
 
 /// Converts a response of S3 to Google's API.

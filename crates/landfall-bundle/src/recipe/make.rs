@@ -88,7 +88,7 @@ pub(super) fn make_recipe(
             Err(no_recipe) => return Ok(Err(no_recipe)),
             Ok(draft) => {
                 let recipe = draft.write(input.folder)?;
-                if prove(&recipe, input).is_ok() {
+                if prove(&recipe, input)?.is_ok() {
                     return Ok(Ok(recipe.file));
                 }
             }
@@ -106,10 +106,7 @@ pub(super) fn make_recipe(
         Err(no_recipe) => Ok(Err(no_recipe)),
         Ok(draft) => {
             let recipe = draft.write(input.folder)?;
-            // a fault of an encoder must not prevent the delivery of the blob, and content that is
-            // damaged is found when the blob itself is packed
-            let proven = prove(&recipe, input).map_err(|_| NoRecipe::Unproven);
-            Ok(proven.map(|()| recipe.file))
+            Ok(prove(&recipe, input)?.map(|()| recipe.file))
         }
     }
 }
@@ -234,12 +231,36 @@ impl RecipeDraft {
 }
 
 /// Proves a recipe by rebuilding the blob.
-fn prove(recipe: &WrittenRecipe, input: &RecipeInput<'_>) -> io::Result<()> {
+fn prove(
+    recipe: &WrittenRecipe,
+    input: &RecipeInput<'_>,
+) -> Result<Result<(), NoRecipe>, RecipeError> {
     let file = &recipe.file.file;
     let open = |offset| Ok(Box::new(file.reader(offset)) as Box<dyn Read + Send>);
     let bases = input.bases.iter().map(|base| Arc::clone(&base.plain));
     let bases = bases.collect();
-    rebuild(input.blob, &recipe.header, &open, bases, io::sink()).map(drop)
+    match rebuild(input.blob, &recipe.header, &open, bases, io::sink()) {
+        Ok(_) => Ok(Ok(())),
+        Err(error) => match disk_error(error) {
+            Some(error) => Err(RecipeError::Temporary(error)),
+            // a fault of an encoder must not prevent the delivery of the blob, and content that is
+            // damaged is found when the blob itself is packed
+            None => Ok(Err(NoRecipe::Unproven)),
+        },
+    }
+}
+
+/// Returns the error of the system if that is why a recipe cannot be proven: a temporary file
+/// cannot be read.
+fn disk_error(error: io::Error) -> Option<io::Error> {
+    let source = match error.downcast::<PatchError>() {
+        Ok(PatchError::Read { source, .. }) => source,
+        Ok(_) => return None,
+        Err(error) => error,
+    };
+    source.raw_os_error()?;
+    let message = format!("cannot read a temporary file: {source}");
+    Some(io::Error::new(source.kind(), message))
 }
 
 fn make_patch(input: &RecipeInput<'_>) -> Result<PatchSections<SpooledTempFile>, PatchError> {
@@ -256,4 +277,62 @@ fn make_patch(input: &RecipeInput<'_>) -> Result<PatchSections<SpooledTempFile>,
     let sinks = PatchSections::from_array(sinks);
     let (sections, _) = create(&*new.plain, &new.listing, &bases, sinks)?;
     Ok(sections)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use landfall_content::MemoryBlobs;
+    use landfall_patch::Listing;
+
+    fn unreadable_recipe(sections: [u64; SECTIONS]) -> WrittenRecipe {
+        WrittenRecipe {
+            file: RecipeFile {
+                file: TemporaryFile::unreadable(100),
+                digest: Digest::sha256(b""),
+            },
+            header: RecipeHeader {
+                coding: BlobCoding::Deflate,
+                bases: Vec::new(),
+                plain: 0,
+                sections,
+            },
+        }
+    }
+
+    #[test]
+    fn a_disk_error_during_a_proof_is_reported() {
+        let blob = Descriptor {
+            digest: Digest::sha256(b"blob"),
+            size: 4,
+            media_type: "t".into(),
+        };
+        let new = PlainBlob {
+            digest: blob.digest.clone(),
+            coding: BlobCoding::Deflate,
+            plain: Arc::new(TemporaryFile::unreadable(4)),
+            listing: Arc::new(Listing::read(io::empty()).unwrap()),
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let content = MemoryBlobs::default();
+        let input = RecipeInput {
+            blob: &blob,
+            new: &new,
+            bases: &[],
+            assumed: None,
+            content: &content,
+            folder: dir.path(),
+        };
+        let proven = prove(&unreadable_recipe([9; SECTIONS]), &input);
+        let Err(RecipeError::Temporary(error)) = &proven else {
+            panic!("{proven:?}")
+        };
+        let message = error.to_string();
+        assert!(
+            message.starts_with("cannot read a temporary file: "),
+            "{message}"
+        );
+        let proven = prove(&unreadable_recipe([0; SECTIONS]), &input).unwrap();
+        assert_eq!(proven, Err(NoRecipe::Unproven));
+    }
 }

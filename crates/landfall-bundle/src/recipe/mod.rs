@@ -27,6 +27,7 @@ mod predecessors;
 mod rebuild;
 mod rebuilt_blobs;
 mod recipe_blobs;
+mod scratch_folder;
 mod summary;
 mod turns;
 
@@ -34,16 +35,5 @@ pub use plan::{estimate_recipes, plan_recipes};
 pub use planner::OldContent;
 pub use rebuilt_blobs::{BaseWriter, RebuiltBlobs};
 pub use recipe_blobs::RecipeBlobs;
+pub use scratch_folder::scratch_folder;
 pub use summary::{PatchedBlob, RecipeSummary, UnpatchedBlob, UnpatchedReason};
-
-use std::path::{Path, PathBuf};
-
-/// The folder for large temporary files: `TMPDIR`, or else `/var/tmp`, since `/tmp` is in memory on
-/// many systems.
-pub fn scratch_folder() -> PathBuf {
-    let persistent = Path::new("/var/tmp");
-    if std::env::var_os("TMPDIR").is_none() && persistent.is_dir() {
-        return persistent.into();
-    }
-    std::env::temp_dir()
-}

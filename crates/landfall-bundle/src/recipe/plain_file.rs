@@ -22,7 +22,7 @@ pub(super) const STREAM_LIMITS: AnalysisLimits = AnalysisLimits {
 pub(super) enum RecipeError {
     /// Content cannot be read.
     Content(ContentError),
-    /// A temporary file cannot be written.
+    /// A temporary file cannot be written or read.
     Temporary(io::Error),
 }
 
@@ -60,6 +60,16 @@ impl TemporaryFile {
             writer.write_all(chunk).map_err(PlainFileError::Write)
         })?;
         writer.finish().map_err(PlainFileError::Write)
+    }
+
+    /// Returns a file of this size that cannot be read.
+    #[cfg(test)]
+    pub(super) fn unreadable(size: u64) -> TemporaryFile {
+        let file = File::options().write(true).open("/dev/null").unwrap();
+        TemporaryFile {
+            file: Arc::new(file),
+            size,
+        }
     }
 
     pub(super) fn size(&self) -> u64 {

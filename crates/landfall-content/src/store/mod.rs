@@ -5,6 +5,7 @@ mod disk_content;
 mod disk_gc;
 mod disk_store;
 mod error;
+mod journal_file;
 mod layout_index;
 mod objects;
 mod offered_blobs;

@@ -1,8 +1,9 @@
 //! Records which ranges of a partial file are written, while several connections fetch one blob. A
 //! partial file without a journal is complete from its first byte to its end.
 
+use super::journal_file::open_journal;
 use crate::ByteRange;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -14,10 +15,7 @@ pub(super) struct RangeJournal(Mutex<File>);
 impl RangeJournal {
     /// Opens or creates the journal of the partial file at `path`.
     pub(super) fn open(path: &Path) -> std::io::Result<RangeJournal> {
-        let file = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(journal_path(path))?;
+        let file = open_journal(&journal_path(path))?;
         Ok(RangeJournal(Mutex::new(file)))
     }
 
@@ -88,6 +86,9 @@ mod tests {
         // cut off in the middle of a line
         std::fs::write(journal_path(&path), "0 10\n10 2").unwrap();
         assert_eq!(read(&path, 100), Some((10, vec![])));
+        let journal = RangeJournal::open(&path).unwrap();
+        journal.add((30, 40)).unwrap();
+        assert_eq!(read(&path, 100), Some((10, vec![(30, 40)])));
         remove(&path).unwrap();
         remove(&path).unwrap();
         assert_eq!(read(&path, 100), None);

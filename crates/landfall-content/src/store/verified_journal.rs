@@ -1,10 +1,11 @@
 //! The append-only journal of verified blobs: the digest of each file with its stamp when it was
 //! hashed. A file whose stamp is unchanged need not be hashed again.
 
+use super::journal_file::open_journal;
 use crate::FileStamp;
 use landfall_model::Digest;
 use std::collections::{BTreeSet, HashMap};
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io::Write;
 use std::path::Path;
 use std::sync::Mutex;
@@ -20,15 +21,11 @@ pub(super) struct VerifiedJournal {
 impl VerifiedJournal {
     /// Opens or creates the journal. A last line that was cut off by a crash is ignored.
     pub(super) fn open(path: &Path) -> std::io::Result<VerifiedJournal> {
-        let bytes = match std::fs::read(path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(error),
-        };
+        let file = open_journal(path)?;
+        let bytes = std::fs::read(path)?;
         // lines that cannot be parsed are ignored: their files are hashed again
         let text = String::from_utf8_lossy(&bytes);
         let known = text.lines().filter_map(read_line).collect();
-        let file = OpenOptions::new().create(true).append(true).open(path)?;
         Ok(VerifiedJournal {
             known: Mutex::new(known),
             file: Mutex::new(file),
@@ -104,5 +101,28 @@ mod tests {
         std::fs::write(&path, [damaged, valid.as_bytes(), b"sha256:ab"].concat()).unwrap();
         let journal = VerifiedJournal::open(&path).unwrap();
         assert!(journal.is_unchanged(&digest, &metadata));
+    }
+
+    #[test]
+    fn a_line_that_was_cut_off_is_ignored_and_the_next_line_is_not_appended_to_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("verified");
+        let [cut, next] = ["cut", "next"].map(|text| Digest::sha256(text.as_bytes()));
+        let file_stamp = FileStamp {
+            inode: 7,
+            mtime: (8, 9),
+            size: 10,
+        };
+        let whole = line(&cut, file_stamp);
+        let metadata = std::fs::metadata(dir.path()).unwrap();
+        for length in 1..whole.len() {
+            std::fs::write(&path, &whole[..length]).unwrap();
+            let journal = VerifiedJournal::open(&path).unwrap();
+            assert!(journal.known.lock().unwrap().is_empty(), "{length}");
+            journal.add(&next, &metadata).unwrap();
+            let journal = VerifiedJournal::open(&path).unwrap();
+            assert!(journal.is_unchanged(&next, &metadata), "{length}");
+            assert_eq!(journal.known.lock().unwrap().len(), 1, "{length}");
+        }
     }
 }

@@ -7,6 +7,7 @@ mod manifest_entry;
 mod manifests;
 mod parts;
 mod platforms;
+mod referrer_search;
 mod referrers;
 mod request;
 mod resolvable;

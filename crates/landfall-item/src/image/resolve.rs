@@ -3,6 +3,7 @@
 use super::locked::{LockedImage, LockedManifest, LockedTrimmedIndex};
 use super::manifests::{ImageManifest, ManifestBudget, blobs_of, fetch_below, is_manifest};
 use super::platforms::{platform_of_config, select_children};
+use super::referrer_search::listed_tags;
 use super::referrers;
 use super::request::ImageRequest;
 use crate::resolver::{ResolveError, Resolver};
@@ -52,7 +53,7 @@ pub(super) async fn resolve(
             let (below, ()) =
                 tokio::join!(fetch_below(resolver, name, &kept, &known, &budget), async {
                     if request.referrers {
-                        drop(referrers::listed_tags(resolver, name, kept.len() + 1, false).await);
+                        drop(listed_tags(resolver, name, kept.len() + 1, false).await);
                     }
                 });
             let below = below?;

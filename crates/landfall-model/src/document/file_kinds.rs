@@ -9,6 +9,8 @@ use std::path::Path;
 
 /// The paths of standard input, which is open already, and of the null device.
 const OPENED: [&str; 2] = ["/dev/stdin", "/dev/null"];
+/// The paths of standard output and standard error, with their descriptors.
+const OUTPUTS: [(&str, u32); 2] = [("/dev/stdout", 1), ("/dev/stderr", 2)];
 /// The folders that contain open files under the numbers of their descriptors.
 const OPENED_FOLDERS: [&str; 2] = ["/dev/fd", "/proc/self/fd"];
 
@@ -27,12 +29,24 @@ pub fn is_pipe(path: &Path) -> bool {
 }
 
 fn is_opened(path: &Path) -> bool {
+    OPENED.iter().any(|opened| path == Path::new(opened)) || numbered_descriptor(path).is_some()
+}
+
+/// Returns the number of the descriptor that the path of an output names, such as 1 for
+/// `/dev/stdout` and `/dev/fd/1`.
+pub fn output_descriptor(path: &Path) -> Option<u32> {
+    let mut outputs = OUTPUTS.into_iter();
+    let named = outputs.find(|(name, _)| path == Path::new(name));
+    named
+        .map(|(_, number)| number)
+        .or_else(|| numbered_descriptor(path))
+}
+
+fn numbered_descriptor(path: &Path) -> Option<u32> {
     // a longer path may lead anywhere, as `/dev/fd/../../../dev/zero` does
-    let is_numbered = |folder: &&str| {
-        let number = path.strip_prefix(folder).ok().and_then(Path::to_str);
-        number.is_some_and(|number| number.parse::<u32>().is_ok())
-    };
-    OPENED.iter().any(|opened| path == Path::new(opened)) || OPENED_FOLDERS.iter().any(is_numbered)
+    OPENED_FOLDERS
+        .iter()
+        .find_map(|folder| path.strip_prefix(folder).ok()?.to_str()?.parse().ok())
 }
 
 /// Opens an input file for reading. Named pipes, sockets and devices are refused, because opening
@@ -123,5 +137,23 @@ mod tests {
         assert_eq!(read_text_input(&file).unwrap(), "text");
         assert_eq!(read_input(Path::new("/dev/null")).unwrap(), b"");
         assert!(open_input(dir.path().join("none")).is_err());
+    }
+
+    #[test]
+    fn the_descriptor_of_an_output_is_found_by_its_path() {
+        for (path, number) in [
+            ("/dev/stdout", Some(1)),
+            ("/dev/fd/1", Some(1)),
+            ("/proc/self/fd/1", Some(1)),
+            ("/dev/stderr", Some(2)),
+            ("/dev/fd/12", Some(12)),
+            ("/dev/null", None),
+            ("/dev/fd", None),
+            ("/dev/fd/1/x", None),
+            ("/dev/fd/../../tmp/1", None),
+            ("1", None),
+        ] {
+            assert_eq!(output_descriptor(Path::new(path)), number, "{path}");
+        }
     }
 }

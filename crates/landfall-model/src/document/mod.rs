@@ -25,7 +25,9 @@ mod yaml_tree;
 pub use archive::{ArchiveBudget, TarForm, UnpackError, UnpackedFiles, unpack};
 pub use control_characters::control_characters;
 pub use diagnostic::Diagnostic;
-pub use file_kinds::{is_leftover, is_pipe, open_input, read_input, read_text_input};
+pub use file_kinds::{
+    is_leftover, is_pipe, open_input, output_descriptor, read_input, read_text_input,
+};
 pub use line_index::LineIndex;
 pub use location::SourceLocation;
 pub use merge::{DecodedText, MergeError, MergeRules, documents, merge};

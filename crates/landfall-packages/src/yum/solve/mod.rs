@@ -5,6 +5,7 @@ mod base_rules;
 mod choice;
 mod choose;
 mod formula;
+mod package_chooser;
 mod policy;
 mod reasons;
 mod request_words;

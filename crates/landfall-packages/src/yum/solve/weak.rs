@@ -1,8 +1,8 @@
 //! Weak dependencies: installs packages that are recommended, or that supplement installed ones.
 
 use super::base_rules::obsoletes;
-use super::choose::PackageChooser;
 use super::formula::{Literal, installed, package};
+use super::package_chooser::PackageChooser;
 use super::sat::SolverStop;
 use crate::yum::pool::{PackageId, RpmRelationKind};
 use crate::yum::relation::RpmRelation;

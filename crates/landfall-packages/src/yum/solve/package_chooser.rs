@@ -1,0 +1,307 @@
+//! The main loop of dnf's solver, which decides one package after the other by the policy until all
+//! dependencies are satisfied.
+
+use super::base_rules::excluded_from_weak;
+use super::formula::{Literal, installed, package};
+use super::policy::{Policy, open};
+use super::rules::Rules;
+use super::sat::{Sat, SolverStop};
+use crate::yum::pool::PackageId;
+use std::collections::HashSet;
+
+/// A decision between several candidates.
+#[derive(Debug, Clone)]
+struct SolverBranch {
+    /// The decision level to return to.
+    level: usize,
+    /// The candidates that were tried; the last is the current one.
+    taken: Vec<PackageId>,
+    /// The candidates that were not tried.
+    others: Vec<PackageId>,
+}
+
+/// The state of a selection.
+pub(super) struct PackageChooser<'p> {
+    pub(super) sat: Sat,
+    pub(super) rules: Rules<'p>,
+    /// The positions of the rules of the requests.
+    jobs: std::ops::Range<usize>,
+    /// The end of the rules of the base, after which the choice rules follow.
+    strong: usize,
+    /// The packages that are not installed for weak dependencies.
+    pub(super) unwanted: HashSet<PackageId>,
+    /// For each package, the range of its dependency rules.
+    rules_of: Vec<(u32, u32)>,
+    weak: bool,
+    branches: Vec<SolverBranch>,
+    /// The rule at which the search for the next unmet dependency continues.
+    cursor: usize,
+    /// The first rule with several equally good candidates, which is postponed while other rules
+    /// have a single one.
+    postponed: Option<usize>,
+    /// Whether all unmet dependencies are postponed.
+    is_late: bool,
+}
+
+impl<'p> PackageChooser<'p> {
+    pub(super) fn new(
+        sat: Sat,
+        rules: Rules<'p>,
+        jobs: std::ops::Range<usize>,
+        dependencies: usize,
+        strong: usize,
+        weak: bool,
+    ) -> PackageChooser<'p> {
+        // the rules are sorted by their first literal, so the rules of a package are adjacent
+        let mut rules_of = vec![(0, 0); rules.pool.count()];
+        for (number, rule) in rules.rules[..dependencies].iter().enumerate() {
+            let (first, end) = &mut rules_of[package(rule.literals[0]).0 as usize];
+            if *end == 0 {
+                *first = number as u32;
+            }
+            *end = number as u32 + 1;
+        }
+        let unwanted = if weak {
+            excluded_from_weak(rules.pool)
+        } else {
+            HashSet::new()
+        };
+        PackageChooser {
+            sat,
+            rules,
+            unwanted,
+            jobs,
+            strong,
+            rules_of,
+            weak,
+            branches: Vec::new(),
+            cursor: 0,
+            postponed: None,
+            is_late: false,
+        }
+    }
+
+    /// Decides until nothing is left to decide, in dnf's order: requests, the base, dependencies,
+    /// weak dependencies, and then better candidates for earlier decisions.
+    pub(super) fn run(&mut self) -> Result<(), SolverStop> {
+        loop {
+            self.check_steps()?;
+            if self.decide_job()? || self.keep()? {
+                self.start_over();
+            } else if !self.decide_dependency()? {
+                self.start_over();
+                let has_more = self.weak && self.decide_weak()?;
+                if !has_more && !self.decide_better()? {
+                    return self.check_steps();
+                }
+            }
+        }
+    }
+
+    /// Fails if the policy has used up its steps: it may have selected the wrong packages.
+    fn check_steps(&self) -> Result<(), SolverStop> {
+        if self.rules.is_out_of_steps() {
+            return Err(SolverStop::OutOfSteps);
+        }
+        Ok(())
+    }
+
+    /// Restarts the search for unmet dependencies at the first rule.
+    fn start_over(&mut self) {
+        (self.cursor, self.postponed, self.is_late) = (0, None, false);
+    }
+
+    pub(super) fn policy(&mut self) -> Policy<'_, 'p> {
+        Policy::new(&mut self.rules, self.sat.trail())
+    }
+
+    /// Returns the undecided candidates of a rule, or `None` if no candidate has to be installed
+    /// for it now, as in [`open`].
+    fn open(&self, rule: usize) -> Option<Vec<PackageId>> {
+        open(&self.rules.rules[rule].literals, |literal| {
+            self.sat.value(literal)
+        })
+    }
+
+    /// Installs the best of `candidates`. Returns whether no decision had to be reverted.
+    pub(super) fn install(&mut self, mut candidates: Vec<PackageId>) -> Result<bool, SolverStop> {
+        self.policy().choose(&mut candidates);
+        self.install_first(candidates)
+    }
+
+    /// Installs the first of `candidates`, and remembers the others for
+    /// [`decide_better`](PackageChooser::decide_better). Returns whether no decision had to be
+    /// reverted.
+    fn install_first(&mut self, candidates: Vec<PackageId>) -> Result<bool, SolverStop> {
+        let level = self.sat.level();
+        if candidates.len() > 1 {
+            self.branches.push(SolverBranch {
+                level,
+                taken: vec![candidates[0]],
+                others: candidates[1..].to_vec(),
+            });
+        }
+        self.decide(installed(candidates[0]))
+    }
+
+    /// Decides `literal`. Returns whether no decision had to be reverted.
+    pub(super) fn decide(&mut self, literal: Literal) -> Result<bool, SolverStop> {
+        let level = self.sat.level();
+        self.sat.decide(literal)?;
+        let now = self.sat.level();
+        // backtracking has reverted the decisions of the other branches
+        self.branches.retain(|branch| branch.level < now);
+        let is_forward = now > level;
+        // reverted decisions may leave earlier rules unmet
+        if !is_forward {
+            self.start_over();
+        }
+        Ok(is_forward)
+    }
+
+    /// Decides a request that does not hold yet. Returns whether there was one.
+    fn decide_job(&mut self) -> Result<bool, SolverStop> {
+        let Some(mut candidates) = self.jobs.clone().find_map(|job| self.open(job)) else {
+            return Ok(false);
+        };
+        // the search of the base below visits all packages
+        self.sat.spend(self.rules.pool.count())?;
+        // an installed package satisfies the request, even if a newer version exists
+        if candidates.iter().any(|id| self.rules.is_base(*id)) {
+            candidates.retain(|id| self.rules.is_base(*id));
+        }
+        self.policy().choose(&mut candidates);
+        // requests are decided before the base, but packages that the base recommends or suggests
+        // are preferred already
+        let undecided: Vec<PackageId> = self
+            .rules
+            .pool
+            .ids()
+            .filter(|id| self.rules.is_base(*id) && self.sat.value(installed(*id)) == 0)
+            .collect();
+        if candidates.len() > 1 && !undecided.is_empty() {
+            let mut policy = self.policy();
+            policy.assume(&undecided);
+            policy.prefer_recommended(&mut candidates);
+        }
+        self.install_first(candidates).map(|_| true)
+    }
+
+    /// Keeps an undecided package of the base, or decides what replaces one that cannot be kept.
+    /// Returns whether there was such a package.
+    fn keep(&mut self) -> Result<bool, SolverStop> {
+        for rule in self.jobs.end..self.strong {
+            // the first literal is the package itself, the others may replace it
+            let own = self.rules.rules[rule].literals[0];
+            match self.sat.value(own) {
+                0 => return self.decide(own).map(|_| true),
+                1.. => {}
+                // it cannot be kept
+                _ => {
+                    if let Some(candidates) = self.open(rule) {
+                        return self.install(candidates).map(|_| true);
+                    }
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Decides one unmet dependency; dependencies with a single good candidate come first. Returns
+    /// whether there was an unmet dependency.
+    fn decide_dependency(&mut self) -> Result<bool, SolverStop> {
+        // only rules of installed packages can be unmet
+        let mut ranges: Vec<(u32, u32)> = self
+            .sat
+            .trail()
+            .iter()
+            .filter(|literal| **literal > 0)
+            .map(|literal| self.rules_of[package(*literal).0 as usize])
+            .collect();
+        ranges.sort_unstable();
+        let visited = ranges
+            .iter()
+            .map(|(start, end)| (end - start) as usize)
+            .sum();
+        self.sat.spend(visited)?;
+        let rules = ranges
+            .into_iter()
+            .flat_map(|(start, end)| start as usize..end as usize);
+        // choice rules have no order by package, so all of them are examined
+        let rules = rules.chain(self.strong..self.rules.rules.len());
+        let mut unmet: Vec<(usize, Vec<PackageId>)> = rules
+            .filter_map(|rule| Some((rule, self.open(rule)?)))
+            .collect();
+        if unmet.is_empty() {
+            return Ok(false);
+        }
+        // as in libsolv, the search continues after the rule that was decided last
+        let next = unmet.partition_point(|(rule, _)| *rule < self.cursor) % unmet.len();
+        unmet.rotate_left(next);
+        if !self.is_late {
+            for (rule, candidates) in &unmet {
+                let mut candidates = candidates.clone();
+                self.policy().prune(&mut candidates);
+                if candidates.len() == 1 {
+                    self.cursor = rule + 1;
+                    return self.install(candidates).map(|_| true);
+                }
+                self.postponed.get_or_insert(*rule);
+            }
+            // all unmet rules are postponed: decides them in order, from the first postponed one
+            self.is_late = true;
+            let from = self.postponed.take().unwrap_or(0);
+            unmet.sort_by_key(|(rule, _)| (*rule < from, *rule));
+        }
+        let (rule, candidates) = unmet.swap_remove(0);
+        self.cursor = rule + 1;
+        self.install(candidates).map(|_| true)
+    }
+
+    /// Improves an earlier decision between several candidates: if an untried candidate was
+    /// installed later anyway, or is recommended while the selected one is not, returns to the
+    /// decision and installs the untried candidate instead. Returns whether there was such a
+    /// decision.
+    fn decide_better(&mut self) -> Result<bool, SolverStop> {
+        let mut take = None;
+        for number in (0..self.branches.len()).rev() {
+            let branch = self.branches[number].clone();
+            let installed_later = branch
+                .others
+                .iter()
+                .position(|id| self.sat.value(installed(*id)) > branch.level as i32);
+            if let Some(other) = installed_later {
+                take = Some((number, other));
+                continue;
+            }
+            let now = branch
+                .taken
+                .iter()
+                .copied()
+                .find(|id| self.sat.value(installed(*id)) == branch.level as i32 + 1);
+            let mut policy = self.policy();
+            let recommended = branch
+                .others
+                .iter()
+                .position(|id| policy.is_recommended(*id));
+            if let (Some(other), Some(now)) = (recommended, now)
+                && !policy.is_recommended(now)
+            {
+                take = Some((number, other));
+            }
+        }
+        let Some((number, other)) = take else {
+            return Ok(false);
+        };
+        // the loop ends with the earliest decision that can be improved; later decisions depend on
+        // it
+        let mut branch = self.branches[number].clone();
+        self.branches.truncate(number);
+        self.sat.back_to(branch.level);
+        let id = branch.others.remove(other);
+        branch.taken.push(id);
+        self.branches.push(branch);
+        self.start_over();
+        self.decide(installed(id)).map(|_| true)
+    }
+}
