@@ -116,7 +116,8 @@ impl<'t> LockFileReader<'t> {
                 return Err(fault(at, "this argument is already set"));
             }
         }
-        let (version, at) = version.ok_or_else(|| fault(of.clone(), "this provider has no version"))?;
+        let (version, at) =
+            version.ok_or_else(|| fault(of.clone(), "this provider has no version"))?;
         let name = ProviderName::new(address, &version)
             .ok_or_else(|| fault(at, "this is not a version such as 5.1.0"))?;
         Ok(LockFileProvider {
