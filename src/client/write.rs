@@ -4,7 +4,7 @@ use super::{Client, ClientError};
 use crate::lock::Locked;
 use crate::update::{ChangedSights, FirstSights, UpdateOutcome};
 use landfall_content::store::DiskStore;
-use landfall_content::{ReplaceError, create_file, replace_file};
+use landfall_content::{ReplaceError, check_unchanged, create_file, replace_file};
 use landfall_item::lockfile::Lock;
 use landfall_model::Digest;
 use landfall_model::report::RunReport;
@@ -84,7 +84,8 @@ impl Client {
         Ok(())
     }
 
-    /// Replaces the previous lock by `lock`. Returns whether the file changed.
+    /// Replaces the previous lock by `lock`. Returns whether the file changed. A file that was edited
+    /// since the previous lock was read is an error, even if `lock` is the previous lock.
     pub(crate) fn write_lock(
         &self,
         previous: Option<&PreviousLock>,
@@ -92,14 +93,18 @@ impl Client {
         lock: &Lock,
     ) -> Result<bool, ClientError> {
         let text = lock.to_text();
+        // the content is compared, not the bytes of the file
+        let is_new = previous.is_none_or(|previous| previous.lock.to_text() != text);
         let written = match previous {
-            // the content is compared, not the bytes of the file
-            Some(previous) if previous.lock.to_text() == text => return Ok(false),
-            Some(previous) => replace_file(
-                path,
-                |now: &[u8]| Digest::sha256(now) == previous.file,
-                text.as_bytes(),
-            ),
+            Some(previous) => {
+                let is_read = |now: &[u8]| Digest::sha256(now) == previous.file;
+                if is_new {
+                    replace_file(path, is_read, text.as_bytes())
+                } else {
+                    // another lock would be reported, and packed, as the one in the file
+                    check_unchanged(path, is_read).map(|()| Vec::new())
+                }
+            }
             None => create_file(path, text.as_bytes()).map(|()| Vec::new()),
         };
         let lost = written.map_err(|source| ClientError::WriteDocument {
@@ -107,7 +112,7 @@ impl Client {
             source,
         })?;
         self.note_lost(path, &lost);
-        Ok(true)
+        Ok(is_new)
     }
 
     /// Locks the manifests after an update, and writes the lock. Returns whether the file changed.

@@ -80,6 +80,7 @@ pub(crate) async fn pull(
         sink,
         limits,
         progress: progress.clone(),
+        activity: activity.clone(),
     });
     while let Some(step) = schedule.step().await {
         match step {

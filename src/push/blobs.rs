@@ -3,7 +3,7 @@
 use super::uploader::{BlobLocation, Uploader};
 use landfall_content::registry::{RegistrySink, is_quota_error};
 use landfall_content::{EntryPart, LockEntry, Transfer, TransferError};
-use landfall_http::ErrorKind;
+use landfall_http::{Activity, ErrorKind};
 use landfall_model::report::TransferSide;
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -114,6 +114,8 @@ impl Uploader {
             sink: Arc::new(sink),
             limits: self.limits,
             progress,
+            // a registry receives blobs only through requests, which count themselves
+            activity: Activity::default(),
         };
         // The slot is held until the error is recorded, so that the next upload knows that the
         // quota is used up.

@@ -8,6 +8,7 @@ use crate::support::{Images, Place, need};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::io::Write;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -167,6 +168,29 @@ fn gc_and_other_commands_exclude_each_other() {
     );
     assert!(!place.path("nowhere").exists());
     place.json(2, &["gc", "--store", "store"]);
+}
+
+#[test]
+fn gc_locks_the_store_before_it_reads_locks() {
+    let place = Place::new();
+    place.write("empty.lock", "version: 1\n...\n");
+    place.ok(&["pull", "--store", "store", "--lock", "empty.lock"]);
+    // a command that ended after gc had read this lock could have replaced it with a newer one,
+    // whose content gc would remove
+    let mut gc = place
+        .command()
+        .args(["gc", "--store", "store", "--lock", "/dev/stdin"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    // longer than a pipe holds, so that gc is reading the lock when the write has ended
+    let mut lock = gc.stdin.take().unwrap();
+    lock.write_all(&vec![b'\n'; 1 << 21]).unwrap();
+    let user = File::open(place.path("store/.landfall/in-use")).unwrap();
+    assert!(user.try_lock_shared().is_err());
+    gc.kill().unwrap();
+    gc.wait().unwrap();
 }
 
 #[test]

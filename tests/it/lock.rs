@@ -437,6 +437,39 @@ fn a_concurrent_edit_of_the_lock_is_not_overwritten() {
 }
 
 #[test]
+fn a_concurrent_edit_of_a_lock_that_stays_the_same_is_noticed() {
+    use std::io::{Read, Write};
+    let place = Place::new();
+    let upstream = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/x", upstream.local_addr().unwrap());
+    place.write(
+        "m.yaml",
+        format!("apiVersion: landfall/v1\nkind: Manifest\nmetadata: {{name: t}}\nfiles: [{{url: \"{url}\"}}]\n"),
+    );
+    let lock = place.path("landfall.lock");
+    let answers = std::thread::spawn(move || {
+        for edits in [false, true] {
+            let (mut stream, _) = upstream.accept().unwrap();
+            let _ = stream.read(&mut [0; 4096]).unwrap();
+            if edits {
+                std::fs::write(&lock, "version: 1\n# by hand\n").unwrap();
+            }
+            let answer = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nConnection: close\r\n\r\n";
+            stream.write_all(format!("{answer}x").as_bytes()).unwrap();
+        }
+    });
+    let args = ["lock", "--refresh", "-f", "m.yaml", "--store", "store"];
+    place.json(0, &args);
+    let report = place.json(1, &args);
+    answers.join().unwrap();
+    let printed = report["error"]["message"].as_str().unwrap();
+    assert!(
+        printed.contains("it was changed after it was read"),
+        "{report:#}"
+    );
+}
+
+#[test]
 fn checksums_of_files_are_read_from_files_lists_and_literals() {
     let place = Place::new();
     let content = noise(7, 5000);

@@ -20,6 +20,12 @@ pub trait BlobSink: Send + Sync {
         blob: &'a Descriptor,
         in_order: bool,
     ) -> BoxFuture<'a, Result<Option<Box<dyn BlobWrite>>, TransferError>>;
+
+    /// Whether [`BlobSink::begin`] uses only local files. It may then take long without a request:
+    /// it hashes what an earlier run wrote, and waits while another process writes the blob.
+    fn begins_locally(&self) -> bool {
+        false
+    }
 }
 
 /// The write of one blob to a [`BlobSink`].

@@ -4,7 +4,7 @@ use super::blocking::blocking;
 use super::follower::{BackgroundTransfer, follow};
 use super::{BlobStore, EntryPart, IdleSlots, LocalSource, OpenedPart, PartSource, Transfer};
 use futures_util::future::BoxFuture;
-use landfall_http::{HttpError, UnlimitedSlot, inherit_upload_mark};
+use landfall_http::{Activity, HttpError, UnlimitedSlot, inherit_upload_mark};
 use landfall_model::Limits;
 use landfall_model::report::SilentProgress;
 use std::sync::Arc;
@@ -66,6 +66,8 @@ impl CachedSource {
             limits: self.limits,
             // progress counts the bytes when they are uploaded, so they are not counted here
             progress: Arc::new(SilentProgress),
+            // the request that reads the part is in flight meanwhile
+            activity: Activity::default(),
         };
         let part_to_fetch = part.clone();
         // this transfer needs no slot: the upload that reads the part already has one, and lends it

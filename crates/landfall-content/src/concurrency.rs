@@ -52,7 +52,8 @@
 //!    transfers from it start last. No host has more transfers in progress than there are slots, so
 //!    a slow host does not delay the others.
 //!
-//! If, for ten minutes, no request is in flight or waits to be retried, a
-//! [`Watchdog`](crate::Watchdog) ends the run with an error that says so.
+//! If, for ten minutes, no request is in flight or waits to be retried, no byte is received and no
+//! long local work is under way, a [`Watchdog`](crate::Watchdog) ends the run with an error that
+//! says so. A wait for another process that writes the same blob is long local work.
 //!
 //! How long a request, transfer or upload waited for its slot is in the log with `-vv`.

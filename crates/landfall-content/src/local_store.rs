@@ -65,6 +65,10 @@ impl LocalSink {
 }
 
 impl BlobSink for LocalSink {
+    fn begins_locally(&self) -> bool {
+        true
+    }
+
     fn begin<'a>(
         &'a self,
         blob: &'a Descriptor,
@@ -125,6 +129,8 @@ impl BlobWrite for SequentialWrite {
         Box::pin(async move {
             let mut writer = self.0;
             write_rest(&mut writer, opener).await?;
+            // a slow disk may take long to sync a big blob
+            let _busy = opener.activity().busy();
             Ok(blocking(move || writer.commit()).await?)
         })
     }

@@ -157,6 +157,8 @@ impl ParallelFetch {
         // helpers hold the file and thereby its lock, which the next attempt needs
         helpers.shutdown().await;
         let writer = result?;
+        // a slow disk may take long to sync a big blob
+        let _busy = self.opener.activity().busy();
         Ok(blocking(move || writer.commit()).await?)
     }
 

@@ -8,7 +8,7 @@ use super::{
 };
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
-use landfall_http::{ByteStream, ErrorKind, HttpError, LendableSlot, lend_while_waiting};
+use landfall_http::{Activity, ByteStream, ErrorKind, HttpError, LendableSlot, lend_while_waiting};
 use landfall_model::Limits;
 use landfall_model::report::Progress;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,6 +22,7 @@ pub struct PartOpener {
     /// The slot of the transfer, lent to others while the source sends nothing.
     slot: Arc<dyn LendableSlot>,
     progress: Arc<dyn Progress>,
+    activity: Activity,
     state: Mutex<OpenerState>,
 }
 
@@ -46,6 +47,7 @@ impl PartOpener {
         slot: Arc<dyn LendableSlot>,
         limits: &Limits,
         progress: Arc<dyn Progress>,
+        activity: Activity,
     ) -> PartOpener {
         let state = OpenerState {
             attempts: PartAttempts::new(limits),
@@ -60,6 +62,7 @@ impl PartOpener {
             part: part.clone(),
             slot,
             progress,
+            activity,
             state: Mutex::new(state),
         }
     }
@@ -73,6 +76,11 @@ impl PartOpener {
         &self.part
     }
 
+    /// Returns the counter of the long local work of this transfer.
+    pub(super) fn activity(&self) -> &Activity {
+        &self.activity
+    }
+
     pub(super) fn received(&self) -> u64 {
         self.state().received
     }
@@ -81,6 +89,8 @@ impl PartOpener {
     pub fn count_received(&self, bytes: usize) {
         let bytes = bytes as u64;
         self.state().received += bytes;
+        // a part that is read locally sends no requests, whose ends would count
+        drop(self.activity.busy());
         let repeated = bytes - self.count(bytes);
         if repeated > 0 {
             self.progress.more(repeated);

@@ -70,12 +70,23 @@ pub fn replace_file(
         ));
     }
     // as late as possible, so that an edit made meanwhile is noticed
-    if !is_old(&fs::read(&path)?) {
-        return Err(ReplaceError::Changed);
-    }
+    check_unchanged(&path, is_old)?;
     file.persist(&path).map_err(|error| error.error)?;
     sync_folder(parent_folder(&path))?;
     Ok(lost)
+}
+
+/// Checks that `is_old` accepts the present content of the file at `path`, which need not be
+/// replaced.
+///
+/// # Errors
+/// If the file was changed meanwhile, or cannot be read.
+pub fn check_unchanged(path: &Path, is_old: impl Fn(&[u8]) -> bool) -> Result<(), ReplaceError> {
+    if is_old(&fs::read(path)?) {
+        Ok(())
+    } else {
+        Err(ReplaceError::Changed)
+    }
 }
 
 /// Creates a file. If `path` is a dangling symbolic link, creates the file that it points to.

@@ -3,7 +3,7 @@
 
 use super::part_opener::pause_for;
 use super::{BlobSink, EntryPart, FailureCause, PartOpener, PartOrigin, PartSource, TransferError};
-use landfall_http::LendableSlot;
+use landfall_http::{Activity, LendableSlot};
 use landfall_model::Limits;
 use landfall_model::report::Progress;
 use std::sync::Arc;
@@ -18,6 +18,9 @@ pub struct Transfer {
     pub limits: Limits,
     /// Receives the number of transferred bytes.
     pub progress: Arc<dyn Progress>,
+    /// Counts received bytes and long local work, so that a watchdog does not end a run that has
+    /// no request in flight.
+    pub activity: Activity,
 }
 
 /// The outcome of a successful transfer.
@@ -84,6 +87,7 @@ impl Transfer {
             slot,
             &self.limits,
             self.progress.clone(),
+            self.activity.clone(),
         );
         let mut guard = ProgressGuard {
             opener: Arc::new(opener),
@@ -104,7 +108,10 @@ impl Transfer {
     ) -> Result<TransferOutcome, TransferError> {
         let mut in_order = false;
         loop {
-            let Some(write) = self.sink.begin(&part.descriptor, in_order).await? else {
+            let busy = self.sink.begins_locally().then(|| self.activity.busy());
+            let begun = self.sink.begin(&part.descriptor, in_order).await?;
+            drop(busy);
+            let Some(write) = begun else {
                 return Ok(match opener.received() {
                     0 => TransferOutcome::AlreadyPresent,
                     received => TransferOutcome::Received(received),

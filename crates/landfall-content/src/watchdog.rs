@@ -4,7 +4,7 @@ use landfall_http::{Activity, ActivitySnapshot};
 use std::time::Duration;
 
 /// Detects that tasks wait for each other: for a long time, no request was in flight or waiting to
-/// be retried, and no request has ended.
+/// be retried, no long local work was under way, and no request has ended.
 pub struct Watchdog {
     activity: Activity,
     patience: Duration,

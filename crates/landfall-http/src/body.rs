@@ -12,6 +12,7 @@ use futures_util::stream::{BoxStream, StreamExt};
 use reqwest::header::HeaderMap;
 use reqwest::{Method, StatusCode};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::Instant;
 use url::Url;
 
@@ -169,9 +170,12 @@ impl HttpResponse {
 
     /// Reads a short body to its end, so that the connection can be used again.
     pub async fn discard(self) {
-        // A new connection is cheaper than reading a longer body.
+        // A new connection is cheaper than reading a longer body, or than waiting for a host that
+        // sends fewer bytes than its `Content-Length`, or sends them one by one.
         const SHORT: usize = 64 << 10;
-        let _ = self.bytes(SHORT).await;
+        const PATIENCE: Duration = Duration::from_secs(5);
+        let patience = PATIENCE.min(self.transport.limits().idle);
+        let _ = tokio::time::timeout(patience, self.bytes(SHORT)).await;
     }
 
     /// Reads the whole body into memory.
@@ -192,5 +196,49 @@ impl HttpResponse {
             body.extend_from_slice(&piece);
         }
         Ok(body.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{HttpRequest, PrivateTargets, ProxyRules, RequestPurpose, TransportConfig};
+    use landfall_model::report::SilentProgress;
+    use landfall_model::{Limits, Shard};
+    use std::collections::BTreeMap;
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_body_that_arrives_byte_by_byte_is_discarded_soon() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.read_exact(&mut [0; 16]).unwrap();
+            let head = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 60000\r\n\r\n";
+            stream.write_all(head).unwrap();
+            // until the client closes the connection
+            while stream.write_all(b".").is_ok() {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        let transport = Transport::new(TransportConfig {
+            limits: Limits {
+                idle: Duration::from_millis(200),
+                ..Limits::default()
+            },
+            shard: Shard::default(),
+            proxies: ProxyRules::default(),
+            private_targets: PrivateTargets::default(),
+            proxy_ca: None,
+            hosts: BTreeMap::default(),
+            progress: Arc::new(SilentProgress),
+        });
+        let url = url.parse().unwrap();
+        let request = HttpRequest::new(Method::GET, url, RequestPurpose::File);
+        transport.send(&request).await.unwrap().discard().await;
+        // the response, and with it the connection, was dropped
+        server.join().unwrap();
     }
 }

@@ -31,6 +31,9 @@ pub(crate) struct ServerState {
     pub(crate) content: Vec<Arc<dyn VerifiedRead>>,
     /// Bundles that were served before; their manifests are still served by digest.
     pub(crate) earlier: BundleCatalog,
+    /// The open git repositories. A reload opens them again: they would otherwise hold the files of
+    /// a bundle that was replaced, and the space of these files.
+    pub(crate) git_databases: GitDatabases,
     pub(crate) is_outdated: Option<OutdatedCheck>,
     /// The users of the API; `None` allows everybody.
     pub(crate) users: Option<HtpasswdUsers>,
@@ -47,7 +50,6 @@ pub(crate) struct ServerContext {
     /// The folder of `--writable`; `None` if the server is read-only.
     pub(crate) writable: Option<Arc<WritableStore>>,
     pub(crate) uploads: UploadSessions,
-    pub(crate) git_databases: GitDatabases,
     /// Set after a deletion: there may be blobs that no manifest names any more.
     pub(crate) needs_sweep: AtomicBool,
     pub(crate) connections: ConnectionTable,

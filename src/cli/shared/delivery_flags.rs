@@ -4,19 +4,20 @@ use crate::cli::shared::failed_items::{item_lines, shortened};
 use crate::cli::shared::listing::count_kinds;
 use crate::cli::shared::outcome::is_planned;
 use crate::cli::shared::output_file::check_output;
+use crate::cli::shared::series_history::SeriesNumbers;
 use crate::cli::shared::shard::{ShardFlag, report_shard};
 use crate::cli::shared::summary::{failure_counts, success_counts};
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
 use crate::client::Client;
-use crate::push::{ProblemKind, PushError, PushOptions, Pushed};
+use crate::push::{ProblemKind, PushError, PushOptions, Pushed, Receipt};
 use clap::Args;
-use landfall_content::write_file;
+use landfall_content::{ReplaceError, write_file};
 use landfall_model::report::{ItemStatus, ReportItem, RunReport, TransferSide, count_of};
 use landfall_model::{DestinationMap, TargetRegistry};
 use landfall_model::{Digest, human_size};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The maximum number of problems of a push that are listed.
 const MAX_PROBLEMS: usize = 30;
@@ -48,6 +49,23 @@ pub(crate) struct DeliveryFlags {
     dry_run: bool,
     #[command(flatten)]
     pub(crate) shard: ShardFlag,
+}
+
+/// Writes a receipt. Keeps the numbers that another push has written to it meanwhile.
+fn write_receipt(
+    path: &Path,
+    receipt: &mut Receipt,
+    series: &SeriesNumbers,
+) -> Result<(), ReplaceError> {
+    let present = if path.is_file() {
+        // a file that is not a receipt any more is replaced
+        input_file::receipt(path).map_or_else(|_| BTreeMap::new(), |present| present.series)
+    } else {
+        BTreeMap::new()
+    };
+    receipt.series = series.merged_with(present);
+    let text = serde_json::to_string_pretty(receipt).unwrap_or_default() + "\n";
+    write_file(path, text.as_bytes())
 }
 
 impl DeliveryFlags {
@@ -112,7 +130,7 @@ impl DeliveryFlags {
         context: &Context,
         client: &Client,
         fingerprint: Option<&Digest>,
-        series: BTreeMap<String, u64>,
+        series: &SeriesNumbers,
         mapping: &DestinationMap,
         delivering: impl Future<Output = Result<Pushed, PushError>>,
     ) -> Result<VerbOutcome, CliError> {
@@ -150,10 +168,8 @@ impl DeliveryFlags {
         } else {
             VerbOutcome::of(report, text)
         };
-        pushed.receipt.series = series;
         for path in &self.receipts(context) {
-            let text = serde_json::to_string_pretty(&pushed.receipt).unwrap_or_default() + "\n";
-            if let Err(error) = write_file(path, text.as_bytes()) {
+            if let Err(error) = write_receipt(path, &mut pushed.receipt, series) {
                 let message = format!(
                     "delivered, but cannot write the receipt {}: {error}",
                     path.display()

@@ -64,14 +64,65 @@ impl SeriesHistory {
         }
     }
 
-    /// The last number of each series, for the receipt of a push of the bundle `pushed`.
-    pub(crate) fn after(&self, pushed: Option<&Serial>) -> BTreeMap<String, u64> {
-        let mut all: BTreeMap<String, u64> = self
-            .last
-            .iter()
+    /// The numbers for the receipts of a push of the bundle `pushed`.
+    pub(crate) fn after(&self, pushed: Option<&Serial>) -> SeriesNumbers {
+        let last = self.last.iter();
+        let before: BTreeMap<String, u64> = last
             .map(|(series, (number, _))| (series.clone(), *number))
             .collect();
-        all.extend(pushed.map(|serial| (serial.series.clone(), serial.number)));
-        all
+        let mut after = before.clone();
+        after.extend(pushed.map(|serial| (serial.series.clone(), serial.number)));
+        SeriesNumbers { before, after }
+    }
+}
+
+/// The number of the last bundle of each series, before and after a push.
+#[derive(Debug)]
+pub(crate) struct SeriesNumbers {
+    before: BTreeMap<String, u64>,
+    after: BTreeMap<String, u64>,
+}
+
+impl SeriesNumbers {
+    /// The numbers for a receipt that has the numbers `present` at the end of the push. Another
+    /// push may have raised them meanwhile; without its numbers, older bundles would be accepted.
+    pub(crate) fn merged_with(&self, present: BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+        let mut merged = self.after.clone();
+        for (series, number) in present {
+            let before = self.before.get(&series);
+            // a number that this push has lowered on purpose is not raised again
+            if before.is_none_or(|before| number > *before) {
+                let last = merged.entry(series).or_insert(number);
+                *last = number.max(*last);
+            }
+        }
+        merged
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers<const N: usize>(numbers: [(&str, u64); N]) -> BTreeMap<String, u64> {
+        numbers
+            .map(|(series, number)| (series.to_owned(), number))
+            .into()
+    }
+
+    #[test]
+    fn a_receipt_keeps_the_numbers_of_a_push_that_ended_meanwhile() {
+        let series = SeriesNumbers {
+            before: numbers([("nodes", 6), ("lowered", 9), ("old", 1)]),
+            after: numbers([("nodes", 7), ("lowered", 5), ("old", 1)]),
+        };
+        let unchanged = numbers([("nodes", 6), ("lowered", 9), ("old", 1)]);
+        assert_eq!(series.merged_with(unchanged), series.after);
+        assert_eq!(series.merged_with(BTreeMap::new()), series.after);
+        let raised = numbers([("nodes", 8), ("lowered", 9), ("new", 3)]);
+        assert_eq!(
+            series.merged_with(raised),
+            numbers([("nodes", 8), ("lowered", 5), ("old", 1), ("new", 3)])
+        );
     }
 }

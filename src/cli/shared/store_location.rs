@@ -7,7 +7,7 @@ use landfall_content::store::{DiskStore, ServedStore};
 use landfall_content::{BlobStore, VerifiedRead};
 use landfall_model::{LAYOUT_FILE, Limits};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The location of a store.
@@ -119,19 +119,26 @@ impl Context {
     /// requests to an object store.
     pub(crate) fn published_store(&self, limits: Limits) -> Result<ServedStore, CliError> {
         match self.store_location()? {
-            // Opening the folder would create an empty store in it.
-            StoreLocation::Folder(dir) if !dir.join(LAYOUT_FILE).exists() => {
-                Err(CliError::usage(format!(
-                    "{} is not a store; name one with --store DIR",
-                    dir.display()
-                )))
+            StoreLocation::Folder(dir) => {
+                check_is_store(&dir)?;
+                Ok(ServedStore::Disk(DiskStore::open(&dir)?))
             }
-            StoreLocation::Folder(dir) => Ok(ServedStore::Disk(DiskStore::open(&dir)?)),
             StoreLocation::Bucket(location) => Ok(ServedStore::Bucket(
                 self.additional_client(limits)?.bucket(&location)?,
             )),
         }
     }
+}
+
+/// Fails if `dir` is not a store. Opening the folder would create an empty store in it.
+pub(crate) fn check_is_store(dir: &Path) -> Result<(), CliError> {
+    if dir.join(LAYOUT_FILE).exists() {
+        return Ok(());
+    }
+    Err(CliError::usage(format!(
+        "{} is not a store; name one with --store DIR",
+        dir.display()
+    )))
 }
 
 /// The default store in the user's cache folder.

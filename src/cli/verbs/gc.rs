@@ -1,13 +1,15 @@
 //! `landfall gc`: removes from the store what no lock or bundle needs.
 
 use crate::cli::shared::remote_bundle::open_object;
-use crate::cli::shared::store_location::StoreLocation;
+use crate::cli::shared::store_location::{StoreLocation, check_is_store};
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, nonzero_seconds, open_bundle};
 use crate::client::ClientError;
 use clap::Args;
 use landfall_bundle::{Bundle, Serial};
 use landfall_content::bucket::{BucketLocation, block_on};
-use landfall_content::store::{BucketGc, BucketGcReport, DiskGcReport, SweptBlob, gc};
+use landfall_content::store::{
+    BucketGc, BucketGcReport, DiskGc, DiskGcReport, ServedStore, SweptBlob,
+};
 use landfall_item::lockfile::{FILE_NAME, Lock};
 use landfall_model::report::{RunReport, count_of};
 use landfall_model::{Digest, human_size};
@@ -43,6 +45,14 @@ pub(crate) struct GcCommand {
     dry_run: bool,
 }
 
+/// The content that is kept.
+struct NeededContent {
+    digests: BTreeSet<Digest>,
+    /// The bundles whose content is kept.
+    last: Vec<Bundle>,
+    older: Vec<Bundle>,
+}
+
 fn bundle_paths(bundles: &[Bundle]) -> Vec<String> {
     bundles
         .iter()
@@ -68,29 +78,23 @@ fn total_size(blobs: &[SweptBlob]) -> String {
 
 impl GcCommand {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
-        let mut keep = BTreeSet::new();
-        let mut add_needed = |lock: &Lock| keep.extend(lock.digests());
-        for path in self.locks() {
-            add_needed(&context.read_lock(path)?);
-        }
-        let (last, older) = self.last_bundles(context)?;
-        for bundle in &last {
-            add_needed(&bundle.lock()?);
-        }
-        // Servers of this store may be serving the published lock and the one before it.
-        let published_store = context.published_store(context.limits)?;
-        let served = block_on(async move { Ok(published_store.served().await) })
-            .map_err(ClientError::from)??;
-        if let Some((_, lock, before)) = served {
-            for text in std::iter::once(&lock).chain(&before) {
-                add_needed(&Lock::parse("the published lock", text)?);
+        let dir = match context.store_location()? {
+            StoreLocation::Folder(dir) => dir,
+            StoreLocation::Bucket(location) => {
+                let published_store = context.published_store(context.limits)?;
+                let needed = self.needed_content(context, published_store)?;
+                return self.sweep_objects(context, &location, needed.digests);
             }
-        }
-        if let StoreLocation::Bucket(location) = context.store_location()? {
-            return self.sweep_objects(context, &location, keep);
-        }
-        let dir = context.store_dir()?;
-        let swept = gc(&dir, &keep, self.dry_run)?;
+        };
+        check_is_store(&dir)?;
+        let gc = DiskGc::begin(&dir, self.dry_run)?;
+        let published_store = ServedStore::Disk(gc.store().clone());
+        let NeededContent {
+            digests,
+            last,
+            older,
+        } = self.needed_content(context, published_store)?;
+        let swept = gc.run(&digests)?;
         let mut report = RunReport::default();
         report.extra.insert(
             "bundles".into(),
@@ -108,6 +112,36 @@ impl GcCommand {
             .collect();
         report.extra.insert("strange".into(), json!(strange));
         Ok(VerbOutcome::new(report, self.text(&swept), Exit::Done))
+    }
+
+    /// The content that the named locks and bundles and the servers of `published_store` need.
+    fn needed_content(
+        &self,
+        context: &Context,
+        published_store: ServedStore,
+    ) -> Result<NeededContent, CliError> {
+        let mut digests = BTreeSet::new();
+        let mut add_needed = |lock: &Lock| digests.extend(lock.digests());
+        for path in self.locks() {
+            add_needed(&context.read_lock(path)?);
+        }
+        let (last, older) = self.last_bundles(context)?;
+        for bundle in &last {
+            add_needed(&bundle.lock()?);
+        }
+        // Servers of this store may be serving the published lock and the one before it.
+        let served = block_on(async move { Ok(published_store.served().await) })
+            .map_err(ClientError::from)??;
+        if let Some((_, lock, before)) = served {
+            for text in std::iter::once(&lock).chain(&before) {
+                add_needed(&Lock::parse("the published lock", text)?);
+            }
+        }
+        Ok(NeededContent {
+            digests,
+            last,
+            older,
+        })
     }
 
     /// Collects garbage in an object store.

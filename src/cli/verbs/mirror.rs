@@ -107,7 +107,7 @@ impl MirrorCommand {
             let series = history.after(None);
             let outcome = Box::pin(
                 self.delivery
-                    .run(context, &client, None, series, &mapping, mirroring),
+                    .run(context, &client, None, &series, &mapping, mirroring),
             )
             .await;
             // A failed run has contacted hosts, too.

@@ -3,9 +3,10 @@
 use super::{locked, manifest, output};
 use crate::support::git::{GitServer, git, history};
 use crate::support::peers::{file_server, own_registry};
-use crate::support::{Place, landfall_serve};
+use crate::support::{Place, landfall_serve, run, wait_for};
 use serde_json::Value;
 use std::path::Path;
+use std::process::Command;
 
 /// The packs in the only repository of a lock: digests and sizes.
 fn packs(place: &Place) -> Vec<(String, u64)> {
@@ -41,6 +42,37 @@ fn sample(server: &GitServer) -> std::path::PathBuf {
 /// The output of `git ls-remote`: all refs, with peeled tags.
 fn refs(server: &GitServer, url: &str) -> String {
     server.git(Path::new("."), &["ls-remote", url])
+}
+
+#[test]
+fn a_reload_closes_a_bundle_that_was_replaced() {
+    let Some(server) = GitServer::new() else {
+        return;
+    };
+    sample(&server);
+    let place = Place::new();
+    let url = server.url("team/platform.git");
+    place.write("m.yaml", manifest(&url, "refs: [main]"));
+    place.ok(&["lock", "-f", "m.yaml"]);
+    place.ok(&["pull"]);
+    place.ok(&["pack", "-o", "b.tar.zst"]);
+    let served = landfall_serve(&place, &["b.tar.zst"]);
+    let here = format!("{}/git/{}/team/platform.git", served.url(), server.address);
+    output(&place, ".", &["clone", "-q", &here, "before"]);
+    std::fs::copy(place.path("b.tar.zst"), place.path("new")).unwrap();
+    std::fs::rename(place.path("new"), place.path("b.tar.zst")).unwrap();
+    let files = format!("/proc/{}/fd", served.pid());
+    let holds_old_bundle = || {
+        std::fs::read_dir(&files).unwrap().any(|file| {
+            let target = file.and_then(|file| std::fs::read_link(file.path()));
+            target.is_ok_and(|path| path.to_string_lossy().ends_with("b.tar.zst (deleted)"))
+        })
+    };
+    assert!(holds_old_bundle());
+    run(Command::new("sh").args(["-c", &format!("kill -HUP {}", served.pid())]));
+    wait_for("the reload", || served.log().contains("reloaded"));
+    wait_for("the end of the old bundle", || !holds_old_bundle());
+    output(&place, ".", &["clone", "-q", &here, "after"]);
 }
 
 #[test]

@@ -42,7 +42,8 @@ struct VolumePart {
 /// The storage of a part.
 #[derive(Debug)]
 enum Medium {
-    File,
+    /// A file, with its stamp when the bundle was opened.
+    File(FileStamp),
     Object(ObjectPart),
     /// A missing volume; reading it fails.
     Lost,
@@ -82,12 +83,12 @@ impl VolumeReader {
                 let data = file.metadata()?;
                 // a folder can be opened, but not read
                 if data.is_file() {
-                    Ok((file, data.len()))
+                    Ok((file, FileStamp::of(&data)))
                 } else {
                     Err(io::Error::other("it is not a regular file"))
                 }
             });
-            let (file, length) = file.map_err(|source| BundleError::Open {
+            let (file, stamp) = file.map_err(|source| BundleError::Open {
                 path: path.clone(),
                 source,
             })?;
@@ -98,10 +99,10 @@ impl VolumeReader {
             parts.push(VolumePart {
                 path,
                 start,
-                length,
-                medium: Medium::File,
+                length: stamp.size,
+                medium: Medium::File(stamp),
             });
-            start += length;
+            start += stamp.size;
         }
         Ok(VolumeReader {
             parts,
@@ -225,7 +226,7 @@ impl VolumeReader {
         (self.part_at(at)..=last)
             .map(|index| match &self.parts[index].medium {
                 Medium::Object(object) => Ok(object.file_stamp()),
-                Medium::File | Medium::Lost => Ok(FileStamp::of(&self.file(index)?.metadata()?)),
+                Medium::File(_) | Medium::Lost => Ok(FileStamp::of(&self.file(index)?.metadata()?)),
             })
             .collect()
     }
@@ -280,6 +281,24 @@ impl VolumeReader {
             .saturating_sub(1)
     }
 
+    /// Opens the file at `index` again. Fails if it was replaced by a file of another bundle, whose
+    /// frames have valid checksums too.
+    fn open_again(&self, index: usize) -> io::Result<File> {
+        let Medium::File(before) = &self.parts[index].medium else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        let file = open_input(&self.parts[index].path)?;
+        let now = FileStamp::of(&file.metadata()?);
+        // a signature changes the end of the last volume
+        let is_last = index + 1 == self.parts.len();
+        if now == *before || (is_last && now.inode == before.inode) {
+            return Ok(file);
+        }
+        Err(io::Error::other(
+            "it has changed since the bundle was opened",
+        ))
+    }
+
     fn file(&self, index: usize) -> io::Result<Arc<File>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         // a file that is used moves to the end, so the file at the front is the least recently used
@@ -292,10 +311,7 @@ impl VolumeReader {
             }
             return Ok(found);
         }
-        if !matches!(self.parts[index].medium, Medium::File) {
-            return Err(io::ErrorKind::NotFound.into());
-        }
-        let file = Arc::new(open_input(&self.parts[index].path)?);
+        let file = Arc::new(self.open_again(index)?);
         if open.len() >= MAX_OPEN {
             open.pop_front();
         }
@@ -312,7 +328,7 @@ impl ReadAt for VolumeReader {
             let (now, later) = buffer.split_at_mut(left.min(buffer.len() as u64) as usize);
             let read = match &part.medium {
                 Medium::Object(object) => object.read_exact_at(now, at - part.start),
-                Medium::File | Medium::Lost => self
+                Medium::File(_) | Medium::Lost => self
                     .file(index)
                     .and_then(|file| FileExt::read_exact_at(&*file, now, at - part.start)),
             };

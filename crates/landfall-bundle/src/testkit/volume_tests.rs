@@ -4,6 +4,7 @@ use super::sample::{Memory, Packed, packed_from, sample};
 use crate::format::files::volume_path;
 use crate::format::names::ItemName;
 use crate::format::stored::stored_len;
+use crate::read::volume_reader::VolumeReader;
 use crate::*;
 use landfall_content::{BlobRead, ContentError};
 use landfall_item::LockedFile;
@@ -140,4 +141,33 @@ fn a_bad_piece_of_the_frame_table_affects_the_items_with_rows_in_it() {
         panic!("the damage was not found")
     };
     assert_eq!(loss.unwrap().items, Some(affected));
+}
+
+#[test]
+fn a_volume_that_was_replaced_is_not_opened_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths: Vec<PathBuf> = (0..18)
+        .map(|number| dir.path().join(number.to_string()))
+        .collect();
+    paths
+        .iter()
+        .for_each(|path| fs::write(path, "old").unwrap());
+    let [.., closed, last] = &paths[..] else {
+        panic!("there are too few files")
+    };
+    let volumes = VolumeReader::over(paths.clone(), true).unwrap();
+    let start = |index| volumes.start(index);
+    for path in [&paths[0], closed] {
+        let new = dir.path().join("new");
+        // longer, so that the stamps differ even if the new file gets the old inode
+        fs::write(&new, "other").unwrap();
+        fs::rename(new, path).unwrap();
+    }
+    fs::write(last, "old, signed").unwrap();
+    // the first 16 files stay open, and a signature changes only the end of the last file
+    for index in [0, 17] {
+        assert_eq!(volumes.bytes_at(start(index), 3).unwrap(), b"old");
+    }
+    let changed = volumes.bytes_at(start(16), 3).unwrap_err();
+    assert!(changed.to_string().contains("has changed"), "{changed}");
 }

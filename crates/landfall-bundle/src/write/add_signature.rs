@@ -19,7 +19,7 @@ use landfall_model::Limits;
 use landfall_model::sign::{Signature, Signer};
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 /// Adds a signature with this key to the bundle at `path`, unless the key has already signed it.
@@ -97,8 +97,19 @@ pub fn add_signature(path: &Path, signer: &Signer) -> Result<Bundle, BundleError
             .and_then(|()| fs::remove_file(&redo))
             .map_err(failed)?;
     }
+    check_is_current(&file, &last)?;
     sum_again(&base_of(path), &last, signer)?;
     Bundle::open(path)
+}
+
+/// Fails if the open `file` is not the file at `path`: a process that packed the bundle at the same
+/// time has replaced it, and the new file was not signed.
+fn check_is_current(file: &File, path: &Path) -> Result<(), BundleError> {
+    let named = fs::metadata(path).and_then(|named| Ok(named.ino() == file.metadata()?.ino()));
+    if named.unwrap_or(false) {
+        return Ok(());
+    }
+    Err(BundleError::Busy { path: path.into() })
 }
 
 /// Writes a small file completely or not at all.
@@ -147,4 +158,25 @@ fn sum_again(base: &Path, file: &Path, signer: &Signer) -> Result<(), BundleErro
     checksums::write(&path, &new).map_err(failed)?;
     checksums::write(&signature_file, signature.as_bytes())
         .map_err(BundleError::write(&signature_file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bundle_that_was_replaced_while_it_was_signed_is_not_signed() {
+        let dir = tempfile::tempdir().unwrap();
+        let [path, new] = ["b", "new"].map(|name| dir.path().join(name));
+        fs::write(&path, "old").unwrap();
+        let file = File::open(&path).unwrap();
+        check_is_current(&file, &path).unwrap();
+        fs::write(&new, "new").unwrap();
+        fs::rename(&new, &path).unwrap();
+        let replaced = check_is_current(&file, &path);
+        assert!(matches!(replaced, Err(BundleError::Busy { .. })));
+        fs::remove_file(&path).unwrap();
+        let removed = check_is_current(&file, &path);
+        assert!(matches!(removed, Err(BundleError::Busy { .. })));
+    }
 }

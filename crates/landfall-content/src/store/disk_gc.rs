@@ -58,56 +58,80 @@ pub struct DiskGcReport {
     pub strange: Vec<PathBuf>,
 }
 
-/// Removes from the store at `dir` all blobs and partial files whose digests are not in `keep`, and
-/// removes their names from `index.json` and their lines from the journal of verified blobs. With
-/// `dry_run`, only lists the files that would be removed. Files that landfall did not write are
-/// kept.
-///
-/// # Errors
-/// If another process uses the store, or a file cannot be read or removed.
-pub fn gc(dir: &Path, keep: &BTreeSet<Digest>, dry_run: bool) -> Result<DiskGcReport, StoreError> {
-    // a dry run removes no content, so it may run while others use the store
-    let disk = if dry_run {
-        DiskStore::open(dir)?
-    } else {
-        DiskStore::open_exclusive(dir)?
-    };
-    let mut report = DiskGcReport::default();
-    for folder in entries(&dir.join("blobs"))? {
-        // follows a link: a store may keep its blobs on another disk
-        if !folder.path().is_dir() {
-            report.strange.push(folder.path());
-            continue;
-        }
-        for file in entries(&folder.path())? {
-            let name = file.file_name();
-            let digest = format!(
-                "{}:{}",
-                folder.file_name().to_string_lossy(),
-                name.to_string_lossy()
-            );
-            report.add_file(&file, digest.parse().ok(), GarbageKind::Blob, keep)?;
-        }
-    }
-    for file in entries(&dir.join(".landfall/partial"))? {
-        let name = file.file_name().to_string_lossy().into_owned();
-        let (name, what) = match name.strip_suffix(range_journal::SUFFIX) {
-            Some(name) => (name, GarbageKind::Journal),
-            None => (name.as_str(), GarbageKind::Unfinished),
+/// A garbage collection of the store on disk. No other process can use the store until it ends,
+/// unless it is a dry run.
+pub struct DiskGc {
+    disk: DiskStore,
+    dry_run: bool,
+}
+
+impl DiskGc {
+    /// Locks the store at `dir`. Must be called before the locks are read that say which content to
+    /// keep: a command that ends meanwhile may have written a new one, and its content would be
+    /// removed.
+    ///
+    /// # Errors
+    /// If another process uses the store, or it cannot be opened.
+    pub fn begin(dir: &Path, dry_run: bool) -> Result<DiskGc, StoreError> {
+        // a dry run removes no content, so it may run while others use the store
+        let disk = if dry_run {
+            DiskStore::open(dir)?
+        } else {
+            DiskStore::open_exclusive(dir)?
         };
-        report.add_file(&file, name.replacen('-', ":", 1).parse().ok(), what, keep)?;
+        Ok(DiskGc { disk, dry_run })
     }
-    report.removed.sort();
-    report.strange.sort();
-    if !dry_run {
-        // names first: if the run is killed, a blob without a name is harmless, a name without its
-        // blob is not
-        disk.retain(keep)?;
-        for GarbageFile { path, .. } in &report.removed {
-            std::fs::remove_file(path).map_err(io("remove", path))?;
+
+    /// Returns the store.
+    pub fn store(&self) -> &DiskStore {
+        &self.disk
+    }
+
+    /// Removes all blobs and partial files whose digests are not in `keep`, and removes their names
+    /// from `index.json` and their lines from the journal of verified blobs. A dry run only lists
+    /// the files that would be removed. Files that landfall did not write are kept.
+    ///
+    /// # Errors
+    /// If a file cannot be read or removed.
+    pub fn run(self, keep: &BTreeSet<Digest>) -> Result<DiskGcReport, StoreError> {
+        let dir = self.disk.dir();
+        let mut report = DiskGcReport::default();
+        for folder in entries(&dir.join("blobs"))? {
+            // follows a link: a store may keep its blobs on another disk
+            if !folder.path().is_dir() {
+                report.strange.push(folder.path());
+                continue;
+            }
+            for file in entries(&folder.path())? {
+                let name = file.file_name();
+                let digest = format!(
+                    "{}:{}",
+                    folder.file_name().to_string_lossy(),
+                    name.to_string_lossy()
+                );
+                report.add_file(&file, digest.parse().ok(), GarbageKind::Blob, keep)?;
+            }
         }
+        for file in entries(&dir.join(".landfall/partial"))? {
+            let name = file.file_name().to_string_lossy().into_owned();
+            let (name, what) = match name.strip_suffix(range_journal::SUFFIX) {
+                Some(name) => (name, GarbageKind::Journal),
+                None => (name.as_str(), GarbageKind::Unfinished),
+            };
+            report.add_file(&file, name.replacen('-', ":", 1).parse().ok(), what, keep)?;
+        }
+        report.removed.sort();
+        report.strange.sort();
+        if !self.dry_run {
+            // names first: if the run is killed, a blob without a name is harmless, a name without
+            // its blob is not
+            self.disk.retain(keep)?;
+            for GarbageFile { path, .. } in &report.removed {
+                std::fs::remove_file(path).map_err(io("remove", path))?;
+            }
+        }
+        Ok(report)
     }
-    Ok(report)
 }
 
 impl DiskGcReport {
@@ -159,7 +183,8 @@ mod tests {
         DiskStore::open(dir.path()).unwrap();
         std::fs::write(blobs.join("notes.txt"), "mine").unwrap();
         std::os::unix::fs::symlink("nowhere", blobs.join("link")).unwrap();
-        let report = gc(dir.path(), &BTreeSet::new(), false).unwrap();
+        let gc = DiskGc::begin(dir.path(), false).unwrap();
+        let report = gc.run(&BTreeSet::new()).unwrap();
         assert_eq!(
             report.strange,
             ["link", "notes.txt"].map(|name| blobs.join(name))

@@ -110,9 +110,8 @@ impl DiskStore {
             (LAYOUT_FILE, OCI_LAYOUT.to_vec()),
             (INDEX_FILE, LayoutIndex::default().to_bytes()),
         ] {
-            let path = dir.join(name);
-            if !path.exists() {
-                disk.replace(&path, &content)?;
+            if !dir.join(name).exists() {
+                disk.create(name, content)?;
             }
         }
         Ok(disk)

@@ -15,7 +15,7 @@ mod served_store;
 mod state_files;
 mod verified_journal;
 
-pub use disk_gc::{DiskGcReport, gc};
+pub use disk_gc::{DiskGc, DiskGcReport};
 pub use disk_store::DiskStore;
 pub use error::StoreError;
 pub use layout_index::LayoutIndex;

@@ -36,6 +36,18 @@ impl DiskStore {
         }
     }
 
+    /// Creates a file of the layout. Another process may have created it since it was found to be
+    /// missing, and may have added names to it, so an existing file is kept.
+    pub(super) fn create(&self, name: &str, content: Vec<u8>) -> Result<(), WriteError> {
+        self.edit(name, |old| {
+            if old.is_empty() {
+                content
+            } else {
+                old.to_vec()
+            }
+        })
+    }
+
     /// Locks the state files against other processes while a state file is read, edited and
     /// written. Dropping the returned file releases the lock.
     pub(super) fn guard(&self) -> Result<File, WriteError> {
@@ -44,5 +56,26 @@ impl DiskStore {
         let file = File::create(&path).map_err(io("open", &path))?;
         file.lock().map_err(io("lock", &path))?;
         Ok(file)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use landfall_model::INDEX_FILE;
+
+    #[test]
+    fn a_process_that_creates_a_store_keeps_the_index_of_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = DiskStore::open(dir.path()).unwrap();
+        let index = dir.path().join(INDEX_FILE);
+        std::fs::write(&index, "names of another process").unwrap();
+        // as if the file had been missing when it was looked up
+        let empty = b"{}".to_vec();
+        store.create(INDEX_FILE, empty.clone()).unwrap();
+        assert_eq!(std::fs::read(&index).unwrap(), b"names of another process");
+        std::fs::remove_file(&index).unwrap();
+        store.create(INDEX_FILE, empty.clone()).unwrap();
+        assert_eq!(std::fs::read(&index).unwrap(), empty);
     }
 }

@@ -4,7 +4,8 @@ use super::*;
 use crate::store::DiskStore;
 use crate::{
     BlobRead, BlobStore, BlobWrite, ByteRange, ContentError, FailedAttempt, IdleSlots, LocalSink,
-    LocalStore, LockEntry, OpenedPart, PartOrigin, VerifiedWriter, WriteError,
+    LocalSource, LocalStore, LockEntry, MemoryBlobs, OpenedPart, PartOrigin, VerifiedWriter,
+    Watchdog, WriteError,
 };
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -145,6 +146,7 @@ async fn transfer(responses: &[(&'static str, usize)], sink: Arc<dyn BlobSink>) 
         sink,
         limits,
         progress: Arc::new(SilentProgress),
+        activity: Activity::default(),
     };
     let part = part_from(PartOrigin::Url("u".into()));
     let result = transfer.run(&part, Arc::new(UnlimitedSlot)).await;
@@ -320,6 +322,7 @@ async fn transfer_from_mirrors(
             ..Limits::default()
         },
         progress: Arc::new(SilentProgress),
+        activity: Activity::default(),
     };
     let urls = urls.iter().map(|url| (*url).to_owned()).collect();
     let part = part_from(PartOrigin::Urls(urls));
@@ -411,4 +414,48 @@ async fn attempts_of_the_sink_are_limited_and_a_part_that_is_not_found_is_final(
         (run.result.unwrap_err().why.kind, run.offsets),
         (ErrorKind::NotFound, vec![0, 3])
     );
+}
+
+/// A transfer of [`CONTENT`] from memory to `sink`, which sends no requests.
+fn local_transfer(sink: Arc<dyn BlobSink>, activity: &Activity) -> (Transfer, EntryPart) {
+    let part = part_from(PartOrigin::Url("u".into()));
+    let blobs = [(part.descriptor.digest.clone(), Bytes::from(CONTENT))];
+    let transfer = Transfer {
+        source: Arc::new(LocalSource(Arc::new(MemoryBlobs(blobs.into())))),
+        sink,
+        limits: Limits::default(),
+        progress: Arc::new(SilentProgress),
+        activity: activity.clone(),
+    };
+    (transfer, part)
+}
+
+#[tokio::test]
+async fn a_transfer_that_waits_for_another_process_is_not_stuck() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = DiskStore::open(dir.path()).unwrap();
+    let activity = Activity::default();
+    let sink = LocalSink::new(Arc::new(disk.clone()), Limits::default(), None);
+    let (transfer, part) = local_transfer(Arc::new(sink), &activity);
+    // its lock is like that of another process
+    let other = disk.writer(&part.descriptor).unwrap().unwrap();
+    let running = tokio::spawn(async move { transfer.run(&part, Arc::new(UnlimitedSlot)).await });
+    let mut watchdog = Watchdog::new(activity, Duration::from_millis(80));
+    tokio::select! {
+        message = watchdog.wait_until_stuck() => panic!("{message}"),
+        () = tokio::time::sleep(Duration::from_millis(400)) => {}
+    }
+    drop(other);
+    let outcome = running.await.unwrap();
+    assert_eq!(outcome.unwrap(), TransferOutcome::Received(11));
+}
+
+#[tokio::test]
+async fn bytes_that_are_read_locally_count_as_activity() {
+    let activity = Activity::default();
+    let (transfer, part) = local_transfer(Arc::new(UnresumableSink::default()), &activity);
+    let before = activity.snapshot();
+    let outcome = transfer.run(&part, Arc::new(UnlimitedSlot)).await;
+    assert_eq!(outcome.unwrap(), TransferOutcome::Received(11));
+    assert_ne!(activity.snapshot(), before);
 }

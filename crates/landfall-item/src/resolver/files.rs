@@ -5,7 +5,7 @@ use super::state::Resolver;
 use bytes::Bytes;
 use landfall_content::upstream::{Upstreams, expect_file, expect_success, get_file, post_json};
 use landfall_content::{BlobRead, EntryPart, LocalSink, PartOrigin, Transfer};
-use landfall_http::{BodyFailure, ErrorKind, HttpError, UnlimitedSlot};
+use landfall_http::{Activity, BodyFailure, ErrorKind, HttpError, UnlimitedSlot};
 use landfall_model::report::{SilentProgress, TransferSide};
 use landfall_model::{Descriptor, Digest, ImageRef};
 use std::sync::Arc;
@@ -133,6 +133,7 @@ impl Resolver {
             sink: Arc::new(LocalSink::new(Arc::new(self.disk.clone()), limits, None)),
             limits,
             progress: Arc::new(SilentProgress),
+            activity: Activity::default(),
         };
         transfer
             .run(&part, Arc::new(UnlimitedSlot))

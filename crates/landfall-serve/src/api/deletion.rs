@@ -36,9 +36,11 @@ pub(crate) async fn delete_manifest(
         ManifestReference::Invalid(text) => (false, text.clone()),
     };
     let repository = name.clone();
+    // a push that is older than the expiry of uploads is abandoned
+    let age = state.limits.upload_expiry;
     let deleted = blocking(move || match reference {
         ManifestReference::Tag(tag) => store.delete_tag(&repository, &tag),
-        ManifestReference::Digest(digest) => store.delete_manifest(&repository, &digest),
+        ManifestReference::Digest(digest) => store.delete_manifest(&repository, &digest, age),
         ManifestReference::Invalid(_) => Ok(false),
     });
     let deleted = deleted.await?;

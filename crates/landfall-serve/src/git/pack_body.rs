@@ -7,13 +7,16 @@ use landfall_git::{
 use landfall_model::report::Progress;
 use std::io::{self, Write};
 use std::sync::Arc;
+use std::thread::Builder;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::task::spawn_blocking;
 
 /// How many pieces are written ahead of the client.
 const PIECES: usize = 4;
 /// The side band that carries the pack.
 const PACK_BAND: u8 = 1;
+
+/// Sends the pieces of a body.
+type PieceSender = Sender<io::Result<Bytes>>;
 
 /// The parts of a response body with a pack.
 pub(super) struct PackBody {
@@ -31,25 +34,11 @@ impl PackBody {
     /// The body. A failure aborts the connection, so that the client sees that the pack is
     /// incomplete.
     pub(super) fn into_body(self) -> Body {
-        let (sender, receiver) = channel(PIECES);
-        spawn_blocking(move || {
-            let progress = self.progress.clone();
-            if let Err(error) = self.write(&sender)
-                // a client that disconnected is not a failure of the server
-                && !sender.is_closed()
-            {
-                progress.note(&format!("a pack was not sent completely: {error}"));
-                let _ = sender.blocking_send(Err(io::Error::other(error)));
-            }
-        });
-        let next = async |mut receiver: Receiver<io::Result<Bytes>>| {
-            let piece = receiver.recv().await?;
-            Some((piece, receiver))
-        };
-        Body::from_stream(futures_util::stream::unfold(receiver, next))
+        let progress = self.progress.clone();
+        written_body(progress, move |sender| self.write(sender))
     }
 
-    fn write(self, sender: &Sender<io::Result<Bytes>>) -> Result<(), String> {
+    fn write(self, sender: &PieceSender) -> Result<(), String> {
         let mut out = PacketWriter {
             sender,
             piece: self.head,
@@ -72,9 +61,37 @@ impl PackBody {
     }
 }
 
+/// The body that `write` sends, which may block until the client receives it.
+fn written_body(
+    progress: Arc<dyn Progress>,
+    write: impl FnOnce(&PieceSender) -> Result<(), String> + Send + 'static,
+) -> Body {
+    let (sender, receiver) = channel(PIECES);
+    let refused = sender.clone();
+    // A thread of its own, not one of the runtime: their number is limited, so clients that receive
+    // slowly would leave none for other requests.
+    let started = Builder::new().name("git pack".into()).spawn(move || {
+        if let Err(error) = write(&sender)
+            // a client that disconnected is not a failure of the server
+            && !sender.is_closed()
+        {
+            progress.note(&format!("a pack was not sent completely: {error}"));
+            let _ = sender.blocking_send(Err(io::Error::other(error)));
+        }
+    });
+    if let Err(error) = started {
+        let _ = refused.try_send(Err(error));
+    }
+    let next = async |mut receiver: Receiver<io::Result<Bytes>>| {
+        let piece = receiver.recv().await?;
+        Some((piece, receiver))
+    };
+    Body::from_stream(futures_util::stream::unfold(receiver, next))
+}
+
 /// Sends the written bytes in pieces. With `bands`, a piece consists of side-band packets.
 struct PacketWriter<'a> {
-    sender: &'a Sender<io::Result<Bytes>>,
+    sender: &'a PieceSender,
     piece: Vec<u8>,
     bands: bool,
 }
@@ -106,5 +123,32 @@ impl Write for PacketWriter<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use landfall_model::report::SilentProgress;
+    use std::time::Duration;
+    use tokio::task::spawn_blocking;
+    use tokio::time::timeout;
+
+    #[test]
+    fn a_client_that_receives_nothing_occupies_no_thread_of_the_runtime() {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .max_blocking_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let body = written_body(Arc::new(SilentProgress), |sender| {
+                while sender.blocking_send(Ok(Bytes::from_static(b"x"))).is_ok() {}
+                Ok(())
+            });
+            let other = timeout(Duration::from_mins(1), spawn_blocking(|| ()));
+            other.await.unwrap().unwrap();
+            drop(body);
+        });
     }
 }

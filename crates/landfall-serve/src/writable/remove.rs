@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// The result of a sweep.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -33,9 +33,15 @@ impl WritableStore {
     }
 
     /// Removes a manifest with its tags from the repository. For an index, also removes its
-    /// children that have no tag and are not in another index of the repository. Returns whether
-    /// the manifest existed.
-    pub(crate) fn delete_manifest(&self, name: &str, digest: &Digest) -> io::Result<bool> {
+    /// children that have no tag and are not in another index of the repository, unless they were
+    /// pushed again within `age`: the push of an index that needs them may be in progress. Returns
+    /// whether the manifest existed.
+    pub(crate) fn delete_manifest(
+        &self,
+        name: &str,
+        digest: &Digest,
+        age: Duration,
+    ) -> io::Result<bool> {
         let _removal = self.begin_removal();
         // without the lock, because a repository may have many manifests
         let known = self.links(name, RepositoryLinks::new())?;
@@ -51,10 +57,21 @@ impl WritableStore {
                 tags.entry(tagged).or_default().push(tag);
             }
         }
-        let manifests = removed_with(digest, &links, &tags);
+        let pushed = self.pushed_at(name, digest)?;
+        let is_pushed_again = |child: &Digest| {
+            let again = self.pushed_at(name, child).ok().filter(|at| *at > pushed);
+            // an age that cannot be computed (a clock that was set back) keeps the child
+            again.is_some_and(|at| at.elapsed().map_or(true, |elapsed| elapsed < age))
+        };
+        let manifests = removed_with(digest, &links, &tags, is_pushed_again);
         let tags = tags.get(digest).map_or(&[][..], Vec::as_slice);
         self.unlink(name, tags, &manifests, &links)?;
         Ok(true)
+    }
+
+    /// When the manifest was last pushed to the repository.
+    fn pushed_at(&self, name: &str, digest: &Digest) -> io::Result<SystemTime> {
+        fs::metadata(self.manifest_path(name, digest))?.modified()
     }
 
     /// Removes tags, and then manifests. Each folder is synced once.
@@ -140,11 +157,13 @@ impl WritableStore {
 }
 
 /// Returns the manifest. For an index, also returns the manifests below it that are in the
-/// repository, have no tag, and are not referenced by a remaining manifest.
+/// repository, have no tag, are not referenced by a remaining manifest, and are not in use according
+/// to `is_in_use`.
 fn removed_with<'a>(
     digest: &'a Digest,
     links: &'a RepositoryLinks,
     tags: &BTreeMap<Digest, Vec<String>>,
+    is_in_use: impl Fn(&Digest) -> bool,
 ) -> Vec<&'a Digest> {
     let mut uses: BTreeMap<&Digest, usize> = BTreeMap::new();
     for needed in links.values().flat_map(|links| &links.needs) {
@@ -161,7 +180,11 @@ fn removed_with<'a>(
             let left = uses.entry(child).or_default();
             // an index that is removed too no longer counts as a use of its children
             *left = left.saturating_sub(1);
-            if *left == 0 && links.contains_key(child) && !tags.contains_key(child) {
+            if *left == 0
+                && links.contains_key(child)
+                && !tags.contains_key(child)
+                && !is_in_use(child)
+            {
                 removed.push(child);
             }
         }
@@ -176,6 +199,8 @@ mod tests {
     use landfall_content::BlobRead;
     use landfall_model::{Algorithm, Descriptor, media_type, read_referrer};
     use serde_json::{Value, json};
+
+    const HOUR: Duration = Duration::from_hours(1);
 
     fn incoming(store: &WritableStore, bytes: &[u8]) -> IncomingBlob {
         let mut incoming = store.blobs.begin(Algorithm::Sha256).unwrap();
@@ -258,9 +283,9 @@ mod tests {
         image(&store, "y", &["v1"], b"a");
         let first = index(&store, "x", &["v1", "latest"], &[&a, &b, &c]);
         let second = index(&store, "x", &["v2"], &[&b]);
-        assert!(store.delete_manifest("x", &first.digest).unwrap());
+        assert!(store.delete_manifest("x", &first.digest, HOUR).unwrap());
         assert!(
-            !store.delete_manifest("x", &first.digest).unwrap(),
+            !store.delete_manifest("x", &first.digest, HOUR).unwrap(),
             "it is gone"
         );
         assert_eq!(store.tags("x").unwrap().unwrap(), ["c", "v2"]);
@@ -270,7 +295,7 @@ mod tests {
             [false, true, true]
         );
         assert_eq!(
-            store.sweep(Duration::from_hours(1)).unwrap().removed,
+            store.sweep(HOUR).unwrap().removed,
             [],
             "a push may rely on the blobs"
         );
@@ -280,7 +305,7 @@ mod tests {
             (vec![first.digest], false),
             "repository y still has a"
         );
-        assert!(store.delete_manifest("x", &second.digest).unwrap());
+        assert!(store.delete_manifest("x", &second.digest, HOUR).unwrap());
         let used = store.quota().used();
         store.sweep(Duration::ZERO).unwrap();
         assert!(!has(&store, &b.digest) && !has(&store, &Digest::sha256(b"b")));
@@ -292,6 +317,25 @@ mod tests {
             used - second.size - b.size - 1,
             "counted anew"
         );
+    }
+
+    #[test]
+    fn deleting_an_index_keeps_a_child_that_was_pushed_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = store(dir.path());
+        for (age, is_kept) in [(HOUR, true), (Duration::ZERO, false)] {
+            let [a, b] = [b"a", b"b"].map(|layer| image(&store, "x", &[], layer));
+            let first = index(&store, "x", &["v1"], &[&a, &b]);
+            // file times have the resolution of the system's clock ticks
+            std::thread::sleep(Duration::from_millis(30));
+            // the beginning of the push of another index
+            image(&store, "x", &[], b"a");
+            assert!(store.delete_manifest("x", &first.digest, age).unwrap());
+            let there = |digest: &Digest| store.manifest("x", digest).unwrap().is_some();
+            assert_eq!([&a, &b].map(|one| there(&one.digest)), [is_kept, false]);
+            let second = index(&store, "x", &["v2"], &[&a]);
+            assert!(store.delete_manifest("x", &second.digest, age).unwrap());
+        }
     }
 
     #[test]
@@ -310,7 +354,7 @@ mod tests {
             store.delete_blob(&layer).is_err(),
             "the manifest is still there by its digest"
         );
-        store.delete_manifest("x", &image.digest).unwrap();
+        store.delete_manifest("x", &image.digest, HOUR).unwrap();
         assert!(store.delete_blob(&layer).unwrap() && !store.delete_blob(&layer).unwrap());
     }
 
@@ -355,7 +399,7 @@ mod tests {
         let referrer = put(&store, "x", &[], media_type::OCI_INDEX, &about);
         let index = index(&store, "x", &["v1"], &children.iter().collect::<Vec<_>>());
         let before = reads();
-        assert!(store.delete_manifest("x", &index.digest).unwrap());
+        assert!(store.delete_manifest("x", &index.digest, HOUR).unwrap());
         let count = reads() - before;
         assert!(count < 20 * 102, "{count} reads for 102 manifests");
         assert_eq!(
@@ -363,7 +407,7 @@ mod tests {
             std::slice::from_ref(&referrer.digest)
         );
         assert_eq!(store.referrers("x", &children[0].digest).unwrap().len(), 1);
-        assert!(store.delete_manifest("x", &referrer.digest).unwrap());
+        assert!(store.delete_manifest("x", &referrer.digest, HOUR).unwrap());
         assert_eq!(store.referrers("x", &children[0].digest).unwrap().len(), 0);
     }
 }

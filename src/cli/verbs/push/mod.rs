@@ -173,7 +173,7 @@ impl PushCommand {
                 context,
                 &client,
                 Some(&fingerprint),
-                series,
+                &series,
                 &mapping,
                 pushing,
             );
