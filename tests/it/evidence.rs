@@ -220,6 +220,102 @@ fn commands_that_change_or_approve_content_are_recorded_with_inputs_and_outputs(
 fn the_report_of_a_bundle_shows_its_records() {
     let rig = Rig::new();
     rig.set_faults([]);
+    for line in [
+        "pull landfall.lock",
+        "pack landfall.lock -o b",
+        "push b --to DOWN",
+        "lock -f m.yaml --lock other.lock --platform linux/amd64",
+    ] {
+        let _ = run(&rig, line);
+    }
+    rig.place.write("log-of-site.jsonl", rig.place.read(LOG));
+    rig.place.write(
+        "site.yaml",
+        "apiVersion: landfall/v1\nkind: Site\nlog: log-of-site.jsonl\n",
+    );
+    for flags in [["--log", LOG], ["--site", "site.yaml"]] {
+        let args = [&["report", "b", "-o", "page.html"][..], &flags].concat();
+        let report = rig.place.json(0, &args);
+        let rows = report["records"].as_array().unwrap().iter();
+        let commands: Vec<_> = rows.map(|row| row["command"].as_str().unwrap()).collect();
+        assert_eq!(commands, ["pull", "pack", "push"], "{report:#}");
+        assert_eq!(report["records"][2]["registry"], rig.down.address.as_str());
+        let page = rig.place.read("page.html");
+        crate::report_page::sound(&page);
+        assert!(page.contains("Commands in the evidence log"), "{page}");
+    }
+    // a damaged log is not shown
+    let damaged = rig.place.read(LOG).replace("\"push\"", "\"pull\"");
+    rig.place.write(LOG, damaged);
+    let report = rig.place.json(4, &["report", "b", "--log", LOG]);
+    let message = report["error"]["message"].as_str().unwrap();
+    assert!(message.contains("line 3 was changed"), "{message}");
+    // it is not an error if the log of the site does not exist yet
+    std::fs::remove_file(rig.place.path("log-of-site.jsonl")).unwrap();
+    rig.place.json(
+        0,
+        &["report", "b", "--site", "site.yaml", "-o", "page.html"],
+    );
+}
+
+#[test]
+fn the_log_of_a_site_is_used_and_a_flag_or_variable_replaces_it() {
+    let rig = Rig::new();
+    std::fs::create_dir(rig.place.path("conf")).unwrap();
+    rig.place.write(
+        "conf/site.yaml",
+        "apiVersion: landfall/v1\nkind: Site\nlog: site.jsonl\n",
+    );
+    let lines = |name: &str| rig.place.read(name).lines().count();
+    let gc = [
+        "gc",
+        "--lock",
+        "landfall.lock",
+        "--store",
+        "stores/first",
+        "--site",
+        "conf/site.yaml",
+    ];
+    rig.place.ok(&gc);
+    rig.place.ok(&[&gc[..], &["--log", "flag.jsonl"]].concat());
+    assert_eq!((lines("conf/site.jsonl"), lines("flag.jsonl")), (1, 1));
+    let mut command = rig.place.command();
+    let status = command
+        .args(gc)
+        .env("LANDFALL_LOG_FILE", "variable.jsonl")
+        .status();
+    assert!(status.unwrap().success());
+    assert_eq!((lines("conf/site.jsonl"), lines("variable.jsonl")), (1, 1));
+    let verified = rig.place.ok(&["log", "verify", "--site", "conf/site.yaml"]);
+    assert!(
+        verified.contains("conf/site.jsonl: consistent, 1 record\n"),
+        "{verified}"
+    );
+    let report = rig
+        .place
+        .json(0, &[&gc[..], &["--log", "flag.jsonl"]].concat());
+    let head = report["log"]["head"].as_str().unwrap();
+    let verified = rig
+        .place
+        .ok(&["log", "verify", "flag.jsonl", "--head", head]);
+    assert!(verified.contains("record 2, followed by 0"), "{verified}");
+    rig.place.json(2, &["log", "verify"]);
+    rig.place.json(2, &["log", "verify", "nowhere"]);
+}
+
+#[test]
+fn no_secret_is_recorded() {
+    let rig = Rig::new();
+    rig.set_faults([]);
+    rig.place.set("SECRET_OF_SITE", "hunter2-secret");
+    rig.place.write(
+        "site.yaml",
+        format!(
+            "apiVersion: landfall/v1\nkind: Site\nregistry:\n  address: \"{}\"\n  plainHTTP: true\n  \
+             credentials: {{usernameEnv: SECRET_OF_SITE, passwordEnv: SECRET_OF_SITE}}\n",
+            rig.down.address
+        ),
+    );
     rig.down.set(Settings {
         auth: Some(Auth {
             uses: 1000,

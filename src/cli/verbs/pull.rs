@@ -184,7 +184,9 @@ impl PullCommand {
         store: Option<&DiskStore>,
         out: &Path,
     ) -> Result<VerbOutcome, CliError> {
-        let needed = unique_blobs(lock.each_entry());
+        let mut needed = unique_blobs(lock.each_entry());
+        let computed = plan.computed();
+        needed.retain(|blob| !computed.contains(&blob.digest));
         let here = match store {
             Some(store) => present_blobs(store, needed.clone(), false, &*context.progress)?,
             None => HashSet::new(),

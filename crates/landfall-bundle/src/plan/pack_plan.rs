@@ -2,7 +2,7 @@
 //! the lock and the missing items.
 
 use super::delta_base::{self, DeltaBase};
-use super::planned_entry::{PlannedEntry, blob_entries, front_entry};
+use super::planned_entry::{ContentSource, PlannedEntry, blob_entries, front_entry};
 use crate::error::BundleError;
 use crate::format::base_name::BaseName;
 use crate::format::blob_recipe::{BlobRecipe, BlobReference};
@@ -303,6 +303,16 @@ impl PackPlan {
                 missing: self.missing.clone(),
             })
         }
+    }
+
+    /// The blobs that are computed from the lock. They need not be downloaded even if an item has
+    /// them too, such as an empty configuration.
+    pub fn computed(&self) -> HashSet<&Digest> {
+        let entries = self.entries.iter();
+        entries
+            .filter(|entry| matches!(entry.content, ContentSource::Bytes(_)))
+            .map(|entry| &entry.descriptor.digest)
+            .collect()
     }
 
     /// The total size of all blobs in bytes.
