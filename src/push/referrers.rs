@@ -121,6 +121,16 @@ impl Uploader {
         }
     }
 
+    /// Whether the account may read `repository`, which has the manifest `present`. Otherwise a list
+    /// that it may not read would be replaced.
+    async fn can_read(&self, repository: &str, present: &Digest) -> bool {
+        let found = self
+            .session
+            .head_manifest(repository, &present.to_string(), false)
+            .await;
+        matches!(found, Ok(Some(_)))
+    }
+
     /// Adds `entries` to the list of referrers of `subject`, and keeps its other entries. The list
     /// is read and written as a whole, so only one delivery at a time may update it.
     async fn update_list(
@@ -134,9 +144,10 @@ impl Uploader {
         let _turn = turn.lock().await;
         let old = match self.session.referrers_list(repository, subject).await {
             Ok(list) => list.map(|raw| raw.bytes),
-            // some registries answer 403 for a missing tag; the upload shows whether access is
-            // denied
-            Err(error) if error.may_be_missing() => None,
+            // some registries answer 403 for a missing tag
+            Err(error) if error.status == Some(403) && self.can_read(repository, subject).await => {
+                None
+            }
             Err(error) => return Err(TransferError::destination(error)),
         };
         let invalid = |error: String| {

@@ -21,6 +21,14 @@ pub(crate) async fn update(
     let manifest = load_edited(request.paths, request.platforms, &FileOverrides::new())?;
     let lists = list_sources(request.paths, &FileOverrides::new())?;
     let has_lists = !lists.is_empty();
+    let items = requested_items(&manifest);
+    let mut ages = VersionAges::new(request.sights, request.urgent);
+    for rule in items.iter().filter_map(|item| item.digest_rule()) {
+        ages.keep_sights_for(rule.min_age.as_ref());
+    }
+    for list in &lists {
+        ages.keep_sights_for(list.min_age.as_ref());
+    }
     let trust_roots = trust_root_sources(request.paths, &FileOverrides::new())?;
     let trust_roots = trust_roots.into_iter();
     let files = manifest_files(request.paths)?
@@ -39,14 +47,10 @@ pub(crate) async fn update(
         lookups: UpstreamLookups::new(resolver),
         lists: BTreeMap::new(),
         has_lists,
-        ages: VersionAges::new(request.sights, request.urgent),
+        ages,
         outcome,
     };
-    resolver.progress().begin(
-        "update",
-        requested_items(&run.outcome.manifest).len() as u64,
-        0,
-    );
+    resolver.progress().begin("update", items.len() as u64, 0);
     run.replace_trust_roots().await?;
     run.replace_lists().await?;
     run.move_versions().await?;

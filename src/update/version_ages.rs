@@ -33,7 +33,7 @@ pub(super) struct VersionAges<'a> {
     before: &'a FirstSights,
     /// The sights that this run looked up.
     used: BTreeSet<SightKey>,
-    /// The longest minimum age of this run.
+    /// The longest minimum age of the manifests.
     longest: Option<MinimumAge>,
     urgent: &'a [UrgentVersion],
     used_urgent: BTreeSet<usize>,
@@ -61,6 +61,14 @@ impl<'a> VersionAges<'a> {
         found.is_some()
     }
 
+    /// Keeps sights that this run does not use for at least `min_age`, a minimum age in the
+    /// manifests, so that a version that is missing in one run does not wait again.
+    pub(super) fn keep_sights_for(&mut self, min_age: Option<&MinimumAge>) {
+        if self.longest.as_ref() < min_age {
+            self.longest = min_age.cloned();
+        }
+    }
+
     /// Returns the wait of the version or digest `key`, or `None` if it is old enough. If it was
     /// not seen before, its first sight is recorded.
     pub(super) fn wait(
@@ -69,13 +77,7 @@ impl<'a> VersionAges<'a> {
         min_age: &MinimumAge,
         clock: AgeClock,
     ) -> Option<AgeWait> {
-        if self
-            .longest
-            .as_ref()
-            .is_none_or(|longest| longest < min_age)
-        {
-            self.longest = Some(min_age.clone());
-        }
+        self.keep_sights_for(Some(min_age));
         let first_seen = self.first_sight(key, clock);
         let until = min_age.end(first_seen);
         (until > clock.earlier()).then_some(AgeWait { first_seen, until })
@@ -279,15 +281,17 @@ mod tests {
 
     #[test]
     fn a_long_wait_goes_on_after_a_run_without_the_version() {
-        let age = "60d".parse().unwrap();
+        let [age, shorter] = ["60d", "7d"].map(|age| age.parse().unwrap());
         let mut sights = FirstSights::default();
-        for (day, versions) in [(0, &["1"][..]), (40, &["2"]), (41, &["1", "2"])] {
+        for (day, versions) in [(0, &["1"][..]), (40, &[]), (41, &["1"])] {
             let before = sights.clone();
             let mut ages = VersionAges::new(&before, &[]);
             let clock = AgeClock::new(at(day), Some(0));
+            ages.keep_sights_for(Some(&age));
             for version in versions {
                 ages.wait(SightKey::new("a", version), &age, clock);
             }
+            ages.wait(SightKey::new("b", day.to_string()), &shorter, clock);
             let outcome = ages.end(RunEnd {
                 has_seen_all: true,
                 rewrite: false,

@@ -24,6 +24,9 @@ impl UpdateRun<'_> {
     /// Moves every version to the newest one that can be used.
     pub(super) async fn move_versions(&mut self) -> Result<(), LoadManifestError> {
         let mut slots = updatable_versions(self.request.paths, &self.outcome.edited)?;
+        for slot in &slots {
+            self.ages.keep_sights_for(slot.min_age.as_ref());
+        }
         slots.retain(|slot| {
             // `--only` may name the variable, or the image or machine that uses it
             let user = match &slot.versions {

@@ -511,6 +511,7 @@ fn a_pull_into_a_bundle_is_resumed_after_a_kill_at_any_moment() {
     let large = up.sent().values().filter(|size| **size > 100_000).count();
     let kills = rounds(12);
     let mut met = 0;
+    let mut kept = 0;
     for number in 0..kills {
         let out = format!("killed-{number}.tar.zst");
         up.rig.set_faults([]);
@@ -523,6 +524,7 @@ fn a_pull_into_a_bundle_is_resumed_after_a_kill_at_any_moment() {
             .count();
         met += usize::from(hit > 0);
         let on_disk = up.on_disk(&out);
+        kept += usize::from(on_disk > 0);
         let before = total(&up.sent());
         up.pull(0, &out, &[]);
         up.assert_made(&out, &out);
@@ -535,6 +537,7 @@ fn a_pull_into_a_bundle_is_resumed_after_a_kill_at_any_moment() {
         );
         fs::remove_file(up.path(&out)).unwrap();
     }
+    assert!(kept > 0, "no killed process left content");
     assert!(
         met * 2 > kills,
         "only {met} of {kills} rounds met a running process"

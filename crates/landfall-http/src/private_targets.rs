@@ -102,13 +102,17 @@ fn embeds_private_v4(address: Ipv6Addr) -> bool {
         [0x64, 0xff9b, 0, 0, 0, 0, ..] => is_private_v4(embedded([12, 13, 14, 15])),
         [0x2002, ..] => is_private_v4(embedded([2, 3, 4, 5])),
         // The network chooses the length of its prefix in this range, so the address may be at any
-        // of the positions. Zeros are the rest of a prefix or the suffix, not 0.0.0.0/8, unless
-        // there is nothing else.
+        // of the positions. Zeros at its start or end are the rest of a prefix or the suffix (no
+        // host is 10.0.0.0), unless there is nothing else.
         [0x64, 0xff9b, 1, ..] => {
+            let is_part = |target: &Ipv4Addr| {
+                let octets = target.octets();
+                octets[0] == 0 || octets[1..] == [0; 3]
+            };
             let mut targets = TRANSLATED_OCTETS
                 .into_iter()
                 .map(embedded)
-                .filter(|target| target.octets()[0] != 0)
+                .filter(|target| !is_part(target))
                 .peekable();
             targets.peek().is_none() || targets.any(is_private_v4)
         }
@@ -208,6 +212,7 @@ mod tests {
             "64:ff9b::808:808",
             "64:ff9b:1::808:808",
             "64:ff9b:1:808:8:800::",
+            "64:ff9b:1:a::808:808",
             "64:ff9b:1:ff08:8:808::",
             "64:ff9b:1:ffff:8:808:800:0",
             "2002:808:808::",

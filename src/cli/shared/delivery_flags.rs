@@ -7,16 +7,17 @@ use crate::cli::shared::output_file::check_output;
 use crate::cli::shared::series_history::SeriesNumbers;
 use crate::cli::shared::shard::{ShardFlag, report_shard};
 use crate::cli::shared::summary::{failure_counts, success_counts};
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use crate::client::Client;
 use crate::push::{ProblemKind, PushError, PushOptions, Pushed, Receipt};
 use clap::Args;
-use landfall_content::{ReplaceError, write_file};
+use landfall_content::{ReplaceError, create_file, is_written_in_place, replace_file, write_file};
 use landfall_model::report::{ItemStatus, ReportItem, RunReport, TransferSide, count_of};
 use landfall_model::{DestinationMap, TargetRegistry};
 use landfall_model::{Digest, human_size};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The maximum number of problems of a push that are listed.
@@ -51,21 +52,38 @@ pub(crate) struct DeliveryFlags {
     pub(crate) shard: ShardFlag,
 }
 
+/// How often a receipt is merged again because another push has replaced it meanwhile.
+const RECEIPT_ATTEMPTS: usize = 10;
+
 /// Writes a receipt. Keeps the numbers that another push has written to it meanwhile.
 fn write_receipt(
     path: &Path,
     receipt: &mut Receipt,
     series: &SeriesNumbers,
 ) -> Result<(), ReplaceError> {
-    let present = if path.is_file() {
+    for _ in 0..RECEIPT_ATTEMPTS {
+        let old = match std::fs::read(path) {
+            _ if is_written_in_place(path) => None,
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            read => Some(read?),
+        };
         // a file that is not a receipt any more is replaced
-        input_file::receipt(path).map_or_else(|_| BTreeMap::new(), |present| present.series)
-    } else {
-        BTreeMap::new()
-    };
-    receipt.series = series.merged_with(present);
-    let text = serde_json::to_string_pretty(receipt).unwrap_or_default() + "\n";
-    write_file(path, text.as_bytes())
+        let present = old
+            .as_deref()
+            .and_then(|old| serde_json::from_slice::<Receipt>(old).ok());
+        receipt.series =
+            series.merged_with(present.map_or_else(BTreeMap::new, |present| present.series));
+        let text = serde_json::to_string_pretty(receipt).unwrap_or_default() + "\n";
+        let written = match old {
+            Some(old) => replace_file(path, |now| now == old, text.as_bytes()).map(drop),
+            None if is_written_in_place(path) => write_file(path, text.as_bytes()),
+            None => create_file(path, text.as_bytes()),
+        };
+        if !matches!(written, Err(ReplaceError::Changed)) {
+            return written;
+        }
+    }
+    Err(ReplaceError::Changed)
 }
 
 impl DeliveryFlags {

@@ -197,11 +197,11 @@ impl PullCommand {
             .map(|blob| (blob.digest.clone(), blob))
             .collect();
         let mut report = bundle_report::pack_report(lock, plan, ItemStatus::Skipped);
-        let archives = report_available(&mut report, &self.from, &mut wanted)?;
         // like the real run, which reuses an earlier bundle with this name
         if let Ok(old) = Bundle::open(out) {
             wanted.retain(|digest, blob| old.stat(digest).ok().flatten() != Some(blob.size));
         }
+        let archives = report_available(&mut report, &self.from, &mut wanted)?;
         // an unfinished bundle may have some of it
         let bytes = sum_sizes(wanted.values().map(|blob| blob.size));
         let more = format!(

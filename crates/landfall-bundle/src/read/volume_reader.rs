@@ -289,9 +289,11 @@ impl VolumeReader {
         };
         let file = open_input(&self.parts[index].path)?;
         let now = FileStamp::of(&file.metadata()?);
+        // FAT file systems, as on many USB sticks, may give a file another inode number
+        let is_unchanged = (now.size, now.mtime) == (before.size, before.mtime);
         // a signature changes the end of the last volume
         let is_last = index + 1 == self.parts.len();
-        if now == *before || (is_last && now.inode == before.inode) {
+        if is_unchanged || (is_last && now.inode == before.inode) {
             return Ok(file);
         }
         Err(io::Error::other(

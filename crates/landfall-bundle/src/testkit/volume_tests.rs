@@ -159,7 +159,7 @@ fn a_volume_that_was_replaced_is_not_opened_again() {
     let start = |index| volumes.start(index);
     for path in [&paths[0], closed] {
         let new = dir.path().join("new");
-        // longer, so that the stamps differ even if the new file gets the old inode
+        // longer, because inode numbers do not count
         fs::write(&new, "other").unwrap();
         fs::rename(new, path).unwrap();
     }

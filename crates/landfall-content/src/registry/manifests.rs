@@ -229,7 +229,7 @@ impl RegistrySession {
                 {
                     Some(digest) => Ok(Some(digest)),
                     // some registries omit the header for HEAD
-                    None => self.get_digest(repository, reference, push).await,
+                    None => self.get_digest(repository, reference, false).await,
                 }
             }
             // some registries do not implement HEAD

@@ -6,9 +6,10 @@ use super::error::io;
 use super::range_journal::{self, RangeJournal};
 use crate::{ByteRange, PartialBlob, VerifiedWriter, WriteError};
 use landfall_model::{Descriptor, Digest};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
+use tracing::info;
 
 /// A partial file, which is locked against other processes while it is open.
 #[derive(Debug)]
@@ -45,7 +46,10 @@ pub(super) fn open(
             .open(&path)
             .map_err(io("open", &path))?;
         // waits while another process fetches the same blob; a complete blob is used below
-        file.lock().map_err(io("lock", &path))?;
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            info!(%digest, "waiting for another process that fetches this blob");
+            file.lock().map_err(io("lock", &path))?;
+        }
         // the process that held the lock before may have completed the file and renamed it
         let inode_at_path = std::fs::metadata(&path).map(|metadata| metadata.ino()).ok();
         let locked_inode = file.metadata().map_err(io("look at", &path))?.ino();

@@ -10,7 +10,7 @@ use crate::{
     LockedImage, LockedPackageSet, LockedProvider, MovableVersion, PackageSetRequest,
     ProviderRequest, UpdatableEntry, UpdatableRequest,
 };
-use landfall_model::document::{ChartVersions, SourceSpan, YamlNode};
+use landfall_model::document::{ChartVersions, SourceLocation, SourceSpan, YamlNode};
 use landfall_model::report::EntryKind;
 use std::collections::BTreeMap;
 
@@ -64,7 +64,7 @@ fn listed_provider_versions(request: &ProviderRequest) -> Option<VersionSource> 
 fn versions_in_section<K: ItemKind>(
     manifest: &ParsedManifest,
     entries: &[K::Entry],
-    sources: &BTreeMap<(usize, usize), VersionSource>,
+    sources: &BTreeMap<SourceLocation, VersionSource>,
 ) -> Vec<UpdatableVersion>
 where
     K::Entry: UpdatableEntry,
@@ -127,25 +127,21 @@ fn add_kept_entry(
     first.current = kept.values.join(", ");
 }
 
-/// The line and column of `node`.
-pub(super) fn position(manifest: &ParsedManifest, node: &YamlNode<'_>) -> (usize, usize) {
-    let location = SourceSpan::new(&manifest.text, node.span()).location();
-    (location.line, location.column)
+/// The position of `node`.
+pub(super) fn position(manifest: &ParsedManifest, node: &YamlNode<'_>) -> SourceLocation {
+    SourceSpan::new(&manifest.text, node.span()).location()
 }
 
-/// Maps the line and column of each request to the source of its versions.
+/// Maps the position of each request to the source of its versions.
 pub(super) fn by_position<R>(
     requests: &[Located<R>],
     source: fn(&R) -> Option<VersionSource>,
-) -> BTreeMap<(usize, usize), VersionSource> {
+) -> BTreeMap<SourceLocation, VersionSource> {
     let mut sources = BTreeMap::new();
     for request in requests {
-        let location = request.span.location();
         if let Some(source) = source(&request.value) {
             // an entry with list variables expands to several requests; the first one counts
-            sources
-                .entry((location.line, location.column))
-                .or_insert(source);
+            sources.entry(request.span.location()).or_insert(source);
         }
     }
     sources

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// A position in an input file; displayed as `file:line:column`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourceLocation {
     /// The file as the user named it.
     pub file: String,

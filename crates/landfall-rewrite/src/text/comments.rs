@@ -1,5 +1,6 @@
 //! Finds the comments of texts.
 
+use super::dockerfile_instructions::directive;
 use std::ops::Range;
 
 /// The comments of a text, in the notation of most scripts, configuration files and templates: `;`
@@ -12,7 +13,7 @@ pub(super) fn comments(text: &str) -> Vec<Range<usize>> {
         let start = line.len() - line.trim_start().len();
         let body = &line[start..];
         // `# syntax=` is not a comment: it names the image of BuildKit's frontend
-        let directive = body.starts_with("# syntax=") || body.starts_with("#syntax=");
+        let directive = directive(body.trim_end()).is_some_and(|(name, _)| name == "syntax");
         let whole = body.starts_with(['#', ';']) || body.starts_with("//");
         let from = if whole {
             Some(start).filter(|_| !directive)

@@ -67,7 +67,7 @@ fn written_body(
     write: impl FnOnce(&PieceSender) -> Result<(), String> + Send + 'static,
 ) -> Body {
     let (sender, receiver) = channel(PIECES);
-    let refused = sender.clone();
+    let (refused, notes) = (sender.clone(), progress.clone());
     // A thread of its own, not one of the runtime: their number is limited, so clients that receive
     // slowly would leave none for other requests.
     let started = Builder::new().name("git pack".into()).spawn(move || {
@@ -80,6 +80,7 @@ fn written_body(
         }
     });
     if let Err(error) = started {
+        notes.note(&format!("a pack was not sent: {error}"));
         let _ = refused.try_send(Err(error));
     }
     let next = async |mut receiver: Receiver<io::Result<Bytes>>| {

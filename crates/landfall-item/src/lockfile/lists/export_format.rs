@@ -71,10 +71,11 @@ impl ExportInput<'_> {
     }
 
     /// Like [`ExportInput::left`] without files, for a format that cannot contain the platforms of
-    /// an image: its reader would take all of them, or only its own.
+    /// an image: its reader would take all of them, or only its own. An image whose platforms are
+    /// all in the lock loses nothing.
     pub(super) fn left_with_platforms(&self) -> Vec<String> {
         let limited = self.lock.images.iter();
-        let limited = limited.filter(|image| !image.platforms.is_empty());
+        let limited = limited.filter(|image| image.trimmed.is_some());
         let platforms = limited.map(|image| {
             let all: Vec<String> = image.platforms.iter().map(ToString::to_string).collect();
             format!("platforms {} of {}", all.join(", "), image.name)

@@ -19,11 +19,11 @@ pub(super) fn packages(text: &str) -> Vec<PlacedInstall> {
             continue;
         }
         let entry = line.trim_start_matches([' ', '-', '{']);
-        if entry.starts_with("snap:") {
+        let content = line.trim_start();
+        if entry.starts_with("snap:") && !content.starts_with("- {") {
             snap = Some(line.len() - entry.len());
             continue;
         }
-        let content = line.trim_start();
         let Some(item) = content.strip_prefix("- ").filter(|_| inside) else {
             snap = snap.filter(|_| !entry.starts_with("apt:"));
             continue;
@@ -33,6 +33,12 @@ pub(super) fn packages(text: &str) -> Vec<PlacedInstall> {
         }
         snap = None;
         let item = item.split(" #").next().unwrap_or(item).trim();
+        let is_mapping = item.starts_with('{') && !item.starts_with("{{");
+        let item = if is_mapping {
+            packages_of_apt(item)
+        } else {
+            item
+        };
         found.extend(
             item_packages(item)
                 .into_iter()
@@ -43,6 +49,13 @@ pub(super) fn packages(text: &str) -> Vec<PlacedInstall> {
         );
     }
     found
+}
+
+/// The list of packages of apt in a flow mapping of package managers; empty if there is none.
+fn packages_of_apt(mapping: &str) -> &str {
+    let list = mapping.split_once("apt:").map_or("", |(_, list)| list);
+    let list = list.trim_start_matches([' ', '[']);
+    list.split([']', '}']).next().unwrap_or_default()
 }
 
 /// The packages in an item of the list: the name in the item, and the text for apt.
@@ -101,6 +114,9 @@ mod tests {
                 "5:9 jq",
             ),
             ("packages:\n- {snap: [a]}\n- {apt: [jq]}\n", "3:10 jq"),
+            ("packages:\n- {snap: [a], apt: [jq]}\n", "2:21 jq"),
+            ("packages:\n- {apt: [jq], snap: [a]}\n", "2:10 jq"),
+            ("packages:\n- {apt: jq}\n", "2:9 jq"),
             ("snap:\n  commands:\n  - a\npackages:\n- jq\n", "5:3 jq"),
         ] {
             let (place, name) = expected.split_once(' ').unwrap();
