@@ -15,7 +15,7 @@ use landfall_content::store::DiskStore;
 use landfall_content::{BlobRead, BlobStore};
 use landfall_item::LockedItem;
 use landfall_item::lockfile::Lock;
-use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
+use landfall_model::report::{ItemStatus, ReportItem};
 use landfall_model::sign::{PublicKey, Signer};
 use landfall_model::{Descriptor, Digest, today};
 use std::collections::BTreeSet;
@@ -62,13 +62,11 @@ pub(crate) struct RefreshBase {
 }
 
 impl RefreshBase {
-    /// Whether the receiver has all items of `lock`. A receipt does not list git repositories,
-    /// which are not pushed to registries.
+    /// Whether the receiver has all items of `lock`.
     fn has_all(&self, lock: &Lock) -> bool {
         let is_pushed = |item: &dyn LockedItem| {
             let pushed = self.pushed.as_ref();
-            item.kind() == EntryKind::Git
-                || pushed.is_none_or(|names| names.contains(&*item.name()))
+            pushed.is_none_or(|names| names.contains(&*item.name()))
         };
         self.complete_lock.as_ref() == Some(&lock.fingerprint()) && lock.items().all(is_pushed)
     }
@@ -336,5 +334,34 @@ fn merge_item(items: &mut Vec<ReportItem>, later: ReportItem) {
             item.bytes = later.bytes.or(item.bytes)
         }
         Some(item) => *item = later,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use landfall_serve::testing::git_repository;
+
+    #[test]
+    fn a_receipt_without_a_git_repository_is_not_a_complete_delivery() {
+        let repository = git_repository("https://h/a");
+        let name = repository.name.clone();
+        let lock = Lock {
+            version: 1,
+            git: vec![repository],
+            ..Lock::default()
+        };
+        for (pushed, has_all) in [
+            (Some(BTreeSet::new()), false),
+            (Some(BTreeSet::from([name])), true),
+            (None, true),
+        ] {
+            let base = RefreshBase {
+                base: DeltaBase::lock(&lock),
+                complete_lock: Some(lock.fingerprint()),
+                pushed,
+            };
+            assert_eq!(base.has_all(&lock), has_all);
+        }
     }
 }

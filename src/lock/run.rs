@@ -49,9 +49,11 @@ pub(crate) async fn lock(
         results: SortedResults::new(manifest),
         known: BTreeSet::new(),
         repositories: BTreeMap::new(),
+        postponed: BTreeMap::new(),
         dependencies: Vec::new(),
     };
     let mut requests = manifest.requests.clone();
+    run.postpone_submodules(&mut requests.git);
     // Each round requests only names that no earlier round requested, or more of a git repository
     // than before. So the loop ends.
     loop {
@@ -67,6 +69,10 @@ pub(crate) async fn lock(
         requests.visit(&mut run).await;
         resolver.progress().end();
         requests = run.new_dependencies(&manifest.exclude);
+        if requests == ItemRequests::default() {
+            // no other repository has them as submodules any more
+            requests.git = std::mem::take(&mut run.postponed).into_values().collect();
+        }
         if requests == ItemRequests::default() {
             break;
         }
@@ -98,13 +104,16 @@ pub(crate) async fn lock(
 pub(super) struct LockRun<'a> {
     resolver: &'a Resolver,
     pins: PinPolicy,
-    old: &'a Lock,
+    pub(super) old: &'a Lock,
     pub(super) lock: Lock,
     pub(super) results: SortedResults<'a>,
     /// Every name that was requested so far.
     known: BTreeSet<(EntryKind, String)>,
     /// The requests for git repositories so far, by name.
     pub(super) repositories: BTreeMap<String, GitRequest>,
+    /// The requests for git repositories that wait for the requests of those that may have them as
+    /// submodules, by name.
+    pub(super) postponed: BTreeMap<String, GitRequest>,
     /// The dependencies of the items that this round locked.
     dependencies: Vec<DependencyRequest>,
 }

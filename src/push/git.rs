@@ -112,7 +112,8 @@ async fn push_one(
     sessions: &RegistrySessions,
 ) -> Result<(ItemStatus, Option<String>), HttpError> {
     let url = target.url_of(repository);
-    let server = pushed_refs(sessions, &url).await?;
+    let receiver = pushed_refs(sessions, &url).await?;
+    let server = &receiver.advertisement;
     // large files before the refs, so that nobody sees pointers without their files
     let large_files = repository.large_files.iter().flatten();
     let large_files: Vec<Descriptor> = large_files.map(LockedLargeFile::descriptor).collect();
@@ -154,7 +155,7 @@ async fn push_one(
         .map_err(git_error)?;
     if let Some(push) = plan.push {
         if !target.dry_run {
-            push_refs(sessions, &url, &server, &push).await?;
+            push_refs(sessions, &url, &receiver, &push).await?;
         } else if plan.conflicts.is_empty() {
             let changes = push.updates.into_iter().map(|one| one.name);
             return Ok(would_push(changes.collect()));

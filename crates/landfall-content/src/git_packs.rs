@@ -3,7 +3,7 @@
 use super::BlobRead;
 use landfall_git::{ObjectId, PackBytes};
 use landfall_model::Digest;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -33,10 +33,12 @@ pub struct GitPack {
 }
 
 impl GitPacks {
-    /// Returns the tips of the packs before the pack at `at`.
+    /// Returns the tips of the packs before the pack at `at`, sorted. A tag is a tip of every pack
+    /// since it exists, but is returned once: servers limit the size of requests.
     pub fn tips_before(&self, at: usize) -> Vec<ObjectId> {
         let packs = self.packs.iter().take(at);
-        packs.flat_map(|pack| pack.tips.iter().copied()).collect()
+        let tips: BTreeSet<ObjectId> = packs.flat_map(|pack| pack.tips.iter().copied()).collect();
+        tips.into_iter().collect()
     }
 }
 
@@ -117,6 +119,24 @@ impl PackBytes for BlobPackBytes {
 mod tests {
     use super::*;
     use crate::MemoryBlobs;
+
+    #[test]
+    fn a_tip_of_several_packs_is_returned_once() {
+        let id = |digit: &str| digit.repeat(40).parse::<ObjectId>().unwrap();
+        let pack = |tips: &[&str]| GitPack {
+            digest: Digest::sha256(b""),
+            size: 1,
+            tips: tips.iter().map(|digit| id(digit)).collect(),
+        };
+        let packs = GitPacks {
+            url: "https://h/a".into(),
+            packs: vec![pack(&["3", "7"]), pack(&["1", "3"]), pack(&["5"])],
+            depth: None,
+            shallow: Vec::new(),
+        };
+        assert_eq!(packs.tips_before(2), ["1", "3", "7"].map(id));
+        assert!(packs.tips_before(0).is_empty());
+    }
 
     #[test]
     fn a_stored_pack_is_read_at_any_offset() {

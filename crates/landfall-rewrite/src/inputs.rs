@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 const DOCUMENTS: [&str; 3] = ["yaml", "yml", "json"];
 /// Endings of other texts that are read in folders. Prose, source code and lists of images are not
 /// among them.
-const TEXTS: [&str; 24] = [
+const TEXTS: [&str; 25] = [
     "sh",
     "bash",
     "toml",
@@ -30,6 +30,7 @@ const TEXTS: [&str; 24] = [
     "dockerfile",
     "tf",
     "tfvars",
+    "tofu",
     "hcl",
     "jsonnet",
     "libsonnet",

@@ -113,6 +113,21 @@ fn large_files_are_carried_served_and_exported() {
     let stored = format!("{exported}/{name}/{}/{}/{oid}", &oid[..2], &oid[2..4]);
     assert!(place.read_bytes(&stored) == large[0]);
     output(&place, &exported, &["fsck", "--strict"]);
+    let export = [
+        "export",
+        "git",
+        "b.tar.zst",
+        "-o",
+        "bundles",
+        "--format",
+        "bundle",
+    ];
+    let run = place.command().args(export).output().unwrap();
+    let printed = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert!(
+        run.status.success() && printed.contains("the git bundle omits 2 large files"),
+        "{printed}"
+    );
     let site = GitServer::new().unwrap();
     let target = site.create("team/media.git");
     let answer_uploads = |upload_status| {

@@ -1,7 +1,7 @@
 //! Pushes refs and objects to a git server.
 
 use super::file::{request, send_with_account};
-use super::git_remote::{expect_answer, git_error, max_ref_list_bytes};
+use super::git_remote::{expect_answer, git_error, max_ref_list_bytes, service_url};
 use super::git_writer::FileFrom;
 use crate::read_blocking;
 use crate::registry::RegistrySessions;
@@ -13,26 +13,37 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use std::fs::File;
 use std::io::{Cursor, Read};
 use std::sync::Arc;
+use url::Url;
 
 const SERVICE: &str = "git-receive-pack";
+
+/// A repository at a git server that accepts pushes.
+pub struct GitReceiver {
+    /// The refs and capabilities of the server.
+    pub advertisement: ReceiveAdvertisement,
+    /// The URL to which pushes are sent, after redirects.
+    answered: Url,
+}
 
 /// Requests the refs of the server at `url`, for a push.
 ///
 /// # Errors
 /// If the server cannot be reached, or refuses pushes.
-pub async fn pushed_refs(
-    sessions: &RegistrySessions,
-    url: &str,
-) -> Result<ReceiveAdvertisement, HttpError> {
+pub async fn pushed_refs(sessions: &RegistrySessions, url: &str) -> Result<GitReceiver, HttpError> {
     let limits = *sessions.transport().limits();
     let target = format!("{url}/info/refs?service={SERVICE}");
     let (request, fault) = request(sessions, Method::GET, &target).await?;
     let response = send_with_account(sessions, &request, fault).await?;
     let response = expect_answer(response, SERVICE, "advertisement").await?;
-    let answered = response.url.clone();
+    let answered = service_url(&request.url, &response.url, SERVICE)?;
+    let listed = response.url.clone();
     let bytes = response.bytes(max_ref_list_bytes(&limits)).await?;
-    ReceiveAdvertisement::parse(&bytes, limits.git_refs)
-        .map_err(|error| git_error(error).at(&answered))
+    let advertisement = ReceiveAdvertisement::parse(&bytes, limits.git_refs)
+        .map_err(|error| git_error(error).at(&listed))?;
+    Ok(GitReceiver {
+        advertisement,
+        answered,
+    })
 }
 
 /// A push: the changes of refs, and the objects that the server needs for them.
@@ -47,7 +58,8 @@ pub struct GitPush {
     pub size: u64,
 }
 
-/// Changes refs of the server at `url`, and sends the pack with the objects that they need.
+/// Changes refs of `receiver`, the server at `url`, and sends the pack with the objects that they
+/// need.
 ///
 /// # Errors
 /// If the server cannot be reached, or refuses a change. After a refusal, a server with atomic
@@ -55,14 +67,20 @@ pub struct GitPush {
 pub async fn push_refs(
     sessions: &RegistrySessions,
     url: &str,
-    server: &ReceiveAdvertisement,
+    receiver: &GitReceiver,
     push: &GitPush,
 ) -> Result<(), HttpError> {
-    let (request, fault) = request(sessions, Method::POST, &format!("{url}/{SERVICE}")).await?;
+    let target = format!("{url}/{SERVICE}");
+    let (mut request, fault) = request(sessions, Method::POST, &target).await?;
+    // the rest of the URL is the same, and may have an account
+    request.url.set_path(receiver.answered.path());
     let mut request = request
         .header(CONTENT_TYPE, "application/x-git-receive-pack-request")
         .header(ACCEPT, "application/x-git-receive-pack-result");
-    let head: Arc<[u8]> = server.push_head(&push.updates, &push.shallow).into();
+    let head: Arc<[u8]> = receiver
+        .advertisement
+        .push_head(&push.updates, &push.shallow)
+        .into();
     let length = head.len() as u64 + push.size;
     let pack = push.pack.clone();
     let open = move || {

@@ -126,24 +126,14 @@ impl<'a> GitRemote<'a> {
         let limits = *sessions.transport().limits();
         let refs = format!("{url}/info/refs?service={SERVICE}");
         let (request, fault) = request(sessions, Method::GET, &refs).await?;
-        let host = request.url.origin();
+        let requested = request.url.clone();
         let request = request.header(VERSION, "version=2");
         let response = send_with_account(sessions, &request, fault).await?;
         let response = expect_answer(response, SERVICE, "advertisement").await?;
-        let mut answered = response.url.clone();
-        // the other requests would have to follow the redirect, and POST must not be redirected
-        if answered.origin() != host {
-            let words = "it redirects to another host; write that URL in the manifest";
-            return Err(HttpError::new(ErrorKind::Invalid, words).at(&answered));
-        }
+        let answered = service_url(&requested, &response.url, SERVICE)?;
+        let listed = response.url.clone();
         let bytes = response.bytes(max_ref_list_bytes(&limits)).await?;
-        check_advertisement(&bytes).map_err(|error| git_error(error).at(&answered))?;
-        let path = answered
-            .path()
-            .strip_suffix("/info/refs")
-            .unwrap_or(answered.path());
-        answered.set_path(&format!("{path}/{SERVICE}"));
-        answered.set_query(None);
+        check_advertisement(&bytes).map_err(|error| git_error(error).at(&listed))?;
         Ok(GitRemote {
             sessions,
             url,
@@ -164,6 +154,26 @@ impl<'a> GitRemote<'a> {
         let response = send_with_account(self.sessions, &request, fault).await?;
         expect_answer(response, SERVICE, "result").await
     }
+}
+
+/// The URL of `service`, if the request for the list of refs at `requested` was answered at
+/// `answered`. Fails if that is another host: the other requests would have to follow the redirect,
+/// and POST must not be redirected.
+pub(super) fn service_url(
+    requested: &Url,
+    answered: &Url,
+    service: &str,
+) -> Result<Url, HttpError> {
+    if answered.origin() != requested.origin() {
+        let words = "it redirects to another host; use the URL of that host";
+        return Err(HttpError::new(ErrorKind::Invalid, words).at(answered));
+    }
+    let path = answered.path();
+    let path = path.strip_suffix("/info/refs").unwrap_or(path);
+    let mut url = answered.clone();
+    url.set_path(&format!("{path}/{service}"));
+    url.set_query(None);
+    Ok(url)
 }
 
 /// Returns the response if a git server sent it.
@@ -193,4 +203,29 @@ pub fn git_error(error: GitError) -> HttpError {
         _ => ErrorKind::Invalid,
     };
     HttpError::new(kind, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_after_the_first_go_where_the_server_redirected_it() {
+        let url = |text: &str| Url::parse(text).unwrap();
+        let requested = url("https://h/team/a/info/refs?service=git-receive-pack");
+        let service = |answered: &str| {
+            let found = service_url(&requested, &url(answered), "git-receive-pack");
+            found.ok().map(String::from)
+        };
+        assert_eq!(
+            service(requested.as_str()).as_deref(),
+            Some("https://h/team/a/git-receive-pack")
+        );
+        // GitLab adds `.git`
+        assert_eq!(
+            service("https://h/team/a.git/info/refs?service=git-receive-pack").as_deref(),
+            Some("https://h/team/a.git/git-receive-pack")
+        );
+        assert_eq!(service("http://h/team/a/info/refs"), None);
+    }
 }

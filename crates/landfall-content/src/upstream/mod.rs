@@ -13,7 +13,7 @@ mod upstreams;
 
 pub use file::expect_success;
 pub use file::{expect_file, get_file, head_file, post_json};
-pub use git_receiver::{GitPush, push_refs, pushed_refs};
+pub use git_receiver::{GitPush, GitReceiver, push_refs, pushed_refs};
 pub use git_remote::{FetchedPack, fetch_pack, git_error, list_refs};
 pub use git_writer::{PackFacts, write_pack_file};
 pub use lfs_transfer::{check_large_files, missing_large_files, upload_large_files};

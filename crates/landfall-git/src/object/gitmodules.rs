@@ -14,6 +14,8 @@ pub(crate) struct SubmoduleEntry {
 pub(crate) fn parse_gitmodules(text: &str) -> Result<Vec<SubmoduleEntry>, String> {
     let mut entries: BTreeMap<String, SubmoduleEntry> = BTreeMap::new();
     let mut section = None;
+    // git skips a byte order mark, which editors on Windows write
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     for (index, line) in text.lines().enumerate() {
         let fault = |why: &str| format!("line {}: {why}", index + 1);
         let line = line.trim();
@@ -139,6 +141,14 @@ mod tests {
             assert_eq!(entries.len(), 1, "{head}");
             assert_eq!(entries[0].url.as_deref(), Some("../a.git"), "{head}");
         }
+    }
+
+    #[test]
+    fn the_first_submodule_after_a_byte_order_mark_is_read() {
+        let text = "\u{feff}[submodule \"a\"]\r\n\tpath = a\r\n\turl = ../a.git\r\n";
+        let entries = parse_gitmodules(text).unwrap();
+        assert_eq!(entries.len(), 1);
+        assert_eq!(entries[0].path.as_deref(), Some("a"));
     }
 
     proptest! {

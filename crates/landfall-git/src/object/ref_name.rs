@@ -22,7 +22,8 @@ pub fn is_ref_name(name: &str) -> bool {
         && !name.contains(|c: char| {
             c.is_control()
                 || c.is_whitespace()
-                || matches!(c, '~' | '^' | ':' | '?' | '*' | '[' | '\\')
+                // replaces bytes that are not UTF-8, so different names could become equal
+                || matches!(c, '~' | '^' | ':' | '?' | '*' | '[' | '\\' | '\u{fffd}')
         })
 }
 
@@ -53,6 +54,7 @@ mod tests {
             "refs/heads/a\\b",
             "refs/heads/a.",
             "refs/heads/@{",
+            "refs/heads/\u{fffd}",
         ] {
             assert!(!is_ref_name(name), "{name}");
         }

@@ -2,12 +2,13 @@
 
 use super::packet::{Packet, Packets, push_delimiter, push_flush, push_text};
 use crate::error::GitError;
-use crate::object::{ObjectId, is_ref_name};
+use crate::object::ObjectId;
 
 /// A ref of a remote repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteRef {
-    /// The full name: `HEAD` or `refs/…`.
+    /// The full name: `HEAD` or `refs/…`. It may be one that [`is_ref_name`](crate::is_ref_name)
+    /// refuses; U+FFFD replaces bytes that are not UTF-8.
     pub name: String,
     /// The object that the ref points to; for an annotated tag, the tag object and not the commit
     /// that it names.
@@ -38,8 +39,7 @@ pub fn ls_refs_request() -> Vec<u8> {
     request
 }
 
-/// Reads the answer to [`ls_refs_request`], at most `most` refs. Refs whose names are not valid are
-/// left out.
+/// Reads the answer to [`ls_refs_request`], at most `most` refs, whatever their names are.
 ///
 /// # Errors
 /// If `message` is not an answer to [`ls_refs_request`], or has more than `most` refs.
@@ -48,14 +48,12 @@ pub fn parse_refs(message: &[u8], most: usize) -> Result<Vec<RemoteRef>, GitErro
     for packet in Packets::new(message) {
         match packet? {
             Packet::Flush => return Ok(refs),
-            packet => {
-                let found = packet.line().and_then(parse_ref).ok_or_else(|| {
-                    GitError::Protocol("a line of the list of refs is not a ref".into())
-                })?;
-                if found.name == "HEAD" || is_ref_name(&found.name) {
-                    refs.push(found);
-                }
+            Packet::Data(data) => {
+                let line = String::from_utf8_lossy(data);
+                let found = parse_ref(line.strip_suffix('\n').unwrap_or(&line));
+                refs.push(found.ok_or_else(not_a_ref)?);
             }
+            Packet::Delimiter | Packet::ResponseEnd => return Err(not_a_ref()),
         }
         if refs.len() > most {
             return Err(GitError::TooLarge {
@@ -65,6 +63,10 @@ pub fn parse_refs(message: &[u8], most: usize) -> Result<Vec<RemoteRef>, GitErro
         }
     }
     Err(GitError::Protocol("the list of refs is cut off".into()))
+}
+
+fn not_a_ref() -> GitError {
+    GitError::Protocol("a line of the list of refs is not a ref".into())
 }
 
 /// Reads `<id> <name>[ symref-target:<name>][ peeled:<id>]`.
@@ -90,7 +92,9 @@ fn parse_ref(line: &str) -> Option<RemoteRef> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::packet::push_data;
     use super::*;
+    use crate::object::is_ref_name;
 
     const ID: &str = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391";
 
@@ -103,12 +107,18 @@ mod tests {
         );
         push_text(&mut message, &format!("{ID} refs/tags/v1 peeled:{ID}"));
         push_text(&mut message, &format!("{ID} refs/heads/../../etc"));
+        push_data(
+            &mut message,
+            &[ID.as_bytes(), b" refs/heads/\xe4\n"].concat(),
+        );
         assert!(parse_refs(&message, 9).is_err(), "no flush");
         push_flush(&mut message);
         let refs = parse_refs(&message, 9).unwrap();
-        assert_eq!(refs.len(), 2);
+        assert_eq!(refs.len(), 4);
         assert_eq!(refs[0].target.as_deref(), Some("refs/heads/main"));
         assert_eq!(refs[1].peeled, ID.parse().ok());
-        assert!(parse_refs(&message, 1).is_err());
+        assert_eq!(refs[3].name, "refs/heads/\u{fffd}");
+        assert!(!is_ref_name(&refs[2].name) && !is_ref_name(&refs[3].name));
+        assert!(parse_refs(&message, 3).is_err());
     }
 }

@@ -3,7 +3,7 @@
 use super::locked::LockedGitRef;
 use super::request::GitRequest;
 use crate::resolver::ResolveError;
-use landfall_git::{ObjectId, RemoteRef};
+use landfall_git::{ObjectId, RemoteRef, is_ref_name};
 use regex_lite::Regex;
 use std::collections::BTreeMap;
 
@@ -56,6 +56,13 @@ pub(super) fn choose_refs(
                 return Err(format!("no tag of the repository matches {wanted}").into());
             }
             for (name, id) in found {
+                // left out, it would be lost without notice
+                if !is_ref_name(&name) {
+                    let name = name.escape_debug();
+                    let why =
+                        format!("{wanted} matches the tag '{name}', whose name is not supported");
+                    return Err(why.into());
+                }
                 add(&mut chosen, name, id)?;
             }
             continue;
@@ -114,6 +121,7 @@ mod tests {
             "refs/heads/both",
             "refs/heads/main",
             "refs/tags/both",
+            "refs/tags/old\u{a0}1",
             "refs/tags/v1.0",
             "refs/tags/v2.0",
         ]
@@ -178,5 +186,7 @@ mod tests {
         );
         assert!(choose(&["v3"]).unwrap_err().is_gone);
         assert!(!choose(&["/^x/"]).unwrap_err().is_gone);
+        let message = choose(&["/^old/"]).unwrap_err().message;
+        assert!(message.contains("not supported"), "{message}");
     }
 }

@@ -1,7 +1,7 @@
 //! Resolves a repository: finds the commits of its refs, fetches the new ones, and writes the pack.
 
 use super::choose::{ChosenRefs, choose_refs};
-use super::locked::{LockedGitRepository, LockedLargeFile};
+use super::locked::{LockedGitRef, LockedGitRepository, LockedLargeFile};
 use super::pack_writing::{PackWriting, PackWritingError, WrittenPacks};
 use super::parts;
 use super::request::GitRequest;
@@ -46,6 +46,7 @@ pub(super) async fn resolve(
 ) -> Result<LockedGitRepository, GitResolveError> {
     let refs = list_refs(resolver.sessions(), &request.url).await?;
     let chosen = choose_refs(request, &refs)?;
+    let moved = old.map(|old| moved_tags(&old.refs, &chosen.refs));
     let old = old.filter(|old| old.depth == request.depth);
     let has_old_refs = old.is_some_and(|old| old.refs == chosen.refs);
     // signatures, submodules and pointers to large files are in objects
@@ -88,7 +89,7 @@ pub(super) async fn resolve(
     let haves = stored.tips_before(stored.packs.len());
     let new: Vec<ObjectId> = wants
         .iter()
-        .filter(|id| !haves.contains(id))
+        .filter(|id| haves.binary_search(id).is_err())
         .copied()
         .collect();
     let fetched = if new.is_empty() {
@@ -122,14 +123,29 @@ pub(super) async fn resolve(
     let large_files = written.large_files.iter().flatten();
     let large_files: Vec<Descriptor> = large_files.map(LockedLargeFile::descriptor).collect();
     check_large_files(resolver.sessions(), &request.url, &large_files).await?;
-    if written.is_rewritten {
-        let line = format!(
-            "{}: the history was rewritten or a ref was removed, so all commits are packed again",
-            request.name
-        );
+    let rewritten = written.is_rewritten.then(|| {
+        "the history was rewritten or a ref was removed, so all commits are packed again".to_owned()
+    });
+    for change in moved.into_iter().flatten().chain(rewritten) {
+        let line = format!("{}: {change}", request.name);
         resolver.progress().note(&line);
     }
     Ok(locked(request, chosen, written))
+}
+
+/// Describes each tag that names another object than in the old lock. Both lists are sorted by
+/// name.
+fn moved_tags(old: &[LockedGitRef], new: &[LockedGitRef]) -> Vec<String> {
+    let mut moved = Vec::new();
+    for LockedGitRef { name, id } in new {
+        if name.starts_with("refs/tags/")
+            && let Ok(at) = old.binary_search_by(|before| before.name.cmp(name))
+            && old[at].id != *id
+        {
+            moved.push(format!("{name} moved from {} to {id}", old[at].id));
+        }
+    }
+    moved
 }
 
 fn object_error(error: GitError) -> ResolveError {
@@ -164,4 +180,31 @@ async fn are_stored(disk: DiskStore, packs: GitPacks) -> bool {
         packs.all(|pack| disk.has(&pack.digest, pack.size).unwrap_or(false))
     });
     looking.await.unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moved_tags_are_described() {
+        let one = |name: &str, digit: &str| LockedGitRef {
+            name: name.into(),
+            id: digit.repeat(40).parse().unwrap(),
+        };
+        let old = [
+            one("refs/heads/main", "1"),
+            one("refs/tags/v1", "1"),
+            one("refs/tags/v2", "1"),
+        ];
+        let new = [
+            one("refs/heads/main", "2"),
+            one("refs/tags/v1", "2"),
+            one("refs/tags/v2", "1"),
+            one("refs/tags/v3", "2"),
+        ];
+        let expected = format!("refs/tags/v1 moved from {} to {}", old[1].id, new[1].id);
+        assert_eq!(moved_tags(&old, &new), [expected]);
+        assert!(moved_tags(&new, &new).is_empty());
+    }
 }

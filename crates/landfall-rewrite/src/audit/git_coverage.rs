@@ -49,10 +49,7 @@ impl Inventory<'_> {
         };
         let upstream = self.file_at_site(&used.url);
         let url = location(upstream.as_deref().unwrap_or(&used.url));
-        let plain = |url: &str| url.trim_end_matches(".git").to_owned();
-        let mut repositories = self.repositories().iter();
-        let found = repositories.find(|one| plain(location(one.url())) == plain(url));
-        let Some(repository) = found else {
+        let Some(repository) = repository_at(self.repositories(), url) else {
             return missing("the lock does not have this git repository".into());
         };
         let name = &repository.name;
@@ -74,6 +71,21 @@ impl Inventory<'_> {
             Some(RevisionFault::Unknown(why)) => LockCoverage::Undecided { why },
         }
     }
+}
+
+/// The repository that a mirror has at `url`, a host and path: the one with this URL or, if there
+/// is none, one whose URL differs only in `.git`.
+fn repository_at<'r>(
+    repositories: &'r [LockedGitRepository],
+    url: &str,
+) -> Option<&'r LockedGitRepository> {
+    let plain = url.trim_end_matches(".git");
+    let exact = repositories.iter().find(|one| location(one.url()) == url);
+    exact.or_else(|| {
+        repositories
+            .iter()
+            .find(|one| location(one.url()).trim_end_matches(".git") == plain)
+    })
 }
 
 /// The host and path of a URL.
@@ -135,4 +147,37 @@ fn revision_fault(
         return Some(RevisionFault::Unknown(why));
     }
     Some(RevisionFault::Absent(format!("{locked}, not {revision}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use landfall_model::Digest;
+
+    #[test]
+    fn a_repository_with_the_same_url_takes_precedence() {
+        let repositories =
+            ["https://h/a", "https://h/a.git", "https://h/b.git"].map(|url| LockedGitRepository {
+                name: format!("git+{url}"),
+                digest: Digest::sha256(url.as_bytes()),
+                wanted: Vec::new(),
+                head: None,
+                refs: Vec::new(),
+                verified: Vec::new(),
+                depth: None,
+                shallow: Vec::new(),
+                submodules: None,
+                large_files: None,
+                packs: Vec::new(),
+            });
+        for (url, found) in [
+            ("h/a", Some("https://h/a")),
+            ("h/a.git", Some("https://h/a.git")),
+            ("h/b", Some("https://h/b.git")),
+            ("h/c", None),
+        ] {
+            let repository = repository_at(&repositories, url);
+            assert_eq!(repository.map(LockedGitRepository::url), found, "{url}");
+        }
+    }
 }

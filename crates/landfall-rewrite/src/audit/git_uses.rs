@@ -40,9 +40,10 @@ enum GitDocumentKind {
     Other,
 }
 
-/// Whether the file is a configuration of Terraform.
+/// Whether the file is a configuration of Terraform or OpenTofu.
 pub(super) fn is_terraform(name: &Path) -> bool {
-    name.extension().is_some_and(|ending| ending == "tf")
+    name.extension()
+        .is_some_and(|ending| ending == "tf" || ending == "tofu")
 }
 
 /// The sources of modules in a configuration of Terraform.
@@ -61,9 +62,13 @@ pub(super) fn in_terraform(text: &str) -> Vec<GitUse> {
     uses
 }
 
-/// The value of a line `source = "…"`.
+/// The value of a line `source = "…"` or `module "…" { source = "…" }`.
 fn quoted_source(line: &str) -> Option<&str> {
-    let value = line.trim_start().strip_prefix("source")?.trim_start();
+    let mut argument = line.trim_start();
+    if argument.starts_with("module") {
+        argument = argument.split_once('{')?.1.trim_start();
+    }
+    let value = argument.strip_prefix("source")?.trim_start();
     let value = value.strip_prefix('=')?.trim_start().strip_prefix('"')?;
     Some(value.split_once('"')?.0)
 }
@@ -226,6 +231,25 @@ impl GitUse {
             revision: source.revision.map(str::to_owned),
             form: source.form,
             is_source: true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_of_modules_are_found_in_terraform_and_opentofu() {
+        let text = "module \"a\" {\n  source = \"git::https://h.example/a?ref=v1\"\n}\n\
+                    module \"b\" { source = \"git::https://h.example/b?ref=v2\" }\n\
+                    # source = \"git::https://h.example/c\"\nmodule \"d\" {}\n";
+        let found = in_terraform(text);
+        let urls: Vec<&str> = found.iter().map(|one| one.url.as_str()).collect();
+        assert_eq!(urls, ["https://h.example/a", "https://h.example/b"]);
+        assert!(found.iter().all(|one| text[one.at..].starts_with("git::")));
+        for (name, is_read) in [("main.tf", true), ("main.tofu", true), ("main.hcl", false)] {
+            assert_eq!(is_terraform(Path::new(name)), is_read, "{name}");
         }
     }
 }

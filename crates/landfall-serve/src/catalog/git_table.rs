@@ -5,7 +5,10 @@ use landfall_item::LockedGitRepository;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The git repositories by `host/path`, without `.git` at the end.
+/// The end of a path that clients may add or leave out.
+const ENDING: &str = ".git";
+
+/// The git repositories by `host/path`.
 #[derive(Default)]
 pub(crate) struct GitTable(BTreeMap<String, Arc<LockedGitRepository>>);
 
@@ -16,7 +19,7 @@ impl GitTable {
         let Some(url) = UrlPath::parse(repository.url()) else {
             return;
         };
-        let key = format!("{}{}", url.host, without_ending(&url.path));
+        let key = format!("{}{}", url.host, url.path.trim_end_matches('/'));
         let added = Arc::new(repository.clone());
         if let Some(before) = self.0.insert(key, added)
             && before.digest != repository.digest
@@ -28,14 +31,51 @@ impl GitTable {
         }
     }
 
-    /// The repository at `path`, which is `host/path` with or without `.git`.
+    /// The repository at `path`, which is `host/path` with or without `.git`. A lock may have both
+    /// URLs as two repositories with other refs: the manifest lists one, and a submodule has the
+    /// other. So the path as it is written takes precedence.
     pub(crate) fn find(&self, path: &str) -> Option<&Arc<LockedGitRepository>> {
-        self.0.get(without_ending(path))
+        let path = path.trim_end_matches('/');
+        self.0.get(path).or_else(|| {
+            let other = match path.strip_suffix(ENDING) {
+                Some(plain) => plain.to_owned(),
+                None => format!("{path}{ENDING}"),
+            };
+            self.0.get(&other)
+        })
     }
 }
 
-/// The path of a repository without `.git`, which clients may add or leave out.
-fn without_ending(path: &str) -> &str {
-    let path = path.trim_end_matches('/');
-    path.strip_suffix(".git").unwrap_or(path)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::git_repository;
+
+    #[test]
+    fn repositories_whose_urls_differ_only_in_the_ending_are_both_found() {
+        let mut table = GitTable::default();
+        let mut warnings = Vec::new();
+        for url in [
+            "https://h/a",
+            "https://h/a.git",
+            "https://h/b.git",
+            "https://h/c",
+        ] {
+            table.add(&git_repository(url), &mut warnings);
+        }
+        assert!(warnings.is_empty(), "{warnings:?}");
+        let found = |path: &str| table.find(path).map(|found| found.url().to_owned());
+        for (path, url) in [
+            ("h/a", "https://h/a"),
+            ("h/a/", "https://h/a"),
+            ("h/a.git", "https://h/a.git"),
+            ("h/b", "https://h/b.git"),
+            ("h/c.git", "https://h/c"),
+        ] {
+            assert_eq!(found(path).as_deref(), Some(url), "{path}");
+        }
+        assert_eq!(found("h/d"), None);
+        table.add(&git_repository("http://h/a"), &mut warnings);
+        assert_eq!(warnings.len(), 1);
+    }
 }

@@ -2,6 +2,7 @@
 //! can serve, or as git bundles.
 
 use super::ExportError;
+use super::bare_leftovers::{item_of, settle_leftovers};
 use super::export_files::write_all;
 use super::export_paths::{DEFAULT_MODE, ExportFile, path_of_url};
 use super::git_bundle::GitBundle;
@@ -9,11 +10,14 @@ use landfall_content::{BlobPackBytes, BlobRead, ContentError, MemoryBlobs};
 use landfall_git::{GitError, ObjectDatabase};
 use landfall_item::lockfile::Lock;
 use landfall_item::{LockedGitRepository, UrlFile};
-use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, RunReport};
+use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, RunReport, count_of};
 use landfall_model::{Digest, Limits};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// The file with the options of a repository.
+const CONFIG: &str = "config";
 
 /// The form in which repositories are exported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +84,7 @@ pub fn export_git(
     }
     let mut report = RunReport::default();
     for (repository, path) in targets {
+        note_omitted(repository, format, progress);
         let written = match format {
             GitExportFormat::Bare => repository_files(repository, blobs, limits)
                 .map(|files| files.write(repository, &path, &**blobs, dir, dry_run, progress)),
@@ -131,6 +136,22 @@ impl From<ContentError> for GitExportFailure {
             status,
             reason: error.to_string(),
         }
+    }
+}
+
+/// Reports large files that an exported git bundle cannot contain.
+fn note_omitted(
+    repository: &LockedGitRepository,
+    format: GitExportFormat,
+    progress: &dyn Progress,
+) {
+    let count = repository.large_files.iter().flatten().count();
+    if format == GitExportFormat::Bundle && count > 0 {
+        let files = count_of(count, "large file");
+        let name = &repository.name;
+        progress.note(&format!(
+            "{name}: the git bundle omits {files}; --format bare exports large files"
+        ));
     }
 }
 
@@ -226,7 +247,7 @@ fn repository_files(
     );
     // git demands a folder `refs`, and ignores files in it whose names begin with a dot
     out.make("refs/.keep".into(), Vec::new());
-    out.make("config".into(), b"[core]\n\tbare = true\n".to_vec());
+    out.make(CONFIG.into(), b"[core]\n\tbare = true\n".to_vec());
     out.make("HEAD".into(), head.into_bytes());
     Ok(out)
 }
@@ -240,7 +261,8 @@ impl RepositoryFiles {
         self.files.push(RepositoryFile { path, digest, size });
     }
 
-    /// Writes the files below `folder` in `dir`, in their order: the refs after the objects.
+    /// Writes the files below `folder` in `dir`, in their order: the refs after the objects. Stops
+    /// at the first file that cannot be written.
     fn write(
         &self,
         repository: &LockedGitRepository,
@@ -260,6 +282,12 @@ impl RepositoryFiles {
             };
             let name = format!("{}: {}", repository.name, file.path);
             let path: PathBuf = folder.join(&file.path);
+            // people set options of the repository in this file
+            if file.path == CONFIG && dir.join(&path).is_file() {
+                let kept = item_of(repository, CONFIG, ItemStatus::Present, None);
+                report.items.push(kept);
+                continue;
+            }
             let file = ExportFile {
                 file: UrlFile {
                     urls: Vec::new(),
@@ -270,8 +298,20 @@ impl RepositoryFiles {
             };
             let from = if is_made { &self.made } else { blobs };
             let written = write_all(vec![file], from, dir, dry_run, progress);
+            let mut statuses = written.items.iter().map(|item| item.status);
+            let is_written =
+                statuses.all(|status| !matches!(status, ItemStatus::Failed | ItemStatus::Missing));
             report.bytes_transferred += written.bytes_transferred;
             report.items.extend(written.items);
+            // refs must not name objects that could not be written: the folder may have the
+            // repository of an earlier export, which stays whole
+            if !is_written {
+                return report;
+            }
+        }
+        if !dry_run {
+            let left = settle_leftovers(repository, &dir.join(folder));
+            report.items.extend(left);
         }
         report
     }
@@ -282,6 +322,53 @@ mod tests {
     use super::*;
     use crate::testing::git_repository;
     use landfall_model::report::SilentProgress;
+
+    /// Writes `files`, whose content is not in `blobs` unless it was made, to the folder `a.git`.
+    fn write(files: &RepositoryFiles, dir: &Path) -> Vec<ItemStatus> {
+        let repository = git_repository("https://h/a");
+        let blobs = MemoryBlobs::default();
+        let folder = Path::new("a.git");
+        let report = files.write(&repository, folder, &blobs, dir, false, &SilentProgress);
+        report.items.iter().map(|item| item.status).collect()
+    }
+
+    fn no_files() -> RepositoryFiles {
+        RepositoryFiles {
+            files: Vec::new(),
+            made: MemoryBlobs::default(),
+        }
+    }
+
+    #[test]
+    fn refs_are_not_written_after_a_pack_that_cannot_be_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut files = no_files();
+        files.make("packed-refs".into(), b"old".to_vec());
+        assert_eq!(write(&files, dir.path()), [ItemStatus::Done]);
+        let mut files = no_files();
+        files.files.push(RepositoryFile {
+            path: "objects/pack/pack-1.pack".into(),
+            digest: Digest::sha256(b"pack"),
+            size: 4,
+        });
+        files.make("packed-refs".into(), b"new".to_vec());
+        assert_eq!(write(&files, dir.path()), [ItemStatus::Missing]);
+        let refs = std::fs::read(dir.path().join("a.git/packed-refs")).unwrap();
+        assert_eq!(refs, b"old");
+    }
+
+    #[test]
+    fn options_that_people_set_are_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut files = no_files();
+        files.make(CONFIG.into(), b"made".to_vec());
+        assert_eq!(write(&files, dir.path()), [ItemStatus::Done]);
+        let config = dir.path().join("a.git").join(CONFIG);
+        assert_eq!(std::fs::read(&config).unwrap(), b"made");
+        std::fs::write(&config, "mine").unwrap();
+        assert_eq!(write(&files, dir.path()), [ItemStatus::Present]);
+        assert_eq!(std::fs::read(&config).unwrap(), b"mine");
+    }
 
     #[test]
     fn repositories_with_the_same_path_are_refused_before_anything_is_written() {

@@ -1,6 +1,7 @@
 //! `landfall export`: the files of a lock as a folder `<host>/<path>`, its charts as a
 //! repository, its git repositories, and its providers as a mirror, for any web server.
 
+mod bare_leftovers;
 mod error;
 mod export_charts;
 mod export_files;
