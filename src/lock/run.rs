@@ -3,7 +3,7 @@
 use super::change::LockChange;
 use super::diff::{EndpointChange, diff, diff_endpoints};
 use landfall_content::run_concurrently_by_host;
-use landfall_item::lockfile::{AcceptedLoss, Lock, LockedKind, UnresolvedItem};
+use landfall_item::lockfile::{AcceptedLoss, Lock, LockedKind, UnresolvedItem, url_conflicts};
 use landfall_item::manifest::MergedManifest;
 use landfall_item::{
     DependencyRequest, Exclusion, FieldConflict, GitRequest, ItemKind, ItemRequests, LockedItem,
@@ -85,6 +85,9 @@ pub(crate) async fn lock(
     lock.endpoints.clone_from(&manifest.endpoints);
     // later rounds append to the sections, but a lock lists its items by name
     lock.sort();
+    for conflict in url_conflicts(&lock) {
+        resolver.progress().note(&conflict.to_string());
+    }
     lock.missing = results.missing;
     lock.unresolved = results.unresolved;
     let mut changes = old.map(|old| diff(old, &lock)).unwrap_or_default();

@@ -20,9 +20,10 @@ pub(super) async fn versions(
             before,
             after,
         } => {
-            let tags = resolver.tags(image, resolver.limits().pages).await?.ok_or_else(|| {
+            let tags = resolver.all_tags(image).await?.ok_or_else(|| {
                 ResolveError::from(format!(
-                    "the registry does not list the tags of {}; name another source with `from:`",
+                    "the registry does not list the tags of {}, or too many; name another source \
+                     with `from:`",
                     image.name()
                 ))
             })?;

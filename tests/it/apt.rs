@@ -659,6 +659,26 @@ fn doctor_simulates_the_installation_on_a_node() {
 }
 
 #[test]
+fn doctor_knows_a_suite_by_both_of_its_names() {
+    let Some(up) = upstream() else { return };
+    let place = &up.place;
+    up.release(
+        "dists/stable",
+        "Origin: test\nSuite: stable\nCodename: test\nArchitectures: amd64 i386\nComponents: main\n",
+    );
+    place.write(
+        "node",
+        "Package: base-files\nStatus: install ok installed\nVersion: 12\nArchitecture: amd64\n",
+    );
+    for suite in ["stable", "test"] {
+        up.wants("stable", &format!("app/{suite}"), ", base: none");
+        up.lock(0, &[]);
+        place.ok(&["pull"]);
+        place.json(0, &["doctor", "packages", "--status", "node"]);
+    }
+}
+
+#[test]
 fn a_package_is_not_mistaken_for_one_of_another_architecture() {
     let Some(up) = AptUpstream::new() else { return };
     let place = &up.place;

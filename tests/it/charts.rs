@@ -2,7 +2,9 @@
 //! again.
 
 use crate::support::charts::{Chart, HELM_CONFIG, Signer, Upstream, failure_reasons};
+use crate::support::faults::{Content, Fault, FaultKind, Faults, RequestKind};
 use crate::support::http::{ACCEPT, request};
+use crate::support::images::sha256;
 use crate::support::peers::own_registry;
 use crate::support::{landfall_serve, need};
 use serde_json::{Value, json};
@@ -212,6 +214,28 @@ fn a_hostile_repository_is_refused_and_a_changed_archive_is_reported() {
 }
 
 #[test]
+fn a_provenance_that_is_published_later_is_locked_by_refresh() {
+    let up = Upstream::new();
+    let app = Chart::new("app", "1.0.0", "", &[]);
+    up.manifest(
+        &json!([{"repo": up.repo(), "name": "app", "version": "1.0.0"}]),
+        "",
+    );
+    up.repository(std::slice::from_ref(&app));
+    up.lock(0, &[]);
+    for provenance in ["signed\n", "signed again\n"] {
+        let signed = Chart {
+            provenance: Some(provenance.into()),
+            ..app.clone()
+        };
+        up.repository(std::slice::from_ref(&signed));
+        up.lock(0, &["--refresh"]);
+        let lock = up.place.read("landfall.lock");
+        assert!(lock.contains(&sha256(provenance.as_bytes())), "{lock}");
+    }
+}
+
+#[test]
 fn provenance_is_checked_with_the_key_that_the_manifest_names() {
     if !need(&["gpg"]) {
         return;
@@ -287,6 +311,35 @@ fn provenance_is_checked_with_the_key_that_the_manifest_names() {
         wrong.contains("m.yaml:") && wrong.contains("cannot read keys/none.asc"),
         "{wrong}"
     );
+}
+
+#[test]
+fn versions_of_a_dependency_are_found_in_a_long_list_of_tags() {
+    let up = Upstream::new();
+    let registry = Faults::new(Content::default());
+    let address = &registry.address;
+    registry.content(|content| {
+        let image = content.image("charts/common", "linux/amd64", &[(1, 100)]);
+        content.tag("charts/common", "image", &image);
+    });
+    for minor in 0..9 {
+        let common = Chart::new("common", &format!("1.{minor}.0"), "", &[]);
+        common.push(&up.images, address, "charts/common");
+    }
+    registry.set_faults([Fault::always(RequestKind::Tags, FaultKind::Pages(2))]);
+    let dependencies = format!(
+        "dependencies:\n- {{name: common, version: ^1, repository: \"oci://{address}/charts\"}}\n"
+    );
+    up.repository(&[Chart::new("app", "1.0.0", &dependencies, &[])]);
+    // for the signatures of one image, only the first pages are worth reading
+    up.manifest(
+        &json!([{"repo": up.repo(), "name": "app", "version": "1.0.0"}]),
+        &format!("images: [\"{address}/charts/common:image\"]"),
+    );
+    up.lock(0, &["--plain-http", address]);
+    let lock = up.place.read("landfall.lock");
+    let newest = format!("\n- name: oci://{address}/charts/common:1.8.0\n");
+    assert!(lock.contains(&newest), "{lock}");
 }
 
 #[test]

@@ -120,6 +120,18 @@ fn signatures_of_a_file_are_mirrored_and_verified_before_locking() {
 }
 
 #[test]
+fn a_file_that_was_replaced_is_not_accepted_because_a_signature_was_added() {
+    let signed = Signed::new(b"test");
+    signed.place.write("www/tool.minisig", SIGNATURE);
+    signed.lock(0, "also: []");
+    signed.place.write("www/tool", "Test");
+    let signature = "signatures: [\"${url}.minisig\"]";
+    let report = signed.lock(1, signature);
+    assert!(reason(&report).contains("upstream now has "), "{report}");
+    signed.place.json(0, &["lock", "-f", "m.yaml", "--refresh"]);
+}
+
+#[test]
 fn an_ssh_signature_of_a_file_or_its_checksum_file_is_verified() {
     if !need(&["ssh-keygen"]) {
         return;

@@ -21,6 +21,14 @@ const COSIGN_TAGS: usize = 3;
 /// The tags of a repository. `None` if they were not listed, or the list has too many pages.
 pub(super) type RepositoryTags = Option<Arc<BTreeSet<String>>>;
 
+/// The answer of a registry about the tags of a repository.
+#[derive(Debug, Clone)]
+struct TagListing {
+    tags: RepositoryTags,
+    /// The number of pages that were read, if the list has more.
+    pages_above: Option<usize>,
+}
+
 /// The facts that a registry reported about one of its repositories.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -68,7 +76,9 @@ impl KnownFacts {
 pub struct UpstreamRepositories {
     disk: DiskStore,
     /// The tags of repositories, by host and repository.
-    listings: OnceMap<(String, String), RepositoryTags>,
+    listings: OnceMap<(String, String), TagListing>,
+    /// All tags of repositories of which `listings` has too few pages.
+    complete_listings: OnceMap<(String, String), TagListing>,
     /// Whether a namespace still lacks the referrers API, according to this run's answer for one of
     /// its repositories. By host and namespace.
     probes: OnceMap<String, bool>,
@@ -92,6 +102,7 @@ impl UpstreamRepositories {
         UpstreamRepositories {
             disk,
             listings: OnceMap::default(),
+            complete_listings: OnceMap::default(),
             probes: OnceMap::default(),
             state,
         }
@@ -141,8 +152,7 @@ impl UpstreamRepositories {
     pub fn expect_images<'a>(&self, images: impl Iterator<Item = &'a ImageRef>) {
         let mut state = self.state();
         for image in images {
-            let key = (image.registry.clone(), image.repository.clone());
-            *state.requested_images.entry(key).or_default() += 1;
+            *state.requested_images.entry(key_of(image)).or_default() += 1;
         }
     }
 
@@ -155,11 +165,10 @@ impl UpstreamRepositories {
         manifests: usize,
         limits: &Limits,
     ) -> usize {
-        let key = (name.registry.clone(), name.repository.clone());
         let images = self
             .state()
             .requested_images
-            .get(&key)
+            .get(&key_of(name))
             .copied()
             .unwrap_or_default();
         // a listing is shared by all images of the repository; each has at least one manifest
@@ -184,32 +193,66 @@ impl UpstreamRepositories {
     }
 
     /// All tags of an image's repository if its registry lists them in at most `pages` answers.
-    /// Each repository is listed once per run.
+    /// Each repository is listed once per run, with the `pages` of the first caller.
     pub(super) async fn tags(
         &self,
         session: &RegistrySession,
         name: &ImageRef,
         pages: usize,
     ) -> Result<RepositoryTags, HttpError> {
-        let list = async || {
-            let (listing, above) = match session.tag_list(&name.repository, pages).await? {
-                TagList::Whole(tags) => (Some(Arc::new(tags)), None),
-                TagList::LongerThan(pages) => (None, Some(pages)),
-                TagList::Refused => (None, None),
-            };
-            let address = session.repository_address(&name.repository);
-            self.update_facts(address, |facts| facts.tag_pages_above = above);
-            Ok(listing)
-        };
+        let listed = self.listing(session, name, pages).await?;
+        Ok(listed.tags)
+    }
+
+    /// Like [`Self::tags`], but lists the repository again if an earlier caller read fewer pages
+    /// than the list has.
+    pub(super) async fn all_tags(
+        &self,
+        session: &RegistrySession,
+        name: &ImageRef,
+        pages: usize,
+    ) -> Result<RepositoryTags, HttpError> {
+        let mut listed = self.listing(session, name, pages).await?;
+        if listed.pages_above.is_some_and(|above| above < pages) {
+            listed = self
+                .complete_listings
+                .get_or_try_init(key_of(name), || self.list_tags(session, name, pages))
+                .await?;
+        }
+        Ok(listed.tags)
+    }
+
+    async fn listing(
+        &self,
+        session: &RegistrySession,
+        name: &ImageRef,
+        pages: usize,
+    ) -> Result<TagListing, HttpError> {
         self.listings
-            .get_or_try_init((name.registry.clone(), name.repository.clone()), list)
+            .get_or_try_init(key_of(name), || self.list_tags(session, name, pages))
             .await
+    }
+
+    /// Requests the tags of an image's repository, at most `pages` pages of them.
+    async fn list_tags(
+        &self,
+        session: &RegistrySession,
+        name: &ImageRef,
+        pages: usize,
+    ) -> Result<TagListing, HttpError> {
+        let (tags, pages_above) = match session.tag_list(&name.repository, pages).await? {
+            TagList::Whole(tags) => (Some(Arc::new(tags)), None),
+            TagList::LongerThan(pages) => (None, Some(pages)),
+            TagList::Refused => (None, None),
+        };
+        let address = session.repository_address(&name.repository);
+        self.update_facts(address, |facts| facts.tag_pages_above = pages_above);
+        Ok(TagListing { tags, pages_above })
     }
 
     /// The tags of an image's repository, if this run has listed them.
     pub(super) fn listed_tags(&self, name: &ImageRef) -> RepositoryTags {
-        self.listings
-            .get(&(name.registry.clone(), name.repository.clone()))?
+        self.listings.get(&key_of(name))?.tags
     }
 
     /// The manifests that refer to `subject` according to the referrers API, or `None` if the
@@ -341,6 +384,11 @@ impl UpstreamRepositories {
     fn state(&self) -> MutexGuard<'_, KnownFacts> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The host and repository of an image.
+fn key_of(name: &ImageRef) -> (String, String) {
+    (name.registry.clone(), name.repository.clone())
 }
 
 /// Parses the file of facts; empty if it is damaged or of another version.

@@ -66,6 +66,10 @@ pub struct Limits {
     pub chart_dependencies: usize,
     /// The maximum length of a chain of chart dependencies.
     pub chart_dependency_depth: usize,
+    /// The time after which helm is stopped: the templates of a chart may have no end.
+    pub helm_time: Duration,
+    /// The maximum size of the output of helm, in bytes.
+    pub helm_output_bytes: u64,
     /// The maximum number of objects of a git repository.
     pub git_objects: u64,
     /// The maximum size of an object of a git repository, in bytes. It is read into memory.
@@ -218,6 +222,8 @@ impl Limits {
         chart_entry_bytes: 1 << 20,
         chart_dependencies: 300,
         chart_dependency_depth: 8,
+        helm_time: Duration::from_mins(5),
+        helm_output_bytes: 64 << 20,
         git_objects: 20_000_000,
         git_object_bytes: 256 << 20,
         git_pack_bytes: 16 << 30,

@@ -38,18 +38,16 @@ pub(super) fn simulate_install(
         texts.push(read);
     }
     let mut universe = Universe::new(&set.architectures);
+    let mut suites = Vec::new();
     for (source, texts) in set.sources.iter().zip(&texts) {
-        let number = universe.add_source(preference(source, carried)?);
+        let SuiteProperties { priority, names } = suite_properties(source, carried)?;
+        suites.push(names);
+        let number = universe.add_source(priority);
         texts
             .iter()
             .for_each(|text| universe.add_index(number, text));
     }
     universe.add_installed(status);
-    let suites: Vec<Vec<String>> = set
-        .sources
-        .iter()
-        .map(|source| vec![source.suite.clone()])
-        .collect();
     let packages: BTreeSet<(&str, &str, &str)> = set
         .sources
         .iter()
@@ -94,14 +92,30 @@ pub(super) fn simulate_install(
     Ok(SimulatedInstall::of(wanted, choice.replaced))
 }
 
-/// The priority that apt gives to the packages of a suite, according to its Release file.
-fn preference(
+/// What apt knows about a suite from its Release file.
+struct SuiteProperties {
+    /// The priority of its packages.
+    priority: i16,
+    /// The names by which a request `name/suite` may refer to it.
+    names: Vec<String>,
+}
+
+fn suite_properties(
     source: &PackageSource,
     carried: &CarriedIndexes<'_>,
-) -> Result<i16, SimulationError> {
+) -> Result<SuiteProperties, SimulationError> {
+    let own = source.suite.clone();
     let Some((index, text)) = source.release(carried.blobs)? else {
-        // The usual priority, see apt_preferences(5).
-        return Ok(500);
+        return Ok(SuiteProperties {
+            // The usual priority, see apt_preferences(5).
+            priority: 500,
+            names: vec![own],
+        });
     };
-    Ok(AptRelease::parse(&index.path, &text)?.pin)
+    let release = AptRelease::parse(&index.path, &text)?;
+    let names = [Some(own), release.suite, release.codename];
+    Ok(SuiteProperties {
+        priority: release.pin,
+        names: names.into_iter().flatten().collect(),
+    })
 }

@@ -74,8 +74,8 @@ async fn newest(
                 .parse()
                 .map_err(|_| "its repository is not a registry")?;
             let resolver = resolver.for_dependency_at(url, &image.registry);
-            let tags = resolver.tags(&image, resolver.limits().pages).await?;
-            let tags = tags.ok_or("its registry does not list its versions")?;
+            let tags = resolver.all_tags(&image).await?;
+            let tags = tags.ok_or("its registry does not list its versions, or too many")?;
             // tags cannot contain the `+` of a version
             tags.iter().map(|tag| tag.replace('_', "+")).collect()
         }

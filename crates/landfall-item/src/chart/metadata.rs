@@ -2,7 +2,7 @@
 //! bundle.
 
 use landfall_model::Limits;
-use landfall_model::document::{self, ArchiveBudget, UnpackedFiles};
+use landfall_model::document::{self, ArchiveBudget, UnpackedFiles, yaml};
 use serde::Deserialize;
 use serde_yaml::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -74,8 +74,13 @@ pub(super) fn chart_yaml(files: &UnpackedFiles) -> Result<ChartYaml, String> {
 fn read<T: serde::de::DeserializeOwned>(name: &str, content: &[u8]) -> Result<T, String> {
     let text = String::from_utf8_lossy(content);
     let text = text.trim_start_matches('\u{feff}');
-    document::read(name, text)
-        .map_err(|error| format!("its {name} cannot be read: {}", error.message))
+    document::read(name, text).or_else(|error| {
+        // Helm accepts a repeated key, whose last value counts
+        let value = yaml::from_str::<serde_json::Value>(text).ok();
+        value
+            .and_then(|value| serde_json::from_value(value).ok())
+            .ok_or_else(|| format!("its {name} cannot be read: {}", error.message))
+    })
 }
 
 /// The unbundled dependencies of the chart and of the charts bundled in it. If a chart's Chart.lock
@@ -257,6 +262,19 @@ mod tests {
                 ("d", "3", "@x"),
                 ("b", "1.4.2", "https://r")
             ]
+        );
+    }
+
+    #[test]
+    fn a_repeated_key_is_accepted_as_by_helm() {
+        let text = "name: a\nhome: x\nhome: y\nversion: 1.0.0\nversion: 2.0.0\n";
+        let chart = chart_yaml(&files(&[("Chart.yaml", text)])).unwrap();
+        assert_eq!(plain(&chart.version).as_deref(), Some("2.0.0"));
+        let broken = chart_yaml(&files(&[("Chart.yaml", "name: [\n")])).map(|chart| chart.name);
+        assert!(
+            broken
+                .unwrap_err()
+                .contains("its Chart.yaml cannot be read")
         );
     }
 

@@ -137,11 +137,9 @@ impl ChartRequest {
             if matches!(pins, PinPolicy::Keep | PinPolicy::Referrers) {
                 return ResolveOutcome::Kept(old.clone());
             }
-            match resolve::head(chart_resolver, old).await {
-                Ok(Some(digest)) if digest == old.digest => {
-                    return ResolveOutcome::Kept(old.clone());
-                }
-                Ok(_) => {}
+            match resolve::is_unchanged(chart_resolver, old).await {
+                Ok(true) => return ResolveOutcome::Kept(old.clone()),
+                Ok(false) => {}
                 Err(_) if pins == PinPolicy::Recall => {}
                 Err(cause) if cause.is_gone => return ResolveOutcome::Gone(old.clone()),
                 Err(cause) => return ResolveOutcome::Failed(Some(old.clone()), cause),

@@ -7,9 +7,10 @@ use super::parts::ChartLayers;
 use super::repository::ArchiveLocation;
 use super::request::ChartRequest;
 use super::{dependencies, provenance, repository};
-use crate::file::LockedSidecar;
+use crate::file::{LockedSidecar, is_absent};
 use crate::resolver::{ResolveError, Resolver};
-use landfall_http::ErrorKind;
+use bytes::Bytes;
+use landfall_http::{ErrorKind, HttpError};
 use landfall_model::document::ArchiveBudget;
 use landfall_model::sign::SignatureTime;
 use landfall_model::{Algorithm, Descriptor, Digest, ImageRef, Manifest, media_type};
@@ -194,39 +195,42 @@ async fn download(
     resolver.keep(layer.clone(), archive.clone()).await;
     let mut chart = new(name, layer.digest, layer.size);
     chart.url = Some(url.to_owned());
-    // The repository does not say whether a chart has a provenance. Like Helm, append `.prov` to
-    // the whole URL, even after a query.
-    let provenance_url = format!("{url}.prov");
-    let provenance = match resolver
-        .small_file(&provenance_url, resolver.limits().document_bytes, None)
-        .await
-    {
-        Ok(bytes) => {
+    let provenance = match provenance_of(resolver, url).await {
+        Ok((sidecar, bytes)) => {
             let layer = layer_of(media_type::HELM_PROVENANCE, &bytes);
-            resolver.keep(layer.clone(), bytes.clone()).await;
-            chart.provenance = Some(LockedSidecar {
-                url: provenance_url,
-                digest: layer.digest,
-                size: layer.size,
-            });
+            resolver.keep(layer, bytes.clone()).await;
+            chart.provenance = Some(sidecar);
             Some(bytes.to_vec())
         }
-        // some object stores answer 403 for missing files, and some sites answer with an HTML page
-        Err(error)
-            if matches!(
-                error.kind,
-                ErrorKind::NotFound | ErrorKind::Denied | ErrorKind::Invalid
-            ) =>
-        {
-            None
-        }
-        Err(error) => return Err(ResolveError::from(error).about("its provenance")),
+        Err(error) if is_absent(&error) => None,
+        Err(error) => return Err(ResolveError::from(error).about(PROVENANCE)),
     };
     Ok(FetchedChart {
         chart,
         archive: archive.to_vec(),
         provenance,
     })
+}
+
+/// The provenance of an archive in messages.
+const PROVENANCE: &str = "its provenance";
+
+/// Downloads the provenance of the archive at `url`.
+async fn provenance_of(
+    resolver: &Resolver,
+    url: &str,
+) -> Result<(LockedSidecar, Bytes), HttpError> {
+    // The repository does not say whether a chart has a provenance. Like Helm, append `.prov` to
+    // the whole URL, even after a query.
+    let url = format!("{url}.prov");
+    let limit = resolver.limits().document_bytes;
+    let bytes = resolver.small_file(&url, limit, None).await?;
+    let sidecar = LockedSidecar {
+        url,
+        digest: Digest::sha256(&bytes),
+        size: bytes.len() as u64,
+    };
+    Ok((sidecar, bytes))
 }
 
 fn layer_of(media_type: &str, bytes: &[u8]) -> Descriptor {
@@ -258,6 +262,30 @@ fn new(name: &ChartName, digest: Digest, size: u64) -> LockedChart {
         discovered: None,
         images: Vec::new(),
         open: Vec::new(),
+    }
+}
+
+/// Whether upstream has the content of `old` now. False if only a download can show it.
+pub(super) async fn is_unchanged(
+    resolver: &Resolver,
+    old: &LockedChart,
+) -> Result<bool, ResolveError> {
+    let digest = head(resolver, old).await?;
+    Ok(digest.as_ref() == Some(&old.digest) && has_same_provenance(resolver, old).await?)
+}
+
+/// Whether the archive `old` has the same provenance as before. A provenance may be published after
+/// the archive, or signed again. True for an artifact, whose manifest names its provenance.
+async fn has_same_provenance(resolver: &Resolver, old: &LockedChart) -> Result<bool, ResolveError> {
+    let Some(url) = old.url.as_deref().filter(|_| old.media_type.is_none()) else {
+        return Ok(true);
+    };
+    match provenance_of(resolver, url).await {
+        Ok((sidecar, _)) => Ok(old.provenance.as_ref() == Some(&sidecar)),
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(old.provenance.is_none()),
+        // this answer does not show that the provenance was removed
+        Err(error) if is_absent(&error) => Ok(true),
+        Err(error) => Err(ResolveError::from(error).about(PROVENANCE)),
     }
 }
 

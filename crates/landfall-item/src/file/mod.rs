@@ -18,6 +18,6 @@ pub(crate) use manifest_entry::FileEntry;
 pub use parts::file_repository;
 pub use request::FileRequest;
 pub(crate) use resolve::download;
-pub(crate) use signature_lookup::ensure_stored;
+pub(crate) use signature_lookup::{ensure_stored, is_absent};
 pub use signatures::FileSignatureError;
 pub(crate) use signatures::read_sidecar;

@@ -70,9 +70,21 @@ impl ResolvableRequest for FileRequest {
         pins: PinPolicy,
     ) -> ResolveOutcome<LockedFile> {
         let checksum = self.checksum.as_ref().map(Checksum::to_string);
-        let old = old
-            .filter(|old| old.checksum == checksum && has_required_signatures(old, self, resolver));
+        let locked = old.filter(|old| old.checksum == checksum);
+        let old = locked.filter(|old| has_required_signatures(old, self, resolver));
         let outcome = self.resolve_content(resolver, old, pins).await;
+        // if only the signatures in the manifest changed, the content must be the same: a file that
+        // was replaced is not accepted silently
+        if let (ResolveOutcome::New(file), Some(locked)) = (&outcome, locked)
+            && matches!(pins, PinPolicy::Keep | PinPolicy::Referrers)
+            && file.digest != locked.digest
+        {
+            let why = format!(
+                "upstream now has {}, but the lock has {}; use `--refresh` to accept it",
+                file.digest, locked.digest
+            );
+            return ResolveOutcome::Failed(None, why.into());
+        }
         signature_lookup::verify_outcome(resolver, self, outcome, old, pins).await
     }
 

@@ -148,7 +148,7 @@ async fn look_up(
 
 /// Whether `error` means that the file does not exist. Some object stores answer 403 for missing
 /// files, and some sites answer with an HTML page.
-fn is_absent(error: &HttpError) -> bool {
+pub(crate) fn is_absent(error: &HttpError) -> bool {
     matches!(
         error.kind,
         ErrorKind::NotFound | ErrorKind::Denied | ErrorKind::Invalid

@@ -11,6 +11,7 @@ mod losses;
 #[cfg(test)]
 mod tests;
 mod text;
+mod url_conflict;
 
 /// The default file name of the lock, and its name inside a bundle.
 pub const FILE_NAME: &str = "landfall.lock";
@@ -21,3 +22,4 @@ pub use endpoint::Endpoint;
 pub use error::LockError;
 pub use lists::{EXPORT_FORMATS, ExportInput};
 pub use losses::{accepted_losses, losses};
+pub use url_conflict::{UrlConflict, url_conflicts};

@@ -111,6 +111,17 @@ impl Resolver {
         Ok(self.repositories.tags(&session, name, pages).await?)
     }
 
+    /// All tags of an image's repository, if its registry lists them within the limit of pages. An
+    /// earlier call of [`Resolver::tags`] with fewer pages does not matter.
+    ///
+    /// # Errors
+    /// If the registry cannot be reached.
+    pub async fn all_tags(&self, name: &ImageRef) -> Result<RepositoryTags, ResolveError> {
+        let session = self.sessions.upstream(&name.registry).await?;
+        let pages = self.limits().pages;
+        Ok(self.repositories.all_tags(&session, name, pages).await?)
+    }
+
     /// The tags of an image's repository, if this run has listed them.
     pub fn listed_tags(&self, name: &ImageRef) -> RepositoryTags {
         self.repositories.listed_tags(name)

@@ -106,29 +106,38 @@ fn choose_here(
         .flat_map(|version| marking.expected(*version))
         .map(|group| relation_text(universe, group))
         .collect();
-    let installed = universe
-        .packages
-        .iter()
-        .enumerate()
-        .filter_map(|(at, known)| Some((at as AptPackageId, known.current?)));
-    let replaced = installed
-        .filter(|(package, current)| marking.planned_version(*package) != Some(*current))
-        .map(
-            |(package, current)| match marking.planned_version(package) {
-                Some(new) => format!(
-                    "{} → {}",
-                    name_and_version(universe, current),
-                    universe.offer_of(new).version
-                ),
-                None => format!("{} would be removed", name_and_version(universe, current)),
-            },
-        )
-        .collect();
+    let replaced = replaced(universe, &marking);
     Ok(AptSelection {
         versions,
         expected,
         replaced,
     })
+}
+
+/// The installed packages that are upgraded or removed: one line each, for people.
+fn replaced(universe: &Universe<'_>, marking: &Marking<'_, '_>) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (at, known) in universe.packages.iter().enumerate() {
+        let Some(current) = known.current else {
+            continue;
+        };
+        let planned = marking.planned_version(at as AptPackageId);
+        if planned == Some(current) {
+            continue;
+        }
+        let old = name_and_version(universe, current);
+        let change = match planned {
+            Some(new) => format!("{old} → {}", universe.offer_of(new).version),
+            None => format!("{old} would be removed"),
+        };
+        let hold = if known.is_held {
+            " (on hold: `apt-get -y` fails without `--allow-change-held-packages`)"
+        } else {
+            ""
+        };
+        lines.push(change + hold);
+    }
+    lines
 }
 
 /// Explains why the package `bad` is broken. Returns the first chain of reasons that exists for a
@@ -179,6 +188,30 @@ mod tests {
             "Package: {name}\nVersion: 1\nArchitecture: amd64\nFilename: {name}.deb\nSize: 1\nSHA256: {:064}\n{fields}\n",
             0
         )
+    }
+
+    #[test]
+    fn a_package_on_hold_that_would_be_replaced_is_marked() {
+        let index = [package("a", ""), package("b", "")].concat();
+        let index = index.replace("Version: 1\n", "Version: 2\n");
+        let installed = |name: &str, selection: &str| {
+            format!(
+                "Package: {name}\nStatus: {selection} ok installed\nVersion: 1\nArchitecture: amd64\n\n"
+            )
+        };
+        let status = [installed("a", "hold"), installed("b", "install")].concat();
+        let mut universe = Universe::new(&["amd64".to_owned()]);
+        let source = universe.add_source(500);
+        universe.add_index(source, &index);
+        universe.add_installed(&status);
+        let settings = AptSettings {
+            recommends: false,
+            expects_rest: false,
+        };
+        let install = ["a".to_owned(), "b".to_owned()];
+        let choice = choose(&universe, &[], &install, settings).unwrap();
+        let held = "a 1 → 2 (on hold: `apt-get -y` fails without `--allow-change-held-packages`)";
+        assert_eq!(choice.replaced, [held, "b 1 → 2"]);
     }
 
     fn names(count: usize, name: impl Fn(usize) -> String, between: &str) -> String {

@@ -107,4 +107,6 @@ pub struct AptPackage {
     pub versions: Vec<AptVersionId>,
     /// The installed version, if any.
     pub current: Option<AptVersionId>,
+    /// Whether the installed version is on hold (`apt-mark hold`).
+    pub is_held: bool,
 }

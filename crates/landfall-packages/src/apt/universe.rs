@@ -77,6 +77,8 @@ impl<'t> Universe<'t> {
             }
             if let Some(version) = self.add_version(None, &fields) {
                 self.set_current(version);
+                let package = self.versions[version as usize].package;
+                self.packages[package as usize].is_held = fields.status.starts_with("hold ");
             }
         }
         self.sort_versions(first);
@@ -117,9 +119,10 @@ impl<'t> Universe<'t> {
 
     /// Marks all packages as not installed.
     pub fn forget_installed(&mut self) {
-        self.packages
-            .iter_mut()
-            .for_each(|known| known.current = None);
+        for known in &mut self.packages {
+            known.current = None;
+            known.is_held = false;
+        }
     }
 
     /// Adds a version of a package, without sorting the versions of the package. Returns `None` if
@@ -249,6 +252,7 @@ impl<'t> Universe<'t> {
             arch,
             versions: Vec::new(),
             current: None,
+            is_held: false,
         });
         self.of_name[name as usize].push(package);
         package

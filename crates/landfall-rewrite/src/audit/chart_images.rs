@@ -230,4 +230,24 @@ mod tests {
         let schema = "  default: 'quay.io/x/y:v1'  \n";
         assert_eq!(columns(of_schema("f", schema, &inventory)), [13]);
     }
+
+    #[test]
+    fn a_number_as_a_tag_has_the_text_that_templates_print() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+        write(
+            "Chart.yaml",
+            "apiVersion: v2\nname: c\nversion: 1.0.0\nappVersion: 2.0\n",
+        );
+        write(
+            "values.yaml",
+            "a: {image: {repository: quay.io/x/a, tag: 1.0}}\nb: {image: {repository: quay.io/x/b, tag: ''}}\n",
+        );
+        let chart = HelmChart::load(dir.path(), &Limits::default()).unwrap();
+        let lock = Lock::parse("l", "version: 1\n").unwrap();
+        let inventory = Inventory::new(&lock, None, None, "2026-01-01");
+        let found = chart_images(chart, &Mapping::new(), None, &inventory).unwrap();
+        let found: Vec<String> = found.into_iter().map(|one| one.finding.reference).collect();
+        assert_eq!(found, ["quay.io/x/a:1", "quay.io/x/b:2"]);
+    }
 }

@@ -1,9 +1,16 @@
 //! Renders charts with the helm of this machine.
 
+use landfall_model::Limits;
 use std::ffi::OsStr;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The maximum size of helm's error message, in bytes.
+const MESSAGE_BYTES: u64 = 64 << 10;
 
 /// A helm program and its arguments.
 #[derive(Debug, Clone)]
@@ -27,6 +34,12 @@ pub enum HelmError {
     /// The output of the program is not UTF-8.
     #[error("its output is not UTF-8")]
     Encoding,
+    /// The program did not end within this time.
+    #[error("it did not end within {} seconds", .0.as_secs())]
+    TimedOut(Duration),
+    /// The output of the program has more than this number of bytes.
+    #[error("its output has more than {0} bytes")]
+    TooLarge(u64),
 }
 
 impl HelmCommand {
@@ -56,17 +69,18 @@ impl HelmCommand {
     /// Returns the version of helm, without a `v`.
     ///
     /// # Errors
-    /// If helm cannot be run, fails, or writes text that is not UTF-8.
+    /// If helm cannot be run, fails, exceeds a limit, or writes text that is not UTF-8.
     pub fn version(&self) -> Result<String, HelmError> {
         let mut command = Command::new(&self.program);
-        let text = output(command.args(["version", "--template", "{{.Version}}"]))?;
+        command.args(["version", "--template", "{{.Version}}"]);
+        let text = output(&mut command, &Limits::DEFAULT)?;
         Ok(text.trim().trim_start_matches('v').to_owned())
     }
 
     /// Returns the output of `helm template` for a chart.
     ///
     /// # Errors
-    /// If helm cannot be run, fails, or writes text that is not UTF-8.
+    /// If helm cannot be run, fails, exceeds a limit, or writes text that is not UTF-8.
     pub fn template(&self, chart: &Path) -> Result<String, HelmError> {
         let mut command = Command::new(&self.program);
         command
@@ -79,20 +93,100 @@ impl HelmCommand {
         self.kubernetes.iter().for_each(|version| {
             command.args(["--kube-version", version]);
         });
-        output(&mut command)
+        output(&mut command, &Limits::DEFAULT)
     }
 }
 
-fn output(command: &mut Command) -> Result<String, HelmError> {
+fn output(command: &mut Command, limits: &Limits) -> Result<String, HelmError> {
     // the standard input may be a text for landfall (`-`), which helm must not consume
-    let output = command
+    let mut child = command
         .stdin(Stdio::null())
-        .output()
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
         .map_err(HelmError::Run)?;
-    if !output.status.success() {
+    let written = read_output(&mut child, limits);
+    if written.is_err() {
+        // it may have ended by itself meanwhile
+        let _ = child.kill();
+    }
+    let status = child.wait().map_err(HelmError::Run)?;
+    let HelmOutput { text, message } = written?;
+    if !status.success() {
         return Err(HelmError::Failed(
-            String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+            String::from_utf8_lossy(&message).trim().to_owned(),
         ));
     }
-    String::from_utf8(output.stdout).map_err(|_| HelmError::Encoding)
+    String::from_utf8(text).map_err(|_| HelmError::Encoding)
+}
+
+/// What helm wrote to its standard output and its standard error.
+struct HelmOutput {
+    text: Vec<u8>,
+    message: Vec<u8>,
+}
+
+/// Reads the output of `child` to its end, within the limits.
+fn read_output(child: &mut Child, limits: &Limits) -> Result<HelmOutput, HelmError> {
+    let deadline = Instant::now() + limits.helm_time;
+    let text = read_in_thread(child.stdout.take(), limits.helm_output_bytes);
+    let message = read_in_thread(child.stderr.take(), MESSAGE_BYTES);
+    let receive = |bytes: &Receiver<io::Result<Vec<u8>>>| {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match bytes.recv_timeout(left) {
+            Ok(read) => read.map_err(HelmError::Run),
+            Err(_) => Err(HelmError::TimedOut(limits.helm_time)),
+        }
+    };
+    let text = receive(&text)?;
+    if text.len() as u64 > limits.helm_output_bytes {
+        return Err(HelmError::TooLarge(limits.helm_output_bytes));
+    }
+    let message = receive(&message)?;
+    Ok(HelmOutput { text, message })
+}
+
+/// Reads `stream` in a thread. Returns a receiver of its content, or of the first bytes, one more
+/// than `limit`.
+fn read_in_thread(
+    stream: Option<impl Read + Send + 'static>,
+    limit: u64,
+) -> Receiver<io::Result<Vec<u8>>> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let Some(mut stream) = stream else { return };
+        let mut bytes = Vec::new();
+        let read = stream.by_ref().take(limit + 1).read_to_end(&mut bytes);
+        // nobody receives it after the time limit
+        let _ = sender.send(read.map(|_| bytes));
+        // a closed pipe would end a program that only writes many warnings
+        let _ = io::copy(&mut stream, &mut io::sink());
+    });
+    receiver
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_output_and_the_time_of_helm_are_limited() {
+        let run =
+            |script: &str, limits: &Limits| output(Command::new("sh").args(["-c", script]), limits);
+        let limits = Limits {
+            helm_output_bytes: 10,
+            ..Limits::DEFAULT
+        };
+        assert_eq!(run("echo text", &limits).unwrap(), "text\n");
+        let failed = run("echo why >&2; exit 1", &limits).unwrap_err();
+        assert_eq!(failed.to_string(), "why");
+        let endless = run("yes", &limits).unwrap_err();
+        assert!(matches!(endless, HelmError::TooLarge(10)), "{endless}");
+        let limits = Limits {
+            helm_time: Duration::from_millis(50),
+            ..Limits::DEFAULT
+        };
+        let slow = run("exec sleep 600", &limits).unwrap_err();
+        assert!(matches!(slow, HelmError::TimedOut(_)), "{slow}");
+    }
 }

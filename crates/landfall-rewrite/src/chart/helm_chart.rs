@@ -1,6 +1,6 @@
 //! A chart with its subcharts: the effective values, and the positions of values in files.
 
-use super::values::coalesce;
+use super::values::{coalesce, convert_whole_floats};
 use landfall_model::document::{LineIndex, YamlNode};
 use serde_yaml::{Mapping, Value};
 
@@ -59,6 +59,7 @@ impl HelmChart {
     pub fn effective(&self, over: &Mapping) -> Mapping {
         let mut values = over.clone();
         coalesce(&mut values, &self.values);
+        values.values_mut().for_each(convert_whole_floats);
         for chart in &self.subcharts {
             let mut own = match values.get(&chart.key) {
                 Some(Value::Mapping(own)) => own.clone(),

@@ -3,7 +3,7 @@
 use super::read::read;
 use landfall_model::document::Diagnostic;
 use landfall_model::document::yaml::YamlBudget;
-use serde_yaml::{Mapping, Value};
+use serde_yaml::{Mapping, Number, Value};
 
 /// Merges the defaults `under` into `over` as Helm does: mappings are merged, and a null in `over`
 /// overrides the default.
@@ -56,7 +56,54 @@ pub(super) fn values_within(
 pub(crate) fn plain(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()).filter(|text| !text.is_empty()),
-        Value::Number(number) => Some(number.to_string()),
+        Value::Number(number) => Some(number_text(number)),
         _ => None,
+    }
+}
+
+/// Replaces floating-point numbers without a fraction by integers. Helm converts YAML to JSON, so
+/// templates print `1.0` as `1`.
+pub(super) fn convert_whole_floats(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            if number.is_f64()
+                && let Ok(whole) = number_text(number).parse::<i64>()
+            {
+                *number = whole.into();
+            }
+        }
+        Value::Sequence(items) => items.iter_mut().for_each(convert_whole_floats),
+        Value::Mapping(values) => values.values_mut().for_each(convert_whole_floats),
+        _ => {}
+    }
+}
+
+/// The text that Helm makes of a number: `1` for `1.0`.
+fn number_text(number: &Number) -> String {
+    match number.as_f64().filter(|_| number.is_f64()) {
+        // unlike `Number`, `f64` is displayed without a fraction that is zero
+        Some(float) => float.to_string(),
+        None => number.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Compared with `helm template` of Helm 3.18.
+    #[test]
+    fn numbers_have_the_text_that_templates_print() {
+        let values = "a: 1.0\nb: 1.10\nc: [{d: 10.0}, 2, '1.0']\n";
+        let mut values = Value::from(values_of("values", values).unwrap());
+        convert_whole_floats(&mut values);
+        assert_eq!(
+            serde_yaml::to_string(&values).unwrap(),
+            "a: 1\nb: 1.1\nc:\n- d: 10\n- 2\n- '1.0'\n"
+        );
+        for (number, text) in [(1.0, "1"), (1.1, "1.1"), (-0.5, "-0.5")] {
+            assert_eq!(plain(&Value::from(number)).as_deref(), Some(text));
+        }
+        assert_eq!(plain(&Value::from(7)).as_deref(), Some("7"));
     }
 }
