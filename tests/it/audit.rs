@@ -559,6 +559,20 @@ fn charts_are_read_as_charts() {
             ),
         ]
     );
+    // the chart named by its files alone, without a dependency that it lists
+    let lacking = "name: c\nversion: 1.0.0\nappVersion: 2.42.0\ndependencies:\n- {name: more, version: 1.x}\n";
+    place.write("c/Chart.yaml", lacking);
+    let output = place
+        .command()
+        .current_dir(place.path("c"))
+        .args(["audit", "Chart.yaml", "values.yaml"])
+        .args(["--lock", "../landfall.lock", "--output", "json"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["held"].as_array().unwrap().len(), 2, "{report}");
+    assert_eq!(report["unread"][0]["file"], "./charts/more", "{report}");
     place.write("c/charts/sub/values.yaml", "a: [\n");
     place.write("f.yaml", "image: nginx:1.27\n");
     let report = place.json(3, &["audit", "c", "f.yaml"]);

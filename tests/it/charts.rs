@@ -130,6 +130,16 @@ fn charts_from_repositories_and_registries_are_locked_packed_and_pushed() {
     assert_eq!(place.read("out/index.yaml"), index);
     assert_eq!(place.read_bytes("out/app-1.2.3+b.tgz"), app.archive);
     assert_eq!(place.read_bytes("out/more-2.0.0.tgz.prov"), b"signed too\n");
+
+    // the entries of other archives stay, and those of earlier exports if the content is gone
+    place.write("out/old-1.0.0.tgz", "old");
+    let old = r#"{"name":"old","urls":["old-1.0.0.tgz"],"version":"1.0.0"}"#;
+    let both = format!("{index}  \"old\":\n  - {old}\n");
+    place.write("out/index.yaml", &both);
+    for content in [["--bundle", "b"], ["--store", "none"]] {
+        place.ok(&[&["export", "charts", "-o", "out"][..], &content].concat());
+        assert_eq!(place.read("out/index.yaml"), both, "{content:?}");
+    }
 }
 
 /// Parses the served index: after two lines, each name and each entry is one line of JSON.

@@ -204,6 +204,19 @@ files:
         report["packages"][0]["name"], "containerd.io=1.7.24-1",
         "{report:#}"
     );
+    let ran = place
+        .landfall()
+        .args(["discover", "-"])
+        .write_stdin(USER_DATA)
+        .assert()
+        .code(0);
+    let of_stdin = String::from_utf8_lossy(&ran.get_output().stdout).into_owned();
+    for line in [
+        "amd64/kubelet\"  # <stdin>:6\n",
+        "#   apt: jq  # <stdin>:3; no version\n",
+    ] {
+        assert!(of_stdin.contains(line), "{line}: {of_stdin}");
+    }
     // the draft is a valid manifest
     let draft = place.write("draft.yaml", draft);
     assert_eq!(

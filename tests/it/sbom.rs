@@ -179,4 +179,12 @@ fn attached_documents_are_exported_byte_for_byte() {
     assert_eq!(place.read(signature), "signed");
     // an export from the store also works, even into a folder that already has the files
     place.ok(&["export", "referrers", "--store", "s", "-o", "out"]);
+    // documents that the store lacks are reported, not omitted
+    let report = place.json(1, &["export", "referrers", "--store", "none", "-o", "out"]);
+    let missing: Vec<&Value> = report["items"].as_array().unwrap().iter().collect();
+    assert_eq!(missing.len(), 2, "{report:#}");
+    assert!(
+        missing.iter().all(|item| item["status"] == "missing"),
+        "{report:#}"
+    );
 }

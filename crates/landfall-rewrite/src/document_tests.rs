@@ -118,6 +118,16 @@ fn documents_without_words_of_the_lock_are_skipped_and_encoded_words_are_found()
 }
 
 #[test]
+fn all_references_in_encoded_content_that_cannot_be_edited_are_left() {
+    let hidden = STANDARD.encode("a: quay.io/a/b:v1\nb: quay.io/c/d:1.10\n");
+    let (first, rest) = hidden.split_at(20);
+    let text = format!("kind: Secret\ndata:\n  x: \"{first}\\\n    {rest}\"\n");
+    let (new, left) = run(&text);
+    assert_eq!(new, text);
+    assert_eq!(left, ["it is written over several lines"; 2]);
+}
+
+#[test]
 fn a_gzipped_text_is_read_up_to_the_limit() {
     let inner = "image: quay.io/a/b:v1\n";
     let source = format!(

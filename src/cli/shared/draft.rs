@@ -70,13 +70,16 @@ pub(crate) fn draft_manifest(
         .cloned()
         .partition(|path| path.as_path() == Path::new("-"));
     let mut found = discover(&paths, &inventory, &context.limits, request.helm)?;
-    if !stdin.is_empty() {
-        found
-            .found
-            .extend(audit_text("<stdin>", &read_stdin()?, &inventory));
+    let stdin = if stdin.is_empty() {
+        None
+    } else {
+        Some(read_stdin()?)
+    };
+    if let Some(text) = &stdin {
+        found.found.extend(audit_text("<stdin>", text, &inventory));
         found.read += 1;
     }
-    let installs = machine_installs(&paths)?;
+    let installs = machine_installs(&paths, stdin.as_deref())?;
     if found.read == 0 && found.unread.is_empty() {
         return Err(CliError::usage(
             "nothing to read was found: no YAML, JSON, Dockerfile or chart",

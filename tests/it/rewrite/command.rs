@@ -266,6 +266,15 @@ fn templates_are_rewritten_word_by_word_and_files_that_are_not_utf8_are_reported
         place.read("t/x.yaml"),
         "i: 172.20.0.2:5000/kubernetes/pause:3.1\n"
     );
+    // the unread file may have references, so landfall does not say that no file has any
+    place.put("t/tpl.yaml", "a: 1\n");
+    place.put("t/x.yaml", "b: 1\n");
+    let none = place.run(&["t", "-i"], 3);
+    assert!(
+        out(&none).starts_with("rewritten: 0 (in 0 of 3 files); 1 files not rewritten\n"),
+        "{}",
+        out(&none)
+    );
 }
 
 #[test]

@@ -87,11 +87,12 @@ pub fn index_entry(chart: &ChartArchive, blobs: &dyn BlobRead) -> Result<String,
     }
 }
 
-/// The `index.yaml` with these entries. The same entries in the same order give the same text.
-pub fn index<'e>(entries: impl IntoIterator<Item = (&'e ChartArchive, String)>) -> String {
+/// The `index.yaml` with these entries, each with the name of its chart. The same entries in the
+/// same order give the same text.
+pub fn index<'e>(entries: impl IntoIterator<Item = (&'e str, String)>) -> String {
     let mut charts = BTreeMap::<&str, Vec<String>>::new();
     for (chart, entry) in entries {
-        charts.entry(&chart.chart).or_default().push(entry);
+        charts.entry(chart).or_default().push(entry);
     }
     // JSON is valid YAML; one entry on each line stays readable and works with line tools
     let mut text = String::from("apiVersion: v1\nentries:");

@@ -46,12 +46,13 @@ pub fn set_versions(text: &str, slot: &UpdatableVersion, new: &[String]) -> Resu
         edited.insert_str(at, &inserted);
     }
     for removed in (new.len()..old.len()).rev() {
-        let range = if is_flow {
-            items[removed - 1].end..items[removed].end
+        if is_flow {
+            let range = items[removed - 1].end..items[removed].end;
+            let separator = &body[range.start..items[removed].start];
+            edited.replace_range(range, &comments_in(separator));
         } else {
-            line_of(body, items[removed].start)
-        };
-        edited.replace_range(range, "");
+            edited.replace_range(line_of(body, items[removed].start), "");
+        }
     }
     for ((span, old), new) in items.iter().zip(old).zip(new).rev() {
         let start = body[span.clone()].rfind(old).ok_or(NOT_PLAIN)? + span.start;
@@ -69,6 +70,16 @@ pub fn set_versions(text: &str, slot: &UpdatableVersion, new: &[String]) -> Resu
             "`{}` cannot be written there: YAML would read it as another value",
             new.join(", ")
         )),
+    }
+}
+
+/// The text `separator` between two items of a list in brackets without its comma; empty if it has
+/// no comment.
+fn comments_in(separator: &str) -> String {
+    if separator.contains('#') {
+        separator.replacen(',', "", 1)
+    } else {
+        String::new()
     }
 }
 
@@ -159,6 +170,11 @@ mod tests {
                 " [1.1.1, '1.2.0', '1.3.0']",
             ),
             (" [1.0.0, \"1.1.0\", 1.2.0]", &["1.2.1"], " [1.2.1]"),
+            (
+                " [\n      1.0.0, # first\n      1.1.0, # second, of two\n      1.2.0]",
+                &["1.2.1"],
+                " [\n      1.2.1 # first\n       # second, of two\n      ]",
+            ),
             (
                 "\n    - 1.0.0 # first\n    -   '1.1.0'\n    # comment\n",
                 &["1.1.0", "1.2.0", "1.3.0"],

@@ -7,6 +7,7 @@
 
 mod candidate;
 mod chart_images;
+mod dependencies;
 mod dockerfile;
 mod finding;
 mod git_coverage;

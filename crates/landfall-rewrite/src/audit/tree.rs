@@ -1,5 +1,6 @@
 //! Audits files, folders and charts.
 
+use super::dependencies::missing_dependencies;
 use super::finding::{AuditFinding, FileFinding, LockCoverage};
 use super::helm::{HelmCommand, HelmError};
 use super::inventory::Inventory;
@@ -22,11 +23,13 @@ pub struct AuditResult {
     pub read: usize,
     /// The findings, in the order of the files.
     pub found: Vec<FileFinding>,
-    /// The files and charts that could not be read, and the charts that helm could not render.
+    /// The files and charts that could not be read, the charts that helm could not render, and the
+    /// dependencies that charts do not contain.
     pub unread: Vec<UnreadFile>,
 }
 
-/// A file or chart that could not be read, or a chart that helm could not render.
+/// A file or chart that could not be read, a chart that helm could not render, or a dependency that
+/// a chart does not contain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UnreadFile {
     /// The path of the file or chart.
@@ -46,6 +49,11 @@ enum UnreadError {
     Values(#[from] serde_yaml::Error),
     #[error("helm cannot render it, so its default values were read: {0}")]
     Helm(HelmError),
+    #[error(
+        "Chart.yaml lists this dependency, but the chart does not contain it; add it with `helm \
+         dependency build`"
+    )]
+    Dependency,
 }
 
 /// Audits the files at `paths`, and in folders the files that `rewrite` reads. The default values
@@ -93,14 +101,23 @@ fn discover_in(
     let charts = charts(inputs);
     let mut audited = AuditResult::default();
     let mut rendered: Vec<&Path> = Vec::new();
-    for path in &charts {
+    for folder in &charts {
+        // a relative path without folders has the empty path as its parent
+        let path = if folder.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            folder.as_path()
+        };
         let result = HelmChart::load(path, limits).map_err(UnreadError::from);
         if let Ok(true) = result
             .as_ref()
             .map(|_| audited.render(helm, path, inventory))
         {
-            rendered.push(path);
+            rendered.push(folder);
             continue;
+        }
+        if let Ok(chart) = &result {
+            audited.add_missing_dependencies(chart, &charts);
         }
         // the other documents of the chart are among `inputs`
         audited.add(path, result.and_then(|chart| of_values(&chart, inventory)));
@@ -125,7 +142,10 @@ fn discover_in(
                     audited.found.extend(others);
                     continue;
                 }
-                Ok(chart) => of_archive(&chart, inventory),
+                Ok(chart) => {
+                    audited.add_missing_dependencies(&chart, &charts);
+                    of_archive(&chart, inventory)
+                }
                 // an archive that is not a chart
                 Err(ChartError::NoChart(_)) if !input.named => continue,
                 Err(error) => Err(error.into()),
@@ -176,6 +196,12 @@ impl AuditResult {
                 self.add_unread(path, &UnreadError::Helm(why));
                 false
             }
+        }
+    }
+
+    fn add_missing_dependencies(&mut self, chart: &HelmChart, charts: &[PathBuf]) {
+        for path in missing_dependencies(chart, charts) {
+            self.add_unread(&path, &UnreadError::Dependency);
         }
     }
 

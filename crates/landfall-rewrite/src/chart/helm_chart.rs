@@ -3,6 +3,7 @@
 use super::values::{coalesce, convert_whole_floats};
 use landfall_model::document::{LineIndex, YamlNode};
 use serde_yaml::{Mapping, Value};
+use std::path::{Path, PathBuf};
 
 /// A chart with its subcharts.
 #[derive(Debug, Clone)]
@@ -33,6 +34,35 @@ pub struct HelmChart {
     pub(super) helpers: Vec<(String, String)>,
     /// The subcharts, in the order of their keys.
     pub subcharts: Vec<HelmChart>,
+    /// The dependencies that are not among the subcharts.
+    pub(super) missing: Vec<MissingDependency>,
+}
+
+/// A chart that another chart depends on and does not contain.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct MissingDependency {
+    /// The path that it would have in the other chart, for messages.
+    pub(crate) path: String,
+    /// Its repository: a URL, or `file://` and a path relative to the other chart.
+    pub(super) repository: String,
+    /// The `condition` of the dependency.
+    pub(super) condition: Option<String>,
+}
+
+impl MissingDependency {
+    /// The folder with the chart, if its repository is a path.
+    pub(crate) fn folder(&self) -> Option<PathBuf> {
+        let relative = self.repository.strip_prefix("file://")?;
+        // the path is `<chart>/charts/<name>`
+        let chart = Path::new(&self.path).ancestors().nth(2)?;
+        Some(chart.join(relative))
+    }
+
+    /// Whether the `values` of the other chart disable it.
+    fn is_disabled(&self, values: &Mapping) -> bool {
+        let conditions = self.condition.as_deref();
+        conditions.is_some_and(|conditions| disabling_condition(conditions, values).is_some())
+    }
 }
 
 /// A document or helper of a chart that is not disabled.
@@ -83,20 +113,28 @@ impl HelmChart {
             .or_else(|| chart.disabled_by(rest, values.get(first)?.as_mapping()?))
     }
 
-    /// The condition that the values of the parent make `false`. As in Helm, the first condition
-    /// that these values set to `true` or `false` decides.
+    /// The condition that the values of the parent make `false`.
     fn disabling_condition(&self, parent: &Mapping) -> Option<&str> {
-        let at = |path: &str| {
-            let (first, rest) = path.split_once('.').unwrap_or((path, ""));
-            let rest = rest.split('.').filter(|key| !key.is_empty());
-            rest.fold(parent.get(first), |value, key| value?.get(key))?
-                .as_bool()
-        };
-        let mut conditions = self.condition.as_deref()?.split(',').map(str::trim);
-        conditions
-            .find_map(|path| Some((path, at(path)?)))
-            .filter(|(_, on)| !on)
-            .map(|(path, _)| path)
+        disabling_condition(self.condition.as_deref()?, parent)
+    }
+
+    /// The dependencies that the chart and its subcharts do not contain, sorted. Those that the
+    /// effective `values` disable are omitted.
+    pub(crate) fn missing_dependencies(&self, values: &Mapping) -> Vec<&MissingDependency> {
+        let mut missing = Vec::new();
+        self.for_each_enabled(values, &mut Vec::new(), &mut |chart, path| {
+            let own = path
+                .iter()
+                .try_fold(values, |values, key| values.get(key)?.as_mapping());
+            let enabled = chart
+                .missing
+                .iter()
+                .filter(|one| own.is_none_or(|own| !one.is_disabled(own)));
+            missing.extend(enabled);
+        });
+        missing.sort();
+        missing.dedup();
+        missing
     }
 
     /// The documents of the chart and its subcharts, except metadata and values.
@@ -226,4 +264,20 @@ impl HelmChart {
             (self.values_file.clone(), line, column)
         })
     }
+}
+
+/// The condition among the comma-separated `conditions` that `values` make `false`. As in Helm, the
+/// first condition that the values set to `true` or `false` decides.
+fn disabling_condition<'c>(conditions: &'c str, values: &Mapping) -> Option<&'c str> {
+    let at = |path: &str| {
+        let (first, rest) = path.split_once('.').unwrap_or((path, ""));
+        let rest = rest.split('.').filter(|key| !key.is_empty());
+        rest.fold(values.get(first), |value, key| value?.get(key))?
+            .as_bool()
+    };
+    let mut conditions = conditions.split(',').map(str::trim);
+    conditions
+        .find_map(|path| Some((path, at(path)?)))
+        .filter(|(_, on)| !on)
+        .map(|(path, _)| path)
 }

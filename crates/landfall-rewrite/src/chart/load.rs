@@ -2,7 +2,7 @@
 
 use super::chart_folder::{collect_chart_files, read_limited};
 use super::error::ChartError;
-use super::helm_chart::HelmChart;
+use super::helm_chart::{HelmChart, MissingDependency};
 use super::metadata::{HelmDependency, HelmMetadata, HelmRequirements};
 use super::read::read;
 use super::values::{plain, values_within};
@@ -124,6 +124,7 @@ impl<'l> ChartLoader<'l> {
             }
         }
         let subcharts = self.subcharts(at, files, depth)?;
+        let missing = missing_dependencies(at, &subcharts, &metadata.dependencies);
         Ok(HelmChart {
             key: metadata.name.clone(),
             version: plain(&metadata.version).unwrap_or_default(),
@@ -137,6 +138,7 @@ impl<'l> ChartLoader<'l> {
             values,
             documents,
             subcharts: self.by_dependencies(subcharts, &metadata.dependencies)?,
+            missing,
             name: metadata.name,
         })
     }
@@ -242,7 +244,10 @@ impl<'l> ChartLoader<'l> {
     fn count_copy(&mut self, chart: &HelmChart) -> Result<(), ChartError> {
         self.count_chart(&chart.file)?;
         let texts = chart.documents.iter().chain(&chart.helpers);
-        let bytes = texts.map(|(_, text)| text.len()).sum::<usize>() + chart.values_text.len();
+        let missing = chart.missing.iter().map(|one| one.path.len());
+        let bytes = texts.map(|(_, text)| text.len()).sum::<usize>()
+            + chart.values_text.len()
+            + missing.sum::<usize>();
         self.archives
             .take(bytes as u64)
             .map_err(|source| ChartError::Archive {
@@ -279,6 +284,24 @@ fn dependency_chart<'c>(
         .iter()
         .find(|chart| chart.name == dependency.name && Some(&chart.version) == version.as_ref());
     exact.or_else(|| charts.iter().find(|chart| chart.name == dependency.name))
+}
+
+/// The `dependencies` of the chart at `at` that are not among the `charts` in it.
+fn missing_dependencies(
+    at: &str,
+    charts: &[HelmChart],
+    dependencies: &[HelmDependency],
+) -> Vec<MissingDependency> {
+    let missing = dependencies
+        .iter()
+        .filter(|dependency| dependency_chart(charts, dependency).is_none());
+    missing
+        .map(|dependency| MissingDependency {
+            path: format!("{at}/charts/{}", dependency.name),
+            repository: plain(&dependency.repository).unwrap_or_default(),
+            condition: dependency.condition.clone(),
+        })
+        .collect()
 }
 
 /// Whether a file of this name in a chart is read for its references.

@@ -49,6 +49,8 @@ pub(super) struct HelmDependency {
     #[serde(default)]
     pub(super) version: Value,
     #[serde(default)]
+    pub(super) repository: Value,
+    #[serde(default)]
     pub(super) alias: Option<String>,
     #[serde(default)]
     pub(super) condition: Option<String>,

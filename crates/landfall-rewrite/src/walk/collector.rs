@@ -64,12 +64,16 @@ impl<'s> OccurrenceCollector<'_, 's> {
         let source_map = SourceMap::of(self.source, scalar);
         let mut changes: Vec<SpanEdit> = Vec::new();
         let mut in_source = Vec::with_capacity(found.len());
+        // one edit may make several changes, such as those in encoded content: only the first of
+        // them has the edit, and if it is impossible, none of them is made
+        let mut impossible: Option<&str> = None;
         for mut occurrence in found {
             let at = source_map
                 .as_ref()
                 .and_then(|source_map| source_map.offset(occurrence.at));
             occurrence.at = at.unwrap_or(scalar.span.start);
             let edits = std::mem::take(&mut occurrence.edits);
+            let shares_edit = edits.is_empty() && occurrence.is_change();
             let mapped: Result<Vec<SpanEdit>, &str> = edits
                 .iter()
                 .map(|edit| match (&source_map, keep) {
@@ -80,10 +84,17 @@ impl<'s> OccurrenceCollector<'_, 's> {
                 .collect();
             match mapped {
                 Ok(mapped) => {
+                    impossible = impossible.filter(|_| mapped.is_empty());
                     occurrence.edits = mapped;
                     changes.extend(edits);
                 }
-                Err(why) => occurrence.leave(why),
+                Err(why) => {
+                    impossible = Some(why);
+                    occurrence.leave(why);
+                }
+            }
+            if let Some(why) = impossible.filter(|_| shares_edit) {
+                occurrence.leave(why);
             }
             if let Some(why) = keep.filter(|_| occurrence.is_change()) {
                 occurrence.leave(why);

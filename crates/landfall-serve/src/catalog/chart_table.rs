@@ -83,7 +83,7 @@ impl ChartTable {
                     continue;
                 }
                 match index_entry(chart, blobs) {
-                    Ok(entry) => entries.push((chart, entry)),
+                    Ok(entry) => entries.push((&*chart.chart, entry)),
                     Err(why) => {
                         let item = &chart.item;
                         progress.note(&format!("/charts/{CHART_INDEX} omits {item}: {why}"));

@@ -3,23 +3,22 @@
 use super::ExportError;
 use super::export_files::write_all;
 use super::export_paths::{DEFAULT_MODE, ExportFile};
+use super::present_index::present_entries;
 use landfall_content::{BlobRead, write_file};
 use landfall_item::lockfile::Lock;
 use landfall_item::{ChartArchive, LockedChart, UrlFile, chart_index, clash, index_entry};
 use landfall_model::Descriptor;
-use landfall_model::document::{read_text_input, yaml};
 use landfall_model::report::{EntryKind, ItemStatus, Progress, RunReport};
-use serde_json::Value;
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Writes every chart of `lock` from `blobs` to `dir`: `<name>-<version>.tgz`, its `.prov`, and
-/// `index.yaml`. `dry_run` writes nothing.
+/// `index.yaml`. An existing index keeps its other entries, unless their archives are no longer in
+/// `dir`. `dry_run` writes nothing.
 ///
 /// # Errors
 /// Before anything is written: when two charts with the same name and version have different
-/// archives or provenance files. Afterwards: when the index cannot be written. The failure of a
-/// single chart is in the report.
+/// archives or provenance files, or when an existing `index.yaml` cannot be read. Afterwards: when
+/// the index cannot be written. The failure of a single chart is in the report.
 pub fn export_charts(
     lock: &Lock,
     blobs: &dyn BlobRead,
@@ -42,6 +41,16 @@ pub fn export_charts(
             });
         }
     }
+    let path = dir.join("index.yaml");
+    let index_error = |why: String| ExportError::Index {
+        path: path.clone(),
+        why,
+    };
+    let present = if charts.is_empty() {
+        Vec::new()
+    } else {
+        present_entries(&path, dir).map_err(index_error)?
+    };
     let files: Vec<(String, &Descriptor)> = charts.iter().flat_map(ChartArchive::files).collect();
     let exported = files
         .iter()
@@ -56,47 +65,25 @@ pub fn export_charts(
     for chart in &charts {
         match index_entry(chart, blobs) {
             Ok(entry) => entries.push((chart, entry)),
+            // an earlier export has written the same archive and its entry
+            Err(_) if present.iter().any(|entry| entry.is_same(chart)) => {}
             Err(why) => report_unindexed(&mut report, &chart.file(), &why),
         }
     }
-    let path = dir.join("index.yaml");
-    let dropped = dropped_charts(&path, &charts);
-    if let Some(first) = dropped.first() {
-        progress.note(&format!(
-            "{} no longer lists charts that are not exported ({}, such as {first}); \
-             `helm repo index {}` lists all archives in the folder",
-            path.display(),
-            dropped.len(),
-            dir.display()
-        ));
-    }
-    match write_file(&path, chart_index(entries).as_bytes()) {
-        Ok(()) => Ok(report),
-        Err(error) => Err(ExportError::Index {
-            path,
-            why: error.to_string(),
-        }),
-    }
-}
-
-/// The charts, as `name version`, that the present index at `path` lists and that are not in
-/// `charts`. Empty if there is no index, or it cannot be read.
-fn dropped_charts(path: &Path, charts: &[ChartArchive]) -> BTreeSet<String> {
-    let text = read_text_input(path).unwrap_or_default();
-    let index: Value = yaml::from_str(&text).unwrap_or_default();
-    let mut dropped = BTreeSet::new();
-    for (name, versions) in index["entries"].as_object().into_iter().flatten() {
-        for one in versions.as_array().into_iter().flatten() {
-            let version = one["version"].as_str().unwrap_or_default();
-            if !charts
+    let kept = present
+        .iter()
+        .filter(|present| {
+            !entries
                 .iter()
-                .any(|chart| chart.chart == *name && chart.version == version)
-            {
-                dropped.insert(format!("{name} {version}"));
-            }
-        }
-    }
-    dropped
+                .any(|(chart, _)| present.is_version_of(chart))
+        })
+        .map(|present| (&*present.chart, present.text.clone()));
+    let new = entries
+        .iter()
+        .map(|(chart, entry)| (&*chart.chart, entry.clone()));
+    let index = chart_index(new.chain(kept));
+    write_file(&path, index.as_bytes()).map_err(|error| index_error(error.to_string()))?;
+    Ok(report)
 }
 
 fn chart_file<'a>(name: &'a str, content: &'a Descriptor) -> ExportFile<'a> {
@@ -129,35 +116,5 @@ fn report_unindexed(report: &mut RunReport, file: &str, why: &str) {
             item.status = ItemStatus::Failed;
             item.reason = Some(format!("not in the index: {why}"));
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use landfall_model::Digest;
-
-    #[test]
-    fn charts_that_only_the_present_index_lists_are_found() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("index.yaml");
-        let archive = Descriptor {
-            digest: Digest::sha256(b"app"),
-            size: 3,
-            media_type: "application/gzip".into(),
-        };
-        let app = ChartArchive {
-            item: "app".into(),
-            chart: "app".into(),
-            version: "2.0.0".into(),
-            archive,
-            provenance: None,
-        };
-        let charts = [app];
-        assert!(dropped_charts(&path, &charts).is_empty());
-        let index = "entries:\n  app:\n  - {version: 1.0.0}\n  - {version: 2.0.0}\n  own:\n  - version: 3.0.0\n";
-        std::fs::write(&path, index).unwrap();
-        let dropped: Vec<String> = dropped_charts(&path, &charts).into_iter().collect();
-        assert_eq!(dropped, ["app 1.0.0", "own 3.0.0"]);
     }
 }

@@ -9,6 +9,8 @@ use landfall_item::lockfile::Lock;
 use landfall_item::{MirrorFile, ProviderMirror, UrlFile};
 use landfall_model::Digest;
 use landfall_model::report::{EntryKind, Progress, RunReport};
+use serde_json::Value;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A file of the mirror, with the blob that has its content.
@@ -20,7 +22,8 @@ struct MirroredBlob {
 }
 
 /// Writes every provider of `lock` from `blobs` to `dir`: packages and the JSON documents that list
-/// them. Files with the right content are left unchanged. `dry_run` writes nothing.
+/// them. Documents that exist keep their other versions and platforms, unless their files are gone.
+/// Files with the right content are left unchanged. `dry_run` writes nothing.
 ///
 /// # Errors
 /// None at present: failures are in the report.
@@ -42,7 +45,7 @@ pub fn export_providers(
     for (path, file) in mirror.files() {
         match file {
             MirrorFile::Document(text) => {
-                let bytes = text.into_bytes();
+                let bytes = with_present(text, &dir.join(&path)).into_bytes();
                 let digest = Digest::sha256(&bytes);
                 let size = bytes.len() as u64;
                 documents.0.insert(digest.clone(), bytes.into());
@@ -70,6 +73,41 @@ pub fn export_providers(
     Ok(report)
 }
 
+/// `text`, a document of the mirror, with the versions and platforms that the document at `path`
+/// lists in addition: other exports may have written them.
+fn with_present(text: String, path: &Path) -> String {
+    let present = fs::read(path).ok();
+    let present = present.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+    let (Some(present), Ok(mut document)) = (present, serde_json::from_str::<Value>(&text)) else {
+        return text;
+    };
+    let folder = path.parent().unwrap_or(path);
+    let mut is_longer = false;
+    for key in ["versions", "archives"] {
+        let (Some(listed), Some(others)) = (
+            document.get_mut(key).and_then(Value::as_object_mut),
+            present[key].as_object(),
+        ) else {
+            continue;
+        };
+        for (name, entry) in others {
+            // a version has a document of its own, and a platform has the URL of a package
+            let url = entry["url"].as_str();
+            let file = url.map_or_else(|| format!("{name}.json"), str::to_owned);
+            let exists = file.contains("://") || folder.join(file).is_file();
+            if exists && !listed.contains_key(name) {
+                listed.insert(name.clone(), entry.clone());
+                is_longer = true;
+            }
+        }
+    }
+    if is_longer {
+        format!("{document:#}\n")
+    } else {
+        text
+    }
+}
+
 fn export_files(blobs: &[MirroredBlob]) -> Vec<ExportFile<'_>> {
     let files = blobs.iter().map(|blob| ExportFile {
         file: UrlFile {
@@ -80,4 +118,39 @@ fn export_files(blobs: &[MirroredBlob]) -> Vec<ExportFile<'_>> {
         paths: vec![PathBuf::from(&blob.path)],
     });
     files.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn documents_keep_the_versions_and_platforms_of_other_exports() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("index.json");
+        let merged = |new: &Value, present: &Value| -> Value {
+            fs::write(&path, present.to_string()).unwrap();
+            serde_json::from_str(&with_present(format!("{new:#}\n"), &path)).unwrap()
+        };
+        for name in ["1.0.0.json", "a.zip"] {
+            fs::write(dir.path().join(name), "x").unwrap();
+        }
+        let new = json!({"versions": {"2.0.0": {}}});
+        assert_eq!(
+            merged(&new, &json!({"versions": {"1.0.0": {}, "0.9.0": {}}})),
+            json!({"versions": {"2.0.0": {}, "1.0.0": {}}})
+        );
+        let new = json!({"archives": {"linux_amd64": {"url": "new.zip"}}});
+        let present = json!({"archives": {
+            "linux_amd64": {"url": "a.zip"},
+            "linux_arm64": {"url": "a.zip"},
+            "darwin_arm64": {"url": "gone.zip"},
+        }});
+        let platforms = json!({"linux_amd64": {"url": "new.zip"}, "linux_arm64": {"url": "a.zip"}});
+        assert_eq!(merged(&new, &present), json!({"archives": platforms}));
+        for other in [json!([1]), json!({"archives": {}})] {
+            assert_eq!(merged(&new, &other), new);
+        }
+    }
 }

@@ -9,6 +9,7 @@ mod export_git;
 mod export_paths;
 mod export_providers;
 mod git_bundle;
+mod present_index;
 mod unpack;
 mod write_file;
 

@@ -1,15 +1,16 @@
 //! `landfall export referrers`: writes SBOMs, attestations and signatures as files.
 
 use crate::cli::shared::content_flags::ContentFlags;
+use crate::cli::shared::failed_items::loss_lines;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use clap::Args;
 use landfall_bundle::sbom::linked_documents;
-use landfall_content::{BlobRead, LockEntry, write_file};
+use landfall_content::{BlobRead, ContentError, LockEntry, write_file};
 use landfall_item::LockedItem;
 use landfall_model::report::{
     EntryKind, ItemStatus, ReportItem, RunReport, TransferSide, count_of,
 };
-use landfall_model::{Descriptor, ImageRef, host_component};
+use landfall_model::{ImageRef, host_component};
 use std::path::{Path, PathBuf};
 
 /// Write the SBOMs, attestations and signatures of images and charts
@@ -35,7 +36,11 @@ impl ExportReferrers {
             if !has_some(&entry) {
                 continue;
             }
-            for one in linked_documents(&entry, &item.source(), &*blobs) {
+            let source = item.source();
+            report
+                .items
+                .extend(unreadable_referrers(&entry, &source, &*blobs));
+            for one in linked_documents(&entry, &source, &*blobs) {
                 let ending = if one.blob.media_type.contains("json") {
                     "json"
                 } else {
@@ -47,21 +52,28 @@ impl ExportReferrers {
                     one.blob.digest.short(12)
                 );
                 let path = self.out.join(folder(item)).join(name);
-                write(&path, &*blobs, &one.blob)?;
-                report.bytes_transferred += one.blob.size;
+                let (status, reason) = match blobs.read(&one.blob) {
+                    Ok(bytes) => {
+                        write(&path, &bytes)?;
+                        report.bytes_transferred += one.blob.size;
+                        (ItemStatus::Done, one.format)
+                    }
+                    Err(error) => (lost_status(&error), Some(error.to_string())),
+                };
                 report.items.push(ReportItem {
                     kind: EntryKind::Referrer,
                     name: path.display().to_string(),
                     digest: Some(one.blob.digest),
                     bytes: Some(one.blob.size),
                     packages: 0,
-                    status: ItemStatus::Done,
-                    reason: one.format,
+                    status,
+                    reason,
                 });
             }
         }
-        let written = count_of(report.items.len(), "document");
-        let text = format!("{}: {written} written\n", self.out.display());
+        let written = count_of(report.totals().done, "document");
+        let text =
+            loss_lines(&report.items) + &format!("{}: {written} written\n", self.out.display());
         Ok(VerbOutcome::of(report, text))
     }
 }
@@ -85,10 +97,34 @@ fn image_folder(image: &ImageRef) -> PathBuf {
         .join(version.unwrap_or_default())
 }
 
-fn write(path: &Path, blobs: &dyn BlobRead, blob: &Descriptor) -> Result<(), CliError> {
-    let bytes = blobs
-        .read(blob)
-        .map_err(|error| CliError::new(Exit::Failed, error.to_string()).on(TransferSide::Source))?;
+/// The referrers of `entry` whose manifests cannot be read, so that their documents are not known.
+/// `source` is the registry and repository of the entry.
+fn unreadable_referrers(entry: &LockEntry, source: &str, blobs: &dyn BlobRead) -> Vec<ReportItem> {
+    let unreadable = entry.referrers.iter().filter_map(|referrer| {
+        let manifest = &referrer.descriptor;
+        let error = blobs.read(manifest).err()?;
+        Some(ReportItem {
+            kind: EntryKind::Referrer,
+            name: format!("{source}@{}", manifest.digest),
+            digest: Some(manifest.digest.clone()),
+            bytes: Some(manifest.size),
+            packages: 0,
+            status: lost_status(&error),
+            reason: Some(error.to_string()),
+        })
+    });
+    unreadable.collect()
+}
+
+/// The status of content that cannot be read.
+fn lost_status(error: &ContentError) -> ItemStatus {
+    match error {
+        ContentError::Missing { .. } => ItemStatus::Missing,
+        ContentError::Damaged { .. } | ContentError::Read { .. } => ItemStatus::Failed,
+    }
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), CliError> {
     let made = std::fs::create_dir_all(path.parent().unwrap_or(path));
     let cannot = |error: &dyn std::fmt::Display| {
         CliError::new(
@@ -98,5 +134,5 @@ fn write(path: &Path, blobs: &dyn BlobRead, blob: &Descriptor) -> Result<(), Cli
         .on(TransferSide::Destination)
     };
     made.map_err(|error| cannot(&error))?;
-    write_file(path, &bytes).map_err(|error| cannot(&error))
+    write_file(path, bytes).map_err(|error| cannot(&error))
 }

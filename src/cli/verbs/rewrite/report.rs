@@ -117,8 +117,8 @@ pub(crate) fn outcome(
     lines.extend(
         occurrences().filter_map(|(member, occurrence)| left_line(&member.path, occurrence)),
     );
-    lines.push(match (changes, settled, left) {
-        (0, 0, 0) => NOTHING_KNOWN.into(),
+    lines.push(match (changes, settled, left, failed) {
+        (0, 0, 0, 0) => NOTHING_KNOWN.into(),
         _ => {
             let to_do = matches!(
                 mode,

@@ -6,12 +6,13 @@ pub enum MergeError {
     /// The text is not YAML, or lacks the document to merge into.
     #[error("it is not YAML that values can be merged into: {0}")]
     NotYaml(String),
-    /// The existing and the new value are of different kinds, or the existing one is an alias.
+    /// The existing and the new value are of different kinds, or the existing one is an alias or
+    /// inherited by a merge key.
     #[error("{path} is {there}, and would become {wanted}; change it by hand first")]
     Kind {
         /// The dotted path of the value.
         path: String,
-        /// The kind of the existing value.
+        /// The kind or origin of the existing value.
         there: &'static str,
         /// The kind of the new value.
         wanted: &'static str,

@@ -7,6 +7,7 @@
 
 use super::edits::{TextEdits, block_text, flow_text};
 use super::error::MergeError;
+use super::merge_keys::inherited_value;
 use super::ordered::{OrderedConflict, is_ordered, merge_ordered, quoted_items};
 use crate::document::yaml;
 use crate::document::yaml_tree::{YamlEntry, YamlMapping, YamlNode, YamlSequence, document_roots};
@@ -145,6 +146,15 @@ impl ValueMerger<'_> {
                 let value = self.merge_value(mapping, entry, existing, value, is_base64)?;
                 new.insert(key.clone(), value);
             } else {
+                // the new key would hide all of the inherited value, not only a part of it
+                let hidden = inherited_value(old, key);
+                if hidden.is_some_and(|hidden| hidden != value && !hidden.is_null()) {
+                    return Err(MergeError::Kind {
+                        path: self.dotted_path(),
+                        there: "inherited by a merge key (`<<`)",
+                        wanted: kind_of(value),
+                    });
+                }
                 self.merged.paths.push(self.dotted_path());
                 let value = match value.as_str() {
                     Some(text) if is_base64 => STANDARD.encode(text).into(),

@@ -2,12 +2,14 @@
 //!
 //! - `merger.rs`: mappings and lists.
 //! - `scalars.rs`: scalars, plain or base64. A scalar that contains YAML is merged like a document.
+//! - `merge_keys.rs`: entries that a mapping inherits.
 //! - `ordered.rs`: lists whose order matters, such as commands.
 //! - `texts.rs`: certificates, systemd drop-ins and NO_PROXY lists.
 //! - `edits.rs`: the edits of the text, and the YAML of new values.
 
 mod edits;
 mod error;
+mod merge_keys;
 mod merger;
 mod ordered;
 mod scalars;

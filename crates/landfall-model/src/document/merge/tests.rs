@@ -196,6 +196,16 @@ fn a_conflict_is_refused_with_its_path() {
             "{a: {c: 1}}",
             "a is an alias, and would become a mapping",
         ),
+        (
+            "x: &x {b: {c: 1, d: 2}}\na: {<<: *x, e: 3}\n",
+            "{a: {b: {c: 2}}}",
+            "a.b is inherited by a merge key (`<<`), and would become a mapping",
+        ),
+        (
+            "x: &x {noProxy: 10.0.0.0/8}\ny: &y {z: 1}\na:\n  <<: [*y, *x]\n",
+            "{a: {noProxy: svc}}",
+            "a.noProxy is inherited by a merge key (`<<`), and would become a single value",
+        ),
         ("- 1\n", "{a: 1}", "its top level is a list"),
         ("? a\n: 1\n", "{b: 1}", "the notation of b cannot be edited"),
         ("a: [\n", "{a: 1}", "it is not YAML"),
@@ -204,6 +214,12 @@ fn a_conflict_is_refused_with_its_path() {
         let error = merged(file, values).unwrap_err().to_string();
         assert!(error.contains(words), "{file}: {error}");
     }
+}
+
+#[test]
+fn keys_that_a_merge_key_does_not_contain_are_added() {
+    let file = "x: &x {b: 1}\na:\n  <<: *x\n";
+    assert_eq!(text(file, "{a: {c: 2}}"), format!("{file}  c: 2\n"));
 }
 
 /// A Secret with hand-written content: vCenter's account in YAML with ytt's comments, as a block,

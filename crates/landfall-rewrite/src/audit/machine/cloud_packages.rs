@@ -2,6 +2,9 @@
 
 use super::commands::is_package;
 use super::installs::{MachineInstall, PlacedInstall};
+use crate::audit::positions::start_of;
+use crate::yaml::{self, YamlNode};
+use landfall_model::document::LineIndex;
 
 /// The packages of a document of cloud-init: names, and pairs of name and version. Those of `snap`
 /// are no packages of apt, so they are skipped.
@@ -14,7 +17,8 @@ pub(super) fn packages(text: &str) -> Vec<PlacedInstall> {
         let indented = line.starts_with([' ', '-']);
         let is_comment = line.starts_with('#') || line.starts_with("{%");
         if !indented && !line.trim().is_empty() && !is_comment {
-            inside = line.trim_end() == "packages:";
+            let value = line.strip_prefix("packages:").map(without_comment);
+            inside = value.is_some_and(str::is_empty);
             snap = None;
             continue;
         }
@@ -32,7 +36,7 @@ pub(super) fn packages(text: &str) -> Vec<PlacedInstall> {
             continue;
         }
         snap = None;
-        let item = item.split(" #").next().unwrap_or(item).trim();
+        let item = without_comment(item);
         let is_mapping = item.starts_with('{') && !item.starts_with("{{");
         let item = if is_mapping {
             packages_of_apt(item)
@@ -48,6 +52,7 @@ pub(super) fn packages(text: &str) -> Vec<PlacedInstall> {
                 }),
         );
     }
+    found.extend(in_brackets(text));
     found
 }
 
@@ -56,6 +61,62 @@ fn packages_of_apt(mapping: &str) -> &str {
     let list = mapping.split_once("apt:").map_or("", |(_, list)| list);
     let list = list.trim_start_matches([' ', '[']);
     list.split([']', '}']).next().unwrap_or_default()
+}
+
+fn without_comment(value: &str) -> &str {
+    value.split(" #").next().unwrap_or(value).trim()
+}
+
+/// The packages of a list in brackets. Such a list may have several lines, so the text is parsed.
+fn in_brackets(text: &str) -> Vec<PlacedInstall> {
+    if !text.lines().any(|line| line.starts_with("packages:")) {
+        return Vec::new();
+    }
+    let mut words = Vec::new();
+    for document in yaml::documents(text).flatten() {
+        if let Some(YamlNode::Mapping(root)) = &document.root
+            && let Some(YamlNode::Sequence(list)) = yaml::value_of(&root.entries, "packages")
+            && list.flow
+        {
+            words.extend(list.items.iter().flat_map(node_packages));
+        }
+    }
+    let lines = LineIndex::new(text);
+    let placed = words.into_iter().filter_map(|(at, written)| {
+        let (line, column) = lines.line_column(at);
+        Some(PlacedInstall {
+            install: install(written)?,
+            line,
+            column,
+            inside: None,
+        })
+    });
+    placed.collect()
+}
+
+/// The packages in an item of a list in brackets: the offset of the name, and the text for apt.
+fn node_packages(item: &YamlNode<'_>) -> Vec<(usize, String)> {
+    match item {
+        YamlNode::Scalar(_) | YamlNode::Alias(_) => node_word(item).into_iter().collect(),
+        YamlNode::Sequence(names) => {
+            let words: Vec<(usize, String)> = names.items.iter().filter_map(node_word).collect();
+            if let [(at, name), (_, version)] = &words[..] {
+                return vec![(*at, format!("{name}={version}"))];
+            }
+            words
+        }
+        // `{apt: [NAME]}`; packages of other managers, such as `snap`, are skipped
+        YamlNode::Mapping(managers) => match yaml::value_of(&managers.entries, "apt") {
+            Some(YamlNode::Sequence(list)) => list.items.iter().flat_map(node_packages).collect(),
+            _ => Vec::new(),
+        },
+    }
+}
+
+/// The text of a scalar, and its offset.
+fn node_word(node: &YamlNode<'_>) -> Option<(usize, String)> {
+    let text = node.scalar()?.text()?;
+    Some((start_of(node)?, text.to_owned()))
 }
 
 /// The packages in an item of the list: the name in the item, and the text for apt.
@@ -122,6 +183,29 @@ mod tests {
             let (place, name) = expected.split_once(' ').unwrap();
             let expected = format!("{place} Package(\"apt\", {name:?})");
             assert_eq!(found(text), [expected], "{text}");
+        }
+    }
+
+    #[test]
+    fn lists_in_brackets_and_lists_after_a_comment_are_read() {
+        for (text, expected) in [
+            ("packages: # tools\n- jq\n", &["2:3 jq"][..]),
+            (
+                "packages: [jq, \"socat\"] # tools\nruncmd: [a]\n",
+                &["1:12 jq", "1:17 socat"],
+            ),
+            (
+                "packages: [\n  jq, # why\n  [b, 1.0-1],\n  {snap: [c]}, {apt: [d]},\n]\n",
+                &["2:3 jq", "3:4 b=1.0-1", "4:23 d"],
+            ),
+            ("other: [a]\npackages: []\n", &[]),
+        ] {
+            let expected: Vec<String> = expected
+                .iter()
+                .filter_map(|one| one.split_once(' '))
+                .map(|(place, name)| format!("{place} Package(\"apt\", {name:?})"))
+                .collect();
+            assert_eq!(found(text), expected, "{text}");
         }
     }
 

@@ -19,28 +19,41 @@ const ENDINGS: [&str; 7] = ["sh", "bash", "service", "socket", "timer", "ign", "
 /// documents have it, too.
 const CLOUD_KEYS: [&str; 3] = ["runcmd", "bootcmd", "write_files"];
 
-/// Reads the files at `paths` that set up machines, and finds the files and packages that they
-/// fetch and install. Files that cannot be read are skipped.
+/// Reads the files at `paths` and the text `stdin`, as far as they set up machines, and finds the
+/// files and packages that they fetch and install. Files that cannot be read are skipped.
 ///
 /// # Errors
 /// If a path cannot be listed.
-pub fn machine_installs(paths: &[PathBuf]) -> Result<MachineInstalls, RewriteError> {
+pub fn machine_installs(
+    paths: &[PathBuf],
+    stdin: Option<&str>,
+) -> Result<MachineInstalls, RewriteError> {
     let mut found = MachineInstalls::default();
     for input in inputs(paths, None)? {
-        let Ok(InputContent::Text(text)) = read(&input) else {
-            continue;
-        };
-        if is_of_machine(&input.path, &text) {
-            let file = input.path.display().to_string();
-            found.0.extend(of_text(&text).into_iter().map(|one| {
-                let at = format!("{}:{}", one.file(&file), one.line);
-                (one.install, at)
-            }));
+        if let Ok(InputContent::Text(text)) = read(&input) {
+            found.0.extend(placed_installs(&input.path, &text));
         }
+    }
+    if let Some(text) = stdin {
+        found.0.extend(placed_installs(Path::new("<stdin>"), text));
     }
     found.0.sort();
     found.0.dedup();
     Ok(found)
+}
+
+/// The files and packages that `text`, the content of the file at `path`, fetches and installs,
+/// each with its position. None if it does not set up a machine.
+fn placed_installs(path: &Path, text: &str) -> Vec<(MachineInstall, String)> {
+    if !is_of_machine(path, text) {
+        return Vec::new();
+    }
+    let file = path.display().to_string();
+    let installs = of_text(text).into_iter().map(|one| {
+        let at = format!("{}:{}", one.file(&file), one.line);
+        (one.install, at)
+    });
+    installs.collect()
 }
 
 fn is_of_machine(path: &Path, text: &str) -> bool {

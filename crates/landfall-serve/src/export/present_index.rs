@@ -1,0 +1,119 @@
+//! Reads the `index.yaml` of a folder to which charts are exported: it may list other charts.
+
+use landfall_item::ChartArchive;
+use landfall_model::document::{read_text_input, yaml};
+use serde_json::Value;
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// An entry of an existing index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PresentEntry {
+    /// The name of the chart.
+    pub(super) chart: String,
+    version: Option<String>,
+    digest: Option<String>,
+    /// The entry as JSON.
+    pub(super) text: String,
+}
+
+impl PresentEntry {
+    /// The entry `value` of the chart `name`.
+    fn new(name: &str, value: &Value) -> PresentEntry {
+        let text_of = |key: &str| value[key].as_str().map(str::to_owned);
+        PresentEntry {
+            chart: name.to_owned(),
+            version: text_of("version"),
+            digest: text_of("digest"),
+            text: value.to_string(),
+        }
+    }
+
+    /// Whether it is about a chart with the name and version of `chart`.
+    pub(super) fn is_version_of(&self, chart: &ChartArchive) -> bool {
+        self.chart == chart.chart && self.version.as_deref() == Some(&*chart.version)
+    }
+
+    /// Whether it is about a chart with the name, version and content of `chart`.
+    pub(super) fn is_same(&self, chart: &ChartArchive) -> bool {
+        let digest = chart.archive.digest.hex();
+        self.is_version_of(chart) && self.digest.as_deref() == Some(digest.as_str())
+    }
+}
+
+/// The entries of the index at `path`, except those whose archives are no longer in its folder
+/// `dir`. Empty if there is no index. An error is the reason why it cannot be read.
+pub(super) fn present_entries(path: &Path, dir: &Path) -> Result<Vec<PresentEntry>, String> {
+    let text = match read_text_input(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        text => text.map_err(|error| error.to_string())?,
+    };
+    let index: Value = yaml::from_str(&text)
+        .map_err(|error| format!("the present file is not an index of charts: {error}"))?;
+    let Some(charts) = index["entries"].as_object() else {
+        return Err("the present file is not an index of charts; move it away".into());
+    };
+    let mut found = Vec::new();
+    for (name, versions) in charts {
+        let entries = versions.as_array().into_iter().flatten();
+        let kept = entries.filter(|entry| has_archive(entry, dir));
+        found.extend(kept.map(|entry| PresentEntry::new(name, entry)));
+    }
+    Ok(found)
+}
+
+/// Whether the archive of an entry may exist: it is in `dir`, or its URL is not the name of a file.
+fn has_archive(entry: &Value, dir: &Path) -> bool {
+    let urls = entry["urls"].as_array().into_iter().flatten();
+    let mut urls = urls.filter_map(Value::as_str);
+    urls.any(|url| url.contains("://") || url.contains('%') || dir.join(url).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use landfall_model::{Descriptor, Digest};
+    use std::fs;
+
+    fn chart(version: &str, content: &[u8]) -> ChartArchive {
+        ChartArchive {
+            item: "a".into(),
+            chart: "app".into(),
+            version: version.into(),
+            archive: Descriptor {
+                digest: Digest::sha256(content),
+                size: content.len() as u64,
+                media_type: "application/gzip".into(),
+            },
+            provenance: None,
+        }
+    }
+
+    #[test]
+    fn entries_are_read_unless_their_archives_are_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("index.yaml");
+        let read = || present_entries(&path, dir.path());
+        assert_eq!(read(), Ok(Vec::new()));
+        let one = chart("1.0.0", b"1");
+        let index = format!(
+            "apiVersion: v1\nentries:\n  app:\n  - version: 1.0.0\n    digest: {}\n    \
+             urls: [app-1.0.0.tgz]\n  - {{version: 0.9.0, urls: [gone.tgz]}}\n  more:\n  \
+             - {{version: 2.0.0, urls: ['https://h/more.tgz']}}\n",
+            one.archive.digest.hex()
+        );
+        fs::write(&path, index).unwrap();
+        fs::write(dir.path().join("app-1.0.0.tgz"), "1").unwrap();
+        let found = read().unwrap();
+        let names: Vec<&str> = found.iter().map(|entry| &*entry.chart).collect();
+        assert_eq!(names, ["app", "more"]);
+        assert!(found[0].is_same(&one));
+        let other = chart("1.0.0", b"2");
+        assert!(found[0].is_version_of(&other) && !found[0].is_same(&other));
+        assert!(!found[0].is_version_of(&chart("2.0.0", b"1")));
+        assert!(found[1].text.contains("https://h/more.tgz"));
+
+        fs::write(&path, "mine: 1\n").unwrap();
+        assert!(read().is_err_and(|why| why.contains("not an index of charts")));
+    }
+}
