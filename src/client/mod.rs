@@ -26,4 +26,4 @@ pub(crate) use patches::DeliveredBundles;
 pub use pull::{BundleOptions, PulledBundle};
 #[cfg(feature = "cli")]
 pub(crate) use refresh::{RefreshBase, RefreshRequest, Refreshed, RefreshedBundle, missing_items};
-pub(crate) use write::PreviousLock;
+pub(crate) use write::{LockFileState, PreviousLock};

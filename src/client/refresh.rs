@@ -3,12 +3,12 @@
 //! again at any time.
 
 use super::failing_items::mark_failing;
-use super::{BundleUpload, Client, ClientError, DeliveredBundles, PreviousLock};
+use super::{BundleUpload, Client, ClientError, DeliveredBundles, LockFileState, PreviousLock};
 use crate::lock::{Locked, add_changelogs};
 use crate::update::{UpdateOutcome, UpdateRequest};
 use landfall_bundle::{
     self as bundle, BaseName, Bundle, DeltaBase, PackOptions, PackPlan, Packaging, PackedBundle,
-    RecipeSummary, Serial, VolumeSize,
+    RecipeSummary, Serial, VolumeSize, volume_path,
 };
 use landfall_content::bucket::{Bucket, BucketLocation, OpenObject};
 use landfall_content::store::DiskStore;
@@ -76,6 +76,8 @@ impl RefreshBase {
 pub(crate) struct Refreshed {
     pub(crate) updated: UpdateOutcome,
     pub(crate) locked: Locked,
+    /// Whether the lock file has the lock.
+    pub(crate) lock_file: LockFileState,
     /// One report item for each item of the lock, and for each item that failed. A failed step
     /// decides the status of its item; later steps do not change it.
     pub(crate) items: Vec<ReportItem>,
@@ -135,18 +137,19 @@ impl Client {
         let previous = request.previous_lock;
         let path = request.lock_path;
         let referrers = request.referrers;
-        let (mut locked, is_new) = self
+        let (mut locked, lock_file) = self
             .lock_and_write(&updated, previous, path, referrers, memory)
             .await?;
         let mut files: Vec<PathBuf> = updated.files().into_iter().cloned().collect();
-        files.extend(is_new.then(|| path.to_path_buf()));
+        files.extend((lock_file == LockFileState::Written).then(|| path.to_path_buf()));
         on_locked(&locked.lock);
 
         let mut items = locked.items.clone();
         let mut packed = None;
-        // nothing is pulled if the lock is empty, or if its content was delivered or packed before
-        let is_empty = locked.lock.items().next().is_none();
-        if !is_empty && !is_delivered(request, &locked.lock, serial.as_ref()) {
+        // nothing is pulled if the lock is empty or in no file, or if its content was delivered or
+        // packed before
+        let is_usable = locked.lock.items().next().is_some() && lock_file != LockFileState::Kept;
+        if is_usable && !is_delivered(request, &locked.lock, serial.as_ref()) {
             let store: Arc<dyn BlobStore> = match &request.object_store {
                 Some(location) => self.open_objects(location)?,
                 None => Arc::new(memory.clone()),
@@ -174,6 +177,7 @@ impl Client {
         Ok(Refreshed {
             updated,
             locked,
+            lock_file,
             items,
             files,
             bundle: packed,
@@ -257,8 +261,9 @@ fn serial(
 }
 
 /// Whether the receiver has all items of `lock`, or an earlier run wrote the requested bundle to
-/// `out`. That bundle must be complete and packed from the same lock and bases. It must have the
-/// number `serial` if there is one, and be signed with the key of the request if there is one.
+/// `out`. That bundle must be complete, split as requested, and packed from the same lock and
+/// bases. It must have the number `serial` if there is one, and be signed with the key of the
+/// request if there is one.
 fn is_delivered(request: &RefreshRequest<'_>, lock: &Lock, serial: Option<&Serial>) -> bool {
     if !request.bases.is_empty() && request.bases.iter().all(|base| base.has_all(lock)) {
         return true;
@@ -296,15 +301,23 @@ fn omits_nothing(bases: &[RefreshBase], lock: &Lock) -> bool {
     blobs.all(|blob| bases.iter().any(|base| !base.base.has(&blob.descriptor)))
 }
 
-/// The bundle of an earlier run, if it can be opened.
+/// The bundle of an earlier run, if it can be opened and is split as the request says.
 fn existing_bundle(request: &RefreshRequest<'_>) -> Option<Bundle> {
-    match &request.object {
-        Some((bucket, name)) => {
-            let object = OpenObject::open(bucket, name).ok()?;
-            Bundle::open_object(Arc::new(object)).ok()
-        }
-        None => Bundle::open(&request.out).ok(),
+    if let Some((bucket, name)) = &request.object {
+        let object = OpenObject::open(bucket, name).ok()?;
+        return Bundle::open_object(Arc::new(object)).ok();
     }
+    let Some(VolumeSize(most)) = request.volume_size else {
+        let bundle = Bundle::open(&request.out).ok()?;
+        return (!bundle.is_split()).then_some(bundle);
+    };
+    let volumes = (1..).map(|number| volume_path(&request.out, number));
+    let mut sizes = volumes.map_while(|volume| Some(volume.metadata().ok()?.len()));
+    if sizes.any(|size| size > most) {
+        return None;
+    }
+    // by the name of a volume, since another file may have the name of the bundle
+    Bundle::open(&volume_path(&request.out, 1)).ok()
 }
 
 /// Report items for the content that a bundle should contain but lacks.

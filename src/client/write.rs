@@ -23,6 +23,17 @@ pub(crate) struct PreviousLock {
     file: Digest,
 }
 
+/// Whether the lock file has the new lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LockFileState {
+    /// It was written.
+    Written,
+    /// It had this lock already.
+    Unchanged,
+    /// Nothing could be resolved, so the file has another lock, or does not exist.
+    Kept,
+}
+
 impl PreviousLock {
     /// Wraps a lock that was read from a file with these bytes.
     pub(crate) fn new(lock: Lock, bytes: &[u8]) -> PreviousLock {
@@ -115,8 +126,8 @@ impl Client {
         Ok(is_new)
     }
 
-    /// Locks the manifests after an update, and writes the lock. Returns whether the file changed.
-    /// With `referrers`, signatures and other referrers are looked up again.
+    /// Locks the manifests after an update, and writes the lock. With `referrers`, signatures and
+    /// other referrers are looked up again.
     pub(crate) async fn lock_and_write(
         &self,
         updated: &UpdateOutcome,
@@ -124,7 +135,7 @@ impl Client {
         path: &Path,
         referrers: bool,
         store: &DiskStore,
-    ) -> Result<(Locked, bool), ClientError> {
+    ) -> Result<(Locked, LockFileState), ClientError> {
         let old = previous.map(|previous| &previous.lock);
         let locked = self.lock_updated(updated, old, referrers, store).await;
         let report = RunReport {
@@ -133,8 +144,14 @@ impl Client {
         };
         // If nothing resolves, as without a network, an empty lock would replace a good one.
         let all_failed = report.has_losses() && !report.has_successes();
-        let is_new = !all_failed && self.write_lock(previous, path, &locked.lock)?;
-        Ok((locked, is_new))
+        let state = if all_failed && old.is_none_or(|old| old.to_text() != locked.lock.to_text()) {
+            LockFileState::Kept
+        } else if !all_failed && self.write_lock(previous, path, &locked.lock)? {
+            LockFileState::Written
+        } else {
+            LockFileState::Unchanged
+        };
+        Ok((locked, state))
     }
 
     /// Reports attributes of a file that could not be kept, such as an owner or an access control

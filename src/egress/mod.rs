@@ -11,6 +11,8 @@ mod needed;
 mod pattern;
 mod probe;
 mod record;
+mod source_kind;
+mod unresolved;
 
 pub(crate) use diff::{diff, read_list};
 pub(crate) use error::EgressError;

@@ -6,11 +6,13 @@ use super::host::{EgressHost, HostEvidence};
 use super::known_services::{HostPurpose, KnownService, services_at};
 use super::pattern::{EgressPattern, InvalidHost};
 use super::record::{ContactRecord, Contacted};
+use super::source_kind::SourceKind;
+use super::unresolved::unresolved_source;
 use landfall_content::registry::RegistrySessions;
 use landfall_content::{EntryPart, LockEntry, PartOrigin};
 use landfall_http::host_port;
 use landfall_item::lockfile::{Endpoint, Lock};
-use landfall_model::report::EntryKind;
+use landfall_model::report::{EntryKind, count_of};
 use landfall_model::{Descriptor, Digest, media_type};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,26 +40,6 @@ pub(super) struct SourceHost {
     is_requested_by_lock: bool,
     /// The well-known services that its URLs belong to.
     services: Vec<&'static KnownService>,
-}
-
-/// The kind of content that a host of the lock serves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SourceKind {
-    Registry,
-    Files,
-    /// The index of a chart repository, or the discovery document of a registry of providers:
-    /// `lock` and `update` request it, but a pull does not.
-    Index,
-}
-
-impl SourceKind {
-    fn reason(self, name: &str) -> String {
-        match self {
-            SourceKind::Registry => format!("images of {name}"),
-            SourceKind::Files => format!("files of {name}"),
-            SourceKind::Index => format!("indexes of {name}"),
-        }
-    }
 }
 
 /// The hosts that `lock` names. Each key begins with the address that is contacted, which may be
@@ -102,23 +84,7 @@ pub(super) fn sources(
             PartOrigin::LargeFile(_) => continue,
             PartOrigin::Computed(_) | PartOrigin::Trimmed { .. } => continue,
         };
-        // one address may serve both a registry and files
-        let key = format!("{} {name} {kind:?}", host_port(&url));
-        let services: Vec<_> = services_at(&url).collect();
-        let source = sources.entry(key).or_insert_with(|| SourceHost {
-            url,
-            name,
-            samples: [None, None],
-            kind,
-            is_requested_by_lock: true,
-            services: Vec::new(),
-        });
-        source.is_requested_by_lock &= by_lock;
-        for service in services {
-            if !source.services.contains(&service) {
-                source.services.push(service);
-            }
-        }
+        let source = add_source(&mut sources, (url, name, kind), by_lock);
         let is_foreign = matches!(part.origin, PartOrigin::Foreign { .. });
         let sample = &mut source.samples[usize::from(!part.is_manifest())];
         // The smallest part: a proxy may read a whole file before it sends the first byte. Foreign
@@ -131,7 +97,39 @@ pub(super) fn sources(
             *sample = Some(part);
         }
     }
+    for item in &lock.unresolved {
+        if let Some(found) = unresolved_source(item, sessions) {
+            add_source(&mut sources, found, false);
+        }
+    }
     Ok(sources)
+}
+
+/// Adds a host with its URL, name and kind, unless it is in `sources` already. `by_lock` says
+/// whether `lock` requests the same content from it as a pull.
+fn add_source(
+    sources: &mut BTreeMap<String, SourceHost>,
+    (url, name, kind): (Url, String, SourceKind),
+    by_lock: bool,
+) -> &mut SourceHost {
+    // one address may serve both a registry and files
+    let key = format!("{} {name} {kind:?}", host_port(&url));
+    let services: Vec<_> = services_at(&url).collect();
+    let source = sources.entry(key).or_insert_with(|| SourceHost {
+        url,
+        name,
+        samples: [None, None],
+        kind,
+        is_requested_by_lock: true,
+        services: Vec::new(),
+    });
+    source.is_requested_by_lock &= by_lock;
+    for service in services {
+        if !source.services.contains(&service) {
+            source.services.push(service);
+        }
+    }
+    source
 }
 
 /// Whether `lock` requests the same content of an entry as a pull. `lock` downloads charts,
@@ -240,6 +238,13 @@ pub(crate) fn needed(
     lock.endpoints
         .iter()
         .try_for_each(|endpoint| list.declare(endpoint))?;
+    if !lock.unresolved.is_empty() {
+        notes.insert(format!(
+            "{} of the lock could not be resolved: only the hosts in their names are listed; \
+             further hosts become known when `lock` resolves them",
+            count_of(lock.unresolved.len(), "item")
+        ));
+    }
     Ok(Egress {
         hosts: list.hosts.into_values().collect(),
         notes: notes.into_iter().collect(),

@@ -1,6 +1,7 @@
 //! The patterns of `--only`, in which `*` matches any text.
 
 use std::convert::Infallible;
+use std::fmt;
 use std::str::FromStr;
 
 /// A name in which `*` matches any text, even an empty one.
@@ -12,6 +13,12 @@ impl FromStr for NamePattern {
 
     fn from_str(text: &str) -> Result<NamePattern, Infallible> {
         Ok(NamePattern(text.to_owned()))
+    }
+}
+
+impl fmt::Display for NamePattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }
 

@@ -121,6 +121,8 @@ pub(crate) struct UpdateOutcome {
     pub(crate) relock: BTreeSet<(EntryKind, String)>,
     /// The first sights of versions after the run, and notices about their ages.
     pub(crate) ages: AgesOutcome,
+    /// The patterns of `--only` that match nothing in the manifests.
+    pub(crate) unused_only: Vec<String>,
     /// The path of the file of first sights.
     pub(crate) sights_path: PathBuf,
 }

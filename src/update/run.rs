@@ -12,6 +12,7 @@ use landfall_model::Digest;
 use landfall_model::document::read_input;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Mutex;
 
 /// Computes the updates of the manifests. Writes no file. Fails if a manifest is invalid.
 pub(crate) async fn update(
@@ -48,6 +49,7 @@ pub(crate) async fn update(
         lists: BTreeMap::new(),
         has_lists,
         ages,
+        used_only: Mutex::default(),
         outcome,
     };
     resolver.progress().begin("update", items.len() as u64, 0);
@@ -62,6 +64,7 @@ pub(crate) async fn update(
         rewrite: request.rewrite_sights,
         clock: run.clock(),
     };
+    run.outcome.unused_only = run.unused_only();
     run.outcome.ages = run.ages.end(end);
     Ok(run.outcome)
 }

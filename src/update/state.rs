@@ -12,9 +12,10 @@ use landfall_item::manifest::{
     FileOverrides, LoadManifestError, MergedManifest, load_edited, set_digest, text_of,
 };
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
-use landfall_model::{Digest, Platform, now};
+use landfall_model::{Digest, Platform, locked, now};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 /// The request of an update.
 pub(crate) struct UpdateRequest<'a> {
@@ -48,6 +49,8 @@ pub(super) struct UpdateRun<'a> {
     /// Whether any list has a `from`. If not, candidates are tried without reading the lists again.
     pub(super) has_lists: bool,
     pub(super) ages: VersionAges<'a>,
+    /// The positions of the patterns of `--only` that matched something.
+    pub(super) used_only: Mutex<BTreeSet<usize>>,
     pub(super) outcome: UpdateOutcome,
 }
 
@@ -88,13 +91,29 @@ pub(super) fn failed(kind: EntryKind, name: impl Into<String>, cause: &ResolveEr
 }
 
 impl UpdateRun<'_> {
-    /// Whether the request selects something with one of these names.
+    /// Whether the request selects something with one of these names. Records the patterns that
+    /// match.
     pub(super) fn is_selected(&self, names: &[&str]) -> bool {
         let only = self.request.only;
-        only.is_empty()
-            || only
-                .iter()
-                .any(|pattern| names.iter().any(|name| pattern.matches(name)))
+        let mut used = locked(&self.used_only);
+        let mut is_selected = only.is_empty();
+        for (at, pattern) in only.iter().enumerate() {
+            if names.iter().any(|name| pattern.matches(name)) {
+                used.insert(at);
+                is_selected = true;
+            }
+        }
+        is_selected
+    }
+
+    /// The patterns of `--only` that have matched nothing so far.
+    pub(super) fn unused_only(&self) -> Vec<String> {
+        let used = locked(&self.used_only);
+        let patterns = self.request.only.iter().enumerate();
+        patterns
+            .filter(|(at, _)| !used.contains(at))
+            .map(|(_, pattern)| pattern.to_string())
+            .collect()
     }
 
     /// The clock by which ages are computed.

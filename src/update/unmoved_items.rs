@@ -28,10 +28,10 @@ impl UpdateRun<'_> {
                 .tagged
                 .as_ref()
                 .map_or_else(|| item.name.clone(), ImageRef::name);
-            // an item that was looked up already is new, or uses a version that moved
-            !accepted.contains(&(item.kind, item.name.as_str()))
+            self.is_selected(&[&item.name, &without_tag])
+                && !accepted.contains(&(item.kind, item.name.as_str()))
+                // an item that was looked up already is new, or uses a version that moved
                 && self.lookups.result(item).is_none()
-                && self.is_selected(&[&item.name, &without_tag])
         });
         let names = unmoved
             .iter()

@@ -445,14 +445,12 @@ fn a_host_of_the_lock_keeps_the_roles_of_its_endpoint() {
 /// A place with a lock of one image at Docker Hub, one file at `dl.k8s.io`, and two endpoints.
 fn docker_hub() -> Place {
     let place = Place::new();
-    let lock = include_str!("../data/every-kind.lock");
-    place.write(
-        "landfall.lock",
-        lock.replace(
-            "quay.io/prometheus/node-exporter:v1.9.0",
-            "docker.io/library/nginx:1.27",
-        ),
+    let lock = include_str!("../data/every-kind.lock").replace(
+        "quay.io/prometheus/node-exporter:v1.9.0",
+        "docker.io/library/nginx:1.27",
     );
+    let (resolved, _) = lock.split_once("unresolved:\n").unwrap();
+    place.write("landfall.lock", format!("{resolved}...\n"));
     place
 }
 
@@ -552,6 +550,25 @@ fn documented_hosts_of_registries_are_predicted_until_the_real_hosts_are_observe
     ]);
     let own = [&own[..], &["tokens.test", "cdn.test"]].concat();
     assert_eq!(evidence(&place, &[]), all(&[(&own, "observed")]));
+}
+
+#[test]
+fn hosts_of_items_that_could_not_be_locked_are_listed() {
+    let place = docker_hub();
+    let lost = "unresolved:\n\
+                - {kind: image, name: \"quay.io/gone/app:v1\", cause: refused}\n\
+                - {kind: file, name: \"https://dl.test/tool\", cause: refused}\n...\n";
+    let lock = place.read("landfall.lock").replace("...\n", lost);
+    place.write("landfall.lock", lock);
+    let found = evidence(&place, &[]);
+    for host in ["quay.io", "cdn.quay.io", "dl.test"] {
+        assert_eq!(found[host], "predicted", "{host}: {found:?}");
+    }
+    let text = place.ok(&["egress", "--store", "store"]);
+    assert!(
+        text.contains("note: 2 items of the lock could not be resolved"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -133,6 +133,14 @@ fn each_mistake_has_its_exit_code_and_message() {
             ],
         ),
         ("serve", 2, &["no lock was published in the store"]),
+        // only `pack` writes to stdout, and `pull` writes no object
+        ("refresh -f m.yaml -o -", 2, &["not to stdout", "pack -o -"]),
+        ("pull --bundle - --dry-run", 2, &["names a file, not -"]),
+        (
+            "pull --bundle s3://bucket/b --dry-run",
+            2,
+            &["names a file", "landfall pack -o s3://bucket/b"],
+        ),
     ];
     for (line, exit, words) in table {
         let printed = printed(&rig, *exit, line);

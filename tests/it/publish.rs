@@ -280,6 +280,15 @@ fn a_store_on_disk_can_be_published_and_missing_items_are_reported() {
         "{lacking}"
     );
     assert_eq!(lacking["totals"]["missing"], 1, "{lacking}");
+    // items that could not be locked are reported
+    let lost = "\nunresolved:\n- {kind: image, name: \"quay.io/gone/app:v1\", cause: gone}\n...\n";
+    let lock = place.read("two.lock").replace("\n...\n", lost);
+    place.write("lost.lock", lock);
+    let publish = ["publish", "--lock", "lost.lock", "--store", "store"];
+    for more in [&["--dry-run"][..], &[]] {
+        let partial = place.json(3, &[&publish[..], more].concat());
+        assert_eq!(partial["totals"]["missing"], 1, "{partial}");
+    }
     let nothing = place.json(2, &["serve", "--store", "other", "--listen", "127.0.0.1:0"]);
     assert!(
         nothing["error"]["message"]

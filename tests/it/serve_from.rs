@@ -267,7 +267,8 @@ fn charts_are_served_from_a_registry() {
         "",
     );
     let to = format!("{}/base", registry.address);
-    place.json(0, &["mirror", "-f", "m.yaml", "--to", &to]);
+    let mirrored = place.json(0, &["mirror", "-f", "m.yaml", "--to", &to]);
+    assert!(mirrored["lock"].is_string(), "{mirrored:#}");
     let server = landfall_serve(place, &["--from", &to]);
     assert!(server.log().contains("2 charts"), "{}", server.log());
     let index = get(&server.address, "/charts/index.yaml").text();

@@ -210,3 +210,31 @@ fn status_writes_markdown_and_reports_failed_requests() {
             .contains("--to HOST[:PORT]")
     );
 }
+
+#[test]
+fn status_reports_items_that_could_not_be_locked() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let (place, _upstream, _images) = packed();
+    let registry = own_registry();
+    let to = registry.address.as_str();
+    place.json(0, &["push", "b", "--to", to]);
+    let lost = "\nunresolved:\n- {kind: image, name: \"quay.io/gone/app:v1\", cause: gone}\n...\n";
+    let lock = place.read("landfall.lock").replace("\n...\n", lost);
+    place.write("lost.lock", lock);
+    let report = place.json(3, &["status", "--lock", "lost.lock", "--to", to]);
+    assert_eq!(
+        (&report["status"], &report["totals"]["missing"]),
+        (&"partial".into(), &1.into()),
+        "{report:#}"
+    );
+    let args = ["status", "--lock", "lost.lock", "--to", to];
+    let printed = place.landfall().args(args).assert().code(3);
+    let printed = String::from_utf8_lossy(&printed.get_output().stdout).into_owned();
+    assert!(
+        printed.contains("missing  image quay.io/gone/app:v1: gone")
+            && printed.contains(": 4 of 4 there, 1 not locked or packed; "),
+        "{printed}"
+    );
+}

@@ -38,6 +38,7 @@ pub use error::BundleError;
 pub use format::base_name::BaseName;
 pub use format::blob_recipe::{BlobRecipe, BlobReference};
 pub use format::contents::{PackOptions, Serial};
+pub use format::files::volume_path;
 pub use format::header as tar_header;
 pub use format::volume_size::VolumeSize;
 pub use plan::DeltaBase;

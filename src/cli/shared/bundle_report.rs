@@ -55,6 +55,11 @@ impl SerialFlags {
         self.series.clone()
     }
 
+    /// Whether there is a number, but neither a name for the series nor the `name` of a manifest.
+    pub(crate) fn lacks_series(&self, name: Option<&str>) -> bool {
+        self.serial.is_some() && self.series.is_none() && name.is_none()
+    }
+
     /// The number of the bundle, and the name of its series; `None` without `--serial`.
     pub(crate) fn serial_of(&self, lock: &Lock) -> Result<Option<Serial>, CliError> {
         let Some(number) = self.serial else {

@@ -16,7 +16,7 @@ use landfall_model::report::{Progress, TransferSide};
 use landfall_model::{DestinationMap, Digest, Platform, Shard, TargetRegistry};
 use std::future::Future;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Runs `work` on a thread for blocking work, so that Ctrl-C is handled meanwhile. Fails if `work`
@@ -42,9 +42,15 @@ pub(crate) struct Context {
     pub interrupts: Interrupts,
     /// The files that the verb reads, for the evidence log.
     pub inputs: Arc<RecordedInputs>,
-    /// The sessions of additional clients. The hosts that these clients contact are added to the
-    /// report of the verb.
-    additional_sessions: Mutex<Vec<Arc<RegistrySessions>>>,
+    sessions: Mutex<ClientSessions>,
+}
+
+/// The sessions of the clients of a verb, from which its report gets the contacted hosts.
+#[derive(Default)]
+struct ClientSessions {
+    all: Vec<Arc<RegistrySessions>>,
+    /// The sessions of additional clients: the report of the verb lacks their hosts.
+    additional: Vec<Arc<RegistrySessions>>,
 }
 
 impl Context {
@@ -85,7 +91,7 @@ impl Context {
             page,
             interrupts: Interrupts::default(),
             inputs: Arc::new(inputs),
-            additional_sessions: Mutex::default(),
+            sessions: Mutex::default(),
         })
     }
 
@@ -199,25 +205,26 @@ impl Context {
     /// [`Context::add_hosts`].
     pub(crate) fn additional_client(&self, limits: Limits) -> Result<Client, CliError> {
         let client = self.client_with_limits(limits)?;
-        self.additional_sessions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(client.shared_sessions());
+        self.sessions().additional.push(client.shared_sessions());
         Ok(client)
     }
 
-    /// Adds to the report of a verb the hosts that additional clients contacted.
+    fn sessions(&self) -> MutexGuard<'_, ClientSessions> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds to the report of a verb the hosts that additional clients contacted. If the verb failed
+    /// or was interrupted before it had a report, adds the hosts of all clients.
     pub(crate) fn add_hosts(&self, result: &mut Result<VerbOutcome, CliError>) {
-        let report = match result {
-            Ok(outcome) => &mut outcome.report,
-            Err(failure) => &mut *failure.report,
+        let sessions = self.sessions();
+        let (report, added) = match result {
+            Ok(outcome) => (&mut outcome.report, &sessions.additional),
+            Err(failure) if failure.report.hosts.is_empty() => {
+                (&mut *failure.report, &sessions.all)
+            }
+            Err(failure) => (&mut *failure.report, &sessions.additional),
         };
-        for sessions in self
-            .additional_sessions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .iter()
-        {
+        for sessions in added {
             report.add_hosts(sessions.transport().ledger().hosts());
         }
     }
@@ -229,8 +236,10 @@ impl Context {
         let builder = ClientBuilder::default()
             .site(self.site.clone())
             .plain_http(&self.global.plain_http);
-        let client = configure(builder.limits(self.limits).progress(self.progress.clone())).build();
-        client.map_err(CliError::from)
+        let builder = builder.limits(self.limits).progress(self.progress.clone());
+        let client = configure(builder).build()?;
+        self.sessions().all.push(client.shared_sessions());
+        Ok(client)
     }
 
     /// Whether the report is printed as JSON or written to a file. Otherwise verbs do not collect

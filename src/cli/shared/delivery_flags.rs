@@ -142,12 +142,12 @@ impl DeliveryFlags {
     }
 
     /// Awaits `delivering`, writes the receipts, and returns the outcome of the verb. `fingerprint`
-    /// is that of the approved lock, if there is one.
+    /// is that of the lock.
     pub(crate) async fn run(
         &self,
         context: &Context,
         client: &Client,
-        fingerprint: Option<&Digest>,
+        fingerprint: &Digest,
         series: &SeriesNumbers,
         mapping: &DestinationMap,
         delivering: impl Future<Output = Result<Pushed, PushError>>,
@@ -163,14 +163,12 @@ impl DeliveryFlags {
                 .extra
                 .insert("delivered".into(), serde_json::json!(pushed.receipt.items));
         }
-        if let Some(fingerprint) = fingerprint {
-            // A partial bundle is pushed with a lock of the items that it has, but the complete
-            // lock was approved.
-            pushed.receipt.lock = fingerprint.clone();
-            report
-                .extra
-                .insert("lock".into(), serde_json::json!(fingerprint));
-        }
+        // A partial bundle is pushed with a lock of the items that it has, but the complete lock was
+        // approved.
+        pushed.receipt.lock = fingerprint.clone();
+        report
+            .extra
+            .insert("lock".into(), serde_json::json!(fingerprint));
         if pushed
             .problems
             .iter()
@@ -180,7 +178,7 @@ impl DeliveryFlags {
         }
         let runner = report_shard(&self.shard, client.shard(), &mut report);
         let mut text = self.text(&report, &pushed, mapping, &runner);
-        text.extend(fingerprint.map(|fingerprint| format!("  lock fingerprint  {fingerprint}\n")));
+        let _ = writeln!(text, "  lock fingerprint  {fingerprint}");
         let outcome = if self.dry_run {
             VerbOutcome::of_dry_run(report, text)
         } else {

@@ -65,10 +65,14 @@ pub(crate) fn lines(updated: &UpdateOutcome) -> Vec<String> {
     lines.extend(clock.map(|one| format!("clock    {}: {}", one.name, one.message)));
     let urgent = updated.ages.unused_urgent.iter();
     lines.extend(urgent.map(|one| format!("unused   --urgent {one}: {UNUSED_URGENT}")));
+    let only = updated.unused_only.iter();
+    lines.extend(only.map(|one| format!("unused   --only {one}: {UNUSED_ONLY}")));
     lines
 }
 
 const UNUSED_URGENT: &str = "no entry can move to it; --urgent can be left out";
+const UNUSED_ONLY: &str =
+    "no variable, item, package, list or trust root of the manifests has such a name";
 
 /// The time when a version was first seen, and the time from which it can be used.
 fn wait_text(first_seen: &str, until: &str) -> String {

@@ -89,11 +89,18 @@ impl MirrorCommand {
                     )
                 }
             };
+            let fingerprint;
             let lock = match (given, &wanted) {
-                (Some(lock), _) => lock,
+                (Some(lock), _) => {
+                    fingerprint = lock.fingerprint();
+                    lock
+                }
                 (None, wanted) => {
                     let wanted = wanted.clone().unwrap_or_default();
-                    with_reasons(client.resolve(&wanted, &memory).await?)
+                    let locked = client.resolve(&wanted, &memory).await?;
+                    // as `landfall lock` would write it, with short reasons
+                    fingerprint = locked.lock.fingerprint();
+                    with_reasons(locked)
                 }
             };
             context.page.set_content(&lock, None);
@@ -105,11 +112,10 @@ impl MirrorCommand {
                 self.delivery.options(context),
             );
             let series = history.after(None);
-            let outcome = Box::pin(
+            let delivering =
                 self.delivery
-                    .run(context, &client, None, &series, &mapping, mirroring),
-            )
-            .await;
+                    .run(context, &client, &fingerprint, &series, &mapping, mirroring);
+            let outcome = Box::pin(delivering).await;
             // A failed run has contacted hosts, too.
             client.remember_hosts(&memory, "mirror");
             outcome

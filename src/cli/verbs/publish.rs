@@ -1,5 +1,6 @@
 //! `landfall publish`: switches the servers of a store to a lock.
 
+use crate::cli::shared::failed_items::loss_lines;
 use crate::cli::shared::listing::{count, lines};
 use crate::cli::shared::lock_args::LockArgs;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
@@ -7,6 +8,7 @@ use crate::client::ClientError;
 use clap::Args;
 use landfall_content::bucket::block_on;
 use landfall_content::{LockEntry, present_blobs, unique_blobs};
+use landfall_item::lockfile::losses;
 use landfall_model::report::{ItemStatus, ReportItem, RunReport, TransferSide};
 use serde_json::json;
 
@@ -86,11 +88,16 @@ impl PublishCommand {
                 .with_help("run `landfall pull` with this --store, and publish again");
             return Err(failure.with_report(report));
         }
+        // Servers answer 404 for items that could not be locked.
+        let lost = losses(&lock);
+        let lost_lines = loss_lines(&lost);
+        report.items.extend(lost);
         let fingerprint = lock.fingerprint();
         if self.dry_run {
-            let text =
-                format!("would publish {all} in {place}\n  lock fingerprint  {fingerprint}\n");
-            return Ok(VerbOutcome::new(report, text, Exit::Done));
+            let text = format!(
+                "{lost_lines}would publish {all} in {place}\n  lock fingerprint  {fingerprint}\n"
+            );
+            return Ok(VerbOutcome::of(report, text));
         }
         let before = block_on(async move { Ok(published_store.publish(lock.to_text()).await) })
             .map_err(ClientError::from)??;
@@ -102,8 +109,9 @@ impl PublishCommand {
         let previous = before
             .map(|before| format!("  previous lock     {before}\n"))
             .unwrap_or_default();
-        let text =
-            format!("published {all} in {place}\n  lock fingerprint  {fingerprint}\n{previous}");
-        Ok(VerbOutcome::new(report, text, Exit::Done))
+        let text = format!(
+            "{lost_lines}published {all} in {place}\n  lock fingerprint  {fingerprint}\n{previous}"
+        );
+        Ok(VerbOutcome::of(report, text))
     }
 }

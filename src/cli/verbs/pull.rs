@@ -6,6 +6,7 @@ use crate::cli::shared::failed_items::loss_lines;
 use crate::cli::shared::from_archives::{FromArchives, report_available, report_copied};
 use crate::cli::shared::listing::count_kinds;
 use crate::cli::shared::lock_args::LockArgs;
+use crate::cli::shared::remote_bundle::is_remote;
 use crate::cli::shared::shard::{ShardFlag, part_prefix, report_shard};
 use crate::cli::shared::store_location::StoreLocation;
 use crate::cli::shared::summary::{failure_counts, success_counts};
@@ -107,6 +108,14 @@ impl PullCommand {
         dir: &Path,
         out: &Path,
     ) -> Result<VerbOutcome, CliError> {
+        if is_remote(out) || out == Path::new("-") {
+            let out = out.display();
+            return Err(
+                CliError::usage(format!("--bundle names a file, not {out}")).with_help(format!(
+                    "pull into the store, and then run `landfall pack -o {out}`"
+                )),
+            );
+        }
         let mut plan = PackPlan::of_complete_lock(lock, today());
         plan.serial = self.serial.serial_of(lock)?;
         let plan = Arc::new(plan);

@@ -14,7 +14,10 @@ use crate::cli::shared::summary::{failure_counts, success_counts};
 use crate::cli::shared::update_flags::UpdateFlags;
 use crate::cli::shared::update_report::{self, counted};
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
-use crate::client::{DeliveredBundles, RefreshBase, RefreshRequest, Refreshed, RefreshedBundle};
+use crate::client::{
+    ClientError, DeliveredBundles, LockFileState, RefreshBase, RefreshRequest, Refreshed,
+    RefreshedBundle,
+};
 use crate::update::UpdateOutcome;
 use clap::Args;
 use landfall_bundle::{PackOptions, VolumeSize};
@@ -23,8 +26,8 @@ use landfall_content::store::DiskStore;
 use landfall_item::lockfile::Lock;
 use landfall_model::report::{RunReport, count_of, markdown_code};
 use landfall_model::{human_size, sum_sizes};
-use serde_json::json;
-use std::path::PathBuf;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
 
 /// Update, lock, pull and pack in one command, for scheduled jobs
 ///
@@ -86,6 +89,9 @@ impl RefreshCommand {
                 let updated = client.update(&inputs.request(self.digests), &memory).await;
                 client.remember_hosts(&memory, "refresh");
                 let updated = updated?;
+                if self.serial.lacks_series(updated.manifest.name.as_deref()) {
+                    return Err(ClientError::UnnamedSeries.into());
+                }
                 let report = client.report(updated.items());
                 return Ok(planned_outcome(&updated, report));
             }
@@ -116,6 +122,12 @@ impl RefreshCommand {
     /// The object that `--out` names. If `--out` names a file, returns `None` after checking that
     /// the file can be written.
     fn object(&self, context: &Context) -> Result<Option<(Bucket, String)>, CliError> {
+        if self.out == Path::new("-") {
+            return Err(CliError::usage(
+                "refresh writes the bundle to a file or object, not to stdout",
+            )
+            .with_help("name it with -o BUNDLE; `landfall pack -o -` writes to stdout"));
+        }
         let object = object(context, &self.out)?;
         if object.is_none() {
             check_output("the bundle", &self.out)?;
@@ -153,6 +165,7 @@ impl RefreshCommand {
         let Refreshed {
             updated,
             locked,
+            lock_file,
             files,
             bundle,
             ..
@@ -162,9 +175,11 @@ impl RefreshCommand {
         report
             .extra
             .insert("endpointChanges".into(), json!(locked.endpoints));
-        report
-            .extra
-            .insert("lock".into(), json!(locked.lock.fingerprint()));
+        if *lock_file != LockFileState::Kept {
+            report
+                .extra
+                .insert("lock".into(), json!(locked.lock.fingerprint()));
+        }
         let nothing_new = files.is_empty() && bundle.is_none();
         let mut lines = update_report::lines(updated);
         if !nothing_new {
@@ -269,10 +284,9 @@ fn markdown(refreshed: &Refreshed, report: &RunReport, nothing_new: bool) -> Str
     summary += &update_report::gone(updated, &locked.changes);
     let mut document = update_report::markdown(&summary, updated, report);
     package_tables(&mut document, &locked.changes);
-    document.line(&format!(
-        "Lock fingerprint {}",
-        markdown_code(&locked.lock.fingerprint().to_string())
-    ));
+    if let Some(fingerprint) = report.extra.get("lock").and_then(Value::as_str) {
+        document.line(&format!("Lock fingerprint {}", markdown_code(fingerprint)));
+    }
     document.finish()
 }
 

@@ -1,13 +1,14 @@
 //! `landfall status`: compares a registry with a lock.
 
 use crate::cli::shared::bundle_with_bases::base_lines;
+use crate::cli::shared::failed_items::loss_lines;
 use crate::cli::shared::image_signatures::ImageSignatures;
 use crate::cli::shared::listing::markdown_digest;
 use crate::cli::shared::lock_flags::LockFlags;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
 use crate::push::{RegistryTag, StatusScope, TagStatus, status};
 use clap::Args;
-use landfall_item::lockfile::Lock;
+use landfall_item::lockfile::{Lock, losses};
 use landfall_model::report::{
     ItemStatus, Markdown, ReportItem, RunReport, TransferSide, count_of, markdown_code,
     markdown_text, shell_word,
@@ -19,9 +20,10 @@ use std::path::PathBuf;
 
 /// Compare a registry with a lock
 ///
-/// Exits with 4 if an item is missing, incomplete or different. Sends one request per item and
-/// destination, and further ones for signatures. `push` uploads missing items, and with --move-tags
-/// also different ones.
+/// Exits with 4 if an item is missing, incomplete or different, else with 3 if an item could not be
+/// looked up, or could not be locked or packed. Sends one request per item and destination, and
+/// further ones for signatures. `push` uploads missing items, and with --move-tags also different
+/// ones.
 #[derive(Args)]
 pub(crate) struct StatusCommand {
     /// The bundle or the lock, instead of --bundle or --lock
@@ -131,11 +133,20 @@ fn outcome(
     let count = |state| tags.iter().filter(|one| one.state == state).count();
     // Foreign tags have no kind.
     let locked = tags.iter().filter(|one| one.kind.is_some()).count();
-    let counts: Vec<String> = STATES
+    let mut counts: Vec<String> = STATES
         .iter()
         .filter(|(state, _)| *state != TagStatus::There && count(*state) > 0)
         .map(|(state, word)| format!("{} {word}", count(*state)))
         .collect();
+    // Nothing is known about these items, so they have no tag to compare.
+    let lost = losses(lock);
+    let absent = lost
+        .iter()
+        .filter(|item| item.status == ItemStatus::Missing)
+        .count();
+    if absent > 0 {
+        counts.push(format!("{absent} not locked or packed"));
+    }
     let summary = format!(
         "{}: {} of {locked} there{}{}",
         mapping.target(),
@@ -157,7 +168,7 @@ fn outcome(
         };
         format!("{push}{moving}")
     });
-    let exit = match (&fix_command, count(TagStatus::Unknown)) {
+    let exit = match (&fix_command, count(TagStatus::Unknown) + absent) {
         (Some(_), _) => Exit::Refused,
         (None, 0) => Exit::Done,
         (None, _) => Exit::Partial,
@@ -165,6 +176,8 @@ fn outcome(
     let mut lines: String = printed(tags)
         .map(|(_, word, one)| line(word, one))
         .collect();
+    lines += &loss_lines(&lost);
+    report.items.extend(lost);
     lines += &format!(
         "{summary}; {}\n",
         count_of(report.requests as usize, "request")

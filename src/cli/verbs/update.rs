@@ -5,6 +5,7 @@ use crate::cli::shared::summary::{failure_counts, success_counts};
 use crate::cli::shared::update_flags::UpdateFlags;
 use crate::cli::shared::update_report::counted;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, update_report};
+use crate::client::LockFileState;
 use crate::update::UpdateOutcome;
 use clap::Args;
 use landfall_content::store::DiskStore;
@@ -42,7 +43,7 @@ impl UpdateCommand {
                 return Ok(self.planned_outcome(&updated, client.report(updated.items())));
             }
             client.write_manifests(&updated)?;
-            let (locked, is_new) = client
+            let (locked, lock_file) = client
                 .lock_and_write(
                     &updated,
                     inputs.previous_lock.as_ref(),
@@ -60,16 +61,18 @@ impl UpdateCommand {
             report
                 .extra
                 .insert("endpointChanges".into(), json!(locked.endpoints));
-            report
-                .extra
-                .insert("lock".into(), json!(locked.lock.fingerprint()));
+            if lock_file != LockFileState::Kept {
+                report
+                    .extra
+                    .insert("lock".into(), json!(locked.lock.fingerprint()));
+            }
             let lines = update_report::lines(&updated)
                 .into_iter()
                 .chain(update_report::lock_lines(&locked));
             let mut text: String = lines.map(|line| line + "\n").collect();
             text += &loss_lines(&report.items);
             let mut files = updated.files();
-            files.extend(is_new.then_some(&self.update.lock));
+            files.extend((lock_file == LockFileState::Written).then_some(&self.update.lock));
             let totals = report.totals();
             let counted = format!(
                 "{}{}",

@@ -3,6 +3,7 @@
 use crate::push::plan::deliveries;
 use crate::push::receipt::Receipt;
 use landfall_item::lockfile::Lock;
+use landfall_model::report::EntryKind;
 use landfall_model::{DestinationMap, Digest, ImageRef};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -19,7 +20,8 @@ pub(crate) struct Needed {
 }
 
 impl Needed {
-    /// Keeps everything that a push of `lock` delivers.
+    /// Keeps everything that a push of `lock` delivers, and the images that could not be locked:
+    /// the registry may have the last copy of an image that upstream has removed.
     pub(crate) fn keep_lock(&mut self, lock: &Lock, mapping: &DestinationMap) {
         for delivery in deliveries(lock, mapping) {
             self.tags
@@ -31,6 +33,14 @@ impl Needed {
                 .extend(manifests.map(|part| part.descriptor.digest.clone()));
             self.locked
                 .extend(entry.parts.into_iter().map(|part| part.descriptor.digest));
+        }
+        let unresolved = lock.unresolved.iter().map(|lost| (lost.kind, &lost.name));
+        let accepted = lock.missing.iter().map(|lost| (lost.kind, &lost.name));
+        for (_, name) in unresolved
+            .chain(accepted)
+            .filter(|(kind, _)| *kind == EntryKind::Image)
+        {
+            self.keep_image(name, mapping);
         }
     }
 
@@ -114,6 +124,22 @@ fn find_images<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn images_that_could_not_be_locked_are_kept() {
+        let text = "version: 1\n\
+                    missing:\n\
+                    - {kind: image, name: \"quay.io/gone/app:v1\", reason: gone, until: \"2027-01-31\"}\n\
+                    unresolved:\n\
+                    - {kind: image, name: \"quay.io/team/app:v2\", cause: refused}\n\
+                    - {kind: file, name: \"https://h.test/file\", cause: refused}\n...\n";
+        let lock = Lock::parse("landfall.lock", text).unwrap();
+        let mut needed = Needed::default();
+        needed.keep_lock(&lock, &DestinationMap::to("r.test:5000".parse().unwrap()));
+        let kept = [("gone/app", "v1"), ("team/app", "v2")];
+        let kept = kept.map(|(repository, tag)| (repository.to_owned(), tag.to_owned()));
+        assert_eq!(needed.tags, kept.into());
+    }
 
     #[test]
     fn pods_keep_their_images_by_any_of_their_names() {

@@ -402,6 +402,72 @@ fn branches_and_tags_are_pushed_to_a_git_server_and_a_moved_tag_is_kept() {
 }
 
 #[test]
+fn a_dry_run_exits_with_3_if_only_some_repositories_would_be_pushed() {
+    let Some(server) = GitServer::new() else {
+        return;
+    };
+    let urls = ["team/a.git", "team/b.git"].map(|name| {
+        let repository = server.create(name);
+        server.import(&repository, &history("main", 0, 3));
+        server.url(name)
+    });
+    let place = Place::new();
+    let second = format!("- {{url: \"{}\", refs: [main]}}\n", urls[1]);
+    place.write("m.yaml", manifest(&urls[0], "refs: [main]") + &second);
+    place.ok(&["lock", "-f", "m.yaml"]);
+    place.ok(&["pull"]);
+    place.ok(&["pack", "-o", "b.tar.zst"]);
+    let site = GitServer::new().unwrap();
+    site.create("mirror/team/a.git");
+    let to = format!("{}/mirror", site.url("").trim_end_matches('/'));
+    for (more, status) in [(&["--dry-run"][..], "skipped"), (&[][..], "done")] {
+        let report = place.json(3, &[&["push", "b.tar.zst", "--git-to", &to], more].concat());
+        let of_item = |at: usize| report["items"][at]["status"].as_str().unwrap();
+        assert_eq!((of_item(0), of_item(1)), (status, "missing"), "{report:#}");
+        // for the evidence log
+        assert_eq!(report["to"], to);
+        assert_eq!(report["bundle"]["lock"], report["lock"], "{report:#}");
+    }
+    // flags that only registries support are not ignored
+    let flags = ["push", "b.tar.zst", "--git-to", &to, "--all-or-nothing"];
+    place.landfall().args(flags).assert().code(2);
+}
+
+#[test]
+fn a_receipt_without_a_repository_is_not_a_complete_delivery() {
+    let Some(server) = GitServer::new() else {
+        return;
+    };
+    sample(&server);
+    let place = Place::new();
+    let url = server.url("team/platform.git");
+    place.write("m.yaml", manifest(&url, "refs: [main]"));
+    place.ok(&["lock", "-f", "m.yaml"]);
+    place.ok(&["pull"]);
+    place.ok(&["pack", "-o", "b.tar.zst"]);
+    let registry = own_registry();
+    let to = &registry.address;
+    place.ok(&["push", "b.tar.zst", "--to", to, "--receipt", "r.json"]);
+    let refresh = [
+        "refresh",
+        "-f",
+        "m.yaml",
+        "-o",
+        "d.tar.zst",
+        "--since",
+        "r.json",
+    ];
+    let report = place.json(0, &refresh);
+    assert!(report.get("bundle").is_none(), "{report:#}");
+    // as after a push that failed for the repository
+    let mut receipt: Value = serde_json::from_str(&place.read("r.json")).unwrap();
+    receipt["items"].as_array_mut().unwrap().clear();
+    place.write("r.json", receipt.to_string());
+    let report = place.json(0, &refresh);
+    assert!(report["bundle"]["digest"].is_string(), "{report:#}");
+}
+
+#[test]
 fn refs_that_upstream_lacks_are_unresolved() {
     let Some(server) = GitServer::new() else {
         return;

@@ -183,6 +183,13 @@ fn check_exits_with_4_if_a_version_is_newer_or_a_tag_is_moved_or_gone() {
         moved(&up.run(0, "update", &["--check", "--only", "*/moving*"])).len(),
         0
     );
+    // a pattern that matches nothing is reported
+    let only = ["--dry-run", "--only", "*/moving*", "--only", "mistyped"];
+    let printed = up.place.ok(&up.args("update", &only));
+    assert!(
+        printed.contains("unused   --only mistyped: ") && !printed.contains("--only */moving*"),
+        "{printed}"
+    );
     up.faults
         .content(|content| content.tags.retain(|(_, tag), _| tag != "1.0.1"));
 

@@ -328,6 +328,37 @@ fn failing_items_are_listed_with_their_first_day_and_allow_partial_packs_the_oth
 }
 
 #[test]
+fn a_number_without_a_series_is_refused_and_the_contacted_hosts_are_reported() {
+    let up = upstream();
+    let manifest = up.place.read("m.yaml");
+    up.place
+        .write("m.yaml", manifest.replace("metadata: {name: t}\n", ""));
+    for more in [&["--dry-run"][..], &[][..]] {
+        let flags = [&["-o", "b1", "--serial", "1"][..], more].concat();
+        let report = up.run(2, "refresh", &flags);
+        let requests = report["totals"]["requests"].as_u64().unwrap();
+        let hosts = report["hosts"].as_array().unwrap();
+        assert!(requests > 0 && !hosts.is_empty(), "{report:#}");
+    }
+}
+
+#[test]
+fn a_lock_that_was_not_written_is_neither_reported_nor_packed() {
+    let up = upstream();
+    up.run(0, "lock", &[]);
+    let lock = up.place.read("landfall.lock");
+    up.manifest("images: ['REG/gone:v1']\n");
+    for (verb, more) in [("refresh", &["-o", "b1"][..]), ("update", &[][..])] {
+        let report = up.run(1, verb, more);
+        assert!(
+            report.get("lock").is_none() && report.get("bundle").is_none(),
+            "{report:#}"
+        );
+    }
+    assert_eq!(up.place.read("landfall.lock"), lock);
+}
+
+#[test]
 fn the_flag_digests_reports_a_tag_that_was_pushed_again_under_a_version_policy() {
     let up = upstream();
     up.run(0, "refresh", &["-o", "b1"]);
@@ -368,6 +399,18 @@ fn refresh_splits_the_bundle_with_volume_size() {
         .place
         .ok(&up.args("refresh", &["-o", "b1", "--volume-size", "64KiB"]));
     assert_eq!(printed, "unchanged\n");
+    // volumes that are too large are packed again, and so is a bundle in another form
+    let count = |more: &[&str]| {
+        let report = up.run(0, "refresh", &[&["-o", "b1"][..], more].concat());
+        let bundle = report.get("bundle")?;
+        Some(bundle["files"].as_array().unwrap().len())
+    };
+    let smaller = ["--volume-size", "16KiB"];
+    assert!(count(&smaller) > Some(files.len()));
+    assert_eq!(count(&[]), Some(1));
+    assert_eq!(count(&[]), None);
+    assert!(count(&smaller) > Some(files.len()));
+    assert_eq!(count(&smaller), None);
 }
 
 #[test]

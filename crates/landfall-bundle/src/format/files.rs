@@ -12,7 +12,7 @@ pub(crate) fn base_of(path: &Path) -> PathBuf {
 }
 
 /// The path of a volume of the bundle `base`; the first volume has number 1.
-pub(crate) fn volume_path(base: &Path, number: usize) -> PathBuf {
+pub fn volume_path(base: &Path, number: usize) -> PathBuf {
     let mut path = base.as_os_str().to_owned();
     // four digits, so that the order of names is the order of volumes
     path.push(format!(".{number:04}"));

@@ -10,8 +10,8 @@ pub(super) type AwsProfile = BTreeMap<String, String>;
 
 /// Returns the settings of the profile that `AWS_PROFILE` names, or of `default`, from both files.
 /// The file with credentials is read only if `needs_account` is set. Fails if a file cannot be
-/// read, neither file has the named profile, or the profile has no access key and its credentials
-/// come from a program, a login or a role.
+/// read, neither file has the named profile, or an account is needed and the profile has no access
+/// key, because its credentials come from a program, a login or a role.
 pub(super) fn load_profile(
     environment: impl Fn(&str) -> Option<String>,
     needs_account: bool,
@@ -64,7 +64,8 @@ pub(super) fn load_profile(
         "sso_start_url",
         "role_arn",
     ];
-    if !profile.contains_key("aws_access_key_id")
+    if needs_account
+        && !profile.contains_key("aws_access_key_id")
         && let Some(key) = by_program.iter().find(|key| profile.contains_key(**key))
     {
         return Err(format!(
@@ -100,11 +101,12 @@ fn section_of(path: &Path, wanted: &str) -> Result<Option<AwsProfile>, String> {
     };
     let mut found: Option<AwsProfile> = None;
     let mut is_in = false;
-    for line in text
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.starts_with(['#', ';']))
-    {
+    for line in text.lines() {
+        let is_nested = line.starts_with([' ', '\t']);
+        let line = line.trim();
+        if line.starts_with(['#', ';']) {
+            continue;
+        }
         if let Some(section) = line
             .strip_prefix('[')
             .and_then(|rest| rest.split(']').next())
@@ -118,7 +120,10 @@ fn section_of(path: &Path, wanted: &str) -> Result<Option<AwsProfile>, String> {
             && let Some((key, value)) = line.split_once('=')
             && let Some(found) = &mut found
         {
-            found.insert(key.trim().to_owned(), value.trim().to_owned());
+            // an indented endpoint is that of one service, such as `dynamodb =`
+            if !(is_nested && key.trim() == "endpoint_url") {
+                found.insert(key.trim().to_owned(), value.trim().to_owned());
+            }
         }
     }
     Ok(found)
@@ -169,6 +174,13 @@ mod tests {
                 .unwrap_err()
                 .contains("export-credentials --profile two")
         );
+        // with an account in the environment, the profile is read for its other settings
+        let environment = |variable: &str| match variable {
+            "AWS_CONFIG_FILE" => Some(config.display().to_string()),
+            "AWS_PROFILE" => Some("two".to_owned()),
+            _ => None,
+        };
+        assert!(load_profile(environment, false).is_ok());
         assert_eq!(with(Some("three")).unwrap()["region"], "r");
         let error = with(Some("four")).unwrap_err();
         assert!(error.contains("'four'"), "{error}");
@@ -176,6 +188,13 @@ mod tests {
             assert!(error.contains(&*path.display().to_string()), "{error}");
         }
         assert!(load_profile(|_| None, true).unwrap().is_empty());
+        // only the endpoint of all services is used
+        std::fs::write(
+            &config,
+            "[default]\nendpoint_url = http://h\ns3 =\n  endpoint_url = http://s3\n",
+        )
+        .unwrap();
+        assert_eq!(with(None).unwrap()["endpoint_url"], "http://h");
         // the section `[profile default]` takes precedence over `[default]`
         std::fs::write(
             &config,

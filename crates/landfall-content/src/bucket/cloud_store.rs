@@ -1,6 +1,6 @@
 //! Opens an object store, with the credentials that the tools of its cloud would find.
 
-use super::aws_profile::load_profile;
+use super::aws_profile::{AwsProfile, load_profile};
 use super::http_client::TransportClient;
 use super::location::{BucketLocation, BucketProtocol};
 use super::protocol_fixes::ProtocolFixes;
@@ -113,7 +113,15 @@ fn non_empty_variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Adds credentials and region of the user's AWS profile, if the environment does not set them.
+/// The settings that the environment does not have, and that are read from the profile.
+struct MissingSettings {
+    account: bool,
+    region: bool,
+    endpoint: bool,
+}
+
+/// Adds credentials, region and endpoint of the user's AWS profile, if the environment does not set
+/// them.
 fn with_profile(builder: AmazonS3Builder) -> Result<AmazonS3Builder, String> {
     let has = |key| builder.get_config_value(&key).is_some();
     // the sources that `from_env` reads; if it has found one, the profile must not replace it
@@ -122,26 +130,92 @@ fn with_profile(builder: AmazonS3Builder) -> Result<AmazonS3Builder, String> {
         || has(AmazonS3ConfigKey::ContainerCredentialsRelativeUri)
         || has(AmazonS3ConfigKey::ContainerCredentialsFullUri);
     let has_region = has(AmazonS3ConfigKey::Region) || has(AmazonS3ConfigKey::DefaultRegion);
-    if has_account && has_region {
+    let has_endpoint = has(AmazonS3ConfigKey::Endpoint)
+        || has(AmazonS3ConfigKey::S3Endpoint)
+        || non_empty_variable("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS")
+            .is_some_and(|value| value.eq_ignore_ascii_case("true"));
+    if has_account && has_region && has_endpoint {
         return Ok(builder);
     }
     let profile = match load_profile(non_empty_variable, !has_account) {
-        // a broken profile does not matter if only the region is missing
+        // a broken profile does not matter if the account is known
         Err(_) if has_account => return Ok(builder),
         profile => profile?,
     };
-    let account = [
-        ("aws_access_key_id", AmazonS3ConfigKey::AccessKeyId),
-        ("aws_secret_access_key", AmazonS3ConfigKey::SecretAccessKey),
-        ("aws_session_token", AmazonS3ConfigKey::Token),
+    let missing = MissingSettings {
+        account: !has_account,
+        region: !has_region,
+        endpoint: !has_endpoint,
+    };
+    Ok(with_settings(builder, &profile, &missing))
+}
+
+/// Adds the missing settings that the profile has.
+fn with_settings(
+    builder: AmazonS3Builder,
+    profile: &AwsProfile,
+    missing: &MissingSettings,
+) -> AmazonS3Builder {
+    let settings = [
+        (
+            missing.account,
+            "aws_access_key_id",
+            AmazonS3ConfigKey::AccessKeyId,
+        ),
+        (
+            missing.account,
+            "aws_secret_access_key",
+            AmazonS3ConfigKey::SecretAccessKey,
+        ),
+        (
+            missing.account,
+            "aws_session_token",
+            AmazonS3ConfigKey::Token,
+        ),
+        (missing.region, "region", AmazonS3ConfigKey::Region),
+        // without it, requests for another service would be sent to Amazon
+        (
+            missing.endpoint,
+            "endpoint_url",
+            AmazonS3ConfigKey::Endpoint,
+        ),
     ];
-    let region = [("region", AmazonS3ConfigKey::Region)];
-    let account = account.into_iter().filter(|_| !has_account);
-    let wanted = account.chain(region.into_iter().filter(|_| !has_region));
-    Ok(
-        wanted.fold(builder, |builder, (name, key)| match profile.get(name) {
-            Some(value) => builder.with_config(key, value),
-            None => builder,
-        }),
-    )
+    let wanted = settings.into_iter().filter(|(is_missing, ..)| *is_missing);
+    wanted.fold(builder, |builder, (_, name, key)| match profile.get(name) {
+        Some(value) => builder.with_config(key, value),
+        None => builder,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_endpoint_of_a_profile_is_used_unless_the_environment_names_one() {
+        let profile = AwsProfile::from([
+            (
+                "endpoint_url".to_owned(),
+                "http://minio.test:9000".to_owned(),
+            ),
+            ("region".to_owned(), "r".to_owned()),
+        ]);
+        let values = |endpoint| {
+            let missing = MissingSettings {
+                account: true,
+                region: true,
+                endpoint,
+            };
+            let builder = with_settings(AmazonS3Builder::new(), &profile, &missing);
+            let value = |key| builder.get_config_value(&key);
+            (
+                value(AmazonS3ConfigKey::Endpoint),
+                value(AmazonS3ConfigKey::Region),
+            )
+        };
+        let region = Some("r".to_owned());
+        let endpoint = Some("http://minio.test:9000".to_owned());
+        assert_eq!(values(true), (endpoint, region.clone()));
+        assert_eq!(values(false), (None, region));
+    }
 }

@@ -21,7 +21,7 @@ use landfall_item::lockfile::{FILE_NAME, Lock};
 use landfall_model::report::{EntryCount, EntryKind, ReportItem};
 use landfall_model::{Digest, redact_urls};
 use prune::PruneFlags;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use url::Url;
@@ -62,7 +62,8 @@ pub(crate) struct PushCommand {
     /// Push the git repositories to the git server at this URL instead of a registry. Each keeps
     /// its upstream path below the URL
     #[arg(long, value_name = "URL",
-        conflicts_with_all = ["to", "receipt", "shard", "prune", "sign_images"])]
+        conflicts_with_all = ["to", "receipt", "shard", "prune", "sign_images", "recheck",
+            "all_or_nothing", "create_projects"])]
     git_to: Option<Url>,
     #[command(flatten)]
     delivery: DeliveryFlags,
@@ -169,14 +170,9 @@ impl PushCommand {
             }
             let pushing = client.push(&lock, blobs, &omitted, &mapping, options);
             let series = history.after(serial.as_ref());
-            let delivering = self.delivery.run(
-                context,
-                &client,
-                Some(&fingerprint),
-                &series,
-                &mapping,
-                pushing,
-            );
+            let delivering =
+                self.delivery
+                    .run(context, &client, &fingerprint, &series, &mapping, pushing);
             let outcome = Box::pin(delivering).await?;
             match prune {
                 Some(prune) => {
@@ -213,7 +209,13 @@ impl PushCommand {
         url: Url,
     ) -> Result<VerbOutcome, CliError> {
         let history = SeriesHistory::load(context, None, self.allow_older)?;
-        let PushSource { lock, blobs, .. } = match locations {
+        let PushSource {
+            lock,
+            blobs,
+            fingerprint,
+            bundle,
+            ..
+        } = match locations {
             Some(locations) => self.bundle_source(context, locations, &history)?,
             None => self.store_source(context)?,
         };
@@ -226,7 +228,13 @@ impl PushCommand {
             let client = context.client()?;
             let items = client.push_git(&lock, blobs, &target).await;
             let items = items.map_err(|error| CliError::usage(error.to_string()))?;
-            let report = client.report(items);
+            let mut report = client.report(items);
+            let to = redact_urls(target.url.as_str());
+            report.extra.insert("to".into(), json!(to));
+            report.extra.insert("lock".into(), json!(fingerprint));
+            report
+                .extra
+                .extend(bundle.map(|bundle| ("bundle".to_owned(), bundle)));
             let (dry, others): (Vec<&ReportItem>, Vec<&ReportItem>) =
                 report.items.iter().partition(|item| is_planned(item));
             let mut text = String::new();
@@ -236,14 +244,17 @@ impl PushCommand {
             text += &item_lines(others.into_iter().filter(|item| item.reason.is_some()));
             let totals = report.totals();
             text += &format!(
-                "{} at {}: {} changed, {} up to date, {} not pushed\n",
+                "{} at {to}: {} changed, {} up to date, {} not pushed\n",
                 EntryCount::from_items(EntryKind::Git, &report.items),
-                redact_urls(target.url.as_str()),
                 totals.done,
                 totals.present,
                 totals.items - totals.done - totals.present
             );
-            Ok(VerbOutcome::of(report, text))
+            Ok(if target.dry_run {
+                VerbOutcome::of_dry_run(report, text)
+            } else {
+                VerbOutcome::of(report, text)
+            })
         })
     }
 

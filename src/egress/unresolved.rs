@@ -1,0 +1,131 @@
+//! The hosts of items that could not be locked. Their names contain the host that `lock` requested,
+//! which a firewall may have refused.
+
+use super::pattern::EgressPattern;
+use super::source_kind::SourceKind;
+use landfall_content::registry::RegistrySessions;
+use landfall_item::ChartName;
+use landfall_item::lockfile::UnresolvedItem;
+use landfall_model::ImageRef;
+use landfall_model::report::EntryKind;
+use url::Url;
+
+/// The host that `lock` requests for an item: its URL, which may be that of a mirror, its name and
+/// its kind. Returns `None` if the name of the item contains no host.
+pub(super) fn unresolved_source(
+    item: &UnresolvedItem,
+    sessions: &RegistrySessions,
+) -> Option<(Url, String, SourceKind)> {
+    let (url, name, kind) = match NamedSource::of(item)? {
+        NamedSource::Registry(name) => {
+            let url = sessions.expected_url(&name).ok()?;
+            (url, name, SourceKind::Registry)
+        }
+        NamedSource::Url(url, kind) => {
+            let (url, origin) = sessions.file_url(&url).ok()?;
+            let name = origin.unwrap_or_else(|| url.host_str().unwrap_or_default().to_owned());
+            (url, name, kind)
+        }
+    };
+    // the item has failed already, so a host that no rule can contain is not an error
+    EgressPattern::exact(url.host_str()?).ok()?;
+    Some((url, name, kind))
+}
+
+/// The source that the name of an item contains.
+#[derive(Debug, PartialEq, Eq)]
+enum NamedSource {
+    /// A registry, as references write it.
+    Registry(String),
+    Url(String, SourceKind),
+}
+
+impl NamedSource {
+    fn of(item: &UnresolvedItem) -> Option<NamedSource> {
+        let name = &item.name;
+        match item.kind {
+            EntryKind::Image => Some(NamedSource::Registry(
+                name.parse::<ImageRef>().ok()?.registry,
+            )),
+            EntryKind::Chart => {
+                let chart = ChartName::try_from(name.clone()).ok()?;
+                Some(match chart.repository {
+                    Some(url) => NamedSource::Url(url, SourceKind::Index),
+                    None => NamedSource::Registry(chart.reference.registry),
+                })
+            }
+            EntryKind::Provider => {
+                let (_, address) = name.split_once(':')?;
+                let host = address.split('/').next()?;
+                Some(NamedSource::Url(
+                    format!("https://{host}/"),
+                    SourceKind::Index,
+                ))
+            }
+            _ => {
+                // names of packages and git repositories have a prefix, such as `apt:` or `git+`
+                let (before, _) = name.split_once("://")?;
+                let scheme = before.rsplit(|c: char| !c.is_ascii_alphanumeric()).next()?;
+                let start = before.len() - scheme.len();
+                Some(NamedSource::Url(
+                    name[start..].to_owned(),
+                    SourceKind::Files,
+                ))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_of_all_kinds_contain_their_hosts() {
+        let source = |kind, name: &str| {
+            NamedSource::of(&UnresolvedItem {
+                kind,
+                name: name.into(),
+                cause: "403".into(),
+            })
+        };
+        let registry = |host: &str| Some(NamedSource::Registry(host.into()));
+        let url = |url: &str, kind| Some(NamedSource::Url(url.into(), kind));
+        assert_eq!(
+            source(EntryKind::Image, "quay.io/a/b:1"),
+            registry("quay.io")
+        );
+        assert_eq!(
+            source(EntryKind::Chart, "oci://quay.io/charts/app:1.2.3"),
+            registry("quay.io")
+        );
+        assert_eq!(
+            source(EntryKind::Chart, "helm+https://charts.test/x/app:1.2.3"),
+            url("https://charts.test/x", SourceKind::Index)
+        );
+        assert_eq!(
+            source(EntryKind::Provider, "provider:registry.test/a/b:1.2.3"),
+            url("https://registry.test/", SourceKind::Index)
+        );
+        for (kind, name, wanted) in [
+            (
+                EntryKind::File,
+                "https://dl.test/?of=http://x",
+                "https://dl.test/?of=http://x",
+            ),
+            (
+                EntryKind::Package,
+                "apt:https://apt.test/dists/jammy",
+                "https://apt.test/dists/jammy",
+            ),
+            (
+                EntryKind::Git,
+                "git+http://git.test:3000/a.git",
+                "http://git.test:3000/a.git",
+            ),
+        ] {
+            assert_eq!(source(kind, name), url(wanted, SourceKind::Files));
+        }
+        assert_eq!(source(EntryKind::Package, "tools of the nodes"), None);
+    }
+}
