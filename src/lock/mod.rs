@@ -13,6 +13,7 @@ mod diff;
 mod memory;
 mod packages;
 mod run;
+mod sorted_results;
 mod submodules;
 mod versions;
 

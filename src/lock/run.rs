@@ -2,18 +2,17 @@
 
 use super::change::LockChange;
 use super::diff::{EndpointChange, diff, diff_endpoints};
+use super::sorted_results::SortedResults;
 use landfall_content::run_concurrently_by_host;
-use landfall_item::lockfile::{AcceptedLoss, Lock, LockedKind, UnresolvedItem, url_conflicts};
+use landfall_item::lockfile::{Lock, LockedKind, url_conflicts};
 use landfall_item::manifest::MergedManifest;
 use landfall_item::{
     DependencyRequest, Exclusion, FieldConflict, GitRequest, ItemKind, ItemRequests, LockedItem,
-    LockedPackageSet, PinPolicy, RequestVisitor, ResolvableRequest, ResolveOutcome, Resolver,
-    host_in,
+    PinPolicy, RequestVisitor, ResolvableRequest, ResolveOutcome, Resolver, host_in,
 };
-use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
-use landfall_model::{Digest, today};
+use landfall_model::report::{EntryKind, ReportItem};
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
 /// The outcome of locking: the lock, and what to report.
@@ -279,136 +278,4 @@ impl LockRun<'_> {
              is used"
         ));
     }
-}
-
-/// The results, sorted into items of the report, losses and changes.
-pub(super) struct SortedResults<'a> {
-    accepted: BTreeMap<&'a str, &'a AcceptedLoss>,
-    items: Vec<ReportItem>,
-    missing: Vec<AcceptedLoss>,
-    unresolved: Vec<UnresolvedItem>,
-    gone: Vec<LockChange>,
-}
-
-impl<'a> SortedResults<'a> {
-    fn new(manifest: &'a MergedManifest) -> SortedResults<'a> {
-        let accepted = manifest
-            .missing
-            .iter()
-            .map(|lost| (lost.name.as_str(), lost))
-            .collect();
-        SortedResults {
-            accepted,
-            items: Vec::new(),
-            missing: Vec::new(),
-            unresolved: Vec::new(),
-            gone: Vec::new(),
-        }
-    }
-
-    /// Removes the outcome of a request that is resolved again.
-    pub(super) fn forget(&mut self, kind: EntryKind, name: &str) {
-        self.items
-            .retain(|item| item.kind != kind || item.name != name);
-        self.unresolved
-            .retain(|item| item.kind != kind || item.name != name);
-        self.missing.retain(|item| item.name != name);
-        self.gone
-            .retain(|change| change.kind != kind || change.name != name);
-    }
-
-    /// Records the outcome of the request called `name` and returns the item that the lock keeps.
-    fn add<K: ItemKind>(&mut self, name: &str, found: ResolveOutcome<K>) -> Option<K> {
-        let kind = K::KIND;
-        let mut packages = 0;
-        if let ResolveOutcome::Kept(value)
-        | ResolveOutcome::New(value)
-        | ResolveOutcome::Gone(value)
-        | ResolveOutcome::Failed(Some(value), _) = &found
-        {
-            packages = value.as_package_set().map_or(0, distinct_packages);
-        }
-        let mut push = |status, digest: Option<&Digest>, reason| {
-            self.items.push(ReportItem {
-                kind,
-                name: name.into(),
-                digest: digest.cloned(),
-                bytes: None,
-                packages,
-                status,
-                reason,
-            });
-        };
-        match found {
-            ResolveOutcome::Kept(item) => {
-                push(ItemStatus::Present, Some(item.digest()), None);
-                Some(item)
-            }
-            ResolveOutcome::New(item) => {
-                push(ItemStatus::Done, Some(item.digest()), None);
-                Some(item)
-            }
-            ResolveOutcome::Gone(old) => {
-                let reason = "upstream does not have it any more; the old pin is kept";
-                push(ItemStatus::Failed, Some(old.digest()), Some(reason.into()));
-                self.gone.push(LockChange {
-                    from: Some(old.digest().clone()),
-                    ..LockChange::new(kind, name, "gone")
-                });
-                Some(old)
-            }
-            ResolveOutcome::Failed(Some(old), cause) => {
-                let reason = format!("{}; the old pin is kept", cause.message);
-                push(ItemStatus::Failed, Some(old.digest()), Some(reason));
-                Some(old)
-            }
-            ResolveOutcome::Failed(None, cause) => {
-                match self.accepted.get(name) {
-                    Some(accepted) if cause.is_gone => {
-                        // dates are written as YYYY-MM-DD, so their texts have the same order
-                        let is_expired = accepted.until < today().to_string();
-                        let status = if is_expired {
-                            ItemStatus::Missing
-                        } else {
-                            ItemStatus::Skipped
-                        };
-                        let reason = format!(
-                            "{} (accepted until {}): {}",
-                            accepted.reason, accepted.until, cause.message
-                        );
-                        push(status, None, Some(reason));
-                        self.missing.push((*accepted).clone());
-                    }
-                    accepted => {
-                        // a network failure must not turn into an accepted loss
-                        let rule = match accepted {
-                            Some(_) => {
-                                "; `missing:` applies only to items that upstream reports as not \
-                                 found"
-                            }
-                            None => "",
-                        };
-                        push(ItemStatus::Missing, None, Some(cause.message + rule));
-                        // the lock must be the same on every machine: see `ResolveError`
-                        self.unresolved.push(UnresolvedItem {
-                            kind,
-                            name: name.into(),
-                            cause: cause.recorded,
-                        });
-                    }
-                }
-                None
-            }
-        }
-    }
-}
-
-/// The number of packages in `set`. A package that several sources contain counts once.
-fn distinct_packages(set: &LockedPackageSet) -> usize {
-    let digests: HashSet<_> = set
-        .packages()
-        .iter()
-        .map(|package| package.digest)
-        .collect();
-    digests.len()
 }

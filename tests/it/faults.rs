@@ -574,22 +574,40 @@ fn missing_and_forbidden_content_is_reported() {
         &["blob sha256:", "answered 404"],
     );
     // some registries answer 403 for missing content; a push succeeds nevertheless
+    rig.down.set_faults([
+        Fault::always(RequestKind::BlobHead, FaultKind::Status(403)),
+        Fault::always(RequestKind::ManifestHead, FaultKind::Status(403)),
+    ]);
+    assert!(done(&rig.push("first").unwrap().items));
+    rig.assert_arrived("403 for missing");
+    // also without the referrers API, and without HEAD
     rig.down.set(Settings {
         no_referrers: true,
+        hides_missing: true,
         ..Settings::default()
     });
-    // 405: a registry that does not implement HEAD
-    for head in [403, 405] {
+    let no_head = Fault::always(RequestKind::ManifestHead, FaultKind::Status(405));
+    for faults in [vec![], vec![no_head]] {
         rig.empty_far_side();
-        rig.down.set_faults([
-            Fault::always(RequestKind::BlobHead, FaultKind::Status(403)),
-            Fault::always(RequestKind::ManifestHead, FaultKind::Status(head)),
-            Fault::always(RequestKind::Manifest, FaultKind::Status(403)),
-        ]);
+        rig.down.set_faults(faults);
         let pushed = rig.push("first").unwrap();
-        assert!(done(&pushed.items), "{head}: {}", reason(&pushed.items));
-        rig.assert_arrived("403 for missing");
+        assert!(done(&pushed.items), "{}", reason(&pushed.items));
+        rig.assert_arrived("403 for missing, without the referrers API");
     }
+    // a list of referrers that may not be read is not replaced
+    rig.empty_far_side();
+    let forbidden = |on| Fault::always(on, FaultKind::Status(403));
+    rig.down.set_faults([
+        forbidden(RequestKind::Manifest),
+        forbidden(RequestKind::ManifestHead),
+    ]);
+    let pushed = rig.push("first").unwrap();
+    assert!(!done(&pushed.items));
+    assert!(
+        reason(&pushed.items).contains("403"),
+        "{}",
+        reason(&pushed.items)
+    );
 }
 
 #[test]

@@ -405,7 +405,7 @@ fn refresh_splits_the_bundle_with_volume_size() {
         let bundle = report.get("bundle")?;
         Some(bundle["files"].as_array().unwrap().len())
     };
-    let smaller = ["--volume-size", "16KiB"];
+    let smaller = ["--volume-size", "24KiB"];
     assert!(count(&smaller) > Some(files.len()));
     assert_eq!(count(&[]), Some(1));
     assert_eq!(count(&[]), None);

@@ -51,6 +51,8 @@ pub struct Settings {
     pub quota: Option<u64>,
     /// Omits the referrers API.
     pub no_referrers: bool,
+    /// Answers 403 instead of 404 for manifests and blobs, as some registries do.
+    pub hides_missing: bool,
     /// Transfers blobs, files and uploads in pieces of this many bytes, with a pause after each.
     pub pace: Option<(usize, Duration)>,
     /// Sends a `Date` that is this many days ahead of the machine's clock, or behind if negative.
@@ -263,7 +265,10 @@ impl Faults {
                 return;
             }
             let Settings {
-                pace, clock_days, ..
+                pace,
+                clock_days,
+                hides_missing,
+                ..
             } = self.state().settings.clone();
             let body = wire.body(request.length, pace);
             if body.len() < request.length {
@@ -275,6 +280,13 @@ impl Faults {
             };
             if let Some(fault) = &fault {
                 spoil(&mut answer, fault, &request);
+            }
+            let is_content = matches!(
+                on,
+                Some(RequestKind::Manifest | RequestKind::ManifestHead | RequestKind::BlobHead)
+            );
+            if hides_missing && is_content && answer.status == 404 {
+                answer = Answer::error(403, "DENIED");
             }
             if let Some(days) = clock_days {
                 answer = answer.header("Date", http_date(days));
