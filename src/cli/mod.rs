@@ -220,10 +220,15 @@ pub fn main() -> ExitCode {
     }
     let at_interrupt = printer.clone();
     let progress = context.progress.clone();
+    let sessions = context.shared_sessions();
     let watched = context.interrupts.watch(move || {
         // A bar that is still drawn would overwrite the message.
         progress.end();
-        at_interrupt.finish(Err(CliError::interrupted()));
+        let mut result = Err(CliError::interrupted());
+        if let Ok(sessions) = sessions.lock() {
+            sessions.add_hosts(&mut result);
+        }
+        at_interrupt.finish(result);
         std::process::exit(Exit::Interrupted as i32)
     });
     if let Err(error) = watched {

@@ -42,15 +42,30 @@ pub(crate) struct Context {
     pub interrupts: Interrupts,
     /// The files that the verb reads, for the evidence log.
     pub inputs: Arc<RecordedInputs>,
-    sessions: Mutex<ClientSessions>,
+    sessions: Arc<Mutex<ClientSessions>>,
 }
 
 /// The sessions of the clients of a verb, from which its report gets the contacted hosts.
 #[derive(Default)]
-struct ClientSessions {
+pub(crate) struct ClientSessions {
     all: Vec<Arc<RegistrySessions>>,
     /// The sessions of additional clients: the report of the verb lacks their hosts.
     additional: Vec<Arc<RegistrySessions>>,
+}
+
+impl ClientSessions {
+    /// Adds to the report of a verb the hosts that additional clients contacted. If the verb failed
+    /// or was interrupted before it had a report, adds the hosts of all clients.
+    pub(crate) fn add_hosts(&self, result: &mut Result<VerbOutcome, CliError>) {
+        let (report, added) = match result {
+            Ok(outcome) => (&mut outcome.report, &self.additional),
+            Err(failure) if failure.report.hosts.is_empty() => (&mut *failure.report, &self.all),
+            Err(failure) => (&mut *failure.report, &self.additional),
+        };
+        for sessions in added {
+            report.add_hosts(sessions.transport().ledger().hosts());
+        }
+    }
 }
 
 impl Context {
@@ -91,7 +106,7 @@ impl Context {
             page,
             interrupts: Interrupts::default(),
             inputs: Arc::new(inputs),
-            sessions: Mutex::default(),
+            sessions: Arc::default(),
         })
     }
 
@@ -213,20 +228,14 @@ impl Context {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds to the report of a verb the hosts that additional clients contacted. If the verb failed
-    /// or was interrupted before it had a report, adds the hosts of all clients.
+    /// The sessions of the clients so far and of later ones.
+    pub(crate) fn shared_sessions(&self) -> Arc<Mutex<ClientSessions>> {
+        self.sessions.clone()
+    }
+
+    /// Adds to the report of a verb the hosts that the report lacks.
     pub(crate) fn add_hosts(&self, result: &mut Result<VerbOutcome, CliError>) {
-        let sessions = self.sessions();
-        let (report, added) = match result {
-            Ok(outcome) => (&mut outcome.report, &sessions.additional),
-            Err(failure) if failure.report.hosts.is_empty() => {
-                (&mut *failure.report, &sessions.all)
-            }
-            Err(failure) => (&mut *failure.report, &sessions.additional),
-        };
-        for sessions in added {
-            report.add_hosts(sessions.transport().ledger().hosts());
-        }
+        self.sessions().add_hosts(result);
     }
 
     fn build_client(
