@@ -99,7 +99,9 @@ pub(super) fn sources(
     }
     for item in &lock.unresolved {
         if let Some(found) = unresolved_source(item, sessions) {
-            add_source(&mut sources, found, false);
+            // a pull does not request an index
+            let by_lock = found.2 == SourceKind::Index;
+            add_source(&mut sources, found, by_lock);
         }
     }
     Ok(sources)

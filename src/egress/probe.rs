@@ -21,8 +21,8 @@ use url::Url;
 #[derive(Debug, Default)]
 pub(crate) struct Probed {
     failures: BTreeMap<(EgressPattern, u16), (Reachability, String)>,
-    /// Notes about hosts that could not be accessed: the further hosts that their responses would
-    /// name are not known yet.
+    /// Notes about hosts that could not be accessed or were not probed: the further hosts that
+    /// their responses would name are not known yet.
     pub notes: Vec<String>,
 }
 
@@ -37,6 +37,12 @@ pub(crate) async fn probe(
         run_concurrently(sources.len(), jobs, |at| probe_host(&sources[at], sessions)).await;
     let mut probed = Probed::default();
     for (source, errors) in sources.iter().zip(found) {
+        if source.samples.iter().all(Option::is_none) {
+            probed.notes.push(format!(
+                "{}: not probed, because no item from it could be locked",
+                source.name
+            ));
+        }
         for error in errors {
             let failing = failing_url(&error).unwrap_or_else(|| source.url.clone());
             let host_name = failing.host_str().unwrap_or_default();

@@ -569,6 +569,33 @@ fn hosts_of_items_that_could_not_be_locked_are_listed() {
         text.contains("note: 2 items of the lock could not be resolved"),
         "{text}"
     );
+    // without content in the lock, a probe has nothing to request from a host
+    place.write("landfall.lock", format!("version: 1\n{lost}"));
+    let text = place.ok(&["egress", "--store", "store", "--probe"]);
+    for host in ["quay.io", "dl.test"] {
+        assert!(
+            text.contains(&format!("note: {host}: not probed")),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn an_index_of_a_chart_that_could_not_be_locked_needs_no_pull() {
+    let place = Place::new();
+    place.write(
+        "landfall.lock",
+        "version: 1\nunresolved:\n\
+         - {kind: chart, name: \"helm+https://charts.test/x/app:1.2.3\", cause: gone}\n...\n",
+    );
+    let record = serde_json::json!({"version": 1, "hosts": [{
+        "host": "charts.test", "port": 443, "scheme": "https", "why": ["registry"],
+        "namedBy": [], "by": ["lock"],
+    }]});
+    place.write("store/.landfall/egress", record.to_string());
+    assert_eq!(evidence(&place, &[])["charts.test"], "observed");
+    let text = place.ok(&["egress", "--store", "store"]);
+    assert!(!text.contains("note: charts.test"), "{text}");
 }
 
 #[test]

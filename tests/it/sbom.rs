@@ -187,4 +187,18 @@ fn attached_documents_are_exported_byte_for_byte() {
         missing.iter().all(|item| item["status"] == "missing"),
         "{report:#}"
     );
+    // so are images that a partial bundle lacks
+    let lost = "\nunresolved:\n- {kind: image, name: \"quay.io/gone/app:v1\", cause: gone}\n...\n";
+    let lock = place.read("landfall.lock").replace("\n...\n", lost);
+    place.write("lost.lock", lock);
+    let pack = ["pack", "--lock", "lost.lock", "--store", "s", "-o", "c"];
+    place.json(3, &[&pack[..], &["--allow-partial"]].concat());
+    let partial = ["export", "referrers", "c", "--allow-partial", "-o", "out"];
+    let report = place.json(3, &partial);
+    let last = report["items"].as_array().unwrap().last().unwrap();
+    assert_eq!(
+        (&last["name"], &last["status"]),
+        (&json!("quay.io/gone/app:v1"), &json!("missing")),
+        "{report:#}"
+    );
 }

@@ -267,8 +267,16 @@ fn charts_are_served_from_a_registry() {
         "",
     );
     let to = format!("{}/base", registry.address);
-    let mirrored = place.json(0, &["mirror", "-f", "m.yaml", "--to", &to]);
-    assert!(mirrored["lock"].is_string(), "{mirrored:#}");
+    let mirror = ["mirror", "-f", "m.yaml", "--to", &to, "--receipt", "r.json"];
+    let mirrored = place.json(0, &mirror);
+    let receipt: Value = serde_json::from_str(&place.read("r.json")).unwrap();
+    let locked = place.json(0, &["lock", "-f", "m.yaml"]);
+    assert!(locked["lock"].is_string(), "{locked:#}");
+    assert_eq!(
+        (&mirrored["lock"], &receipt["lock"]),
+        (&locked["lock"], &locked["lock"]),
+        "{mirrored:#}"
+    );
     let server = landfall_serve(place, &["--from", &to]);
     assert!(server.log().contains("2 charts"), "{}", server.log());
     let index = get(&server.address, "/charts/index.yaml").text();

@@ -237,4 +237,12 @@ fn status_reports_items_that_could_not_be_locked() {
             && printed.contains(": 4 of 4 there, 1 not locked or packed; "),
         "{printed}"
     );
+    let args = [&args[..], &["--output", "markdown"]].concat();
+    let printed = place.landfall().args(args).assert().code(3);
+    let printed = String::from_utf8_lossy(&printed.get_output().stdout).into_owned();
+    assert!(
+        printed.contains("<summary>not locked or packed: 1</summary>")
+            && printed.contains("| `quay.io/gone/app:v1` | gone |"),
+        "{printed}"
+    );
 }

@@ -71,8 +71,7 @@ pub(crate) fn lines(updated: &UpdateOutcome) -> Vec<String> {
 }
 
 const UNUSED_URGENT: &str = "no entry can move to it; --urgent can be left out";
-const UNUSED_ONLY: &str =
-    "no variable, item, package, list or trust root of the manifests has such a name";
+const UNUSED_ONLY: &str = "nothing that can be updated or checked has such a name";
 
 /// The time when a version was first seen, and the time from which it can be used.
 fn wait_text(first_seen: &str, until: &str) -> String {

@@ -177,6 +177,7 @@ fn outcome(
         .map(|(_, word, one)| line(word, one))
         .collect();
     lines += &loss_lines(&lost);
+    let markdown = markdown(&summary, tags, &lost, fix_command.as_deref());
     report.items.extend(lost);
     lines += &format!(
         "{summary}; {}\n",
@@ -187,7 +188,6 @@ fn outcome(
             .iter()
             .map(|fix_command| format!("  to fix it         {fix_command}\n")),
     );
-    let markdown = markdown(&summary, tags, fix_command.as_deref());
     VerbOutcome {
         markdown: Some(markdown),
         ..VerbOutcome::new(report, lines, exit)
@@ -229,7 +229,12 @@ fn why(one: &RegistryTag) -> Option<String> {
     }
 }
 
-fn markdown(summary: &str, tags: &[RegistryTag], fix_command: Option<&str>) -> String {
+fn markdown(
+    summary: &str,
+    tags: &[RegistryTag],
+    lost: &[ReportItem],
+    fix_command: Option<&str>,
+) -> String {
     let mut document = Markdown::new(format!("**{}**", markdown_text(summary)));
     for (state, word) in STATES
         .iter()
@@ -263,6 +268,17 @@ fn markdown(summary: &str, tags: &[RegistryTag], fix_command: Option<&str>) -> S
             }),
         );
     }
+    let absent = lost
+        .iter()
+        .filter(|item| item.status == ItemStatus::Missing);
+    document.table(
+        "not locked or packed",
+        &["in the lock", "why"],
+        absent.map(|item| {
+            let why = item.reason.as_deref().map(markdown_text);
+            vec![markdown_code(&item.name), why.unwrap_or_default()]
+        }),
+    );
     if let Some(fix_command) = fix_command {
         document.line(&format!("To fix it: {}", markdown_code(fix_command)));
     }

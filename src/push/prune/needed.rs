@@ -2,6 +2,7 @@
 
 use crate::push::plan::deliveries;
 use crate::push::receipt::Receipt;
+use landfall_item::ChartName;
 use landfall_item::lockfile::Lock;
 use landfall_model::report::EntryKind;
 use landfall_model::{DestinationMap, Digest, ImageRef};
@@ -20,8 +21,8 @@ pub(crate) struct Needed {
 }
 
 impl Needed {
-    /// Keeps everything that a push of `lock` delivers, and the images that could not be locked:
-    /// the registry may have the last copy of an image that upstream has removed.
+    /// Keeps everything that a push of `lock` delivers, and the images and charts that could not be
+    /// locked: the registry may have the last copy of an image that upstream has removed.
     pub(crate) fn keep_lock(&mut self, lock: &Lock, mapping: &DestinationMap) {
         for delivery in deliveries(lock, mapping) {
             self.tags
@@ -36,11 +37,12 @@ impl Needed {
         }
         let unresolved = lock.unresolved.iter().map(|lost| (lost.kind, &lost.name));
         let accepted = lock.missing.iter().map(|lost| (lost.kind, &lost.name));
-        for (_, name) in unresolved
-            .chain(accepted)
-            .filter(|(kind, _)| *kind == EntryKind::Image)
-        {
-            self.keep_image(name, mapping);
+        for (kind, name) in unresolved.chain(accepted) {
+            match kind {
+                EntryKind::Image => self.keep_image(name, mapping),
+                EntryKind::Chart => self.keep_chart(name, mapping),
+                _ => {}
+            }
         }
     }
 
@@ -90,6 +92,16 @@ impl Needed {
             .extend(destinations.map(|at| (at.repository, tag.to_owned())));
     }
 
+    fn keep_chart(&mut self, name: &str, mapping: &DestinationMap) {
+        let Ok(chart) = ChartName::try_from(name.to_owned()) else {
+            return;
+        };
+        let tag = chart.reference.tag.clone().unwrap_or_default();
+        let destinations = mapping.destinations(&chart.reference).into_iter();
+        self.tags
+            .extend(destinations.map(|at| (at.repository, tag.clone())));
+    }
+
     /// The repositories with tags that are kept.
     pub(crate) fn repositories(&self) -> BTreeSet<&str> {
         self.tags
@@ -126,17 +138,24 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn images_that_could_not_be_locked_are_kept() {
+    fn images_and_charts_that_could_not_be_locked_are_kept() {
         let text = "version: 1\n\
                     missing:\n\
                     - {kind: image, name: \"quay.io/gone/app:v1\", reason: gone, until: \"2027-01-31\"}\n\
+                    - {kind: chart, name: \"oci://quay.io/charts/old:1.2.3+b\", reason: gone, until: \"2027-01-31\"}\n\
                     unresolved:\n\
                     - {kind: image, name: \"quay.io/team/app:v2\", cause: refused}\n\
+                    - {kind: chart, name: \"oci://quay.io/charts/app:2.0.0\", cause: refused}\n\
                     - {kind: file, name: \"https://h.test/file\", cause: refused}\n...\n";
         let lock = Lock::parse("landfall.lock", text).unwrap();
         let mut needed = Needed::default();
         needed.keep_lock(&lock, &DestinationMap::to("r.test:5000".parse().unwrap()));
-        let kept = [("gone/app", "v1"), ("team/app", "v2")];
+        let kept = [
+            ("gone/app", "v1"),
+            ("team/app", "v2"),
+            ("charts/old", "1.2.3_b"),
+            ("charts/app", "2.0.0"),
+        ];
         let kept = kept.map(|(repository, tag)| (repository.to_owned(), tag.to_owned()));
         assert_eq!(needed.tags, kept.into());
     }

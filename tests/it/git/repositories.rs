@@ -426,8 +426,18 @@ fn a_dry_run_exits_with_3_if_only_some_repositories_would_be_pushed() {
         assert_eq!((of_item(0), of_item(1)), (status, "missing"), "{report:#}");
         // for the evidence log
         assert_eq!(report["to"], to);
+        assert!(report["lock"].is_string(), "{report:#}");
         assert_eq!(report["bundle"]["lock"], report["lock"], "{report:#}");
     }
+    // a repository that could not be locked is reported
+    let lost =
+        "\nunresolved:\n- {kind: git, name: \"git+https://h.test/gone.git\", cause: gone}\n...\n";
+    let lock = place.read("landfall.lock").replace("\n...\n", lost);
+    place.write("lost.lock", lock);
+    let report = place.json(3, &["push", "--lock", "lost.lock", "--git-to", &to]);
+    let items = report["items"].as_array().unwrap().iter();
+    let statuses: Vec<&Value> = items.map(|item| &item["status"]).collect();
+    assert_eq!(statuses, ["present", "missing", "missing"], "{report:#}");
     // flags that only registries support are not ignored
     let flags = ["push", "b.tar.zst", "--git-to", &to, "--all-or-nothing"];
     place.landfall().args(flags).assert().code(2);

@@ -101,8 +101,10 @@ fn section_of(path: &Path, wanted: &str) -> Result<Option<AwsProfile>, String> {
     };
     let mut found: Option<AwsProfile> = None;
     let mut is_in = false;
+    // the indentation of the section's last key that is not nested: the file may indent all keys
+    let mut key_indent: Option<usize> = None;
     for line in text.lines() {
-        let is_nested = line.starts_with([' ', '\t']);
+        let indent = line.len() - line.trim_start().len();
         let line = line.trim();
         if line.starts_with(['#', ';']) {
             continue;
@@ -112,6 +114,7 @@ fn section_of(path: &Path, wanted: &str) -> Result<Option<AwsProfile>, String> {
             .and_then(|rest| rest.split(']').next())
         {
             is_in = section.trim() == wanted;
+            key_indent = None;
             if is_in {
                 // a section without settings exists too, so AWS_PROFILE may name it
                 found.get_or_insert_default();
@@ -120,9 +123,15 @@ fn section_of(path: &Path, wanted: &str) -> Result<Option<AwsProfile>, String> {
             && let Some((key, value)) = line.split_once('=')
             && let Some(found) = &mut found
         {
-            // an indented endpoint is that of one service, such as `dynamodb =`
-            if !(is_nested && key.trim() == "endpoint_url") {
-                found.insert(key.trim().to_owned(), value.trim().to_owned());
+            let value = value.trim();
+            let is_nested = key_indent.is_some_and(|key_indent| indent > key_indent);
+            if !is_nested {
+                key_indent = Some(indent);
+            }
+            // a nested endpoint is that of one service, such as `dynamodb =`
+            let is_ignored = is_nested || value.is_empty();
+            if !(is_ignored && key.trim() == "endpoint_url") {
+                found.insert(key.trim().to_owned(), value.to_owned());
             }
         }
     }
@@ -211,5 +220,27 @@ mod tests {
         );
         std::fs::remove_file(&credentials).unwrap();
         assert_eq!(with(None).unwrap()["region"], "a");
+    }
+
+    #[test]
+    fn the_endpoint_of_one_service_is_recognized_by_its_indentation() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("c");
+        for (text, wanted) in [
+            (
+                "  endpoint_url = http://h\n  s3 =\n    endpoint_url = http://s3\n",
+                Some("http://h"),
+            ),
+            (
+                "s3 =\n  endpoint_url = http://s3\nendpoint_url = http://h\n",
+                Some("http://h"),
+            ),
+            ("endpoint_url =\n", None),
+        ] {
+            std::fs::write(&path, format!("[default]\n{text}")).unwrap();
+            let found = section_of(&path, "default").unwrap().unwrap();
+            let endpoint = found.get("endpoint_url").map(String::as_str);
+            assert_eq!(endpoint, wanted, "{text}");
+        }
     }
 }

@@ -7,6 +7,7 @@ use clap::Args;
 use landfall_bundle::sbom::linked_documents;
 use landfall_content::{BlobRead, ContentError, LockEntry, write_file};
 use landfall_item::LockedItem;
+use landfall_item::lockfile::losses;
 use landfall_model::report::{
     EntryKind, ItemStatus, ReportItem, RunReport, TransferSide, count_of,
 };
@@ -27,7 +28,7 @@ pub(crate) struct ExportReferrers {
 
 impl ExportReferrers {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
-        // Entries without referrers are not needed: a partial bundle or a store may lack them.
+        // Entries without referrers are not needed: a delta or a store may lack them.
         let has_some = |entry: &LockEntry| !entry.referrers.is_empty();
         let (lock, blobs) = self.content.open(context, has_some)?;
         let mut report = RunReport::default();
@@ -71,6 +72,11 @@ impl ExportReferrers {
                 });
             }
         }
+        // Their referrers are not known, or not all of them are in the bundle.
+        let lost = losses(&lock).into_iter();
+        report
+            .items
+            .extend(lost.filter(|item| matches!(item.kind, EntryKind::Image | EntryKind::Chart)));
         let written = count_of(report.totals().done, "document");
         let text =
             loss_lines(&report.items) + &format!("{}: {written} written\n", self.out.display());

@@ -17,7 +17,7 @@ use clap::Args;
 use image_signing::ImageSigningFlags;
 use landfall_bundle::{self as bundle, Bundle, Serial, volume_locations};
 use landfall_content::BlobRead;
-use landfall_item::lockfile::{FILE_NAME, Lock};
+use landfall_item::lockfile::{FILE_NAME, Lock, losses};
 use landfall_model::report::{EntryCount, EntryKind, ReportItem};
 use landfall_model::{Digest, redact_urls};
 use prune::PruneFlags;
@@ -227,7 +227,9 @@ impl PushCommand {
         context.run(async {
             let client = context.client()?;
             let items = client.push_git(&lock, blobs, &target).await;
-            let items = items.map_err(|error| CliError::usage(error.to_string()))?;
+            let mut items = items.map_err(|error| CliError::usage(error.to_string()))?;
+            let lost = losses(&lock).into_iter();
+            items.extend(lost.filter(|item| item.kind == EntryKind::Git));
             let mut report = client.report(items);
             let to = redact_urls(target.url.as_str());
             report.extra.insert("to".into(), json!(to));
