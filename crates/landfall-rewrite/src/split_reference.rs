@@ -1,7 +1,7 @@
 //! Joins the parts of split references.
 
 use super::reference_parts::{PartGroup, PartKind, part, part_groups};
-use super::yaml::{YamlDocument, YamlEntry, YamlNode, YamlScalar, position_of};
+use super::yaml::{ScalarStyle, YamlDocument, YamlEntry, YamlNode, YamlScalar, position_of};
 use landfall_model::ImageRef;
 use std::collections::BTreeMap;
 
@@ -25,6 +25,9 @@ pub(crate) struct SplitReference<'s> {
     pub(super) base: String,
     /// `base` with tag and digest.
     pub(crate) whole: String,
+    /// `base` with the text that Helm makes of the tag, if the tag is a number that Helm writes in
+    /// another way (`1.1` for `1.10`). Other programs use the tag as written.
+    pub(crate) with_helm_tag: Option<String>,
     /// Whether a merged mapping (`<<`) may supply a missing part.
     pub(super) merged: bool,
 }
@@ -82,6 +85,10 @@ impl<'s> SplitReference<'s> {
             tag = None;
             digest = None;
         }
+        let helm_tag = tag
+            .filter(|_| digest.is_none())
+            .and_then(|tag| helm_number(tag.node));
+        let with_helm_tag = helm_tag.map(|tag| format!("{base}:{tag}"));
         let mut whole = base.clone();
         if let Some(tag) = tag {
             whole += &format!(":{}", tag.text);
@@ -102,9 +109,25 @@ impl<'s> SplitReference<'s> {
             room,
             base,
             whole,
+            with_helm_tag,
             merged,
         })
     }
+}
+
+/// The text that Helm makes of the plain number `node` with a fraction, if it differs.
+fn helm_number(node: &YamlNode<'_>) -> Option<String> {
+    let scalar = node.scalar()?;
+    let text = &*scalar.value;
+    let is_decimal = text.contains('.')
+        && text
+            .bytes()
+            .all(|byte| byte == b'.' || byte.is_ascii_digit());
+    if scalar.style != ScalarStyle::Plain || scalar.tag().is_some() || !is_decimal {
+        return None;
+    }
+    let number: f64 = text.parse().ok()?;
+    Some(number.to_string()).filter(|printed| printed != text)
 }
 
 /// For each of `groups`, the empty quoted value of its digest, if there is one.

@@ -62,6 +62,23 @@ fn split_references_are_rewritten() {
     );
 }
 
+/// Helm reads `1.10` without quotes as `1.1`.
+#[test]
+fn a_number_is_also_looked_up_as_helm_reads_it() {
+    let run = |tag: &str, names: &[&str]| {
+        let text = format!("{{repository: quay.io/a/b, tag: {tag}}}");
+        at_site(names, "quay.io: q", &text)
+    };
+    let rewritten = ("{repository: r:5/q/a/b, tag: 1.10}".to_owned(), vec![]);
+    assert_eq!(run("1.10", &["quay.io/a/b:1.1"]), rewritten);
+    assert_eq!(run("1.10", &["quay.io/a/b:1.10"]), rewritten);
+    for (tag, name) in [("'1.10'", "quay.io/a/b:1.1"), ("1.10", "quay.io/a/b:1.2")] {
+        let (text, left) = run(tag, &[name]);
+        assert_eq!(text, format!("{{repository: quay.io/a/b, tag: {tag}}}"));
+        assert_eq!(left.len(), 1, "{left:?}");
+    }
+}
+
 #[test]
 fn split_references_that_cannot_be_decided_are_not_changed() {
     stays(

@@ -76,11 +76,19 @@ pub fn set_versions(text: &str, slot: &UpdatableVersion, new: &[String]) -> Resu
 /// The text `separator` between two items of a list in brackets without its comma; empty if it has
 /// no comment.
 fn comments_in(separator: &str) -> String {
-    if separator.contains('#') {
-        separator.replacen(',', "", 1)
-    } else {
-        String::new()
+    if !separator.contains('#') {
+        return String::new();
     }
+    let mut is_comment = false;
+    let comma = separator.find(|letter: char| {
+        is_comment = letter != '\n' && (is_comment || letter == '#');
+        letter == ',' && !is_comment
+    });
+    let mut comments = separator.to_owned();
+    if let Some(comma) = comma {
+        comments.remove(comma);
+    }
+    comments
 }
 
 /// The text that adds `added` to a list in brackets, and the position after the list's last item.
@@ -174,6 +182,11 @@ mod tests {
                 " [\n      1.0.0, # first\n      1.1.0, # second, of two\n      1.2.0]",
                 &["1.2.1"],
                 " [\n      1.2.1 # first\n       # second, of two\n      ]",
+            ),
+            (
+                " [1.0.0 # first, of two\n      , 1.1.0]",
+                &["1.2.1"],
+                " [1.2.1 # first, of two\n       ]",
             ),
             (
                 "\n    - 1.0.0 # first\n    -   '1.1.0'\n    # comment\n",

@@ -250,4 +250,20 @@ mod tests {
         let found: Vec<String> = found.into_iter().map(|one| one.finding.reference).collect();
         assert_eq!(found, ["quay.io/x/a:1", "quay.io/x/b:2"]);
     }
+
+    #[test]
+    fn a_number_in_a_separate_values_file_is_also_looked_up_as_templates_print_it() {
+        let lock = "version: 1\nimages:\n- {name: 'quay.io/x/a:1.1', mediaType: m, size: 1, digest: \
+                    sha256:0000000000000000000000000000000000000000000000000000000000000000}\n";
+        let lock = Lock::parse("l", lock).unwrap();
+        let inventory = Inventory::new(&lock, None, None, "2026-01-01");
+        let reference = |tag: &str| {
+            let text = format!("image: {{repository: quay.io/x/a, tag: {tag}}}\n");
+            let found = audit(Path::new("values.yaml"), &text, &inventory);
+            found[0].reference.clone()
+        };
+        assert_eq!(reference("1.10"), "quay.io/x/a:1.1");
+        assert_eq!(reference("1.20"), "quay.io/x/a:1.20");
+        assert_eq!(reference("'1.10'"), "quay.io/x/a:1.10");
+    }
 }

@@ -2,30 +2,59 @@
 
 use crate::chart::HelmChart;
 use serde_yaml::Mapping;
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// The paths that the missing dependencies of `chart` and its subcharts would have in it. Omitted
 /// are those that its default values disable, and those that are in one of the folders `audited`.
-pub(super) fn missing_dependencies(chart: &HelmChart, audited: &[PathBuf]) -> Vec<PathBuf> {
+pub(super) fn missing_dependencies(
+    chart: &HelmChart,
+    audited: &AuditedFolders<'_>,
+) -> Vec<PathBuf> {
     let values = chart.effective(&Mapping::new());
     let missing = chart.missing_dependencies(&values).into_iter();
-    missing
+    let mut paths: Vec<PathBuf> = missing
         .filter(|dependency| {
             let folder = dependency.folder();
-            folder.is_none_or(|folder| !is_among(&folder, audited))
+            folder.is_none_or(|folder| !audited.contains(&folder))
         })
         .map(|dependency| PathBuf::from(&dependency.path))
-        .collect()
+        .collect();
+    // several aliases of a chart have its path
+    paths.dedup();
+    paths
 }
 
-/// Whether `folder` exists and is one of `folders`.
-fn is_among(folder: &Path, folders: &[PathBuf]) -> bool {
-    let Ok(folder) = folder.canonicalize() else {
-        return false;
-    };
-    folders
-        .iter()
-        .any(|other| other.canonicalize().is_ok_and(|other| other == folder))
+/// The folders of the charts that are audited.
+pub(super) struct AuditedFolders<'f> {
+    folders: &'f [PathBuf],
+    /// Their canonical paths, after the first use.
+    canonical: OnceCell<BTreeSet<PathBuf>>,
+}
+
+impl<'f> AuditedFolders<'f> {
+    pub(super) fn new(folders: &'f [PathBuf]) -> AuditedFolders<'f> {
+        AuditedFolders {
+            folders,
+            canonical: OnceCell::new(),
+        }
+    }
+
+    /// Whether `folder` exists and is one of them.
+    fn contains(&self, folder: &Path) -> bool {
+        let Ok(folder) = folder.canonicalize() else {
+            return false;
+        };
+        let canonical = self.canonical.get_or_init(|| {
+            let existing = self
+                .folders
+                .iter()
+                .filter_map(|one| one.canonicalize().ok());
+            existing.collect()
+        });
+        canonical.contains(&folder)
+    }
 }
 
 #[cfg(test)]
@@ -48,9 +77,15 @@ mod tests {
              - {name: gone, version: 1.x, repository: 'https://charts.test'}\n\
              - {name: inside, version: 1.x, repository: ~}\n\
              - {name: off, version: 1.x, condition: off.enabled}\n\
-             - {name: near, version: 1.x, repository: 'file://../near'}\n",
+             - {name: near, version: 1.x, repository: 'file://../near'}\n\
+             - {name: tagged, version: 1.x, tags: [extra, other]}\n\
+             - {name: on, version: 1.x, tags: [extra], condition: on.enabled}\n\
+             - {name: on, version: 1.x, alias: again, tags: [extra, main]}\n",
         );
-        put("c/values.yaml", "off: {enabled: false}\n");
+        put(
+            "c/values.yaml",
+            "off: {enabled: false}\non: {enabled: true}\ntags: {extra: false, main: true}\n",
+        );
         put(
             "c/charts/inside/Chart.yaml",
             "name: inside\nversion: 1.0.0\ndependencies: [{name: deep, version: 1.x}]\n",
@@ -59,8 +94,10 @@ mod tests {
         let folders = ["c", "near"].map(|chart| dir.path().join(chart));
         let chart = HelmChart::load(&folders[0], &Limits::default()).unwrap();
         let charts = folders[0].join("charts");
-        let missing = ["gone", "inside/charts/deep", "near"].map(|path| charts.join(path));
-        assert_eq!(missing_dependencies(&chart, &folders[..1]), missing);
-        assert_eq!(missing_dependencies(&chart, &folders), missing[..2]);
+        let missing = ["gone", "inside/charts/deep", "near", "on"].map(|path| charts.join(path));
+        let without =
+            |audited: &[PathBuf]| missing_dependencies(&chart, &AuditedFolders::new(audited));
+        assert_eq!(without(&folders[..1]), missing);
+        assert_eq!(without(&folders), [&missing[..2], &missing[3..]].concat());
     }
 }

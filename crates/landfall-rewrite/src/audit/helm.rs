@@ -4,13 +4,15 @@ use landfall_model::Limits;
 use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// The maximum size of helm's error message, in bytes.
 const MESSAGE_BYTES: u64 = 64 << 10;
+/// How often it is checked whether helm has ended, after it has closed its output.
+const EXIT_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A helm program and its arguments.
 #[derive(Debug, Clone)]
@@ -107,11 +109,17 @@ fn output(command: &mut Command, limits: &Limits) -> Result<String, HelmError> {
         .map_err(HelmError::Run)?;
     let written = read_output(&mut child, limits);
     if written.is_err() {
-        // it may have ended by itself meanwhile
+        // It may have ended by itself meanwhile. A program that it started is not ended: a process
+        // group of its own would include that program, but would not receive Ctrl-C.
         let _ = child.kill();
+        // the status of an ended process is kept until it is read
+        let _ = child.wait();
     }
-    let status = child.wait().map_err(HelmError::Run)?;
-    let HelmOutput { text, message } = written?;
+    let HelmOutput {
+        status,
+        text,
+        message,
+    } = written?;
     if !status.success() {
         return Err(HelmError::Failed(
             String::from_utf8_lossy(&message).trim().to_owned(),
@@ -120,17 +128,19 @@ fn output(command: &mut Command, limits: &Limits) -> Result<String, HelmError> {
     String::from_utf8(text).map_err(|_| HelmError::Encoding)
 }
 
-/// What helm wrote to its standard output and its standard error.
+/// How helm ended, and what it wrote to its standard output and its standard error.
 struct HelmOutput {
+    status: ExitStatus,
     text: Vec<u8>,
     message: Vec<u8>,
 }
 
-/// Reads the output of `child` to its end, within the limits.
+/// Reads the output of `child` to its end, and waits until `child` ends, within the limits.
 fn read_output(child: &mut Child, limits: &Limits) -> Result<HelmOutput, HelmError> {
     let deadline = Instant::now() + limits.helm_time;
-    let text = read_in_thread(child.stdout.take(), limits.helm_output_bytes);
-    let message = read_in_thread(child.stderr.take(), MESSAGE_BYTES);
+    let text = read_in_thread(child.stdout.take(), limits.helm_output_bytes, false);
+    // a closed pipe would end a program that only writes many warnings
+    let message = read_in_thread(child.stderr.take(), MESSAGE_BYTES, true);
     let receive = |bytes: &Receiver<io::Result<Vec<u8>>>| {
         let left = deadline.saturating_duration_since(Instant::now());
         match bytes.recv_timeout(left) {
@@ -143,14 +153,28 @@ fn read_output(child: &mut Child, limits: &Limits) -> Result<HelmOutput, HelmErr
         return Err(HelmError::TooLarge(limits.helm_output_bytes));
     }
     let message = receive(&message)?;
-    Ok(HelmOutput { text, message })
+    loop {
+        if let Some(status) = child.try_wait().map_err(HelmError::Run)? {
+            return Ok(HelmOutput {
+                status,
+                text,
+                message,
+            });
+        }
+        if Instant::now() >= deadline {
+            return Err(HelmError::TimedOut(limits.helm_time));
+        }
+        thread::sleep(EXIT_INTERVAL);
+    }
 }
 
 /// Reads `stream` in a thread. Returns a receiver of its content, or of the first bytes, one more
-/// than `limit`.
+/// than `limit`. The other bytes are read and discarded if `discards_others` is set; otherwise the
+/// stream is closed, which ends a program that writes to it.
 fn read_in_thread(
     stream: Option<impl Read + Send + 'static>,
     limit: u64,
+    discards_others: bool,
 ) -> Receiver<io::Result<Vec<u8>>> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
@@ -159,8 +183,9 @@ fn read_in_thread(
         let read = stream.by_ref().take(limit + 1).read_to_end(&mut bytes);
         // nobody receives it after the time limit
         let _ = sender.send(read.map(|_| bytes));
-        // a closed pipe would end a program that only writes many warnings
-        let _ = io::copy(&mut stream, &mut io::sink());
+        if discards_others {
+            let _ = io::copy(&mut stream, &mut io::sink());
+        }
     });
     receiver
 }
@@ -188,5 +213,25 @@ mod tests {
         };
         let slow = run("exec sleep 600", &limits).unwrap_err();
         assert!(matches!(slow, HelmError::TimedOut(_)), "{slow}");
+        let silent = run("exec >&- 2>&-; exec sleep 600", &limits).unwrap_err();
+        assert!(matches!(silent, HelmError::TimedOut(_)), "{silent}");
+    }
+
+    #[test]
+    fn a_program_that_helm_started_ends_when_its_output_is_too_large() {
+        let dir = tempfile::tempdir().unwrap();
+        let ended = dir.path().join("ended");
+        let script = format!("(yes; : > '{}') & wait", ended.display());
+        let limits = Limits {
+            helm_output_bytes: 10,
+            ..Limits::DEFAULT
+        };
+        let endless = output(Command::new("sh").args(["-c", &script]), &limits).unwrap_err();
+        assert!(matches!(endless, HelmError::TooLarge(10)), "{endless}");
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while !ended.exists() {
+            assert!(Instant::now() < deadline, "the program still writes");
+            thread::sleep(EXIT_INTERVAL);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Audits files, folders and charts.
 
-use super::dependencies::missing_dependencies;
+use super::dependencies::{AuditedFolders, missing_dependencies};
 use super::finding::{AuditFinding, FileFinding, LockCoverage};
 use super::helm::{HelmCommand, HelmError};
 use super::inventory::Inventory;
@@ -99,6 +99,7 @@ fn discover_in(
     helm: Option<&HelmCommand>,
 ) -> AuditResult {
     let charts = charts(inputs);
+    let folders = AuditedFolders::new(&charts);
     let mut audited = AuditResult::default();
     let mut rendered: Vec<&Path> = Vec::new();
     for folder in &charts {
@@ -117,7 +118,7 @@ fn discover_in(
             continue;
         }
         if let Ok(chart) = &result {
-            audited.add_missing_dependencies(chart, &charts);
+            audited.add_missing_dependencies(chart, &folders);
         }
         // the other documents of the chart are among `inputs`
         audited.add(path, result.and_then(|chart| of_values(&chart, inventory)));
@@ -143,7 +144,7 @@ fn discover_in(
                     continue;
                 }
                 Ok(chart) => {
-                    audited.add_missing_dependencies(&chart, &charts);
+                    audited.add_missing_dependencies(&chart, &folders);
                     of_archive(&chart, inventory)
                 }
                 // an archive that is not a chart
@@ -199,8 +200,8 @@ impl AuditResult {
         }
     }
 
-    fn add_missing_dependencies(&mut self, chart: &HelmChart, charts: &[PathBuf]) {
-        for path in missing_dependencies(chart, charts) {
+    fn add_missing_dependencies(&mut self, chart: &HelmChart, folders: &AuditedFolders<'_>) {
+        for path in missing_dependencies(chart, folders) {
             self.add_unread(&path, &UnreadError::Dependency);
         }
     }

@@ -47,6 +47,8 @@ pub(crate) struct MissingDependency {
     pub(super) repository: String,
     /// The `condition` of the dependency.
     pub(super) condition: Option<String>,
+    /// The `tags` of the dependency: keys below `tags` in the values of the outermost chart.
+    pub(super) tags: Vec<String>,
 }
 
 impl MissingDependency {
@@ -58,10 +60,29 @@ impl MissingDependency {
         Some(chart.join(relative))
     }
 
-    /// Whether the `values` of the other chart disable it.
-    fn is_disabled(&self, values: &Mapping) -> bool {
+    /// The size of its texts in bytes.
+    pub(super) fn text_bytes(&self) -> usize {
+        self.path.len()
+            + self.repository.len()
+            + self.condition.as_ref().map_or(0, String::len)
+            + self.tags.iter().map(String::len).sum::<usize>()
+    }
+
+    /// Whether the `values` of the other chart, or the values `top` of the outermost chart, disable
+    /// it. As in Helm, tags decide if no condition does: one must be `false`, and none `true`.
+    fn is_disabled(&self, values: &Mapping, top: &Mapping) -> bool {
         let conditions = self.condition.as_deref();
-        conditions.is_some_and(|conditions| disabling_condition(conditions, values).is_some())
+        let decision = conditions.and_then(|conditions| deciding_condition(conditions, values));
+        if let Some((_, is_enabled)) = decision {
+            return !is_enabled;
+        }
+        let switches = top.get("tags");
+        let mut set = self
+            .tags
+            .iter()
+            .filter_map(|tag| switches?.get(tag.as_str())?.as_bool())
+            .peekable();
+        set.peek().is_some() && set.all(|is_enabled| !is_enabled)
     }
 }
 
@@ -129,7 +150,7 @@ impl HelmChart {
             let enabled = chart
                 .missing
                 .iter()
-                .filter(|one| own.is_none_or(|own| !one.is_disabled(own)));
+                .filter(|one| own.is_none_or(|own| !one.is_disabled(own, values)));
             missing.extend(enabled);
         });
         missing.sort();
@@ -266,9 +287,16 @@ impl HelmChart {
     }
 }
 
-/// The condition among the comma-separated `conditions` that `values` make `false`. As in Helm, the
-/// first condition that the values set to `true` or `false` decides.
+/// The condition among the comma-separated `conditions` that `values` make `false`, if it decides.
 fn disabling_condition<'c>(conditions: &'c str, values: &Mapping) -> Option<&'c str> {
+    deciding_condition(conditions, values)
+        .filter(|(_, on)| !on)
+        .map(|(path, _)| path)
+}
+
+/// The condition among the comma-separated `conditions` that decides, and its value. As in Helm,
+/// that is the first condition that the values set to `true` or `false`.
+fn deciding_condition<'c>(conditions: &'c str, values: &Mapping) -> Option<(&'c str, bool)> {
     let at = |path: &str| {
         let (first, rest) = path.split_once('.').unwrap_or((path, ""));
         let rest = rest.split('.').filter(|key| !key.is_empty());
@@ -276,8 +304,5 @@ fn disabling_condition<'c>(conditions: &'c str, values: &Mapping) -> Option<&'c 
             .as_bool()
     };
     let mut conditions = conditions.split(',').map(str::trim);
-    conditions
-        .find_map(|path| Some((path, at(path)?)))
-        .filter(|(_, on)| !on)
-        .map(|(path, _)| path)
+    conditions.find_map(|path| Some((path, at(path)?)))
 }

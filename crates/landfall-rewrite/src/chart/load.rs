@@ -244,10 +244,14 @@ impl<'l> ChartLoader<'l> {
     fn count_copy(&mut self, chart: &HelmChart) -> Result<(), ChartError> {
         self.count_chart(&chart.file)?;
         let texts = chart.documents.iter().chain(&chart.helpers);
-        let missing = chart.missing.iter().map(|one| one.path.len());
-        let bytes = texts.map(|(_, text)| text.len()).sum::<usize>()
-            + chart.values_text.len()
-            + missing.sum::<usize>();
+        let bytes = texts
+            .map(|(file, text)| file.len() + text.len())
+            .chain(chart.images.iter().map(String::len))
+            .chain(chart.missing.iter().map(MissingDependency::text_bytes))
+            .chain(chart.app_version.iter().map(String::len))
+            .chain(chart.condition.iter().map(String::len))
+            .chain([&chart.name, &chart.version, &chart.values_text].map(String::len))
+            .sum::<usize>();
         self.archives
             .take(bytes as u64)
             .map_err(|source| ChartError::Archive {
@@ -300,6 +304,7 @@ fn missing_dependencies(
             path: format!("{at}/charts/{}", dependency.name),
             repository: plain(&dependency.repository).unwrap_or_default(),
             condition: dependency.condition.clone(),
+            tags: dependency.tags(),
         })
         .collect()
 }
@@ -338,5 +343,27 @@ mod tests {
         };
         assert!(matches!(load(1), Err(ChartError::Many { limit: 1, .. })));
         load(2).unwrap();
+    }
+
+    #[test]
+    fn a_copy_of_a_chart_counts_the_texts_of_its_metadata() {
+        let dir = tempfile::tempdir().unwrap();
+        let long = "x".repeat(1000);
+        let yaml = format!(
+            "name: c\nversion: {long}\nappVersion: {long}\nannotations:\n  images: |\n    \
+             - image: {long}\ndependencies:\n- name: gone\n  repository: {long}\n  \
+             condition: {long}\n  tags: [{long}]\n"
+        );
+        fs::write(dir.path().join("Chart.yaml"), yaml).unwrap();
+        let chart = HelmChart::load(dir.path(), &Limits::default()).unwrap();
+        let count = |archive_bytes| {
+            let limits = Limits {
+                archive_bytes,
+                ..Limits::default()
+            };
+            ChartLoader::new(&limits).count_copy(&chart)
+        };
+        assert!(matches!(count(5999), Err(ChartError::Archive { .. })));
+        count(10_000).unwrap();
     }
 }

@@ -54,4 +54,15 @@ pub(super) struct HelmDependency {
     pub(super) alias: Option<String>,
     #[serde(default)]
     pub(super) condition: Option<String>,
+    #[serde(default)]
+    tags: Value,
+}
+
+impl HelmDependency {
+    /// The tags, by which values enable or disable several dependencies.
+    pub(super) fn tags(&self) -> Vec<String> {
+        let tags = self.tags.as_sequence().into_iter().flatten();
+        tags.filter_map(|tag| Some(tag.as_str()?.to_owned()))
+            .collect()
+    }
 }

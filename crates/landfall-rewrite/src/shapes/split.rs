@@ -46,12 +46,7 @@ fn decide<'s>(
     around: &NodeContext<'s>,
 ) -> bool {
     let settings = collector.settings;
-    let lookup = settings.index.lookup(
-        &reference.whole,
-        ReferenceRole::Repository,
-        settings.options.pin,
-    );
-    let meaning = match lookup {
+    let meaning = match lookup(reference, settings) {
         ReferenceLookup::Unknown => match unknown(reference, settings, around) {
             Some(meaning) => meaning,
             // with a registry of its own, a name without a host is not an image of Docker Hub
@@ -74,6 +69,24 @@ fn decide<'s>(
         meaning,
     );
     true
+}
+
+/// Looks up `reference` as it is written, or else with the tag as Helm reads it.
+fn lookup(reference: &SplitReference<'_>, settings: &ScanSettings<'_>) -> ReferenceLookup {
+    let pin = settings.options.pin;
+    let find = |name: &str| settings.index.lookup(name, ReferenceRole::Repository, pin);
+    let is_locked = |found: &ReferenceLookup| {
+        matches!(
+            found,
+            ReferenceLookup::Known(_) | ReferenceLookup::Settled(Some(_))
+        )
+    };
+    let written = find(&reference.whole);
+    if is_locked(&written) {
+        return written;
+    }
+    let with_helm_tag = reference.with_helm_tag.as_deref().map(find);
+    with_helm_tag.filter(is_locked).unwrap_or(written)
 }
 
 /// Whether `text` is a reference without a host.

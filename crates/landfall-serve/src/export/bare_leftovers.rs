@@ -3,12 +3,13 @@
 
 use landfall_item::LockedGitRepository;
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
 /// The file with the commits at which the history ends.
-const SHALLOW: &str = "shallow";
+pub(super) const SHALLOW: &str = "shallow";
 /// A file with a ref has the id of an object, or the name of another ref.
 const MAX_REF_FILE: u64 = 4096;
 
@@ -39,6 +40,17 @@ pub(super) fn settle_leftovers(repository: &LockedGitRepository, folder: &Path) 
         }
     }
     items
+}
+
+/// The lines of `shallow`, followed by the other lines of that file in `folder`.
+pub(super) fn with_present_commits(shallow: &str, folder: &Path) -> String {
+    let present = fs::read_to_string(folder.join(SHALLOW)).unwrap_or_default();
+    let own: BTreeSet<&str> = shallow.lines().collect();
+    let others = present
+        .lines()
+        .filter(|line| !own.contains(line))
+        .map(|line| format!("{line}\n"));
+    std::iter::once(shallow.to_owned()).chain(others).collect()
 }
 
 /// The content of the file with a ref; `None` if there is no such file.

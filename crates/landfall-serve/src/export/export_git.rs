@@ -2,7 +2,7 @@
 //! can serve, or as git bundles.
 
 use super::ExportError;
-use super::bare_leftovers::{item_of, settle_leftovers};
+use super::bare_leftovers::{SHALLOW, item_of, settle_leftovers, with_present_commits};
 use super::export_files::write_all;
 use super::export_paths::{DEFAULT_MODE, ExportFile, path_of_url};
 use super::git_bundle::GitBundle;
@@ -86,7 +86,7 @@ pub fn export_git(
     for (repository, path) in targets {
         note_omitted(repository, format, progress);
         let written = match format {
-            GitExportFormat::Bare => repository_files(repository, blobs, limits)
+            GitExportFormat::Bare => repository_files(repository, blobs, limits, &dir.join(&path))
                 .map(|files| files.write(repository, &path, &**blobs, dir, dry_run, progress)),
             GitExportFormat::Bundle => GitBundle::create(repository, blobs, limits)
                 .map(|bundle| write_bundle(&bundle, repository, path, dir, dry_run, progress))
@@ -112,6 +112,7 @@ pub fn export_git(
 }
 
 /// Why a repository is not exported.
+#[derive(Debug)]
 struct GitExportFailure {
     status: ItemStatus,
     reason: String,
@@ -179,11 +180,13 @@ fn write_bundle(
     write_all(vec![file], bundle, dir, dry_run, progress)
 }
 
-/// Lists the files of a repository. Reads the packs and hashes all their objects.
+/// Lists the files of a repository. Reads the packs and hashes all their objects. `folder` may
+/// contain an earlier export.
 fn repository_files(
     repository: &LockedGitRepository,
     blobs: &Arc<dyn BlobRead>,
     limits: Limits,
+    folder: &Path,
 ) -> Result<RepositoryFiles, GitExportFailure> {
     let mut out = RepositoryFiles {
         files: Vec::new(),
@@ -205,10 +208,6 @@ fn repository_files(
         });
         out.make(format!("objects/pack/{}.idx", index.name), index.content);
         names += &format!("P {}.pack\n", index.name);
-    }
-    if !repository.shallow.is_empty() {
-        let shallow = repository.shallow.iter().map(|id| format!("{id}\n"));
-        out.make("shallow".into(), shallow.collect::<String>().into_bytes());
     }
     for file in repository.large_files.iter().flatten() {
         if blobs.stat(&file.digest)?.is_none() {
@@ -241,6 +240,13 @@ fn repository_files(
     // for clients that fetch from a web server without git's smart protocol
     out.make("objects/info/packs".into(), names.into_bytes());
     out.make("info/refs".into(), info.into_bytes());
+    let shallow = repository.shallow.iter().map(|id| format!("{id}\n"));
+    let shallow: String = shallow.collect();
+    // until the new refs are written, the old ones need the end of their own history
+    let both = with_present_commits(&shallow, folder);
+    if !shallow.is_empty() {
+        out.make(SHALLOW.into(), both.clone().into_bytes());
+    }
     out.make(
         "packed-refs".into(),
         format!("# pack-refs with: peeled fully-peeled sorted \n{packed}").into_bytes(),
@@ -249,6 +255,9 @@ fn repository_files(
     out.make("refs/.keep".into(), Vec::new());
     out.make(CONFIG.into(), b"[core]\n\tbare = true\n".to_vec());
     out.make("HEAD".into(), head.into_bytes());
+    if !shallow.is_empty() && shallow != both {
+        out.make(SHALLOW.into(), shallow.into_bytes());
+    }
     Ok(out)
 }
 
@@ -283,7 +292,7 @@ impl RepositoryFiles {
             let name = format!("{}: {}", repository.name, file.path);
             let path: PathBuf = folder.join(&file.path);
             // people set options of the repository in this file
-            if file.path == CONFIG && dir.join(&path).is_file() {
+            if file.path == CONFIG && is_regular_file(&dir.join(&path)) {
                 let kept = item_of(repository, CONFIG, ItemStatus::Present, None);
                 report.items.push(kept);
                 continue;
@@ -317,10 +326,17 @@ impl RepositoryFiles {
     }
 }
 
+/// Whether `path` is a file, and not a symbolic link to one.
+fn is_regular_file(path: &Path) -> bool {
+    path.symlink_metadata()
+        .is_ok_and(|metadata| metadata.is_file())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::git_repository;
+    use landfall_item::LockedLargeFile;
     use landfall_model::report::SilentProgress;
 
     /// Writes `files`, whose content is not in `blobs` unless it was made, to the folder `a.git`.
@@ -368,6 +384,62 @@ mod tests {
         std::fs::write(&config, "mine").unwrap();
         assert_eq!(write(&files, dir.path()), [ItemStatus::Present]);
         assert_eq!(std::fs::read(&config).unwrap(), b"mine");
+    }
+
+    #[test]
+    fn a_link_is_not_kept_as_the_options() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("a.git");
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(dir.path().join("other"), "mine").unwrap();
+        std::os::unix::fs::symlink("../other", folder.join(CONFIG)).unwrap();
+        let mut files = no_files();
+        files.make(CONFIG.into(), b"made".to_vec());
+        assert_eq!(write(&files, dir.path()), [ItemStatus::Done]);
+        let other = std::fs::read(dir.path().join("other")).unwrap();
+        assert_eq!(other, b"mine");
+    }
+
+    #[test]
+    fn the_end_of_an_earlier_history_is_kept_until_the_refs_are_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("a.git");
+        let shallow = || std::fs::read_to_string(folder.join(SHALLOW)).unwrap();
+        let ids = ["a", "b"].map(|digit| digit.repeat(40));
+        let large = Digest::sha256(b"large");
+        let mut blobs = MemoryBlobs::default();
+        blobs.0.insert(large.clone(), b"large".to_vec().into());
+        let blobs: Arc<dyn BlobRead> = Arc::new(blobs);
+        // the large file can be found, but not read
+        let export = |id: &str, large_files: Option<Vec<LockedLargeFile>>| -> Vec<ItemStatus> {
+            let repository = LockedGitRepository {
+                shallow: vec![id.parse().unwrap()],
+                large_files,
+                ..git_repository("https://h/a")
+            };
+            let files = repository_files(&repository, &blobs, Limits::default(), &folder);
+            let report = files.unwrap().write(
+                &repository,
+                Path::new("a.git"),
+                &MemoryBlobs::default(),
+                dir.path(),
+                false,
+                &SilentProgress,
+            );
+            report.items.iter().map(|item| item.status).collect()
+        };
+        export(&ids[0], None);
+        assert_eq!(shallow(), format!("{}\n", ids[0]));
+        let missing = LockedLargeFile {
+            digest: large,
+            size: 5,
+        };
+        assert_eq!(export(&ids[1], Some(vec![missing])), [ItemStatus::Missing]);
+        assert_eq!(shallow(), format!("{}\n", ids[0]));
+        let both = with_present_commits(&format!("{}\n", ids[1]), &folder);
+        assert_eq!(both, format!("{}\n{}\n", ids[1], ids[0]));
+        export(&ids[1], None);
+        assert_eq!(shallow(), format!("{}\n", ids[1]));
     }
 
     #[test]

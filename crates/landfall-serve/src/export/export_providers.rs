@@ -4,6 +4,7 @@
 use super::ExportError;
 use super::export_files::write_all;
 use super::export_paths::{DEFAULT_MODE, ExportFile};
+use super::present_index::may_exist;
 use landfall_content::{BlobRead, MemoryBlobs};
 use landfall_item::lockfile::Lock;
 use landfall_item::{MirrorFile, ProviderMirror, UrlFile};
@@ -94,8 +95,7 @@ fn with_present(text: String, path: &Path) -> String {
             // a version has a document of its own, and a platform has the URL of a package
             let url = entry["url"].as_str();
             let file = url.map_or_else(|| format!("{name}.json"), str::to_owned);
-            let exists = file.contains("://") || folder.join(file).is_file();
-            if exists && !listed.contains_key(name) {
+            if may_exist(&file, folder) && !listed.contains_key(name) {
                 listed.insert(name.clone(), entry.clone());
                 is_longer = true;
             }
@@ -146,8 +146,13 @@ mod tests {
             "linux_amd64": {"url": "a.zip"},
             "linux_arm64": {"url": "a.zip"},
             "darwin_arm64": {"url": "gone.zip"},
+            "darwin_amd64": {"url": "/rooted.zip"},
         }});
-        let platforms = json!({"linux_amd64": {"url": "new.zip"}, "linux_arm64": {"url": "a.zip"}});
+        let platforms = json!({
+            "linux_amd64": {"url": "new.zip"},
+            "linux_arm64": {"url": "a.zip"},
+            "darwin_amd64": {"url": "/rooted.zip"},
+        });
         assert_eq!(merged(&new, &present), json!({"archives": platforms}));
         for other in [json!([1]), json!({"archives": {}})] {
             assert_eq!(merged(&new, &other), new);

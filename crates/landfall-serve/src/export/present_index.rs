@@ -62,11 +62,19 @@ pub(super) fn present_entries(path: &Path, dir: &Path) -> Result<Vec<PresentEntr
     Ok(found)
 }
 
-/// Whether the archive of an entry may exist: it is in `dir`, or its URL is not the name of a file.
+/// Whether the archive of an entry may exist: it is in `dir`, or its URL is not the path of a file
+/// there.
 fn has_archive(entry: &Value, dir: &Path) -> bool {
     let urls = entry["urls"].as_array().into_iter().flatten();
     let mut urls = urls.filter_map(Value::as_str);
-    urls.any(|url| url.contains("://") || url.contains('%') || dir.join(url).is_file())
+    urls.any(|url| may_exist(url, dir))
+}
+
+/// Whether the file at `url`, which is relative to the folder `dir`, may exist: it is in `dir`, or
+/// the URL has a host, begins at the root of a server, or is not the same as a path.
+pub(super) fn may_exist(url: &str, dir: &Path) -> bool {
+    let is_path = !url.starts_with('/') && !url.contains("://") && !url.contains(['%', '?', '#']);
+    !is_path || dir.join(url).is_file()
 }
 
 #[cfg(test)]
@@ -99,14 +107,16 @@ mod tests {
         let index = format!(
             "apiVersion: v1\nentries:\n  app:\n  - version: 1.0.0\n    digest: {}\n    \
              urls: [app-1.0.0.tgz]\n  - {{version: 0.9.0, urls: [gone.tgz]}}\n  more:\n  \
-             - {{version: 2.0.0, urls: ['https://h/more.tgz']}}\n",
+             - {{version: 2.0.0, urls: ['https://h/more.tgz']}}\n  rooted:\n  \
+             - {{version: 1.0.0, urls: [/charts/rooted.tgz]}}\n  signed:\n  \
+             - {{version: 1.0.0, urls: ['signed.tgz?sig=1']}}\n",
             one.archive.digest.hex()
         );
         fs::write(&path, index).unwrap();
         fs::write(dir.path().join("app-1.0.0.tgz"), "1").unwrap();
         let found = read().unwrap();
         let names: Vec<&str> = found.iter().map(|entry| &*entry.chart).collect();
-        assert_eq!(names, ["app", "more"]);
+        assert_eq!(names, ["app", "more", "rooted", "signed"]);
         assert!(found[0].is_same(&one));
         let other = chart("1.0.0", b"2");
         assert!(found[0].is_version_of(&other) && !found[0].is_same(&other));

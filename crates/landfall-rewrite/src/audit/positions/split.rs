@@ -49,10 +49,11 @@ impl ImagePosition for SplitPosition {
                         .found
                         .push(headless(at, reader.path.clone(), reference.whole));
                 } else {
+                    let written = locked_form(reader, &reference);
                     reader.add(
                         at,
                         ImageClaim {
-                            written: &reference.whole,
+                            written,
                             sure,
                             in_container: false,
                         },
@@ -66,6 +67,18 @@ impl ImagePosition for SplitPosition {
         }
         done
     }
+}
+
+/// `reference` as it is written, or with the tag as Helm reads it if only that is in the lock.
+fn locked_form<'r>(
+    reader: &CandidateCollector<'_, '_>,
+    reference: &'r SplitReference<'_>,
+) -> &'r str {
+    let is_locked = |name: &str| reader.inventory.has_image(name);
+    let with_helm_tag = reference.with_helm_tag.as_deref();
+    with_helm_tag
+        .filter(|name| !is_locked(&reference.whole) && is_locked(name))
+        .unwrap_or(&reference.whole)
 }
 
 fn is_named_image(key: Option<&str>) -> bool {
