@@ -353,11 +353,11 @@ fn merge_item(items: &mut Vec<ReportItem>, later: ReportItem) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use landfall_serve::testing::git_repository;
+    use landfall_item::LockedGitRepository;
 
     #[test]
     fn a_receipt_without_a_git_repository_is_not_a_complete_delivery() {
-        let repository = git_repository("https://h/a");
+        let repository = LockedGitRepository::without_refs("https://h/a");
         let name = repository.name.clone();
         let lock = Lock {
             version: 1,

@@ -4,16 +4,11 @@ use super::{Client, ClientError};
 use crate::lock::Locked;
 use crate::update::{ChangedSights, FirstSights, UpdateOutcome};
 use landfall_content::store::DiskStore;
-use landfall_content::{ReplaceError, check_unchanged, create_file, replace_file};
+use landfall_content::{ReplaceError, check_unchanged, create_file, merge_into_file, replace_file};
 use landfall_item::lockfile::Lock;
 use landfall_model::Digest;
 use landfall_model::report::RunReport;
-use std::io::ErrorKind;
 use std::path::Path;
-
-/// The maximum number of attempts to write `landfall.lock.seen`. An attempt fails if another run
-/// changes the file in between.
-const WRITE_ATTEMPTS: usize = 5;
 
 /// The lock file as it was before anything was resolved.
 pub(crate) struct PreviousLock {
@@ -67,26 +62,15 @@ impl Client {
 
     /// Writes the first sights to the file `path`. Keeps those that another run wrote meanwhile.
     fn write_sights(&self, path: &Path, changed: &ChangedSights) -> Result<(), ClientError> {
-        let mut result = Err(ReplaceError::Changed);
-        for _ in 0..WRITE_ATTEMPTS {
-            result = match std::fs::read(path) {
-                Err(error) if error.kind() == ErrorKind::NotFound => {
-                    create_file(path, changed.after.to_text().as_bytes()).map(|()| Vec::new())
-                }
-                Err(error) => Err(error.into()),
-                Ok(bytes) => match FirstSights::parse(&String::from_utf8_lossy(&bytes)) {
-                    Ok(present) => {
-                        let text = changed.merged_with(&present).to_text();
-                        replace_file(path, |now| now == bytes, text.as_bytes())
-                    }
-                    // the file was valid when this run began
-                    Err(_) => Err(ReplaceError::Changed),
-                },
+        let result = merge_into_file(path, |present| {
+            let Some(present) = present else {
+                return Ok(changed.after.to_text());
             };
-            if !matches!(result, Err(ReplaceError::Changed)) {
-                break;
-            }
-        }
+            // the file was valid when this run began
+            let present = FirstSights::parse(&String::from_utf8_lossy(present))
+                .map_err(|_| ReplaceError::Changed)?;
+            Ok(changed.merged_with(&present).to_text())
+        });
         let lost = result.map_err(|source| ClientError::WriteDocument {
             path: path.into(),
             source,
@@ -95,8 +79,8 @@ impl Client {
         Ok(())
     }
 
-    /// Replaces the previous lock by `lock`. Returns whether the file changed. A file that was edited
-    /// since the previous lock was read is an error, even if `lock` is the previous lock.
+    /// Replaces the previous lock by `lock`. Returns whether the file changed. A file that was
+    /// edited since the previous lock was read is an error, even if `lock` is the previous lock.
     pub(crate) fn write_lock(
         &self,
         previous: Option<&PreviousLock>,

@@ -121,8 +121,8 @@ impl Uploader {
         }
     }
 
-    /// Whether the account may read `repository`, which has the manifest `present`. Otherwise a list
-    /// that it may not read would be replaced.
+    /// Whether the account may read `repository`, which has the manifest `present`. Otherwise a
+    /// list that it may not read would be replaced.
     async fn can_read(&self, repository: &str, present: &Digest) -> bool {
         let found = self
             .session

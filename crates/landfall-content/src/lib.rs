@@ -133,8 +133,8 @@ pub use present_blobs::{present_blobs, unique_blobs};
 pub use range_read::{RangeRead, RangeReader};
 pub use recent_checks::RecentChecks;
 pub use replace_file::{
-    ReplaceError, check_unchanged, create_file, is_written_in_place, replace_file, write_file,
-    write_file_like,
+    ReplaceError, check_unchanged, create_file, is_written_in_place, merge_into_file, replace_file,
+    write_file, write_file_like,
 };
 pub use retry::{FailedAttempt, FailureCause};
 pub use run_concurrently::{run_concurrently, run_concurrently_by_host};

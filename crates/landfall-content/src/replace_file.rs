@@ -144,6 +144,39 @@ pub fn write_file(path: &Path, content: &[u8]) -> Result<(), ReplaceError> {
     }
 }
 
+/// How often [`merge_into_file`] merges again because another process has changed the file.
+const MERGE_ATTEMPTS: usize = 5;
+
+/// Creates or replaces the file at `path` with what `merge` makes of its present content, or of
+/// `None` if there is none. If another process changes the file in between, merges again. A file
+/// that [`is_written_in_place`] is not read. Returns what was lost, like [`replace_file`].
+///
+/// # Errors
+/// If the file cannot be read or written, another process keeps changing it, or `merge` fails. If
+/// `merge` fails with [`ReplaceError::Changed`], the content is read and merged again.
+pub fn merge_into_file(
+    path: &Path,
+    mut merge: impl FnMut(Option<&[u8]>) -> Result<String, ReplaceError>,
+) -> Result<Vec<String>, ReplaceError> {
+    if is_written_in_place(path) {
+        return write_file(path, merge(None)?.as_bytes()).map(|()| Vec::new());
+    }
+    for _ in 0..MERGE_ATTEMPTS {
+        let written = match fs::read(path) {
+            Ok(old) => merge(Some(&old))
+                .and_then(|new| replace_file(path, |now| now == old, new.as_bytes())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => merge(None)
+                .and_then(|new| create_file(path, new.as_bytes()))
+                .map(|()| Vec::new()),
+            Err(error) => Err(error.into()),
+        };
+        if !matches!(written, Err(ReplaceError::Changed)) {
+            return written;
+        }
+    }
+    Err(ReplaceError::Changed)
+}
+
 /// Whether [`write_file`] writes to the file at `path` instead of replacing it: the file is not
 /// regular, such as a pipe, or is below `/proc` or `/dev`, except `/dev/shm`.
 pub fn is_written_in_place(path: &Path) -> bool {
@@ -245,6 +278,35 @@ mod tests {
     use std::collections::BTreeSet;
     use std::io::Read;
     use std::os::fd::AsRawFd;
+
+    #[test]
+    fn a_change_in_between_is_merged_too_and_a_pipe_is_not_read() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("x");
+        let text = |old: Option<&[u8]>| String::from_utf8_lossy(old.unwrap_or(b"none")).into();
+        let mut others = ["first", "second"].into_iter();
+        let merged = merge_into_file(&path, |old| {
+            let merged: String = text(old);
+            if let Some(other) = others.next() {
+                fs::write(&path, other)?;
+            }
+            Ok(merged + "+")
+        });
+        assert!(merged.unwrap().is_empty());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "second+");
+        let refused = merge_into_file(&path, |_| Err(ReplaceError::Changed));
+        assert!(matches!(refused, Err(ReplaceError::Changed)));
+
+        let pipe = place.path().join("pipe");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || fs::read_to_string(pipe).unwrap()
+        });
+        merge_into_file(&pipe, |old| Ok(text(old))).unwrap();
+        assert_eq!(reader.join().unwrap(), "none");
+    }
 
     #[test]
     fn an_edit_made_meanwhile_is_not_overwritten() {

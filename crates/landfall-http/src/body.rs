@@ -202,10 +202,8 @@ impl HttpResponse {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{HttpRequest, PrivateTargets, ProxyRules, RequestPurpose, TransportConfig};
-    use landfall_model::report::SilentProgress;
-    use landfall_model::{Limits, Shard};
-    use std::collections::BTreeMap;
+    use crate::{HttpRequest, RequestPurpose, TransportConfig};
+    use landfall_model::Limits;
     use std::io::{Read, Write};
     use std::net::TcpListener;
 
@@ -223,18 +221,10 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(20));
             }
         });
-        let transport = Transport::new(TransportConfig {
-            limits: Limits {
-                idle: Duration::from_millis(200),
-                ..Limits::default()
-            },
-            shard: Shard::default(),
-            proxies: ProxyRules::default(),
-            private_targets: PrivateTargets::default(),
-            proxy_ca: None,
-            hosts: BTreeMap::default(),
-            progress: Arc::new(SilentProgress),
-        });
+        let transport = Transport::new(TransportConfig::direct(Limits {
+            idle: Duration::from_millis(200),
+            ..Limits::default()
+        }));
         let url = url.parse().unwrap();
         let request = HttpRequest::new(Method::GET, url, RequestPurpose::File);
         transport.send(&request).await.unwrap().discard().await;

@@ -81,24 +81,12 @@ fn unusable_client(error: reqwest::Error) -> HttpError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::private_targets::PrivateTargets;
-    use crate::proxy::ProxyRules;
     use crate::settings::TransportConfig;
-    use landfall_model::report::SilentProgress;
-    use landfall_model::{Limits, Shard};
-    use std::collections::BTreeMap;
+    use landfall_model::Limits;
 
     #[test]
     fn accounts_at_one_proxy_have_their_own_clients() {
-        let transport = Transport::new(TransportConfig {
-            limits: Limits::default(),
-            shard: Shard::default(),
-            proxies: ProxyRules::default(),
-            private_targets: PrivateTargets::default(),
-            proxy_ca: None,
-            hosts: BTreeMap::default(),
-            progress: Arc::new(SilentProgress),
-        });
+        let transport = Transport::new(TransportConfig::direct(Limits::default()));
         let url: Url = "https://r.test/".parse().unwrap();
         let key = |user: &str, password: &str| {
             let account = ProxyAccount {

@@ -43,3 +43,19 @@ pub struct TransportConfig {
     /// Receives warnings, and notes about waits.
     pub progress: Arc<dyn Progress>,
 }
+
+#[cfg(test)]
+impl TransportConfig {
+    /// The settings of a machine without proxies, shards and rules of hosts.
+    pub(crate) fn direct(limits: Limits) -> TransportConfig {
+        TransportConfig {
+            limits,
+            shard: Shard::default(),
+            proxies: ProxyRules::default(),
+            private_targets: PrivateTargets::default(),
+            proxy_ca: None,
+            hosts: BTreeMap::default(),
+            progress: Arc::new(landfall_model::report::SilentProgress),
+        }
+    }
+}

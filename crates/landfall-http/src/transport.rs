@@ -192,10 +192,9 @@ impl Transport {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{PrivateTargets, SlotClass};
+    use crate::SlotClass;
     use futures_util::FutureExt;
     use landfall_model::Shard;
-    use landfall_model::report::SilentProgress;
 
     /// The number of ordinary requests to this host that may be in flight.
     fn slots(transport: &Transport, url: &str) -> usize {
@@ -213,21 +212,18 @@ mod tests {
             max_concurrent: Some(limit),
             ..HostRule::default()
         };
+        let limits = Limits {
+            per_host: 12,
+            ..Limits::default()
+        };
         let transport = Transport::new(TransportConfig {
-            limits: Limits {
-                per_host: 12,
-                ..Limits::default()
-            },
             shard: Shard::new(2, 4).unwrap(),
-            proxies: ProxyRules::default(),
-            private_targets: PrivateTargets::default(),
-            proxy_ca: None,
             hosts: [
                 ("many.test".to_owned(), rule(32)),
                 ("few.test:5000".to_owned(), rule(3)),
             ]
             .into(),
-            progress: Arc::new(SilentProgress),
+            ..TransportConfig::direct(limits)
         });
         transport.add_own_host(&Url::parse("https://own.test").unwrap());
         let hosts = [

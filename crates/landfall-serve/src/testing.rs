@@ -7,7 +7,7 @@
 
 use crate::{ServeError, ServeOptions, ServedContent, serve};
 use landfall_content::MemoryBlobs;
-use landfall_item::{LockedFile, LockedGitRepository, LockedImage};
+use landfall_item::{LockedFile, LockedImage};
 use landfall_model::config::Site;
 use landfall_model::report::SilentProgress;
 use landfall_model::{Descriptor, Digest, Limits, media_type};
@@ -43,23 +43,6 @@ pub fn image(name: &str, manifest: &[u8]) -> LockedImage {
 /// A locked file with this content.
 pub fn file(url: &str, content: &[u8]) -> LockedFile {
     LockedFile::new(url, Digest::sha256(content), content.len() as u64)
-}
-
-/// A locked git repository without refs and packs.
-pub fn git_repository(url: &str) -> LockedGitRepository {
-    LockedGitRepository {
-        name: format!("git+{url}"),
-        digest: Digest::sha256(url.as_bytes()),
-        wanted: Vec::new(),
-        head: None,
-        refs: Vec::new(),
-        verified: Vec::new(),
-        depth: None,
-        shallow: Vec::new(),
-        submodules: None,
-        large_files: None,
-        packs: Vec::new(),
-    }
 }
 
 /// A server that stops when this value is dropped.

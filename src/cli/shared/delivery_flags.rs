@@ -11,13 +11,12 @@ use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use crate::client::Client;
 use crate::push::{ProblemKind, PushError, PushOptions, Pushed, Receipt};
 use clap::Args;
-use landfall_content::{ReplaceError, create_file, is_written_in_place, replace_file, write_file};
+use landfall_content::{ReplaceError, merge_into_file};
 use landfall_model::report::{ItemStatus, ReportItem, RunReport, TransferSide, count_of};
 use landfall_model::{DestinationMap, TargetRegistry};
 use landfall_model::{Digest, human_size};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The maximum number of problems of a push that are listed.
@@ -52,38 +51,20 @@ pub(crate) struct DeliveryFlags {
     pub(crate) shard: ShardFlag,
 }
 
-/// How often a receipt is merged again because another push has replaced it meanwhile.
-const RECEIPT_ATTEMPTS: usize = 10;
-
 /// Writes a receipt. Keeps the numbers that another push has written to it meanwhile.
 fn write_receipt(
     path: &Path,
     receipt: &mut Receipt,
     series: &SeriesNumbers,
 ) -> Result<(), ReplaceError> {
-    for _ in 0..RECEIPT_ATTEMPTS {
-        let old = match std::fs::read(path) {
-            _ if is_written_in_place(path) => None,
-            Err(error) if error.kind() == ErrorKind::NotFound => None,
-            read => Some(read?),
-        };
+    let written = merge_into_file(path, |old| {
         // a file that is not a receipt any more is replaced
-        let present = old
-            .as_deref()
-            .and_then(|old| serde_json::from_slice::<Receipt>(old).ok());
+        let present = old.and_then(|old| serde_json::from_slice::<Receipt>(old).ok());
         receipt.series =
             series.merged_with(present.map_or_else(BTreeMap::new, |present| present.series));
-        let text = serde_json::to_string_pretty(receipt).unwrap_or_default() + "\n";
-        let written = match old {
-            Some(old) => replace_file(path, |now| now == old, text.as_bytes()).map(drop),
-            None if is_written_in_place(path) => write_file(path, text.as_bytes()),
-            None => create_file(path, text.as_bytes()),
-        };
-        if !matches!(written, Err(ReplaceError::Changed)) {
-            return written;
-        }
-    }
-    Err(ReplaceError::Changed)
+        Ok(serde_json::to_string_pretty(receipt).unwrap_or_default() + "\n")
+    });
+    written.map(drop)
 }
 
 impl DeliveryFlags {
@@ -163,8 +144,8 @@ impl DeliveryFlags {
                 .extra
                 .insert("delivered".into(), serde_json::json!(pushed.receipt.items));
         }
-        // A partial bundle is pushed with a lock of the items that it has, but the complete lock was
-        // approved.
+        // A partial bundle is pushed with a lock of the items that it has, but the complete lock
+        // was approved.
         pushed.receipt.lock = fingerprint.clone();
         report
             .extra

@@ -101,6 +101,24 @@ pub struct LockedGitPack {
 }
 
 impl LockedGitRepository {
+    /// A repository without refs and packs.
+    #[cfg(any(test, feature = "testkit"))]
+    pub fn without_refs(url: &str) -> LockedGitRepository {
+        LockedGitRepository {
+            name: format!("{}{url}", GitRequest::PREFIX),
+            digest: Digest::sha256(url.as_bytes()),
+            wanted: Vec::new(),
+            head: None,
+            refs: Vec::new(),
+            verified: Vec::new(),
+            depth: None,
+            shallow: Vec::new(),
+            submodules: None,
+            large_files: None,
+            packs: Vec::new(),
+        }
+    }
+
     /// The http or https URL of the repository.
     pub fn url(&self) -> &str {
         self.name

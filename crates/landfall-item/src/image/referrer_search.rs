@@ -177,9 +177,9 @@ impl<'a> ReferrerSearch<'a> {
         }))
     }
 
-    /// Treats 403 for a guessed tag as "not found", with a note. Some registries answer 403 for tags
-    /// that do not exist, even to an account that can read the repository. This account can: it has
-    /// read the image.
+    /// Treats 403 for a guessed tag as "not found", with a note. Some registries answer 403 for
+    /// tags that do not exist, even to an account that can read the repository. This account can:
+    /// it has read the image.
     fn allow_forbidden<T>(
         &self,
         response: Result<Option<T>, HttpError>,

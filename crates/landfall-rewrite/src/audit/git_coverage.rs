@@ -152,24 +152,11 @@ fn revision_fault(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use landfall_model::Digest;
 
     #[test]
     fn a_repository_with_the_same_url_takes_precedence() {
-        let repositories =
-            ["https://h/a", "https://h/a.git", "https://h/b.git"].map(|url| LockedGitRepository {
-                name: format!("git+{url}"),
-                digest: Digest::sha256(url.as_bytes()),
-                wanted: Vec::new(),
-                head: None,
-                refs: Vec::new(),
-                verified: Vec::new(),
-                depth: None,
-                shallow: Vec::new(),
-                submodules: None,
-                large_files: None,
-                packs: Vec::new(),
-            });
+        let repositories = ["https://h/a", "https://h/a.git", "https://h/b.git"]
+            .map(LockedGitRepository::without_refs);
         for (url, found) in [
             ("h/a", Some("https://h/a")),
             ("h/a.git", Some("https://h/a.git")),

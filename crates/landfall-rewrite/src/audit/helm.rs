@@ -138,9 +138,12 @@ struct HelmOutput {
 /// Reads the output of `child` to its end, and waits until `child` ends, within the limits.
 fn read_output(child: &mut Child, limits: &Limits) -> Result<HelmOutput, HelmError> {
     let deadline = Instant::now() + limits.helm_time;
-    let text = read_in_thread(child.stdout.take(), limits.helm_output_bytes, false);
-    // a closed pipe would end a program that only writes many warnings
-    let message = read_in_thread(child.stderr.take(), MESSAGE_BYTES, true);
+    // a program that goes on writing ends at the closed pipe
+    let text = read_in_thread(child.stdout.take(), limits.helm_output_bytes, drop);
+    // the pipe stays open: it would end a program that only writes many warnings
+    let message = read_in_thread(child.stderr.take(), MESSAGE_BYTES, |mut rest| {
+        let _ = io::copy(&mut rest, &mut io::sink());
+    });
     let receive = |bytes: &Receiver<io::Result<Vec<u8>>>| {
         let left = deadline.saturating_duration_since(Instant::now());
         match bytes.recv_timeout(left) {
@@ -169,12 +172,11 @@ fn read_output(child: &mut Child, limits: &Limits) -> Result<HelmOutput, HelmErr
 }
 
 /// Reads `stream` in a thread. Returns a receiver of its content, or of the first bytes, one more
-/// than `limit`. The other bytes are read and discarded if `discards_others` is set; otherwise the
-/// stream is closed, which ends a program that writes to it.
-fn read_in_thread(
-    stream: Option<impl Read + Send + 'static>,
+/// than `limit`. Passes the stream with the other bytes to `end`.
+fn read_in_thread<R: Read + Send + 'static>(
+    stream: Option<R>,
     limit: u64,
-    discards_others: bool,
+    end: impl FnOnce(R) + Send + 'static,
 ) -> Receiver<io::Result<Vec<u8>>> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
@@ -183,9 +185,7 @@ fn read_in_thread(
         let read = stream.by_ref().take(limit + 1).read_to_end(&mut bytes);
         // nobody receives it after the time limit
         let _ = sender.send(read.map(|_| bytes));
-        if discards_others {
-            let _ = io::copy(&mut stream, &mut io::sink());
-        }
+        end(stream);
     });
     receiver
 }

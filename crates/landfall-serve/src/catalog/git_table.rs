@@ -49,7 +49,6 @@ impl GitTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::git_repository;
 
     #[test]
     fn repositories_whose_urls_differ_only_in_the_ending_are_both_found() {
@@ -61,7 +60,7 @@ mod tests {
             "https://h/b.git",
             "https://h/c",
         ] {
-            table.add(&git_repository(url), &mut warnings);
+            table.add(&LockedGitRepository::without_refs(url), &mut warnings);
         }
         assert!(warnings.is_empty(), "{warnings:?}");
         let found = |path: &str| table.find(path).map(|found| found.url().to_owned());
@@ -75,7 +74,10 @@ mod tests {
             assert_eq!(found(path).as_deref(), Some(url), "{path}");
         }
         assert_eq!(found("h/d"), None);
-        table.add(&git_repository("http://h/a"), &mut warnings);
+        table.add(
+            &LockedGitRepository::without_refs("http://h/a"),
+            &mut warnings,
+        );
         assert_eq!(warnings.len(), 1);
     }
 }

@@ -81,7 +81,6 @@ pub(super) fn item_of(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::git_repository;
     use landfall_item::LockedGitRef;
 
     const ID: &str = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391";
@@ -90,7 +89,7 @@ mod tests {
     fn the_end_of_an_earlier_shallow_history_is_removed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(SHALLOW);
-        let mut repository = git_repository("https://h/a");
+        let mut repository = LockedGitRepository::without_refs("https://h/a");
         assert!(settle_leftovers(&repository, dir.path()).is_empty());
         fs::write(&path, format!("{ID}\n")).unwrap();
         repository.shallow = vec![ID.parse().unwrap()];
@@ -109,7 +108,7 @@ mod tests {
     fn a_file_that_overrides_an_exported_ref_is_reported() {
         let dir = tempfile::tempdir().unwrap();
         let name = "refs/heads/main";
-        let mut repository = git_repository("https://h/a");
+        let mut repository = LockedGitRepository::without_refs("https://h/a");
         repository.refs = vec![LockedGitRef {
             name: name.into(),
             id: ID.parse().unwrap(),

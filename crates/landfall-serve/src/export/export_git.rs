@@ -335,13 +335,12 @@ fn is_regular_file(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::git_repository;
     use landfall_item::LockedLargeFile;
     use landfall_model::report::SilentProgress;
 
     /// Writes `files`, whose content is not in `blobs` unless it was made, to the folder `a.git`.
     fn write(files: &RepositoryFiles, dir: &Path) -> Vec<ItemStatus> {
-        let repository = git_repository("https://h/a");
+        let repository = LockedGitRepository::without_refs("https://h/a");
         let blobs = MemoryBlobs::default();
         let folder = Path::new("a.git");
         let report = files.write(&repository, folder, &blobs, dir, false, &SilentProgress);
@@ -415,7 +414,7 @@ mod tests {
             let repository = LockedGitRepository {
                 shallow: vec![id.parse().unwrap()],
                 large_files,
-                ..git_repository("https://h/a")
+                ..LockedGitRepository::without_refs("https://h/a")
             };
             let files = repository_files(&repository, &blobs, Limits::default(), &folder);
             let report = files.unwrap().write(
@@ -452,7 +451,7 @@ mod tests {
         ] {
             let lock = Lock {
                 version: 1,
-                git: urls.map(git_repository).to_vec(),
+                git: urls.map(LockedGitRepository::without_refs).to_vec(),
                 ..Lock::default()
             };
             for format in [GitExportFormat::Bare, GitExportFormat::Bundle] {

@@ -117,7 +117,6 @@ pub(super) fn large_file<'r>(route: &'r GitRoute, digest: &Digest) -> Option<&'r
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::git_repository;
     use landfall_model::document::growth::assert_linear;
 
     #[test]
@@ -135,7 +134,7 @@ mod tests {
                 .collect();
             let repository = LockedGitRepository {
                 large_files: Some(files),
-                ..git_repository("https://h/a")
+                ..LockedGitRepository::without_refs("https://h/a")
             };
             let message = json!({"operation": "download", "objects": objects}).to_string();
             let answer = LfsBatchResponse::new(&repository, "http://h/", message.as_bytes());

@@ -157,8 +157,8 @@ impl WritableStore {
 }
 
 /// Returns the manifest. For an index, also returns the manifests below it that are in the
-/// repository, have no tag, are not referenced by a remaining manifest, and are not in use according
-/// to `is_in_use`.
+/// repository, have no tag, are not referenced by a remaining manifest, and are not in use
+/// according to `is_in_use`.
 fn removed_with<'a>(
     digest: &'a Digest,
     links: &'a RepositoryLinks,
