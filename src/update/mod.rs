@@ -26,7 +26,6 @@ mod json_path;
 mod kept_versions;
 mod lists;
 mod lookups;
-mod name_pattern;
 mod outcome;
 mod packages;
 mod run;
@@ -40,7 +39,6 @@ mod version_ages;
 mod versions;
 
 pub(crate) use first_sights::FirstSights;
-pub(crate) use name_pattern::NamePattern;
 pub(crate) use outcome::{UpdateOutcome, UpstreamNotice, VersionMove};
 pub(crate) use run::update;
 pub(crate) use state::UpdateRequest;

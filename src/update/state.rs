@@ -1,16 +1,17 @@
 //! The state of an update: its request, its findings so far, and the reasons to reject versions.
 
+use super::UrgentVersion;
 use super::age_clock::AgeClock;
 use super::first_sights::FirstSights;
 use super::lookups::{RequestedItem, UpstreamLookups, requested_items};
 use super::outcome::UpdateOutcome;
 use super::version_ages::{AgeWait, VersionAges};
-use super::{NamePattern, UrgentVersion};
 use landfall_item::ResolveError;
 use landfall_item::lockfile::Lock;
 use landfall_item::manifest::{
     FileOverrides, LoadManifestError, MergedManifest, load_edited, set_digest, text_of,
 };
+use landfall_model::NamePattern;
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
 use landfall_model::{Digest, Platform, locked, now};
 use std::collections::{BTreeMap, BTreeSet};

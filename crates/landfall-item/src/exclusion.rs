@@ -1,6 +1,6 @@
 //! An entry of `exclude:` in a manifest.
 
-use landfall_model::{Digest, ImageRef};
+use landfall_model::{Digest, ImageRef, is_same_host, is_same_url};
 use std::fmt;
 
 /// An entry of `exclude:` in a manifest: the items to omit.
@@ -13,6 +13,11 @@ pub enum Exclusion {
 }
 
 impl Exclusion {
+    /// Whether the item with this URL or name is excluded.
+    pub(super) fn matches_url(&self, name: &str) -> bool {
+        matches!(self, Exclusion::Url(url) if is_same_url(url, name))
+    }
+
     /// Whether `reference`, for which the manifest requires the digest `pin`, is excluded.
     pub(super) fn matches(&self, reference: &ImageRef, pin: Option<&Digest>) -> bool {
         let Exclusion::Reference(exclude) = self else {
@@ -20,7 +25,7 @@ impl Exclusion {
         };
         let digest = reference.digest.as_ref().or(pin);
         // an exclusion without a tag or digest matches every tag or digest
-        exclude.registry == reference.registry
+        is_same_host(&exclude.registry, &reference.registry)
             && exclude.repository == reference.repository
             && (exclude.tag.is_none() || exclude.tag == reference.tag)
             && (exclude.digest.is_none() || exclude.digest.as_ref() == digest)

@@ -222,7 +222,7 @@ impl ItemRequest for NoteRequest {
     }
 
     fn is_excluded_by(&self, exclusion: &Exclusion) -> bool {
-        matches!(exclusion, Exclusion::Url(url) if *url == self.name)
+        exclusion.matches_url(&self.name)
     }
 
     fn name_like(&self, exclusion: &Exclusion) -> Option<String> {

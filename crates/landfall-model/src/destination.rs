@@ -1,8 +1,9 @@
 //! Maps source names to their destinations at the target registry, by the rules of the site.
 
 use super::consumer::{Consumer, SitePaths};
+use super::name_pattern::{normal_name, normal_prefixes};
 use super::redaction::{redact_urls, redact_userinfo};
-use super::{ImageRef, canonical_host, is_repository};
+use super::{ImageRef, is_repository};
 use std::fmt;
 use std::str::FromStr;
 use url::Url;
@@ -114,7 +115,10 @@ impl DestinationMap {
     pub fn new(target: TargetRegistry, rules: &DestinationRules) -> DestinationMap {
         let paths = rules.paths.iter();
         let mut paths: Vec<(String, Vec<String>)> = paths
-            .map(|(prefix, to)| (normalize_prefix(prefix), to.clone()))
+            .flat_map(|(prefix, to)| {
+                let prefixes = normal_prefixes(prefix).into_iter();
+                prefixes.map(|prefix| (prefix, to.clone()))
+            })
             .collect();
         paths.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
         DestinationMap {
@@ -181,7 +185,7 @@ impl DestinationMap {
 
     /// The paths of `name` by the rules of the site, below the prefix of the target.
     fn site_paths(&self, name: &ImageRef) -> Vec<String> {
-        let full = name.name();
+        let full = normal_name(name);
         for (prefix, to) in &self.paths {
             if let Some(rest) = strip_components(&full, prefix) {
                 return to.iter().map(|path| join(path, rest)).collect();
@@ -211,18 +215,6 @@ pub fn host_component(host: &str) -> String {
         .replace("]:", "_")
         .replace([':'], "_")
         .replace(']', "")
-}
-
-/// Normalizes a source prefix to the form of locked names: host in lower case, Docker Hub as
-/// `docker.io`.
-fn normalize_prefix(prefix: &str) -> String {
-    let prefix = prefix.trim_end_matches('/');
-    let (host, path) = match prefix.split_once('/') {
-        Some((host, path)) => (host, format!("/{path}")),
-        None => (prefix, String::new()),
-    };
-    let host = host.to_ascii_lowercase();
-    format!("{}{path}", canonical_host(&host))
 }
 
 /// Strips `prefix` and the slash after it. Returns `None` if `name` does not begin with `prefix`,

@@ -1,7 +1,7 @@
 //! Conditions of rules: on identities in certificates, and on the provenance.
 
-use crate::pattern::TextPattern;
 use crate::statement::Provenance;
+use landfall_model::TextPattern;
 use landfall_model::document::ProvenanceRule;
 use std::fmt;
 

@@ -3,10 +3,10 @@
 use crate::conditions::SignerIdentity;
 use crate::document::{SignatureDocument, SignatureFormat};
 use crate::file_signatures::{FileSignatures, SignedFile};
-use crate::pattern::TextPattern;
 use crate::requirement::SignatureRequirement;
 use crate::trust_root::TrustRoot;
 use landfall_model::Digest;
+use landfall_model::TextPattern;
 use landfall_model::sign::SignatureTime;
 use sigstore_verify::trust_root::SIGSTORE_PRODUCTION_TRUSTED_ROOT;
 use std::collections::BTreeMap;

@@ -26,7 +26,6 @@ mod file_requirement;
 mod file_signatures;
 mod fuzz;
 mod log_query;
-mod pattern;
 mod pem;
 mod policy;
 mod policy_rule;

@@ -86,6 +86,13 @@ impl SignaturePolicy {
         self.lists.is_empty()
     }
 
+    /// Returns the patterns of the rules that match none of the items, as they are written.
+    pub fn unmatched(&self, items: &[RuleSubject]) -> Vec<String> {
+        let rules = self.lists.iter().flatten();
+        let unmatched = rules.filter(|rule| !items.iter().any(|item| rule.matches(item)));
+        unmatched.map(|rule| rule.items.to_string()).collect()
+    }
+
     /// Whether an item needs a signature.
     pub fn applies_to(&self, item: impl Into<RuleSubject>) -> bool {
         !self.requirements(item).is_empty()

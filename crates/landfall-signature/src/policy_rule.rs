@@ -1,19 +1,19 @@
 //! Reads a rule of `verify:`, with the files that it names.
 
 use crate::conditions::{ProvenanceConditions, SignerIdentity};
-use crate::pattern::TextPattern;
 use crate::requirement::SignatureRequirement;
 use crate::rule_subject::RuleSubject;
 use crate::signer_key::SignerKey;
 use crate::trust_root::TrustRoot;
 use landfall_model::document::{KeylessSigners, SignatureRule, read_input, read_text_input};
 use landfall_model::sign::{FileKey, FileKeyError};
+use landfall_model::{NamePattern, TextPattern};
 use std::path::Path;
 
 /// A rule: the items that it matches, and what it demands of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PolicyRule {
-    items: TextPattern,
+    pub(crate) items: NamePattern,
     /// `None` if the items need no signature.
     pub(crate) requirement: Option<SignatureRequirement>,
 }
@@ -35,8 +35,12 @@ pub struct SignatureRuleError {
 impl PolicyRule {
     /// Whether the rule matches an item.
     pub(crate) fn matches(&self, item: &RuleSubject) -> bool {
-        item.is_of_kind(self.items.as_str())
-            && item.names().iter().any(|name| self.items.matches(name))
+        match item {
+            RuleSubject::Image(image) => !self.items.is_url() && self.items.matches_image(image),
+            RuleSubject::Urls(urls) => {
+                self.items.is_url() && urls.iter().any(|url| self.items.matches(url))
+            }
+        }
     }
 }
 
@@ -65,7 +69,7 @@ impl RuleReader<'_> {
                  HTTP repositories",
             ));
         }
-        let items = TextPattern::new(r#match.as_str());
+        let items = NamePattern::new(r#match.as_str());
         let has_signers = !keys.is_empty() || keyless.is_some();
         if none.is_some() {
             if has_signers || attestation.is_some() {

@@ -1,41 +1,19 @@
-//! The names by which rules of `verify:` match an item.
+//! The items that rules of `verify:` may match.
 
 use landfall_model::ImageRef;
 
-/// An item that rules may match, with the names by which they match it.
+/// An item that rules may match, by the names that a rule may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RuleSubject {
-    names: Vec<String>,
-    /// Whether it is a file or a chart of an HTTP repository. Only rules with a scheme match these,
-    /// so that a rule for all images (`*`) does not include them.
-    has_scheme: bool,
-}
-
-impl RuleSubject {
-    /// A file or a chart of an HTTP repository, with the URLs that a rule may name.
-    pub fn at_urls(urls: impl IntoIterator<Item = String>) -> RuleSubject {
-        RuleSubject {
-            names: urls.into_iter().collect(),
-            has_scheme: true,
-        }
-    }
-
-    /// The names by which rules of the same kind match the item.
-    pub(crate) fn names(&self) -> &[String] {
-        &self.names
-    }
-
-    /// Whether a rule with this pattern is about items of this kind.
-    pub(crate) fn is_of_kind(&self, pattern: &str) -> bool {
-        pattern.contains("://") == self.has_scheme
-    }
+pub enum RuleSubject {
+    /// An image, or a chart in a registry. Only rules without a scheme match it.
+    Image(ImageRef),
+    /// The URLs of a file, or of a chart in an HTTP repository. Only rules with a scheme match it,
+    /// so that a rule for all images (`*`) does not include files.
+    Urls(Vec<String>),
 }
 
 impl From<&ImageRef> for RuleSubject {
     fn from(image: &ImageRef) -> RuleSubject {
-        RuleSubject {
-            names: vec![image.to_string(), image.name()],
-            has_scheme: false,
-        }
+        RuleSubject::Image(image.clone())
     }
 }

@@ -3,11 +3,11 @@
 use crate::cli::shared::CliError;
 use landfall_content::BlobRead;
 use landfall_item::lockfile::Lock;
-use landfall_item::{LockedItem, verified_signatures};
+use landfall_item::{ChartName, LockedItem, verified_signatures};
 use landfall_model::config::Site;
-use landfall_model::report::{ItemStatus, ReportItem, RunReport, count_of};
+use landfall_model::report::{EntryKind, ItemStatus, ReportItem, RunReport, count_of};
 use landfall_model::sign::SignatureTime;
-use landfall_signature::{SignaturePolicy, VerifiedSignature};
+use landfall_signature::{RuleSubject, SignaturePolicy, VerifiedSignature};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -19,6 +19,8 @@ pub(crate) struct ImageSignatures {
     /// Whether this run verified the signatures. Otherwise they were verified when the items were
     /// locked.
     is_proven: bool,
+    /// The rules that match no item of the lock, as they are written.
+    unmatched: Vec<String>,
 }
 
 impl ImageSignatures {
@@ -44,6 +46,15 @@ impl ImageSignatures {
             verified: verified.collect(),
             artifacts: artifacts(lock),
             is_proven: false,
+            unmatched: Vec::new(),
+        }
+    }
+
+    /// Like [`recorded`](Self::recorded), with the rules by which `lock` was made.
+    pub(crate) fn recorded_by(policy: &SignaturePolicy, lock: &Lock) -> ImageSignatures {
+        ImageSignatures {
+            unmatched: policy.unmatched(&rule_subjects(lock)),
+            ..ImageSignatures::recorded(lock)
         }
     }
 
@@ -99,6 +110,7 @@ impl ImageSignatures {
                 verified,
                 artifacts: artifacts(lock),
                 is_proven: true,
+                unmatched: policy.unmatched(&rule_subjects(lock)),
             });
         }
         let head = format!(
@@ -112,8 +124,17 @@ impl ImageSignatures {
         Err(CliError::refused_items(head, failed))
     }
 
-    /// The line of text mode; empty if no signature was verified.
-    pub(crate) fn line(&self) -> String {
+    /// The lines of text mode: the verified signatures, and the rules that match nothing. Empty if
+    /// there are neither.
+    pub(crate) fn lines(&self) -> String {
+        let unmatched = self
+            .unmatched
+            .iter()
+            .map(|pattern| format!("  note: no item matches the rule '{pattern}' of verify\n"));
+        self.verified_line() + &unmatched.collect::<String>()
+    }
+
+    fn verified_line(&self) -> String {
         if self.verified.is_empty() {
             return String::new();
         }
@@ -138,8 +159,14 @@ impl ImageSignatures {
         )
     }
 
-    /// Adds the member `signatures` to a report, if any signature was verified.
+    /// Adds the member `signatures` to a report, if any signature was verified, and the member
+    /// `unmatchedRules`, if a rule matches no item.
     pub(crate) fn add_to(&self, report: &mut RunReport) {
+        if !self.unmatched.is_empty() {
+            report
+                .extra
+                .insert("unmatchedRules".into(), json!(self.unmatched));
+        }
         if self.verified.is_empty() {
             return;
         }
@@ -157,6 +184,27 @@ impl ImageSignatures {
             .collect();
         report.extra.insert("signatures".into(), members.into());
     }
+}
+
+/// The items of a lock that rules may match, including those that are missing.
+fn rule_subjects(lock: &Lock) -> Vec<RuleSubject> {
+    let images = lock
+        .images
+        .iter()
+        .map(|image| RuleSubject::from(&image.name));
+    let charts = lock.charts.iter().map(|chart| chart.rule_subject());
+    let files = lock.files.iter().map(|file| file.rule_subject());
+    let unresolved = lock.unresolved.iter().map(|item| (item.kind, &item.name));
+    let lost = lock.missing.iter().map(|loss| (loss.kind, &loss.name));
+    let missing = unresolved
+        .chain(lost)
+        .filter_map(|(kind, name)| match kind {
+            EntryKind::Image => Some(RuleSubject::Image(name.parse().ok()?)),
+            EntryKind::File => Some(RuleSubject::Urls(vec![name.clone()])),
+            EntryKind::Chart => Some(ChartName::try_from(name.clone()).ok()?.rule_subject()),
+            _ => None,
+        });
+    images.chain(charts).chain(files).chain(missing).collect()
 }
 
 /// The number of items that are usually signed: all images and all charts from registries. Files

@@ -16,6 +16,7 @@ use landfall_item::lockfile::FILE_NAME;
 use landfall_item::{OpenReference, PinPolicy};
 use landfall_model::Platform;
 use landfall_model::report::{ItemStatus, Notice, RunReport};
+use landfall_signature::SignaturePolicy;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -72,13 +73,14 @@ impl LockCommand {
             let mut report = client.report(locked.items.clone());
             report.add_notices(notices(&locked.changes));
             context.page.set_content(&locked.lock, Some(&store));
-            self.finish(&client, locked, old.as_ref(), report)
+            self.finish(&client, &wanted.signatures, locked, old.as_ref(), report)
         })
     }
 
     fn finish(
         &self,
         client: &Client,
+        policy: &SignaturePolicy,
         locked: Locked,
         old: Option<&PreviousLock>,
         mut report: RunReport,
@@ -122,8 +124,8 @@ impl LockCommand {
         });
         report.extra.insert("open".into(), members.collect());
         text += &loss_lines(&report.items);
-        let signatures = ImageSignatures::recorded(lock);
-        text += &signatures.line();
+        let signatures = ImageSignatures::recorded_by(policy, lock);
+        text += &signatures.lines();
         signatures.add_to(&mut report);
         // If nothing could be resolved, the old lock is kept: a new one would have no pins.
         let resolved_nothing = report.has_losses() && !report.has_successes();

@@ -98,7 +98,7 @@ impl StatusCommand {
                 outcome.text += &bases;
             }
             let signatures = ImageSignatures::recorded(&lock);
-            outcome.text += &signatures.line();
+            outcome.text += &signatures.lines();
             signatures.add_to(&mut outcome.report);
             Ok(outcome)
         })

@@ -96,6 +96,55 @@ fn the_first_matching_rule_applies_and_the_site_adds_rules() {
     );
 }
 
+/// Before, such rules matched nothing, and the images were locked without a signature.
+#[test]
+fn rules_match_every_form_of_a_name_and_those_that_match_nothing_are_listed() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let place = Place::new();
+    let images = Images::new(place.path("layout"));
+    let upstream = own_registry();
+    let port = upstream.address.rsplit(':').next().unwrap();
+    let (host, capitals) = (format!("localhost:{port}"), format!("LocalHost:{port}"));
+    place.write("key.pub", ImageSigner::with_key().public_pem());
+    let image = push_image(&images, &upstream.address, "team/bare");
+    let digest = image["digest"].as_str().unwrap();
+    let named = [
+        format!("{host}/team/bare:v1"),
+        format!("{host}/team/bare@{digest}"),
+    ];
+    for (image, rule) in [
+        (&named[0], format!("{capitals}/team/*")),
+        (&named[1], format!("{host}/team/bare:*")),
+        (&named[1], format!("{capitals}/team/bare")),
+    ] {
+        let text =
+            format!("images: [\"{image}\"]\nverify: [{{match: \"{rule}\", keys: [key.pub]}}]\n");
+        let (exit, report, _) = lock(&place, "strict", &text);
+        assert_eq!(
+            (exit, report["unmatchedRules"].is_null()),
+            (1, true),
+            "{rule}: {report}"
+        );
+        let why = report["items"][0]["reason"].as_str().unwrap();
+        assert!(why.starts_with("no signature found"), "{rule}: {why}");
+    }
+    let text = format!(
+        "images: [\"{}\"]\nverify: [{{match: \"https://{host}/*\", keys: [key.pub]}}]\n",
+        named[0]
+    );
+    let (exit, report, _) = lock(&place, "loose", &text);
+    assert_eq!(
+        (exit, &report["unmatchedRules"]),
+        (0, &json!([format!("https://{host}/*")]))
+    );
+    let text = support::run(place.command().args(["lock", "-f", "loose.yaml"]));
+    let text = String::from_utf8(text).unwrap();
+    let note = format!("note: no item matches the rule 'https://{host}/*' of verify");
+    assert!(text.contains(&note), "{text}");
+}
+
 /// `plain` with `line` before the blobs of the signed image.
 fn plain_with(plain: &str, line: &str) -> String {
     let image = plain.find("/team/signed:v1").unwrap();

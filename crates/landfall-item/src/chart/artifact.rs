@@ -76,18 +76,11 @@ impl LockedChart {
         )
     }
 
-    /// The names by which rules match the chart. In a registry, they are those of an image; in an
-    /// HTTP repository, the repository's URL with the chart's name, with and without the version.
-    fn rule_subject(&self) -> RuleSubject {
-        match (self.source(), &self.name.repository) {
-            (None, Some(repository)) => {
-                let name = format!("{repository}/{}", self.name.chart);
-                RuleSubject::at_urls([format!("{name}:{}", self.name.version), name])
-            }
-            (source, _) => {
-                let source = source.unwrap_or_else(|| self.name.reference.clone());
-                RuleSubject::from(&source)
-            }
+    /// The names by which rules match the chart.
+    pub fn rule_subject(&self) -> RuleSubject {
+        match self.source() {
+            Some(source) => RuleSubject::Image(source),
+            None => self.name.rule_subject(),
         }
     }
 

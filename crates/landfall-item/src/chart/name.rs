@@ -2,6 +2,7 @@
 //! HTTP repository.
 
 use landfall_model::{ChartVersion, ImageRef, has_userinfo, is_repository_component};
+use landfall_signature::RuleSubject;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::fmt;
@@ -43,6 +44,19 @@ impl ChartNameError {
 }
 
 impl ChartName {
+    /// The names by which rules of `verify:` match the chart. In a registry, they are those of an
+    /// image; in an HTTP repository, the repository's URL with the chart's name, with and without
+    /// the version.
+    pub fn rule_subject(&self) -> RuleSubject {
+        match &self.repository {
+            Some(repository) => {
+                let name = format!("{repository}/{}", self.chart);
+                RuleSubject::Urls(vec![format!("{name}:{}", self.version), name])
+            }
+            None => RuleSubject::from(&self.reference),
+        }
+    }
+
     /// Whether `text` starts like a chart name.
     pub(super) fn is_named(text: &str) -> bool {
         text.starts_with(OCI) || text.starts_with(HELM)

@@ -22,7 +22,7 @@ impl ItemRequest for ChartRequest {
     }
 
     fn is_excluded_by(&self, exclusion: &Exclusion) -> bool {
-        matches!(exclusion, Exclusion::Url(name) if *name == self.name.as_str())
+        exclusion.matches_url(self.name.as_str())
     }
 
     fn name_like(&self, exclusion: &Exclusion) -> Option<String> {

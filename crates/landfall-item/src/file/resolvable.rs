@@ -20,7 +20,7 @@ impl ItemRequest for FileRequest {
     }
 
     fn is_excluded_by(&self, exclusion: &Exclusion) -> bool {
-        matches!(exclusion, Exclusion::Url(url) if *url == self.url)
+        exclusion.matches_url(&self.url)
     }
 
     fn name_like(&self, exclusion: &Exclusion) -> Option<String> {

@@ -56,8 +56,8 @@ impl LockedFile {
     }
 
     /// The URL by which rules match the file.
-    pub(super) fn rule_subject(&self) -> RuleSubject {
-        RuleSubject::at_urls([self.name.clone()])
+    pub fn rule_subject(&self) -> RuleSubject {
+        RuleSubject::Urls(vec![self.name.clone()])
     }
 
     /// The checksum file, if the manifest names one.

@@ -22,7 +22,7 @@ impl ItemRequest for GitRequest {
     }
 
     fn is_excluded_by(&self, exclusion: &Exclusion) -> bool {
-        matches!(exclusion, Exclusion::Url(name) if *name == self.name)
+        exclusion.matches_url(&self.name)
     }
 
     fn name_like(&self, exclusion: &Exclusion) -> Option<String> {

@@ -18,7 +18,7 @@ impl ItemRequest for PackageSetRequest {
     }
 
     fn is_excluded_by(&self, exclusion: &Exclusion) -> bool {
-        matches!(exclusion, Exclusion::Url(name) if *name == self.name)
+        exclusion.matches_url(&self.name)
     }
 
     fn name_like(&self, exclusion: &Exclusion) -> Option<String> {

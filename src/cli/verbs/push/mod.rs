@@ -189,7 +189,7 @@ impl PushCommand {
         });
         let report = match &mut result {
             Ok(outcome) => {
-                outcome.text += &signatures.line();
+                outcome.text += &signatures.lines();
                 &mut outcome.report
             }
             Err(failure) => &mut failure.report,

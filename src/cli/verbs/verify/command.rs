@@ -153,7 +153,7 @@ impl VerifyCommand {
             bundle.digest(),
             bundle.fingerprint(),
             serial.unwrap_or_default(),
-            signatures.line(),
+            signatures.lines(),
             git.lines(),
             self.delta_lines(bundle, shard),
             count,
