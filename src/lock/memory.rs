@@ -3,7 +3,7 @@
 
 use landfall_content::WriteError;
 use landfall_content::store::DiskStore;
-use landfall_item::lockfile::Lock;
+use landfall_item::lockfile::{Lock, lost_referrer_item};
 use landfall_model::report::Progress;
 use std::collections::BTreeSet;
 
@@ -37,11 +37,20 @@ pub(crate) fn remember(
     let before = recalled.to_text();
     recalled.retain(|item| !new.contains(&(item.kind(), item.name())));
     let items = lock.clone();
-    // only resolved items save requests
+    // only resolved items save requests; the referrers that they lost are looked up again
+    let kept: BTreeSet<String> = recalled
+        .items()
+        .map(|item| item.name().into_owned())
+        .collect();
+    recalled
+        .unresolved
+        .retain(|lost| lost_referrer_item(&lost.name).is_some_and(|item| kept.contains(item)));
+    let unresolved = lock.lost_referrers().map(|(_, lost)| lost.clone());
+    let unresolved = unresolved.collect();
     recalled.append(Lock {
         endpoints: Vec::new(),
         missing: Vec::new(),
-        unresolved: Vec::new(),
+        unresolved,
         ..items
     });
     recalled.version = lock.version;

@@ -51,6 +51,8 @@ pub(crate) async fn lock(
         postponed: BTreeMap::new(),
         dependencies: Vec::new(),
     };
+    let earlier = run.old.lost_referrers().map(|(item, _)| item.to_owned());
+    resolver.lost_referrers().retry(earlier.collect());
     let mut requests = manifest.requests.clone();
     run.postpone_submodules(&mut requests.git);
     // Each round requests only names that no earlier round requested, or more of a git repository
@@ -87,6 +89,7 @@ pub(crate) async fn lock(
     for conflict in url_conflicts(&lock) {
         resolver.progress().note(&conflict.to_string());
     }
+    results.drop_referrers_of_others(&lock);
     lock.missing = results.missing;
     lock.unresolved = results.unresolved;
     let mut changes = old.map(|old| diff(old, &lock)).unwrap_or_default();
@@ -129,9 +132,17 @@ impl RequestVisitor for LockRun<'_> {
     {
         let outcomes = self.resolve_all(requests).await;
         for (request, outcome) in requests.iter().zip(outcomes) {
-            if let Some(item) = self.results.add(&request.name().to_string(), outcome) {
+            let name = request.name().to_string();
+            let is_current = matches!(outcome, ResolveOutcome::Kept(_) | ResolveOutcome::New(_));
+            if let Some(item) = self.results.add(&name, outcome) {
                 self.dependencies.extend(request.dependencies(&item));
                 R::Item::section_mut(&mut self.lock).push(item);
+            }
+            let lost = self.resolver.lost_referrers().of(&name);
+            match lost.filter(|_| is_current) {
+                Some(lost) => self.results.add_lost_referrers(&name, lost),
+                // no look-up, so the losses of the old lock are still lost
+                None => self.results.keep_lost_referrers(&name, self.old),
             }
         }
     }

@@ -1,9 +1,11 @@
 //! The outcomes of the requests of a `lock` run.
 
 use super::change::LockChange;
-use landfall_item::lockfile::{AcceptedLoss, UnresolvedItem};
+use landfall_item::lockfile::{
+    AcceptedLoss, Lock, UnresolvedItem, lost_referrer_item, lost_referrer_name,
+};
 use landfall_item::manifest::MergedManifest;
-use landfall_item::{ItemKind, LockedPackageSet, ResolveOutcome};
+use landfall_item::{ItemKind, LockedPackageSet, LostReferrer, ResolveOutcome};
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
 use landfall_model::{Digest, today};
 use std::collections::{BTreeMap, HashSet};
@@ -42,6 +44,55 @@ impl<'a> SortedResults<'a> {
         self.missing.retain(|item| item.name != name);
         self.gone
             .retain(|change| change.kind != kind || change.name != name);
+    }
+
+    /// Records the referrers of the item `name` that could not be read.
+    pub(super) fn add_lost_referrers(&mut self, name: &str, lost: Vec<LostReferrer>) {
+        for LostReferrer { reference, cause } in lost {
+            self.add_lost_referrer(
+                lost_referrer_name(name, &reference),
+                cause.message,
+                cause.recorded,
+            );
+        }
+    }
+
+    /// Records the referrers of the item `name` that the old lock lists as lost.
+    pub(super) fn keep_lost_referrers(&mut self, name: &str, old: &Lock) {
+        for (item, lost) in old.lost_referrers() {
+            if item == name {
+                self.add_lost_referrer(lost.name.clone(), lost.cause.clone(), lost.cause.clone());
+            }
+        }
+    }
+
+    fn add_lost_referrer(&mut self, name: String, reason: String, cause: String) {
+        self.items.push(ReportItem {
+            kind: EntryKind::Referrer,
+            name: name.clone(),
+            digest: None,
+            bytes: None,
+            packages: 0,
+            status: ItemStatus::Missing,
+            reason: Some(reason),
+        });
+        self.unresolved.push(UnresolvedItem {
+            kind: EntryKind::Referrer,
+            name,
+            cause,
+        });
+    }
+
+    /// Removes the lost referrers of items that `lock` does not have.
+    pub(super) fn drop_referrers_of_others(&mut self, lock: &Lock) {
+        let names: HashSet<String> = lock.items().map(|item| item.name().into_owned()).collect();
+        let is_of_lock = |kind, name: &str| {
+            kind != EntryKind::Referrer
+                || lost_referrer_item(name).is_some_and(|item| names.contains(item))
+        };
+        self.items.retain(|item| is_of_lock(item.kind, &item.name));
+        self.unresolved
+            .retain(|item| is_of_lock(item.kind, &item.name));
     }
 
     /// Records the outcome of the request called `name` and returns the item that the lock keeps.

@@ -4,6 +4,7 @@ use landfall_content::{
     BlobStore, EntryPart, LockEntry, PartOrigin, ShardEntry, TransferError, TransferOutcome,
 };
 use landfall_http::ErrorKind;
+use landfall_item::lockfile::lost_referrer_name;
 use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, TransferSide};
 use landfall_model::{Digest, media_type, trim_index};
 use std::collections::HashMap;
@@ -107,11 +108,13 @@ impl PullOutcome {
         }
     }
 
-    /// The item of the report for an entry.
-    pub(super) fn item(&self, shard_entry: &ShardEntry) -> ReportItem {
+    /// The item of the report for an entry, and one for each part of its referrers that the source
+    /// did not deliver: they do not affect the entry itself.
+    pub(super) fn items(&self, shard_entry: &ShardEntry) -> (ReportItem, Vec<ReportItem>) {
         let entry = &shard_entry.entry;
         let mut status = ItemStatus::Present;
         let mut reason = None;
+        let mut lost = Vec::new();
         for part in &entry.parts {
             match self
                 .parts
@@ -123,6 +126,20 @@ impl PullOutcome {
                     status = ItemStatus::Done
                 }
                 Some(Some(Ok(_))) => {}
+                Some(Some(Err(error)))
+                    if error.side == TransferSide::Source && entry.is_of_referrer(part) =>
+                {
+                    let digest = &part.descriptor.digest;
+                    lost.push(ReportItem {
+                        kind: EntryKind::Referrer,
+                        name: lost_referrer_name(&entry.name, &digest.to_string()),
+                        digest: Some(digest.clone()),
+                        bytes: Some(part.descriptor.size),
+                        packages: 0,
+                        status: ItemStatus::Failed,
+                        reason: Some(failure_reason(entry, part, error)),
+                    });
+                }
                 Some(result) => {
                     status = ItemStatus::Failed;
                     reason.get_or_insert_with(|| match (result, &self.full) {
@@ -143,11 +160,12 @@ impl PullOutcome {
             }
         }
         let item = shard_entry.item();
-        ReportItem {
+        let item = ReportItem {
             status,
             reason: reason.or(item.reason),
             ..item
-        }
+        };
+        (item, lost)
     }
 }
 

@@ -115,17 +115,19 @@ pub(crate) async fn pull(
         .iter()
         .for_each(|shard_entry| outcome.compute_trimmed(&shard_entry.entry, &**into));
     progress.end();
-    let items: Vec<ReportItem> = shard_entries
+    let (items, lost_referrers): (Vec<ReportItem>, Vec<Vec<ReportItem>>) = shard_entries
         .iter()
-        .map(|shard_entry| outcome.item(shard_entry))
-        .collect();
+        .map(|shard_entry| outcome.items(shard_entry))
+        .unzip();
     // The layout must not name an item whose parts are elsewhere. Items that are split between
     // shards get their names from `pack`.
     let whole = shard_entries.into_iter().zip(&items);
     let whole = whole
         .filter(|(shard_entry, item)| shard_entry.is_whole() && item.status != ItemStatus::Failed);
     into.record_complete(&mut whole.map(|(shard_entry, _)| shard_entry.entry))?;
-    Ok(items.into_iter().chain(share.losses()).collect())
+    let lost_referrers = lost_referrers.into_iter().flatten();
+    let losses = lost_referrers.chain(share.losses());
+    Ok(items.into_iter().chain(losses).collect())
 }
 
 /// Fetches a blob from the first origin that delivers it. If all fail, returns the error of the

@@ -67,7 +67,7 @@ impl Uploader {
             .collect();
         let (indexes, leaves): (Vec<&EntryPart>, Vec<&EntryPart>) = manifests
             .into_iter()
-            .partition(|part| media_type::is_index(&part.descriptor.media_type));
+            .partition(|part| !media_type::is_image_manifest(&part.descriptor.media_type));
         let requests: Vec<_> = leaves
             .iter()
             .map(|part| self.put_child(part, repository))

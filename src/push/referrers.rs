@@ -30,7 +30,7 @@ impl Uploader {
         let (indexes, leaves): (Vec<&AttachedReferrer>, Vec<&AttachedReferrer>) = entry
             .referrers
             .iter()
-            .partition(|one| media_type::is_index(&one.descriptor.media_type));
+            .partition(|one| !media_type::is_image_manifest(&one.descriptor.media_type));
         let requests: Vec<_> = leaves
             .into_iter()
             .map(|referrer| self.put_referrer(entry, referrer, repository))

@@ -399,18 +399,24 @@ fn a_failed_referrers_lookup_is_not_an_empty_list() {
     }
     let (signed, front) = fronted();
     let lists = format!("/app/referrers/{}", digest(&signed.index));
-    let reason = |report: &Value| report["items"][0]["reason"].as_str().unwrap().to_owned();
+    // the image is locked without its referrers, and their loss is an item of the report
+    let reason = || {
+        let _ = std::fs::remove_file(signed.place.path("landfall.lock"));
+        let report = signed.lock(3, &[]);
+        assert_eq!(report["items"][0]["status"], "done", "{report}");
+        assert_eq!(report["items"][1]["kind"], "referrer", "{report}");
+        let lock = signed.place.read("landfall.lock");
+        assert!(lock.contains("- {kind: referrer, "), "{lock}");
+        report["items"][1]["reason"].as_str().unwrap().to_owned()
+    };
 
     front.answer(&lists, 403, "", b"");
-    let why = reason(&signed.lock(1, &[]));
+    let why = reason();
     assert!(
         why.contains("signatures and other referrers") && why.contains("403"),
         "{why}"
     );
     assert!(why.contains("`referrers: false`"), "{why}");
-    // an empty lock is not written
-    assert!(!signed.place.path("landfall.lock").exists());
-
     // a response that is not a list, for example from a proxy
     front.answer(
         &lists,
@@ -418,7 +424,7 @@ fn a_failed_referrers_lookup_is_not_an_empty_list() {
         "Content-Type: text/html\r\n",
         b"<html><title>Blocked</title></html>",
     );
-    let why = reason(&signed.lock(1, &[]));
+    let why = reason();
     assert!(why.contains("Blocked"), "{why}");
     // the manifest under the tag of the referrers list is not a list
     let wrong = http::manifest(
@@ -434,7 +440,7 @@ fn a_failed_referrers_lookup_is_not_an_empty_list() {
         &format!("Content-Type: {OCI_MANIFEST}\r\n"),
         &wrong.body,
     );
-    assert!(reason(&signed.lock(1, &[])).contains("not a list of referrers"));
+    assert!(reason().contains("not a list of referrers"));
     // the tags cannot be listed, and the request for an attestation fails
     front.answer(&list, 404, "", b"");
     front.answer("/app/tags/list?n=1000", 403, "", b"");
@@ -444,12 +450,12 @@ fn a_failed_referrers_lookup_is_not_an_empty_list() {
         "",
         b"",
     );
-    assert!(reason(&signed.lock(1, &[])).contains("500"));
+    assert!(reason().contains("500"));
     // the request for the tags gets no response
     front.answer("/app/tags/list?n=1000", 0, "", b"");
-    let why = reason(&signed.lock(1, &[]));
+    let why = reason();
     assert!(why.contains("signatures and other referrers"), "{why}");
-    assert!(!signed.place.path("landfall.lock").exists());
+    let _ = std::fs::remove_file(signed.place.path("landfall.lock"));
 
     // with `referrers: false`, the lock has no referrers
     signed.manifest(&format!(
@@ -466,7 +472,8 @@ fn a_failed_referrers_lookup_is_not_an_empty_list() {
     // the pin is kept if only the lookup of referrers fails
     signed.manifest(&format!("images: [{}/app:v1]\n", front.address));
     let report = signed.lock(1, &[]);
-    assert!(reason(&report).contains("the old pin is kept"));
+    let why = report["items"][0]["reason"].as_str().unwrap();
+    assert!(why.contains("the old pin is kept"), "{why}");
     assert_eq!(signed.place.read("landfall.lock"), bare);
     front.answers.lock().unwrap().clear();
     let report = signed.lock(0, &[]);
@@ -533,16 +540,14 @@ fn a_403_for_a_cosign_tag_means_no_signature_and_is_noted_once() {
             .any(|(name, _)| *name == tag_of(&signed.amd64, ".att")),
         "{found:?}"
     );
-    // if the list of tags has the tag, 403 for its manifest is a failure
+    // if the list of tags has the tag, 403 for its manifest is a loss
     let listed = http::get(&signed.upstream.address, "/v2/app/tags/list").body;
     front.answer("/app/tags/list?n=1000", 200, "", &listed);
     let _ = std::fs::remove_file(signed.place.path("landfall.lock"));
-    assert!(
-        signed.lock(1, &[])["items"][0]["reason"]
-            .as_str()
-            .unwrap()
-            .contains("403")
-    );
+    let report = signed.lock(3, &[]);
+    let lost = &report["items"][1];
+    assert!(lost["reason"].as_str().unwrap().contains("403"), "{lost}");
+    assert_eq!(lost["kind"], "referrer", "{report}");
 }
 
 #[test]

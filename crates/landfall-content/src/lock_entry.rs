@@ -3,6 +3,7 @@
 use super::{EntryPart, PartOrigin};
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
 use landfall_model::{Descriptor, Digest, media_type};
+use std::collections::BTreeSet;
 
 /// A lock entry split into parts: every blob and manifest that it needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub struct LockEntry {
     /// Manifests that refer to this entry, such as signatures, children before parents. A push
     /// delivers them before the tag. These manifests and their blobs are among the parts.
     pub referrers: Vec<AttachedReferrer>,
+    /// The digests of the blobs that only referrers name. They are among the parts.
+    pub referrer_blobs: BTreeSet<Digest>,
 }
 
 /// A manifest of a [`LockEntry`] that refers to another manifest of the same entry.
@@ -47,6 +50,16 @@ impl LockEntry {
         self.referrers
             .iter()
             .any(|one| one.descriptor.digest == *digest && !one.is_child)
+    }
+
+    /// Whether only referrers need the part, so that the entry is usable without it.
+    pub fn is_of_referrer(&self, part: &EntryPart) -> bool {
+        let digest = &part.descriptor.digest;
+        if part.is_manifest() {
+            self.only_refers(digest)
+        } else {
+            self.referrer_blobs.contains(digest)
+        }
     }
 
     /// Returns the trimmed index, if the entry has one.
@@ -80,7 +93,7 @@ impl LockEntry {
             .filter(|blob| matches!(&*blob.media_type, media_type::DEB | media_type::RPM))
             .map(|blob| &blob.digest)
             // a package may be listed by several repositories with the same digest
-            .collect::<std::collections::BTreeSet<_>>()
+            .collect::<BTreeSet<_>>()
             .len()
     }
 

@@ -116,5 +116,5 @@ pub use provider::{
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub use provider::{read_provider_lock_file, read_provider_package, zip_package};
 pub use resolve_outcome::ResolveOutcome;
-pub use resolver::{ResolveError, Resolver};
+pub use resolver::{LostReferrer, LostReferrers, ResolveError, Resolver};
 pub use text::{host_in, quoted};

@@ -144,6 +144,7 @@ impl LockedItem for LockedNote {
                 manifest,
             ],
             referrers: Vec::new(),
+            referrer_blobs: std::collections::BTreeSet::new(),
         }
     }
 }

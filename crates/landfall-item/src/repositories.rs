@@ -3,10 +3,10 @@
 //! repositories have the API, and which tag lists are too long, but not the tags.
 
 use landfall_content::WriteError;
-use landfall_content::registry::{ReferrersResponse, RegistrySession, TagList};
+use landfall_content::registry::{ListedReferrers, ReferrersResponse, RegistrySession, TagList};
 use landfall_content::store::DiskStore;
 use landfall_http::{HttpError, OnceMap};
-use landfall_model::{Descriptor, Digest, ImageRef, Limits};
+use landfall_model::{Digest, ImageRef, Limits};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -275,7 +275,7 @@ impl UpstreamRepositories {
         session: &RegistrySession,
         repository: &str,
         subject: &Digest,
-    ) -> Result<Option<Vec<Descriptor>>, HttpError> {
+    ) -> Result<Option<ListedReferrers>, HttpError> {
         let address = session.repository_address(repository);
         if self.may_have_api(&address) {
             debug!(repository = %address, %subject, "asking the referrers API");

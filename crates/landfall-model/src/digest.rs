@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sha2::digest::common::hazmat::SerializableState;
 use sha2::{Digest as _, Sha256, Sha512};
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -34,7 +35,8 @@ impl Algorithm {
     }
 }
 
-/// A well-formed digest. Its hex digits are in lower case.
+/// A well-formed digest. It is written in lower case, and may be read in upper case, as some
+/// registries and tools write it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Digest(DigestBytes);
@@ -55,8 +57,8 @@ pub enum DigestError {
     /// landfall does not support the algorithm.
     #[error("digest '{0}' uses an unsupported algorithm (sha256 and sha512 are supported)")]
     Algorithm(String),
-    /// The part after the colon has the wrong length, or is not lower-case hex.
-    #[error("digest '{0}' needs {1} lower-case hex digits after the colon")]
+    /// The part after the colon has the wrong length, or is not hex.
+    #[error("digest '{0}' needs {1} hex digits after the colon")]
     Hex(String, usize),
 }
 
@@ -132,14 +134,19 @@ impl FromStr for Digest {
             .split_once(':')
             .ok_or_else(|| DigestError::Form(text.into()))?;
         let algorithm = match name {
-            "sha256" => Algorithm::Sha256,
-            "sha512" => Algorithm::Sha512,
+            _ if name.eq_ignore_ascii_case("sha256") => Algorithm::Sha256,
+            _ if name.eq_ignore_ascii_case("sha512") => Algorithm::Sha512,
             "" => return Err(DigestError::Form(text.into())),
             _ => return Err(DigestError::Algorithm(text.into())),
         };
+        let hex = if hex.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            Cow::Owned(hex.to_ascii_lowercase())
+        } else {
+            Cow::Borrowed(hex)
+        };
         let value = match algorithm {
-            Algorithm::Sha256 => unhex(hex).map(DigestBytes::Sha256),
-            Algorithm::Sha512 => unhex(hex).map(|bytes| DigestBytes::Sha512(Arc::new(bytes))),
+            Algorithm::Sha256 => unhex(&hex).map(DigestBytes::Sha256),
+            Algorithm::Sha512 => unhex(&hex).map(|bytes| DigestBytes::Sha512(Arc::new(bytes))),
         };
         value
             .map(Digest)
@@ -284,13 +291,16 @@ mod tests {
     fn only_well_formed_digests_are_parsed() {
         let hex = "0".repeat(64);
         assert!(format!("sha256:{hex}").parse::<Digest>().is_ok());
+        let digest = Digest::sha256(b"x");
+        let upper = digest.to_string().to_uppercase();
+        assert_eq!(upper.parse(), Ok(digest), "{upper}");
         for bad in [
             "",
             "sha256",
             ":aa",
             "md5:aa",
             "sha256:00",
-            &format!("sha256:{}", "A".repeat(64)),
+            &format!("sha256:{}", "g".repeat(64)),
         ] {
             assert!(bad.parse::<Digest>().is_err(), "{bad}");
         }

@@ -16,6 +16,11 @@ pub use oci_client::manifest::{
 pub const DOCKER_SCHEMA1_SIGNED: &str = "application/vnd.docker.distribution.manifest.v1+prettyjws";
 /// Unsigned manifests of Docker schema 1, which landfall refuses.
 pub const DOCKER_SCHEMA1: &str = "application/vnd.docker.distribution.manifest.v1+json";
+/// Artifact manifests of a release candidate of the OCI image specification, with `blobs` in place
+/// of layers. Their media type is all that landfall knows about them.
+pub const OCI_ARTIFACT: &str = "application/vnd.oci.artifact.manifest.v1+json";
+/// Artifact manifests of ORAS before OCI 1.1.
+pub const ORAS_ARTIFACT: &str = "application/vnd.cncf.oras.artifact.manifest.v1+json";
 /// The config `{}` of an artifact without a config (manifest.md, "Guidance for an Empty
 /// Descriptor").
 pub const OCI_EMPTY: &str = "application/vnd.oci.empty.v1+json";
@@ -56,9 +61,46 @@ pub fn is_index(media_type: &str) -> bool {
     media_type == OCI_INDEX || media_type == DOCKER_LIST
 }
 
-/// Whether this is the media type of an image manifest or an index.
+/// Whether this is the media type of an image manifest of OCI or Docker. Such a manifest has no
+/// children.
+pub fn is_image_manifest(media_type: &str) -> bool {
+    media_type == OCI_MANIFEST || media_type == DOCKER_MANIFEST
+}
+
+/// Whether this is the media type of a manifest: an image manifest, an index, or another type that
+/// says so in its name, such as `application/vnd.oci.artifact.manifest.v1+json`.
 pub fn is_manifest(media_type: &str) -> bool {
-    is_index(media_type) || media_type == OCI_MANIFEST || media_type == DOCKER_MANIFEST
+    let is_named_so = || {
+        let name = media_type.strip_prefix("application/vnd.");
+        let name = name.and_then(|name| name.strip_suffix("+json"));
+        name.is_some_and(|name| {
+            name.split('.')
+                .any(|word| word == "manifest" || word == "index")
+        })
+    };
+    is_index(media_type)
+        || is_image_manifest(media_type)
+        || (is_named_so() && !is_schema1(media_type))
+}
+
+/// Whether this is the media type of a Docker schema 1 manifest, which landfall refuses.
+pub fn is_schema1(media_type: &str) -> bool {
+    media_type == DOCKER_SCHEMA1 || media_type == DOCKER_SCHEMA1_SIGNED
+}
+
+/// Whether a manifest may be carried and served with this media type. A browser would run documents
+/// of other types, such as HTML, SVG and scripts, so a manifest must not be served as one of them.
+pub fn may_be_manifest(media_type: &str) -> bool {
+    let Some(name) = media_type.strip_prefix("application/") else {
+        return false;
+    };
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte);
+    let name = name.to_ascii_lowercase();
+    !name.is_empty()
+        && name.bytes().all(is_plain)
+        && !["html", "xml", "script", "pdf", "flash"]
+            .iter()
+            .any(|word| name.contains(word))
 }
 
 /// Whether layers of this media type may be kept out of registries (image-spec, "Non-Distributable

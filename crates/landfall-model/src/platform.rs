@@ -37,6 +37,37 @@ const ARCHITECTURES: [&str; 14] = [
 ];
 
 impl Platform {
+    /// The platform that an index or a config names in these parts. Other names of systems and
+    /// architectures are replaced by those of Go, as containerd does. Returns `None` if a part is
+    /// empty or cannot be part of a platform's text.
+    pub fn of_parts(os: &str, architecture: &str, variant: Option<&str>) -> Option<Platform> {
+        let is_word = |text: &&str| {
+            !text.is_empty()
+                && text
+                    .bytes()
+                    .all(|byte| byte.is_ascii_graphic() && byte != b'/')
+        };
+        let [os, architecture] = [os, architecture].map(|part| part.trim().to_ascii_lowercase());
+        let os = match &*os {
+            "macos" => "darwin",
+            other => other,
+        };
+        let (architecture, implied) = match &*architecture {
+            "x86_64" | "x86-64" => ("amd64", None),
+            "aarch64" => ("arm64", None),
+            "armhf" => ("arm", Some("v7")),
+            "armel" => ("arm", Some("v6")),
+            "i386" => ("386", None),
+            other => (other, None),
+        };
+        let variant = variant.map(str::trim).filter(is_word).or(implied);
+        [os, architecture].iter().all(is_word).then(|| Platform {
+            os: os.into(),
+            architecture: architecture.into(),
+            variant: variant.map(str::to_owned),
+        })
+    }
+
     /// Whether an image for `self` satisfies a request for `wanted`.
     ///
     /// A wanted platform without a variant accepts any variant. `arm64` and `arm64/v8` are the
@@ -147,6 +178,21 @@ mod tests {
         assert!(p("linux/arm/v7").satisfies(&p("linux/arm")));
         assert!(!p("linux/arm/v6").satisfies(&p("linux/arm/v7")));
         assert!(!p("linux/amd64").satisfies(&p("linux/arm64")));
+    }
+
+    #[test]
+    fn other_names_of_systems_and_architectures_are_those_of_go() {
+        let read = |os, architecture, variant| {
+            Platform::of_parts(os, architecture, variant).map(|found| found.to_string())
+        };
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(read("Linux", "x86_64", Some("")), some("linux/amd64"));
+        assert_eq!(read("linux", "aarch64", Some("v8")), some("linux/arm64/v8"));
+        assert_eq!(read("linux", "armhf", None), some("linux/arm/v7"));
+        assert_eq!(read("linux", "arm64", Some("v8/x")), some("linux/arm64"));
+        for (os, architecture) in [("", "amd64"), ("linux", ""), ("a/b", "c"), ("a b", "c")] {
+            assert_eq!(read(os, architecture, None), None);
+        }
     }
 
     #[test]

@@ -1,10 +1,9 @@
 //! Referrers, which are manifests with a subject, and the tags by which registries and cosign list
 //! them (distribution-spec "Listing Referrers", "Referrers Tag Schema").
 
+use super::json_members::JsonText;
 use super::manifest::children_mut;
 use super::{Algorithm, Descriptor, Digest, ManifestError, media_type};
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 /// The maximum size of an entry's annotations in a list of referrers, in bytes of JSON.
@@ -22,48 +21,39 @@ pub struct ReferrerManifest {
     pub is_abridged: bool,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RawReferrer<'a> {
-    subject: Option<RawSubject>,
-    artifact_type: Option<String>,
-    config: Option<RawConfig>,
-    /// Parsed only if there is a subject: a manifest may have hundreds of thousands of annotations.
-    #[serde(borrow)]
-    annotations: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-struct RawSubject {
-    digest: Digest,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RawConfig {
-    media_type: Option<String>,
-}
-
 /// Reads a manifest or index as a referrer. Returns `None` if it has no subject or is malformed.
+///
+/// Annotations whose values are not strings are left out of the entry: clients would reject a list
+/// of referrers with such an entry as a whole.
 pub fn read_referrer(bytes: &[u8], descriptor: &Descriptor) -> Option<ReferrerManifest> {
-    let raw: RawReferrer = serde_json::from_slice(bytes).ok()?;
-    let subject = raw.subject?.digest;
+    let text = String::from_utf8_lossy(bytes);
+    let [subject, artifact_type, config, annotations] = JsonText::new(&text).members_if_object([
+        "subject",
+        "artifactType",
+        "config",
+        "annotations",
+    ]);
+    let [subject] = subject?.members_if_object(["digest"]);
+    let subject = subject?.string()?.parse().ok()?;
     let mut entry = json!({
         "mediaType": descriptor.media_type,
         "digest": descriptor.digest,
         "size": descriptor.size,
     });
-    let artifact_type = raw.artifact_type.filter(|text| !text.is_empty());
-    let config_type = raw.config.and_then(|config| config.media_type);
-    if let Some(artifact_type) = artifact_type.or(config_type) {
+    let config_type =
+        || config.and_then(|config| config.members_if_object(["mediaType"])[0]?.string());
+    if let Some(artifact_type) = artifact_type
+        .and_then(JsonText::string)
+        .or_else(config_type)
+    {
         entry["artifactType"] = artifact_type.into();
     }
-    let annotations = raw.annotations.map(RawValue::get);
     let is_abridged = annotations.is_some_and(|text| text.len() > ENTRY_ANNOTATIONS);
-    if let Some(annotations) = annotations
-        && !is_abridged
-    {
-        entry["annotations"] = serde_json::from_str(annotations).ok()?;
+    if let Some(annotations) = annotations.filter(|_| !is_abridged) {
+        let annotations = annotations.string_members();
+        if !annotations.is_empty() {
+            entry["annotations"] = annotations.into();
+        }
     }
     Some(ReferrerManifest {
         subject,
@@ -181,6 +171,15 @@ mod tests {
                 (found.is_abridged, found.entry["annotations"].is_null()),
                 (is_abridged, is_abridged)
             );
+        }
+        let odd = of(manifest(
+            r#","artifactType":7,"annotations":{"k":"v","n":1,"x":null}"#,
+        ));
+        assert_eq!(odd["artifactType"], "application/c");
+        assert_eq!(odd["annotations"], json!({"k": "v"}));
+        for annotations in ["[1]", "null", "{}", r#"{"n":1}"#] {
+            let entry = of(manifest(&format!(r#","annotations":{annotations}"#)));
+            assert!(entry.get("annotations").is_none(), "{annotations}");
         }
         assert_eq!(read_referrer(br#"{"config":{}}"#, &descriptor), None);
         assert_eq!(read_referrer(b"no json", &descriptor), None);

@@ -108,7 +108,7 @@ impl<'a> ManifestGraph<'a> {
                 let (indexes, others): (Vec<_>, Vec<_>) = children
                     .iter()
                     .map(|child| child.descriptor.clone())
-                    .partition(|child| media_type::is_index(&child.media_type));
+                    .partition(|child| may_have_children(&child.media_type));
                 todo.extend(indexes.into_iter().map(|child| child.digest));
                 // images have no children, so they need not be read
                 self.kept
@@ -278,6 +278,11 @@ impl<'a> ManifestGraph<'a> {
         }
         Ok(has_any)
     }
+}
+
+/// Whether a child of this media type may be an index.
+fn may_have_children(media_type: &str) -> bool {
+    media_type::is_manifest(media_type) && !media_type::is_image_manifest(media_type)
 }
 
 fn add(map: &mut BTreeMap<Digest, BTreeSet<Digest>>, key: &Digest, value: Digest) {

@@ -128,7 +128,7 @@ async fn content(
 /// The config and the layers of an image; nothing for an index.
 fn blobs_of(manifest: &Manifest) -> impl Iterator<Item = &Descriptor> {
     let (config, layers) = match manifest {
-        Manifest::Image { config, layers, .. } => (Some(config), &layers[..]),
+        Manifest::Image { config, layers, .. } => (config.as_ref(), &layers[..]),
         Manifest::Index(_) => (None, &[][..]),
     };
     config.into_iter().chain(layers)

@@ -5,7 +5,7 @@ use crate::format::base_name::BaseName;
 use crate::format::contents::ContentsIndex;
 use landfall_content::{BlobRead, ContentError, LockEntry, PartOrigin};
 use landfall_item::lockfile::Lock;
-use landfall_model::{Descriptor, Digest, Manifest, media_type};
+use landfall_model::{Descriptor, Digest, Manifest};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// A base of a delta: its identity, and the content that its receiver has.
@@ -117,11 +117,7 @@ pub(crate) fn kept(
     let mut kept = HashSet::new();
     let mut layers = HashSet::new();
     for part in &entry.parts {
-        let Descriptor {
-            digest,
-            size,
-            media_type: kind,
-        } = &part.descriptor;
+        let Descriptor { digest, size, .. } = &part.descriptor;
         // a push needs all manifests of an item, even if the receiver has its layers
         if part.is_manifest() || !part.is_stored() {
             kept.insert(digest.clone());
@@ -133,9 +129,7 @@ pub(crate) fn kept(
             | PartOrigin::LargeFile(_) => {
                 layers.insert(digest.clone());
             }
-            PartOrigin::Manifest { .. }
-                if !media_type::is_index(kind) && blobs.stat(digest)? == Some(*size) =>
-            {
+            PartOrigin::Manifest { .. } if blobs.stat(digest)? == Some(*size) => {
                 if let Ok((
                     Manifest::Image {
                         config,
@@ -145,7 +139,7 @@ pub(crate) fn kept(
                     _,
                 )) = Manifest::parse(&blobs.read(&part.descriptor)?, None)
                 {
-                    kept.insert(config.digest);
+                    kept.extend(config.map(|config| config.digest));
                     layers.extend(own.into_iter().map(|layer| layer.digest));
                 }
             }

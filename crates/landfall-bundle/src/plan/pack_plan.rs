@@ -2,6 +2,7 @@
 //! the lock and the missing items.
 
 use super::delta_base::{self, DeltaBase};
+use super::lost_referrers::lost_referrers;
 use super::planned_entry::{ContentSource, PlannedEntry, blob_entries, front_entry};
 use crate::error::BundleError;
 use crate::format::base_name::BaseName;
@@ -13,11 +14,12 @@ use crate::format::names::{FRONT_LEN, ItemName, LAYOUT, LOCK, OmittedItem};
 use crate::format::stored::{CHUNK, stored_len};
 use landfall_content::store::LayoutIndex;
 use landfall_content::{BlobRead, LockEntry};
-use landfall_item::lockfile::Lock;
+use landfall_item::lockfile::{Lock, lost_referrer_name};
 use landfall_model::report::{EntryKind, ReportItem};
 use landfall_model::sign::SignatureTime;
 use landfall_model::{Descriptor, Digest, OCI_LAYOUT, media_type, sum_sizes};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// The planned content of a bundle.
 #[derive(Debug)]
@@ -84,6 +86,7 @@ impl PackPlan {
         for item in lock.items() {
             let entry = item.entry();
             let mut absent = Vec::new();
+            let mut absent_of_referrers: BTreeMap<Digest, String> = BTreeMap::new();
             let failed = BundleError::content(&entry.name);
             let kept = if bases.is_empty() {
                 HashSet::new()
@@ -100,12 +103,15 @@ impl PackPlan {
                     let found = blobs.stat(digest);
                     stored_sizes.insert(digest.clone(), found.map_err(failed)?);
                 }
-                match stored_sizes[digest] {
-                    Some(found) if found == *size => {}
-                    Some(found) => {
-                        absent.push(format!("{digest} with {size} bytes (it has {found})"))
-                    }
-                    None => absent.push(digest.to_string()),
+                let why = match stored_sizes[digest] {
+                    Some(found) if found == *size => continue,
+                    Some(found) => format!("{digest} with {size} bytes (it has {found})"),
+                    None => digest.to_string(),
+                };
+                if entry.is_of_referrer(part) {
+                    absent_of_referrers.insert(digest.clone(), why);
+                } else {
+                    absent.push(why);
                 }
             }
 
@@ -122,6 +128,19 @@ impl PackPlan {
                 (None, Some(first)) => format!("{first}{}", and_more(&refused)),
                 (None, None) => {
                     all_kept.extend(kept);
+                    if let Some(first) = absent_of_referrers.values().next() {
+                        let reason = format!("the store lacks {first}");
+                        let absent = absent_of_referrers.keys().cloned().collect();
+                        let lost = lost_referrers(&entry, absent, blobs);
+                        missing.extend(lost.iter().map(|digest| OmittedItem {
+                            item: ItemName {
+                                kind: EntryKind::Referrer,
+                                name: lost_referrer_name(&entry.name, &digest.to_string()),
+                            },
+                            digest: Some(digest.clone()),
+                            reason: reason.clone(),
+                        }));
+                    }
                     continue;
                 }
             };
@@ -217,6 +236,8 @@ impl PackPlan {
 
     /// Plans the bundle of `lock` with all items except those in `without`.
     pub fn without(lock: &Lock, without: &BTreeSet<ItemName>) -> PackPlan {
+        let mut text = lock.to_text();
+        let lock = without_lost_referrers(lock, without);
         let mut items: Vec<(usize, ReportItem)> = lock
             .each_entry()
             .map(|entry| entry.item())
@@ -231,7 +252,6 @@ impl PackPlan {
         items.sort_by(|(_, a), (_, b)| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
         let mut layout = LayoutIndex::default();
         layout.add(items.iter().map(|(at, _)| lock.entry(*at)));
-        let mut text = lock.to_text();
         // the plan owns the text, so unused capacity would stay allocated
         text.shrink_to_fit();
         let fingerprint = Digest::sha256(text.as_bytes());
@@ -281,14 +301,25 @@ impl PackPlan {
     }
 
     /// The entries of the lock that the bundle will contain.
-    pub fn included_entries(&self, lock: &Lock) -> impl Iterator<Item = LockEntry> {
-        let missing: HashSet<_> = self
+    pub fn included_entries<'l>(&self, lock: &'l Lock) -> Box<dyn Iterator<Item = LockEntry> + 'l> {
+        let missing: BTreeSet<ItemName> = self
             .missing
             .iter()
-            .map(|missing| (missing.item.kind, missing.item.name.clone()))
+            .map(|missing| missing.item.clone())
             .collect();
-        lock.each_entry()
-            .filter(move |entry| !missing.contains(&(entry.kind, entry.name.clone())))
+        match without_lost_referrers(lock, &missing) {
+            Cow::Borrowed(lock) => Box::new(
+                lock.each_entry()
+                    .filter(move |entry| is_included(entry, &missing)),
+            ),
+            Cow::Owned(lock) => {
+                let entries = lock.each_entry();
+                let entries: Vec<_> = entries
+                    .filter(|entry| is_included(entry, &missing))
+                    .collect();
+                Box::new(entries.into_iter())
+            }
+        }
     }
 
     /// Fails if the bundle would be partial.
@@ -337,6 +368,24 @@ impl PackPlan {
         let entries = self.entries.iter().map(max_entry_bytes);
         sum_sizes(entries.chain([omitted, 8192]))
     }
+}
+
+fn is_included(entry: &LockEntry, missing: &BTreeSet<ItemName>) -> bool {
+    !missing.contains(&ItemName {
+        kind: entry.kind,
+        name: entry.name.clone(),
+    })
+}
+
+/// The lock without the referrers among `missing`.
+pub(crate) fn without_lost_referrers<'l>(
+    lock: &'l Lock,
+    missing: &BTreeSet<ItemName>,
+) -> Cow<'l, Lock> {
+    let referrers = missing
+        .iter()
+        .filter(|item| item.kind == EntryKind::Referrer);
+    lock.without_referrers(referrers.map(|item| item.name.as_str()))
 }
 
 /// The maximum size of an entry in the file, with its rows of the frame table and its line in the

@@ -52,6 +52,7 @@ use crate::format::contents::{ContentsIndex, Serial};
 use crate::format::damage::Damage;
 use crate::format::names::{CONTENTS, ItemName};
 use crate::plan::delta_base::DeltaBase;
+use crate::plan::pack_plan::without_lost_referrers;
 use landfall_content::{
     BlobRead, ContentError, FileRunRead, FileRuns, FileStamp, LockEntry, RangeRead, VerifiedRead,
     has_digest,
@@ -214,7 +215,8 @@ impl Bundle {
     /// # Errors
     /// Like [`Bundle::lock`].
     pub fn available_lock(&self) -> Result<Lock, BundleError> {
-        let mut lock = self.lock()?;
+        let partial: BTreeSet<ItemName> = self.partial().iter().cloned().collect();
+        let mut lock = without_lost_referrers(&self.lock()?, &partial).into_owned();
         lock.retain(|item| {
             let kind = item.kind();
             let name = item.name();

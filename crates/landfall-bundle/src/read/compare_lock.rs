@@ -8,8 +8,10 @@ use crate::error::BundleError;
 use crate::format::damage::Damage;
 use crate::format::names::{CONTENTS, ItemName, LAYOUT, LOCK};
 use crate::plan::delta_base::kept;
+use crate::plan::pack_plan::without_lost_referrers;
 use landfall_content::LockEntry;
-use landfall_item::lockfile::Lock;
+use landfall_item::lockfile::{Lock, lost_referrer_name};
+use landfall_model::report::EntryKind;
 use landfall_model::sign::SignatureTime;
 use landfall_model::{Descriptor, Digest, Limits, MediaType};
 use serde_json::Value;
@@ -28,8 +30,9 @@ struct ExpectedBlob {
 
 /// The differences between the bundle and its lock: missing, surplus and different entries.
 pub(super) fn against_lock(bundle: &Bundle) -> Result<Vec<Damage>, BundleError> {
-    let lock = bundle.lock()?;
+    let whole = bundle.lock()?;
     let without: BTreeSet<ItemName> = bundle.partial().iter().cloned().collect();
+    let lock = without_lost_referrers(&whole, &without);
     let index_at = bundle.0.index.footer.offset;
     let required = required_blobs(included(&lock, &without));
     let mut damage = bad_omissions(bundle, included(&lock, &without), &required);
@@ -70,7 +73,7 @@ pub(super) fn against_lock(bundle: &Bundle) -> Result<Vec<Damage>, BundleError> 
     if damage.is_empty() {
         damage = lock_against_manifests(bundle, &lock, &without);
     }
-    damage.extend(bad_partial_list(&lock, &without, index_at));
+    damage.extend(bad_partial_list(&whole, &without, index_at));
     Ok(damage)
 }
 
@@ -102,7 +105,9 @@ fn bad_partial_list(lock: &Lock, without: &BTreeSet<ItemName>, index_at: u64) ->
         kind: item.kind,
         name: item.name.clone(),
     });
+    let referrers = lock.each_entry().flat_map(referrer_parts);
     let known: BTreeSet<ItemName> = entries
+        .chain(referrers)
         .chain(accepted)
         .chain(unresolved.iter().cloned())
         .collect();
@@ -123,6 +128,17 @@ fn bad_partial_list(lock: &Lock, without: &BTreeSet<ItemName>, index_at: u64) ->
             )
         })
         .collect()
+}
+
+/// The manifests and blobs of the referrers of `entry`, by the names that a list of missing items
+/// gives them.
+fn referrer_parts(entry: LockEntry) -> Vec<ItemName> {
+    let parts = entry.parts.iter().filter(|part| entry.is_of_referrer(part));
+    let names = parts.map(|part| ItemName {
+        kind: EntryKind::Referrer,
+        name: lost_referrer_name(&entry.name, &part.descriptor.digest.to_string()),
+    });
+    names.collect()
 }
 
 /// All blobs of these entries.

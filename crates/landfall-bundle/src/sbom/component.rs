@@ -233,6 +233,7 @@ mod tests {
             artifact_type: None,
             parts: Vec::new(),
             referrers: Vec::new(),
+            referrer_blobs: std::collections::BTreeSet::new(),
         };
         let facts = ItemFacts {
             image: None,

@@ -1,6 +1,6 @@
 //! The responses of a registry to requests for lists.
 
-use landfall_model::Descriptor;
+use landfall_model::{Descriptor, UnreadableChild};
 use std::collections::BTreeSet;
 
 /// The response to a request for the tags of a repository.
@@ -15,11 +15,20 @@ pub enum TagList {
     Refused,
 }
 
+/// A list of referrers.
+#[derive(Debug, Clone, Default)]
+pub struct ListedReferrers {
+    /// The manifests that refer to the subject.
+    pub found: Vec<Descriptor>,
+    /// Entries that name a referrer, but do not describe it in a way that landfall can read.
+    pub unreadable: Vec<UnreadableChild>,
+}
+
 /// The response to a request for the referrers of a manifest.
 #[derive(Debug, Clone)]
 pub enum ReferrersResponse {
     /// The manifests that refer to the subject.
-    Listed(Vec<Descriptor>),
+    Listed(ListedReferrers),
     /// The registry has no referrers API.
     NoApi,
     /// The registry returns no list, perhaps only for this repository or manifest.
@@ -27,8 +36,8 @@ pub enum ReferrersResponse {
 }
 
 impl ReferrersResponse {
-    /// Returns the manifests that refer to the subject, or `None` if there is no list.
-    pub fn listed(self) -> Option<Vec<Descriptor>> {
+    /// Returns the list, or `None` if there is none.
+    pub fn listed(self) -> Option<ListedReferrers> {
         match self {
             ReferrersResponse::Listed(found) => Some(found),
             ReferrersResponse::NoApi | ReferrersResponse::NoList => None,

@@ -1,7 +1,7 @@
 //! Lists the tags of a repository and the referrers of a manifest (distribution-spec, "Listing
 //! Tags", "Listing Referrers", "Referrers Tag Schema").
 
-use super::list_responses::{ReferrersResponse, TagList};
+use super::list_responses::{ListedReferrers, ReferrersResponse, TagList};
 use super::manifests::FetchedManifest;
 use super::response::api_errors;
 use super::scope::TokenScope;
@@ -10,6 +10,7 @@ use bytes::Bytes;
 use landfall_http::{BodyFailure, ErrorKind, HttpError, HttpRequest, HttpResponse, RequestPurpose};
 use landfall_model::{
     ChildManifest, Descriptor, Digest, Manifest, ManifestError, media_type, referrers_tag,
+    unreadable_children,
 };
 use reqwest::header::{ACCEPT, LINK};
 use reqwest::{Method, StatusCode};
@@ -107,7 +108,8 @@ impl RegistrySession {
         Ok(self
             .referrers_response(repository, subject, push)
             .await?
-            .listed())
+            .listed()
+            .map(|list| list.found))
     }
 
     /// Requests the referrers of `subject`. If the response for the first subject of a repository
@@ -151,7 +153,7 @@ impl RegistrySession {
         let mut url = self.url(repository, &format!("referrers/{subject}"))?;
         let name = format!("referrers of {}/{repository}@{subject}", self.host());
         let limits = self.transport.limits();
-        let mut found = Vec::new();
+        let mut listed = ListedReferrers::default();
         let mut left = limits.manifest_bytes;
         for page in 0..limits.pages {
             let request = HttpRequest::new(Method::GET, url.clone(), RequestPurpose::Registry);
@@ -182,10 +184,13 @@ impl RegistrySession {
                     .about(&*name)
                     .caused_by(error)
             })?;
-            found.extend(entries.into_iter().map(|child| child.descriptor));
+            listed
+                .found
+                .extend(entries.into_iter().map(|child| child.descriptor));
+            listed.unreadable.extend(unreadable_children(&bytes));
             match next {
                 Some(next) => url = next,
-                None => return Ok(ReferrersResponse::Listed(found)),
+                None => return Ok(ReferrersResponse::Listed(listed)),
             }
         }
         let words = format!("the list has more than {} pages", limits.pages);

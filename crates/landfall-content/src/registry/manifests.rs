@@ -309,6 +309,8 @@ fn accept_manifests(mut request: HttpRequest) -> HttpRequest {
         media_type::DOCKER_LIST,
         media_type::OCI_MANIFEST,
         media_type::DOCKER_MANIFEST,
+        media_type::OCI_ARTIFACT,
+        media_type::ORAS_ARTIFACT,
         media_type::DOCKER_SCHEMA1_SIGNED,
         media_type::DOCKER_SCHEMA1,
         // without it, a registry may answer 404 for a manifest of a type that is not listed

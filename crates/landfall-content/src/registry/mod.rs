@@ -58,7 +58,7 @@ pub use error_codes::{
 };
 pub use host_rules::host_rules;
 pub use keychain::Keychain;
-pub use list_responses::{ReferrersResponse, TagList};
+pub use list_responses::{ListedReferrers, ReferrersResponse, TagList};
 pub use listing::referrers_in;
 pub use manifests::FetchedManifest;
 pub use proxy_settings::proxy_rules;

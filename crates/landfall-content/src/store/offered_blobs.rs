@@ -250,6 +250,7 @@ mod tests {
                 artifact_type: None,
                 parts: vec![part],
                 referrers: Vec::new(),
+                referrer_blobs: std::collections::BTreeSet::new(),
             }
         };
         let entries = [&right, &wrong].into_iter().map(entry);

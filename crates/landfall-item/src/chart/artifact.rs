@@ -124,7 +124,11 @@ pub(super) async fn verify_outcome(
         Err(outcome) => return outcome,
     };
     // `--refresh` and `--check` verify again; otherwise the record in the lock is enough
-    let is_recorded = accepted(&chart) && chart.has_records_for(resolver);
+    let is_recorded = accepted(&chart)
+        && chart.has_records_for(resolver)
+        && !resolver
+            .lost_referrers()
+            .must_retry(&chart.name.to_string());
     if is_recorded && pins == PinPolicy::Keep && old == Some(&chart) {
         return ResolveOutcome::Kept(chart);
     }
@@ -150,7 +154,8 @@ async fn verify(resolver: &Resolver, chart: &LockedChart) -> Result<LockedChart,
             ..unsigned
         });
     };
-    Ok(match find_signatures(resolver, artifact).await? {
+    let item = chart.name.to_string();
+    Ok(match find_signatures(resolver, &item, artifact).await? {
         Some(artifact) => LockedChart {
             verified: artifact.verified,
             referrers: artifact.referrers,

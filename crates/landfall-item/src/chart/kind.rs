@@ -160,7 +160,7 @@ impl LockedItem for LockedChart {
         }
         let (mut named, locked) = match read_manifest(blobs, &parts::manifest(self)) {
             Ok((_, Manifest::Image { config, layers, .. }, _)) => (
-                std::iter::once(config).chain(layers).collect::<Vec<_>>(),
+                config.into_iter().chain(layers).collect::<Vec<_>>(),
                 self.blobs.clone(),
             ),
             Ok(_) => return vec![format!("{} is not the manifest of a chart", self.digest)],

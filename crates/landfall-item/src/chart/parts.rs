@@ -2,7 +2,7 @@
 //! one that is built from an archive and its provenance.
 
 use super::locked::LockedChart;
-use crate::image::referrers_of;
+use crate::image::{blobs_of_referrers, referrers_of};
 use landfall_content::{AttachedReferrer, EntryPart, LockEntry, PartOrigin};
 use landfall_model::report::EntryKind;
 use landfall_model::{Descriptor, Digest, media_type};
@@ -15,6 +15,10 @@ use std::sync::Arc;
 pub(super) fn entry(chart: &LockedChart) -> LockEntry {
     let artifact = chart.artifact();
     let referrers = artifact.as_ref().map(referrers_of).unwrap_or_default();
+    let referrer_blobs = artifact
+        .as_ref()
+        .map(blobs_of_referrers)
+        .unwrap_or_default();
     let parts = match chart.source() {
         Some(source) => {
             let (registry, repository): (Arc<str>, Arc<str>) = (
@@ -59,6 +63,7 @@ pub(super) fn entry(chart: &LockedChart) -> LockEntry {
         artifact_type: None,
         parts,
         referrers,
+        referrer_blobs,
     }
 }
 

@@ -140,7 +140,10 @@ async fn fetch_artifact(
         archive,
         provenance,
     } = ChartLayers::find(&layers);
-    let Some(archive) = archive.filter(|_| config.media_type == media_type::HELM_CONFIG) else {
+    let is_chart = config
+        .as_ref()
+        .is_some_and(|config| config.media_type == media_type::HELM_CONFIG);
+    let Some(archive) = archive.filter(|_| is_chart) else {
         return Err("its tag is not that of a chart: its config or layer has another type".into());
     };
     let limits = resolver.limits();
@@ -150,7 +153,7 @@ async fn fetch_artifact(
     };
     // the lock lists each blob once, and `pull` downloads it once
     let mut blobs: Vec<Descriptor> = Vec::new();
-    for blob in std::iter::once(config).chain(layers) {
+    for blob in config.into_iter().chain(layers) {
         if blobs.iter().all(|known| known.digest != blob.digest) {
             blobs.push(blob);
         }

@@ -64,6 +64,7 @@ pub(super) fn entry(file: &LockedFile) -> LockEntry {
         artifact_type: Some(media_type::LANDFALL_FILE),
         parts,
         referrers: Vec::new(),
+        referrer_blobs: std::collections::BTreeSet::new(),
     }
 }
 

@@ -53,6 +53,7 @@ pub(super) fn entry(repository: &LockedGitRepository) -> LockEntry {
         artifact_type: Some(media_type::LANDFALL_GIT),
         parts,
         referrers: Vec::new(),
+        referrer_blobs: std::collections::BTreeSet::new(),
     }
 }
 

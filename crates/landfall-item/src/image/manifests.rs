@@ -3,8 +3,8 @@
 use crate::resolver::{ResolveError, Resolver};
 use landfall_content::{BlobRead, ContentError};
 use landfall_model::{
-    ChildManifest, Descriptor, Digest, ImageRef, Limits, Manifest, ManifestError, human_size,
-    media_type, read_referrer,
+    ChildManifest, Descriptor, Digest, ImageRef, Limits, Manifest, ManifestError, UnreadableChild,
+    human_size, media_type, read_referrer, unreadable_children,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -181,6 +181,10 @@ pub(super) async fn fetch_one(
     }
     let (manifest, media_type) = Manifest::parse(&raw.bytes, Some(&descriptor.media_type))
         .map_err(|error| format!("{}: {error}", descriptor.digest))?;
+    if let Manifest::Index(_) = manifest {
+        refuse_unreadable(&unreadable_children(&raw.bytes))
+            .map_err(|error| format!("{}: {error}", descriptor.digest))?;
+    }
     let subject = read_referrer(&raw.bytes, descriptor).map(|referring| referring.subject);
     Ok(ImageManifest {
         descriptor: Descriptor {
@@ -190,6 +194,13 @@ pub(super) async fn fetch_one(
         manifest,
         subject,
     })
+}
+
+/// Fails if there are children that cannot be carried.
+pub(super) fn refuse_unreadable(children: &[UnreadableChild]) -> Result<(), ManifestError> {
+    children
+        .first()
+        .map_or(Ok(()), |child| Err(child.why.clone()))
 }
 
 /// The configs and layers of `manifests`, the blobs that an index among them lists directly, and
@@ -207,7 +218,7 @@ pub(super) fn blobs_of<'a>(
     for manifest in manifests {
         match manifest {
             Manifest::Image { config, layers, .. } => {
-                add(config);
+                config.iter().for_each(&mut add);
                 layers.iter().for_each(&mut add);
             }
             Manifest::Index(children) => {

@@ -26,7 +26,7 @@ pub(crate) use manifest_entry::ImageEntry;
 pub use manifest_entry::{listed, platforms, tag_of};
 pub use manifests::ReadError;
 pub(crate) use manifests::read_manifest;
-pub(crate) use parts::referrers_of;
+pub(crate) use parts::{blobs_of_referrers, referrers_of};
 pub use request::ImageRequest;
 pub(crate) use resolvable::{check_equal_platforms, check_equal_referrers};
 pub use selection::{OneManifest, Selection, SelectionError};

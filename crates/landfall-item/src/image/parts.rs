@@ -2,8 +2,8 @@
 
 use super::locked::LockedImage;
 use landfall_content::{AttachedReferrer, EntryPart, LockEntry, PartOrigin};
-use landfall_model::media_type;
 use landfall_model::report::EntryKind;
+use landfall_model::{Digest, media_type};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -82,7 +82,18 @@ pub(super) fn entry(image: &LockedImage) -> LockEntry {
         artifact_type: None,
         parts,
         referrers,
+        referrer_blobs: blobs_of_referrers(image),
     }
+}
+
+/// The blobs that only referrers of `image` name.
+pub(crate) fn blobs_of_referrers(image: &LockedImage) -> BTreeSet<Digest> {
+    let own: BTreeSet<_> = image.blobs.iter().map(|blob| &blob.digest).collect();
+    let blobs = image.referrer_blobs.iter().map(|blob| &blob.digest);
+    blobs
+        .filter(|digest| !own.contains(digest))
+        .cloned()
+        .collect()
 }
 
 /// The referrers of `image`.
@@ -103,7 +114,6 @@ pub(crate) fn referrers_of(image: &LockedImage) -> Vec<AttachedReferrer> {
 mod tests {
     use super::*;
     use crate::lockfile::Lock;
-    use landfall_model::Digest;
 
     #[test]
     fn each_referrer_is_one_part_and_the_top_stays_last() {

@@ -1,8 +1,6 @@
-//! Selects the children of an index by platform, and reads the platform of an image config.
+//! Selects the children of an index by platform.
 
-use landfall_model::report::one_line;
 use landfall_model::{ChildManifest, Digest, Platform};
-use serde::de::Error as _;
 use std::collections::BTreeSet;
 
 /// Platforms that were requested and that an image does not have.
@@ -77,38 +75,10 @@ pub(super) fn check_platforms(
     })
 }
 
-/// The platform that an image config names.
-pub(super) fn platform_of_config(bytes: &[u8]) -> Result<Platform, serde_json::Error> {
-    #[derive(serde::Deserialize)]
-    struct Config {
-        os: String,
-        architecture: String,
-        variant: Option<String>,
-    }
-    let Config {
-        os,
-        architecture,
-        variant,
-    } = serde_json::from_slice(bytes)?;
-    // the lock has the platform as text, in which `/` separates the parts
-    if let Some(variant) = variant.as_ref().filter(|variant| variant.contains('/')) {
-        return Err(serde_json::Error::custom(format!(
-            "'{}' is not a variant of an architecture",
-            one_line(variant)
-        )));
-    }
-    Ok(Platform {
-        os,
-        architecture,
-        variant: variant.filter(|variant| !variant.is_empty()),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use landfall_model::{Descriptor, media_type};
-    use serde_json::json;
 
     fn child(name: &str, platform: Option<&str>, attests: Option<&str>) -> ChildManifest {
         ChildManifest {
@@ -158,20 +128,5 @@ mod tests {
             error.contains("no linux/s390x, only linux/amd64, linux/arm64/v8"),
             "{error}"
         );
-    }
-
-    #[test]
-    fn a_config_has_a_platform_that_the_lock_can_record() {
-        let read = |variant: &str| {
-            let config = json!({"os": "linux", "architecture": "arm64", "variant": variant});
-            platform_of_config(config.to_string().as_bytes())
-        };
-        for (variant, expected) in [("v8", "linux/arm64/v8"), ("", "linux/arm64")] {
-            let platform = read(variant).unwrap();
-            assert_eq!(platform.to_string(), expected);
-            assert_eq!(expected.parse(), Ok(platform));
-        }
-        let error = read("v8/x").unwrap_err().to_string();
-        assert!(error.contains("'v8/x' is not a variant"), "{error}");
     }
 }

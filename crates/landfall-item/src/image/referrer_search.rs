@@ -1,18 +1,21 @@
 //! Searches a repository for the referrers of a manifest: by cosign's tags and by the lists of OCI.
-//! A request that fails is an error; it never counts as "none". The one exception is 403 for a
-//! guessed tag, since some registries answer 403 for tags that do not exist.
+//! A request that fails never counts as "none": if a referrer is known to exist, its failure is
+//! recorded as a loss, otherwise it is an error. The one exception is 403 for a guessed tag, since
+//! some registries answer 403 for tags that do not exist.
 
 use super::locked::LockedImage;
 use super::manifests::{ImageManifest, ManifestBudget, fetch_one};
-use crate::resolver::{ResolveError, Resolver};
-use landfall_content::registry::{FetchedManifest, RegistrySession, referrers_in};
+use crate::resolver::{LostReferrer, ResolveError, Resolver};
+use landfall_content::registry::{FetchedManifest, ListedReferrers, RegistrySession, referrers_in};
 use landfall_http::{ErrorKind, HttpError};
+use landfall_model::report::one_line;
 use landfall_model::{
-    Descriptor, Digest, ImageRef, Manifest, cosign_tags, read_referrer, referrers_tag,
+    Descriptor, Digest, ImageRef, Manifest, cosign_tags, human_size, locked, read_referrer,
+    referrers_tag, unreadable_children,
 };
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// The referrers that an earlier look-up found.
 #[derive(Default)]
@@ -23,10 +26,14 @@ pub(super) struct PreviousReferrers<'a> {
     unreferred: BTreeSet<Digest>,
     /// The referrers with a cosign tag, by tag.
     tagged: BTreeMap<&'a str, Descriptor>,
+    /// The digests of all referrers.
+    digests: BTreeSet<&'a Digest>,
 }
 
 impl<'a> PreviousReferrers<'a> {
-    pub(super) fn new(image: &'a LockedImage) -> PreviousReferrers<'a> {
+    /// The referrers of `image`. With `is_partial`, the earlier look-up could not read all
+    /// referrers, so a manifest without one may have one.
+    pub(super) fn new(image: &'a LockedImage, is_partial: bool) -> PreviousReferrers<'a> {
         let Some(referrers) = &image.referrers else {
             return PreviousReferrers::default();
         };
@@ -48,10 +55,11 @@ impl<'a> PreviousReferrers<'a> {
         PreviousReferrers {
             is_looked_up: true,
             unreferred: digests
-                .filter(|digest| !subjects.contains(digest) && !is_tagged(digest))
+                .filter(|digest| !is_partial && !subjects.contains(digest) && !is_tagged(digest))
                 .cloned()
                 .collect(),
             tagged,
+            digests: referrers.iter().map(|one| &one.digest).collect(),
         }
     }
 }
@@ -73,6 +81,8 @@ pub(super) struct ReferrerSearch<'a> {
     pub(super) budget: ManifestBudget,
     /// The number of entries in all lists of referrers that were read so far.
     listed: AtomicUsize,
+    /// The referrers that exist and cannot be read, by digest or tag.
+    lost: Mutex<BTreeMap<String, ResolveError>>,
 }
 
 impl<'a> ReferrerSearch<'a> {
@@ -92,7 +102,30 @@ impl<'a> ReferrerSearch<'a> {
             tags,
             budget: ManifestBudget::new(resolver.limits()),
             listed: AtomicUsize::new(0),
+            lost: Mutex::default(),
         })
+    }
+
+    /// Records that the referrer with this digest or tag cannot be read. Fails if the old lock has
+    /// it: the old lock is better than one without it.
+    pub(super) fn lose(&self, reference: String, cause: ResolveError) -> Result<(), ResolveError> {
+        let is_known = self.known.tagged.contains_key(&*reference)
+            || reference
+                .parse()
+                .is_ok_and(|digest: Digest| self.known.digests.contains(&digest));
+        if is_known {
+            return Err(cause.about(&reference));
+        }
+        locked(&self.lost).entry(reference).or_insert(cause);
+        Ok(())
+    }
+
+    /// The referrers that cannot be read.
+    pub(super) fn into_lost(self) -> Vec<LostReferrer> {
+        let lost = std::mem::take(&mut *locked(&self.lost));
+        lost.into_iter()
+            .map(|(reference, cause)| LostReferrer { reference, cause })
+            .collect()
     }
 
     /// Fetches the referrers of `subject`.
@@ -106,10 +139,28 @@ impl<'a> ReferrerSearch<'a> {
         let tagged = futures_util::future::try_join_all(tags).await?;
         let mut found: Vec<FoundReferrer> = tagged.into_iter().flatten().collect();
         let mut listed: BTreeMap<Digest, Descriptor> = BTreeMap::new();
-        for descriptor in self.listed_referrers(subject).await? {
+        let limits = self.resolver.limits();
+        let ListedReferrers {
+            found: descriptors,
+            unreadable,
+        } = self.listed_referrers(subject).await?;
+        for child in unreadable {
+            let reference = if child.digest.is_empty() {
+                format!("of {subject} without a digest")
+            } else {
+                one_line(&child.digest)
+            };
+            self.lose(reference, child.why.into())?;
+        }
+        for descriptor in descriptors {
+            if descriptor.size > limits.manifest_bytes as u64 {
+                let size = human_size(descriptor.size);
+                let cause = format!("its manifest has {size}, which is more than any manifest");
+                self.lose(descriptor.digest.to_string(), cause.into())?;
+                continue;
+            }
             listed.insert(descriptor.digest.clone(), descriptor);
         }
-        let limits = self.resolver.limits();
         // The entries are counted before they are requested: a list may name any number of
         // manifests, which need not refer to `subject`.
         let before = self.listed.fetch_add(listed.len(), Ordering::Relaxed);
@@ -121,7 +172,15 @@ impl<'a> ReferrerSearch<'a> {
         let fetching = listed
             .values()
             .map(|listed| fetch_one(self.resolver, self.name, listed));
-        for fetched in futures_util::future::try_join_all(fetching).await? {
+        let fetched = futures_util::future::join_all(fetching).await;
+        for (digest, fetched) in listed.keys().zip(fetched) {
+            let fetched = match fetched {
+                Ok(fetched) => fetched,
+                Err(cause) => {
+                    self.lose(digest.to_string(), cause)?;
+                    continue;
+                }
+            };
             // a stale list may name manifests of other subjects: only the `subject` field counts
             if fetched.subject.as_ref() == Some(subject) {
                 found.push(FoundReferrer { fetched, tag: None });
@@ -165,16 +224,26 @@ impl<'a> ReferrerSearch<'a> {
         let raw = self
             .resolver
             .manifest(self.name, &reference, unchanged)
-            .await?;
-        self.budget.spend(
-            self.resolver.limits(),
-            std::iter::once(raw.bytes.len() as u64),
-        )?;
-        let fetched = parse(raw).map_err(|why| ResolveError::from(format!("{tag}: {why}")))?;
-        Ok(Some(FoundReferrer {
-            fetched,
-            tag: Some(tag),
-        }))
+            .await;
+        let fetched = match raw {
+            Ok(raw) => {
+                let size = raw.bytes.len() as u64;
+                self.budget
+                    .spend(self.resolver.limits(), std::iter::once(size))?;
+                parse(raw).map_err(ResolveError::from)
+            }
+            Err(cause) => Err(cause),
+        };
+        match fetched {
+            Ok(fetched) => Ok(Some(FoundReferrer {
+                fetched,
+                tag: Some(tag),
+            })),
+            Err(cause) => {
+                self.lose(tag, cause)?;
+                Ok(None)
+            }
+        }
     }
 
     /// Treats 403 for a guessed tag as "not found", with a note. Some registries answer 403 for
@@ -200,10 +269,10 @@ impl<'a> ReferrerSearch<'a> {
     /// The listed referrers of `subject`: from the referrers API, otherwise from the index that
     /// clients maintain under a tag (the "referrers tag schema" of the OCI distribution
     /// specification). If the list of tags shows that there is such an index, both count.
-    async fn listed_referrers(&self, subject: &Digest) -> Result<Vec<Descriptor>, ResolveError> {
+    async fn listed_referrers(&self, subject: &Digest) -> Result<ListedReferrers, ResolveError> {
         let repository = &self.name.repository;
         let by_api = if self.known.unreferred.contains(subject) {
-            Some(Vec::new())
+            Some(ListedReferrers::default())
         } else {
             self.resolver
                 .repositories()
@@ -225,7 +294,10 @@ impl<'a> ReferrerSearch<'a> {
         let mut found = by_api.unwrap_or_default();
         if let Some(list) = list {
             let entries = referrers_in(&list.bytes).map_err(|error| error.to_string())?;
-            found.extend(entries.into_iter().map(|child| child.descriptor));
+            found
+                .found
+                .extend(entries.into_iter().map(|child| child.descriptor));
+            found.unreadable.extend(unreadable_children(&list.bytes));
         }
         Ok(found)
     }

@@ -6,17 +6,83 @@ use super::manifests::{ImageManifest, blobs_of, fetch_below, is_manifest};
 use super::referrer_search::{
     FoundReferrer, PreviousReferrers, ReferrerSearch, too_many_referrers,
 };
-use crate::resolver::{ResolveError, Resolver};
+use crate::resolver::{LostReferrer, ResolveError, Resolver};
 use landfall_model::{ChildManifest, Descriptor, Digest, Manifest};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns the image with its referrers looked up again, or without any if `is_requested` is false.
+/// A referrer that exists and cannot be read is left out; it is recorded as a loss of `item`, the
+/// name of the image or chart in the lock.
 ///
 /// If `image` has its referrers from an earlier look-up, the registry is not queried again for the
 /// referrers of a child or referrer that had none. Otherwise a nightly run would send a request for
-/// each child of each image. Tags that a repository lists are always searched.
+/// each child of each image. Tags that a repository lists are always searched. If an earlier run
+/// lost referrers of `item`, the registry is queried for all of them.
+///
+/// # Errors
+/// If the look-up itself fails, so that it is not known which referrers there are.
 pub(super) async fn look_up(
     resolver: &Resolver,
+    item: &str,
+    image: &LockedImage,
+    is_requested: bool,
+) -> Result<LockedImage, ResolveError> {
+    let found = try_look_up(resolver, item, image, is_requested).await;
+    found.map_err(failed_look_up)
+}
+
+/// Like [`look_up`] for an image that was just resolved. If the registry does not answer the
+/// look-up, the image is returned without referrers, and the failure is recorded as a loss: it does
+/// not affect the image, unless a rule requires a signature.
+pub(super) async fn look_up_new(
+    resolver: &Resolver,
+    image: &LockedImage,
+    is_requested: bool,
+) -> Result<LockedImage, ResolveError> {
+    let item = image.name.to_string();
+    let cause = match try_look_up(resolver, &item, image, is_requested).await {
+        Ok(found) => return Ok(found),
+        Err(cause) => cause,
+    };
+    let is_refused = cause.is_gone || cause.is_temporary;
+    let cause = failed_look_up(cause);
+    // the limits of landfall are not the registry's failure
+    if !is_refused || resolver.signatures().applies_to(&image.name) {
+        return Err(cause);
+    }
+    resolver.note_once(&format!("{item}: {cause}"));
+    let lost = LostReferrer {
+        reference: format!("referrers of {}", image.digest),
+        cause,
+    };
+    resolver.lost_referrers().record(&item, vec![lost]);
+    Ok(LockedImage {
+        referrers: Some(Vec::new()),
+        referrer_blobs: Vec::new(),
+        ..image.clone()
+    })
+}
+
+/// The error of a look-up. The image itself was found, so it must not be treated as deleted
+/// upstream.
+fn failed_look_up(cause: ResolveError) -> ResolveError {
+    let ResolveError {
+        recorded,
+        message,
+        is_temporary,
+        ..
+    } = cause.about("its signatures and other referrers");
+    ResolveError {
+        recorded,
+        message: format!("{message}; `referrers: false` in the manifest omits them"),
+        is_gone: false,
+        is_temporary,
+    }
+}
+
+async fn try_look_up(
+    resolver: &Resolver,
+    item: &str,
     image: &LockedImage,
     is_requested: bool,
 ) -> Result<LockedImage, ResolveError> {
@@ -26,25 +92,18 @@ pub(super) async fn look_up(
         ..image.clone()
     };
     if !is_requested {
+        resolver.lost_referrers().record(item, Vec::new());
         return Ok(bare);
     }
-    let known = PreviousReferrers::new(image);
-    search(resolver, bare, &known).await.map_err(|cause| {
-        let ResolveError {
-            recorded,
-            message,
-            is_temporary,
-            ..
-        } = cause.about("its signatures and other referrers");
-        let message = format!("{message}; `referrers: false` in the manifest omits them");
-        // the image itself was found, so it must not be treated as deleted upstream
-        ResolveError {
-            recorded,
-            message,
-            is_gone: false,
-            is_temporary,
-        }
-    })
+    let known = PreviousReferrers::new(image, resolver.lost_referrers().must_retry(item));
+    let (found, lost) = search(resolver, bare, &known).await?;
+    for LostReferrer { reference, cause } in &lost {
+        resolver.note_once(&format!(
+            "{item}: the referrer {reference} cannot be read and is left out: {cause}"
+        ));
+    }
+    resolver.lost_referrers().record(item, lost);
+    Ok(found)
 }
 
 /// A referrer with all its tags. If a referrer is an index, each manifest below it is also a node,
@@ -68,7 +127,7 @@ async fn search(
     resolver: &Resolver,
     image: LockedImage,
     known: &PreviousReferrers<'_>,
-) -> Result<LockedImage, ResolveError> {
+) -> Result<(LockedImage, Vec<LostReferrer>), ResolveError> {
     let own: Vec<Digest> = image
         .manifests_in_order()
         .map(|manifest| manifest.digest)
@@ -102,7 +161,14 @@ async fn search(
             let children: Vec<&ChildManifest> =
                 children.iter().filter(|child| is_manifest(child)).collect();
             let below =
-                fetch_below(resolver, &image.name, &children, &seen, &repository.budget).await?;
+                fetch_below(resolver, &image.name, &children, &seen, &repository.budget).await;
+            let below = match below {
+                Ok(below) => below,
+                Err(cause) => {
+                    repository.lose(tag.unwrap_or_else(|| digest.to_string()), cause)?;
+                    continue;
+                }
+            };
             // one manifest may be found by several tags, and by the referrers API
             let node = nodes
                 .entry(digest.clone())
@@ -129,7 +195,8 @@ async fn search(
         )
         .into());
     }
-    Ok(attach(image, &nodes))
+    let lost = repository.into_lost();
+    Ok((attach(image, &nodes), lost))
 }
 
 /// Adds the referrers to the image: children before parents, otherwise by digest and tag.

@@ -118,7 +118,11 @@ impl ImageRequest {
             old.filter(|old| old.platforms == request.platforms && old.pin == request.pin);
         if let Some(old) = matching {
             match pins {
-                PinPolicy::Keep if archived || old.referrers.is_some() == request.referrers => {
+                PinPolicy::Keep
+                    if archived
+                        || (old.referrers.is_some() == request.referrers
+                            && !resolver.lost_referrers().must_retry(&self.name.to_string())) =>
+                {
                     return ResolveOutcome::Kept(old.clone());
                 }
                 PinPolicy::Keep | PinPolicy::Referrers => {
@@ -130,7 +134,12 @@ impl ImageRequest {
                 PinPolicy::Refresh | PinPolicy::Recall => {
                     match resolve::upstream_digest(resolver, &request.name).await {
                         Ok(Some(digest)) if digest == old.digest => {
-                            return find_referrers(resolver, request, old).await;
+                            let found = find_referrers(resolver, request, old).await;
+                            match found {
+                                // without a lock of the user, there is no old pin to keep
+                                ResolveOutcome::Failed(..) if pins == PinPolicy::Recall => {}
+                                found => return found,
+                            }
                         }
                         Ok(Some(_)) => {}
                         _ if pins == PinPolicy::Recall => {}
@@ -212,7 +221,8 @@ async fn find_referrers(
     request: &ImageRequest,
     old: &LockedImage,
 ) -> ResolveOutcome<LockedImage> {
-    match referrers::look_up(resolver, old, request.referrers).await {
+    let item = old.name.to_string();
+    match referrers::look_up(resolver, &item, old, request.referrers).await {
         Ok(image) if image == *old => ResolveOutcome::Kept(image),
         Ok(image) => ResolveOutcome::New(image),
         Err(cause) => ResolveOutcome::Failed(Some(old.clone()), cause),

@@ -1,14 +1,17 @@
 //! Resolves an image: its index, the manifests of the requested platforms, and every blob below.
 
 use super::locked::{LockedImage, LockedManifest, LockedTrimmedIndex};
-use super::manifests::{ImageManifest, ManifestBudget, blobs_of, fetch_below, is_manifest};
-use super::platforms::{platform_of_config, select_children};
+use super::manifests::{
+    ImageManifest, ManifestBudget, blobs_of, fetch_below, is_manifest, refuse_unreadable,
+};
+use super::platforms::select_children;
 use super::referrer_search::listed_tags;
 use super::referrers;
 use super::request::ImageRequest;
 use crate::resolver::{ResolveError, Resolver};
 use landfall_model::{
-    ChildManifest, Descriptor, Digest, ImageRef, Manifest, Platform, media_type, trim_index,
+    ChildManifest, Descriptor, Digest, ImageRef, Manifest, Platform, media_type,
+    platform_of_config, trim_index, unreadable_children,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,12 +43,20 @@ pub(super) async fn resolve(
     };
     match &manifest {
         Manifest::Image { config, .. } => {
-            image.platform = config_platform(resolver, name, config, &request.platforms).await?;
+            if let Some(config) = config {
+                let requested = &request.platforms;
+                image.platform = config_platform(resolver, name, config, requested).await?;
+            }
             image.blobs = blobs_of([&manifest], &[]);
         }
         Manifest::Index(children) => {
             let kept = select_children(children, &request.platforms)
                 .map_err(|missing| format!("{missing}; give this image its own `platforms:`"))?;
+            let mut unreadable = unreadable_children(&raw.bytes);
+            let count = children.len() + unreadable.len();
+            // a child of another platform is left out, whatever its digest looks like
+            unreadable.retain(|child| is_requested(child.platform.as_ref(), &request.platforms));
+            refuse_unreadable(&unreadable)?;
             let known = BTreeSet::new();
             let budget = ManifestBudget::new(resolver.limits());
             // The look-up of referrers needs the tags. They are listed while the manifests are
@@ -63,13 +74,11 @@ pub(super) async fn resolve(
                 .filter(|child| !is_manifest(child))
                 .collect();
             image.blobs = blobs_of(below.values().map(|fetched| &fetched.manifest), &loose);
-            let platforms = kept
-                .iter()
-                .map(|child| (child.descriptor.digest.clone(), child.platform.clone()));
-            image.manifests = ordered_manifests(&kept, &below, &platforms.collect());
+            let platforms = platforms_of(&kept, &request.platforms);
+            image.manifests = ordered_manifests(&kept, &below, &platforms);
             // Many registries refuse an index with missing children. `push` then needs the trimmed
             // index, whose digest the lock must name.
-            if kept.len() < children.len() {
+            if kept.len() < count {
                 let keep: BTreeSet<Digest> = kept
                     .iter()
                     .map(|child| child.descriptor.digest.clone())
@@ -88,7 +97,7 @@ pub(super) async fn resolve(
             }
         }
     }
-    referrers::look_up(resolver, &image, request.referrers).await
+    referrers::look_up_new(resolver, &image, request.referrers).await
 }
 
 /// The digest that the tag of `name` has upstream now; without a tag, the digest in `name`.
@@ -159,6 +168,33 @@ fn ordered_manifests(
     out
 }
 
+/// The platform of each child. An index may list a manifest for several platforms; a requested one
+/// is preferred.
+fn platforms_of(
+    kept: &[&ChildManifest],
+    requested: &[Platform],
+) -> BTreeMap<Digest, Option<Platform>> {
+    let mut platforms: BTreeMap<Digest, Option<Platform>> = BTreeMap::new();
+    for child in kept {
+        let is_better = match platforms.get(&child.descriptor.digest) {
+            None | Some(None) => true,
+            Some(known) => !is_requested(known.as_ref(), requested),
+        };
+        if is_better {
+            platforms.insert(child.descriptor.digest.clone(), child.platform.clone());
+        }
+    }
+    platforms
+}
+
+/// Whether a child with this platform is wanted for `requested`.
+fn is_requested(platform: Option<&Platform>, requested: &[Platform]) -> bool {
+    requested.is_empty()
+        || platform.is_none_or(|own| {
+            own.is_unknown() || requested.iter().any(|requested| own.satisfies(requested))
+        })
+}
+
 /// The platform of an image without an index, from its config. The config is fetched only if
 /// platforms were requested, since that takes another request.
 async fn config_platform(
@@ -170,9 +206,15 @@ async fn config_platform(
     if requested.is_empty() || !media_type::is_image_config(&config.media_type) {
         return Ok(None);
     }
+    // larger than any config of an image
+    if config.size > resolver.limits().document_bytes as u64 {
+        return Ok(None);
+    }
     let bytes = resolver.small_blob(name, config).await?;
-    let platform = platform_of_config(&bytes)
-        .map_err(|error| format!("its config cannot be read: {error}"))?;
+    // an artifact may have a config of any content, and no platform excludes it
+    let Some(platform) = platform_of_config(&bytes) else {
+        return Ok(None);
+    };
     let missing: Vec<String> = requested
         .iter()
         .filter(|requested| !platform.satisfies(requested))

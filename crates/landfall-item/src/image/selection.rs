@@ -2,10 +2,11 @@
 
 use super::locked::LockedImage;
 use super::manifests::{ReadError, is_manifest, read_manifest, read_small};
-use super::platforms::{MissingPlatforms, check_platforms, platform_of_config, select_children};
+use super::platforms::{MissingPlatforms, check_platforms, select_children};
 use landfall_content::BlobRead;
 use landfall_model::{
-    ChildManifest, Descriptor, Digest, Manifest, ManifestError, Platform, media_type, trim_index,
+    ChildManifest, Descriptor, Digest, Manifest, ManifestError, Platform, media_type,
+    platform_of_config, trim_index,
 };
 use std::collections::{BTreeSet, VecDeque};
 
@@ -70,10 +71,12 @@ impl LockedImage {
         let Manifest::Index(children) = top else {
             let image = image_manifest(own.clone(), top, self.platform.clone())
                 .filter(OneManifest::is_image);
-            if let Some(image) = image.filter(|_| !platforms.is_empty()) {
-                check_platforms(&[&image.platform(blobs)?], platforms)?;
+            if let Some(image) = image.filter(|_| !platforms.is_empty())
+                && let Some(platform) = image.platform(blobs)?
+            {
+                check_platforms(&[&platform], platforms)?;
             }
-            let parts = manifests_and_blobs(blobs, [own.clone()])?;
+            let parts = manifests_and_blobs(blobs, [(own.clone(), true)])?;
             return Ok(Selection {
                 top: own,
                 trimmed: None,
@@ -82,9 +85,11 @@ impl LockedImage {
         };
         let locked = self.locked_children(&children);
         let selected = select_children(&locked, platforms)?;
-        let roots = selected.iter().map(|child| child.descriptor.clone());
+        let roots = selected
+            .iter()
+            .map(|child| (child.descriptor.clone(), is_manifest(child)));
         let mut parts = manifests_and_blobs(blobs, roots)?;
-        if selected.len() == children.len() {
+        if selected.len() == children.len() && self.trimmed.is_none() {
             parts.insert(0, own.clone());
             return Ok(Selection {
                 top: own,
@@ -166,19 +171,22 @@ impl LockedImage {
             .iter()
             .map(|one| one.platform(blobs))
             .collect::<Result<Vec<_>, _>>()?;
-        check_platforms(
-            &platforms.iter().collect::<Vec<_>>(),
-            std::slice::from_ref(requested),
-        )?;
-        let mut matching: Vec<(OneManifest, Platform)> = found
+        // a manifest without a platform matches every platform
+        if platforms.iter().all(Option::is_some) {
+            let has: Vec<&Platform> = platforms.iter().flatten().collect();
+            check_platforms(&has, std::slice::from_ref(requested))?;
+        }
+        let matches =
+            |own: &Option<Platform>| own.as_ref().is_none_or(|own| own.satisfies(requested));
+        let mut matching: Vec<(OneManifest, Option<Platform>)> = found
             .into_iter()
             .zip(platforms)
-            .filter(|(_, platform)| platform.satisfies(requested))
+            .filter(|(_, platform)| matches(platform))
             .collect();
         // `linux/arm64/v8` satisfies `linux/arm64` too, but an equal platform is the better match
         if let Some(at) = matching
             .iter()
-            .position(|(_, platform)| platform == requested)
+            .position(|(_, platform)| platform.as_ref() == Some(requested))
         {
             return Ok(matching.swap_remove(at).0);
         }
@@ -205,14 +213,13 @@ impl OneManifest {
         media_type::is_image_config(&self.config.media_type)
     }
 
-    /// The platform that the index names, otherwise the one that the config names.
-    fn platform(&self, blobs: &dyn BlobRead) -> Result<Platform, SelectionError> {
+    /// The platform that the index names, otherwise the one that the config names, if it names
+    /// one.
+    fn platform(&self, blobs: &dyn BlobRead) -> Result<Option<Platform>, SelectionError> {
         if let Some(platform) = &self.platform {
-            return Ok(platform.clone());
+            return Ok(Some(platform.clone()));
         }
-        let bytes = read_small(blobs, &self.config)?;
-        platform_of_config(&bytes)
-            .map_err(|error| invalid_manifest(&self.config, ManifestError::Json(error.to_string())))
+        Ok(platform_of_config(&read_small(blobs, &self.config)?))
     }
 }
 
@@ -224,7 +231,7 @@ fn image_manifest(
     match parsed {
         Manifest::Image { config, layers, .. } => Some(OneManifest {
             manifest,
-            config,
+            config: config?,
             layers,
             platform,
         }),
@@ -240,32 +247,37 @@ fn only_manifest(
     match found.len() {
         1 => Ok(found.swap_remove(0)),
         _ => {
-            let platforms = found.iter().map(|one| Ok(one.platform(blobs)?.to_string()));
+            let platforms = found.iter().map(|one| {
+                let platform = one.platform(blobs)?;
+                Ok(platform.map_or_else(|| "no platform".to_owned(), |own| own.to_string()))
+            });
             let platforms = platforms.collect::<Result<BTreeSet<_>, SelectionError>>()?;
             Err(SelectionError::Several(platforms.into_iter().collect()))
         }
     }
 }
 
-/// The manifests `roots` and those below them, then all blobs that they name, each once.
+/// The manifests among `roots` and those below them, then all blobs that they name, each once. A
+/// root is a manifest if the boolean is true, and a blob otherwise.
 fn manifests_and_blobs(
     blobs: &dyn BlobRead,
-    roots: impl IntoIterator<Item = Descriptor>,
+    roots: impl IntoIterator<Item = (Descriptor, bool)>,
 ) -> Result<Vec<Descriptor>, ReadError> {
     let mut manifests = Vec::new();
     let mut named = Vec::new();
     let mut seen = BTreeSet::new();
-    let mut queue: VecDeque<Descriptor> = roots.into_iter().collect();
-    while let Some(next) = queue.pop_front() {
-        if !media_type::is_manifest(&next.media_type) {
+    let mut queue: VecDeque<(Descriptor, bool)> = roots.into_iter().collect();
+    while let Some((next, is_parsed)) = queue.pop_front() {
+        if !is_parsed {
             named.push(next);
         } else if seen.insert(next.digest.clone()) {
             match read_manifest(blobs, &next)?.1 {
-                Manifest::Index(children) => {
-                    queue.extend(children.into_iter().map(|child| child.descriptor))
-                }
+                Manifest::Index(children) => queue.extend(children.into_iter().map(|child| {
+                    let is_manifest = is_manifest(&child);
+                    (child.descriptor, is_manifest)
+                })),
                 Manifest::Image { config, layers, .. } => {
-                    named.push(config);
+                    named.extend(config);
                     named.extend(layers);
                 }
             }

@@ -7,11 +7,10 @@ use crate::resolver::{ResolveError, Resolver};
 use crate::{PinPolicy, ReadError, ResolveOutcome};
 use jiff::Timestamp;
 use landfall_content::BlobRead;
-use landfall_model::{Descriptor, Digest, ImageRef, Limits, cosign_tags};
+use landfall_model::{Descriptor, Digest, ImageRef, JsonText, Limits, cosign_tags};
 use landfall_signature::{
     SignatureDocument, SignatureFailure, SignatureFormat, SignaturePolicy, VerifiedSignature,
 };
-use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Why an image does not meet a policy.
@@ -47,25 +46,36 @@ pub fn verified_signatures(
     if !policy.applies_to(&image.name) {
         return Ok(Vec::new());
     }
-    let documents = signature_documents(image, blobs)?;
-    Ok(policy.verify(&image.name, &image.digest, &documents)?)
+    let (documents, unreadable) = signature_documents(image, blobs)?;
+    let verified = policy.verify(&image.name, &image.digest, &documents);
+    // the missing signature may be the one that cannot be read
+    verified.map_err(|error| match unreadable {
+        Some(unreadable) => unreadable.into(),
+        None => error.into(),
+    })
 }
 
-/// The signatures in the manifests that refer to the image itself.
+/// The signatures in the manifests that refer to the image itself, and the first reason why one of
+/// them cannot be read.
 fn signature_documents(
     image: &LockedImage,
     blobs: &dyn BlobRead,
-) -> Result<Vec<SignatureDocument>, ImageSignatureError> {
+) -> Result<(Vec<SignatureDocument>, Option<ReadError>), ImageSignatureError> {
     let mut documents = Vec::new();
-    for layer in signature_layers(image, blobs)? {
-        let bytes = read_small(blobs, &layer.descriptor)?;
-        documents.push(SignatureDocument::new(
-            layer.format,
-            bytes,
-            layer.annotations,
-        ));
+    let (layers, mut unreadable) = signature_layers(image, blobs)?;
+    for layer in layers {
+        match read_small(blobs, &layer.descriptor) {
+            Ok(bytes) => documents.push(SignatureDocument::new(
+                layer.format,
+                bytes,
+                layer.annotations,
+            )),
+            Err(error) => {
+                unreadable.get_or_insert(error);
+            }
+        }
     }
-    Ok(documents)
+    Ok((documents, unreadable))
 }
 
 /// Replaces the verified signatures in `outcome` by those that meet the policy of `resolver`.
@@ -87,7 +97,7 @@ pub(super) async fn verify_outcome(
     if is_recorded && matches!(pins, PinPolicy::Keep) {
         return wrapped(image, is_kept);
     }
-    match verify(resolver, &image).await {
+    match verify(resolver, &image.name.to_string(), &image).await {
         Ok(verified) => {
             let is_kept = is_kept && verified == image.verified;
             wrapped(LockedImage { verified, ..image }, is_kept)
@@ -97,16 +107,17 @@ pub(super) async fn verify_outcome(
 }
 
 /// Looks up the referrers of `artifact` and verifies its signatures. `None` if no rule applies to
-/// `artifact`.
+/// `artifact`. `item` is its name in the lock.
 pub(crate) async fn find_signatures(
     resolver: &Resolver,
+    item: &str,
     artifact: LockedImage,
 ) -> Result<Option<LockedImage>, ResolveError> {
     if !resolver.signatures().applies_to(&artifact.name) {
         return Ok(None);
     }
-    let found = referrers::look_up(resolver, &artifact, true).await?;
-    let verified = verify(resolver, &found).await?;
+    let found = referrers::look_up(resolver, item, &artifact, true).await?;
+    let verified = verify(resolver, item, &found).await?;
     Ok(Some(LockedImage { verified, ..found }))
 }
 
@@ -129,9 +140,10 @@ pub(crate) async fn logged_since(
         media_type: String::new().into(),
     };
     let image = LockedImage::new(name.clone(), top);
-    let found = referrers::look_up(resolver, &image, true).await?;
+    let item = image.name.to_string();
+    let found = referrers::look_up(resolver, &item, &image, true).await?;
     download(resolver, &found).await?;
-    let documents = signature_documents(&found, resolver.disk()).map_err(failure)?;
+    let (documents, _) = signature_documents(&found, resolver.disk()).map_err(failure)?;
     policy
         .logged_since(name, digest, &documents)
         .map_err(|error| failure(error.into()))
@@ -148,18 +160,40 @@ fn wrapped(image: LockedImage, is_kept: bool) -> ResolveOutcome<LockedImage> {
 /// Downloads the signatures of `image` and verifies them.
 async fn verify(
     resolver: &Resolver,
+    item: &str,
     image: &LockedImage,
 ) -> Result<Vec<VerifiedSignature>, ResolveError> {
     let policy = resolver.signatures();
     if !policy.applies_to(&image.name) {
         return Ok(Vec::new());
     }
-    download(resolver, image).await?;
-    verified_signatures(image, policy, resolver.disk()).map_err(failure)
+    let undelivered = download(resolver, image).await?;
+    let verified = verified_signatures(image, policy, resolver.disk());
+    let verified = verified.map_err(|error| undelivered.unwrap_or_else(|| failure(error)));
+    // the signature may be in a referrer that could not be read
+    let lost = resolver.lost_referrers().of(item).unwrap_or_default();
+    match (verified, lost.into_iter().next()) {
+        (Err(error), Some(lost)) => Err(ResolveError {
+            recorded: format!(
+                "{}; {}: {}",
+                error.recorded, lost.reference, lost.cause.recorded
+            ),
+            is_temporary: error.is_temporary || lost.cause.is_temporary,
+            ..error.followed_by(&format!(
+                "the referrer {} cannot be read: {}",
+                lost.reference, lost.cause
+            ))
+        }),
+        (verified, _) => verified,
+    }
 }
 
-/// Downloads the signatures of `image`.
-async fn download(resolver: &Resolver, image: &LockedImage) -> Result<(), ResolveError> {
+/// Downloads the signatures of `image`. Returns the first reason why one of them cannot be
+/// downloaded: the others may be enough.
+async fn download(
+    resolver: &Resolver,
+    image: &LockedImage,
+) -> Result<Option<ResolveError>, ResolveError> {
     for referrer in image.referrers.iter().flatten() {
         let descriptor = referrer.descriptor();
         let reference = descriptor.digest.to_string();
@@ -167,11 +201,14 @@ async fn download(resolver: &Resolver, image: &LockedImage) -> Result<(), Resolv
             .manifest(&image.name, &reference, Some(&descriptor))
             .await?;
     }
-    let layers = signature_layers(image, resolver.disk()).map_err(failure)?;
+    let (layers, _) = signature_layers(image, resolver.disk()).map_err(failure)?;
+    let mut first = None;
     for layer in layers {
-        resolver.small_blob(&image.name, &layer.descriptor).await?;
+        if let Err(error) = resolver.small_blob(&image.name, &layer.descriptor).await {
+            first.get_or_insert(error);
+        }
     }
-    Ok(())
+    Ok(first)
 }
 
 fn failure(error: ImageSignatureError) -> ResolveError {
@@ -192,29 +229,14 @@ struct SignatureLayer {
     annotations: BTreeMap<String, String>,
 }
 
-#[derive(Deserialize)]
-struct SignatureManifest {
-    #[serde(default)]
-    layers: Vec<AnnotatedLayer>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct AnnotatedLayer {
-    media_type: String,
-    digest: Digest,
-    size: u64,
-    #[serde(default)]
-    annotations: BTreeMap<String, String>,
-}
-
 /// The layers with signatures in the manifests that refer to the image itself. Manifests that refer
 /// to one of its platforms are skipped, since they sign another digest. Documents that are too
-/// large to be read, such as the attested SBOM of a large image, are skipped as well.
+/// large to be read, such as the attested SBOM of a large image, are skipped as well. Also returns
+/// the first reason why a manifest cannot be read.
 fn signature_layers(
     image: &LockedImage,
     blobs: &dyn BlobRead,
-) -> Result<Vec<SignatureLayer>, ImageSignatureError> {
+) -> Result<(Vec<SignatureLayer>, Option<ReadError>), ImageSignatureError> {
     let Some(referrers) = &image.referrers else {
         return Err(ImageSignatureError::NotLookedUp);
     };
@@ -222,38 +244,53 @@ fn signature_layers(
     let tags = cosign_tags(&image.digest);
     let mut seen = BTreeSet::new();
     let mut found = Vec::new();
+    let mut unreadable = None;
     for referrer in referrers {
         let is_tagged = referrer.tag.as_ref().is_some_and(|tag| tags.contains(tag));
         let is_about_it = is_tagged || referrer.subject.as_ref() == Some(&image.digest);
         if !is_about_it || !seen.insert(&referrer.digest) {
             continue;
         }
-        let (bytes, ..) = read_manifest(blobs, &referrer.descriptor())?;
-        // a manifest whose annotations are not strings contains no signature
-        let Ok(manifest) = serde_json::from_slice::<SignatureManifest>(&bytes) else {
-            continue;
-        };
-        for layer in manifest.layers {
-            let Some(format) = SignatureFormat::of(&layer.media_type) else {
-                continue;
-            };
-            if layer.size > limits.manifest_bytes as u64 {
+        let bytes = match read_manifest(blobs, &referrer.descriptor()) {
+            Ok((bytes, ..)) => bytes,
+            Err(error) => {
+                unreadable.get_or_insert(error);
                 continue;
             }
-            let descriptor = Descriptor {
-                digest: layer.digest,
-                size: layer.size,
-                media_type: layer.media_type.into(),
-            };
-            found.push(SignatureLayer {
-                format,
-                descriptor,
-                annotations: layer.annotations,
-            });
-        }
+        };
+        found.extend(layers_in(&bytes, limits.manifest_bytes as u64));
         if found.len() > limits.image_signatures {
             return Err(ImageSignatureError::TooMany(limits.image_signatures));
         }
     }
-    Ok(found)
+    Ok((found, unreadable))
+}
+
+/// The layers with signatures of a manifest, without those of more than `max` bytes.
+fn layers_in(manifest: &[u8], max: u64) -> Vec<SignatureLayer> {
+    let text = String::from_utf8_lossy(manifest);
+    let [layers] = JsonText::new(&text).members_if_object(["layers"]);
+    let layers = layers.and_then(JsonText::elements).unwrap_or_default();
+    let signatures = layers.into_iter().filter_map(|layer| {
+        let [kind, digest, size, annotations] =
+            layer.members_if_object(["mediaType", "digest", "size", "annotations"]);
+        let media_type = kind?.string()?;
+        let descriptor = Descriptor {
+            digest: digest?.string()?.parse().ok()?,
+            size: size?.unsigned().filter(|size| *size <= max)?,
+            media_type: media_type.as_str().into(),
+        };
+        let annotations = annotations
+            .map(JsonText::string_members)
+            .unwrap_or_default();
+        let annotations = annotations.into_iter();
+        Some(SignatureLayer {
+            format: SignatureFormat::of(&media_type)?,
+            descriptor,
+            annotations: annotations
+                .filter_map(|(key, value)| Some((key, value.as_str()?.to_owned())))
+                .collect(),
+        })
+    });
+    signatures.collect()
 }

@@ -8,7 +8,9 @@
 use super::locked::LockedImage;
 use super::manifests::{blobs_of, is_manifest, read_manifest};
 use landfall_content::BlobRead;
-use landfall_model::{ChildManifest, Descriptor, Digest, Manifest, read_referrer, trim_index};
+use landfall_model::{
+    ChildManifest, Descriptor, Digest, Manifest, media_type, read_referrer, trim_index,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Compares `image` with its manifests, which are read from `blobs`. Returns one sentence for each
@@ -34,12 +36,19 @@ impl ImageVerifier<'_> {
     /// Reads and parses a manifest. Records a contradiction if that fails.
     fn read(&mut self, descriptor: &Descriptor) -> Option<(Vec<u8>, Manifest)> {
         let Descriptor {
-            digest, media_type, ..
+            digest,
+            media_type: locked_type,
+            ..
         } = descriptor;
         match read_manifest(self.blobs, descriptor) {
-            Ok((_, _, kind)) if *media_type != kind.as_str() => {
+            // earlier releases took the type of a manifest that names none from the Content-Type
+            Ok((bytes, _, kind))
+                if *locked_type != kind.as_str()
+                    && (Manifest::declares_type(&bytes)
+                        || !media_type::is_manifest(locked_type)) =>
+            {
                 self.contradictions.push(format!(
-                    "{digest} has the type {kind}, but the lock says {media_type}"
+                    "{digest} has the type {kind}, but the lock says {locked_type}"
                 ));
                 None
             }

@@ -141,6 +141,7 @@ impl DeliveredLocks {
                 computed(top, &manifest),
             ],
             referrers: Vec::new(),
+            referrer_blobs: std::collections::BTreeSet::new(),
         }
     }
 

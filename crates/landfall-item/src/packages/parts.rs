@@ -33,6 +33,7 @@ pub(super) fn entry(set: &LockedPackageSet) -> LockEntry {
         artifact_type: Some(media_type::LANDFALL_PACKAGES),
         parts,
         referrers: Vec::new(),
+        referrer_blobs: std::collections::BTreeSet::new(),
     }
 }
 

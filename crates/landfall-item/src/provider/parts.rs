@@ -39,6 +39,7 @@ pub(super) fn entry(provider: &LockedProvider) -> LockEntry {
         artifact_type: Some(media_type::OPENTOFU_PROVIDER),
         parts,
         referrers: Vec::new(),
+        referrer_blobs: std::collections::BTreeSet::new(),
     }
 }
 

@@ -2,9 +2,11 @@
 //! fetch it again.
 
 mod files;
+mod lost_referrers;
 mod manifests;
 mod resolve_error;
 mod state;
 
+pub use lost_referrers::{LostReferrer, LostReferrers};
 pub use resolve_error::ResolveError;
 pub use state::Resolver;

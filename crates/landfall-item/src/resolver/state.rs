@@ -1,5 +1,6 @@
 //! The state of a run that resolves items.
 
+use super::lost_referrers::LostReferrers;
 use super::resolve_error::ResolveError;
 use crate::chart::FindImages;
 use crate::packages::SharedSuites;
@@ -42,6 +43,8 @@ pub struct Resolver {
     without_accounts: OnceLock<Box<Resolver>>,
     /// The number of resolved charts and git repositories that the manifest does not name.
     dependencies: AtomicUsize,
+    /// The referrers that could not be read.
+    lost_referrers: Arc<LostReferrers>,
 }
 
 impl Resolver {
@@ -65,6 +68,7 @@ impl Resolver {
             named: BTreeSet::new(),
             without_accounts: OnceLock::new(),
             dependencies: AtomicUsize::new(0),
+            lost_referrers: Arc::default(),
         }
     }
 
@@ -115,6 +119,7 @@ impl Resolver {
                 image_finder: self.image_finder.clone(),
                 archives: self.archives.clone(),
                 signatures: self.signatures.clone(),
+                lost_referrers: self.lost_referrers.clone(),
                 ..other
             })
         })
@@ -134,6 +139,11 @@ impl Resolver {
              the manifest does not name; add the needed ones to the manifest"
         )
         .into())
+    }
+
+    /// The referrers that this run could not read.
+    pub fn lost_referrers(&self) -> &LostReferrers {
+        &self.lost_referrers
     }
 
     /// The apt suites that this run has parsed.

@@ -14,10 +14,9 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use http_body_util::Limited;
 use landfall_model::{
-    Algorithm, Descriptor, Digest, ENTRY_ANNOTATIONS, Manifest, is_tag, media_type, read_referrer,
+    Algorithm, Descriptor, Digest, ENTRY_ANNOTATIONS, JsonText, Manifest, is_tag, media_type,
+    read_referrer,
 };
-use serde::Deserialize;
-use serde::de::IgnoredAny;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -247,7 +246,7 @@ fn require_blobs(
     let Manifest::Image { config, layers, .. } = manifest else {
         return Ok(());
     };
-    for blob in std::iter::once(config).chain(layers) {
+    for blob in config.iter().chain(layers) {
         let digest = &blob.digest;
         match ensure_pushed(state, store, digest)? {
             Some(size) if size == blob.size => {}
@@ -272,29 +271,19 @@ fn require_blobs(
 /// The layers that may be missing: those with `urls`, and those with a media type for
 /// non-distributable content.
 fn foreign_layers(bytes: &[u8]) -> BTreeSet<Digest> {
-    #[derive(Deserialize)]
-    struct ManifestFields {
-        #[serde(default)]
-        layers: Vec<LayerFields>,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct LayerFields {
-        digest: Digest,
-        #[serde(default)]
-        media_type: String,
-        #[serde(default)]
-        urls: Vec<IgnoredAny>,
-    }
-    let Ok(manifest) = serde_json::from_slice::<ManifestFields>(bytes) else {
-        return BTreeSet::new();
-    };
-    manifest
-        .layers
-        .into_iter()
-        .filter(|layer| !layer.urls.is_empty() || media_type::is_foreign(&layer.media_type))
-        .map(|layer| layer.digest)
-        .collect()
+    let text = String::from_utf8_lossy(bytes);
+    let [layers] = JsonText::new(&text).members_if_object(["layers"]);
+    let layers = layers.and_then(JsonText::elements).unwrap_or_default();
+    let foreign = layers.into_iter().filter_map(|layer| {
+        let [digest, kind, urls] = layer.members_if_object(["digest", "mediaType", "urls"]);
+        let has_urls = urls
+            .and_then(JsonText::elements)
+            .is_some_and(|urls| !urls.is_empty());
+        let kind = kind.and_then(JsonText::string).unwrap_or_default();
+        let is_foreign = has_urls || media_type::is_foreign(&kind);
+        digest.filter(|_| is_foreign)?.string()?.parse().ok()
+    });
+    foreign.collect()
 }
 
 #[cfg(test)]

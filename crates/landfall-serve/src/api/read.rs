@@ -92,7 +92,7 @@ pub(crate) fn read(
 /// The `Content-Type` of a manifest. An old lock or folder for pushes may contain any media type,
 /// but no response may cause a browser to render a manifest.
 fn safe_media_type(media_type: &str) -> &str {
-    if media_type::is_manifest(media_type) {
+    if media_type::may_be_manifest(media_type) {
         media_type
     } else {
         media_type::OCTETS

@@ -2,8 +2,7 @@
 
 use super::store::WritableStore;
 use landfall_content::BlobRead;
-use landfall_model::Digest;
-use serde::Deserialize;
+use landfall_model::{Digest, JsonText};
 use std::collections::BTreeMap;
 use std::io;
 
@@ -18,38 +17,29 @@ pub(super) struct ManifestLinks {
 /// The references of each manifest in a repository.
 pub(super) type RepositoryLinks = BTreeMap<Digest, ManifestLinks>;
 
-#[derive(Deserialize)]
-struct RawManifestLinks {
-    manifests: Option<Vec<DigestField>>,
-    config: Option<DigestField>,
-    layers: Option<Vec<DigestField>>,
-    subject: Option<DigestField>,
-}
-
-#[derive(Deserialize)]
-struct DigestField {
-    digest: Digest,
-}
-
 impl ManifestLinks {
+    /// Reads the links of a manifest of any type. Members that are not links may have any value.
     fn parse(bytes: &[u8]) -> serde_json::Result<ManifestLinks> {
-        let raw: RawManifestLinks = serde_json::from_slice(bytes)?;
-        let mut needs: Vec<Digest> = [raw.manifests, raw.layers]
-            .into_iter()
-            .flatten()
-            .flatten()
-            .chain(raw.config)
-            .map(|field| field.digest)
-            .collect();
+        let text = String::from_utf8_lossy(bytes);
+        let [manifests, config, layers, blobs, subject] =
+            JsonText::new(&text).members(["manifests", "config", "layers", "blobs", "subject"])?;
+        let lists = [manifests, layers, blobs].into_iter().flatten();
+        let listed = lists.filter_map(JsonText::elements).flatten();
+        let mut needs: Vec<Digest> = listed.chain(config).filter_map(digest_in).collect();
         needs.sort();
         needs.dedup();
         // the links of all manifests are in memory at once
         needs.shrink_to_fit();
         Ok(ManifestLinks {
             needs,
-            subject: raw.subject.map(|field| field.digest),
+            subject: subject.and_then(digest_in),
         })
     }
+}
+
+fn digest_in(descriptor: JsonText<'_>) -> Option<Digest> {
+    let [digest] = descriptor.members_if_object(["digest"]);
+    digest?.string()?.parse().ok()
 }
 
 impl WritableStore {

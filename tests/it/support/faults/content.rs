@@ -118,7 +118,7 @@ impl Content {
         let key = |value: &Value| {
             (
                 repository.to_owned(),
-                value["digest"].as_str().unwrap_or("").to_owned(),
+                value["digest"].as_str().unwrap_or("").to_lowercase(),
             )
         };
         let blobs = list("layers")
