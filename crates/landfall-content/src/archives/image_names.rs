@@ -4,8 +4,7 @@
 use super::file_names::digest_of_name;
 use super::import_blobs::push_skipped;
 use super::source_archive::SourceArchive;
-use landfall_model::{Descriptor, Digest, ImageRef, Limits, has_host};
-use serde::Deserialize;
+use landfall_model::{Descriptor, Digest, ImageRef, JsonText, Limits, has_host};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
@@ -78,18 +77,36 @@ impl ArchiveImages {
     }
 }
 
-#[derive(Deserialize)]
-struct ArchiveIndex {
-    #[serde(default)]
-    manifests: Vec<ArchiveIndexEntry>,
+/// An entry of `index.json`.
+struct ArchiveIndexEntry {
+    descriptor: Descriptor,
+    annotations: BTreeMap<String, String>,
 }
 
-#[derive(Deserialize)]
-struct ArchiveIndexEntry {
-    #[serde(flatten)]
-    descriptor: Descriptor,
-    #[serde(default)]
-    annotations: BTreeMap<String, String>,
+impl ArchiveIndexEntry {
+    /// Reads an entry. Returns `None` if it names no digest or size. The media type may be missing,
+    /// since that of the manifest counts, and annotations that are not strings are skipped.
+    fn read(entry: JsonText<'_>) -> Option<ArchiveIndexEntry> {
+        let [digest, size, media_type, annotations] =
+            entry.members_if_object(["digest", "size", "mediaType", "annotations"]);
+        let descriptor = Descriptor {
+            digest: digest?.string()?.parse().ok()?,
+            size: size?.unsigned()?,
+            media_type: media_type
+                .and_then(JsonText::string)
+                .unwrap_or_default()
+                .into(),
+        };
+        let annotations = annotations
+            .map(JsonText::string_members)
+            .unwrap_or_default();
+        let annotations = annotations.into_iter();
+        let texts = annotations.filter_map(|(key, value)| Some((key, value.as_str()?.to_owned())));
+        Some(ArchiveIndexEntry {
+            descriptor,
+            annotations: texts.collect(),
+        })
+    }
 }
 
 /// Adds the names in `archive` to `named`. Small documents are kept in an unnamed temporary file in
@@ -183,8 +200,12 @@ impl ArchiveImages {
     }
 
     fn index(&mut self, bytes: &[u8], at: &str) -> io::Result<()> {
-        match serde_json::from_slice::<ArchiveIndex>(bytes) {
-            Ok(index) => self.add(index, at),
+        let text = String::from_utf8_lossy(bytes);
+        match JsonText::new(&text).members(["manifests"]) {
+            Ok([entries]) => {
+                let entries = entries.and_then(JsonText::elements).unwrap_or_default();
+                self.add(&entries, at);
+            }
             Err(error) => self.skip(format!("{at}: index.json is invalid: {error}")),
         }
         Ok(())
@@ -223,13 +244,19 @@ impl ArchiveImages {
         Ok(())
     }
 
-    fn add(&mut self, index: ArchiveIndex, at: &str) {
+    fn add(&mut self, entries: &[JsonText<'_>], at: &str) {
         let mut nameless = 0;
-        for ArchiveIndexEntry {
-            descriptor,
-            annotations,
-        } in index.manifests
-        {
+        for entry in entries {
+            let Some(ArchiveIndexEntry {
+                descriptor,
+                annotations,
+            }) = ArchiveIndexEntry::read(*entry)
+            else {
+                self.skip(format!(
+                    "{at}: an entry of index.json has no valid digest and size"
+                ));
+                continue;
+            };
             // Hauler gives signatures the name of the image that they sign, so only `kind` tells
             // them apart
             if annotations
@@ -320,5 +347,30 @@ mod tests {
             panic!("{:?}", named.skipped)
         };
         assert!(line.contains("more than 2 manifests and configs"), "{line}");
+    }
+
+    #[test]
+    fn an_odd_entry_of_an_index_does_not_hide_the_others() {
+        let digest = Digest::sha256(b"x");
+        let name = |tag: &str| format!(r#""org.opencontainers.image.ref.name":"q.io/a:{tag}""#);
+        let index = format!(
+            r#"{{"manifests":[null,{{"size":1}},
+              {{"digest":"md5:00","size":1,"annotations":{{{}}}}},
+              {{"digest":"{}","size":1.0,"mediaType":null,"annotations":{{{},"n":1,"x":null}}}}]}}"#,
+            name("bad"),
+            digest.to_string().to_uppercase(),
+            name("good")
+        );
+        let mut named = ArchiveImages::default();
+        named.index(index.as_bytes(), "a.tar").unwrap();
+        assert_eq!(named.count(), 1);
+        let found = named.find(&"q.io/a:good".parse().unwrap(), "good").unwrap();
+        assert_eq!((found.digest, found.size), (digest, 1));
+        assert_eq!(named.skipped.len(), 1, "{:?}", named.skipped);
+        for empty in ["{}", r#"{"manifests":null}"#] {
+            let mut named = ArchiveImages::default();
+            named.index(empty.as_bytes(), "a.tar").unwrap();
+            assert!(named.skipped.is_empty(), "{:?}", named.skipped);
+        }
     }
 }

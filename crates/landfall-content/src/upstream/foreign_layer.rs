@@ -6,7 +6,7 @@ use super::registry_blob::open_registry_blob;
 use crate::registry::{RegistrySession, RegistrySessions};
 use crate::{EntryPart, OpenedPart};
 use landfall_http::{HttpError, HttpRequest, RequestPurpose, send_from_offset};
-use landfall_model::{Descriptor, Digest};
+use landfall_model::{Descriptor, Digest, JsonText};
 use reqwest::Method;
 use reqwest::header::RANGE;
 use std::sync::Arc;
@@ -49,20 +49,15 @@ pub(super) async fn open(
 
 /// Returns the URLs that a manifest lists for a layer.
 fn urls(manifest: &[u8], digest: &Digest) -> Vec<String> {
-    let document: Option<serde_json::Value> = serde_json::from_slice(manifest).ok();
-    let layers = document
-        .as_ref()
-        .and_then(|document| document.get("layers")?.as_array());
-    let digest = digest.to_string();
-    let of_it = layers
-        .into_iter()
-        .flatten()
-        .filter(|layer| layer.get("digest").is_some_and(|d| *d == *digest));
-    let urls = of_it
-        .filter_map(|layer| layer.get("urls")?.as_array())
-        .flatten();
-    urls.filter_map(|url| url.as_str().map(str::to_owned))
-        .collect()
+    let text = String::from_utf8_lossy(manifest);
+    let [layers] = JsonText::new(&text).members_if_object(["layers"]);
+    let layers = layers.and_then(JsonText::elements).unwrap_or_default();
+    let of_it = layers.into_iter().filter_map(|layer| {
+        let [own, urls] = layer.members_if_object(["digest", "urls"]);
+        let own: Digest = own?.string()?.parse().ok()?;
+        urls.filter(|_| own == *digest)?.elements()
+    });
+    of_it.flatten().filter_map(JsonText::string).collect()
 }
 
 async fn open_url(

@@ -12,7 +12,7 @@ use reqwest::header::{
     TRANSFER_ENCODING,
 };
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -35,13 +35,15 @@ pub(super) struct BatchAnswer {
     /// The server that answered, as `host:port`.
     #[serde(skip)]
     pub(super) server: String,
+    #[serde(default, deserialize_with = "landfall_model::null_as_default")]
     objects: Vec<BatchObject>,
 }
 
 #[derive(Debug, Deserialize)]
 struct BatchObject {
+    #[serde(default, deserialize_with = "landfall_model::null_as_default")]
     oid: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "landfall_model::null_as_default")]
     actions: BatchActions,
     error: Option<BatchError>,
 }
@@ -60,13 +62,16 @@ pub(super) struct BatchActions {
 #[derive(Debug, Deserialize)]
 pub(super) struct LfsAction {
     pub(super) href: String,
-    #[serde(default)]
-    header: BTreeMap<String, String>,
+    /// Headers whose values are not strings are left out.
+    #[serde(default, deserialize_with = "landfall_model::null_as_default")]
+    header: BTreeMap<String, Value>,
 }
 
 #[derive(Debug, Deserialize)]
 struct BatchError {
-    code: u16,
+    #[serde(default)]
+    code: Value,
+    #[serde(default, deserialize_with = "landfall_model::null_as_default")]
     message: String,
 }
 
@@ -119,7 +124,10 @@ pub(super) async fn batch(
 impl BatchAnswer {
     /// Returns the requests for the file `digest` of the repository at `url`.
     pub(super) fn actions(&self, url: &str, digest: &Digest) -> Result<&BatchActions, HttpError> {
-        let found = self.objects.iter().find(|one| one.oid == digest.hex());
+        let found = self
+            .objects
+            .iter()
+            .find(|one| one.oid.eq_ignore_ascii_case(&digest.hex()));
         let fails = |kind, why: &str| {
             let words = format!("the large file {digest} at {url}: {why}");
             Err(HttpError::new(kind, words))
@@ -130,9 +138,11 @@ impl BatchAnswer {
                 error: Some(BatchError { code, message }),
                 ..
             }) => {
+                let code = code.as_u64().and_then(|code| u16::try_from(code).ok());
                 let kind = match code {
-                    404 | 410 => ErrorKind::NotFound,
-                    code => ErrorKind::Status(*code),
+                    Some(404 | 410) => ErrorKind::NotFound,
+                    Some(code) => ErrorKind::Status(code),
+                    None => ErrorKind::Invalid,
                 };
                 let message: String = message.chars().take(200).collect();
                 fails(kind, &message.escape_debug().to_string())
@@ -153,7 +163,7 @@ impl LfsAction {
         let headers: Vec<(HeaderName, &str)> = self
             .header
             .iter()
-            .filter_map(|(name, value)| Some((name.parse::<HeaderName>().ok()?, value.as_str())))
+            .filter_map(|(name, value)| Some((name.parse::<HeaderName>().ok()?, value.as_str()?)))
             .filter(|(name, _)| !OWN_HEADERS.contains(name))
             .collect();
         let (target, origin) = sessions.file_url(&self.href)?;

@@ -3,7 +3,7 @@
 
 use landfall_model::Limits;
 use landfall_model::document::{self, ArchiveBudget, UnpackedFiles, yaml};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_yaml::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,14 +11,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ChartYaml {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "landfall_model::null_as_default")]
     pub api_version: String,
     pub name: String,
     #[serde(default)]
     pub version: Value,
     #[serde(default)]
     pub app_version: Value,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "landfall_model::null_as_default")]
     pub dependencies: Vec<ChartDependency>,
 }
 
@@ -26,15 +26,15 @@ pub(super) struct ChartYaml {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(super) struct ChartDependency {
     pub name: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "scalar_text")]
     pub version: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "landfall_model::null_as_default")]
     pub repository: String,
 }
 
 #[derive(Default, Deserialize)]
 struct RequirementsYaml {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "landfall_model::null_as_default")]
     dependencies: Vec<ChartDependency>,
 }
 
@@ -60,6 +60,11 @@ pub(super) fn plain(value: &Value) -> Option<String> {
         Value::Number(number) => Some(number.to_string()),
         _ => None,
     }
+}
+
+/// Deserializes a version, which may be written as a number.
+fn scalar_text<'de, D: Deserializer<'de>>(source: D) -> Result<String, D::Error> {
+    Ok(plain(&Value::deserialize(source)?).unwrap_or_default())
 }
 
 /// Parses the Chart.yaml of an unpacked chart.
@@ -263,6 +268,18 @@ mod tests {
                 ("b", "1.4.2", "https://r")
             ]
         );
+    }
+
+    #[test]
+    fn null_members_and_numbers_as_versions_are_read() {
+        let text = "apiVersion: ~\nname: a\ndependencies: null\n";
+        let chart = chart_yaml(&files(&[("Chart.yaml", text)])).unwrap();
+        assert!(chart.dependencies.is_empty());
+        let text = "name: a\ndependencies: [{name: b, version: 2, repository: ~}]\n";
+        let chart = chart_yaml(&files(&[("Chart.yaml", text)])).unwrap();
+        assert_eq!(chart.dependencies[0].version, "2");
+        let lists = files(&[("Chart.lock", "dependencies: ~\n")]);
+        assert_eq!(listed_dependencies(&lists, "Chart.lock"), Ok(vec![]));
     }
 
     #[test]

@@ -20,7 +20,7 @@ use url::Url;
 pub(super) struct IndexedChart {
     #[serde(default)]
     version: Value,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "landfall_model::null_as_default")]
     urls: Vec<String>,
     #[serde(default)]
     digest: Option<String>,
@@ -28,8 +28,8 @@ pub(super) struct IndexedChart {
 
 #[derive(Deserialize)]
 struct ChartIndex {
-    #[serde(default)]
-    entries: BTreeMap<String, Vec<IndexedChart>>,
+    #[serde(default, deserialize_with = "landfall_model::null_as_default")]
+    entries: BTreeMap<String, Value>,
 }
 
 /// The location of the archive of a chart version in an HTTP repository.
@@ -107,15 +107,26 @@ fn read(text: &str, chart: &str, limit: usize) -> Result<Option<Vec<IndexedChart
     match section(text, chart) {
         Some("") => Ok(None),
         Some(lines) if lines.len() <= limit => {
-            let mut entries: BTreeMap<String, Vec<IndexedChart>> = parse(lines)?;
-            Ok(entries.remove(chart))
+            let mut entries: BTreeMap<String, Value> = parse(lines)?;
+            Ok(entries.remove(chart).map(versions_in))
         }
         None if text.len() <= limit => {
             let mut index: ChartIndex = parse(text)?;
-            Ok(index.entries.remove(chart))
+            Ok(index.entries.remove(chart).map(versions_in))
         }
         _ => Err(format!("landfall parses at most {limit} bytes of it")),
     }
+}
+
+/// The versions in the entry of a chart. A version that cannot be read does not hide the others.
+fn versions_in(entry: Value) -> Vec<IndexedChart> {
+    let Value::Sequence(versions) = entry else {
+        return Vec::new();
+    };
+    let versions = versions.into_iter();
+    versions
+        .filter_map(|version| serde_yaml::from_value(version).ok())
+        .collect()
 }
 
 fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
@@ -206,9 +217,12 @@ fn find(
     let digest = match found.digest.as_deref() {
         None | Some("") => None,
         Some(digest) => Some(
-            format!("sha256:{}", digest.trim_start_matches("sha256:"))
-                .parse()
-                .map_err(|_| "its repository lists an invalid digest")?,
+            format!(
+                "sha256:{}",
+                digest.to_ascii_lowercase().trim_start_matches("sha256:")
+            )
+            .parse()
+            .map_err(|_| "its repository lists an invalid digest")?,
         ),
     };
     Ok(ArchiveLocation { url, digest })
@@ -247,6 +261,16 @@ mod tests {
         );
         assert!(versions("<html>", "app", 99).is_err());
         assert!(versions(&format!("entries: {}", "[".repeat(500)), "app", 999).is_err());
+    }
+
+    #[test]
+    fn odd_entries_of_an_index_do_not_hide_others() {
+        let index = r#"{"entries": {"none": null, "odd": 7, "app": [1,
+            {"version": "0.9.0", "urls": {}}, {"version": "1.0.0", "urls": null, "digest": null}]}}"#;
+        let app = versions(index, "app", 999);
+        assert_eq!(app, Ok(Some(vec!["1.0.0".to_owned()])));
+        assert_eq!(versions(index, "none", 999), Ok(Some(vec![])));
+        assert_eq!(versions(r#"{"entries": null}"#, "app", 99), Ok(None));
     }
 
     fn location(urls: &str, digest: &str) -> Result<ArchiveLocation, String> {

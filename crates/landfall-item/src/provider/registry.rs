@@ -37,20 +37,23 @@ struct DiscoveredServices {
 
 #[derive(Deserialize)]
 struct OfferedVersions {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "landfall_model::null_as_default")]
     versions: Vec<OfferedProviderVersion>,
 }
 
 #[derive(Deserialize)]
 struct OfferedProviderVersion {
+    #[serde(default, deserialize_with = "landfall_model::null_as_default")]
     version: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "landfall_model::null_as_default")]
     platforms: Vec<OfferedPlatform>,
 }
 
 #[derive(Deserialize)]
 struct OfferedPlatform {
+    #[serde(default, deserialize_with = "landfall_model::null_as_default")]
     os: String,
+    #[serde(default, deserialize_with = "landfall_model::null_as_default")]
     arch: String,
 }
 

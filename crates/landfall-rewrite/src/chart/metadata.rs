@@ -14,9 +14,9 @@ pub(super) struct HelmMetadata {
     pub(super) version: Value,
     #[serde(default)]
     pub(super) app_version: Value,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "landfall_model::null_as_default")]
     pub(super) dependencies: Vec<HelmDependency>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "landfall_model::null_as_default")]
     annotations: BTreeMap<String, Value>,
 }
 
@@ -39,7 +39,7 @@ impl HelmMetadata {
 /// The dependencies in requirements.yaml, a file of charts for Helm 2.
 #[derive(Default, Deserialize)]
 pub(super) struct HelmRequirements {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "landfall_model::null_as_default")]
     pub(super) dependencies: Vec<HelmDependency>,
 }
 
