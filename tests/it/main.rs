@@ -112,3 +112,4 @@ mod update;
 mod volumes;
 mod wire;
 mod yum;
+mod zoo;

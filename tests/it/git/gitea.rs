@@ -2,81 +2,10 @@
 
 use super::manifest;
 use crate::support::git::{GitServer, history};
-use crate::support::process::{Guard, free_port};
-use crate::support::{Place, need, run, skip, test_name};
+use crate::support::gitea::{ACCOUNT, Gitea};
+use crate::support::{Place, need};
 use serde_json::Value;
-use std::net::SocketAddr;
 use std::path::Path;
-
-const ACCOUNT: &str = "site:s3cret-word";
-
-/// A Gitea server with the account [`ACCOUNT`]. It creates a repository when one is pushed.
-struct Gitea {
-    address: SocketAddr,
-    _guard: Guard,
-}
-
-impl Gitea {
-    /// Starts the program that `LANDFALL_GITEA` names. If the variable is not set, the test counts
-    /// as skipped.
-    fn start(place: &Place) -> Option<Gitea> {
-        let Some(program) = std::env::var_os("LANDFALL_GITEA") else {
-            skip(&test_name(), "LANDFALL_GITEA names no program");
-            return None;
-        };
-        let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
-        let folder = place.path("gitea");
-        std::fs::create_dir(&folder).unwrap();
-        let root = folder.display();
-        // the folder with the templates, if the program does not embed them
-        let templates = std::env::var("LANDFALL_GITEA_STATIC").unwrap_or_default();
-        place.write(
-            "gitea/app.ini",
-            format!(
-                "RUN_MODE = prod\nI_AM_BEING_UNSAFE_RUNNING_AS_ROOT = true\nWORK_PATH = {root}\n\
-                 [server]\nHTTP_ADDR = 127.0.0.1\nHTTP_PORT = {port}\nROOT_URL = http://{address}/\n\
-                 STATIC_ROOT_PATH = {templates}\nDISABLE_SSH = true\nOFFLINE_MODE = true\n\
-                 LFS_START_SERVER = true\n\
-                 [database]\nDB_TYPE = sqlite3\nPATH = {root}/gitea.db\n\
-                 [repository]\nROOT = {root}/repositories\nENABLE_PUSH_CREATE_USER = true\n\
-                 DEFAULT_PUSH_CREATE_PRIVATE = false\n\
-                 [security]\nINSTALL_LOCK = true\nSECRET_KEY = key\n\
-                 [oauth2]\nENABLED = false\n[actions]\nENABLED = false\n[log]\nLEVEL = Warn\n",
-                port = address.port(),
-            ),
-        );
-        let gitea = |arguments: &[&str]| {
-            let mut command = place.clean(&program);
-            command
-                .arg("-c")
-                .arg(folder.join("app.ini"))
-                .args(arguments);
-            command
-        };
-        run(&mut gitea(&["migrate"]));
-        let (name, password) = ACCOUNT.split_once(':').unwrap();
-        run(gitea(&[
-            "admin",
-            "user",
-            "create",
-            "--admin",
-            "--email",
-            "a@example.com",
-        ])
-        .args(["--username", name, "--password", password])
-        .arg("--must-change-password=false"));
-        let mut guard = Guard::start(gitea(&["web"]));
-        guard.wait_for_http(address);
-        Some(Gitea {
-            address,
-            _guard: guard,
-        })
-    }
-
-    fn url(&self, path: &str) -> String {
-        format!("http://{}/{path}", self.address)
-    }
-}
 
 fn status_of(report: &Value) -> &str {
     report["items"][0]["status"].as_str().unwrap()
@@ -88,7 +17,7 @@ fn gitea_accepts_branches_and_tags_and_keeps_a_tag_that_was_moved_there() {
         return;
     }
     let place = Place::new();
-    let Some(gitea) = Gitea::start(&place) else {
+    let Some(gitea) = Gitea::start(&place, &[]) else {
         return;
     };
     let server = GitServer::new().unwrap();

@@ -29,3 +29,4 @@ mod start;
 mod talos_config;
 mod trivy;
 mod trust;
+mod zoo;

@@ -13,6 +13,7 @@ pub mod faults;
 pub mod front;
 pub mod gate;
 pub mod git;
+pub mod gitea;
 pub mod harbor;
 pub mod helm;
 pub mod http;
@@ -41,6 +42,7 @@ pub mod tuf;
 pub mod unchecked;
 pub mod world;
 pub mod yum;
+pub mod zoo;
 
 pub use images::Images;
 pub use peers::{docker_registry, landfall_serve, skopeo};

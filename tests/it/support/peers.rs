@@ -123,6 +123,23 @@ pub fn docker_registry_without_deletion() -> Server {
 fn start_docker_registry(place: Place, address: SocketAddr, config: &Path) -> Server {
     let mut command = place.clean("docker-registry");
     command.arg("serve").arg(config);
+    started(place, address, command)
+}
+
+/// A registry of Distribution 3 with the program `registry`, on a free port, empty.
+pub fn distribution(registry: &Path) -> Server {
+    let place = Place::new();
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
+    let config = docker_registry_config(&place, &address.to_string(), "");
+    let mut command = place.clean(registry);
+    command
+        .arg("serve")
+        .arg(config)
+        .env("OTEL_TRACES_EXPORTER", "none");
+    started(place, address, command)
+}
+
+fn started(place: Place, address: SocketAddr, command: Command) -> Server {
     let mut guard = Guard::start(command);
     guard.wait_for_http(address);
     Server {

@@ -168,15 +168,20 @@ impl Faults {
             "/v2/{repository}/blobs/uploads/{}?_state=a%2Fb",
             state.uploads.len() - 1
         );
+        drop(state);
         let host = self.address.split(':').next().unwrap();
-        let location = match fault {
-            Some(FaultKind::Location(Location::Relative)) => path,
-            Some(FaultKind::Location(Location::NoPort)) => format!("http://{host}{path}"),
-            Some(FaultKind::Location(Location::NoScheme)) => format!("//{}{path}", self.address),
-            Some(FaultKind::Location(Location::OtherHost)) => {
+        let form = match fault {
+            Some(FaultKind::Location(form)) => Some(*form),
+            _ => self.product_location(),
+        };
+        let location = match form {
+            Some(Location::Relative) => path,
+            Some(Location::NoPort) => format!("http://{host}{path}"),
+            Some(Location::NoScheme) => format!("//{}{path}", self.address),
+            Some(Location::OtherHost) => {
                 format!("http://{}{path}&repository={repository}", self.second)
             }
-            _ => format!("http://{}{path}", self.address),
+            None => format!("http://{}{path}", self.address),
         };
         Answer::new(202, "")
             .header("Location", location)
@@ -255,15 +260,19 @@ impl Faults {
         body: Vec<u8>,
         fault: Option<&FaultKind>,
     ) -> Answer {
+        let takes_sparse_indexes = self.accepts_sparse_indexes();
         let mut state = self.state();
-        if !state.content.lacking(repository, &body).is_empty() {
+        let document: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let content = &state.content;
+        if !content.lacking_blobs(repository, &document).is_empty()
+            || !takes_sparse_indexes && !content.lacking_children(repository, &document).is_empty()
+        {
             return Answer::error(400, "MANIFEST_BLOB_UNKNOWN");
         }
         let digest = sha256(&body);
         if last.starts_with("sha256:") && last != digest {
             return Answer::error(400, "DIGEST_INVALID");
         }
-        let document: Value = serde_json::from_slice(&body).unwrap_or_default();
         let subject = document["subject"]["digest"].as_str().map(str::to_owned);
         let kind = request
             .header("content-type")

@@ -95,8 +95,10 @@ impl Content {
         std::fs::read(self.folder.as_ref()?.join(path.trim_start_matches('/'))).ok()
     }
 
-    /// Removes a manifest, and the tags that point to it.
+    /// Removes a manifest with the tags that point to it, or a tag.
     pub fn forget(&mut self, repository: &str, digest: &str) {
+        self.tags
+            .remove(&(repository.to_owned(), digest.to_owned()));
         self.manifests
             .remove(&(repository.to_owned(), digest.to_owned()));
         self.tags
@@ -111,24 +113,28 @@ impl Content {
             .map(|(_, bytes)| bytes.clone())
     }
 
-    /// The digests of the blobs and manifests that `manifest` refers to and `repository` lacks.
-    pub fn lacking(&self, repository: &str, manifest: &[u8]) -> Vec<String> {
-        let document: Value = serde_json::from_slice(manifest).unwrap_or_default();
-        let list = |key: &str| document[key].as_array().cloned().unwrap_or_default();
-        let key = |value: &Value| {
-            (
-                repository.to_owned(),
-                value["digest"].as_str().unwrap_or("").to_lowercase(),
-            )
-        };
-        let blobs = list("layers")
-            .into_iter()
-            .chain(document.get("config").cloned());
-        let blobs = blobs
-            .map(|blob| key(&blob))
-            .filter(|key| !self.blobs.contains_key(key));
-        let children = list("manifests").into_iter().map(|child| key(&child));
-        let children = children.filter(|key| !self.manifests.contains_key(key));
-        blobs.chain(children).map(|(_, digest)| digest).collect()
+    /// The digests of the blobs that `manifest` refers to and `repository` lacks.
+    pub fn lacking_blobs(&self, repository: &str, manifest: &Value) -> Vec<String> {
+        let layers = manifest["layers"].as_array().into_iter().flatten();
+        let blobs = layers.chain(manifest.get("config"));
+        lacking(repository, blobs, |key| self.blobs.contains_key(key))
     }
+
+    /// The digests of the manifests that the index `manifest` lists and `repository` lacks.
+    pub fn lacking_children(&self, repository: &str, manifest: &Value) -> Vec<String> {
+        let children = manifest["manifests"].as_array().into_iter().flatten();
+        lacking(repository, children, |key| self.manifests.contains_key(key))
+    }
+}
+
+/// The digests of descriptors whose content `repository` lacks.
+fn lacking<'a>(
+    repository: &str,
+    descriptors: impl Iterator<Item = &'a Value>,
+    has: impl Fn(&(String, String)) -> bool,
+) -> Vec<String> {
+    let digests = descriptors.map(|one| one["digest"].as_str().unwrap_or("").to_lowercase());
+    digests
+        .filter(|digest| !has(&(repository.to_owned(), digest.clone())))
+        .collect()
 }

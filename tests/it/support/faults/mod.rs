@@ -3,12 +3,15 @@
 
 mod answers;
 mod content;
+mod products;
 mod rig;
+mod rules;
 mod server;
 mod switch;
 mod wire;
 
 pub use content::Content;
 pub use rig::{Rig, quick, quick_and_wide};
+pub use rules::Rule;
 pub use server::{Auth, Faults, Seen, Settings};
 pub use switch::{Fault, FaultKind, Location, RequestKind, RetryAfter};

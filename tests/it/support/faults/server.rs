@@ -3,6 +3,7 @@
 
 use super::answers::ranged;
 use super::content::Content;
+use super::rules::Rule;
 use super::switch::{ALWAYS, Fault, FaultKind, RequestKind, RetryAfter};
 use super::wire::{Answer, Request, Wire};
 use crate::support::free_listener;
@@ -57,6 +58,22 @@ pub struct Settings {
     pub pace: Option<(usize, Duration)>,
     /// Sends a `Date` that is this many days ahead of the machine's clock, or behind if negative.
     pub clock_days: Option<i64>,
+    /// The behaviour of a registry product.
+    pub rules: Arc<[Rule]>,
+}
+
+impl Settings {
+    /// The tokens that requests need.
+    fn auth(&self) -> Option<Auth> {
+        let of_product = self.rules.iter().find_map(|rule| match rule {
+            Rule::Token(answer) => Some(Auth {
+                uses: usize::MAX,
+                answer: answer.clone(),
+            }),
+            _ => None,
+        });
+        self.auth.clone().or(of_product)
+    }
 }
 
 /// A fault registry that runs until this value is dropped.
@@ -196,6 +213,11 @@ impl Faults {
         change(&mut self.state().content)
     }
 
+    /// A copy of the content.
+    pub fn content_copy(&self) -> Content {
+        self.content(|content| content.clone())
+    }
+
     pub fn seen(&self) -> Vec<Seen> {
         self.state().seen.clone()
     }
@@ -257,7 +279,10 @@ impl Faults {
         let mut wire = Wire::new(stream, self.moved.clone());
         while let Some(request) = wire.request() {
             let on = kind(&request, second);
-            let fault = on.and_then(|on| self.next(on, &request));
+            let fault = on.and_then(|on| {
+                let own = self.next(on, &request);
+                own.or_else(|| self.product_fault(on, &request))
+            });
             if let Some(FaultKind::CutUpload(bytes)) = fault {
                 wire.body(bytes.min(request.length), None);
                 self.log(on, &request, 0, 0);
@@ -415,7 +440,7 @@ impl Faults {
 
     fn token(&self, fault: Option<&FaultKind>) -> Answer {
         let mut state = self.state();
-        let Some(auth) = state.settings.auth.clone() else {
+        let Some(auth) = state.settings.auth() else {
             return Answer::error(404, "UNSUPPORTED");
         };
         state.tokens.push(auth.uses);
@@ -430,7 +455,7 @@ impl Faults {
 
     fn passes(&self, request: &Request) -> bool {
         let mut state = self.state();
-        if state.settings.auth.is_none() {
+        if state.settings.auth().is_none() {
             return true;
         }
         let token = request
@@ -469,9 +494,26 @@ impl Faults {
             .next()
             .unwrap_or_default()
             .to_owned();
+        if let Some(answer) = self.product_answer(on, request, &repository, &last, &body) {
+            return answer;
+        }
+        let answer = self.act_on_content(on, request, &repository, &last, body, fault);
+        self.as_product(on, &repository, &last, answer)
+    }
+
+    fn act_on_content(
+        &self,
+        on: Option<RequestKind>,
+        request: &Request,
+        repository: &str,
+        last: &str,
+        body: Vec<u8>,
+        fault: Option<&FaultKind>,
+    ) -> Answer {
         match on {
             Some(RequestKind::Manifest | RequestKind::ManifestHead) => {
-                self.manifest(&repository, &last, fault)
+                let digest = self.tag_as_digest(repository, last);
+                self.manifest(repository, digest.as_deref().unwrap_or(last), fault)
             }
             Some(RequestKind::Blob) if matches!(fault, Some(FaultKind::Redirect { .. })) => {
                 let expired = matches!(fault, Some(FaultKind::Redirect { expired: true }));
@@ -484,7 +526,7 @@ impl Faults {
                     .state()
                     .content
                     .blobs
-                    .get(&(repository, last.clone()))
+                    .get(&(repository.to_owned(), last.to_owned()))
                     .cloned();
                 match found {
                     Some(bytes) => {
@@ -493,7 +535,7 @@ impl Faults {
                     None => Answer::error(404, "BLOB_UNKNOWN"),
                 }
             }
-            Some(RequestKind::Second) => self.second(request, body, &last, fault),
+            Some(RequestKind::Second) => self.second(request, body, last, fault),
             Some(RequestKind::File) => {
                 let state = self.state();
                 let found = state.content.files.get(&request.path).cloned();
@@ -504,17 +546,17 @@ impl Faults {
                     ranged(request, &bytes, fault)
                 })
             }
-            Some(RequestKind::Tags) => self.tags(request, &repository, fault),
-            Some(RequestKind::Referrers) => self.referrers(request, &repository, &last, fault),
-            Some(RequestKind::Begin) => self.begin(request, &repository, fault),
-            Some(RequestKind::Patch) => self.patch(request, &last, body, fault),
-            Some(RequestKind::Upload) => self.finish(request, &repository, &last, body, fault),
+            Some(RequestKind::Tags) => self.tags(request, repository, fault),
+            Some(RequestKind::Referrers) => self.referrers(request, repository, last, fault),
+            Some(RequestKind::Begin) => self.begin(request, repository, fault),
+            Some(RequestKind::Patch) => self.patch(request, last, body, fault),
+            Some(RequestKind::Upload) => self.finish(request, repository, last, body, fault),
             Some(RequestKind::PutManifest) => {
-                self.put_manifest(request, &repository, &last, body, fault)
+                self.put_manifest(request, repository, last, body, fault)
             }
             Some(RequestKind::Token) | None => match request.method.as_str() {
                 "DELETE" => {
-                    self.state().content.forget(&repository, &last);
+                    self.state().content.forget(repository, last);
                     Answer::new(202, "")
                 }
                 _ if request.path == "/v2/" => Answer::new(200, "{}"),
