@@ -4,6 +4,7 @@
 use crate::support::gitea::{ACCOUNT, Gitea};
 use crate::support::peers::{Server, distribution, docker_registry};
 use crate::support::programs::go_install;
+use crate::support::pulp::{self, Pulp};
 use crate::support::zoo::{FarSide, Visit, compare};
 use crate::support::{Place, need};
 
@@ -51,5 +52,24 @@ fn gitea_is_as_its_profile() {
     if let (Some(first), Some(down), Some(other)) = (start(), start(), start()) {
         compare("gitea", &first);
         Visit::new("gitea", down, other).run();
+    }
+}
+
+#[test]
+fn pulp_is_as_its_profile() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let start = || {
+        let pulp = Pulp::start()?;
+        Some(FarSide::real(
+            pulp.address.to_string(),
+            Some(pulp::ACCOUNT),
+            pulp,
+        ))
+    };
+    if let (Some(first), Some(down), Some(other)) = (start(), start(), start()) {
+        compare("pulp", &first);
+        Visit::new("pulp", down, other).run();
     }
 }

@@ -29,6 +29,7 @@ pub mod pki;
 pub mod process;
 pub mod programs;
 pub mod providers;
+pub mod pulp;
 pub mod rpm_repository;
 pub mod signed;
 pub mod signed_files;

@@ -45,10 +45,7 @@ impl Faults {
                     response.status == 202
                         && !self.is_committed(request.query("from").unwrap_or_default(), digest)
                 });
-                let status = uncommitted.map(|response| response.status);
-                status
-                    .or(rule!(rules, Mount).copied())
-                    .map(FaultKind::Mount)
+                uncommitted.map(|response| FaultKind::Mount(response.status))
             }
             RequestKind::Patch => rule!(rules, Upload)?.patch.map(FaultKind::PatchStatus),
             _ => None,
@@ -57,11 +54,8 @@ impl Faults {
 
     /// The form of `Location` of a new upload by the rules.
     pub(super) fn product_location(&self) -> Option<Location> {
-        Some(match rule!(self.rules(), Upload)?.location? {
-            UploadLocation::Relative => Location::Relative,
-            UploadLocation::NoPort => Location::NoPort,
-            UploadLocation::OtherHost => Location::OtherHost,
-        })
+        let UploadLocation::Relative = rule!(self.rules(), Upload)?.location?;
+        Some(Location::Relative)
     }
 
     /// Whether an index with missing children is accepted.
@@ -139,7 +133,6 @@ impl Faults {
                 let page = "<!DOCTYPE html><html><head><title>Not Found</title></head></html>";
                 Some(Answer::new(404, page).header("Content-Type", "text/html"))
             }
-            None if request.path == "/v2/_catalog" => respond(rule!(rules, Catalog)?),
             None if request.method == "DELETE" && !last.contains(':') => {
                 respond(rule!(rules, DeleteTag)?)
             }
@@ -176,12 +169,6 @@ impl Faults {
         }
         if on == Some(RequestKind::PutManifest) && rule!(rules, OciSubject) == Some(&false) {
             answer.headers.retain(|(name, _)| name != "OCI-Subject");
-        }
-        if on == Some(RequestKind::Upload)
-            && answer.status == 201
-            && let Some(status) = rule!(rules, Upload).and_then(|upload| upload.put)
-        {
-            answer.status = status;
         }
         answer
     }
@@ -385,8 +372,10 @@ impl Faults {
     /// A page of the tags of a repository by the rule; `None` for the page that the server makes
     /// without rules.
     fn listed(&self, rule: &TagList, request: &Request, repository: &str) -> Option<Answer> {
-        if let Some(response) = &rule.fails {
-            return Some(self.respond(response, repository, "", ""));
+        let accepted = request.header("accept").unwrap_or("*/*");
+        let takes_json = ["*/*", "application/json"].map(|kind| accepted.contains(kind));
+        if rule.only_json && takes_json == [false; 2] {
+            return Some(Answer::new(406, ""));
         }
         let state = self.state();
         let is_known = state

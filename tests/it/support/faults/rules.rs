@@ -21,8 +21,6 @@ pub enum Rule {
     OciSubject(bool),
     /// The tag `sha256-<hex>` is read as the digest `sha256:<hex>`.
     TagsAreDigests(bool),
-    /// The response to a mount with `from` if the blob is there; 202 begins an upload.
-    Mount(u16),
     /// The response to a mount of a blob if no tagged manifest of the source repository has it.
     MountUncommitted(Response),
     /// The response to a mount without `from`.
@@ -37,8 +35,6 @@ pub enum Rule {
     Ranges(Ranges),
     /// Lists of tags.
     Tags(TagList),
-    /// The response to requests for `/v2/_catalog`.
-    Catalog(Response),
     /// The response to the deletion of a manifest by digest.
     DeleteDigest(Response),
     /// The response to the deletion of a tag.
@@ -128,6 +124,9 @@ pub enum Ranges {
 pub struct TagList {
     /// The maximum number of tags on a page; without it, pages are made only for requests with `n`.
     pub page: Option<usize>,
+    /// Requests whose `Accept` does not name JSON get 406.
+    #[serde(default)]
+    pub only_json: bool,
     /// Requests with `n` get all tags.
     #[serde(default)]
     pub n_ignored: bool,
@@ -146,8 +145,6 @@ pub struct TagList {
     pub null: bool,
     /// The response for a repository that does not exist.
     pub unknown: Option<Response>,
-    /// The response to every request.
-    pub fails: Option<Response>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -159,8 +156,6 @@ pub struct Upload {
     pub patch: Option<u16>,
     /// The response to every PATCH.
     pub no_patch: Option<Response>,
-    /// The status of a successful PUT.
-    pub put: Option<u16>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -168,8 +163,4 @@ pub struct Upload {
 pub enum UploadLocation {
     /// A path.
     Relative,
-    /// A URL without the port of the registry.
-    NoPort,
-    /// A URL at another host.
-    OtherHost,
 }

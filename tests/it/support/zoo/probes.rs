@@ -140,11 +140,12 @@ fn answers(registry: &FarSide) -> BTreeMap<&'static str, String> {
     let list = format!("/v2/{REPOSITORY}/referrers/{}", of(&lacking));
     note("referrers of an unknown manifest", listed(&get(&list)));
     let tags = format!("/v2/{REPOSITORY}/tags/list");
-    note("first page of tags", linked(&get(&format!("{tags}?n=2"))));
-    note("all tags", linked(&get(&tags)));
+    let list = |target: &str| registry.request("GET", target, &[], b"");
+    note("first page of tags", linked(&list(&format!("{tags}?n=2"))));
+    note("all tags", linked(&list(&tags)));
     note(
         "tags of an unknown repository",
-        class(&get("/v2/team/unknown/tags/list")),
+        class(&list("/v2/team/unknown/tags/list")),
     );
     let missing = |name: &str| format!("/v2/{REPOSITORY}/manifests/{name}");
     note("missing manifest", shown(&get(&missing("missing"))));
