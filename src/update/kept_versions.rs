@@ -133,7 +133,8 @@ impl UpdateRun<'_> {
         if let Some(wait) = wait.or(content.filter(|_| !is_urgent)) {
             return Err(RejectedVersion::Waiting(wait));
         }
-        self.check_items(&trial)
+        self.check_items(&trial)?;
+        self.check_contents(&trial).await
     }
 
     /// Accepts the list `chosen`, if it can be written to the manifest and locked.

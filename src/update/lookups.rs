@@ -29,6 +29,9 @@ pub(super) struct RequestedItem {
 pub(super) struct UpstreamLookups<'a> {
     pub(super) resolver: &'a Resolver,
     results: BTreeMap<(EntryKind, String), Result<UpstreamStatus, ResolveError>>,
+    /// Whether the content of an item can be locked. An item that is not in this map was not
+    /// checked.
+    contents: BTreeMap<(EntryKind, String), Result<(), ResolveError>>,
     /// The time since which a transparency log has had a verified signature of an item. An item
     /// that is not in this map was not looked up.
     log_times: BTreeMap<(EntryKind, String), Option<Timestamp>>,
@@ -83,6 +86,7 @@ impl UpstreamLookups<'_> {
         UpstreamLookups {
             resolver,
             results: BTreeMap::new(),
+            contents: BTreeMap::new(),
             log_times: BTreeMap::new(),
         }
     }
@@ -113,6 +117,27 @@ impl UpstreamLookups<'_> {
                 .check_resolvable(self.resolver, old)
                 .await
                 .map_err(|error| (key(request), error))?;
+        }
+        Ok(())
+    }
+
+    /// Checks that the content of each item in `names` can be locked as `manifest` requests it. The
+    /// items must have been looked up before. Fails with the first item that cannot be locked, and
+    /// the reason.
+    pub(super) async fn check_contents(
+        &mut self,
+        manifest: &MergedManifest,
+        names: &BTreeSet<(EntryKind, String)>,
+    ) -> Result<(), ((EntryKind, String), ResolveError)> {
+        let mut visitor = ContentVisitor {
+            lookups: self,
+            names,
+        };
+        manifest.requests.visit(&mut visitor).await;
+        for name in names {
+            if let Some(Err(cause)) = self.contents.get(name) {
+                return Err((name.clone(), cause.clone()));
+            }
         }
         Ok(())
     }
@@ -151,6 +176,44 @@ impl UpstreamLookups<'_> {
     pub(super) fn log_time(&self, item: &RequestedItem) -> Option<Timestamp> {
         let key = (item.kind, item.name.clone());
         self.log_times.get(&key).copied().flatten()
+    }
+}
+
+/// Checks the contents of the requests with these names, kind by kind.
+struct ContentVisitor<'s, 'a> {
+    lookups: &'s mut UpstreamLookups<'a>,
+    names: &'s BTreeSet<(EntryKind, String)>,
+}
+
+impl RequestVisitor for ContentVisitor<'_, '_> {
+    async fn visit<R>(&mut self, requests: &[R])
+    where
+        R: ResolvableRequest,
+        R::Item: LockedKind,
+    {
+        let lookups = &*self.lookups;
+        let pending: Vec<(&R, Option<&Digest>)> = requests
+            .iter()
+            .filter(|request| {
+                let key = key(*request);
+                self.names.contains(&key) && !lookups.contents.contains_key(&key)
+            })
+            .filter_map(|request| match lookups.results.get(&key(request)) {
+                Some(Ok(UpstreamStatus::Present { digest, .. })) => {
+                    Some((request, digest.as_ref()))
+                }
+                _ => None,
+            })
+            .collect();
+        let resolver = lookups.resolver;
+        let host = |at: usize| host_in(&pending[at].0.name().to_string()).to_owned();
+        let limit = resolver.limits().jobs;
+        let checks = run_concurrently_by_host(pending.len(), limit, host, async |at: usize| {
+            let (request, digest) = pending[at];
+            (key(request), request.check_content(resolver, digest).await)
+        });
+        let checks = checks.await;
+        self.lookups.contents.extend(checks);
     }
 }
 

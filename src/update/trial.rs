@@ -7,10 +7,11 @@ use super::state::{RejectedVersion, UpdateRun, added_items, failed, update_check
 use super::version_ages::AgeWait;
 use super::versions::VersionCandidate;
 use jiff::Timestamp;
-use landfall_item::UpstreamStatus;
 use landfall_item::manifest::{
     FileOverrides, MergedManifest, UpdatableVersion, set_version, text_of,
 };
+use landfall_item::{ResolveError, UpstreamStatus};
+use landfall_model::report::EntryKind;
 use landfall_model::{Digest, MinimumAge};
 
 /// The manifests with versions that are tried.
@@ -96,6 +97,7 @@ impl UpdateRun<'_> {
         {
             return Err(RejectedVersion::Waiting(wait));
         }
+        self.check_contents(&trial).await?;
         let mut has_new_digests = false;
         for item in &trial.added {
             if let Some(Ok(UpstreamStatus::Present { digest, .. })) = self.lookups.result(item) {
@@ -111,13 +113,7 @@ impl UpdateRun<'_> {
             .lookups
             .can_lock(&trial.manifest, self.request.old, &package_sets)
             .await;
-        solved.map_err(|((kind, name), cause)| {
-            if cause.is_temporary {
-                RejectedVersion::LookUpFailed(failed(kind, name, &cause))
-            } else {
-                RejectedVersion::Unusable(format!("{name}: {}", cause.message))
-            }
-        })?;
+        solved.map_err(cannot_be_locked)?;
         // a set keeps its name when its packages change, so it is not among the added items
         let changed_sets = package_sets
             .into_iter()
@@ -190,6 +186,30 @@ impl UpdateRun<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Checks that the contents of the new items of `trial` can be locked: a tag may have been
+    /// pushed before all its platforms, or be that of something else. Upstream must have the items.
+    /// This takes a request for each image, so images that only a replaced list names are not
+    /// checked.
+    pub(super) async fn check_contents(
+        &mut self,
+        trial: &VersionTrial,
+    ) -> Result<(), RejectedVersion> {
+        let missing = &trial.manifest.missing;
+        let names = trial
+            .added
+            .iter()
+            .filter(|item| trial.lists.is_empty() || item.update.is_some())
+            .map(|item| (item.kind, item.name.clone()))
+            .filter(|(kind, name)| {
+                !missing
+                    .iter()
+                    .any(|lost| (lost.kind, &lost.name) == (*kind, name))
+            })
+            .collect();
+        let checked = self.lookups.check_contents(&trial.manifest, &names).await;
+        checked.map_err(cannot_be_locked)
     }
 
     /// Returns the longest wait of the contents of `trial`. Contents that were not seen before are
@@ -267,5 +287,14 @@ impl UpdateRun<'_> {
         let sights: Option<Vec<Timestamp>> =
             contents.iter().map(|key| self.ages.sight(key)).collect();
         sights?.into_iter().max()
+    }
+}
+
+/// Why a version is rejected if one of its items cannot be locked.
+fn cannot_be_locked(((kind, name), cause): ((EntryKind, String), ResolveError)) -> RejectedVersion {
+    if cause.is_temporary {
+        RejectedVersion::LookUpFailed(failed(kind, name, &cause))
+    } else {
+        RejectedVersion::Unusable(format!("{name}: {}", cause.message))
     }
 }

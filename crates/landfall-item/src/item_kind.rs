@@ -179,6 +179,19 @@ pub trait UpdatableRequest: ItemRequest {
         }
     }
 
+    /// Checks that what upstream has under this name can be locked as requested, with as few
+    /// requests as possible. `digest` is the digest that [`Self::upstream_status`] returned.
+    ///
+    /// # Errors
+    /// Why it cannot be locked, for example because it lacks a requested platform.
+    fn check_content(
+        &self,
+        _resolver: &Resolver,
+        _digest: Option<&Digest>,
+    ) -> impl Future<Output = Result<(), ResolveError>> {
+        async { Ok(()) }
+    }
+
     /// The earliest time at which a transparency log recorded a signature of `digest`. Only
     /// signatures that meet the resolver's rules count. `None` if no log has one.
     fn logged_since(

@@ -136,3 +136,26 @@ fn a_chart_keeps_several_versions() {
         );
     }
 }
+
+/// The tags of a repository may also be those of images, or of another form of the chart.
+#[test]
+fn a_tag_that_is_not_that_of_a_chart_is_held() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let up = Upstream::new();
+    publish(&up, &["1.0.0", "1.1.0"], "");
+    up.put("team/charts/app", "1.2.0", 1);
+    let text = up.manifest("charts: [{ref: 'oci://REG/team/charts/app:1.0.0', update: minor}]\n");
+    let report = up.run(0, "update", &[]);
+    let name = up.here("oci://REG/team/charts/app");
+    assert_eq!(moved(&report), [(name, "1.1.0".into())], "{report:#}");
+    assert_eq!(
+        up.place.read("m.yaml"),
+        text.replace("app:1.0.0", "app:1.1.0")
+    );
+    let held = &report["updates"][0]["held"][0];
+    assert_eq!(held["version"], "1.2.0", "{report:#}");
+    let why = held["why"].as_str().unwrap();
+    assert!(why.contains("not of a chart"), "{why}");
+}

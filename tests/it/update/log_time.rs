@@ -132,6 +132,35 @@ fn a_version_that_was_logged_long_ago_does_not_wait() {
     assert_eq!(waiting(&report), ["1.2.0"]);
 }
 
+/// Publishers push a version first and sign it later.
+#[test]
+fn a_version_without_a_required_signature_is_held() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let rig = LogRig::new();
+    for version in ["1.0.0", "1.0.1"] {
+        rig.push_signed("app", version, Tampering::None);
+    }
+    let new = rig.push("app", "1.0.2");
+    rig.manifest("images:\n- {ref: 'REG/app:1.0.0', update: {policy: patch, minAge: 0d}}\n");
+    let report = rig.update(0);
+    let name = format!("{}/app", rig.address);
+    assert_eq!(
+        moved(&report),
+        [(name.clone(), "1.0.1".into())],
+        "{report:#}"
+    );
+    let held = &report["updates"][0]["held"][0];
+    assert_eq!(held["version"], "1.0.2");
+    let why = held["why"].as_str().unwrap();
+    assert!(why.contains("no signature found"), "{why}");
+    let signer = rig.sigstore.signer(ISSUER, IDENTITY);
+    rig.sign("app", &new, &signer, Tampering::None);
+    let report = rig.update(0);
+    assert_eq!(moved(&report), [(name, "1.0.2".into())], "{report:#}");
+}
+
 #[test]
 fn an_older_version_that_was_logged_long_ago_does_not_wait_for_a_newer_one() {
     if !need(&["gzip"]) {

@@ -130,6 +130,90 @@ fn a_variable_is_updated_only_if_upstream_has_every_item_that_uses_it() {
     assert!(report.to_string().contains("/b:1.0.2"), "{report:#}");
 }
 
+/// A tag may be pushed before all its platforms, or be that of something else.
+#[test]
+fn a_version_that_cannot_be_locked_is_held_and_the_next_lower_one_is_used() {
+    let up = Upstream::new();
+    for (tag, platforms) in [
+        ("1.0.0", &["linux/amd64", "linux/arm64"][..]),
+        ("1.0.1", &["linux/amd64"]),
+        ("1.0.2", &["linux/arm64"]),
+    ] {
+        for repository in ["a", "shared"] {
+            up.put_platforms(repository, tag, 1, platforms);
+        }
+        let minor = tag.replace("1.0.", "1.") + ".0";
+        up.put_platforms("kept", &minor, 1, platforms);
+        up.put("b", tag, 2);
+    }
+    up.faults.content(|content| {
+        let kind = "application/vnd.oci.image.manifest.v1+json";
+        let garbage = content.manifest("b", kind, &json!({"schemaVersion": 2}));
+        content.tag("b", "1.0.3", &garbage);
+    });
+    let text = up.manifest(
+        "vars: {v: {value: 1.0.0, update: patch}}\nplatforms: [linux/amd64]\nimages:\n\
+         - {ref: 'REG/a:1.0.0', update: patch}\n- {ref: 'REG/b:1.0.0', update: patch}\n\
+         - 'REG/shared:${v}'\n\
+         - {ref: 'REG/kept:1.0.0', update: {policy: minor, keep: 2}}\n",
+    );
+    let report = up.run(0, "update", &[]);
+    let held = |name: &str| {
+        let updates = report["updates"].as_array().unwrap();
+        let update = updates.iter().find(|one| one["name"] == *name);
+        update.unwrap()["held"].as_array().unwrap().clone()
+    };
+    let text = text
+        .replace("/a:1.0.0", "/a:1.0.1")
+        .replace("/b:1.0.0", "/b:1.0.2");
+    let text = text.replace("value: 1.0.0", "value: 1.0.1");
+    let found = up.place.read("m.yaml");
+    assert!(
+        found.starts_with(text.split("- {ref: 'REG/kept").next().unwrap()),
+        "{found}"
+    );
+    assert!(
+        found.contains("/kept:1.0.0'") && found.contains("/kept:1.1.0'"),
+        "{found}"
+    );
+    assert!(!found.contains("/kept:1.2.0"), "{found}");
+    for (name, version) in [("REG/a", "1.0.2"), ("v", "1.0.2"), ("REG/kept", "1.2.0")] {
+        let [held] = &held(&up.here(name))[..] else {
+            panic!("{name}: {report:#}");
+        };
+        assert_eq!(held["version"], version, "{name}");
+        let why = held["why"].as_str().unwrap();
+        assert!(
+            why.contains("it has no linux/amd64, only linux/arm64"),
+            "{name}: {why}"
+        );
+    }
+    let [held] = &held(&up.here("REG/b"))[..] else {
+        panic!("{report:#}");
+    };
+    assert_eq!(held["version"], "1.0.3");
+    // everything that the manifest now names is locked
+    let lock = up.place.read("landfall.lock");
+    for name in [
+        "/a:1.0.1",
+        "/b:1.0.2",
+        "/shared:1.0.1",
+        "/kept:1.0.0",
+        "/kept:1.1.0",
+    ] {
+        assert!(lock.contains(name), "{name}: {lock}");
+    }
+
+    // an image without an index: its config names the platform
+    up.faults.content(|content| {
+        let image = content.image("a", "linux/arm64", &[(9, 900)]);
+        content.tag("a", "1.0.9", &image);
+    });
+    let report = up.run(4, "update", &["--check"]);
+    assert_eq!(moved(&report), [], "{report:#}");
+    assert!(report.to_string().contains("1.0.9"), "{report:#}");
+}
+
 /// A source may list any number of versions that upstream does not have.
 #[test]
 fn only_the_newest_of_many_unavailable_versions_are_tried() {

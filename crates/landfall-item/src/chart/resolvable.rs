@@ -208,6 +208,22 @@ impl UpdatableRequest for ChartRequest {
         }
     }
 
+    async fn check_content(
+        &self,
+        resolver: &Resolver,
+        digest: Option<&Digest>,
+    ) -> Result<(), ResolveError> {
+        match digest {
+            // only a download shows what is in the archive of an HTTP repository
+            Some(digest) if self.name.repository.is_none() => {
+                resolve::check_artifact(resolver, &self.name.reference, digest).await?;
+                // fails if the chart does not meet a rule for signatures
+                self.logged_since(resolver, digest).await.map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
+
     async fn logged_since(
         &self,
         resolver: &Resolver,

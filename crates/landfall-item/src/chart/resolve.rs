@@ -10,6 +10,7 @@ use super::{dependencies, provenance, repository};
 use crate::file::{LockedSidecar, is_absent};
 use crate::resolver::{ResolveError, Resolver};
 use bytes::Bytes;
+use landfall_content::registry::FetchedManifest;
 use landfall_http::{ErrorKind, HttpError};
 use landfall_model::document::ArchiveBudget;
 use landfall_model::sign::SignatureTime;
@@ -132,20 +133,13 @@ async fn fetch_artifact(
 ) -> Result<FetchedChart, ResolveError> {
     let tag = reference.tag.clone().unwrap_or_default();
     let raw = resolver.manifest(reference, &tag, None).await?;
-    let (manifest, kind) = Manifest::parse(&raw.bytes, raw.content_type.as_deref())?;
-    let Manifest::Image { config, layers, .. } = manifest else {
-        return Err("its tag is that of an image index, not of a chart".into());
-    };
-    let ChartLayers {
+    let ChartArtifact {
+        kind,
+        config,
+        layers,
         archive,
         provenance,
-    } = ChartLayers::find(&layers);
-    let is_chart = config
-        .as_ref()
-        .is_some_and(|config| config.media_type == media_type::HELM_CONFIG);
-    let Some(archive) = archive.filter(|_| is_chart) else {
-        return Err("its tag is not that of a chart: its config or layer has another type".into());
-    };
+    } = ChartArtifact::parse(&raw)?;
     let limits = resolver.limits();
     let provenance = match &provenance {
         Some(blob) => Some(resolver.small_blob(reference, blob).await?),
@@ -153,7 +147,7 @@ async fn fetch_artifact(
     };
     // the lock lists each blob once, and `pull` downloads it once
     let mut blobs: Vec<Descriptor> = Vec::new();
-    for blob in config.into_iter().chain(layers) {
+    for blob in std::iter::once(config).chain(layers) {
         if blobs.iter().all(|known| known.digest != blob.digest) {
             blobs.push(blob);
         }
@@ -172,6 +166,56 @@ async fn fetch_artifact(
         archive,
         provenance,
     })
+}
+
+/// Checks that the manifest `digest` is that of a chart.
+pub(super) async fn check_artifact(
+    resolver: &Resolver,
+    reference: &ImageRef,
+    digest: &Digest,
+) -> Result<(), ResolveError> {
+    let raw = resolver
+        .manifest(reference, &digest.to_string(), None)
+        .await?;
+    ChartArtifact::parse(&raw).map(drop)
+}
+
+/// The manifest of a chart in a registry.
+struct ChartArtifact {
+    /// The media type of the manifest.
+    kind: String,
+    config: Descriptor,
+    layers: Vec<Descriptor>,
+    /// The layer with the archive.
+    archive: Descriptor,
+    /// The layer with the provenance.
+    provenance: Option<Descriptor>,
+}
+
+impl ChartArtifact {
+    /// Parses the manifest; fails if it is not that of a chart.
+    fn parse(raw: &FetchedManifest) -> Result<ChartArtifact, ResolveError> {
+        let (manifest, kind) = Manifest::parse(&raw.bytes, raw.content_type.as_deref())?;
+        let Manifest::Image { config, layers, .. } = manifest else {
+            return Err("its tag is that of an image index, not of a chart".into());
+        };
+        let ChartLayers {
+            archive,
+            provenance,
+        } = ChartLayers::find(&layers);
+        let config = config.filter(|config| config.media_type == media_type::HELM_CONFIG);
+        let (Some(archive), Some(config)) = (archive, config) else {
+            let why = "its tag is not that of a chart: its config or layer has another type";
+            return Err(why.into());
+        };
+        Ok(ChartArtifact {
+            kind,
+            config,
+            layers,
+            archive,
+            provenance,
+        })
+    }
 }
 
 /// Downloads the chart in the archive at `url`.

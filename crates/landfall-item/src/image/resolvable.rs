@@ -206,6 +206,19 @@ impl UpdatableRequest for ImageRequest {
         }
     }
 
+    async fn check_content(
+        &self,
+        resolver: &Resolver,
+        digest: Option<&Digest>,
+    ) -> Result<(), ResolveError> {
+        let Some(digest) = digest else {
+            return Ok(());
+        };
+        resolve::check_content(resolver, self, digest).await?;
+        // fails if the image does not meet a rule for signatures
+        self.logged_since(resolver, digest).await.map(drop)
+    }
+
     async fn logged_since(
         &self,
         resolver: &Resolver,

@@ -50,13 +50,7 @@ pub(super) async fn resolve(
             image.blobs = blobs_of([&manifest], &[]);
         }
         Manifest::Index(children) => {
-            let kept = select_children(children, &request.platforms)
-                .map_err(|missing| format!("{missing}; give this image its own `platforms:`"))?;
-            let mut unreadable = unreadable_children(&raw.bytes);
-            let count = children.len() + unreadable.len();
-            // a child of another platform is left out, whatever its digest looks like
-            unreadable.retain(|child| is_requested(child.platform.as_ref(), &request.platforms));
-            refuse_unreadable(&unreadable)?;
+            let (kept, count) = requested_children(&raw.bytes, children, request)?;
             let known = BTreeSet::new();
             let budget = ManifestBudget::new(resolver.limits());
             // The look-up of referrers needs the tags. They are listed while the manifests are
@@ -98,6 +92,45 @@ pub(super) async fn resolve(
         }
     }
     referrers::look_up_new(resolver, &image, request.referrers).await
+}
+
+/// Checks that the manifest `digest` is that of an image with the requested platforms.
+pub(super) async fn check_content(
+    resolver: &Resolver,
+    request: &ImageRequest,
+    digest: &Digest,
+) -> Result<(), ResolveError> {
+    let ImageRequest {
+        name, platforms, ..
+    } = request;
+    let raw = resolver.manifest(name, &digest.to_string(), None).await?;
+    let (manifest, _) = Manifest::parse(&raw.bytes, raw.content_type.as_deref())?;
+    match &manifest {
+        Manifest::Image { config, .. } => match config {
+            Some(config) => config_platform(resolver, name, config, platforms)
+                .await
+                .map(drop),
+            None => Ok(()),
+        },
+        Manifest::Index(children) => requested_children(&raw.bytes, children, request).map(drop),
+    }
+}
+
+/// The children of an index that `request` locks, and the number of all children. `children` are
+/// those of the index `bytes` that can be read.
+fn requested_children<'c>(
+    bytes: &[u8],
+    children: &'c [ChildManifest],
+    request: &ImageRequest,
+) -> Result<(Vec<&'c ChildManifest>, usize), ResolveError> {
+    let kept = select_children(children, &request.platforms)
+        .map_err(|missing| format!("{missing}; give this image its own `platforms:`"))?;
+    let mut unreadable = unreadable_children(bytes);
+    let count = children.len() + unreadable.len();
+    // a child of another platform is left out, whatever its digest looks like
+    unreadable.retain(|child| is_requested(child.platform.as_ref(), &request.platforms));
+    refuse_unreadable(&unreadable)?;
+    Ok((kept, count))
 }
 
 /// The digest that the tag of `name` has upstream now; without a tag, the digest in `name`.

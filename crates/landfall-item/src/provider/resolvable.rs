@@ -4,12 +4,13 @@ use super::address::ProviderName;
 use super::locked::LockedProvider;
 use super::registry::provider_versions;
 use super::request::ProviderRequest;
-use super::resolve::{check_hashes, resolve};
+use super::resolve::{check_hashes, check_platforms, resolve};
 use crate::field_conflict::{FieldConflict, merge_option};
 use crate::{
     Exclusion, ItemRequest, PinPolicy, ResolvableRequest, ResolveError, ResolveOutcome, Resolver,
     UpdatableRequest, UpstreamStatus,
 };
+use landfall_model::Digest;
 use landfall_model::document::UpdateRule;
 
 impl ItemRequest for ProviderRequest {
@@ -95,6 +96,14 @@ impl UpdatableRequest for ProviderRequest {
                 })
             }
         }
+    }
+
+    async fn check_content(
+        &self,
+        resolver: &Resolver,
+        _digest: Option<&Digest>,
+    ) -> Result<(), ResolveError> {
+        check_platforms(resolver, self).await
     }
 }
 

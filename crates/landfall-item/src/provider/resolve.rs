@@ -40,6 +40,20 @@ pub(super) async fn resolve(
     Ok(provider)
 }
 
+/// Checks that the registry has the version for the requested platforms.
+pub(super) async fn check_platforms(
+    resolver: &Resolver,
+    request: &ProviderRequest,
+) -> Result<(), ResolveError> {
+    let address = &request.name.address;
+    let registry = ProviderRegistry::discover(resolver, &address.host).await?;
+    let mut versions = registry.versions(address).await?;
+    let offered = versions
+        .remove(&request.name.version)
+        .ok_or_else(ResolveError::gone)?;
+    chosen_platforms(request, &offered).map(drop)
+}
+
 /// The platforms of `request`, or all that the registry has if `request` names none, sorted. Fails
 /// for a platform that the registry does not have.
 fn chosen_platforms(
