@@ -159,3 +159,39 @@ fn a_tag_that_is_not_that_of_a_chart_is_held() {
     let why = held["why"].as_str().unwrap();
     assert!(why.contains("not of a chart"), "{why}");
 }
+
+/// Like images, charts may be pinned as `name:version@digest`. The digest moves with the version.
+#[test]
+fn the_digest_in_the_reference_of_a_chart_is_replaced() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let up = Upstream::new();
+    publish(&up, &["1.0.0", "1.1.0"], "");
+    let digest = |tag: &str| {
+        up.faults.content(|content| {
+            content.tags[&("team/charts/app".to_owned(), tag.to_owned())].clone()
+        })
+    };
+    let (old, new) = (digest("1.0.0"), digest("1.1.0"));
+    let text = up.manifest(&format!(
+        "charts:\n- {{ref: 'oci://REG/team/charts/app:1.0.0@{old}', update: minor}} # pinned\n"
+    ));
+    up.run(0, "lock", &[]);
+    up.run(0, "update", &[]);
+    let expected = text.replace("1.0.0", "1.1.0").replace(&old, &new);
+    assert_eq!(up.place.read("m.yaml"), expected);
+    assert!(
+        up.place
+            .read("landfall.lock")
+            .contains(&format!("pin: {new}"))
+    );
+    up.manifest(&format!(
+        "charts: ['oci://REG/team/charts/app:1.0.0@{new}']\n"
+    ));
+    let report = up.run(1, "lock", &["--lock", "other.lock"]);
+    assert!(
+        report.to_string().contains("but the manifest requires"),
+        "{report:#}"
+    );
+}

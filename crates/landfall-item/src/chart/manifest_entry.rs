@@ -9,6 +9,7 @@ use crate::policy::check_rule;
 use crate::{
     EntryContext, EntryPathStep, ManifestEntry, ManifestResult, MovableVersion, UpdatableEntry,
 };
+use landfall_model::Digest;
 use landfall_model::document::{SourceSpan, TemplateField, UpdateRule, VarBinding, YamlNode};
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
@@ -21,7 +22,8 @@ use std::fmt;
 #[derive(Debug, Clone, JsonSchema)]
 #[schemars(untagged)]
 pub enum ChartEntry {
-    /// Only a reference: `oci://registry/path/name:version`.
+    /// Only a reference: `oci://registry/path/name:version`, or with a digest,
+    /// `oci://registry/path/name:version@sha256:…`.
     Short(String),
     /// A mapping with more fields.
     Full(Box<FullChart>),
@@ -31,7 +33,8 @@ pub enum ChartEntry {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FullChart {
-    /// The chart in a registry: `oci://registry/path/name:version`.
+    /// The chart in a registry: `oci://registry/path/name:version`. A digest may follow, as in
+    /// `name:version@sha256:…`.
     #[serde(default)]
     pub r#ref: Option<String>,
     /// The URL of an HTTP repository.
@@ -188,10 +191,11 @@ pub(super) fn read(
     let mut charts = Vec::new();
     for binding in reader.vars.bindings(&fields)? {
         let fill = |text: &Option<String>| text.as_ref().map(|text| binding.fill(text));
-        let name = full_name(full, &binding, &at)?;
-        let pin = fill(&full.digest)
-            .map(|text| digest_of(&text, &reader.here(node.get("digest"))))
+        let digest_at = reader.here(node.get("digest"));
+        let digest = fill(&full.digest)
+            .map(|text| digest_of(&text, &digest_at))
             .transpose()?;
+        let (name, pin) = pinned(full, digest, &binding, &at, &digest_at)?;
         let keys = fill(&full.key)
             .map(|path| reader.read_keys(&path, &reader.here(node.get("key"))))
             .transpose()?;
@@ -235,10 +239,40 @@ pub(super) fn read(
     Ok(charts)
 }
 
-/// The name of the chart in `full`: `ref`; or `repo`, `name` and `version`.
-fn full_name(full: &FullChart, binding: &VarBinding, at: &SourceSpan) -> ManifestResult<ChartName> {
-    match (&full.r#ref, &full.repo, &full.name, &full.version) {
-        (Some(text), None, None, None) => name_of(&binding.fill(text), at),
+/// The name of the chart in `full`, and the digest that it must have: the one after the version in
+/// `ref`, or `digest`, the value of the key `digest`.
+fn pinned(
+    full: &FullChart,
+    digest: Option<Digest>,
+    binding: &VarBinding,
+    at: &SourceSpan,
+    digest_at: &SourceSpan,
+) -> ManifestResult<(ChartName, Option<Digest>)> {
+    let text = full.r#ref.as_ref().map(|text| binding.fill(text));
+    let (text, written) = match text.as_deref().map(|text| (text, text.split_once('@'))) {
+        Some((_, Some((name, written)))) => (Some(name), Some(digest_of(written, at)?)),
+        Some((text, None)) => (Some(text), None),
+        None => (None, None),
+    };
+    if let (Some(written), Some(digest)) = (&written, &digest)
+        && written != digest
+    {
+        let message = format!("this digest differs from the one in `ref` ({written})");
+        return Err(digest_at.fault(message, Some("keep the correct one".into())));
+    }
+    Ok((full_name(full, text, binding, at)?, written.or(digest)))
+}
+
+/// The name of the chart in `full`: `reference`, which is `ref` without a digest; or `repo`, `name`
+/// and `version`.
+fn full_name(
+    full: &FullChart,
+    reference: Option<&str>,
+    binding: &VarBinding,
+    at: &SourceSpan,
+) -> ManifestResult<ChartName> {
+    match (reference, &full.repo, &full.name, &full.version) {
+        (Some(text), None, None, None) => name_of(text, at),
         (None, Some(repo), Some(name), Some(version)) => ChartName::in_repository(
             &binding.fill(repo),
             &binding.fill(name),
@@ -264,15 +298,16 @@ fn movable_version(entry: &ChartEntry) -> Option<MovableVersion<'_>> {
     let rule = full.update.as_ref()?;
     if let Some(text) = &full.r#ref {
         let version = tag_of(text)?;
-        // a chart has no digest after its tag
-        let start = text.len() - version.len();
+        // a digest may follow the version
+        let end = text.find('@').unwrap_or(text.len());
+        let start = end - version.len();
         return Some(MovableVersion {
             rule,
             name: text[..start - 1].to_owned(),
             item_key: "ref",
             path: vec![EntryPathStep::Key("ref")],
             text,
-            version: start..text.len(),
+            version: start..end,
         });
     }
     let repo = full.repo.as_ref()?;

@@ -246,6 +246,44 @@ fn exclusions_remove_repositories_references_and_urls() {
 }
 
 #[test]
+fn the_reference_of_a_chart_may_end_with_its_digest() {
+    let digest = format!("sha256:{}", "a".repeat(64));
+    let reference = format!("oci://r.test/app:1.0.0+b@{digest}");
+    for entry in [
+        format!("'{reference}'"),
+        format!("{{ref: '{reference}'}}"),
+        format!("{{ref: '{reference}', digest: '{digest}'}}"),
+        format!("{{ref: 'oci://r.test/app:1.0.0+b', digest: '{digest}'}}"),
+    ] {
+        let folder = folder(&[("m.yaml", &format!("charts: [{entry}]"))]);
+        let wanted = load_files(folder.path(), &["m.yaml"]).unwrap();
+        let chart = &wanted.requests.charts[0];
+        assert_eq!(
+            chart.name.to_string(),
+            "oci://r.test/app:1.0.0+b",
+            "{entry}"
+        );
+        assert_eq!(chart.pin, Some(digest.parse().unwrap()), "{entry}");
+    }
+    let other = format!("sha256:{}", "b".repeat(64));
+    for (entry, message) in [
+        (
+            format!("{{ref: '{reference}', digest: '{other}'}}"),
+            "this digest differs from the one in `ref`",
+        ),
+        ("'oci://r.test/app:1.0.0@sha256:abc'".into(), "digest"),
+        (
+            format!("'oci://r.test/app@{digest}'"),
+            "its version is missing",
+        ),
+    ] {
+        let folder = folder(&[("m.yaml", &format!("charts: [{entry}]"))]);
+        let fault = load_files(folder.path(), &["m.yaml"]).unwrap_err();
+        assert!(fault.contains(message), "{entry}: {fault}");
+    }
+}
+
+#[test]
 fn platforms_of_a_chart_come_from_the_file_that_discovers_its_images() {
     let folder = folder(&[
         ("a.yaml", "charts: ['oci://r.test/app:1.0.0']"),
