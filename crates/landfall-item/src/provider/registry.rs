@@ -9,6 +9,7 @@ use crate::resolver::{ResolveError, Resolver};
 use landfall_model::{Digest, has_userinfo};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use url::Url;
 
@@ -37,23 +38,20 @@ struct DiscoveredServices {
 
 #[derive(Deserialize)]
 struct OfferedVersions {
-    #[serde(default, deserialize_with = "landfall_model::null_as_default")]
-    versions: Vec<OfferedProviderVersion>,
+    #[serde(default)]
+    versions: Option<Vec<Value>>,
 }
 
 #[derive(Deserialize)]
 struct OfferedProviderVersion {
-    #[serde(default, deserialize_with = "landfall_model::null_as_default")]
     version: String,
-    #[serde(default, deserialize_with = "landfall_model::null_as_default")]
-    platforms: Vec<OfferedPlatform>,
+    #[serde(default)]
+    platforms: Option<Vec<Value>>,
 }
 
 #[derive(Deserialize)]
 struct OfferedPlatform {
-    #[serde(default, deserialize_with = "landfall_model::null_as_default")]
     os: String,
-    #[serde(default, deserialize_with = "landfall_model::null_as_default")]
     arch: String,
 }
 
@@ -104,14 +102,7 @@ impl<'r> ProviderRegistry<'r> {
         let url = joined(self.base.as_str(), &path)?;
         let about = format!("the versions of {address}");
         let offered: OfferedVersions = document(self.resolver, url.as_str(), &about).await?;
-        let versions = offered.versions.into_iter().map(|one| {
-            let platforms = one.platforms.iter();
-            // a platform with an invalid name is skipped, since no request can name it
-            let platforms = platforms
-                .filter_map(|platform| format!("{}_{}", platform.os, platform.arch).parse().ok());
-            (one.version, platforms.collect())
-        });
-        Ok(versions.collect())
+        Ok(offered.by_version())
     }
 
     /// The package of a version for one platform.
@@ -141,6 +132,26 @@ impl<'r> ProviderRegistry<'r> {
             .check_named_target(url.as_str(), at.as_str())
             .await?;
         Ok(OfferedPackage { url, digest })
+    }
+}
+
+impl OfferedVersions {
+    /// The platforms of each version. Entries and platforms of another form are skipped, since no
+    /// request can name them.
+    fn by_version(self) -> BTreeMap<String, BTreeSet<ProviderPlatform>> {
+        let entries = self.versions.into_iter().flatten();
+        let entries = entries
+            .filter_map(|entry| serde_json::from_value::<OfferedProviderVersion>(entry).ok());
+        entries
+            .map(|entry| {
+                let platforms = entry.platforms.into_iter().flatten();
+                let platforms = platforms.filter_map(|platform| {
+                    let OfferedPlatform { os, arch } = serde_json::from_value(platform).ok()?;
+                    format!("{os}_{arch}").parse().ok()
+                });
+                (entry.version, platforms.collect())
+            })
+            .collect()
     }
 }
 
@@ -190,6 +201,32 @@ fn joined(base: &str, text: &str) -> Result<Url, ResolveError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn odd_versions_and_platforms_do_not_hide_others() {
+        let offered: OfferedVersions = serde_json::from_value(serde_json::json!({"versions": [
+            {"version": "0.8.0", "platforms": null},
+            {"version": "0.9.0"},
+            {"version": null, "platforms": []},
+            null,
+            {"version": "1.0.0", "platforms": [
+                null, {"os": "linux"}, {"os": "li nux", "arch": "amd64"},
+                {"os": "linux", "arch": "amd64", "cgo": null},
+            ]},
+        ]}))
+        .unwrap();
+        let found = offered.by_version();
+        assert_eq!(
+            found.keys().collect::<Vec<_>>(),
+            ["0.8.0", "0.9.0", "1.0.0"]
+        );
+        let platforms: Vec<String> = found["1.0.0"].iter().map(ToString::to_string).collect();
+        assert_eq!(platforms, ["linux_amd64"]);
+        for empty in [r#"{"versions": null}"#, "{}"] {
+            let offered: OfferedVersions = serde_json::from_str(empty).unwrap();
+            assert!(offered.by_version().is_empty());
+        }
+    }
 
     #[test]
     fn named_urls_stay_secure() {
