@@ -286,6 +286,28 @@ fn refused(up: &AptUpstream, what: &str, spoil: impl FnOnce(&std::path::Path)) -
     failure_reasons(&report)
 }
 
+/// The releases of archives and snapshots are not renewed.
+#[test]
+fn an_expired_release_is_locked_only_if_its_source_says_so() {
+    let Some(up) = upstream() else { return };
+    let text = up.place.read("up/r/dists/stable/Release");
+    up.sign(
+        "dists/stable",
+        &format!("Valid-Until: Sat, 01 Jan 2022 00:00:00 UTC\n{text}"),
+    );
+    up.wants("stable", "app", ", base: none");
+    let why = failure_reasons(&up.lock(1, &[]));
+    assert!(why.contains("write `checkValidUntil: false`"), "{why}");
+    up.wants("stable", "app", ", base: none, checkValidUntil: true");
+    assert_eq!(failure_reasons(&up.lock(1, &[])), why);
+    up.wants("stable", "app", ", base: none, checkValidUntil: false");
+    up.lock(0, &[]);
+    up.place.ok(&["pull"]);
+    // `render apt` writes a source that accepts it, too
+    let lock = up.place.read("landfall.lock");
+    assert!(lock.contains("validUntil: "), "{lock}");
+}
+
 #[test]
 fn hostile_repositories_are_refused_and_not_locked() {
     let Some(up) = upstream() else { return };

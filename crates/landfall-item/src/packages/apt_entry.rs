@@ -33,14 +33,18 @@ pub struct AptEntry {
     /// on some mirrors.
     #[serde(default)]
     pub codename: Option<String>,
+    /// `false` accepts a release whose `Valid-Until` has passed: for archives and snapshots, whose
+    /// releases are not renewed.
+    #[serde(default, rename = "checkValidUntil")]
+    pub check_valid_until: Option<bool>,
     /// The components. A flat repository has none.
     #[serde(default)]
     pub components: Vec<String>,
     /// A file with OpenPGP public keys, one of which must have signed the repository.
     #[serde(default)]
     pub key: Option<String>,
-    /// All repositories of the machine, instead of `url`, `suite`, `codename`, `components` and
-    /// `key`.
+    /// All repositories of the machine, instead of `url`, `suite`, `codename`, `checkValidUntil`,
+    /// `components` and `key`.
     #[serde(default)]
     pub sources: Vec<AptSourceEntry>,
     /// The architectures by their Debian names, the native one first. The default is that of
@@ -84,6 +88,10 @@ pub struct AptSourceEntry {
     /// The `Codename` or `Suite` in the Release file, if it differs from the name of the suite.
     #[serde(default)]
     pub codename: Option<String>,
+    /// `false` accepts a release whose `Valid-Until` has passed: for archives and snapshots, whose
+    /// releases are not renewed.
+    #[serde(default, rename = "checkValidUntil")]
+    pub check_valid_until: Option<bool>,
     /// The components. A flat repository has none.
     #[serde(default)]
     pub components: Vec<String>,
@@ -214,6 +222,7 @@ struct AptSourceFields<'e> {
     /// The suites, at least one.
     suites: &'e [String],
     codename: Option<&'e str>,
+    check_valid_until: bool,
     components: &'e [String],
     key: &'e str,
     node: &'e YamlNode<'e>,
@@ -259,6 +268,7 @@ impl<'e> AptSourceFields<'e> {
                 url: url.clone(),
                 suite: parse_suite(&binding.fill(suite), &components, &suite_at)?,
                 codename: self.codename.map(|text| binding.fill(text)),
+                check_valid_until: self.check_valid_until,
                 components: components.clone(),
                 targets: targets.to_vec(),
                 keys: keys.clone(),
@@ -287,6 +297,7 @@ fn source_fields<'e>(
             url,
             suites: suite.all(),
             codename: entry.codename.as_deref(),
+            check_valid_until: entry.check_valid_until.unwrap_or(true),
             components: &entry.components,
             key,
             node,
@@ -294,11 +305,12 @@ fn source_fields<'e>(
     } else {
         let has_no_own = matches!(own, (None, None, None))
             && entry.components.is_empty()
-            && entry.codename.is_none();
+            && entry.codename.is_none()
+            && entry.check_valid_until.is_none();
         if !has_no_own {
             return Err(reader.here(node.get("sources")).fault(
-                "`sources` cannot be combined with `url`, `suite`, `codename`, `components` or \
-                 `key`",
+                "`sources` cannot be combined with `url`, `suite`, `codename`, `checkValidUntil`, \
+                 `components` or `key`",
                 Some("move them into an entry of `sources`".into()),
             ));
         }
@@ -310,6 +322,7 @@ fn source_fields<'e>(
                 url: &source.url,
                 suites: source.suite.all(),
                 codename: source.codename.as_deref(),
+                check_valid_until: source.check_valid_until.unwrap_or(true),
                 components: &source.components,
                 key: &source.key,
                 node: node.get("sources").item(index),

@@ -56,7 +56,16 @@ async fn fetch_suite(
     signed: &SignedRelease,
 ) -> Result<Suite, ResolveError> {
     let release = AptRelease::parse(&signed.name, &signed.text)?;
-    release.check_time(&signed.name, jiff::Timestamp::now())?;
+    if requested.check_valid_until {
+        release
+            .check_time(&signed.name, jiff::Timestamp::now())
+            .map_err(|expired| {
+                format!(
+                    "{expired}; if this is an archive or a snapshot, write `checkValidUntil: \
+                     false` in its source"
+                )
+            })?;
+    }
     let date = release.date.map(|date| date.to_string());
     check_age(&signed.name, date.as_deref(), after)?;
     check_suite(requested, &signed.name, &release)?;

@@ -43,6 +43,8 @@ pub struct PackageSourceRequest {
     /// The `Codename` or `Suite` that the Release file must have, if it differs from the suite's
     /// name.
     pub codename: Option<String>,
+    /// Whether a release is rejected after its `Valid-Until`.
+    pub check_valid_until: bool,
     /// The components. A flat repository has none.
     pub components: Vec<String>,
     /// The indexes to carry in addition to the package indexes, by the names of apt's targets,
@@ -150,6 +152,7 @@ impl fmt::Display for PackageSourceRequest {
             targets,
             keys,
             codename,
+            check_valid_until,
             mirrors,
         } = self;
         let targets = targets
@@ -163,6 +166,9 @@ impl fmt::Display for PackageSourceRequest {
         )?;
         if let Some(codename) = codename {
             write!(f, " as {codename}")?;
+        }
+        if !check_valid_until {
+            write!(f, ", also expired")?;
         }
         match mirrors {
             Some(MirrorsRequest::Metalink(url)) => write!(f, " with the metalink {url}"),

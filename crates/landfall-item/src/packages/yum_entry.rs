@@ -268,6 +268,7 @@ impl<'e> YumSourceFields<'e> {
             url: repository_url(&binding.fill(self.url), &url_at)?,
             suite: String::new(),
             codename: None,
+            check_valid_until: true,
             components: Vec::new(),
             targets: Vec::new(),
             keys: reader.read_keys(&binding.fill(self.key), &key_at)?,
