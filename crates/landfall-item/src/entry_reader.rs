@@ -90,13 +90,17 @@ pub(super) fn digest_of(text: &str, span: &SourceSpan) -> ManifestResult<Digest>
         .map_err(|error: DigestError| span.fault(error.to_string(), None))
 }
 
+/// The message and the help for a URL with a user name or a password.
+pub(super) const USERINFO: (&str, &str) = (
+    "a URL must not contain a user name or password: manifests and locks are not secret",
+    "remove it from the URL, and configure credentials in the site file (`upstreams`)",
+);
+
 /// Rejects a URL with a user name or a password.
 pub(super) fn check_no_userinfo(url: &Url, span: &SourceSpan) -> ManifestResult<()> {
     if !has_userinfo(url) {
         return Ok(());
     }
-    let help = "remove it from the URL, and configure credentials in the site file (`upstreams`)";
-    let message =
-        "a URL must not contain a user name or password: manifests and locks are not secret";
+    let (message, help) = USERINFO;
     Err(span.fault(message, Some(help.into())))
 }

@@ -2,8 +2,9 @@
 
 use super::request::{Checksum, FileRequest};
 use crate::ManifestEntry;
-use crate::entry_reader::{EntryContext, ManifestResult, check_no_userinfo, digest_of};
+use crate::entry_reader::{EntryContext, ManifestResult, USERINFO, digest_of};
 use landfall_model::document::{OWN_URL, SourceSpan, TemplateField, VarBinding, YamlNode};
+use landfall_model::has_userinfo;
 use landfall_model::sign::FileKey;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -143,50 +144,59 @@ fn with_own_url(field: TemplateField<'_>) -> TemplateField<'_> {
 
 /// Parses a URL and returns its normal form, which is the file's name in the lock.
 pub(super) fn url_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
+    match file_url(text) {
+        Ok(url) => Ok(url.into()),
+        Err(FileUrlError { message, help }) => Err(span.fault(message, Some(help.into()))),
+    }
+}
+
+/// Why a text is not the URL of a file.
+pub(crate) struct FileUrlError {
+    pub(crate) message: String,
+    pub(crate) help: &'static str,
+}
+
+/// Parses the URL of a file.
+pub(crate) fn file_url(text: &str) -> Result<Url, FileUrlError> {
+    let error = |message: &str, help: &'static str| FileUrlError {
+        message: message.into(),
+        help,
+    };
     // the URL parser would drop line breaks and encode spaces, and so accept a mistyped URL
     if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        return Err(span.fault(
-            "this URL contains white space",
-            Some("write a space as %20".into()),
-        ));
+        let message = "this URL contains white space";
+        return Err(error(message, "write a space as %20"));
     }
-    let url = Url::parse(text).map_err(|error| {
-        span.fault(
-            format!("this is not a URL: {error}"),
-            Some("write it as https://host/path".into()),
-        )
+    let url = Url::parse(text).map_err(|why| {
+        let message = format!("this is not a URL: {why}");
+        error(&message, "write it as https://host/path")
     })?;
     // `host:443/path` parses as a URL with the scheme `host`
     if !text.contains("://") {
-        return Err(span.fault("this is not a URL", Some("begin it with https://".into())));
+        return Err(error("this is not a URL", "begin it with https://"));
     }
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(span.fault(
-            format!(
-                "files are downloaded over http or https, not over {}",
-                url.scheme()
-            ),
-            Some(match url.scheme() {
-                "docker" | "oci" => "list images under `images`, and charts under `charts`".into(),
-                _ => "name an http or https URL of the file".into(),
-            }),
-        ));
+        let scheme = url.scheme();
+        let help = match scheme {
+            "docker" | "oci" => "list images under `images`, and charts under `charts`",
+            _ => "name an http or https URL of the file",
+        };
+        let message = format!("files are downloaded over http or https, not over {scheme}");
+        return Err(error(&message, help));
     }
-    check_no_userinfo(&url, span)?;
+    if has_userinfo(&url) {
+        return Err(error(USERINFO.0, USERINFO.1));
+    }
     // a fragment is never sent to the server, so one file could have several names
     if url.fragment().is_some() {
-        return Err(span.fault(
-            "the URL of a file must not contain a `#` part",
-            Some("remove it".into()),
-        ));
+        let message = "the URL of a file must not contain a `#` part";
+        return Err(error(message, "remove it"));
     }
     if url.path().ends_with('/') {
-        return Err(span.fault(
-            "this URL is that of a folder",
-            Some("list each file with its own URL".into()),
-        ));
+        let message = "this URL is that of a folder";
+        return Err(error(message, "list each file with its own URL"));
     }
-    Ok(url.into())
+    Ok(url)
 }
 
 fn checksum_of(text: &str, span: &SourceSpan) -> ManifestResult<Checksum> {

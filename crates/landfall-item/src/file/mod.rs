@@ -14,7 +14,7 @@ mod signatures;
 
 pub(crate) use kind::is_file_url;
 pub use locked::{LockedFile, LockedSidecar};
-pub(crate) use manifest_entry::FileEntry;
+pub(crate) use manifest_entry::{FileEntry, file_url};
 pub use parts::file_repository;
 pub use request::FileRequest;
 pub(crate) use resolve::download;

@@ -1,7 +1,7 @@
 //! `dt-lock`: the Images.lock of dt (Distribution Tooling for Helm).
 
 use super::imported::{ImportSource, ImportedItems};
-use super::yaml::{documents, list, text};
+use super::yaml::{documents, list, mapping, text};
 use landfall_model::document::Diagnostic;
 
 pub(super) fn read(
@@ -19,7 +19,7 @@ pub(super) fn read(
         }
         for (index, image) in list(&lock, "images").iter().enumerate() {
             let at = format!("images[{index}]");
-            let Some(image) = image.as_mapping() else {
+            let Some(image) = mapping(imported, source.at(&at), image) else {
                 continue;
             };
             let digests = list(image, "digests")

@@ -2,7 +2,7 @@
 //! hauler-dev/hauler, pkg/apis/hauler.cattle.io/v1.
 
 use super::imported::{ImportSource, ImportedChart, ImportedItems, at_host};
-use super::yaml::{documents, list, map, note_other_keys, text};
+use super::yaml::{documents, list, map, mapping, note_other_keys, text};
 use landfall_model::document::Diagnostic;
 use serde_yaml::Mapping;
 
@@ -56,7 +56,7 @@ fn images(
     }
     for (index, image) in list(spec, "images").iter().enumerate() {
         let at = format!("{at}, images[{index}]");
-        let Some(image) = image.as_mapping() else {
+        let Some(image) = mapping(imported, source.at(&at), image) else {
             continue;
         };
         let name = at_host(&host, &text(image, "name").unwrap_or_default());
@@ -76,7 +76,7 @@ fn images(
 fn files(spec: &Mapping, source: &ImportSource, imported: &mut ImportedItems, at: &str) {
     for (index, file) in list(spec, "files").iter().enumerate() {
         let at = format!("{at}, files[{index}]");
-        let Some(file) = file.as_mapping() else {
+        let Some(file) = mapping(imported, source.at(&at), file) else {
             continue;
         };
         imported.file(
@@ -92,7 +92,7 @@ fn files(spec: &Mapping, source: &ImportSource, imported: &mut ImportedItems, at
 fn charts(spec: &Mapping, source: &ImportSource, imported: &mut ImportedItems, at: &str) {
     for (index, chart) in list(spec, "charts").iter().enumerate() {
         let at = format!("{at}, charts[{index}]");
-        let Some(chart) = chart.as_mapping() else {
+        let Some(chart) = mapping(imported, source.at(&at), chart) else {
             continue;
         };
         let value = |key| text(chart, key).unwrap_or_default();
@@ -102,6 +102,7 @@ fn charts(spec: &Mapping, source: &ImportSource, imported: &mut ImportedItems, a
                 repository: &value("repoURL"),
                 name: &value("name"),
                 version: &value("version"),
+                discovery: None,
             },
         );
         note_other_keys(
@@ -139,6 +140,43 @@ spec:
   - {name: c, repoURL: 'oci://h.test/charts', version: 1.2.3, add-images: true}
   - {name: d, repoURL: 'https://h.test/charts'}
 ";
+
+    #[test]
+    fn an_entry_that_a_manifest_rejects_does_not_prevent_the_import_of_others() {
+        let imported = import(
+            "hauler",
+            r"apiVersion: content.hauler.cattle.io/v1
+kind: Charts
+spec:
+  charts:
+  - {name: range, repoURL: 'https://h.test/charts', version: '>=1.0 <2'}
+  - {name: range, repoURL: 'oci://h.test/charts', version: ^1}
+  - {name: c, repoURL: 'https://u:p@h.test/charts', version: 1.2.3}
+  - {name: c, repoURL: 'https://h.test/charts', version: 1.2.3}
+  - word
+---
+apiVersion: content.hauler.cattle.io/v1
+kind: Files
+spec: {files: [{path: 'https://u:p@h.test/f'}, {path: 'https://h.test/f#a'}, {path: 'https://h.test/a b'}, {path: 'https://h.test/f'}]}
+---
+apiVersion: content.hauler.cattle.io/v1
+kind: Images
+spec: {images: ['h.test/a:1', {name: 'h.test/b:1'}, null]}
+",
+        )
+        .unwrap();
+        let left = imported.left.join("\n");
+        assert_eq!((imported.entries(), imported.left.len()), (3, 9), "{left}");
+        for words in [
+            "charts[0]: chart https://h.test/charts range >=1.0 <2: ",
+            "charts[1]: chart oci://h.test/charts/range ^1: ",
+            "charts[4]: word: it is not a mapping",
+            "files[1]: https://h.test/f#a: the URL of a file must not contain a `#`",
+            "images[0]: h.test/a:1: it is not a mapping",
+        ] {
+            assert!(left.contains(words), "{words}: {left}");
+        }
+    }
 
     #[test]
     fn items_are_imported_or_reported() {

@@ -1,7 +1,7 @@
 //! `imgpkg-lock`: an ImagesLock of imgpkg or kbld, imgpkg.carvel.dev.
 
 use super::imported::{ImportSource, ImportedItems};
-use super::yaml::{documents, list, map, note_other_keys, text};
+use super::yaml::{documents, list, map, mapping, note_other_keys, text};
 use landfall_model::ImageRef;
 use landfall_model::document::Diagnostic;
 
@@ -22,7 +22,7 @@ pub(super) fn read(
         }
         for (index, image) in list(&lock, "images").iter().enumerate() {
             let at = format!("images[{index}]");
-            let Some(image) = image.as_mapping() else {
+            let Some(image) = mapping(imported, source.at(&at), image) else {
                 continue;
             };
             let locked = text(image, "image").unwrap_or_default();

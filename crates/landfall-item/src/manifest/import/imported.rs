@@ -1,10 +1,13 @@
 //! Collects items from files of other tools, and writes them as a manifest.
 
+use crate::chart::ChartName;
+use crate::file::file_url;
 use crate::manifest::draft::head;
 use crate::text;
 use landfall_model::document::{Diagnostic, SourceText};
 use landfall_model::report::one_line;
 use landfall_model::{Digest, ImageRef, Platform, ReferenceError, has_host};
+use serde_yaml::Mapping;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
 use std::rc::Rc;
@@ -68,6 +71,9 @@ pub(super) struct ImportedChart<'s> {
     pub(super) name: &'s str,
     /// The version; empty if the list names none, so that the chart cannot be imported.
     pub(super) version: &'s str,
+    /// Whether the tool also mirrors the images in the chart, and the values with which it renders
+    /// the chart.
+    pub(super) discovery: Option<Option<&'s Mapping>>,
 }
 
 /// The checksum and the mode of a file that the other tool's list names.
@@ -164,6 +170,9 @@ impl ImportedItems {
         if path.is_none_or(|path| path.is_empty() || path.ends_with('/')) {
             return self.omit(at, url, "this is the URL of a folder");
         }
+        if let Err(problem) = file_url(url) {
+            return self.omit(at, url, &problem.message);
+        }
         let checksum = sha256.map(|hex| format!("sha256:{hex}"));
         if let Some(bad) = checksum
             .as_ref()
@@ -193,6 +202,7 @@ impl ImportedItems {
             repository,
             name,
             version,
+            discovery,
         }: ImportedChart<'_>,
     ) {
         let is_oci = repository.starts_with("oci://");
@@ -221,15 +231,37 @@ impl ImportedItems {
             let why = "a manifest would read `${` as the beginning of a variable";
             return self.omit(at, &format!("chart {label} {version}"), why);
         }
-        self.charts.insert(if is_oci {
-            quoted(&format!("{chart}:{version}"))
+        let reference = format!("{chart}:{version}");
+        let checked = if is_oci {
+            ChartName::try_from(reference.clone())
         } else {
-            format!(
-                "{{repo: {}, name: {}, version: {}}}",
-                quoted(folder),
-                quoted(name),
-                quoted(version)
-            )
+            ChartName::in_repository(folder, name, version)
+        };
+        // a manifest pins each chart to one version, whereas other tools accept ranges
+        if let Err(error) = checked {
+            return self.omit(at, &format!("chart {label} {version}"), &error.to_string());
+        }
+        let source = if is_oci {
+            format!("ref: {}", quoted(&reference))
+        } else {
+            let [folder, name, version] = [folder, name, version].map(quoted);
+            format!("repo: {folder}, name: {name}, version: {version}")
+        };
+        let values = discovery.flatten().and_then(|values| {
+            let values = serde_json::to_string(values).ok();
+            let values = values.filter(|values| !values.contains("${"));
+            if values.is_none() {
+                self.note(at, &format!("chart {label}: its `values` are not imported"));
+            }
+            values
+        });
+        self.charts.insert(match (discovery, values) {
+            (None, _) if is_oci => quoted(&reference),
+            (None, _) => format!("{{{source}}}"),
+            (Some(_), None) => format!("{{{source}, images: discover}}"),
+            (Some(_), Some(values)) => {
+                format!("{{{source}, images: discover, values: [{values}]}}")
+            }
         });
     }
 
@@ -410,6 +442,7 @@ mod tests {
                 repository,
                 name,
                 version,
+                discovery: None,
             };
             imported.chart(SOURCE.at(""), chart);
         }

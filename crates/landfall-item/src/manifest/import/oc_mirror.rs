@@ -2,7 +2,7 @@
 //! internal/pkg/api/v2alpha1.
 
 use super::imported::{ImportSource, ImportedChart, ImportedItems};
-use super::yaml::{documents, list, map, note_other_keys, scalar, text};
+use super::yaml::{documents, list, map, mapping, note_other_keys, scalar, text};
 use landfall_model::document::Diagnostic;
 use serde_yaml::{Mapping, Value};
 
@@ -28,7 +28,7 @@ pub(super) fn read(
         let mirror = map(&config, "mirror").unwrap_or(&empty);
         for (index, image) in list(mirror, "additionalImages").iter().enumerate() {
             let at = format!("mirror.additionalImages[{index}]");
-            let Some(image) = image.as_mapping() else {
+            let Some(image) = mapping(imported, source.at(&at), image) else {
                 continue;
             };
             imported.image(
@@ -47,7 +47,7 @@ pub(super) fn read(
 }
 
 /// The keys that are accepted in any mix of upper and lower case, as oc-mirror accepts them.
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 19] = [
     "additionalImages",
     "apiVersion",
     "catalog",
@@ -65,6 +65,7 @@ const KEYS: [&str; 18] = [
     "release",
     "repositories",
     "url",
+    "values",
     "version",
 ];
 
@@ -80,6 +81,8 @@ fn with_known_spelling(map: Mapping) -> Mapping {
                 None => key,
             };
             let value = match value {
+                // the keys of a chart's values are those of the chart
+                value if key == "values" => value,
                 Value::Mapping(map) => Value::Mapping(with_known_spelling(map)),
                 Value::Sequence(list) => Value::Sequence(
                     list.into_iter()
@@ -101,7 +104,8 @@ fn with_known_spelling(map: Mapping) -> Mapping {
 fn unresolved(mirror: &Mapping, source: &ImportSource, imported: &mut ImportedItems) {
     let why = "only oc-mirror can resolve it: import the mapping.txt of `oc-mirror --dry-run`";
     for (index, operator) in list(mirror, "operators").iter().enumerate() {
-        let Some(operator) = operator.as_mapping() else {
+        let at = format!("mirror.operators[{index}]");
+        let Some(operator) = mapping(imported, source.at(&at), operator) else {
             continue;
         };
         let packages: Vec<String> = list(operator, "packages")
@@ -114,7 +118,7 @@ fn unresolved(mirror: &Mapping, source: &ImportSource, imported: &mut ImportedIt
         } else {
             format!("{catalog} ({})", packages.join(", "))
         };
-        imported.omit(source.at(&format!("mirror.operators[{index}]")), &what, why);
+        imported.omit(source.at(&at), &what, why);
     }
     let Some(platform) = map(mirror, "platform") else {
         return;
@@ -156,13 +160,16 @@ fn helm(mirror: &Mapping, source: &ImportSource, imported: &mut ImportedItems) {
             .iter()
             .filter_map(|one| one.as_mapping())
         {
-            note_other_keys(imported, at, chart, &["name", "version"]);
+            note_other_keys(imported, at, chart, &["name", "version", "values"]);
+            let values = map(chart, "values");
             imported.chart(
                 at,
                 ImportedChart {
                     repository: &url,
                     name: &text(chart, "name").unwrap_or_default(),
                     version: &text(chart, "version").unwrap_or_default(),
+                    // oc-mirror mirrors the images that it finds in the chart
+                    discovery: Some(values),
                 },
             );
         }
@@ -184,6 +191,7 @@ fn helm(mirror: &Mapping, source: &ImportSource, imported: &mut ImportedItems) {
                 repository: &path.unwrap_or_default(),
                 name: "",
                 version: "",
+                discovery: None,
             },
         );
     }
@@ -209,6 +217,28 @@ mod tests {
             imported.left
         );
         assert_eq!(imported.notes.len(), 4, "{:?}", imported.notes);
+    }
+
+    #[test]
+    fn images_of_charts_are_discovered_with_their_values() {
+        let text = "kind: ImageSetConfiguration\nmirror:\n  helm:\n    repositories:\n    - url: https://c.test\n      \
+                    charts:\n      - {name: n, version: 1.0.0}\n      - {name: o, version: 1.0.0, values: {a: {Name: ubi}}}\n      \
+                    - {name: p, version: 1.0.0, values: {a: '${b}'}}\n";
+        let imported = import("oc-mirror", text).unwrap();
+        let made = super::super::manifest_of(&imported, "n", "t");
+        for line in [
+            r#"{repo: "https://c.test", name: "n", version: "1.0.0", images: discover}"#,
+            r#"{repo: "https://c.test", name: "o", version: "1.0.0", images: discover, values: [{"a":{"Name":"ubi"}}]}"#,
+            r#"{repo: "https://c.test", name: "p", version: "1.0.0", images: discover}"#,
+        ] {
+            assert!(made.contains(line), "{line}: {made}");
+        }
+        let notes = imported.notes.join("\n");
+        assert!(
+            notes.contains("p: its `values` are not imported"),
+            "{notes}"
+        );
+        assert_eq!(imported.notes.len(), 1, "{notes}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `ocync`: its configuration, as documented in clowdhaus/ocync, docs/src/content/configuration.md.
 
 use super::imported::{ImportSource, ImportedItems};
-use super::yaml::{documents, list, map, note_other_keys, text, texts};
+use super::yaml::{documents, list, map, mapping as mapping_of, note_other_keys, text, texts};
 use landfall_model::document::Diagnostic;
 use serde_yaml::Mapping;
 
@@ -26,7 +26,7 @@ pub(super) fn read(
         );
         for (index, mapping) in list(&config, "mappings").iter().enumerate() {
             let at = format!("mappings[{index}]");
-            let Some(mapping) = mapping.as_mapping() else {
+            let Some(mapping) = mapping_of(imported, source.at(&at), mapping) else {
                 continue;
             };
             read_mapping(mapping, defaults, &config, &at, source, imported);

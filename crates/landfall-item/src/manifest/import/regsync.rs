@@ -1,7 +1,7 @@
 //! `regsync`: its configuration, as defined in regclient/regclient, cmd/regsync/config.go.
 
 use super::imported::{ImportSource, ImportedItems};
-use super::yaml::{documents, list, map, note_other_keys, text, texts};
+use super::yaml::{documents, list, map, mapping, note_other_keys, text, texts};
 use landfall_model::document::Diagnostic;
 use serde_yaml::Mapping;
 
@@ -19,7 +19,7 @@ pub(super) fn read(
         note_other_keys(imported, source.at(""), &config, &["version", "sync"]);
         for (index, step) in list(&config, "sync").iter().enumerate() {
             let at = format!("sync[{index}]");
-            let Some(step) = step.as_mapping() else {
+            let Some(step) = mapping(imported, source.at(&at), step) else {
                 continue;
             };
             read_step(step, &at, source, imported);

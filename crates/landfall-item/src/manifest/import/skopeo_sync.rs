@@ -1,7 +1,7 @@
 //! `skopeo-sync`: the YAML source of `skopeo sync --src yaml`.
 
 use super::imported::{ImportSource, ImportedItems};
-use super::yaml::{documents, map, note_other_keys, scalar};
+use super::yaml::{documents, map, mapping, note_other_keys, scalar};
 use landfall_model::document::Diagnostic;
 use serde_yaml::Value;
 
@@ -18,7 +18,7 @@ pub(super) fn read(
         }
         for (host, registry) in &document {
             let host = scalar(host).unwrap_or_default();
-            let Some(registry) = registry.as_mapping() else {
+            let Some(registry) = mapping(imported, source.at(&host), registry) else {
                 continue;
             };
             for (repository, tags) in map(registry, "images").into_iter().flatten() {

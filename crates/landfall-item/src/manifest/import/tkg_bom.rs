@@ -2,7 +2,7 @@
 //! `tkg/tkgconfigbom/bom_types.go`.
 
 use super::imported::{ImportSource, ImportedItems};
-use super::yaml::{documents, list, map, scalar, text};
+use super::yaml::{documents, list, map, mapping, scalar, text};
 use landfall_model::document::Diagnostic;
 
 pub(super) fn read(
@@ -35,7 +35,7 @@ pub(super) fn read(
                         "components.{component}[{index}].images.{}",
                         scalar(key).unwrap_or_default()
                     );
-                    let Some(image) = image.as_mapping() else {
+                    let Some(image) = mapping(imported, source.at(&at), image) else {
                         continue;
                     };
                     let own = text(image, "imageRepository").unwrap_or_else(|| repository.clone());

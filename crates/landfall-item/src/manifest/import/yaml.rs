@@ -48,6 +48,20 @@ pub(super) fn scalar(value: &Value) -> Option<String> {
     }
 }
 
+/// The entry `value` of a list as a mapping. An entry of another form is reported, not imported.
+pub(super) fn mapping<'v>(
+    imported: &mut ImportedItems,
+    at: ImportPosition<'_>,
+    value: &'v Value,
+) -> Option<&'v Mapping> {
+    let mapping = value.as_mapping();
+    if mapping.is_none() {
+        let what = scalar(value).unwrap_or_else(|| "this entry".into());
+        imported.omit(at, &what, "it is not a mapping of keys and values");
+    }
+    mapping
+}
+
 /// The mapping that is the value of `key`.
 pub(super) fn map<'m>(outer: &'m Mapping, key: &str) -> Option<&'m Mapping> {
     outer.get(key).and_then(Value::as_mapping)

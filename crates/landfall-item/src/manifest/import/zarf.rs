@@ -1,7 +1,7 @@
 //! `zarf`: zarf.yaml, as defined in zarf-dev/zarf, src/api/v1alpha1.
 
 use super::imported::{ImportPosition, ImportSource, ImportedChart, ImportedItems};
-use super::yaml::{documents, list, map, note_other_keys, scalar, text};
+use super::yaml::{documents, list, map, mapping, note_other_keys, scalar, text};
 use landfall_model::document::Diagnostic;
 use serde_yaml::Mapping;
 
@@ -60,7 +60,7 @@ fn read_component(
     }
     for (index, file) in list(component, "files").iter().enumerate() {
         let at = format!("{at}, files[{index}]");
-        let Some(file) = file.as_mapping() else {
+        let Some(file) = mapping(imported, source.at(&at), file) else {
             continue;
         };
         let is_executable = text(file, "executable").as_deref() == Some("true");
@@ -137,6 +137,7 @@ fn read_chart(chart: &Mapping, at: ImportPosition<'_>, imported: &mut ImportedIt
             repository: &repository,
             name: &name.unwrap_or_default(),
             version: &value("version").unwrap_or_default(),
+            discovery: None,
         },
     );
     // the other keys are about the installation; values files are noted, because they can change
