@@ -82,6 +82,21 @@ pub fn ineffective_entry(entry: &str) -> Option<IneffectiveEntry> {
             None,
         );
     }
+    let is_address = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'))
+        .is_some_and(|host| host.parse::<IpAddr>().is_ok());
+    // a typing error, as in `[ocalhost`: no host in a URL has these characters
+    let odd = host
+        .chars()
+        .find(|c| c.is_ascii() && !is_host_character(*c));
+    if let Some(odd) = odd.filter(|_| !is_address) {
+        let bare = entry.trim_matches(['"', '\'']);
+        return ineffective(
+            &format!("ignore it: {odd} is not allowed in the name of a host"),
+            (bare != entry).then(|| bare.to_owned()),
+        );
+    }
     if host.ends_with('.') {
         // `10.` is meant as 10.0.0.0/8
         let digits: Vec<&str> = host.trim_end_matches('.').split('.').collect();
@@ -104,6 +119,12 @@ pub fn ineffective_entry(entry: &str) -> Option<IneffectiveEntry> {
         );
     }
     None
+}
+
+/// Whether the name of a host, or an entry for names, may have this ASCII character. `_` is in the
+/// names of some hosts, although DNS does not allow it there.
+fn is_host_character(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | '*')
 }
 
 fn ineffective(why: &str, instead: Option<String>) -> Option<IneffectiveEntry> {
@@ -143,10 +164,32 @@ mod tests {
             (";", None),
             (".", None),
             ("]", None),
+            ("[ocalhost", None),
+            ("corp(test", None),
+            ("\"corp.test\"", Some("corp.test")),
+            ("corp.test=1", None),
             ("10.0.0.0/255.0.255.0", None),
         ] {
             let found = ineffective_entry(entry).unwrap();
             assert_eq!(found.instead.as_deref(), instead, "{entry}");
+        }
+    }
+
+    #[test]
+    fn names_and_addresses_are_effective() {
+        for entry in [
+            "corp.test",
+            ".corp.test",
+            "*.corp.test",
+            "my_host",
+            "corp.test:80",
+            "bücher.test",
+            "fd00::1",
+            "[fd00::1]:80",
+            "10.0.0.0/8",
+            "::ffff:10.0.0.0/104",
+        ] {
+            assert_eq!(ineffective_entry(entry), None, "{entry}");
         }
     }
 }
