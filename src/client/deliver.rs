@@ -95,7 +95,11 @@ impl Client {
         push(
             lock,
             mapping,
-            PushContent { source, omitted },
+            PushContent {
+                source,
+                omitted,
+                demanded: self.signatures.clone(),
+            },
             &self.sessions,
             options,
             self.shard,

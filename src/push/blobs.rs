@@ -7,7 +7,6 @@ use landfall_http::{Activity, ErrorKind};
 use landfall_model::report::TransferSide;
 use std::cmp::Reverse;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 impl Uploader {
     /// Delivers the blobs of an entry to `repository`.
@@ -83,12 +82,12 @@ impl Uploader {
         let mut from = turn.first().map(|location| location.repository.clone());
         let is_copy = from.is_some();
         if let Some(other) = from
-            .as_deref()
-            .filter(|_| !self.refuses_mounts.load(Ordering::Relaxed))
+            .clone()
+            .filter(|from| !self.refuses_mount(from, repository))
         {
             // a mount is one short request, so other deliveries need not wait for it
             drop(turn);
-            if self.mounted(item, part, repository, other).await? {
+            if self.mounted(item, part, repository, &other).await? {
                 known.lock().await.push(BlobLocation::sure(repository));
                 return Ok(());
             }
@@ -129,14 +128,14 @@ impl Uploader {
     }
 
     /// Mounts the blob from `other`, and returns whether the registry did so. After a refusal,
-    /// further mounts are requested only by the delivery that holds the blob's lock, since each
-    /// request may become an upload.
+    /// further mounts between the two repositories are requested only by the delivery that holds
+    /// the blob's lock, since each request may become an upload.
     async fn mounted(
         &self,
         item: &str,
         part: &EntryPart,
-        repository: &str,
-        other: &str,
+        repository: &Arc<str>,
+        other: &Arc<str>,
     ) -> Result<bool, TransferError> {
         // a mount is a single request, so it gets the next slot, as if it were the biggest blob
         let _slot = self.slots.acquire(u64::MAX, &Arc::default()).await;
@@ -153,7 +152,7 @@ impl Uploader {
                 Err(error)
             }
             Ok(false) | Err(_) => {
-                self.refuses_mounts.store(true, Ordering::Relaxed);
+                self.note_refused_mount(other, repository);
                 Ok(false)
             }
         }

@@ -39,7 +39,7 @@ impl Uploader {
         self.check_content_sound()?;
         self.check_quota(repository)?;
         self.deliver_blobs(entry, repository).await?;
-        let delivered = self.put_manifests(entry, repository, tag).await;
+        let delivered = self.put_manifests(entry, repository, tag, false).await;
         if !delivered.as_ref().is_err_and(may_be_push_race) {
             return delivered;
         }
@@ -47,16 +47,18 @@ impl Uploader {
         // have reported a blob that was not stored yet, or read a manifest while it was written.
         tokio::time::sleep(RetryPolicy::new(&self.limits).pause(1)).await;
         self.redeliver_blobs(entry, repository).await?;
-        self.put_manifests(entry, repository, tag).await
+        self.put_manifests(entry, repository, tag, true).await
     }
 
     /// Puts the manifests of an entry whose blobs are present. Returns the digest that the tag
-    /// points to.
+    /// points to. With `is_last`, a referrer that may be refused because of another client's push
+    /// is given up.
     async fn put_manifests(
         self: &Arc<Self>,
         entry: &LockEntry,
         repository: &str,
         tag: &str,
+        is_last: bool,
     ) -> Result<Digest, TransferError> {
         let manifests: Vec<&EntryPart> = entry
             .parts
@@ -84,7 +86,13 @@ impl Uploader {
         if !entry.referrers.is_empty() {
             // The tag comes last, so that a tagged image always has its referrers.
             self.put_top(entry, repository, None).await?;
-            self.put_referrers(entry, repository).await?;
+            let lost = self.put_referrers(entry, repository).await?;
+            for (referrer, error) in lost {
+                if self.requires_referrers(entry) || (!is_last && may_be_push_race(&error)) {
+                    return Err(error);
+                }
+                self.note_lost_referrer(entry, referrer, &error);
+            }
         }
         // if another delivery has found damage meanwhile, this tag must not be set
         self.check_content_sound()?;

@@ -10,6 +10,7 @@ use landfall_item::lockfile::Lock;
 use landfall_item::lockfile::delivered::{self, DeliveredLocks};
 use landfall_model::DestinationMap;
 use landfall_model::report::TransferSide;
+use landfall_signature::SignaturePolicy;
 use std::sync::Arc;
 
 /// The maximum number of times that the list is written if other pushes replace it at the same
@@ -22,7 +23,7 @@ pub(super) async fn record_lock(
     uploader: &Uploader,
     lock: &Lock,
     mapping: &DestinationMap,
-    options: PushOptions,
+    options: &PushOptions,
 ) -> Option<String> {
     if !lock
         .items()
@@ -45,7 +46,7 @@ async fn add_to_list(
     uploader: &Uploader,
     lock: &Lock,
     repository: &str,
-    options: PushOptions,
+    options: &PushOptions,
 ) -> Result<(), TransferError> {
     // The blobs of the list must not get into the receipt, which covers the items of the lock. So
     // a second uploader, with its own blob locations, uploads them.
@@ -66,6 +67,7 @@ async fn add_to_list(
         progress.clone(),
         *limits,
         options,
+        SignaturePolicy::default(),
     ));
     for _ in 0..ATTEMPTS {
         uploader

@@ -1,16 +1,16 @@
 //! Pushes the manifests of a delivery. Each is written once, and an index is replaced by its
-//! trimmed form if the registry refuses an index with missing children.
+//! trimmed form if the registry refuses this index for its missing children.
 
-use super::refusal::{has_foreign_urls, is_missing_children_refusal};
+use super::refusal::{has_foreign_urls, sparse_refusal, type_advice};
 use super::uploader::Uploader;
 use bytes::Bytes;
-use landfall_content::registry::is_immutable_tag_error;
+use landfall_content::registry::{SparseRefusal, is_immutable_tag_error};
 use landfall_content::{EntryPart, LockEntry, PartOrigin, TransferError, read_part};
 use landfall_http::ErrorKind;
 use landfall_model::config::IndexPolicy;
 use landfall_model::report::TransferSide;
-use landfall_model::{Digest, trim_index};
-use std::sync::atomic::Ordering;
+use landfall_model::{Digest, Manifest, locked, trim_index};
+use std::collections::BTreeSet;
 
 impl Uploader {
     /// Puts a manifest by digest.
@@ -99,12 +99,15 @@ impl Uploader {
                  accepts those that validation.manifests.urls.allow in its configuration matches",
             );
         }
+        if let Some(advice) = type_advice(&error, &bytes) {
+            error = error.hint(&advice);
+        }
         Err(TransferError::destination(error))
     }
 
     /// Puts the top manifest of an entry at `tag`, or by digest if `tag` is `None`. If the registry
-    /// refuses an index with missing children, the trimmed index is put instead. Returns the digest
-    /// of the manifest that was put.
+    /// is proven to refuse this index for its missing children, the trimmed index is put instead.
+    /// Returns the digest of the manifest that was put.
     pub(super) async fn put_top(
         &self,
         entry: &LockEntry,
@@ -120,30 +123,28 @@ impl Uploader {
             .map_err(TransferError::source)?;
         let media_type = &top.descriptor.media_type;
         // without a trimmed form, no child is missing
-        let Some(part) = entry.trimmed() else {
+        let Some((part, keep)) = trimmed_part(entry) else {
             self.put(repository, &reference(top), media_type, bytes)
                 .await?;
             return Ok(top.descriptor.digest.clone());
         };
-        if !self.refuses_sparse.load(Ordering::Relaxed) {
-            match self
-                .put(repository, &reference(top), media_type, bytes.clone())
-                .await
+        let key = (repository.to_owned(), top.descriptor.digest.clone());
+        let is_refused = locked(&self.sparse_refusals).contains(&key);
+        if !is_refused {
+            let at = reference(top);
+            let put = self.put(repository, &at, media_type, bytes.clone()).await;
+            let Err(error) = put else {
+                return Ok(top.descriptor.digest.clone());
+            };
+            if self.index == IndexPolicy::Exact
+                || !self
+                    .is_refused_as_sparse(top, &bytes, keep, repository, &error)
+                    .await
             {
-                Ok(_) => return Ok(top.descriptor.digest.clone()),
-                Err(error)
-                    if is_missing_children_refusal(&error)
-                        && self.index == IndexPolicy::Trimmed =>
-                {
-                    // the registry would refuse all further indexes with missing children
-                    self.refuses_sparse.store(true, Ordering::Relaxed);
-                }
-                Err(error) => return Err(error),
+                return Err(error);
             }
+            locked(&self.sparse_refusals).insert(key);
         }
-        let PartOrigin::Trimmed { keep, .. } = &part.origin else {
-            return Ok(top.descriptor.digest.clone());
-        };
         let invalid =
             |message: String| TransferError::new(TransferSide::Source, ErrorKind::Invalid, message);
         // The rewriter points references to the trimmed digest that the lock records, so the bytes
@@ -160,23 +161,81 @@ impl Uploader {
         Ok(part.descriptor.digest.clone())
     }
 
-    /// Whether the registry accepts the entry's index although children are missing. The index is
-    /// put by digest, without a tag.
-    pub(super) async fn accepts_sparse_index(
+    /// Whether `error`, with which the registry refused the index `top`, is about the children that
+    /// the repository lacks: all except those in `present`. It is if the registry names one of
+    /// them. Otherwise a probe decides: without a tag, the registry refuses the index again, and
+    /// accepts it without the missing children. The probe concerns this index only.
+    async fn is_refused_as_sparse(
+        &self,
+        top: &EntryPart,
+        bytes: &Bytes,
+        present: &BTreeSet<Digest>,
+        repository: &str,
+        error: &TransferError,
+    ) -> bool {
+        let absent = children_except(present, bytes);
+        match sparse_refusal(error, &absent) {
+            SparseRefusal::Stated => return true,
+            SparseRefusal::Unrelated => return false,
+            SparseRefusal::Possible => {}
+        }
+        let digest = top.descriptor.digest.to_string();
+        let media_type = &top.descriptor.media_type;
+        let again = self.put(repository, &digest, media_type, bytes.clone());
+        match again.await {
+            // the tag was the cause, or a moment
+            Ok(_) => return false,
+            Err(error) if sparse_refusal(&error, &absent) == SparseRefusal::Unrelated => {
+                return false;
+            }
+            Err(_) => {}
+        }
+        let Ok(complete) = trim_index(bytes, present) else {
+            return false;
+        };
+        let digest = Digest::sha256(&complete).to_string();
+        self.put(repository, &digest, media_type, complete.into())
+            .await
+            .is_ok()
+    }
+
+    /// Returns the registry's refusal of the entry's index if it refuses the index for its missing
+    /// children, before any of them is delivered. The index is put by digest, without a tag. `None`
+    /// if the index is accepted, or if the missing children are not proven to be the cause.
+    pub(super) async fn sparse_index_refusal(
         &self,
         entry: &LockEntry,
         repository: &str,
-    ) -> Result<bool, TransferError> {
+    ) -> Option<TransferError> {
         let top = top_part(entry);
-        match self.put_child(top, repository).await {
-            Ok(()) => Ok(true),
-            Err(error) if is_missing_children_refusal(&error) => Ok(false),
-            Err(error) => Err(error),
-        }
+        let error = self.put_child(top, repository).await.err()?;
+        let bytes = read_part(&*self.source, top).await.ok()?;
+        let present = BTreeSet::new();
+        self.is_refused_as_sparse(top, &bytes, &present, repository, &error)
+            .await
+            .then_some(error)
     }
 }
 
 fn top_part(entry: &LockEntry) -> &EntryPart {
     // the parts of an entry are in the order of a push, so the top manifest is the last
     &entry.parts[entry.parts.len() - 1]
+}
+
+/// The trimmed index of an entry, and the children that it keeps.
+fn trimmed_part(entry: &LockEntry) -> Option<(&EntryPart, &BTreeSet<Digest>)> {
+    let part = entry.trimmed()?;
+    match &part.origin {
+        PartOrigin::Trimmed { keep, .. } => Some((part, keep)),
+        _ => None,
+    }
+}
+
+/// The children of an index that are not in `present`.
+fn children_except(present: &BTreeSet<Digest>, index: &[u8]) -> Vec<Digest> {
+    let Ok((Manifest::Index(children), _)) = Manifest::parse(index, None) else {
+        return Vec::new();
+    };
+    let digests = children.into_iter().map(|child| child.descriptor.digest);
+    digests.filter(|digest| !present.contains(digest)).collect()
 }

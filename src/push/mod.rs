@@ -42,6 +42,7 @@ mod refusal;
 mod run;
 #[cfg(feature = "cli")]
 mod signed_images;
+mod skipped;
 #[cfg(feature = "cli")]
 mod state;
 mod status;

@@ -1,9 +1,11 @@
 //! The options of a push.
 
-use landfall_model::config::IndexPolicy;
+use landfall_model::config::{IndexPolicy, ReferrerPolicy};
+use landfall_model::report::EntryKind;
+use std::collections::BTreeSet;
 
 /// The options of a push.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct PushOptions {
     /// Replace tags that point to another digest.
     pub move_tags: bool,
@@ -22,4 +24,8 @@ pub struct PushOptions {
     pub stop_at_damage: bool,
     /// What to do if the registry refuses an index with missing children.
     pub index: IndexPolicy,
+    /// What to do with referrers. Those that the site's rules demand are always required.
+    pub referrers: ReferrerPolicy,
+    /// The kinds of items that are not pushed.
+    pub skip_kinds: BTreeSet<EntryKind>,
 }

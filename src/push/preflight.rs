@@ -24,7 +24,7 @@ pub(super) struct Preflight<'a> {
     pub(super) todo: &'a [usize],
     /// The problem of blobs that the source omits and the registry lacks.
     pub(super) omitted: Option<Problem>,
-    pub(super) options: PushOptions,
+    pub(super) options: &'a PushOptions,
 }
 
 impl Preflight<'_> {
@@ -323,36 +323,35 @@ impl Preflight<'_> {
         Problem::new(kind, format!("{host}/{repository}"), message, stops)
     }
 
-    /// Returns a problem if the registry refuses an index with missing children. To find out, one
-    /// index is pushed without a tag, so that nothing points to it.
+    /// Repositories that refuse an index with missing children. To find out, one index of each
+    /// repository and media type is pushed without a tag, so that nothing points to it. A refusal
+    /// with another cause is no problem of the push: it fails its own delivery.
     async fn sparse_index_problems(&self) -> Vec<Problem> {
-        let at = self
-            .todo
-            .iter()
-            .find(|&&at| self.entry(at).trimmed().is_some());
-        let Some(&at) = at else { return Vec::new() };
-        let entry = self.entry(at);
-        let message = match self
-            .uploader
-            .accepts_sparse_index(&entry, self.repository(at))
-            .await
-        {
-            Ok(true) => return Vec::new(),
-            Ok(false) => format!(
-                "the registry refuses an index with missing children, and the site says \
-                 `index: exact`: {}; lock all its platforms, or allow the trimmed index",
-                entry.name
-            ),
-            Err(error) => format!(
-                "cannot find out whether the registry accepts {}: {error}",
-                entry.name
-            ),
-        };
-        vec![Problem::new(
-            ProblemKind::Index,
-            self.deliveries[at].destination.to_string(),
-            message,
-            vec![at],
-        )]
+        let mut groups: BTreeMap<(&str, String), Vec<usize>> = BTreeMap::new();
+        for &at in self.todo {
+            let entry = self.entry(at);
+            if entry.trimmed().is_some() {
+                let key = (self.repository(at), entry.top.media_type.to_string());
+                groups.entry(key).or_default().push(at);
+            }
+        }
+        let groups: Vec<Vec<usize>> = groups.into_values().collect();
+        let problems = run_concurrently(groups.len(), self.uploader.limits.jobs, async |group| {
+            let stops: &Vec<usize> = &groups[group];
+            let at = stops[0];
+            let entry = self.entry(at);
+            let error = self
+                .uploader
+                .sparse_index_refusal(&entry, self.repository(at))
+                .await?;
+            let message = format!(
+                "the registry refuses an index with missing children, and the site says `index: \
+                 exact`: {}: {}; lock all its platforms, or allow the trimmed index",
+                entry.name, error.why
+            );
+            let to = self.deliveries[at].destination.to_string();
+            Some(Problem::new(ProblemKind::Index, to, message, stops.clone()))
+        });
+        problems.await.into_iter().flatten().collect()
     }
 }

@@ -9,7 +9,9 @@ use landfall_content::registry::{RegistrySession, referrers_in};
 use landfall_content::{AttachedReferrer, LockEntry, TransferError, read_part};
 use landfall_http::{ErrorKind, HttpError};
 use landfall_model::report::TransferSide;
-use landfall_model::{Digest, media_type, merge_referrers, read_referrer, referrers_tag};
+use landfall_model::{
+    Descriptor, Digest, media_type, merge_referrers, read_referrer, referrers_tag,
+};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,40 +24,74 @@ struct UnlistedReferrer {
 
 impl Uploader {
     /// Puts the referrers of an entry. `repository` must have the entry's manifests and blobs.
-    pub(super) async fn put_referrers(
+    /// Returns the referrers that the registry refused.
+    ///
+    /// Fails if the content of a referrer cannot be read.
+    pub(super) async fn put_referrers<'e>(
         &self,
-        entry: &LockEntry,
+        entry: &'e LockEntry,
         repository: &str,
-    ) -> Result<(), TransferError> {
+    ) -> Result<Vec<(&'e Descriptor, TransferError)>, TransferError> {
         let (indexes, leaves): (Vec<&AttachedReferrer>, Vec<&AttachedReferrer>) = entry
             .referrers
             .iter()
             .partition(|one| !media_type::is_image_manifest(&one.descriptor.media_type));
         let requests: Vec<_> = leaves
             .into_iter()
-            .map(|referrer| self.put_referrer(entry, referrer, repository))
+            .map(|referrer| self.try_referrer(entry, referrer, repository))
             .collect();
         let mut requests = futures_util::stream::iter(requests).buffer_unordered(MANIFESTS_AT_ONCE);
-        let mut unlisted = Vec::new();
+        let mut results = Vec::new();
         while let Some(result) = requests.next().await {
-            unlisted.extend(result?);
+            results.push(result);
         }
         // indexes last: their children must be present
         for referrer in indexes {
-            unlisted.extend(self.put_referrer(entry, referrer, repository).await?);
+            results.push(self.try_referrer(entry, referrer, repository).await);
         }
+        let mut refused = Vec::new();
         // all referrers of a subject are added to its list at once, because each update writes the
         // whole list
-        let mut lists: BTreeMap<Digest, Vec<Value>> = BTreeMap::new();
-        for UnlistedReferrer { subject, entry } in unlisted {
-            lists.entry(subject).or_default().push(entry);
+        let mut lists: BTreeMap<Digest, Vec<(&Descriptor, Value)>> = BTreeMap::new();
+        for (referrer, result) in results {
+            match result {
+                Ok(Some(UnlistedReferrer { subject, entry })) => {
+                    lists.entry(subject).or_default().push((referrer, entry));
+                }
+                Ok(None) => {}
+                Err(error) if error.side == TransferSide::Destination => {
+                    refused.push((referrer, error));
+                }
+                Err(error) => return Err(error),
+            }
         }
-        for (subject, mut entries) in lists {
+        for (subject, mut listed) in lists {
             // the requests above finish in any order
-            entries.sort_by_key(|entry| entry["digest"].as_str().map(str::to_owned));
-            self.update_list(repository, &subject, &entries).await?;
+            listed.sort_by_key(|(referrer, _)| referrer.digest.clone());
+            let entries: Vec<Value> = listed.iter().map(|(_, entry)| entry.clone()).collect();
+            if let Err(error) = self.update_list(repository, &subject, &entries).await {
+                refused.extend(
+                    listed
+                        .into_iter()
+                        .map(|(referrer, _)| (referrer, error.clone())),
+                );
+            }
         }
-        Ok(())
+        Ok(refused)
+    }
+
+    /// Like [`put_referrer`](Self::put_referrer), with the referrer.
+    async fn try_referrer<'e>(
+        &self,
+        entry: &LockEntry,
+        referrer: &'e AttachedReferrer,
+        repository: &str,
+    ) -> (
+        &'e Descriptor,
+        Result<Option<UnlistedReferrer>, TransferError>,
+    ) {
+        let put = self.put_referrer(entry, referrer, repository).await;
+        (&referrer.descriptor, put)
     }
 
     /// Puts one referrer of an entry, and returns it if the registry does not list it.

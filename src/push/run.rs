@@ -6,6 +6,7 @@ use super::options::PushOptions;
 use super::outcome::Pushed;
 use super::plan::{Delivery, LookupScope, biggest_first, deliveries, look_up_tags, own_deliveries};
 use super::preflight::Preflight;
+use super::skipped::{WantedContent, wanted_content};
 use super::state::{PushRun, count_by_entry};
 use super::uploader::Uploader;
 use landfall_content::registry::RegistrySessions;
@@ -14,6 +15,7 @@ use landfall_http::ErrorKind;
 use landfall_item::lockfile::{Lock, collision};
 use landfall_model::report::{ItemStatus, Progress};
 use landfall_model::{DestinationMap, Shard};
+use landfall_signature::SignaturePolicy;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::task::JoinSet;
@@ -24,6 +26,8 @@ pub(crate) struct PushContent<'a> {
     pub(crate) source: Arc<dyn PartSource>,
     /// The blobs that the source omits: the registry must have them.
     pub(crate) omitted: &'a Omitted,
+    /// The rules of the site for signatures. Referrers of items that they match are required.
+    pub(crate) demanded: SignaturePolicy,
 }
 
 /// Delivers the entries of `lock` to the destinations of `mapping`, limited to the repositories of
@@ -37,7 +41,14 @@ pub(crate) async fn push(
     shard: Shard,
     progress: Arc<dyn Progress>,
 ) -> Result<Pushed, PushError> {
-    let PushContent { source, omitted } = content;
+    let PushContent {
+        source,
+        omitted,
+        demanded,
+    } = content;
+    let whole = lock;
+    let WantedContent { lock, skipped } = wanted_content(lock, &options, &demanded);
+    let lock = &*lock;
     if let Some(collision) = collision(mapping, lock) {
         return Err(Box::new(collision).into());
     }
@@ -49,7 +60,11 @@ pub(crate) async fn push(
         .plain_http_note()
         .into_iter()
         .for_each(|note| sessions.transport().note_once(&note));
-    let all = deliveries(lock, mapping);
+    let mut all = deliveries(lock, mapping);
+    all.retain(|delivery| {
+        let kind = lock.item(delivery.entry).map(|item| item.kind());
+        kind.is_none_or(|kind| !options.skip_kinds.contains(&kind))
+    });
     let destinations = count_by_entry(&all);
     let deliveries = own_deliveries(all, lock, shard);
     let limits = *sessions.transport().limits();
@@ -67,8 +82,15 @@ pub(crate) async fn push(
             return Err(PushError::Unreachable(error.clone()));
         }
     }
-    let mut uploader = Uploader::new(session, source, progress.clone(), limits, options);
-    let mut run = PushRun::new(lock, &deliveries, shard, destinations);
+    let mut uploader = Uploader::new(
+        session,
+        source,
+        progress.clone(),
+        limits,
+        &options,
+        demanded,
+    );
+    let mut run = PushRun::new(lock, &deliveries, shard, destinations, &options.skip_kinds);
     let mut todo = run.record_tag_states(&tag_states, &uploader).await;
     let omitted = locate_omitted(
         &mut uploader,
@@ -92,7 +114,7 @@ pub(crate) async fn push(
             tag_states,
             todo: &todo,
             omitted,
-            options,
+            options: &options,
         };
         let problems = preflight.problems().await;
         todo = run.record_problems(problems, todo, options.all_or_nothing);
@@ -100,11 +122,11 @@ pub(crate) async fn push(
     let bytes = bytes_to_send(lock, &deliveries, &todo, &uploader).await;
     run.needed_bytes = bytes;
     if options.dry_run {
-        return Ok(run.finish(mapping, &uploader));
+        return Ok(run.finish(whole, skipped, mapping, &uploader));
     }
     if todo.is_empty() {
-        run.unlisted = run.record_lock(mapping, &uploader, options).await;
-        return Ok(run.finish(mapping, &uploader));
+        run.unlisted = run.record_lock(whole, mapping, &uploader, &options).await;
+        return Ok(run.finish(whole, skipped, mapping, &uploader));
     }
     progress.begin("push", todo.len() as u64, bytes);
     let part_count = |at: usize| lock.entry(deliveries[at].entry).parts.len() as u64;
@@ -158,8 +180,8 @@ pub(crate) async fn push(
     }
     progress.end();
     run.fail_unfinished(stuck);
-    run.unlisted = run.record_lock(mapping, &uploader, options).await;
-    Ok(run.finish(mapping, &uploader))
+    run.unlisted = run.record_lock(whole, mapping, &uploader, &options).await;
+    Ok(run.finish(whole, skipped, mapping, &uploader))
 }
 
 /// The maximum number of bytes that the push uploads: each digest counts once, and not at all if a

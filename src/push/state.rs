@@ -11,9 +11,9 @@ use landfall_content::TransferError;
 use landfall_http::{ErrorKind, HttpError};
 use landfall_item::lockfile::{Lock, losses};
 use landfall_model::config::IndexPolicy;
-use landfall_model::report::{ItemStatus, ReportItem, TransferSide};
+use landfall_model::report::{EntryKind, ItemStatus, ReportItem, TransferSide};
 use landfall_model::{DestinationMap, Digest, Shard};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The reason that is reported for items without a problem if other items stop the push.
 const NOT_SENT: &str = "not sent, because other items cannot be delivered";
@@ -34,6 +34,8 @@ pub(super) struct PushRun<'a> {
     shard: Shard,
     /// The number of destinations of each entry, including those of other shards.
     destinations: BTreeMap<usize, usize>,
+    /// The kinds of items that are not pushed.
+    skip_kinds: &'a BTreeSet<EntryKind>,
     /// The result of each delivery; `None` while it is pending.
     pub(super) results: Vec<Option<Result<(ItemStatus, Digest), TransferError>>>,
     problems: Vec<Problem>,
@@ -48,6 +50,7 @@ impl<'a> PushRun<'a> {
         deliveries: &'a [Delivery],
         shard: Shard,
         destinations: BTreeMap<usize, usize>,
+        skip_kinds: &'a BTreeSet<EntryKind>,
     ) -> PushRun<'a> {
         let results = vec![None; deliveries.len()];
         PushRun {
@@ -55,6 +58,7 @@ impl<'a> PushRun<'a> {
             deliveries,
             shard,
             destinations,
+            skip_kinds,
             results,
             problems: Vec::new(),
             moved: Vec::new(),
@@ -134,14 +138,15 @@ impl<'a> PushRun<'a> {
         problems.any(|problem| problem.stops_all(all_or_nothing))
     }
 
-    /// Adds the lock to the registry's list of locks if anything was delivered or present, unless a
+    /// Adds `whole`, the lock as it was approved, to the registry's list of locks if anything was delivered or present, unless a
     /// problem stopped the whole push: then nothing is uploaded. Only the first shard does this,
     /// because the list is written as a whole. Returns a message if that fails.
     pub(super) async fn record_lock(
         &self,
+        whole: &Lock,
         mapping: &DestinationMap,
         uploader: &Uploader,
-        options: PushOptions,
+        options: &PushOptions,
     ) -> Option<String> {
         if self.is_stopped(options.all_or_nothing)
             || !self.shard.is_first()
@@ -149,7 +154,7 @@ impl<'a> PushRun<'a> {
         {
             return None;
         }
-        locks::record_lock(uploader, self.lock, mapping, options).await
+        locks::record_lock(uploader, whole, mapping, options).await
     }
 
     pub(super) fn note_moved(&mut self, at: usize, tag_state: &Result<TagState, HttpError>) {
@@ -196,10 +201,24 @@ impl<'a> PushRun<'a> {
         own_items.collect()
     }
 
-    /// Turns the results of the deliveries into one report item for each entry, and the receipt.
-    pub(super) fn finish(self, mapping: &DestinationMap, uploader: &Uploader) -> Pushed {
+    /// Turns the results of the deliveries into one report item for each entry and each referrer
+    /// that was not delivered, and the receipt. `skipped` are referrers that are left out of
+    /// `whole`, the lock as it was approved.
+    pub(super) fn finish(
+        self,
+        whole: &Lock,
+        skipped: Vec<ReportItem>,
+        mapping: &DestinationMap,
+        uploader: &Uploader,
+    ) -> Pushed {
         let lock = self.lock;
         let mut items: Vec<ReportItem> = lock.each_entry().map(|entry| entry.item()).collect();
+        for item in &mut items {
+            if self.skip_kinds.contains(&item.kind) {
+                item.status = ItemStatus::Skipped;
+                item.reason = Some("this kind is skipped".into());
+            }
+        }
         let mut replaced = Vec::new();
         let mut delivered = Vec::new();
         for (delivery, result) in self.deliveries.iter().zip(&self.results) {
@@ -245,14 +264,16 @@ impl<'a> PushRun<'a> {
             }
         }
         let mut items = self.own_items(items);
+        items.extend(uploader.take_lost_referrers());
         if self.shard.is_first() {
+            items.extend(skipped);
             items.extend(losses(lock));
         }
         let receipt = Receipt {
             series: BTreeMap::new(),
             version: 1,
             registry: mapping.target().registry.clone(),
-            lock: lock.fingerprint(),
+            lock: whole.fingerprint(),
             items: delivered,
             blobs: uploader.take_blob_locations(),
             pruned: Vec::new(),

@@ -7,11 +7,12 @@ use super::upload_slots::UploadSlots;
 use landfall_content::registry::{RegistrySession, is_quota_error};
 use landfall_content::{LockEntry, PartSource, TransferError};
 use landfall_http::ErrorKind;
-use landfall_model::config::IndexPolicy;
-use landfall_model::report::{Progress, TransferSide};
-use landfall_model::{Digest, Limits, locked};
-use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::AtomicBool;
+use landfall_item::ChartName;
+use landfall_model::config::{IndexPolicy, ReferrerPolicy};
+use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, TransferSide};
+use landfall_model::{Descriptor, Digest, Limits, locked};
+use landfall_signature::{RuleSubject, SignaturePolicy};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 /// A lock that is held while a manifest is written. After that, its value says whether the registry
@@ -51,14 +52,20 @@ pub(super) struct Uploader {
     pub(super) slots: UploadSlots,
     /// What to do if the registry refuses an index with missing children.
     pub(super) index: IndexPolicy,
-    /// Whether the registry has refused an index with missing children.
-    pub(super) refuses_sparse: AtomicBool,
+    /// The indexes that a repository was proven to refuse for their missing children.
+    pub(super) sparse_refusals: Mutex<HashSet<(String, Digest)>>,
+    /// What to do with referrers that the registry refuses.
+    referrers: ReferrerPolicy,
+    /// The rules of the site: referrers of items that they match are required.
+    demanded: SignaturePolicy,
+    /// The referrers that were not delivered, by name.
+    lost_referrers: Mutex<BTreeMap<String, ReportItem>>,
     /// Whether tags of referrers may be moved from another digest.
     pub(super) move_tags: bool,
     /// Whether the parts of present images were looked up one by one, not only their tags.
     rechecked: bool,
-    /// Whether the registry has refused a mount.
-    pub(super) refuses_mounts: AtomicBool,
+    /// Pairs of repositories, source and target, between which the registry has refused a mount.
+    refused_mounts: Mutex<HashSet<(Arc<str>, Arc<str>)>>,
     /// The turns to write a manifest, by repository and reference.
     turns: Mutex<HashMap<(String, String), ManifestTurn>>,
     /// The first item whose content turned out damaged, if damage stops the other items.
@@ -76,7 +83,8 @@ impl Uploader {
         source: Arc<dyn PartSource>,
         progress: Arc<dyn Progress>,
         limits: Limits,
-        options: PushOptions,
+        options: &PushOptions,
+        demanded: SignaturePolicy,
     ) -> Uploader {
         Uploader {
             session,
@@ -86,10 +94,13 @@ impl Uploader {
             dry_run: options.dry_run,
             slots: UploadSlots::new(limits.jobs),
             index: options.index,
-            refuses_sparse: AtomicBool::new(false),
+            sparse_refusals: Mutex::default(),
+            referrers: options.referrers,
+            demanded,
+            lost_referrers: Mutex::default(),
             move_tags: options.move_tags,
             rechecked: options.recheck,
-            refuses_mounts: AtomicBool::new(false),
+            refused_mounts: Mutex::default(),
             turns: Mutex::default(),
             damaged: Mutex::default(),
             stops_at_damage: options.stop_at_damage,
@@ -125,6 +136,15 @@ impl Uploader {
             .entry((repository.to_owned(), reference.to_owned()))
             .or_default()
             .clone()
+    }
+
+    /// Whether the registry has refused to mount a blob of the repository `from` in `to`.
+    pub(super) fn refuses_mount(&self, from: &Arc<str>, to: &Arc<str>) -> bool {
+        locked(&self.refused_mounts).contains(&(from.clone(), to.clone()))
+    }
+
+    pub(super) fn note_refused_mount(&self, from: &Arc<str>, to: &Arc<str>) {
+        locked(&self.refused_mounts).insert((from.clone(), to.clone()));
     }
 
     /// Notes that `repository` has all blobs of an entry: they can be mounted from there.
@@ -163,6 +183,46 @@ impl Uploader {
             }
         }
         sure
+    }
+
+    /// Whether an entry gets its tag only after its referrers were delivered.
+    pub(super) fn requires_referrers(&self, entry: &LockEntry) -> bool {
+        let subject = match entry.kind {
+            EntryKind::Image => entry.name.parse().ok().map(RuleSubject::Image),
+            EntryKind::Chart => ChartName::try_from(entry.name.clone())
+                .ok()
+                .map(|name| name.rule_subject()),
+            _ => None,
+        };
+        self.referrers == ReferrerPolicy::Required
+            || subject.is_some_and(|subject| self.demanded.applies_to(subject))
+    }
+
+    /// Notes that the registry refused a referrer of `entry`, but not the entry itself.
+    pub(super) fn note_lost_referrer(
+        &self,
+        entry: &LockEntry,
+        referrer: &Descriptor,
+        error: &TransferError,
+    ) {
+        let name = format!("{} {}", entry.name, referrer.digest);
+        let item = ReportItem {
+            kind: EntryKind::Referrer,
+            name: name.clone(),
+            digest: Some(referrer.digest.clone()),
+            bytes: Some(referrer.size),
+            packages: 0,
+            status: ItemStatus::Failed,
+            reason: Some(format!("{}: {error}", error.side)),
+        };
+        locked(&self.lost_referrers).entry(name).or_insert(item);
+    }
+
+    /// The referrers that were not delivered, as failed items.
+    pub(super) fn take_lost_referrers(&self) -> Vec<ReportItem> {
+        std::mem::take(&mut *locked(&self.lost_referrers))
+            .into_values()
+            .collect()
     }
 
     /// Notes that the content of the item `name` turned out damaged.

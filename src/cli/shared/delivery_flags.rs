@@ -10,9 +10,12 @@ use crate::cli::shared::summary::{failure_counts, success_counts};
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use crate::client::Client;
 use crate::push::{ProblemKind, PushError, PushOptions, Pushed, Receipt};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use landfall_content::{ReplaceError, merge_into_file};
-use landfall_model::report::{ItemStatus, ReportItem, RunReport, TransferSide, count_of};
+use landfall_model::config::ReferrerPolicy;
+use landfall_model::report::{
+    EntryKind, ItemStatus, ReportItem, RunReport, TransferSide, count_of,
+};
 use landfall_model::{DestinationMap, TargetRegistry};
 use landfall_model::{Digest, human_size};
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,11 +47,57 @@ pub(crate) struct DeliveryFlags {
     /// Create missing Harbor projects, as private ones
     #[arg(long)]
     create_projects: bool,
+    /// What to do with signatures and other referrers: `try` delivers an item even if the registry
+    /// refuses some of them, `required` gives it no tag then, `skip` leaves them out. Those that
+    /// `verify` of the site demands are always required [default: `referrers` of the site, or try]
+    #[arg(long, value_name = "POLICY")]
+    referrers: Option<Referrers>,
+    /// Kinds of items that are not pushed, such as those that the registry does not accept: image,
+    /// file, chart, package, git, provider (comma-separated)
+    #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = item_kind)]
+    skip_kinds: Vec<EntryKind>,
     /// Show what would be uploaded and what prevents it, and upload nothing
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
     pub(crate) shard: ShardFlag,
+}
+
+/// The values of `--referrers`.
+#[derive(Clone, Copy, ValueEnum)]
+enum Referrers {
+    Required,
+    Try,
+    Skip,
+}
+
+impl From<Referrers> for ReferrerPolicy {
+    fn from(value: Referrers) -> ReferrerPolicy {
+        match value {
+            Referrers::Required => ReferrerPolicy::Required,
+            Referrers::Try => ReferrerPolicy::Try,
+            Referrers::Skip => ReferrerPolicy::Skip,
+        }
+    }
+}
+
+/// Parses a value of `--skip-kinds`: the name of a kind, or its plural.
+fn item_kind(text: &str) -> Result<EntryKind, String> {
+    let kinds = [
+        EntryKind::Image,
+        EntryKind::File,
+        EntryKind::Chart,
+        EntryKind::Package,
+        EntryKind::Git,
+        EntryKind::Provider,
+    ];
+    let wanted = text.to_ascii_lowercase();
+    let name = wanted.strip_suffix('s').unwrap_or(&wanted);
+    let names = kinds.map(|kind| kind.to_string());
+    kinds
+        .into_iter()
+        .find(|kind| kind.to_string() == name)
+        .ok_or_else(|| format!("the kinds are {}", names.join(", ")))
 }
 
 /// Writes a receipt. Keeps the numbers that another push has written to it meanwhile.
@@ -119,6 +168,16 @@ impl DeliveryFlags {
             create_projects: self.create_projects,
             stop_at_damage: false,
             index: registry.map(|registry| registry.index).unwrap_or_default(),
+            referrers: self.referrers.map_or_else(
+                || {
+                    context
+                        .site
+                        .as_ref()
+                        .map_or_else(Default::default, |site| site.referrers)
+                },
+                ReferrerPolicy::from,
+            ),
+            skip_kinds: self.skip_kinds.iter().copied().collect(),
         }
     }
 
@@ -288,16 +347,17 @@ impl DeliveryFlags {
     }
 }
 
-/// The error that lists the problems. The exit code is 4 if the only problem is that the registry
-/// refuses an index (with `index: exact` in the site) or lacks blobs that a delta omits. Otherwise
+/// The error that lists the problems. The exit code is 4 if the only problems are that the registry
+/// refuses indexes (with `index: exact` in the site) or lacks blobs that a delta omits. Otherwise
 /// it is 3 if the registry already has some of the items, and 1 if it has none.
 fn refused(report: RunReport, pushed: &Pushed, mapping: &DestinationMap) -> CliError {
-    let exit = match &pushed.problems[..] {
-        [problem] if matches!(problem.kind, ProblemKind::Index | ProblemKind::Content) => {
-            Exit::Refused
-        }
-        _ if report.has_successes() => Exit::Partial,
-        _ => Exit::Failed,
+    let is_check = |kind| matches!(kind, ProblemKind::Index | ProblemKind::Content);
+    let exit = if pushed.problems.iter().all(|problem| is_check(problem.kind)) {
+        Exit::Refused
+    } else if report.has_successes() {
+        Exit::Partial
+    } else {
+        Exit::Failed
     };
     let mut message = format!(
         "nothing was uploaded to {}, because of {}",

@@ -17,7 +17,6 @@ const FULL_LIST: &str = "`--report FILE` writes all of them";
 
 /// Items with the same status and cause.
 pub(crate) struct FailureGroup<'a> {
-    pub(crate) status: ItemStatus,
     /// The reason. If the reasons of the items differ, names, digests and URL paths are left out.
     pub(crate) cause: Option<Cow<'a, str>>,
     pub(crate) items: Vec<&'a ReportItem>,
@@ -31,7 +30,6 @@ impl<'a> FailureGroup<'a> {
         for item in items {
             let Some(reason) = item.reason.as_deref() else {
                 groups.push(FailureGroup {
-                    status: item.status,
                     cause: None,
                     items: vec![item],
                 });
@@ -42,7 +40,6 @@ impl<'a> FailureGroup<'a> {
                 .entry((item.status, common.clone()))
                 .or_insert_with(|| {
                     groups.push(FailureGroup {
-                        status: item.status,
                         cause: Some(reason.into()),
                         items: Vec::new(),
                     });
@@ -68,7 +65,7 @@ impl<'a> FailureGroup<'a> {
     }
 
     fn lines(&self) -> String {
-        let word = word(self.status);
+        let word = word(self.items[0]);
         match self.items[..] {
             [item] => format!("{}\n", item_line(item)),
             _ => {
@@ -124,16 +121,18 @@ pub(crate) fn loss_lines(items: &[ReportItem]) -> String {
 
 /// The line about a failed item.
 pub(crate) fn item_line(item: &ReportItem) -> String {
-    let word = word(item.status);
+    let word = word(item);
     let reason = item.reason.as_deref().map(one_line).unwrap_or_default();
     format!("{word:8} {} {}: {reason}", item.kind, one_line(&item.name))
 }
 
-fn word(status: ItemStatus) -> &'static str {
-    match status {
+fn word(item: &ReportItem) -> &'static str {
+    let is_accepted_loss = |reason: &String| reason.contains("(accepted until ");
+    match item.status {
         ItemStatus::Missing => "missing",
         ItemStatus::Failed => "failed",
-        ItemStatus::Skipped => "accepted",
+        ItemStatus::Skipped if item.reason.as_ref().is_some_and(is_accepted_loss) => "accepted",
+        ItemStatus::Skipped => "skipped",
         ItemStatus::Done | ItemStatus::Present => "good",
     }
 }
@@ -142,7 +141,9 @@ fn word(status: ItemStatus) -> &'static str {
 /// paths. The host is kept, since it usually is the cause.
 fn general_reason(item: &ReportItem, reason: &str) -> String {
     let mut text = reason.to_owned();
-    if let Ok(image) = item.name.parse::<ImageRef>() {
+    // the name of a referrer is that of its image, a blank, and its digest
+    let name = item.name.split(' ').next().unwrap_or_default();
+    if let Ok(image) = name.parse::<ImageRef>() {
         let version = image
             .tag
             .as_ref()

@@ -9,6 +9,6 @@ pub use landfall::{
     BlobRead, Bundle, BundleOptions, CachePolicy, Client, ClientBuilder, DestinationMap, Digest,
     EntryKind as ItemKind, ImageRef, ItemStatus, Limits, Lock, Locked, LockedFile, LockedImage,
     MergedManifest, Omitted, PackOptions, PackPlan, Packaging, PinPolicy, Progress, PushError,
-    PushOptions, Pushed, ReferenceIndex, ReportItem, RewriteOptions, RewriteResult, SilentProgress,
-    Site, Store, TextSyntax, destination_map, load_manifests, pack, rewrite, today,
+    PushOptions, Pushed, ReferenceIndex, ReferrerPolicy, ReportItem, RewriteOptions, RewriteResult,
+    SilentProgress, Site, Store, TextSyntax, destination_map, load_manifests, pack, rewrite, today,
 };

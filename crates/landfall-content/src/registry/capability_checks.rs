@@ -1,7 +1,7 @@
 //! Checks what a registry allows: a sign-in, an upload of a given size, an index with missing
 //! children. Uploaded content is removed again, if the registry allows that.
 
-use super::error_codes::is_missing_children_error;
+use super::error_codes::SparseRefusal;
 use super::session::RegistrySession;
 use super::upload_session::{UploadSession, upload_url};
 use bytes::Bytes;
@@ -109,51 +109,60 @@ impl RegistrySession {
         passed
     }
 
-    /// Whether the registry accepts an index whose children it lacks. An accepted index is deleted
-    /// again, if the registry allows that.
+    /// Whether the registry accepts an index whose child it lacks. It refuses such indexes if it
+    /// names the child as the cause, or accepts the same index without the child. An accepted index
+    /// is deleted again, if the registry allows that.
     ///
     /// # Errors
-    /// If the request fails for another reason than the missing child.
+    /// If the request fails, for another reason than the missing child or for an unknown reason.
     pub async fn accepts_sparse_index(
         &self,
         repository: &str,
     ) -> Result<SparseIndexSupport, HttpError> {
         let child = Digest::sha256(b"landfall doctor: no registry has this manifest");
-        let bytes = Bytes::from(
-            serde_json::json!({
-                "schemaVersion": 2,
-                "mediaType": media_type::OCI_INDEX,
-                "manifests": [{
-                    "mediaType": media_type::OCI_MANIFEST,
-                    "digest": child,
-                    "size": 2,
-                    "platform": {"os": "linux", "architecture": "amd64"},
-                }],
-            })
-            .to_string(),
-        );
-        let digest = Digest::sha256(&bytes);
-        let size = bytes.len() as u64;
-        match self
-            .put_manifest(
+        let index = |children: serde_json::Value| {
+            Bytes::from(
+                serde_json::json!({
+                    "schemaVersion": 2,
+                    "mediaType": media_type::OCI_INDEX,
+                    "manifests": children,
+                })
+                .to_string(),
+            )
+        };
+        let sparse = index(serde_json::json!([{
+            "mediaType": media_type::OCI_MANIFEST,
+            "digest": child,
+            "size": 2,
+            "platform": {"os": "linux", "architecture": "amd64"},
+        }]));
+        let size = sparse.len() as u64;
+        let put = async |bytes: Bytes| {
+            let digest = Digest::sha256(&bytes);
+            self.put_manifest(
                 repository,
                 &digest.to_string(),
                 media_type::OCI_INDEX,
                 bytes,
             )
-            .await
-        {
-            Ok(_) => {}
-            Err(error) if is_missing_children_error(&error) => {
-                return Ok(SparseIndexSupport::Refused);
-            }
-            Err(error) => return Err(error),
-        }
-        let is_gone = self.delete_manifest(repository, &digest).await.is_ok();
-        Ok(if is_gone {
-            SparseIndexSupport::Accepted
+            .await?;
+            // whether it could be deleted again
+            Ok::<_, HttpError>(self.delete_manifest(repository, &digest).await.is_ok())
+        };
+        let error = match put(sparse).await {
+            Ok(true) => return Ok(SparseIndexSupport::Accepted),
+            Ok(false) => return Ok(SparseIndexSupport::AcceptedAndKept(size)),
+            Err(error) => error,
+        };
+        let is_about_the_child = match SparseRefusal::of(&error, &[child]) {
+            SparseRefusal::Stated => true,
+            SparseRefusal::Possible => put(index(serde_json::json!([]))).await.is_ok(),
+            SparseRefusal::Unrelated => false,
+        };
+        if is_about_the_child {
+            Ok(SparseIndexSupport::Refused)
         } else {
-            SparseIndexSupport::AcceptedAndKept(size)
-        })
+            Err(error)
+        }
     }
 }

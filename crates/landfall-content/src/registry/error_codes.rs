@@ -2,21 +2,46 @@
 //! status alone does not say what is wrong.
 
 use landfall_http::{DistributionError, ErrorKind, HttpError};
+use landfall_model::Digest;
 
-/// Whether an index was refused because the registry lacks some of its children (distribution-spec,
-/// "Error Codes"), rather than for its tag or size.
-pub fn is_missing_children_error(error: &HttpError) -> bool {
-    // registries disagree about the code: docker-registry sends MANIFEST_BLOB_UNKNOWN
-    let about_children = [
-        "MANIFEST_BLOB_UNKNOWN",
-        "BLOB_UNKNOWN",
-        "MANIFEST_UNKNOWN",
-        "MANIFEST_INVALID",
-    ];
-    error
-        .codes
-        .iter()
-        .any(|error| about_children.contains(&error.code.as_str()))
+/// What the refusal of an index says about its children that the registry lacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SparseRefusal {
+    /// The registry names one of the missing children as the cause.
+    Stated,
+    /// The missing children may be the cause. Registries use the same codes for other causes, so
+    /// only a probe shows it: the same index is accepted without the missing children.
+    Possible,
+    /// The refusal has another cause, such as the account, the size or the tag.
+    Unrelated,
+}
+
+impl SparseRefusal {
+    /// Classifies the error of a request that puts an index. `absent` are the children that the
+    /// registry lacks.
+    pub fn of(error: &HttpError, absent: &[Digest]) -> SparseRefusal {
+        let is_about_content = match error.kind {
+            ErrorKind::NotFound => true,
+            ErrorKind::Status(413 | 429) => false,
+            ErrorKind::Status(status) => (400..500).contains(&status) && !error.is_transient(),
+            _ => false,
+        };
+        if !is_about_content
+            || is_quota_error(error.kind, &error.codes)
+            || is_immutable_tag_error(error.kind, &error.codes)
+        {
+            return SparseRefusal::Unrelated;
+        }
+        let names_absent_child = |error: &DistributionError| {
+            let text = format!("{} {}", error.message, error.detail);
+            absent.iter().any(|child| text.contains(&child.hex()))
+        };
+        if error.codes.iter().any(names_absent_child) {
+            SparseRefusal::Stated
+        } else {
+            SparseRefusal::Possible
+        }
+    }
 }
 
 /// Whether a manifest may have been refused only because another client pushes the same manifest at
@@ -33,6 +58,8 @@ pub fn is_quota_error(kind: ErrorKind, codes: &[DistributionError]) -> bool {
     let refused = match kind {
         // 507 Insufficient Storage (RFC 4918, section 11.5)
         ErrorKind::Status(507) => return true,
+        // a quota of requests, as Google's registry calls its rate limit
+        ErrorKind::Status(429) => return false,
         ErrorKind::Status(status) => (400..500).contains(&status),
         kind => kind == ErrorKind::Denied,
     };
@@ -51,6 +78,63 @@ pub fn is_immutable_tag_error(kind: ErrorKind, codes: &[DistributionError]) -> b
             // the specification has no code for this case, so codes and messages are searched
             &["immutable", "already exist", "tag_invalid", "overwrit"],
         )
+}
+
+/// Returns what usually causes a refusal with these words, and what to do. `said` is the text of
+/// the server.
+pub(super) fn known_cause(
+    status: u16,
+    errors: &[DistributionError],
+    said: &str,
+) -> Option<&'static str> {
+    if !(400..500).contains(&status) && status != 507 {
+        return None;
+    }
+    let said = said.to_ascii_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
+    let kind = ErrorKind::Status(status);
+    if is_quota_error(kind, errors) || status == 507 {
+        return Some("raise the quota of the project, or delete content there, and push again");
+    }
+    if is_immutable_tag_error(kind, errors) {
+        return Some(
+            "the tag is immutable there: allow changes (ECR and ACR: the repository's settings; \
+             Harbor, GitLab and Quay: the project's rules), or push to another path",
+        );
+    }
+    // from here, only reasons that registries give for a manifest or a repository
+    if says(&[
+        "docker2s2",
+        "docker manifests are not",
+        "application/vnd.docker.distribution",
+    ]) && says(&["unsupported", "invalid", "not allowed", "compat"])
+    {
+        return Some(
+            "the registry refuses manifests of Docker: allow them (zot: `\"http\": {\"compat\": \
+             [\"docker2s2\"]}`)",
+        );
+    }
+    if says(&[
+        "project not found",
+        "project_not_found",
+        "repository does not exist",
+    ]) || errors.iter().any(|error| error.code == "NAME_UNKNOWN")
+    {
+        return Some("create the project or repository at the registry first");
+    }
+    if says(&[
+        "empty layer",
+        "empty blob",
+        "blob is empty",
+        "zero-length",
+        "zero length",
+    ]) {
+        return Some("the registry refuses empty blobs, which some images have");
+    }
+    if says(&["media type"]) && says(&["tag"]) && says(&["change", "different", "mismatch"]) {
+        return Some("the tag has another media type there: delete the tag first");
+    }
+    None
 }
 
 /// Whether a code or message contains one of the words.
@@ -84,11 +168,38 @@ mod tests {
                 && is_quota_error(ErrorKind::Status(412), &quota)
         );
         assert!(is_quota_error(ErrorKind::Status(507), &[]));
+        let requests = errors(
+            "TOOMANYREQUESTS",
+            "Quota exceeded for quota metric 'Requests per project per region'",
+        );
+        assert!(!is_quota_error(ErrorKind::Status(429), &requests));
         let denied = errors("DENIED", "may not write");
         assert!(
             !is_quota_error(ErrorKind::Denied, &denied)
                 && !is_quota_error(ErrorKind::Network, &quota)
         );
+    }
+
+    #[test]
+    fn only_a_named_child_states_that_children_are_missing() {
+        let [absent, kept] = ["absent", "kept"].map(|text| Digest::sha256(text.as_bytes()));
+        let of = |status: u16, code: &str, detail: &str| {
+            let mut error = HttpError::new(ErrorKind::Status(status), "refused");
+            error.codes = errors(code, "not valid");
+            error.codes[0].detail = detail.into();
+            SparseRefusal::of(&error, std::slice::from_ref(&absent))
+        };
+        for code in ["MANIFEST_BLOB_UNKNOWN", "MANIFEST_INVALID"] {
+            assert_eq!(of(400, code, &absent.to_string()), SparseRefusal::Stated);
+            assert_eq!(of(400, code, &kept.to_string()), SparseRefusal::Possible);
+            assert_eq!(of(404, code, ""), SparseRefusal::Possible);
+        }
+        for status in [413, 429, 500, 503] {
+            let refusal = of(status, "MANIFEST_INVALID", "");
+            assert_eq!(refusal, SparseRefusal::Unrelated, "{status}");
+        }
+        let immutable = of(400, "TAG_INVALID", "it is immutable");
+        assert_eq!(immutable, SparseRefusal::Unrelated);
     }
 
     #[test]

@@ -53,9 +53,7 @@ pub use certs_d::{certs_d, certs_d_folders};
 pub use challenge::Challenge;
 pub use credential::{CredentialError, CredentialLookup};
 pub use deletion::is_deletion_disabled;
-pub use error_codes::{
-    is_immutable_tag_error, is_missing_children_error, is_quota_error, may_be_push_race,
-};
+pub use error_codes::{SparseRefusal, is_immutable_tag_error, is_quota_error, may_be_push_race};
 pub use host_rules::host_rules;
 pub use keychain::Keychain;
 pub use list_responses::{ListedReferrers, ReferrersResponse, TagList};

@@ -109,9 +109,15 @@ impl RegistrySinkInner {
         }
         // one request looks up the blob and, if it is missing, opens its upload
         if session.self_mounts.are_known_to_work() {
-            return session
+            match session
                 .open_upload(repository, Some(digest), Some(repository))
-                .await;
+                .await
+            {
+                // learned in another repository, where the rights may be others
+                Err(error)
+                    if refuses_mount(&error) && !is_quota_error(error.kind, &error.codes) => {}
+                opened => return opened,
+            }
         }
         if session.has_blob(repository, digest).await? {
             info!(%digest, repository, "already in the repository");

@@ -135,6 +135,12 @@ impl RegistrySession {
             Err(_) => {}
         }
     }
+
+    /// Looks up each further blob before it is uploaded. A registry that answers any mount with
+    /// success reports blobs as missing that it seemed to have.
+    pub fn distrust_self_mounts(&self) {
+        self.self_mounts.distrust();
+    }
 }
 
 /// Adds the parameters of a request that opens the upload of `digest` or, with `from`, mounts the

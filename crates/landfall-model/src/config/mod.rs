@@ -17,7 +17,7 @@ pub use credentials::SiteCredentials;
 pub use platforms::SiteCluster;
 pub use proxy::SiteProxy;
 pub use registry::IndexPolicy;
-pub use registry::PathDestinations;
+pub use registry::{PathDestinations, ReferrerPolicy};
 pub use site::{Site, SiteError, destination_map};
 pub use starter_site::starter_site;
 pub use tkg_import::{TkgSite, read_tkg_site};

@@ -83,6 +83,21 @@ impl PathDestinations {
     }
 }
 
+/// What a push does with signatures and other referrers. Those that `verify` of the site demands
+/// are always required.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ReferrerPolicy {
+    /// An item gets its tag only after its referrers were delivered.
+    Required,
+    /// An item is delivered even if the registry refuses some of its referrers. These are reported
+    /// as failed.
+    #[default]
+    Try,
+    /// Referrers are not delivered.
+    Skip,
+}
+
 /// What to do if a target refuses an index with missing children.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

@@ -2,7 +2,7 @@
 
 use super::platforms::{RequiredNames, SiteCluster};
 use super::proxy::SiteProxy;
-use super::registry::RegistrySite;
+use super::registry::{ReferrerPolicy, RegistrySite};
 use super::registry_check::check_registry;
 use super::required_names_check::check_required_names;
 use super::signers::SiteSigners;
@@ -43,6 +43,9 @@ pub struct Site {
     /// to the rules of manifests. Paths are relative to the site file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub verify: Vec<SignatureRule>,
+    /// What `push` and `mirror` do with signatures and other referrers.
+    #[serde(default)]
+    pub referrers: ReferrerPolicy,
     /// The receipt in which pushes record what they delivered, and the last bundle of each series;
     /// relative to the site file.
     #[serde(default)]

@@ -159,7 +159,7 @@ impl PushCommand {
             if let Some(volumes) = volumes.filter(|_| !options.dry_run) {
                 let dry_run = PushOptions {
                     dry_run: true,
-                    ..options
+                    ..options.clone()
                 };
                 let pushed = client
                     .push(&lock, blobs.clone(), &omitted, &mapping, dry_run)

@@ -297,7 +297,7 @@ impl Rig {
         let omitted = Omitted::default();
         let client = self.client();
         let to = self.far_side();
-        let pushing = client.push(&self.lock, blobs, &omitted, &to, self.delivery);
+        let pushing = client.push(&self.lock, blobs, &omitted, &to, self.delivery.clone());
         self.runtime.block_on(pushing)
     }
 
@@ -319,7 +319,7 @@ impl Rig {
             store,
             keep,
             &self.far_side(),
-            self.delivery,
+            self.delivery.clone(),
         ))
     }
 
