@@ -113,7 +113,11 @@ impl HostChecker<'_> {
         request.origin = origin;
         if self.check_response(request, &host, "", true).await && is_https {
             let tried = get_file(self.sessions, written.as_str(), Some("bytes=0-0".into())).await;
-            self.add_sign_in_result(tried.and_then(expect_success).map(drop));
+            let answered = match tried {
+                Ok(response) => expect_success(response).await.map(drop),
+                Err(error) => Err(error),
+            };
+            self.add_sign_in_result(answered);
         }
     }
 

@@ -20,11 +20,15 @@ pub(super) async fn versions(
             before,
             after,
         } => {
-            let tags = resolver.all_tags(image).await?.ok_or_else(|| {
+            let tags = resolver.all_tags(image).await?;
+            let session = resolver.sessions().upstream(&image.registry).await?;
+            let tags = tags.ok_or_else(|| {
+                let why = session.tags_failure();
                 ResolveError::from(format!(
-                    "the registry does not list the tags of {}, or too many; name another source \
+                    "the registry does not list the tags of {}, or too many{}; name another source \
                      with `from:`",
-                    image.name()
+                    image.name(),
+                    why.map(|why| format!(" ({why})")).unwrap_or_default()
                 ))
             })?;
             // the version may be only a part of the tag, as in `app:v${version}-debian`

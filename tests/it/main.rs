@@ -84,6 +84,7 @@ mod pull;
 mod pull_bundle;
 mod push;
 mod referrers;
+mod refusals;
 mod remote_bundle;
 mod render;
 mod render_charts;

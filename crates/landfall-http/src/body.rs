@@ -9,7 +9,7 @@ use super::transport::Transport;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{BoxStream, StreamExt};
-use reqwest::header::HeaderMap;
+use reqwest::header::{HeaderMap, LOCATION};
 use reqwest::{Method, StatusCode};
 use std::sync::Arc;
 use std::time::Duration;
@@ -139,6 +139,30 @@ impl HttpResponse {
     /// A header as text; `None` if it is missing or not text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
+    }
+
+    /// Returns the `Location` of the response, with bytes that are not ASCII percent-encoded, as
+    /// browsers do.
+    pub fn location(&self) -> Option<String> {
+        self.url_header(LOCATION.as_str())
+    }
+
+    /// Returns all values of a header that contains URLs, joined by commas, with bytes that are not
+    /// ASCII percent-encoded.
+    pub fn url_header(&self, name: &str) -> Option<String> {
+        let mut text = String::new();
+        for value in self.headers.get_all(name) {
+            if !text.is_empty() {
+                text += ", ";
+            }
+            for &byte in value.as_bytes() {
+                match byte {
+                    0x21..=0x7e | b' ' => text.push(char::from(byte)),
+                    _ => text += &format!("%{byte:02X}"),
+                }
+            }
+        }
+        Some(text).filter(|text| !text.is_empty())
     }
 
     /// Returns the body as a stream. A stall longer than the idle limit is an error of kind

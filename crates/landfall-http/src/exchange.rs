@@ -15,9 +15,11 @@ use super::transport::Transport;
 use super::upload_source::{read_for_upload, stream_for_upload};
 use super::upload_watch::{lend_while_source_waits, watch_upload};
 use futures_util::StreamExt;
+use landfall_model::redact_urls;
+use landfall_model::report::one_line;
 use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HeaderMap,
-    HeaderName, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, LOCATION, RANGE,
+    HeaderName, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, RANGE,
 };
 use reqwest::{Method, RequestBuilder, StatusCode};
 use std::sync::Arc;
@@ -81,16 +83,17 @@ impl Transport {
             let keeps_method = matches!(response.status.as_u16(), 307 | 308);
             let is_read = matches!(hop.method, Method::GET | Method::HEAD);
             let is_followed = response.status.is_redirection() && (keeps_method || is_read);
-            let Some(location) = response.header(LOCATION.as_str()).filter(|_| is_followed) else {
+            let Some(location) = response.location().filter(|_| is_followed) else {
                 return Ok(response);
             };
-            let target = hop.url.join(location).map_err(|error| {
-                HttpError::new(
-                    ErrorKind::Invalid,
-                    "it redirects to a location that is not a URL",
-                )
-                .at(&hop.url)
-                .caused_by(error)
+            let target = hop.url.join(&location).map_err(|error| {
+                let words = format!(
+                    "it redirects to '{}', which is not a URL",
+                    redact_urls(&one_line(&location))
+                );
+                HttpError::new(ErrorKind::Invalid, words)
+                    .at(&hop.url)
+                    .caused_by(error)
             })?;
             // Without TLS, everything after the redirect could be read and changed on the way.
             if hop.url.scheme() == "https" && target.scheme() != "https" {

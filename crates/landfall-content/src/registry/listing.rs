@@ -3,19 +3,21 @@
 
 use super::list_responses::{ListedReferrers, ReferrersResponse, TagList};
 use super::manifests::FetchedManifest;
-use super::response::api_errors;
 use super::scope::TokenScope;
 use super::session::RegistrySession;
 use bytes::Bytes;
-use landfall_http::{BodyFailure, ErrorKind, HttpError, HttpRequest, HttpResponse, RequestPurpose};
+use landfall_http::{
+    BodyFailure, ErrorKind, HttpError, HttpRequest, HttpResponse, RequestPurpose, api_errors,
+};
 use landfall_model::{
-    ChildManifest, Descriptor, Digest, Manifest, ManifestError, media_type, referrers_tag,
+    ChildManifest, Descriptor, Digest, Manifest, ManifestError, locked, media_type, referrers_tag,
     unreadable_children,
 };
 use reqwest::header::{ACCEPT, LINK};
 use reqwest::{Method, StatusCode};
 use serde::Deserialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
+use std::sync::atomic::Ordering;
 use url::Url;
 
 /// How many tags are requested per page.
@@ -56,16 +58,45 @@ impl RegistrySession {
     /// # Errors
     /// If the request fails.
     pub async fn tag_list(&self, repository: &str, pages: usize) -> Result<TagList, HttpError> {
+        let mut turn = match self.has_listed_tags.load(Ordering::Relaxed) {
+            true => None,
+            false => Some(self.first_tags.lock().await),
+        };
+        if locked(&self.tags_failure).is_some() {
+            return Ok(TagList::Refused);
+        }
         let scope = self.scope(repository, false);
-        let mut url = self.url(repository, "tags/list")?;
+        let plain_url = self.url(repository, "tags/list")?;
+        let mut url = plain_url.clone();
         url.query_pairs_mut()
             .append_pair("n", &PAGE_SIZE.to_string());
         let mut tags = BTreeSet::new();
         let mut left = self.transport.limits().document_bytes;
-        for _ in 0..pages {
+        let mut seen = HashSet::new();
+        let mut number = 0;
+        while number < pages {
             let request = HttpRequest::new(Method::GET, url.clone(), RequestPurpose::Registry);
-            let (bytes, next) = match self.page(&request, &scope, left).await {
-                Ok(ListResponse::Page(bytes, next)) => (bytes, next),
+            let (bytes, next) = match self.tags_page(request, &scope, left).await {
+                Ok(ListResponse::Page(bytes, next)) => {
+                    self.has_listed_tags.store(true, Ordering::Relaxed);
+                    drop(turn.take());
+                    (bytes, next)
+                }
+                // some registries refuse a page of this size; without a size, they choose one
+                Ok(ListResponse::Other(response))
+                    if response.status == StatusCode::BAD_REQUEST
+                        && tags.is_empty()
+                        && url != plain_url =>
+                {
+                    response.discard().await;
+                    url = plain_url.clone();
+                    continue;
+                }
+                Ok(ListResponse::Other(response))
+                    if response.status == StatusCode::INTERNAL_SERVER_ERROR =>
+                {
+                    return self.note_failing_lists(*response, &scope, repository).await;
+                }
                 Ok(ListResponse::Other(response)) => {
                     response.discard().await;
                     return Ok(TagList::Refused);
@@ -83,15 +114,81 @@ impl RegistrySession {
             };
             let found = page.tags.unwrap_or_default();
             // a full page without a link to the next: the registry may have cut off the list
-            let is_cut = next.is_none() && found.len() == PAGE_SIZE;
+            let is_cut = next.is_none() && found.len() == PAGE_SIZE && url != plain_url;
             tags.extend(found);
+            number += 1;
             match next {
+                // a page that was read before would be read for ever
+                Some(next) if !seen.insert(next.clone()) => return Ok(TagList::Refused),
                 Some(next) => url = next,
                 None if is_cut => return Ok(TagList::Refused),
                 None => return Ok(TagList::Whole(tags)),
             }
         }
         Ok(TagList::LongerThan(pages))
+    }
+
+    /// Requests a page of a list of tags. Some registries always answer 500 to such requests, so a
+    /// 500 is retried only once; all other failures are retried as usual.
+    async fn tags_page(
+        &self,
+        request: HttpRequest,
+        scope: &TokenScope,
+        limit: usize,
+    ) -> Result<ListResponse, HttpError> {
+        let single = HttpRequest {
+            retried: false,
+            ..request.clone()
+        };
+        let status = match self.page(&single, scope, limit).await {
+            Ok(ListResponse::Other(response)) if may_pass(response.status) => {
+                let status = response.status;
+                response.discard().await;
+                status
+            }
+            Ok(answer) => return Ok(answer),
+            Err(_) => return self.page(&request, scope, limit).await,
+        };
+        tokio::time::sleep(self.transport.retry_policy().pause(1)).await;
+        let again = match status {
+            StatusCode::INTERNAL_SERVER_ERROR => &single,
+            _ => &request,
+        };
+        self.page(again, scope, limit).await
+    }
+
+    /// Records that two requests for a list of tags failed with 500: no more lists are requested
+    /// from this registry. Manifests are not affected.
+    async fn note_failing_lists(
+        &self,
+        response: HttpResponse,
+        scope: &TokenScope,
+        repository: &str,
+    ) -> Result<TagList, HttpError> {
+        let what = || format!("the tags of {}/{repository}", self.host());
+        let error = match self.expect(response, scope, what, |_| false).await {
+            Ok(_) => return Ok(TagList::Refused),
+            Err(error) => error,
+        };
+        // a list of another repository succeeded, so this failure concerns this repository alone
+        if self.has_listed_tags.load(Ordering::Relaxed) {
+            return Ok(TagList::Refused);
+        }
+        let is_first = locked(&self.tags_failure).replace(error.clone()).is_none();
+        if is_first {
+            self.transport.note_once(&format!(
+                "note: {} lists no tags: {error}; no more lists are requested from it in this run",
+                self.host()
+            ));
+        }
+        Ok(TagList::Refused)
+    }
+
+    /// Why the registry lists no tags, if its lists failed in this run.
+    pub fn tags_failure(&self) -> Option<String> {
+        locked(&self.tags_failure)
+            .as_ref()
+            .map(HttpError::to_string)
     }
 
     /// Returns the referrers of `subject`, or `None` if the registry returns no list. With `push`,
@@ -275,6 +372,11 @@ pub fn referrers_in(bytes: &[u8]) -> Result<Vec<ChildManifest>, NoReferrersList>
     }
 }
 
+/// Whether a later attempt at a request with this response may succeed.
+fn may_pass(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 408 | 429 | 500 | 502..=504)
+}
+
 /// Whether a registry with this response may lack the referrers API. The spec requires 404 then,
 /// but some registries send another status.
 fn may_lack_api(status: StatusCode) -> bool {
@@ -300,10 +402,10 @@ async fn no_list(response: HttpResponse) -> ReferrersResponse {
     }
 }
 
-/// Returns the URL of the next page (RFC 8288, `rel="next"`). Scheme, host and port of the request
-/// are kept, because a registry behind a proxy may name its internal address.
+/// Returns the URL of the next page (RFC 8288, `rel="next"`): the URL of the request with the query
+/// of the link. A registry behind a proxy or below a prefix may name its internal address and path.
 fn next_page(request_url: &Url, response: &HttpResponse) -> Option<Url> {
-    next_link(request_url, response.header(LINK.as_str())?)
+    next_link(request_url, &response.url_header(LINK.as_str())?)
 }
 
 /// Whether the parameters of a link, up to the next link, contain `rel="next"`.
@@ -316,7 +418,10 @@ fn has_rel_next(parameters: &str) -> bool {
         words
             .next()
             .is_some_and(|name| name.eq_ignore_ascii_case("rel"))
-            && words.next() == Some("next")
+            && words.next().is_some_and(|relations| {
+                let mut relations = relations.split_whitespace();
+                relations.any(|relation| relation.eq_ignore_ascii_case("next"))
+            })
     })
 }
 
@@ -345,7 +450,6 @@ fn next_link(request_url: &Url, header: &str) -> Option<Url> {
         .next()?;
     let joined = request_url.join(target).ok()?;
     let mut next = request_url.clone();
-    next.set_path(joined.path());
     next.set_query(joined.query());
     Some(next)
 }
@@ -361,6 +465,13 @@ mod tests {
         let second = Some("https://r.test:5000/v2/a/tags/list?last=b&n=2".to_owned());
         assert_eq!(next(r#"</v2/a/tags/list?last=b&n=2>; rel="next""#), second);
         assert_eq!(next("<?last=b&n=2>;rel=next"), second);
+        for link in [
+            "</tags/list?last=b&n=2>; rel=\"next\"",
+            "<https://r.test/registry/v2/a/tags/list?last=b&n=2>; rel=next",
+            "<v2/a/tags/list?last=b&n=2>; rel=\"last NEXT\"",
+        ] {
+            assert_eq!(next(link), second, "{link}");
+        }
         assert_eq!(
             next(r#"<http://inside:80/v2/a/tags/list?last=b&n=2>; Rel="next""#),
             second

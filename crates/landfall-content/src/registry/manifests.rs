@@ -1,13 +1,13 @@
 //! Gets, looks up and puts the manifests of a registry.
 
-use super::response::{describe, plain_http_advice};
+use super::response::plain_http_advice;
 use super::session::{RegistrySession, host_of};
 use bytes::Bytes;
 use landfall_http::{
     BodyFailure, ErrorKind, HttpError, HttpRequest, RequestBody, RequestPurpose, SIGN_IN_HINT,
-    is_html, page_error,
+    api_errors, describe, is_html, page_error,
 };
-use landfall_model::{Algorithm, Descriptor, Digest, Manifest, ManifestError, media_type};
+use landfall_model::{Algorithm, Descriptor, Digest, Manifest, ManifestError, locked, media_type};
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Method, StatusCode};
 
@@ -188,7 +188,8 @@ impl RegistrySession {
                 named,
             )),
             Some(wanted) => {
-                let body = describe(&bytes, content_type.as_deref());
+                let errors = api_errors(&bytes);
+                let body = describe(&errors, &bytes, content_type.as_deref(), None);
                 let words = format!("the response is not {wanted}{body}");
                 Err(BodyFailure::Wrong(
                     HttpError::new(ErrorKind::Invalid, words).at(&url),
@@ -199,7 +200,9 @@ impl RegistrySession {
 
     /// Resolves a tag or digest to the digest of its manifest, or `None` if the registry does not
     /// have it. Sends a HEAD request, and then a GET request if the response does not report the
-    /// digest. With `push`, a 403 response also gives `None`.
+    /// digest or says nothing about the manifest: some registries do not implement HEAD, fail at it
+    /// for some manifests, or redirect it to a store whose signed URL is valid for GET only. With
+    /// `push`, a 403 response also gives `None`.
     ///
     /// # Errors
     /// If the request fails.
@@ -209,6 +212,10 @@ impl RegistrySession {
         reference: &str,
         push: bool,
     ) -> Result<Option<Digest>, HttpError> {
+        // proven by an earlier manifest of this repository, whose GET succeeded
+        if locked(&self.refused_heads).contains(repository) {
+            return self.get_digest(repository, reference, push).await;
+        }
         let url = self.url(repository, &format!("manifests/{reference}"))?;
         let request = accept_manifests(HttpRequest::new(
             Method::HEAD,
@@ -217,8 +224,9 @@ impl RegistrySession {
         ));
         let scope = self.scope(repository, push);
         let response = self.send(request, &scope).await?;
+        let is_elsewhere = response.url.origin() != self.base.origin();
         match response.status {
-            StatusCode::NOT_FOUND => Ok(None),
+            StatusCode::NOT_FOUND if !is_elsewhere => Ok(None),
             StatusCode::OK if response.is_page() => Err(response
                 .page_error(&format!("{}/{repository}:{reference}", self.host()))
                 .await),
@@ -232,8 +240,18 @@ impl RegistrySession {
                     None => self.get_digest(repository, reference, false).await,
                 }
             }
-            // some registries do not implement HEAD
-            StatusCode::METHOD_NOT_ALLOWED => self.get_digest(repository, reference, push).await,
+            // these say nothing about the manifest, or are answers of another host
+            status
+                if matches!(status.as_u16(), 400 | 405 | 406 | 500 | 501)
+                    || (is_elsewhere && status.is_client_error()) =>
+            {
+                response.discard().await;
+                let found = self.get_digest(repository, reference, push).await?;
+                if found.is_some() {
+                    locked(&self.refused_heads).insert(repository.to_owned());
+                }
+                Ok(found)
+            }
             // some registries answer 403 for a missing manifest; the push shows whether access is
             // denied
             StatusCode::FORBIDDEN if push => Ok(None),

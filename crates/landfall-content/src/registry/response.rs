@@ -1,16 +1,13 @@
 //! Checks the responses of a registry and explains errors.
 
-use super::error_codes::is_quota_error;
+use super::error_codes::{is_quota_error, known_cause};
 use super::scope::TokenScope;
 use super::session::{RegistrySession, host_of};
-use landfall_http::{
-    DistributionError, ErrorKind, HttpError, HttpResponse, SIGN_IN_HINT, is_html, is_html_type,
-    page_title,
-};
-use reqwest::header::CONTENT_TYPE;
+use landfall_http::{DistributionError, ErrorKind, HttpError, HttpResponse, SIGN_IN_HINT};
+#[cfg(any(test, fuzzing, feature = "testkit"))]
+use landfall_http::{api_errors, describe};
+use landfall_model::redact_urls;
 use reqwest::{Method, StatusCode};
-use serde::Deserialize;
-use serde_json::Value;
 use url::Url;
 
 impl RegistrySession {
@@ -44,28 +41,41 @@ impl RegistrySession {
         if good(status) {
             return Ok(response);
         }
-        let content_type = response.header(CONTENT_TYPE.as_str()).map(str::to_owned);
         let url = response.url.clone();
-        let has_body = response.method != Method::HEAD;
+        let method = response.method.clone();
         let is_registry = response.header("docker-distribution-api-version").is_some();
-        // the body only explains the status, so an unreadable one is treated as empty
-        let body = response.bytes(64 << 10).await.unwrap_or_default();
+        let location = response.location().filter(|_| status.is_redirection());
+        let words = response.server_words().await;
         let host = host_of(&url);
-        let detail = describe(&body, content_type.as_deref());
         // registries name themselves in a header or send error objects; other web servers do
-        // neither
-        let strange = has_body && !is_registry && api_errors(&body).is_empty();
+        // neither. A server that gets a PUT has accepted the beginning of an upload.
+        let may_be_strange = method != Method::HEAD && method != Method::PUT;
+        let strange = may_be_strange && !is_registry && words.errors.is_empty();
         let advice = match status.as_u16() {
-            400 if url.scheme() == "http" && wants_tls(&body) => plain_http_advice(&url),
+            400 if url.scheme() == "http" && wants_tls(&words.body) => plain_http_advice(&url),
             404 | 405 | 501 if strange => {
                 format!("; this is not a registry: is {host} the right host and port?")
             }
+            404 | 405 | 406 | 415 | 501 if method == Method::PUT && words.errors.is_empty() => {
+                "; the registry does not accept this kind of manifest, or not by this request"
+                    .to_owned()
+            }
             429 => format!(": its rate limit is reached{SIGN_IN_HINT}, or run it again later"),
-            _ => String::new(),
+            300..400 => match location {
+                Some(to) => format!(
+                    "; a redirect of {method} to {} is not followed: configure the address that \
+                     the registry itself uses",
+                    redact_urls(&to)
+                ),
+                None => "; it redirects without saying where (`Location`)".to_owned(),
+            },
+            _ => known_cause(status.as_u16(), &words.errors, &words.text)
+                .map(|advice| format!("; {advice}"))
+                .unwrap_or_default(),
         };
-        let words = format!("{host} answered {status}{detail}{advice}");
+        let text = format!("{host} answered {status}{}{advice}", words.text);
         Err(self
-            .status_error(status, scope, words, api_errors(&body))
+            .status_error(status, scope, text, words.errors)
             .await
             .at(&url)
             .about(what()))
@@ -97,34 +107,6 @@ impl RegistrySession {
     }
 }
 
-/// Parses the error objects in a body (distribution-spec, "Error Codes").
-pub(super) fn api_errors(body: &[u8]) -> Vec<DistributionError> {
-    #[derive(Deserialize)]
-    struct ErrorDocument {
-        errors: Vec<Value>,
-    }
-    let document: Option<ErrorDocument> = serde_json::from_slice(body).ok();
-    document
-        .iter()
-        .flat_map(|document| &document.errors)
-        .map(|error| DistributionError {
-            code: text_member(error, "code"),
-            message: text_member(error, "message"),
-            detail: error.get("detail").cloned().unwrap_or_default(),
-        })
-        .collect()
-}
-
-/// Returns the text of a member, or an empty string if the member is missing or not a string. The
-/// specification requires only `code`, and some registries send values of other types.
-fn text_member(error: &Value, key: &str) -> String {
-    error
-        .get(key)
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-        .to_owned()
-}
-
 /// Returns the advice for plain http sent to an https server.
 pub(super) fn plain_http_advice(url: &Url) -> String {
     format!(
@@ -145,46 +127,11 @@ fn wants_tls(body: &[u8]) -> bool {
     .any(|words| text.contains(words))
 }
 
-/// Describes an unexpected body: its distribution API errors, or the title of an HTML page. Returns
-/// an empty string for any other body.
-pub(super) fn describe(body: &[u8], content_type: Option<&str>) -> String {
-    let errors = api_errors(body);
-    let words = errors.iter().map(|error| {
-        format!("{} {}", error.code, error.message)
-            .trim()
-            .to_owned()
-    });
-    let words: Vec<String> = words.filter(|words| !words.is_empty()).collect();
-    if !words.is_empty() {
-        return format!(": {}", words.join("; "));
-    }
-    if content_type.is_some_and(is_html_type) || is_html(body) {
-        let titled = page_title(body)
-            .map(|title| format!(", titled '{title}'"))
-            .unwrap_or_default();
-        return format!(" (an HTML page{titled}: from a proxy?)");
-    }
-    String::new()
-}
-
 /// Describes `bytes` as the body of an error response.
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub fn fuzz(bytes: &[u8]) -> String {
     let _ = wants_tls(bytes);
-    describe(bytes, None) + &describe(bytes, Some("text/html"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn error_responses_are_described() {
-        let body =
-            br#"{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown","detail":{}}]}"#;
-        assert_eq!(describe(body, None), ": MANIFEST_UNKNOWN manifest unknown");
-        let page = b"<!DOCTYPE html><html><head><TITLE> Blocked </TITLE>";
-        assert!(describe(page, Some("text/html")).contains("titled 'Blocked'"));
-        assert_eq!(describe(b"", None), "");
-    }
+    let errors = api_errors(bytes);
+    let _ = known_cause(400, &errors, "");
+    describe(&errors, bytes, None, None) + &describe(&errors, bytes, Some("text/html"), Some("s"))
 }

@@ -12,8 +12,9 @@ use landfall_http::{
 };
 use reqwest::StatusCode;
 use reqwest::header::AUTHORIZATION;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use tracing::debug;
 use url::Url;
 
@@ -34,6 +35,14 @@ pub struct RegistrySession {
     pub(super) lacks_referrers_api: OnceMap<String, bool>,
     /// Whether tag lists are complete.
     lists_all_tags: bool,
+    /// The repositories where a HEAD of a manifest failed whose GET succeeded.
+    pub(super) refused_heads: Mutex<HashSet<String>>,
+    /// Why the registry lists no tags, once two requests for a list failed with 500.
+    pub(super) tags_failure: Mutex<Option<HttpError>>,
+    /// The turn to request a list of tags, until one succeeds. Otherwise all repositories would
+    /// request theirs before the first failure is known.
+    pub(super) first_tags: tokio::sync::Mutex<()>,
+    pub(super) has_listed_tags: AtomicBool,
 }
 
 impl RegistrySession {
@@ -77,6 +86,10 @@ impl RegistrySession {
             self_mounts: SelfMounts::default(),
             lacks_referrers_api: OnceMap::default(),
             lists_all_tags,
+            refused_heads: Mutex::default(),
+            tags_failure: Mutex::default(),
+            first_tags: tokio::sync::Mutex::default(),
+            has_listed_tags: AtomicBool::new(false),
         }
     }
 

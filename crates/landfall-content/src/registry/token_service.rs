@@ -8,8 +8,8 @@ use super::credential::{Credential, RegistrySecret};
 use super::scope::TokenScope;
 use super::token::{Authorization, BearerToken, realm_url};
 use landfall_http::{
-    ErrorKind, HttpError, HttpRequest, RequestBody, RequestPurpose, host_port, is_html, page_error,
-    redacted_url,
+    ErrorKind, HttpError, HttpRequest, RequestBody, RequestPurpose, api_errors, describe,
+    host_port, is_html, page_error, redacted_url,
 };
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap};
 use reqwest::{Method, StatusCode};
@@ -228,7 +228,8 @@ impl Auth {
             if by_refresh_token && is_invalid_grant(status, &body) {
                 return Err(TokenFailure::Refused(StatusCode::UNAUTHORIZED));
             }
-            let words = format!("its token service {realm_name} answered {status}");
+            let said = describe(&api_errors(&body), &body, None, None);
+            let words = format!("its token service {realm_name} answered {status}{said}");
             let error = HttpError::new(ErrorKind::Status(status.as_u16()), words);
             return Err(error.at(realm).about(&*self.host).into());
         }

@@ -122,7 +122,7 @@ pub(super) async fn request(
 /// # Errors
 /// If the status is not 200 or 206, or the response is an HTML page instead of the file.
 pub async fn expect_file(response: HttpResponse, url: &str) -> Result<HttpResponse, HttpError> {
-    let response = expect_success(response)?;
+    let response = expect_success(response).await?;
     if response.is_page() && !is_page(url) {
         Err(response.page_error("the file").await)
     } else {
@@ -141,23 +141,23 @@ pub(super) fn is_page(url: &str) -> bool {
 ///
 /// # Errors
 /// If it has another status, with the kind of error that fits the status.
-pub fn expect_success(response: HttpResponse) -> Result<HttpResponse, HttpError> {
+pub async fn expect_success(response: HttpResponse) -> Result<HttpResponse, HttpError> {
     match response.status.as_u16() {
         200 | 206 => Ok(response),
-        _ => Err(status_error(&response, "")),
+        _ => Err(status_error(response, "").await),
     }
 }
 
-/// Returns the error for a response with an unexpected status. `to` follows the status in the
-/// message, as in ` to an upload`.
-pub(super) fn status_error(response: &HttpResponse, to: &str) -> HttpError {
+/// Returns the error for a response with an unexpected status, with what the server says. `to`
+/// follows the status in the message, as in ` to an upload`.
+pub(super) async fn status_error(response: HttpResponse, to: &str) -> HttpError {
     let kind = match response.status.as_u16() {
         404 | 410 => ErrorKind::NotFound,
         401 | 403 => ErrorKind::Denied,
         code => ErrorKind::Status(code),
     };
-    let words = format!("answered {}{to}", response.status);
-    HttpError::new(kind, words)
-        .at(&response.url)
-        .with_status(response.status)
+    let (status, url) = (response.status, response.url.clone());
+    let words = format!("answered {status}{to}");
+    let error = HttpError::new(kind, words).at(&url).with_status(status);
+    response.server_words().await.add_to(error)
 }

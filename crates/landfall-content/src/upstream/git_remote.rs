@@ -182,7 +182,7 @@ pub(super) async fn expect_answer(
     service: &str,
     form: &str,
 ) -> Result<HttpResponse, HttpError> {
-    let response = expect_success(response)?;
+    let response = expect_success(response).await?;
     let expected = format!("application/x-{service}-{form}");
     if response.header("content-type") == Some(&*expected) {
         return Ok(response);

@@ -107,7 +107,7 @@ pub(super) async fn batch(
         .header(CONTENT_TYPE, LFS_MEDIA_TYPE);
     request.body = RequestBody::Bytes(Bytes::from(message.to_string()));
     let response = send_with_account(sessions, &request, fault).await?;
-    let response = expect_success(response)?;
+    let response = expect_success(response).await?;
     let answered = response.url.clone();
     let limit = sessions.transport().limits().document_bytes;
     let bytes = response.bytes(limit).await?;

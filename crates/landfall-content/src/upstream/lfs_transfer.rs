@@ -66,7 +66,7 @@ pub(super) async fn open_large_file(
     };
     let transport = sessions.transport();
     let (start, response) = send_from_offset(transport, &target, offset, file.size, send).await?;
-    let response = expect_success(response)?;
+    let response = expect_success(response).await?;
     let rest = file.size.saturating_sub(start);
     let stream = response.content_stream(rest, "the large file").await?;
     let transport = transport.clone();
@@ -197,7 +197,7 @@ async fn upload_one(
         open: Arc::new(open),
     };
     let response = send_with_account(sessions, &request, fault).await?;
-    expect_created(&response, "an upload")
+    expect_created(response, "an upload").await
 }
 
 /// Tells the server that a file was uploaded, so that the server compares the size.
@@ -214,14 +214,14 @@ async fn verify_one(
     let message = json!({"oid": file.digest.hex(), "size": file.size});
     request.body = RequestBody::Bytes(Bytes::from(message.to_string()));
     let response = send_with_account(sessions, &request, fault).await?;
-    expect_created(&response, "the check of an upload")
+    expect_created(response, "the check of an upload").await
 }
 
 /// Checks that the status is a success: servers answer an upload with 200, 201 or 204, depending on
 /// their storage.
-fn expect_created(response: &HttpResponse, what: &str) -> Result<(), HttpError> {
+async fn expect_created(response: HttpResponse, what: &str) -> Result<(), HttpError> {
     if response.status.is_success() {
         return Ok(());
     }
-    Err(status_error(response, &format!(" to {what} of Git LFS")))
+    Err(status_error(response, &format!(" to {what} of Git LFS")).await)
 }

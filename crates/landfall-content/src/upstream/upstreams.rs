@@ -108,7 +108,7 @@ impl PartSource for Upstreams {
                             get_file(&self.sessions, url, range)
                         })
                         .await?;
-                    let response = expect_success(response)?;
+                    let response = expect_success(response).await?;
                     // `content_stream` refuses HTML pages, but this file is one
                     let stream = if is_page(url) {
                         response.stream()

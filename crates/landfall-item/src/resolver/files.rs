@@ -60,7 +60,7 @@ impl Resolver {
         body: String,
         max_bytes: usize,
     ) -> Result<Bytes, HttpError> {
-        let response = expect_success(post_json(&self.sessions, url, body).await?)?;
+        let response = expect_success(post_json(&self.sessions, url, body).await?).await?;
         response.bytes(max_bytes).await
     }
 
