@@ -127,7 +127,8 @@ impl PullOutcome {
                 }
                 Some(Some(Ok(_))) => {}
                 Some(Some(Err(error)))
-                    if error.side == TransferSide::Source && entry.is_of_referrer(part) =>
+                    if error.side == TransferSide::Source
+                        && entry.is_of_referrers(&part.descriptor.digest) =>
                 {
                     let digest = &part.descriptor.digest;
                     lost.push(ReportItem {

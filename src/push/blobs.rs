@@ -4,23 +4,58 @@ use super::uploader::{BlobLocation, Uploader};
 use landfall_content::registry::{RegistrySink, is_quota_error};
 use landfall_content::{EntryPart, LockEntry, Transfer, TransferError};
 use landfall_http::{Activity, ErrorKind};
+use landfall_model::Digest;
 use landfall_model::report::TransferSide;
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use tokio::task::{JoinError, JoinSet};
 
 impl Uploader {
-    /// Delivers the blobs of an entry to `repository`.
+    /// Delivers the blobs of an entry to `repository`, except those that only its referrers need.
     pub(super) async fn deliver_blobs(
         self: &Arc<Self>,
         entry: &LockEntry,
         repository: &str,
     ) -> Result<(), TransferError> {
+        let own = |digest: &Digest| !entry.referrer_blobs.contains(digest);
+        let mut tasks = self.start_blobs(entry, repository, own);
+        while let Some(done) = tasks.join_next().await {
+            done.map_err(|error| lost_task(&error))?.1?;
+        }
+        Ok(())
+    }
+
+    /// Delivers the blobs that only the referrers of an entry need. Returns those that failed.
+    pub(super) async fn deliver_referrer_blobs(
+        self: &Arc<Self>,
+        entry: &LockEntry,
+        repository: &str,
+    ) -> Result<BTreeMap<Digest, TransferError>, TransferError> {
+        let of_referrers = |digest: &Digest| entry.referrer_blobs.contains(digest);
+        let mut tasks = self.start_blobs(entry, repository, of_referrers);
+        let mut failed = BTreeMap::new();
+        while let Some(done) = tasks.join_next().await {
+            if let (digest, Err(error)) = done.map_err(|error| lost_task(&error))? {
+                failed.insert(digest, error);
+            }
+        }
+        Ok(failed)
+    }
+
+    /// Starts to deliver the blobs of an entry that `is_wanted` selects.
+    fn start_blobs(
+        self: &Arc<Self>,
+        entry: &LockEntry,
+        repository: &str,
+        is_wanted: impl Fn(&Digest) -> bool,
+    ) -> JoinSet<(Digest, Result<(), TransferError>)> {
         let repository: Arc<str> = repository.into();
-        let mut tasks = tokio::task::JoinSet::new();
+        let mut tasks = JoinSet::new();
         let mut blobs: Vec<&EntryPart> = entry
             .parts
             .iter()
-            .filter(|part| !part.is_manifest())
+            .filter(|part| !part.is_manifest() && is_wanted(&part.descriptor.digest))
             .collect();
         // the biggest first, and equal ones next to each other, so that duplicates can be removed
         blobs.sort_by_key(|part| (Reverse(part.descriptor.size), &part.descriptor.digest));
@@ -30,15 +65,12 @@ impl Uploader {
             let part = part.clone();
             let repository = repository.clone();
             let item = entry.name.clone();
-            tasks.spawn(async move { uploader.deliver_blob(&item, &part, &repository).await });
+            tasks.spawn(async move {
+                let delivered = uploader.deliver_blob(&item, &part, &repository).await;
+                (part.descriptor.digest, delivered)
+            });
         }
-        while let Some(done) = tasks.join_next().await {
-            let local = |message: String| {
-                TransferError::new(TransferSide::Destination, ErrorKind::Local, message)
-            };
-            done.map_err(|error| local(format!("a transfer ended without a result: {error}")))??;
-        }
-        Ok(())
+        tasks
     }
 
     /// Like [`Uploader::deliver_blobs`], but forgets that `repository` has the blobs, so that each
@@ -157,4 +189,9 @@ impl Uploader {
             }
         }
     }
+}
+
+fn lost_task(error: &JoinError) -> TransferError {
+    let message = format!("a transfer ended without a result: {error}");
+    TransferError::new(TransferSide::Destination, ErrorKind::Local, message)
 }

@@ -5,7 +5,7 @@ use super::uploader::Uploader;
 use futures_util::StreamExt;
 use landfall_content::{EntryPart, LockEntry, PartOrigin, TransferError};
 use landfall_http::RetryPolicy;
-use landfall_model::report::TransferSide;
+use landfall_model::report::{ItemStatus, TransferSide};
 use landfall_model::{Digest, media_type};
 use std::sync::Arc;
 
@@ -13,14 +13,26 @@ use std::sync::Arc;
 pub(super) const MANIFESTS_AT_ONCE: usize = 4;
 
 impl Uploader {
-    /// Delivers one entry to `repository:tag`. Returns the digest that the tag points to.
+    /// Delivers one entry to `repository:tag`. Returns the digest that the tag points to, and
+    /// whether something was delivered. `tagged` is the digest that the tag points to if only
+    /// referrers are missing: then the entry itself is not sent again.
     pub(super) async fn deliver(
         self: &Arc<Self>,
         entry: &LockEntry,
         repository: &str,
         tag: &str,
-    ) -> Result<Digest, TransferError> {
-        let delivered = self.deliver_parts(entry, repository, tag).await;
+        tagged: Option<Digest>,
+    ) -> Result<(ItemStatus, Digest), TransferError> {
+        let delivered = match tagged {
+            Some(digest) => self
+                .deliver_referrers(entry, repository)
+                .await
+                .map(|status| (status, digest)),
+            None => self
+                .deliver_parts(entry, repository, tag)
+                .await
+                .map(|digest| (ItemStatus::Done, digest)),
+        };
         if delivered
             .as_ref()
             .is_err_and(|error| error.side == TransferSide::Source)
@@ -28,6 +40,44 @@ impl Uploader {
             self.note_damaged_content(&entry.name);
         }
         delivered.inspect_err(|error| self.note_quota_error(error, repository, &entry.name))
+    }
+
+    /// Delivers the referrers of an entry that `repository` has. The entry counts as present if
+    /// some of them are refused again.
+    async fn deliver_referrers(
+        self: &Arc<Self>,
+        entry: &LockEntry,
+        repository: &str,
+    ) -> Result<ItemStatus, TransferError> {
+        self.check_content_sound()?;
+        self.check_quota(repository)?;
+        Ok(
+            match self.attach_referrers(entry, repository, true).await? {
+                0 => ItemStatus::Done,
+                _ => ItemStatus::Present,
+            },
+        )
+    }
+
+    /// Puts the referrers of an entry with their blobs. Returns how many the registry refused.
+    /// Unless `is_last`, a refusal that may be due to another client's push is an error.
+    async fn attach_referrers(
+        self: &Arc<Self>,
+        entry: &LockEntry,
+        repository: &str,
+        is_last: bool,
+    ) -> Result<usize, TransferError> {
+        let failed_blobs = self.deliver_referrer_blobs(entry, repository).await?;
+        let lost = self.put_referrers(entry, repository, &failed_blobs).await?;
+        let count = lost.len();
+        for (referrer, error) in lost {
+            if self.requires_referrers(entry) || (!is_last && may_be_push_race(&error)) {
+                return Err(error);
+            }
+            self.note_quota_error(&error, repository, &entry.name);
+            self.note_lost_referrer(entry, referrer, &error);
+        }
+        Ok(count)
     }
 
     async fn deliver_parts(
@@ -46,6 +96,7 @@ impl Uploader {
         // Another client may be delivering to this repository at the same time: the registry may
         // have reported a blob that was not stored yet, or read a manifest while it was written.
         tokio::time::sleep(RetryPolicy::new(&self.limits).pause(1)).await;
+        self.session.distrust_self_mounts();
         self.redeliver_blobs(entry, repository).await?;
         self.put_manifests(entry, repository, tag, true).await
     }
@@ -86,13 +137,7 @@ impl Uploader {
         if !entry.referrers.is_empty() {
             // The tag comes last, so that a tagged image always has its referrers.
             self.put_top(entry, repository, None).await?;
-            let lost = self.put_referrers(entry, repository).await?;
-            for (referrer, error) in lost {
-                if self.requires_referrers(entry) || (!is_last && may_be_push_race(&error)) {
-                    return Err(error);
-                }
-                self.note_lost_referrer(entry, referrer, &error);
-            }
+            self.attach_referrers(entry, repository, is_last).await?;
         }
         // if another delivery has found damage meanwhile, this tag must not be set
         self.check_content_sound()?;

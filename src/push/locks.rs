@@ -71,7 +71,7 @@ async fn add_to_list(
     ));
     for _ in 0..ATTEMPTS {
         uploader
-            .deliver(&known.with(lock), repository, delivered::TAG)
+            .deliver(&known.with(lock), repository, delivered::TAG, None)
             .await?;
         // A registry replaces a tag without a condition, so another push that read the list at the
         // same time may have dropped this lock from the list.

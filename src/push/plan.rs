@@ -30,8 +30,11 @@ pub(crate) enum TagState {
     Whole,
     /// The tag points to the trimmed index in the lock.
     Trimmed,
-    /// The tag points to the digest or the trimmed index in the lock, but a manifest, blob or
-    /// referrer that was looked up is missing.
+    /// The tag points to this digest, that of the lock or of the trimmed index, and only referrers
+    /// are missing.
+    Unattached(Digest),
+    /// The tag points to the digest or the trimmed index in the lock, but a manifest or blob of it
+    /// that was looked up is missing.
     Bare,
     /// The tag points to another digest.
     Other(Digest),
@@ -123,47 +126,51 @@ pub(super) async fn look_up_tags(
         let found = session
             .head_manifest(repository, &delivery.tag, scope.writes)
             .await?;
-        let tag_state = match found {
-            None => TagState::Nothing,
-            Some(digest) if digest == entry.top.digest => TagState::Whole,
-            Some(digest)
-                if entry
-                    .trimmed()
-                    .is_some_and(|part| part.descriptor.digest == digest) =>
-            {
-                TagState::Trimmed
-            }
-            Some(digest) => TagState::Other(digest),
+        let Some(digest) = found else {
+            return Ok(TagState::Nothing);
         };
-        if matches!(tag_state, TagState::Whole | TagState::Trimmed) {
-            // referrers are not part of the image, so its digest says nothing about them
-            let is_complete = has_all_referrers(session, entry, repository, scope.writes).await?
-                && (!scope.parts || has_all_parts(&presence, entry, delivery).await?);
-            return Ok(if is_complete {
-                tag_state
-            } else {
-                TagState::Bare
-            });
+        let is_trimmed = entry
+            .trimmed()
+            .is_some_and(|part| part.descriptor.digest == digest);
+        let tag_state = if digest == entry.top.digest {
+            TagState::Whole
+        } else if is_trimmed {
+            TagState::Trimmed
+        } else {
+            return Ok(TagState::Other(digest));
+        };
+        // referrers are not part of the image, so its digest says nothing about them
+        let mut has_referrers = has_all_referrers(session, entry, repository, scope.writes).await?;
+        if scope.parts {
+            match missing_parts(&presence, entry, delivery).await? {
+                Some(missing) if missing.iter().all(|part| entry.is_of_referrers(part)) => {
+                    has_referrers &= missing.is_empty();
+                }
+                _ => return Ok(TagState::Bare),
+            }
+        }
+        if !has_referrers {
+            return Ok(TagState::Unattached(digest));
         }
         Ok(tag_state)
     });
     lookups.await
 }
 
-/// Whether the repository has all manifests and blobs of the entry. If the registry answers a
-/// look-up with a 4xx status that has no [`ErrorKind`] of its own, such as 405, the entry counts as
-/// incomplete and is delivered again.
-async fn has_all_parts(
+/// The manifests and blobs of the entry that the repository lacks. If the registry answers a
+/// look-up with a 4xx status that has no [`ErrorKind`] of its own, such as 405, returns `None`, and
+/// the entry is delivered again.
+async fn missing_parts<'e>(
     presence: &Presence<'_>,
-    entry: &LockEntry,
+    entry: &'e LockEntry,
     delivery: &Delivery,
-) -> Result<bool, HttpError> {
+) -> Result<Option<Vec<&'e Digest>>, HttpError> {
     match presence
         .missing(entry, &delivery.destination.repository)
         .await
     {
-        Err(error) if matches!(error.kind, ErrorKind::Status(400..500)) => Ok(false),
-        missing => Ok(missing?.is_empty()),
+        Err(error) if matches!(error.kind, ErrorKind::Status(400..500)) => Ok(None),
+        missing => missing.map(Some),
     }
 }
 

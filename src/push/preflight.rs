@@ -250,7 +250,9 @@ impl Preflight<'_> {
     /// Repositories to which this account may not push. To find out, an upload is started and
     /// cancelled: once for each repository at ECR (where each repository must be created first),
     /// once in total at a registry without authentication, and once for each project at other
-    /// registries. A dry run starts no upload, and reports only look-ups that were denied.
+    /// registries. If that is refused, each other repository of the group is tried, since the
+    /// refusal of one proves nothing about others. A dry run starts no upload, and reports only
+    /// look-ups that were denied.
     async fn permission_problems(&self, missing: &[String]) -> Vec<Problem> {
         let session = &self.uploader.session;
         let groups = if self.options.dry_run {
@@ -273,8 +275,10 @@ impl Preflight<'_> {
             self.uploader.limits.jobs,
             async |at: usize| {
                 let repository = self.repository(groups[at][0]);
-                let error = session.check_push(repository).await.err()?;
-                Some(self.push_refusal(repository, &error, groups[at].clone()))
+                match session.check_push(repository).await {
+                    Ok(()) => Vec::new(),
+                    Err(error) => self.refusals(&groups[at], error).await,
+                }
             },
         );
         let mut problems: Vec<Problem> = refusals.await.into_iter().flatten().collect();
@@ -294,6 +298,34 @@ impl Preflight<'_> {
             }
         }
         problems
+    }
+
+    /// The problems of a group of deliveries. The registry refused an upload to the repository of
+    /// the first one with the error `first`. One problem if it refuses all repositories alike.
+    async fn refusals(&self, group: &[usize], first: HttpError) -> Vec<Problem> {
+        let mut repositories: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for &at in group {
+            repositories
+                .entry(self.repository(at))
+                .or_default()
+                .push(at);
+        }
+        let count = repositories.len();
+        let tried = self.repository(group[0]);
+        let mut refused = vec![(tried, repositories.remove(tried).unwrap_or_default(), first)];
+        for (repository, stops) in repositories {
+            if let Err(error) = self.uploader.session.check_push(repository).await {
+                refused.push((repository, stops, error));
+            }
+        }
+        let kind = refused[0].2.kind;
+        if refused.len() == count && refused.iter().all(|(_, _, error)| error.kind == kind) {
+            return vec![self.push_refusal(tried, &refused[0].2, group.to_vec())];
+        }
+        let problem = |(repository, stops, error): (&str, Vec<usize>, HttpError)| {
+            self.push_refusal(repository, &error, stops)
+        };
+        refused.into_iter().map(problem).collect()
     }
 
     /// The problem of a repository for which the registry refused an upload or a look-up.

@@ -10,7 +10,7 @@ use landfall_content::{AttachedReferrer, LockEntry, TransferError, read_part};
 use landfall_http::{ErrorKind, HttpError};
 use landfall_model::report::TransferSide;
 use landfall_model::{
-    Descriptor, Digest, media_type, merge_referrers, read_referrer, referrers_tag,
+    Descriptor, Digest, bare_referrers, media_type, merge_referrers, read_referrer, referrers_tag,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,13 +24,15 @@ struct UnlistedReferrer {
 
 impl Uploader {
     /// Puts the referrers of an entry. `repository` must have the entry's manifests and blobs.
-    /// Returns the referrers that the registry refused.
+    /// `failed_blobs` are blobs of referrers that could not be delivered. Returns the referrers that
+    /// were not delivered.
     ///
-    /// Fails if the content of a referrer cannot be read.
+    /// Fails if the content of a referrer is damaged and damage stops the push.
     pub(super) async fn put_referrers<'e>(
         &self,
         entry: &'e LockEntry,
         repository: &str,
+        failed_blobs: &BTreeMap<Digest, TransferError>,
     ) -> Result<Vec<(&'e Descriptor, TransferError)>, TransferError> {
         let (indexes, leaves): (Vec<&AttachedReferrer>, Vec<&AttachedReferrer>) = entry
             .referrers
@@ -38,7 +40,7 @@ impl Uploader {
             .partition(|one| !media_type::is_image_manifest(&one.descriptor.media_type));
         let requests: Vec<_> = leaves
             .into_iter()
-            .map(|referrer| self.try_referrer(entry, referrer, repository))
+            .map(|referrer| self.try_referrer(entry, referrer, repository, failed_blobs))
             .collect();
         let mut requests = futures_util::stream::iter(requests).buffer_unordered(MANIFESTS_AT_ONCE);
         let mut results = Vec::new();
@@ -47,7 +49,10 @@ impl Uploader {
         }
         // indexes last: their children must be present
         for referrer in indexes {
-            results.push(self.try_referrer(entry, referrer, repository).await);
+            results.push(
+                self.try_referrer(entry, referrer, repository, failed_blobs)
+                    .await,
+            );
         }
         let mut refused = Vec::new();
         // all referrers of a subject are added to its list at once, because each update writes the
@@ -59,10 +64,11 @@ impl Uploader {
                     lists.entry(subject).or_default().push((referrer, entry));
                 }
                 Ok(None) => {}
-                Err(error) if error.side == TransferSide::Destination => {
-                    refused.push((referrer, error));
+                // the content of a bundle was verified before, so damage is not only of a referrer
+                Err(error) if error.side == TransferSide::Source && self.stops_at_damage => {
+                    return Err(error);
                 }
-                Err(error) => return Err(error),
+                Err(error) => refused.push((referrer, error)),
             }
         }
         for (subject, mut listed) in lists {
@@ -86,11 +92,14 @@ impl Uploader {
         entry: &LockEntry,
         referrer: &'e AttachedReferrer,
         repository: &str,
+        failed_blobs: &BTreeMap<Digest, TransferError>,
     ) -> (
         &'e Descriptor,
         Result<Option<UnlistedReferrer>, TransferError>,
     ) {
-        let put = self.put_referrer(entry, referrer, repository).await;
+        let put = self
+            .put_referrer(entry, referrer, repository, failed_blobs)
+            .await;
         (&referrer.descriptor, put)
     }
 
@@ -100,6 +109,7 @@ impl Uploader {
         entry: &LockEntry,
         referrer: &AttachedReferrer,
         repository: &str,
+        failed_blobs: &BTreeMap<Digest, TransferError>,
     ) -> Result<Option<UnlistedReferrer>, TransferError> {
         let digest = &referrer.descriptor.digest;
         let part = entry
@@ -113,6 +123,13 @@ impl Uploader {
         let bytes = read_part(&*self.source, part)
             .await
             .map_err(TransferError::source)?;
+        let text = String::from_utf8_lossy(&bytes);
+        if let Some((_, error)) = failed_blobs
+            .iter()
+            .find(|(digest, _)| text.contains(&digest.hex()))
+        {
+            return Err(error.clone());
+        }
         if let Some(tag) = &referrer.tag {
             self.check_tag(repository, tag, digest).await?;
         }
@@ -247,7 +264,18 @@ pub(super) async fn has_all_referrers(
                     let entries = referrers_in(&list.bytes);
                     let entries = entries
                         .map_err(|error| HttpError::new(ErrorKind::Invalid, error.to_string()))?;
-                    entries.into_iter().map(|child| child.descriptor).collect()
+                    // a push completes entries that clients cannot find by their type
+                    let bare = if writes {
+                        bare_referrers(&list.bytes)
+                    } else {
+                        BTreeSet::new()
+                    };
+                    let listed = entries.into_iter().map(|child| child.descriptor);
+                    listed
+                        .filter(|one| {
+                            !bare.contains(&one.digest) || media_type::is_index(&one.media_type)
+                        })
+                        .collect()
                 }
                 Ok(None) | Err(_) => Vec::new(),
             },

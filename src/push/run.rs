@@ -4,7 +4,9 @@ use super::error::PushError;
 use super::omitted::{Omitted, PendingDeliveries, locate_omitted};
 use super::options::PushOptions;
 use super::outcome::Pushed;
-use super::plan::{Delivery, LookupScope, biggest_first, deliveries, look_up_tags, own_deliveries};
+use super::plan::{
+    Delivery, LookupScope, TagState, biggest_first, deliveries, look_up_tags, own_deliveries,
+};
 use super::preflight::Preflight;
 use super::skipped::{WantedContent, wanted_content};
 use super::state::{PushRun, count_by_entry};
@@ -13,7 +15,8 @@ use landfall_content::registry::RegistrySessions;
 use landfall_content::{LockEntry, PartSource, Watchdog, run_concurrently_by_host};
 use landfall_http::ErrorKind;
 use landfall_item::lockfile::{Lock, collision};
-use landfall_model::report::{ItemStatus, Progress};
+use landfall_model::config::IndexPolicy;
+use landfall_model::report::Progress;
 use landfall_model::{DestinationMap, Shard};
 use landfall_signature::SignaturePolicy;
 use std::collections::HashMap;
@@ -150,12 +153,23 @@ pub(crate) async fn push(
             let entry = lock.entry(delivery.entry);
             let name = entry.name.clone();
             let uploader = uploader.clone();
+            let tagged = match &tag_states[at] {
+                // with `index: exact`, the site does not accept a trimmed index
+                Ok(TagState::Unattached(digest))
+                    if *digest == entry.top.digest || uploader.index == IndexPolicy::Trimmed =>
+                {
+                    Some(digest.clone())
+                }
+                _ => None,
+            };
             // a task of its own, so that a panic fails only this delivery; in a set, so that it is
             // aborted when the run is cancelled
             let mut task = JoinSet::new();
             task.spawn(async move {
                 let repository = &delivery.destination.repository;
-                uploader.deliver(&entry, repository, &delivery.tag).await
+                uploader
+                    .deliver(&entry, repository, &delivery.tag, tagged)
+                    .await
             });
             let result = task.join_next().await;
             progress.parts_done(part_count(at));
@@ -175,7 +189,7 @@ pub(crate) async fn push(
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner);
     for (at, result) in finished {
-        run.results[at] = Some(result.map(|digest| (ItemStatus::Done, digest)));
+        run.results[at] = Some(result);
         run.note_moved(at, &tag_states[at]);
     }
     progress.end();

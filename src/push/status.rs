@@ -111,7 +111,7 @@ fn registry_tag(
     let (state, stands, why) = match found {
         Ok(TagState::Whole | TagState::Trimmed) => (TagStatus::There, None, None),
         Ok(TagState::Nothing) => (TagStatus::Missing, None, None),
-        Ok(TagState::Bare) => (TagStatus::Incomplete, None, None),
+        Ok(TagState::Bare | TagState::Unattached(_)) => (TagStatus::Incomplete, None, None),
         Ok(TagState::Other(digest)) => (TagStatus::Different, Some(digest), None),
         Err(error) => (TagStatus::Unknown, None, Some(error.to_string())),
     };

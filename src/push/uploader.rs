@@ -60,6 +60,9 @@ pub(super) struct Uploader {
     demanded: SignaturePolicy,
     /// The referrers that were not delivered, by name.
     lost_referrers: Mutex<BTreeMap<String, ReportItem>>,
+    /// Blobs of items with lost referrers. The registry may delete them, since no manifest names
+    /// them, so they are not in the receipt.
+    lost_blobs: Mutex<HashSet<Digest>>,
     /// Whether tags of referrers may be moved from another digest.
     pub(super) move_tags: bool,
     /// Whether the parts of present images were looked up one by one, not only their tags.
@@ -70,7 +73,8 @@ pub(super) struct Uploader {
     turns: Mutex<HashMap<(String, String), ManifestTurn>>,
     /// The first item whose content turned out damaged, if damage stops the other items.
     damaged: Mutex<Option<String>>,
-    stops_at_damage: bool,
+    /// Whether damaged content stops the other items.
+    pub(super) stops_at_damage: bool,
     /// Projects whose quota is used up, each with the first item that was refused for this reason.
     full: Mutex<BTreeMap<String, String>>,
     /// The repositories that are known to have each blob.
@@ -98,6 +102,7 @@ impl Uploader {
             referrers: options.referrers,
             demanded,
             lost_referrers: Mutex::default(),
+            lost_blobs: Mutex::default(),
             move_tags: options.move_tags,
             rechecked: options.recheck,
             refused_mounts: Mutex::default(),
@@ -173,12 +178,15 @@ impl Uploader {
     /// For each blob, a repository that surely has it, for the receipt. Forgets all locations.
     pub(super) fn take_blob_locations(&self) -> BTreeMap<Digest, String> {
         let mut sure = BTreeMap::new();
+        let lost = std::mem::take(&mut *locked(&self.lost_blobs));
         for (digest, locations) in locked(&self.locations).drain() {
             // all deliveries have ended, so the lock is free
             let Ok(locations) = locations.try_lock() else {
                 continue;
             };
-            if let Some(location) = locations.iter().find(|location| location.is_sure) {
+            if let Some(location) = locations.iter().find(|location| location.is_sure)
+                && !lost.contains(&digest)
+            {
                 sure.insert(digest, location.repository.to_string());
             }
         }
@@ -216,6 +224,7 @@ impl Uploader {
             reason: Some(format!("{}: {error}", error.side)),
         };
         locked(&self.lost_referrers).entry(name).or_insert(item);
+        locked(&self.lost_blobs).extend(entry.referrer_blobs.iter().cloned());
     }
 
     /// The referrers that were not delivered, as failed items.

@@ -52,14 +52,10 @@ impl LockEntry {
             .any(|one| one.descriptor.digest == *digest && !one.is_child)
     }
 
-    /// Whether only referrers need the part, so that the entry is usable without it.
-    pub fn is_of_referrer(&self, part: &EntryPart) -> bool {
-        let digest = &part.descriptor.digest;
-        if part.is_manifest() {
-            self.only_refers(digest)
-        } else {
-            self.referrer_blobs.contains(digest)
-        }
+    /// Whether only referrers need the manifest or blob with this digest, so that the entry is
+    /// usable without it.
+    pub fn is_of_referrers(&self, digest: &Digest) -> bool {
+        self.referrer_blobs.contains(digest) || self.only_refers(digest)
     }
 
     /// Returns the trimmed index, if the entry has one.

@@ -78,8 +78,8 @@ pub use redaction::{redact_document, redact_reference, redact_urls, redact_useri
 pub use reference::ImageRef;
 pub use reference::{ReferenceError, has_host, is_repository, is_repository_component, is_tag};
 pub use referrer::{
-    ENTRY_ANNOTATIONS, ReferrerManifest, cosign_tags, merge_referrers, read_referrer,
-    referrers_tag, tagged_subject,
+    ENTRY_ANNOTATIONS, ReferrerManifest, bare_referrers, cosign_tags, merge_referrers,
+    read_referrer, referrers_tag, tagged_subject,
 };
 pub use release_lines::ReleaseLine;
 pub use shard::Shard;

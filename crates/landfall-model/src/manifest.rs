@@ -357,7 +357,7 @@ pub fn trim_index(index: &[u8], keep: &BTreeSet<Digest>) -> Result<Vec<u8>, Mani
 }
 
 /// Returns the member `manifests` of an index.
-pub(super) fn children_mut(
+fn children_mut(
     index: &mut serde_json::Value,
 ) -> Result<&mut Vec<serde_json::Value>, ManifestError> {
     let list = index.get_mut("manifests");

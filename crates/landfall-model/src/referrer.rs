@@ -2,9 +2,11 @@
 //! them (distribution-spec "Listing Referrers", "Referrers Tag Schema").
 
 use super::json_members::JsonText;
-use super::manifest::children_mut;
 use super::{Algorithm, Descriptor, Digest, ManifestError, media_type};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// The maximum size of an entry's annotations in a list of referrers, in bytes of JSON.
 /// Registries refuse lists of more than 4 MiB.
@@ -105,8 +107,17 @@ pub fn cosign_tags(subject: &Digest) -> Vec<String> {
     }
 }
 
-/// Appends the missing `entries` to the list of referrers `old`, whose entries stay unchanged.
-/// Returns `None` if `old` contains all of them. Without `old`, starts with an empty list.
+/// The entries of an index, as text.
+#[derive(Deserialize)]
+struct RawList<'a> {
+    #[serde(borrow)]
+    manifests: &'a RawValue,
+}
+
+/// Adds `entries` to the list of referrers `old`: appends the missing ones, and completes those
+/// that `old` has without an artifact type, annotations or size. All other bytes of its entries
+/// stay unchanged. Returns `None` if there is nothing to add. Without `old`, starts with an empty
+/// list.
 ///
 /// # Errors
 /// Fails if `old` is not an index.
@@ -115,21 +126,77 @@ pub fn merge_referrers(
     entries: &[Value],
 ) -> Result<Option<Vec<u8>>, ManifestError> {
     let json = |error: serde_json::Error| ManifestError::Json(error.to_string());
-    let mut index = match old {
-        Some(bytes) => serde_json::from_slice(bytes).map_err(json)?,
-        None => json!({"schemaVersion": 2, "mediaType": media_type::OCI_INDEX, "manifests": []}),
-    };
-    let list = children_mut(&mut index)?;
-    let before = list.len();
+    let empty = json!({"schemaVersion": 2, "mediaType": media_type::OCI_INDEX, "manifests": []});
+    let empty = empty.to_string();
+    let old = std::str::from_utf8(old.unwrap_or(empty.as_bytes()))
+        .map_err(|error| ManifestError::Json(error.to_string()))?;
+    let raw: RawList<'_> = serde_json::from_str(old).map_err(json)?;
+    let list = raw.manifests.get();
+    let known: Vec<&RawValue> = serde_json::from_str(list).map_err(json)?;
+    let mut merged: Vec<String> = known.iter().map(|entry| entry.get().to_owned()).collect();
+    let parsed: Vec<Value> = known
+        .iter()
+        .map(|entry| serde_json::from_str(entry.get()).unwrap_or_default())
+        .collect();
+    let mut is_changed = false;
     for entry in entries {
-        if !list.iter().any(|known| known["digest"] == entry["digest"]) {
-            list.push(entry.clone());
+        let same = |known: &Value| known.get("digest") == entry.get("digest");
+        match parsed.iter().position(same) {
+            Some(at) => {
+                if let Some(complete) = completed(&parsed[at], entry) {
+                    merged[at] = complete.to_string();
+                    is_changed = true;
+                }
+            }
+            None => {
+                merged.push(entry.to_string());
+                is_changed = true;
+            }
         }
     }
-    if list.len() == before {
+    if !is_changed {
         return Ok(None);
     }
-    serde_json::to_vec(&index).map(Some).map_err(json)
+    // `list` is a part of `old`
+    let start = list.as_ptr() as usize - old.as_ptr() as usize;
+    let (before, after) = (&old[..start], &old[start + list.len()..]);
+    Ok(Some(
+        format!("{before}[{}]{after}", merged.join(",")).into_bytes(),
+    ))
+}
+
+/// The entry `known` of a list with the members of `whole` that it lacks; `None` if it has all.
+fn completed(known: &Value, whole: &Value) -> Option<Value> {
+    let mut entry = known.clone();
+    for key in ["artifactType", "annotations", "size"] {
+        if let Some(value) = whole.get(key)
+            && is_absent(known.get(key))
+        {
+            entry[key] = value.clone();
+        }
+    }
+    (entry != *known).then_some(entry)
+}
+
+/// The entries of the list of referrers `list` that lack both their type and their annotations, as
+/// those of some tools do: clients cannot find them by their type.
+pub fn bare_referrers(list: &[u8]) -> BTreeSet<Digest> {
+    let list: Value = serde_json::from_slice(list).unwrap_or_default();
+    let entries = list.get("manifests").and_then(Value::as_array);
+    let bare = entries.into_iter().flatten().filter(|entry| {
+        is_absent(entry.get("artifactType")) && is_absent(entry.get("annotations"))
+    });
+    bare.filter_map(|entry| entry.get("digest")?.as_str()?.parse().ok())
+        .collect()
+}
+
+fn is_absent(member: Option<&Value>) -> bool {
+    match member {
+        None | Some(Value::Null) => true,
+        Some(Value::String(text)) => text.is_empty(),
+        Some(Value::Object(members)) => members.is_empty(),
+        Some(_) => false,
+    }
 }
 
 #[cfg(test)]
@@ -238,5 +305,45 @@ mod tests {
         let both: Value = serde_json::from_slice(&both.unwrap()).unwrap();
         assert_eq!(both["manifests"], json!([a, b]));
         assert!(merge_referrers(Some(br#"{"layers":[]}"#), &[b]).is_err());
+    }
+
+    #[test]
+    fn an_entry_without_type_and_annotations_is_completed_and_others_stay_byte_for_byte() {
+        let other = "{ \"digest\":\"sha256:o\",  \"size\" : 1e2, \"artifactType\":\"x\\u002fy\" }";
+        let old = format!(
+            "{{\"x\": 1.0, \"manifests\": [ {other} , {{\"digest\":\"sha256:a\",\"annotations\":null,\"mine\":1}}],\n \"y\":2}}"
+        );
+        let whole = json!({"mediaType": "m", "digest": "sha256:a", "size": 7,
+            "artifactType": "application/a", "annotations": {"k": "v"}});
+        let merged = merge_referrers(Some(old.as_bytes()), std::slice::from_ref(&whole))
+            .unwrap()
+            .unwrap();
+        let text = String::from_utf8(merged.clone()).unwrap();
+        assert!(
+            text.contains(other)
+                && text.starts_with("{\"x\": 1.0, ")
+                && text.ends_with(",\n \"y\":2}"),
+            "{text}"
+        );
+        let list: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(
+            list["manifests"][1],
+            json!({"digest": "sha256:a", "annotations": {"k": "v"},
+            "mine": 1, "artifactType": "application/a", "size": 7})
+        );
+        assert_eq!(
+            merge_referrers(Some(&merged), std::slice::from_ref(&whole)).unwrap(),
+            None
+        );
+        // what another tool wrote is not replaced
+        let theirs = json!({"digest": "sha256:a", "size": 7, "artifactType": "theirs", "annotations": {"o": "1"}});
+        let list = json!({"manifests": [theirs]}).to_string();
+        assert_eq!(
+            merge_referrers(Some(list.as_bytes()), &[whole]).unwrap(),
+            None
+        );
+        let digest = Digest::sha256(b"x");
+        let bare = json!({"manifests": [{"digest": digest, "artifactType": ""}]}).to_string();
+        assert_eq!(bare_referrers(bare.as_bytes()), BTreeSet::from([digest]));
     }
 }

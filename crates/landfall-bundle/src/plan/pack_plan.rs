@@ -108,7 +108,7 @@ impl PackPlan {
                     Some(found) => format!("{digest} with {size} bytes (it has {found})"),
                     None => digest.to_string(),
                 };
-                if entry.is_of_referrer(part) {
+                if entry.is_of_referrers(&part.descriptor.digest) {
                     absent_of_referrers.insert(digest.clone(), why);
                 } else {
                     absent.push(why);

@@ -133,7 +133,10 @@ fn bad_partial_list(lock: &Lock, without: &BTreeSet<ItemName>, index_at: u64) ->
 /// The manifests and blobs of the referrers of `entry`, by the names that a list of missing items
 /// gives them.
 fn referrer_parts(entry: LockEntry) -> Vec<ItemName> {
-    let parts = entry.parts.iter().filter(|part| entry.is_of_referrer(part));
+    let parts = entry
+        .parts
+        .iter()
+        .filter(|part| entry.is_of_referrers(&part.descriptor.digest));
     let names = parts.map(|part| ItemName {
         kind: EntryKind::Referrer,
         name: lost_referrer_name(&entry.name, &part.descriptor.digest.to_string()),
