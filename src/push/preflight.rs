@@ -347,6 +347,13 @@ impl Preflight<'_> {
                      {error}"
                 ),
             ),
+            _ if error.status == Some(405) || error.has_code("UNSUPPORTED") => (
+                ProblemKind::Rights,
+                format!(
+                    "{host} accepts no uploads to {repository}, as a cache, a proxy or a group of \
+                     repositories: push to a repository that it hosts itself: {error}"
+                ),
+            ),
             _ => (
                 ProblemKind::Rights,
                 format!("this account cannot push to {repository}: {error}"),

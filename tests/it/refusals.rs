@@ -1,7 +1,9 @@
 //! Registries that refuse some content: what they refuse never changes or blocks other content.
 
-use crate::support::faults::{Fault, FaultKind, RequestKind, Rig};
+use crate::support::faults::{Content, Fault, FaultKind, RequestKind, Rig, Settings};
+use crate::support::images::{OCI_INDEX, sha256};
 use crate::support::library::{ItemKind, ItemStatus, ReferrerPolicy, ReportItem};
+use serde_json::Value;
 
 /// The kind, status and reason of each item that is neither done nor present.
 fn lacking(items: &[ReportItem]) -> Vec<(ItemKind, ItemStatus, String)> {
@@ -217,4 +219,99 @@ fn a_manifest_whose_head_fails_is_looked_up_by_get() {
                 .all(|item| item.status == ItemStatus::Present)
         );
     }
+}
+
+/// Before, the whole image was delivered again.
+#[test]
+fn a_push_after_a_refused_referrer_sends_only_the_referrer() {
+    let rig = Rig::new();
+    let digests = referrers(&rig);
+    let refuse = || {
+        let refused = FaultKind::Refusal(415, "UNSUPPORTED");
+        let faults = digests
+            .iter()
+            .map(|digest| Fault::always(RequestKind::PutManifest, refused.clone()).at(digest));
+        faults.collect::<Vec<Fault>>()
+    };
+    rig.down.set_faults(refuse());
+    rig.push("first").unwrap();
+    rig.down.set_faults(refuse());
+    let again = rig.push("first").unwrap();
+    let (referrers, others): (Vec<_>, Vec<_>) = again
+        .items
+        .iter()
+        .partition(|item| item.kind == ItemKind::Referrer);
+    assert_eq!(referrers.len(), 2);
+    assert!(
+        others.iter().all(|item| item.status == ItemStatus::Present),
+        "{others:?}"
+    );
+    let seen = rig.down.seen();
+    let puts = seen
+        .iter()
+        .filter(|seen| seen.on == Some(RequestKind::PutManifest));
+    for put in puts {
+        assert!(
+            digests.iter().any(|digest| put.path.ends_with(digest)),
+            "{}",
+            rig.down.shown()
+        );
+    }
+}
+
+#[test]
+fn a_referrer_whose_blob_cannot_be_read_costs_only_itself() {
+    let rig = Rig::new();
+    let blob = sha256(b"attestation");
+    rig.set_faults([Fault::always(RequestKind::Blob, FaultKind::Status(404)).at(&blob)]);
+    let pushed = rig.mirror().unwrap();
+    let lost = lacking(&pushed.items);
+    let [(ItemKind::Referrer, ItemStatus::Failed, why)] = &lost[..] else {
+        panic!("{lost:?}");
+    };
+    assert!(why.contains("404"), "{why}");
+    let tag = ("team/tool".to_owned(), "v1".to_owned());
+    assert!(rig.down.content(|content| content.tags.contains_key(&tag)));
+    // a delta must not omit what the registry may delete
+    let named = pushed.receipt.blobs.keys();
+    assert!(named.into_iter().all(|digest| digest.to_string() != blob));
+}
+
+#[test]
+fn entries_without_type_in_a_list_of_referrers_are_completed() {
+    let rig = Rig::new();
+    rig.down.set(Settings {
+        no_referrers: true,
+        ..Settings::default()
+    });
+    rig.push("first").unwrap();
+    let list = |content: &Content| {
+        let key = |name: &str| ("team/tool".to_owned(), name.to_owned());
+        let mut tags = content.tags.keys();
+        let (_, tag) = tags
+            .find(|(repository, tag)| repository == "team/tool" && tag.starts_with("sha256-"))
+            .unwrap();
+        let (_, bytes) = &content.manifests[&key(&content.tags[&key(tag)])];
+        let list: Value = serde_json::from_slice(bytes).unwrap();
+        (tag.clone(), list)
+    };
+    let (tag, whole) = rig.down.content(|content| list(content));
+    let mut bare = whole.clone();
+    for entry in bare["manifests"].as_array_mut().unwrap() {
+        entry.as_object_mut().unwrap().remove("artifactType");
+    }
+    rig.down.content(|content| {
+        let bare = content.manifest("team/tool", OCI_INDEX, &bare);
+        content.tag("team/tool", &tag, &bare);
+    });
+    rig.push("first").unwrap();
+    let (_, completed) = rig.down.content(|content| list(content));
+    assert_eq!(completed, whole);
+    let again = rig.push("first").unwrap();
+    assert!(
+        again
+            .items
+            .iter()
+            .all(|item| item.status == ItemStatus::Present)
+    );
 }
