@@ -97,6 +97,13 @@ fn odd_content() -> Content {
             "subject": null, "config": config, "layers": [layer]})
         .to_string()
     });
+    // one manifest for two platforms
+    add("two-platforms", OCI_INDEX, &|content| {
+        let first = content.image("two-platforms", "linux/amd64", &[(6, 300)]);
+        let mut second = first.clone();
+        second["platform"]["architecture"] = "arm64".into();
+        json!({"schemaVersion": 2, "manifests": [first, second]}).to_string()
+    });
     add("odd-index", OCI_INDEX, &|content| {
         let mut first = content.image("odd-index", "linux/amd64", &[(5, 300)]);
         first["platform"]["os.features"] = Value::Null;
@@ -135,6 +142,8 @@ fn odd_manifests_are_carried_byte_for_byte() {
     place.write("m.yaml", manifest);
     let report = place.json(0, &["lock", "-f", "m.yaml", "--store", "s"]);
     assert_eq!(report["items"].as_array().unwrap().len(), names.len());
+    let text = place.read("landfall.lock");
+    assert!(!text.contains("linux/arm64"), "{text}");
     // a lock of odd content is kept, and agrees with itself
     place.json(0, &["lock", "-f", "m.yaml", "--store", "s", "--check"]);
     place.json(0, &["pull", "--store", "s"]);
@@ -162,7 +171,8 @@ fn odd_manifests_are_carried_byte_for_byte() {
         assert_eq!((got.status, &got.body), (200, &**bytes), "{name}");
         let kind = got.header("content-type").unwrap().to_owned();
         let expected = match name.as_str() {
-            "null-manifests" | "wrong-type-index" | "contradiction" | "odd-index" => OCI_INDEX,
+            "null-manifests" | "wrong-type-index" | "contradiction" | "two-platforms"
+            | "odd-index" => OCI_INDEX,
             "old-artifact" => ARTIFACT,
             "unknown-type" => "application/vnd.example.bundle.v3+json",
             _ => OCI_MANIFEST,
@@ -390,4 +400,28 @@ fn a_part_of_a_referrer_that_cannot_be_pulled_is_lost_without_its_image() {
     place.json(0, &["pull", "--store", "s"]);
     place.json(0, &["pack", "--store", "s", "-o", "c.tar.zst"]);
     place.json(0, &["verify", "c.tar.zst"]);
+}
+
+#[test]
+fn content_that_cannot_be_checked_fails_its_image_with_the_reason() {
+    let mut content = odd_content();
+    let size = json!({"layers": [{"digest": sha256(b"x"), "size": -1}]}).to_string();
+    let top = raw(&mut content, "negative", OCI_MANIFEST, &size);
+    content.tag("negative", "v1", &top);
+    let page = raw(&mut content, "page", OCI_MANIFEST, r#"{"errors":[]}"#);
+    content.tag("page", "v1", &page);
+    let up = Faults::new(content);
+    let place = Place::new();
+    for (name, why) in [
+        ("odd-index", "unsupported algorithm"),
+        ("negative", "without a valid size"),
+        ("page", "neither an image manifest nor an index"),
+    ] {
+        let image = format!("images: [\"{}/{name}:v1\"]\n", up.address);
+        let manifest = format!("apiVersion: landfall/v1\nkind: Manifest\n{image}");
+        place.write("m.yaml", manifest);
+        let report = place.json(1, &["lock", "-f", "m.yaml", "--store", "s"]);
+        let reason = report["items"][0]["reason"].as_str().unwrap();
+        assert!(reason.contains(why), "{name}: {reason}");
+    }
 }

@@ -39,6 +39,8 @@ struct InToto {
 
 #[derive(Deserialize)]
 struct StatementSubject {
+    /// Other subjects may have none.
+    #[serde(default)]
     digest: Value,
 }
 

@@ -19,8 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// each child of each image. Tags that a repository lists are always searched. If an earlier run
 /// lost referrers of `item`, the registry is queried for all of them.
 ///
-/// # Errors
-/// If the look-up itself fails, so that it is not known which referrers there are.
+/// Fails if the look-up itself fails, so that it is not known which referrers there are.
 pub(super) async fn look_up(
     resolver: &Resolver,
     item: &str,

@@ -123,13 +123,13 @@ fn requested_children<'c>(
     children: &'c [ChildManifest],
     request: &ImageRequest,
 ) -> Result<(Vec<&'c ChildManifest>, usize), ResolveError> {
-    let kept = select_children(children, &request.platforms)
-        .map_err(|missing| format!("{missing}; give this image its own `platforms:`"))?;
     let mut unreadable = unreadable_children(bytes);
     let count = children.len() + unreadable.len();
     // a child of another platform is left out, whatever its digest looks like
     unreadable.retain(|child| is_requested(child.platform.as_ref(), &request.platforms));
     refuse_unreadable(&unreadable)?;
+    let kept = select_children(children, &request.platforms)
+        .map_err(|missing| format!("{missing}; give this image its own `platforms:`"))?;
     Ok((kept, count))
 }
 
