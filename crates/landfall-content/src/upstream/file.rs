@@ -16,11 +16,37 @@ pub async fn get_file(
     url: &str,
     range: Option<String>,
 ) -> Result<HttpResponse, HttpError> {
-    let (request, fault) = request(sessions, Method::GET, url).await?;
-    let request = range
-        .iter()
-        .fold(request, |request, range| request.header(RANGE, range));
-    send_with_account(sessions, &request, fault).await
+    let get = async |url: &str| {
+        let (request, fault) = request(sessions, Method::GET, url).await?;
+        let request = range
+            .iter()
+            .fold(request, |request, range| request.header(RANGE, range));
+        send_with_account(sessions, &request, fault).await
+    };
+    let response = get(url).await?;
+    // S3 and some servers in front of it read `+` as a blank
+    match with_other_plus(url) {
+        Some(other) if matches!(response.status.as_u16(), 403 | 404) => {
+            let second = get(&other).await;
+            let is_found = |second: &HttpResponse| second.status.is_success();
+            Ok(second.ok().filter(is_found).unwrap_or(response))
+        }
+        _ => Ok(response),
+    }
+}
+
+/// `url` with `%2B` for each `+` in its path, or the reverse. `None` if its path has neither.
+fn with_other_plus(url: &str) -> Option<String> {
+    let end = url.find(['?', '#']).unwrap_or(url.len());
+    let start = url.find("://").map_or(0, |at| at + 3);
+    let start = start + url.get(start..end)?.find('/')?;
+    let path = &url[start..end];
+    let other = if path.contains('+') {
+        path.replace('+', "%2B")
+    } else {
+        path.replace("%2B", "+").replace("%2b", "+")
+    };
+    (other != path).then(|| [&url[..start], &other, &url[end..]].concat())
 }
 
 /// Sends a JSON document by POST, with the account for its host if there is one.
@@ -160,4 +186,21 @@ pub(super) async fn status_error(response: HttpResponse, to: &str) -> HttpError 
     let words = format!("answered {status}{to}");
     let error = HttpError::new(kind, words).at(&url).with_status(status);
     response.server_words().await.add_to(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_path_of_a_url_is_written_in_another_way() {
+        let other = |url| with_other_plus(url);
+        let url = "https://u+x.test/a+b/libstdc++.rpm?c=1+2#d+e";
+        let encoded = "https://u+x.test/a%2Bb/libstdc%2B%2B.rpm?c=1+2#d+e";
+        assert_eq!(other(url).as_deref(), Some(encoded));
+        assert_eq!(other(encoded).as_deref(), Some(url));
+        for same in ["https://h.test/a?b=+", "https://h+.test", "", "a+b"] {
+            assert_eq!(other(same), None, "{same}");
+        }
+    }
 }

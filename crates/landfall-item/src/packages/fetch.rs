@@ -3,13 +3,13 @@
 
 use super::consistent::read_consistent;
 use super::locked::{PackageIndex, PackageSource};
-use super::release_indexes::{in_folder, indexes};
+use super::release_indexes::{ListedIndex, in_folder, indexes};
 use super::request::PackageSourceRequest;
 use super::suites::Suite;
 use crate::resolver::{ResolveError, Resolver};
 use bytes::Bytes;
 use landfall_content::BlobRead;
-use landfall_http::HttpError;
+use landfall_http::{ErrorKind, HttpError};
 use landfall_model::sign::SignatureTime;
 use landfall_model::{Descriptor, Digest, media_type};
 use landfall_packages::apt::AptRelease;
@@ -94,9 +94,26 @@ async fn fetch_suite(
         &release,
         resolver.limits().package_index_bytes,
     )? {
-        let index = listed.index;
-        if let Some((compression, limit)) = listed.read {
-            let bytes = fetch(resolver, &source, &index, &[]).await?;
+        let ListedIndex {
+            mut index,
+            read,
+            others,
+        } = listed;
+        if let Some((mut compression, limit)) = read {
+            let mut found = fetch(resolver, &source, &index, &[]).await;
+            // like apt, try the next form if the server lacks one that the release names
+            let mut others = others.into_iter();
+            while found.as_ref().is_err_and(|cause| cause.is_gone)
+                && let Some((other, other_compression)) = others.next()
+            {
+                let next = fetch(resolver, &source, &other, &[]).await;
+                if next.is_ok() {
+                    (index, compression) = (other, other_compression);
+                }
+                // the error is about the preferred form
+                found = next.or(found);
+            }
+            let bytes = found?;
             let name = index.path.clone();
             let text =
                 tokio::task::spawn_blocking(move || decompress(&name, &bytes, compression, limit))
@@ -296,7 +313,15 @@ pub(super) async fn fetch(
     if by_hash.is_some() && found.as_ref().is_err_and(HttpError::may_be_missing) {
         found = resolver.small_file(url, *size as usize, Some(digest)).await;
     }
-    let mut found = found.map_err(|error| ResolveError::from(error).about(path));
+    let mut found = found.map_err(|error| {
+        let is_other_content = error.kind == ErrorKind::Invalid;
+        let mut cause = ResolveError::from(error).about(path);
+        if is_other_content {
+            cause.message += "; the signed list names other content: the mirror or CDN is behind, \
+                              or is being updated; lock again later";
+        }
+        cause
+    });
     for mirror in mirrors {
         let Err(cause) = found else { break };
         let next = resolver

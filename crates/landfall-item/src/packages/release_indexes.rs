@@ -17,12 +17,18 @@ pub(super) struct ListedIndex {
     /// How it is decompressed, and the maximum size of its decompressed content in bytes; `None` if
     /// it is carried without being read.
     pub(super) read: Option<(Compression, u64)>,
+    /// Other compressed forms, which are read if the server lacks `index`.
+    pub(super) others: Vec<(PackageIndex, Compression)>,
 }
 
 impl ListedIndex {
     /// An index that is carried without being read.
     fn unread(index: PackageIndex) -> ListedIndex {
-        ListedIndex { index, read: None }
+        ListedIndex {
+            index,
+            read: None,
+            others: Vec::new(),
+        }
     }
 }
 
@@ -60,12 +66,13 @@ impl ReleaseIndexes<'_> {
     /// that one as well. Empty if the release names no form that landfall can read. At most `limit`
     /// bytes are decompressed.
     fn packages(&self, path: &str, limit: u64) -> Vec<ListedIndex> {
-        let Some((index, compression)) = COMPRESSIONS
+        let mut forms = COMPRESSIONS
             .iter()
-            .find_map(|(ending, compression)| Some((self.find(path, ending)?, *compression)))
-        else {
+            .filter_map(|(ending, compression)| Some((self.find(path, ending)?, *compression)));
+        let Some((index, compression)) = forms.next() else {
             return Vec::new();
         };
+        let others = forms.collect();
         // the signed size of the uncompressed form is the best protection against a compressed file
         // that expands without end
         let plain = self.release.files.get(path).map(|file| file.size);
@@ -75,6 +82,7 @@ impl ReleaseIndexes<'_> {
         let mut listed = vec![ListedIndex {
             index,
             read: Some((compression, plain.unwrap_or(limit).min(limit))),
+            others,
         }];
         listed.extend(carried.map(ListedIndex::unread));
         listed
@@ -101,11 +109,19 @@ pub(super) fn indexes(
         }
         return Ok(packages);
     }
+    let all_packages = |component: &str| {
+        if release.has_index_of_all {
+            indexes.packages(&format!("{component}/binary-all/Packages"), limit)
+        } else {
+            Vec::new()
+        }
+    };
     let mut all = Vec::new();
     for component in &requested.components {
         for arch in architectures {
             let packages = indexes.packages(&format!("{component}/binary-{arch}/Packages"), limit);
-            if packages.is_empty() {
+            // like apt, accept a component that has only packages for all architectures
+            if packages.is_empty() && all_packages(component).is_empty() {
                 let (what, listed) = if release.components.contains(component) {
                     ("architectures", &release.architectures)
                 } else {
@@ -120,9 +136,7 @@ pub(super) fn indexes(
             all.extend(packages);
         }
         // without a `binary-all` index, that of each architecture contains the packages of `all`
-        if release.has_index_of_all {
-            all.extend(indexes.packages(&format!("{component}/binary-all/Packages"), limit));
-        }
+        all.extend(all_packages(component));
     }
     for component in &requested.components {
         let index = indexes.preferred(&format!("{component}/i18n/Translation-{LANGUAGE}"));

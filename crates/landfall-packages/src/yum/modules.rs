@@ -10,8 +10,11 @@ use super::pool::{PackageId, Pool, RpmRelationKind};
 use super::relation::{RpmRelation, VersionSense};
 use super::solve::is_named;
 use landfall_model::document::yaml;
-use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
 
 const WHAT: &str = "modules.yaml";
 
@@ -31,19 +34,49 @@ struct ModuleDocument {
     data: ModuleData,
 }
 
+/// The data of a document; empty if it is not a mapping. dnf skips such a document, too.
+#[derive(Default)]
+struct ModuleData(ModuleFields);
+
 #[derive(Deserialize, Default)]
-struct ModuleData {
+struct ModuleFields {
     name: Option<String>,
     module: Option<String>,
     stream: Option<String>,
     #[serde(default)]
-    artifacts: ModuleArtifacts,
+    artifacts: Option<ModuleArtifacts>,
 }
 
 #[derive(Deserialize, Default)]
 struct ModuleArtifacts {
     #[serde(default)]
-    rpms: Vec<String>,
+    rpms: Option<Vec<String>>,
+}
+
+impl<'de> Deserialize<'de> for ModuleData {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ModuleData, D::Error> {
+        struct ModuleDataVisitor;
+        impl<'de> Visitor<'de> for ModuleDataVisitor {
+            type Value = ModuleData;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the data of a module")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ModuleData, A::Error> {
+                ModuleFields::deserialize(MapAccessDeserializer::new(map)).map(ModuleData)
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<ModuleData, A::Error> {
+                while list.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(ModuleData::default())
+            }
+            fn visit_str<E: de::Error>(self, _: &str) -> Result<ModuleData, E> {
+                Ok(ModuleData::default())
+            }
+            fn visit_unit<E: de::Error>(self) -> Result<ModuleData, E> {
+                Ok(ModuleData::default())
+            }
+        }
+        deserializer.deserialize_any(ModuleDataVisitor)
+    }
 }
 
 impl Modules {
@@ -56,12 +89,18 @@ impl Modules {
             let Some(ModuleDocument { document, data }) = document else {
                 continue;
             };
+            let ModuleData(data) = data;
             match (document.as_str(), data.name, data.module, data.stream) {
                 ("modulemd" | "modulemd-stream-v2", Some(name), _, Some(stream)) => {
                     self.streams
                         .entry(format!("{name}:{stream}"))
                         .or_default()
-                        .extend(data.artifacts.rpms);
+                        .extend(
+                            data.artifacts
+                                .and_then(|one| one.rpms)
+                                .into_iter()
+                                .flatten(),
+                        );
                 }
                 ("modulemd-defaults", _, Some(module), Some(stream)) => {
                     self.defaults.insert(format!("{module}:{stream}"));
@@ -222,6 +261,20 @@ data: {module: nginx, stream: 1.20}
             assert!(Modules::default().read(text).is_err(), "{text}");
         }
         assert!(Modules::default().read("---\n...\n").is_ok());
+    }
+
+    #[test]
+    fn a_document_whose_data_is_not_a_mapping_hides_no_other() {
+        let good = "---\ndocument: modulemd\ndata: {name: nginx, stream: '1'}\n";
+        let mut expected = Modules::default();
+        expected.read(good).unwrap();
+        for data in ["[]", "", "text", "{name: a, stream: b, artifacts: null}"] {
+            let mut modules = Modules::default();
+            let text = format!("---\ndocument: modulemd\ndata: {data}\n{good}");
+            modules.read(&text).unwrap();
+            modules.streams.remove("a:b");
+            assert_eq!(modules, expected, "{data}");
+        }
     }
 
     #[test]

@@ -195,7 +195,8 @@ pub(super) fn kind_of(name: &str) -> Option<RpmRelationKind> {
 /// Returns the digest of a checksum of `kind`; `None` if the checksum is malformed, or is not
 /// SHA-256 or SHA-512: SHA-1 and MD5 can be forged.
 pub(super) fn digest(kind: &str, hex: &str) -> Option<Digest> {
-    match kind {
+    let kind = kind.to_ascii_lowercase();
+    match kind.as_str() {
         "sha256" | "sha512" => format!("{kind}:{}", hex.to_ascii_lowercase()).parse().ok(),
         _ => None,
     }

@@ -127,7 +127,7 @@ impl IndexDraft {
 
     /// Parses a checksum of the index, given as its algorithm and its hexadecimal digits.
     fn digest(&self, (kind, hex): &(String, String)) -> Result<Digest, YumError> {
-        digest(kind, hex).ok_or_else(|| match kind.as_str() {
+        digest(kind, hex).ok_or_else(|| match kind.to_ascii_lowercase().as_str() {
             "sha256" | "sha512" => {
                 YumError::malformed(WHAT, format!("'{hex}' is not a {kind} checksum"))
             }
