@@ -37,6 +37,7 @@ const PAGES: &[(&str, &str)] = &[
     ("install", "how-to/install.md"),
     ("k0s", "how-to/platforms/k0s.md"),
     ("k3s", "how-to/platforms/k3s.md"),
+    ("known-behaviours", "reference/known-behaviours.md"),
     ("kubeadm", "how-to/platforms/kubeadm.md"),
     ("kubeone", "how-to/platforms/kubeone.md"),
     ("kubermatic", "how-to/platforms/kubermatic.md"),
