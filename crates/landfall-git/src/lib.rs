@@ -34,11 +34,11 @@ mod wire;
 pub use error::GitError;
 pub use history::{
     GitPackPlan, IncompleteTip, PinnedSubmodule, SelectedObjects, check_complete, large_files,
-    pinned_submodules, reaches, shallow_boundary,
+    lfs_config, pinned_submodules, reaches, shallow_boundary,
 };
 pub use object::{
-    CommitLinks, EntryMode, GitObjectKind, LfsPointer, ObjectId, SignedObject, TagTarget,
-    TreeEntries, TreeEntry, is_ref_name, tag_name,
+    CommitLinks, EntryMode, GitObjectKind, LfsConfig, LfsPointer, ObjectId, SignedObject,
+    TagTarget, TreeEntries, TreeEntry, is_ref_name, tag_name,
 };
 pub use pack::{
     ObjectDatabase, ObjectIndex, PackBytes, PackIndexFile, PackSending, send_pack, write_pack,

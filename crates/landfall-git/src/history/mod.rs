@@ -1,6 +1,7 @@
-//! The objects that a ref or a request needs, in a fixed order; large files and submodules.
+//! The objects that a ref or a request needs, in a fixed order; large files, their servers, and submodules.
 
 mod commits;
+mod config_files;
 mod large_files;
 mod plan;
 mod reach;
@@ -8,6 +9,7 @@ mod selection;
 mod shallow;
 mod submodules;
 
+pub use config_files::lfs_config;
 pub use large_files::large_files;
 pub use plan::GitPackPlan;
 pub use reach::{IncompleteTip, check_complete, reaches};

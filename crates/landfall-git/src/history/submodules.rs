@@ -1,13 +1,12 @@
 //! The submodules of a commit, and the commits of other repositories that they pin.
 
+use super::config_files::{config_text, entry_at, file_of};
 use crate::error::GitError;
-use crate::object::{EntryMode, GitObjectKind, ObjectId, TreeEntries, parse_gitmodules};
-use crate::pack::{ObjectDatabase, ObjectIndex};
+use crate::object::{EntryMode, ObjectId, parse_gitmodules};
+use crate::pack::ObjectDatabase;
 
 /// The file with the paths and URLs of submodules.
 const FILE: &str = ".gitmodules";
-/// The maximum size of the file in bytes.
-const MAX_FILE: u64 = 1 << 20;
 
 /// A submodule of a commit.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,26 +28,13 @@ pub fn pinned_submodules(
     database: &ObjectDatabase,
     tip: ObjectId,
 ) -> Result<Vec<PinnedSubmodule>, GitError> {
-    let tip = database.peeled(database.find(tip)?)?;
-    if database.kind(tip) != GitObjectKind::Commit {
-        return Ok(Vec::new());
-    }
-    let tree = database.find(database.commit(tip)?.tree)?;
-    let Some((EntryMode::File, file)) = entry_at(database, tree, FILE)? else {
+    let Some((tree, file)) = file_of(database, tip, FILE)? else {
         return Ok(Vec::new());
     };
-    let file = database.find(file)?;
-    if database.size(file) > MAX_FILE {
-        return Err(GitError::TooLarge {
-            what: "a .gitmodules is larger",
-            limit: MAX_FILE,
-        });
-    }
-    let content = database.content(file)?;
     let invalid = |why: String| database.invalid(file, format!("as {FILE}: {why}"));
-    let text = std::str::from_utf8(&content).map_err(|_| invalid("it is not UTF-8".into()))?;
+    let text = config_text(database, file, FILE)?;
     let mut pinned = Vec::new();
-    let entries = parse_gitmodules(text).map_err(invalid)?;
+    let entries = parse_gitmodules(&text).map_err(invalid)?;
     // limited, because the search for each entry reads the trees from their beginning
     let limit = database.limits().git_submodules;
     if entries.len() > limit {
@@ -66,27 +52,4 @@ pub fn pinned_submodules(
         }
     }
     Ok(pinned)
-}
-
-/// The entry at `path` below `tree`.
-fn entry_at(
-    database: &ObjectDatabase,
-    mut tree: ObjectIndex,
-    path: &str,
-) -> Result<Option<(EntryMode, ObjectId)>, GitError> {
-    let mut names = path.split('/').peekable();
-    while let Some(name) = names.next() {
-        database.expect(tree, GitObjectKind::Tree)?;
-        let content = database.content(tree)?;
-        let mut entries = TreeEntries::new(&content).map_while(Result::ok);
-        let Some(entry) = entries.find(|entry| entry.name == name.as_bytes()) else {
-            return Ok(None);
-        };
-        match (names.peek(), entry.mode) {
-            (None, mode) => return Ok(Some((mode, entry.id))),
-            (Some(_), EntryMode::Folder) => tree = database.find(entry.id)?,
-            (Some(_), _) => return Ok(None),
-        }
-    }
-    Ok(None)
 }
