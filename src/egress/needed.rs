@@ -80,8 +80,15 @@ pub(super) fn sources(
                 let name = origin.unwrap_or_else(|| url.host_str().unwrap_or_default().to_owned());
                 (url, name, SourceKind::Files)
             }
-            // the packs of its git repository have the same host
-            PartOrigin::LargeFile(_) => continue,
+            PartOrigin::LargeFile(server) => {
+                let (url, origin) = sessions.file_url(&server.url)?;
+                let name = origin.unwrap_or_else(|| url.host_str().unwrap_or_default().to_owned());
+                // usually the host of the packs, which are the better samples
+                if sources.contains_key(&source_key(&url, &name, SourceKind::Files)) {
+                    continue;
+                }
+                (url, name, SourceKind::Files)
+            }
             PartOrigin::Computed(_) | PartOrigin::Trimmed { .. } => continue,
         };
         let source = add_source(&mut sources, (url, name, kind), by_lock);
@@ -107,6 +114,11 @@ pub(super) fn sources(
     Ok(sources)
 }
 
+/// The key of a host: one address may serve both a registry and files.
+fn source_key(url: &Url, name: &str, kind: SourceKind) -> String {
+    format!("{} {name} {kind:?}", host_port(url))
+}
+
 /// Adds a host with its URL, name and kind, unless it is in `sources` already. `by_lock` says
 /// whether `lock` requests the same content from it as a pull.
 fn add_source(
@@ -114,8 +126,7 @@ fn add_source(
     (url, name, kind): (Url, String, SourceKind),
     by_lock: bool,
 ) -> &mut SourceHost {
-    // one address may serve both a registry and files
-    let key = format!("{} {name} {kind:?}", host_port(&url));
+    let key = source_key(&url, &name, kind);
     let services: Vec<_> = services_at(&url).collect();
     let source = sources.entry(key).or_insert_with(|| SourceHost {
         url,

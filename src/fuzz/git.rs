@@ -2,7 +2,7 @@
 
 use landfall_git::{
     GitObjectKind, GitPackPlan, ObjectDatabase, ObjectId, SignedObject, check_complete,
-    large_files, pinned_submodules, shallow_boundary, tag_name, write_pack,
+    large_files, lfs_config, pinned_submodules, shallow_boundary, tag_name, write_pack,
 };
 use landfall_model::Limits;
 use std::sync::Arc;
@@ -29,6 +29,7 @@ fn read_all(database: &ObjectDatabase, tip: ObjectId) {
     let _ = tag_name(&content);
     let _ = pinned_submodules(database, tip);
     let _ = large_files(database, &[tip], 100);
+    let _ = lfs_config(database, tip);
     let _ = shallow_boundary(database, &[tip], 2);
 }
 

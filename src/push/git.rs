@@ -1,10 +1,10 @@
 //! Pushes git repositories to a git server: the branches and tags that the lock names.
 
-use landfall_content::BlobRead;
 use landfall_content::registry::RegistrySessions;
 use landfall_content::upstream::{
     GitPush, git_error, missing_large_files, push_refs, pushed_refs, upload_large_files,
 };
+use landfall_content::{BlobRead, LfsServer};
 use landfall_git::{
     FetchRequest, GitError, ObjectId, PackSending, ReceiveAdvertisement, RefUpdate,
     SelectedObjects, reaches, send_pack,
@@ -81,6 +81,11 @@ pub(crate) async fn push_git(
             };
             (status, Some(error.to_string()))
         });
+        if status != ItemStatus::Failed {
+            let lfs = LfsServer::of_repository(&target.url_of(repository));
+            let note = repository.lfs_note(&redact_urls(&lfs.url));
+            note.iter().for_each(|note| progress.note(note));
+        }
         progress.item(&repository.name);
         items.push(ReportItem {
             kind: EntryKind::Git,
@@ -114,13 +119,14 @@ async fn push_one(
     let url = target.url_of(repository);
     let receiver = pushed_refs(sessions, &url).await?;
     let server = &receiver.advertisement;
+    let lfs = LfsServer::of_repository(&url);
     // large files before the refs, so that nobody sees pointers without their files
     let large_files = repository.large_files.iter().flatten();
     let large_files: Vec<Descriptor> = large_files.map(LockedLargeFile::descriptor).collect();
     let uploaded = if target.dry_run {
-        missing_large_files(sessions, &url, &large_files).await?
+        missing_large_files(sessions, &lfs, &large_files).await?
     } else {
-        upload_large_files(sessions, &url, &large_files, blobs).await?
+        upload_large_files(sessions, &lfs, &large_files, blobs).await?
     };
     let would_push = |mut changes: Vec<String>| {
         if uploaded > 0 {

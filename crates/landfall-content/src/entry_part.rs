@@ -1,6 +1,7 @@
 //! One blob or manifest of a lock entry, and the origin of its bytes.
 
 use super::git_packs::GitPacks;
+use super::lfs_server::LfsServer;
 use landfall_model::{Descriptor, Digest};
 use std::sync::Arc;
 
@@ -52,8 +53,8 @@ pub enum PartOrigin {
         /// The index of this pack in `repository.packs`.
         pack: usize,
     },
-    /// A large file of the git repository at this URL (Git LFS), requested by digest.
-    LargeFile(Arc<str>),
+    /// A large file of a git repository, requested by digest from its Git LFS server.
+    LargeFile(Arc<LfsServer>),
     /// Computed from the lock, so nothing is fetched.
     Computed(Vec<u8>),
     /// The index `of` with only the children in `keep` ([`landfall_model::trim_index`]).
@@ -85,7 +86,7 @@ impl EntryPart {
             | PartOrigin::Blob { registry, .. }
             | PartOrigin::Foreign { registry, .. } => registry,
             PartOrigin::Git { repository, .. } => host_of(&repository.url),
-            PartOrigin::LargeFile(url) => host_of(url),
+            PartOrigin::LargeFile(server) => host_of(&server.url),
             origin => origin.url().map_or("", host_of),
         }
     }

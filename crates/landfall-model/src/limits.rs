@@ -86,6 +86,8 @@ pub struct Limits {
     pub git_submodule_depth: usize,
     /// The maximum number of large files (Git LFS) of a git repository. All are in one manifest.
     pub git_large_files: usize,
+    /// The maximum number of Git LFS servers that the refs of a git repository name.
+    pub git_lfs_servers: usize,
     /// The maximum total size of the files in a package of a provider, unpacked, in bytes.
     pub provider_unpacked_bytes: u64,
     /// The maximum number of values in a YAML text. An alias counts as all the values that it
@@ -231,6 +233,7 @@ impl Limits {
         git_refs: 200_000,
         git_submodules: 300,
         git_large_files: 10_000,
+        git_lfs_servers: 30,
         git_submodule_depth: 8,
         provider_unpacked_bytes: 8 << 30,
         yaml_nodes: 1_000_000,

@@ -5,6 +5,7 @@ mod clients;
 mod faults;
 mod gitea;
 mod large_files;
+mod lfs_config;
 mod repositories;
 mod shallow;
 mod signatures;

@@ -2,10 +2,11 @@
 //! repository (git-lfs, docs/api/batch.md).
 
 use super::file::{expect_success, request, send_with_account};
+use crate::LfsServer;
 use crate::registry::{CredentialError, RegistrySessions};
 use bytes::Bytes;
 use landfall_http::{ErrorKind, HttpError, HttpRequest, RequestBody, RequestPurpose, host_port};
-use landfall_model::{Descriptor, Digest};
+use landfall_model::{Descriptor, Digest, redact_urls};
 use reqwest::Method;
 use reqwest::header::{
     ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, RANGE,
@@ -75,20 +76,42 @@ struct BatchError {
     message: String,
 }
 
-/// The URL of the batch API of a repository (git-lfs, docs/api/server-discovery.md).
-fn batch_url(url: &str) -> String {
-    let ending = if url.ends_with(".git") { "" } else { ".git" };
-    format!("{url}{ending}/info/lfs/objects/batch")
-}
-
-/// Asks the server of the repository at `url` how these files are transferred.
+/// Asks a Git LFS server how these files are transferred.
 pub(super) async fn batch(
     sessions: &RegistrySessions,
-    url: &str,
+    server: &LfsServer,
     files: &[Descriptor],
     operation: LfsOperation,
 ) -> Result<BatchAnswer, HttpError> {
-    let (request, fault) = request(sessions, Method::POST, &batch_url(url)).await?;
+    let answer = send_batch(sessions, server, files, operation).await;
+    answer.map_err(|error| with_origin(error, server))
+}
+
+/// The error with the file that names the server, unless the user named it.
+fn with_origin(error: HttpError, server: &LfsServer) -> HttpError {
+    match &server.named_by {
+        Some(by) => {
+            let by = redact_urls(by);
+            error.hint(&format!(
+                " (the .lfsconfig of {by} names this Git LFS server)"
+            ))
+        }
+        None => error,
+    }
+}
+
+async fn send_batch(
+    sessions: &RegistrySessions,
+    server: &LfsServer,
+    files: &[Descriptor],
+    operation: LfsOperation,
+) -> Result<BatchAnswer, HttpError> {
+    if let Some(by) = &server.named_by {
+        sessions.check_named_target(&server.url, by).await?;
+    }
+    let url = format!("{}/objects/batch", server.url);
+    // an account is that of the server's own host, never that of the repository's host
+    let (request, fault) = request(sessions, Method::POST, &url).await?;
     let objects: Vec<_> = files
         .iter()
         .map(|file| json!({"oid": file.digest.hex(), "size": file.size}))
@@ -122,15 +145,22 @@ pub(super) async fn batch(
 }
 
 impl BatchAnswer {
-    /// Returns the requests for the file `digest` of the repository at `url`.
-    pub(super) fn actions(&self, url: &str, digest: &Digest) -> Result<&BatchActions, HttpError> {
+    /// Returns the requests for the file `digest`, which `server` was asked for.
+    pub(super) fn actions(
+        &self,
+        server: &LfsServer,
+        digest: &Digest,
+    ) -> Result<&BatchActions, HttpError> {
         let found = self
             .objects
             .iter()
             .find(|one| one.oid.eq_ignore_ascii_case(&digest.hex()));
         let fails = |kind, why: &str| {
-            let words = format!("the large file {digest} at {url}: {why}");
-            Err(HttpError::new(kind, words))
+            let words = format!(
+                "the large file {digest} at {}: {why}",
+                redact_urls(&server.url)
+            );
+            Err(with_origin(HttpError::new(kind, words), server))
         };
         match found {
             None => fails(ErrorKind::Invalid, "it is not in the answer"),

@@ -4,7 +4,7 @@
 use super::file::{expect_success, send_with_account, status_error};
 use super::lfs_batch::{BatchAnswer, LFS_BATCH, LFS_MEDIA_TYPE, LfsAction, LfsOperation, batch};
 use crate::registry::RegistrySessions;
-use crate::{BlobRead, OpenedPart, read_blocking};
+use crate::{BlobRead, LfsServer, OpenedPart, read_blocking};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use landfall_http::{ErrorKind, HttpError, HttpResponse, RequestBody, send_from_offset};
@@ -12,25 +12,50 @@ use landfall_model::{Descriptor, Digest};
 use reqwest::Method;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, RANGE};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Checks that the server of the repository at `url` has these large files.
-///
-/// # Errors
-/// If the server cannot be reached, does not support Git LFS, or lacks one of the files.
-pub async fn check_large_files(
+/// The large files that a Git LFS server offers for download, and why it does not offer the first of
+/// the others.
+#[derive(Debug, Default)]
+pub struct OfferedLargeFiles {
+    /// The files that can be downloaded.
+    pub offered: BTreeSet<Digest>,
+    /// The error for the first file that cannot, or for the request. `None` if all files can be
+    /// downloaded.
+    pub error: Option<HttpError>,
+}
+
+/// Asks a Git LFS server which of these large files it offers. Downloads nothing.
+pub async fn offered_large_files(
     sessions: &RegistrySessions,
-    url: &str,
+    server: &LfsServer,
     files: &[Descriptor],
-) -> Result<(), HttpError> {
+) -> OfferedLargeFiles {
+    let mut found = OfferedLargeFiles::default();
     for files in files.chunks(LFS_BATCH) {
-        let answer = batch(sessions, url, files, LfsOperation::Download).await?;
+        let answer = match batch(sessions, server, files, LfsOperation::Download).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                found.error = Some(error);
+                break;
+            }
+        };
         for file in files {
-            let download = &answer.actions(url, &file.digest)?.download;
-            expect_download(download.as_ref(), &file.digest)?;
+            let download = answer.actions(server, &file.digest).and_then(|actions| {
+                expect_download(actions.download.as_ref(), &file.digest).map(drop)
+            });
+            match download {
+                Ok(()) => {
+                    found.offered.insert(file.digest.clone());
+                }
+                Err(error) => {
+                    found.error.get_or_insert(error);
+                }
+            }
         }
     }
-    Ok(())
+    found
 }
 
 fn expect_download<'a>(
@@ -44,21 +69,21 @@ fn expect_download<'a>(
     download.ok_or_else(lacks)
 }
 
-/// Opens a large file of the repository at `url`, beginning at `offset`.
+/// Opens a large file of a Git LFS server, beginning at `offset`.
 pub(super) async fn open_large_file(
     sessions: &RegistrySessions,
-    url: &str,
+    server: &LfsServer,
     file: &Descriptor,
     offset: u64,
 ) -> Result<OpenedPart, HttpError> {
     let files = std::slice::from_ref(file);
-    let answer = batch(sessions, url, files, LfsOperation::Download).await?;
-    let download = &answer.actions(url, &file.digest)?.download;
+    let answer = batch(sessions, server, files, LfsOperation::Download).await?;
+    let download = &answer.actions(server, &file.digest)?.download;
     let download = expect_download(download.as_ref(), &file.digest)?;
     let (target, _) = sessions.file_url(&download.href)?;
-    let server = &answer.server;
+    let asked = &answer.server;
     let send = |range: Option<String>| async move {
-        let (request, fault) = download.request(sessions, Method::GET, server).await?;
+        let (request, fault) = download.request(sessions, Method::GET, asked).await?;
         let request = range
             .iter()
             .fold(request, |request, range| request.header(RANGE, range));
@@ -75,21 +100,20 @@ pub(super) async fn open_large_file(
     }))
 }
 
-/// Returns the number of large files that the server of the repository at `url` lacks. Uploads
-/// nothing.
+/// Returns the number of large files that a Git LFS server lacks. Uploads nothing.
 ///
 /// # Errors
 /// If the server cannot be reached, does not support Git LFS, or refuses a file.
 pub async fn missing_large_files(
     sessions: &RegistrySessions,
-    url: &str,
+    server: &LfsServer,
     files: &[Descriptor],
 ) -> Result<usize, HttpError> {
     let mut missing = 0;
     for files in files.chunks(LFS_BATCH) {
-        let answer = upload_actions(sessions, url, files).await?;
+        let answer = upload_actions(sessions, server, files).await?;
         for file in files {
-            let actions = answer.actions(url, &file.digest)?;
+            let actions = answer.actions(server, &file.digest)?;
             missing += usize::from(actions.upload.is_some());
         }
     }
@@ -98,10 +122,10 @@ pub async fn missing_large_files(
 
 async fn upload_actions(
     sessions: &RegistrySessions,
-    url: &str,
+    server: &LfsServer,
     files: &[Descriptor],
 ) -> Result<BatchAnswer, HttpError> {
-    let answer = batch(sessions, url, files, LfsOperation::Upload).await;
+    let answer = batch(sessions, server, files, LfsOperation::Upload).await;
     answer.map_err(|error| match error.kind {
         ErrorKind::NotFound => {
             let words = format!("the server does not accept large files (Git LFS): {error}");
@@ -111,8 +135,7 @@ async fn upload_actions(
     })
 }
 
-/// Uploads the large files that the server of the repository at `url` lacks, from `blobs`. Returns
-/// their number.
+/// Uploads the large files that a Git LFS server lacks, from `blobs`. Returns their number.
 ///
 /// The URLs in an answer of the server may expire before all files are uploaded. Therefore, if an
 /// upload is refused after another upload succeeded, the server is asked again for the remaining
@@ -122,21 +145,21 @@ async fn upload_actions(
 /// If the server cannot be reached, does not support Git LFS, or refuses a file.
 pub async fn upload_large_files(
     sessions: &RegistrySessions,
-    url: &str,
+    server: &LfsServer,
     files: &[Descriptor],
     blobs: &Arc<dyn BlobRead>,
 ) -> Result<usize, HttpError> {
     let mut uploaded = 0;
     for files in files.chunks(LFS_BATCH) {
-        let mut answer = upload_actions(sessions, url, files).await?;
+        let mut answer = upload_actions(sessions, server, files).await?;
         // whether a file was uploaded since the server answered
         let mut has_progress = false;
         for (at, file) in files.iter().enumerate() {
-            let mut result = upload_missing(sessions, url, &answer, file, blobs).await;
+            let mut result = upload_missing(sessions, server, &answer, file, blobs).await;
             if has_progress && result.as_ref().is_err_and(may_have_expired) {
-                answer = upload_actions(sessions, url, &files[at..]).await?;
+                answer = upload_actions(sessions, server, &files[at..]).await?;
                 has_progress = false;
-                result = upload_missing(sessions, url, &answer, file, blobs).await;
+                result = upload_missing(sessions, server, &answer, file, blobs).await;
             }
             if result? {
                 uploaded += 1;
@@ -156,12 +179,12 @@ fn may_have_expired(error: &HttpError) -> bool {
 /// file.
 async fn upload_missing(
     sessions: &RegistrySessions,
-    url: &str,
+    server: &LfsServer,
     answer: &BatchAnswer,
     file: &Descriptor,
     blobs: &Arc<dyn BlobRead>,
 ) -> Result<bool, HttpError> {
-    let actions = answer.actions(url, &file.digest)?;
+    let actions = answer.actions(server, &file.digest)?;
     let Some(upload) = &actions.upload else {
         return Ok(false);
     };

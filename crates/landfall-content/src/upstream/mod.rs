@@ -16,5 +16,7 @@ pub use file::{expect_file, get_file, head_file, post_json};
 pub use git_receiver::{GitPush, GitReceiver, push_refs, pushed_refs};
 pub use git_remote::{FetchedPack, fetch_pack, git_error, list_refs};
 pub use git_writer::{PackFacts, write_pack_file};
-pub use lfs_transfer::{check_large_files, missing_large_files, upload_large_files};
+pub use lfs_transfer::{
+    OfferedLargeFiles, missing_large_files, offered_large_files, upload_large_files,
+};
 pub use upstreams::Upstreams;

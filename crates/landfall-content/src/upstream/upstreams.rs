@@ -123,8 +123,8 @@ impl PartSource for Upstreams {
                 PartOrigin::Git { repository, pack } => {
                     self.open_git(repository, *pack, offset).await
                 }
-                PartOrigin::LargeFile(url) => {
-                    open_large_file(&self.sessions, url, &part.descriptor, offset).await
+                PartOrigin::LargeFile(server) => {
+                    open_large_file(&self.sessions, server, &part.descriptor, offset).await
                 }
                 PartOrigin::Computed(bytes) => Ok(OpenedPart::whole(bytes.clone().into())),
                 PartOrigin::Trimmed { of, .. } => {

@@ -138,6 +138,7 @@ mod tests {
             depth: None,
             submodules: false,
             lfs: false,
+            lfs_server: None,
             named_by: None,
             level: 0,
             signers: Vec::new(),

@@ -1,8 +1,16 @@
-//! The large files (Git LFS) of the locked refs of a repository.
+//! The large files (Git LFS) of the locked refs of a repository, and the servers that have them.
 
-use super::locked::LockedLargeFile;
-use landfall_git::{GitError, ObjectDatabase, ObjectId, large_files};
-use landfall_model::Limits;
+use super::locked::{LockedGitRef, LockedLargeFile};
+use super::repository_url::lfs_url;
+use super::request::GitRequest;
+use crate::resolver::ResolveError;
+use landfall_content::LfsServer;
+use landfall_content::registry::RegistrySessions;
+use landfall_content::upstream::offered_large_files;
+use landfall_git::{GitError, LfsConfig, ObjectDatabase, ObjectId, large_files, lfs_config};
+use landfall_model::report::one_line;
+use landfall_model::{Descriptor, Digest, Limits, redact_urls};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The large files in the trees of `tips`, sorted. Empty files are omitted.
 pub(super) fn locked_large_files(
@@ -13,4 +21,205 @@ pub(super) fn locked_large_files(
     let found = large_files(database, tips, limits.git_large_files)?;
     let found = found.into_iter().filter(|file| file.size > 0);
     Ok(found.map(LockedLargeFile::from).collect())
+}
+
+/// The large files of the refs whose `.lfsconfig` names the same server.
+pub(super) struct LargeFilesOfServer {
+    /// The server. Otherwise, why files cannot be fetched from it.
+    pub(super) server: Result<LfsServer, String>,
+    pub(super) files: Vec<LockedLargeFile>,
+}
+
+/// The large files in the trees of `refs`, by server: those of the ref `head` first, then in the
+/// order of the refs. A file has several servers if the `.lfsconfig` files of its refs differ.
+pub(super) fn large_files_by_server(
+    database: &ObjectDatabase,
+    request: &GitRequest,
+    head: Option<&str>,
+    refs: &[LockedGitRef],
+    limits: &Limits,
+) -> Result<Vec<LargeFilesOfServer>, GitError> {
+    let is_head = |one: &&LockedGitRef| head == Some(one.name.as_str());
+    let in_order = refs.iter().filter(is_head);
+    let in_order = in_order.chain(refs.iter().filter(|one| !is_head(one)));
+    let mut servers: Vec<(Result<LfsServer, String>, Vec<ObjectId>)> = Vec::new();
+    for one in in_order {
+        let server = server_of_ref(database, request, one)?;
+        match servers.iter_mut().find(|(known, _)| *known == server) {
+            Some((_, tips)) => tips.push(one.id),
+            None => servers.push((server, vec![one.id])),
+        }
+        // each server costs a walk through the folders of its refs
+        if servers.len() > limits.git_lfs_servers {
+            return Err(GitError::TooLarge {
+                what: "the .lfsconfig files of the refs name more servers",
+                limit: limits.git_lfs_servers as u64,
+            });
+        }
+    }
+    let mut all = Vec::new();
+    for (server, tips) in servers {
+        let files = locked_large_files(database, &tips, limits)?;
+        all.push(LargeFilesOfServer { server, files });
+    }
+    let files = all.iter().flat_map(|one| &one.files);
+    let digests: BTreeSet<&Digest> = files.map(|file| &file.digest).collect();
+    if digests.len() > limits.git_large_files {
+        return Err(GitError::TooLarge {
+            what: "the repository has more large files",
+            limit: limits.git_large_files as u64,
+        });
+    }
+    Ok(all)
+}
+
+/// The server that a clone of this ref uses.
+fn server_of_ref(
+    database: &ObjectDatabase,
+    request: &GitRequest,
+    one: &LockedGitRef,
+) -> Result<Result<LfsServer, String>, GitError> {
+    if let Some(url) = &request.lfs_server {
+        return Ok(Ok(LfsServer {
+            url: url.clone(),
+            named_by: None,
+        }));
+    }
+    // like git-lfs, a repository without large files does not need a valid `.lfsconfig`
+    match lfs_config(database, one.id) {
+        Ok(config) => {
+            let server = server_of(&request.url, config.unwrap_or_default());
+            Ok(server.map_err(|why| format!(".lfsconfig of {}: {why}", one.name)))
+        }
+        Err(error @ (GitError::InvalidObject { .. } | GitError::TooLarge { .. })) => {
+            Ok(Err(format!(".lfsconfig of {}: {error}", one.name)))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The server that the `.lfsconfig` of the repository at `url` names, as git-lfs reads it.
+fn server_of(url: &str, config: LfsConfig) -> Result<LfsServer, String> {
+    let of_repository = LfsServer::of_repository(url);
+    let Some(written) = config.url else {
+        return Ok(of_repository);
+    };
+    let address = match written.strip_prefix("git://") {
+        Some(rest) => {
+            let scheme = config.git_protocol.as_deref().unwrap_or("https");
+            format!("{scheme}://{rest}")
+        }
+        None => written.clone(),
+    };
+    let found = lfs_url(&address).map_err(|why| {
+        let written = redact_urls(&one_line(&written));
+        format!(
+            "its Git LFS server is '{written}': {why}; if the server can be reached by https, \
+             set `lfs: https://…` in the manifest"
+        )
+    })?;
+    if found == of_repository.url {
+        return Ok(of_repository);
+    }
+    Ok(LfsServer {
+        url: found,
+        named_by: Some(url.to_owned()),
+    })
+}
+
+/// Finds a server for each large file: the first one that has it, in the order of `wanted`. Returns
+/// the files, sorted.
+pub(super) async fn find_large_files(
+    sessions: &RegistrySessions,
+    wanted: Vec<LargeFilesOfServer>,
+) -> Result<Vec<LockedLargeFile>, ResolveError> {
+    let mut found: BTreeMap<Digest, LockedLargeFile> = BTreeMap::new();
+    let mut missing: BTreeMap<Digest, ResolveError> = BTreeMap::new();
+    for LargeFilesOfServer { server, files } in wanted {
+        let open = files.into_iter();
+        let open: Vec<_> = open
+            .filter(|file| !found.contains_key(&file.digest))
+            .collect();
+        if open.is_empty() {
+            continue;
+        }
+        let (offered, error, url) = match server {
+            Ok(server) => {
+                let files: Vec<Descriptor> = open.iter().map(LockedLargeFile::descriptor).collect();
+                let answer = offered_large_files(sessions, &server, &files).await;
+                let url = server.named_by.is_some().then_some(server.url);
+                (answer.offered, answer.error.map(ResolveError::from), url)
+            }
+            Err(why) => (BTreeSet::new(), Some(why.into()), None),
+        };
+        for file in open {
+            if offered.contains(&file.digest) {
+                missing.remove(&file.digest);
+                let server = url.clone();
+                found.insert(file.digest.clone(), LockedLargeFile { server, ..file });
+            } else if let Some(error) = &error {
+                missing.entry(file.digest).or_insert_with(|| error.clone());
+            }
+        }
+    }
+    match missing.into_values().next() {
+        Some(error) => Err(error),
+        None => Ok(found.into_values().collect()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(url: &str, protocol: Option<&str>) -> Result<LfsServer, String> {
+        let config = LfsConfig {
+            url: Some(url.to_owned()),
+            git_protocol: protocol.map(str::to_owned),
+        };
+        server_of("https://git.example/team/media.git", config)
+    }
+
+    #[test]
+    fn the_server_is_the_one_that_git_lfs_uses() {
+        let named = |url: &str| {
+            Ok(LfsServer {
+                url: url.to_owned(),
+                named_by: Some("https://git.example/team/media.git".into()),
+            })
+        };
+        for (written, protocol, expected) in [
+            ("https://LFS.example/a/", None, "https://LFS.example/a"),
+            (
+                "http://lfs.example:8080/a",
+                None,
+                "http://lfs.example:8080/a",
+            ),
+            ("https://u:p@lfs.example/a", None, "https://lfs.example/a"),
+            ("git://lfs.example/a", None, "https://lfs.example/a"),
+            ("git://lfs.example/a", Some("http"), "http://lfs.example/a"),
+        ] {
+            assert_eq!(server(written, protocol), named(expected), "{written}");
+        }
+        let own = "https://git.example/team/media.git/info/lfs";
+        assert_eq!(server(own, None).unwrap().named_by, None);
+        let config = LfsConfig::default();
+        let default = server_of("https://git.example/team/media", config).unwrap();
+        assert_eq!(default.url, own);
+        for (written, why) in [
+            ("ssh://git@git.example/team/media", "not over ssh"),
+            ("git@git.example:team/media", "not over ssh"),
+            ("../media.git/info/lfs", "not an http or https URL"),
+            ("file:///srv/lfs", "not an http or https URL"),
+            ("", "not an http or https URL"),
+            ("https://h/a?token=secret", "no query"),
+        ] {
+            let error = server(written, None).unwrap_err();
+            assert!(
+                error.contains(why) && error.contains("`lfs: https"),
+                "{error}"
+            );
+            assert!(!error.contains("secret"), "{error}");
+        }
+    }
 }

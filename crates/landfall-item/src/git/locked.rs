@@ -1,12 +1,13 @@
 //! A git repository in the lock: its fields, and how they are parsed and written.
 
-use super::repository_url::normal_url;
+use super::repository_url::{lfs_url, normal_url};
 use super::request::GitRequest;
 use crate::text::quoted;
-use landfall_content::{GitPack, GitPacks};
+use landfall_content::{GitPack, GitPacks, LfsServer};
 use landfall_git::{LfsPointer, ObjectId, is_ref_name};
 use landfall_model::{Algorithm, Descriptor, Digest, media_type};
 use serde::Deserialize;
+use std::collections::BTreeSet;
 use std::fmt::{self, Write};
 
 /// A git repository in the lock.
@@ -37,6 +38,9 @@ pub struct LockedGitRepository {
     /// The submodules of all refs, sorted. `None` if they were not looked up.
     #[serde(default)]
     pub submodules: Option<Vec<LockedGitSubmodule>>,
+    /// The URL of the Git LFS server in the manifest. `None` if the repository names its server.
+    #[serde(default, rename = "lfsServer")]
+    pub lfs_server: Option<String>,
     /// The large files (Git LFS) in the trees of all refs, sorted. `None` if they are not
     /// carried.
     #[serde(default, rename = "largeFiles")]
@@ -85,6 +89,9 @@ pub struct LockedLargeFile {
     pub digest: Digest,
     /// The size of the file in bytes.
     pub size: u64,
+    /// The URL of the Git LFS server that `.lfsconfig` in the repository names. `None` if the file
+    /// is at the server of the manifest, or at that of the repository.
+    pub server: Option<String>,
 }
 
 /// A pack of a locked repository.
@@ -114,6 +121,7 @@ impl LockedGitRepository {
             depth: None,
             shallow: Vec::new(),
             submodules: None,
+            lfs_server: None,
             large_files: None,
             packs: Vec::new(),
         }
@@ -135,6 +143,47 @@ impl LockedGitRepository {
             urls.push(format!("{url}.git"));
         }
         urls
+    }
+
+    /// The Git LFS server from which `file`, a large file of this repository, is fetched.
+    pub fn server_of(&self, file: &LockedLargeFile) -> LfsServer {
+        match (&file.server, &self.lfs_server) {
+            (Some(url), _) => LfsServer {
+                url: url.clone(),
+                named_by: Some(self.url().to_owned()),
+            },
+            (None, Some(url)) => LfsServer {
+                url: url.clone(),
+                named_by: None,
+            },
+            (None, None) => LfsServer::of_repository(self.url()),
+        }
+    }
+
+    /// The URLs of the Git LFS servers that clients of the repository would use and that are not at
+    /// the URL of the repository, sorted.
+    pub fn other_lfs_servers(&self) -> BTreeSet<&str> {
+        let files = self.large_files.iter().flatten();
+        let mut servers: BTreeSet<&str> = files.filter_map(|file| file.server.as_deref()).collect();
+        servers.extend(self.lfs_server.as_deref());
+        servers
+    }
+
+    /// A note for people whose clients get the repository, but not from `landfall serve`: the
+    /// clients request the large files at the server that `.lfsconfig` names, not at `url`. `None`
+    /// if there is no such server.
+    pub fn lfs_note(&self, url: &str) -> Option<String> {
+        let servers: Vec<&str> = self.other_lfs_servers().into_iter().collect();
+        if servers.is_empty() {
+            return None;
+        }
+        Some(format!(
+            "{}: the repository has its large files at {}; let clients run \
+             `git config --global url.NEW.insteadOf {}`, where NEW is {url}",
+            self.name,
+            servers.join(", "),
+            servers[0],
+        ))
     }
 
     /// The packs, with everything that is needed to fetch them.
@@ -187,7 +236,11 @@ impl LockedLargeFile {
 impl From<LfsPointer> for LockedLargeFile {
     fn from(pointer: LfsPointer) -> LockedLargeFile {
         let LfsPointer { digest, size } = pointer;
-        LockedLargeFile { digest, size }
+        LockedLargeFile {
+            digest,
+            size,
+            server: None,
+        }
     }
 }
 
@@ -197,10 +250,22 @@ impl TryFrom<String> for LockedLargeFile {
     fn try_from(text: String) -> Result<LockedLargeFile, String> {
         let found = text.split_once(' ').and_then(|(digest, size)| {
             let digest: Digest = digest.parse().ok()?;
+            let (size, server) = match size.split_once(' ') {
+                Some((size, server)) => (size, Some(lfs_url(server).ok()?)),
+                None => (size, None),
+            };
             let size = size.parse().ok()?;
-            (digest.algorithm() == Algorithm::Sha256).then_some(LockedLargeFile { digest, size })
+            (digest.algorithm() == Algorithm::Sha256).then_some(LockedLargeFile {
+                digest,
+                size,
+                server,
+            })
         });
-        found.ok_or_else(|| "a large file is written as `sha256:<hex> <size>`".into())
+        found.ok_or_else(|| {
+            "a large file is written as `sha256:<hex> <size>`, optionally with the URL of its \
+             Git LFS server"
+                .into()
+        })
     }
 }
 
@@ -250,6 +315,7 @@ pub(super) fn write(repository: &LockedGitRepository, out: &mut dyn Write) -> fm
         depth,
         shallow,
         submodules,
+        lfs_server,
         large_files,
         packs,
     } = repository;
@@ -291,13 +357,24 @@ pub(super) fn write(repository: &LockedGitRepository, out: &mut dyn Write) -> fm
     for LockedGitSubmodule { name, commit } in submodules.iter().flatten() {
         writeln!(out, "  - {}", quoted(&format!("{name} {commit}")))?;
     }
+    if let Some(url) = lfs_server {
+        writeln!(out, "  lfsServer: {}", quoted(url))?;
+    }
     match large_files.as_deref() {
         None => {}
         Some([]) => writeln!(out, "  largeFiles: []")?,
         Some(_) => writeln!(out, "  largeFiles:")?,
     }
-    for LockedLargeFile { digest, size } in large_files.iter().flatten() {
-        writeln!(out, "  - {digest} {size}")?;
+    for file in large_files.iter().flatten() {
+        let LockedLargeFile {
+            digest,
+            size,
+            server,
+        } = file;
+        match server {
+            Some(url) => writeln!(out, "  - {}", quoted(&format!("{digest} {size} {url}")))?,
+            None => writeln!(out, "  - {digest} {size}")?,
+        }
     }
     writeln!(out, "  packs:")?;
     for pack in packs {

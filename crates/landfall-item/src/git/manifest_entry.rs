@@ -1,6 +1,6 @@
 //! A git repository in a manifest, and how it expands to requests.
 
-use super::repository_url::url_of;
+use super::repository_url::{lfs_url, url_of};
 use super::request::GitRequest;
 use crate::policy::{check_keeps_one, check_rule};
 use crate::{
@@ -8,11 +8,13 @@ use crate::{
 };
 use landfall_git::is_ref_name;
 use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};
+use landfall_model::has_userinfo;
 use landfall_model::sign::GitSigners;
 use regex_lite::Regex;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::num::NonZeroU32;
+use url::Url;
 
 /// A git repository in a manifest.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -36,9 +38,10 @@ pub struct GitEntry {
     /// Whether the submodules' repositories are carried too, with the required commits.
     #[serde(default)]
     pub submodules: bool,
-    /// Whether the large files (Git LFS) of the branches, tags and commits are carried too.
+    /// Whether the large files (Git LFS) of the branches, tags and commits are carried too. Or the
+    /// URL of the Git LFS server that has them, in place of the one that the repository names.
     #[serde(default)]
-    pub lfs: bool,
+    pub lfs: LfsChoice,
     /// The signatures that the branches, tags and commits need.
     #[serde(default)]
     pub verify: Option<GitVerification>,
@@ -46,6 +49,23 @@ pub struct GitEntry {
     /// pattern, or `never`. Or a mapping with one of these as `policy` and, optionally, `minAge`.
     #[serde(default)]
     pub update: Option<UpdateRule>,
+}
+
+/// Whether and from where large files are carried.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+pub enum LfsChoice {
+    /// Whether they are carried.
+    Carried(bool),
+    /// They are carried from the Git LFS server at this URL.
+    Server(String),
+}
+
+impl Default for LfsChoice {
+    fn default() -> LfsChoice {
+        LfsChoice::Carried(false)
+    }
 }
 
 /// The keys for the signatures of an entry. Each branch, tag and commit must be signed by one of
@@ -83,6 +103,10 @@ impl ManifestEntry for GitEntry {
         let policy = self.update.as_ref().map(|rule| &rule.policy);
         fields.extend(policy.map(|text| reader.field(node.get("update"), "policy", text)));
         let signers = signers_of(self.verify.as_ref(), node, reader)?;
+        let lfs_server = match &self.lfs {
+            LfsChoice::Carried(_) => None,
+            LfsChoice::Server(text) => Some(lfs_server_of(text, &reader.here(node.get("lfs")))?),
+        };
         let mut requests = Vec::new();
         for binding in reader.vars.bindings(&fields)? {
             let url = url_of(&binding.fill(&self.url), &at)?;
@@ -116,7 +140,8 @@ impl ManifestEntry for GitEntry {
                 wanted,
                 depth: self.depth.map(NonZeroU32::get),
                 submodules: self.submodules,
-                lfs: self.lfs,
+                lfs: !matches!(self.lfs, LfsChoice::Carried(false)),
+                lfs_server: lfs_server.clone(),
                 named_by: None,
                 level: 0,
                 signers: signers.clone(),
@@ -169,6 +194,19 @@ fn signers_of(
         signers.push(found.map_err(|error| at.fault(format!("{path}: {error}"), None))?);
     }
     Ok(signers)
+}
+
+/// Checks the URL of a Git LFS server.
+fn lfs_server_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
+    let help = "write true, or the URL as in https://lfs.example.com/team/repo; credentials are \
+                configured in the site file (`upstreams`)";
+    let fault = |why: &str| span.fault(why, Some(help.into()));
+    if Url::parse(text).is_ok_and(|url| has_userinfo(&url)) {
+        return Err(fault(
+            "a URL must not contain a user name or password: manifests and locks are not secret",
+        ));
+    }
+    lfs_url(text).map_err(|why| fault(&format!("the Git LFS server of `lfs`: {why}")))
 }
 
 /// Checks the name of a branch or tag, or the id of a commit.

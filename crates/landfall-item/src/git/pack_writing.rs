@@ -1,10 +1,8 @@
 //! Writes the pack with the new commits of a repository, after its signatures, submodules and large
 //! files were read.
 
-use super::large_files::locked_large_files;
-use super::locked::{
-    LockedGitPack, LockedGitRef, LockedGitSubmodule, LockedLargeFile, VerifiedGitRef,
-};
+use super::large_files::{LargeFilesOfServer, large_files_by_server};
+use super::locked::{LockedGitPack, LockedGitRef, LockedGitSubmodule, VerifiedGitRef};
 use super::request::GitRequest;
 use super::signatures::{RefSignatureError, verified_refs};
 use super::submodules::{SubmoduleError, locked_submodules};
@@ -32,6 +30,8 @@ pub(super) struct PackWriting {
     pub(super) wants: Vec<ObjectId>,
     pub(super) request: GitRequest,
     pub(super) refs: Vec<LockedGitRef>,
+    /// The branch that a clone checks out.
+    pub(super) head: Option<String>,
 }
 
 /// The reason why no pack is written.
@@ -72,7 +72,8 @@ pub(super) struct WrittenPacks {
     pub(super) shallow: Vec<ObjectId>,
     pub(super) verified: Vec<VerifiedGitRef>,
     pub(super) submodules: Option<Vec<LockedGitSubmodule>>,
-    pub(super) large_files: Option<Vec<LockedLargeFile>>,
+    /// The large files by server, if they are carried.
+    pub(super) large_files: Option<Vec<LargeFilesOfServer>>,
     /// Whether the packs of the old lock have commits that no ref needs any more.
     pub(super) is_rewritten: bool,
 }
@@ -98,7 +99,9 @@ impl PackWriting {
             None
         };
         let large_files = if self.request.lfs {
-            let found = locked_large_files(&database, &self.wants, &self.limits)?;
+            let head = self.head.as_deref();
+            let found =
+                large_files_by_server(&database, &self.request, head, &self.refs, &self.limits)?;
             Some(found)
         } else {
             None

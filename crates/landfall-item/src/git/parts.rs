@@ -34,11 +34,10 @@ pub(super) fn entry(repository: &LockedGitRepository) -> LockEntry {
             },
         });
     }
-    let url: Arc<str> = repository.url().into();
     let large_files = repository.large_files.iter().flatten();
     parts.extend(large_files.map(|file| EntryPart {
         descriptor: file.descriptor(),
-        origin: PartOrigin::LargeFile(url.clone()),
+        origin: PartOrigin::LargeFile(Arc::new(repository.server_of(file))),
     }));
     parts.push(EntryPart {
         descriptor: top.clone(),

@@ -14,6 +14,36 @@ pub(super) fn url_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
     })
 }
 
+/// The URL of a Git LFS server as requests and locks have it: without a slash at its end, and
+/// without a user name or password, because accounts come from the site. Otherwise as written, so
+/// that `insteadOf` of a client's configuration matches it. The error says why `text` is not such a
+/// URL.
+pub(super) fn lfs_url(text: &str) -> Result<String, String> {
+    let is_odd = |c: char| c.is_whitespace() || c.is_control();
+    let url = Url::parse(text).ok().filter(|_| !text.contains(is_odd));
+    let url = url.filter(|url| text.contains("://") && url.has_host());
+    match url.as_ref().map(Url::scheme) {
+        Some("http" | "https") => {}
+        Some("ssh" | "git+ssh" | "ssh+git") => {
+            return Err("large files are fetched over http or https, not over ssh".into());
+        }
+        // `user@host:path`, as git writes it
+        _ if text.contains('@') && !text.contains("://") => {
+            return Err("large files are fetched over http or https, not over ssh".into());
+        }
+        _ => return Err("it is not an http or https URL".into()),
+    }
+    if text.contains(['?', '#']) {
+        return Err("the URL of a Git LFS server has no query and no fragment".into());
+    }
+    let (scheme, rest) = text.split_once("://").unwrap_or_default();
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = authority.rsplit('@').next().unwrap_or(authority);
+    Ok(format!("{scheme}://{host}{path}")
+        .trim_end_matches('/')
+        .to_owned())
+}
+
 /// The normal form of the URL of a repository. The error says why `text` is not such a URL.
 pub(super) fn normal_url(text: &str) -> Result<String, String> {
     if text.contains(|c: char| c.is_whitespace() || c.is_control()) {

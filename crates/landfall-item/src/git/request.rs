@@ -20,6 +20,8 @@ pub struct GitRequest {
     pub submodules: bool,
     /// Whether the large files (Git LFS) in the trees of its refs are carried.
     pub lfs: bool,
+    /// The URL of the Git LFS server, which replaces the one that the repository names.
+    pub lfs_server: Option<String>,
     /// The URL of the repository that has this one as a submodule. `None` if the manifest lists
     /// this repository.
     pub named_by: Option<String>,

@@ -45,6 +45,7 @@ impl ItemRequest for GitRequest {
         }
         self.level = self.level.max(other.level);
         merge_option("depth", &mut self.depth, &other.depth)?;
+        merge_option("lfs", &mut self.lfs_server, &other.lfs_server)?;
         if self.signers.is_empty() {
             self.signers.clone_from(&other.signers);
         } else if !other.signers.is_empty() {
@@ -72,6 +73,7 @@ impl ResolvableRequest for GitRequest {
                 && old.depth == self.depth
                 && old.submodules.is_some() == self.submodules
                 && old.large_files.is_some() == self.lfs
+                && old.lfs_server == self.lfs_server
                 && is_verified(old, &self.signers)
         });
         if let (Some(old), PinPolicy::Keep | PinPolicy::Referrers) = (matching, pins) {
@@ -104,6 +106,8 @@ impl ResolvableRequest for GitRequest {
                 depth: None,
                 submodules: true,
                 lfs: self.lfs,
+                // a submodule names its own server
+                lfs_server: None,
                 named_by: Some(self.url.clone()),
                 level: self.level + 1,
                 // the signature of this repository covers the commit ids of its submodules

@@ -1,6 +1,7 @@
 //! Resolves a repository: finds the commits of its refs, fetches the new ones, and writes the pack.
 
 use super::choose::{ChosenRefs, choose_refs};
+use super::large_files::find_large_files;
 use super::locked::{LockedGitRef, LockedGitRepository, LockedLargeFile};
 use super::pack_writing::{PackWriting, PackWritingError, WrittenPacks};
 use super::parts;
@@ -8,10 +9,10 @@ use super::request::GitRequest;
 use crate::resolver::{ResolveError, Resolver};
 use landfall_content::GitPacks;
 use landfall_content::store::DiskStore;
-use landfall_content::upstream::{check_large_files, fetch_pack, git_error, list_refs};
+use landfall_content::upstream::{fetch_pack, git_error, list_refs};
 use landfall_git::{GitError, ObjectId};
 use landfall_http::HttpError;
-use landfall_model::{Descriptor, Digest};
+use landfall_model::Digest;
 
 /// The reason why a repository cannot be resolved.
 pub(super) struct GitResolveError {
@@ -53,7 +54,7 @@ pub(super) async fn resolve(
     let needs_objects = |old: &LockedGitRepository| {
         !request.signers.is_empty()
             || request.submodules && old.submodules.is_none()
-            || request.lfs && old.large_files.is_none()
+            || request.lfs && (old.large_files.is_none() || old.lfs_server != request.lfs_server)
     };
     if let Some(old) = old.filter(|old| has_old_refs && !needs_objects(old)) {
         return Ok(locked(
@@ -63,9 +64,9 @@ pub(super) async fn resolve(
                 packs: old.packs.clone(),
                 shallow: old.shallow.clone(),
                 submodules: old.submodules.clone().filter(|_| request.submodules),
-                large_files: old.large_files.clone().filter(|_| request.lfs),
                 ..WrittenPacks::default()
             },
+            old.large_files.clone().filter(|_| request.lfs),
         ));
     }
     let mut wants: Vec<ObjectId> = chosen.refs.iter().map(|one| one.id).collect();
@@ -107,12 +108,13 @@ pub(super) async fn resolve(
         wants,
         request: request.clone(),
         refs: chosen.refs.clone(),
+        head: chosen.head.clone(),
     };
     let busy = resolver.sessions().transport().activity().busy();
     let written = tokio::task::spawn_blocking(move || writing.run()).await;
     drop(busy);
     let written = written.map_err(|error| ResolveError::local(error.to_string()))?;
-    let written = written.map_err(|error| match error {
+    let mut written = written.map_err(|error| match error {
         PackWritingError::Object(error) => object_error(error).into(),
         PackWritingError::Submodule(error) => ResolveError::from(error.to_string()).into(),
         PackWritingError::Signature(error) => GitResolveError {
@@ -120,9 +122,10 @@ pub(super) async fn resolve(
             refutes_old: has_old_refs,
         },
     })?;
-    let large_files = written.large_files.iter().flatten();
-    let large_files: Vec<Descriptor> = large_files.map(LockedLargeFile::descriptor).collect();
-    check_large_files(resolver.sessions(), &request.url, &large_files).await?;
+    let large_files = match written.large_files.take() {
+        Some(wanted) => Some(find_large_files(resolver.sessions(), wanted).await?),
+        None => None,
+    };
     let rewritten = written.is_rewritten.then(|| {
         "the history was rewritten or a ref was removed, so all commits are packed again".to_owned()
     });
@@ -130,7 +133,7 @@ pub(super) async fn resolve(
         let line = format!("{}: {change}", request.name);
         resolver.progress().note(&line);
     }
-    Ok(locked(request, chosen, written))
+    Ok(locked(request, chosen, written, large_files))
 }
 
 /// Describes each tag that names another object than in the old lock. Both lists are sorted by
@@ -155,7 +158,12 @@ fn object_error(error: GitError) -> ResolveError {
     }
 }
 
-fn locked(request: &GitRequest, chosen: ChosenRefs, written: WrittenPacks) -> LockedGitRepository {
+fn locked(
+    request: &GitRequest,
+    chosen: ChosenRefs,
+    written: WrittenPacks,
+    large_files: Option<Vec<LockedLargeFile>>,
+) -> LockedGitRepository {
     let mut repository = LockedGitRepository {
         name: request.name.clone(),
         digest: Digest::sha256(b""),
@@ -166,7 +174,8 @@ fn locked(request: &GitRequest, chosen: ChosenRefs, written: WrittenPacks) -> Lo
         depth: request.depth,
         shallow: written.shallow,
         submodules: written.submodules,
-        large_files: written.large_files,
+        lfs_server: request.lfs_server.clone(),
+        large_files,
         packs: written.packs,
     };
     repository.digest = parts::digest(&repository);

@@ -2,7 +2,7 @@
 //! refs need, and have the same submodules, large files and end of the history.
 
 use super::large_files::locked_large_files;
-use super::locked::{LockedGitRepository, LockedGitSubmodule};
+use super::locked::{LockedGitRepository, LockedGitSubmodule, LockedLargeFile};
 use super::submodules::{SubmoduleError, locked_submodules};
 use landfall_content::{BlobPackBytes, BlobRead};
 use landfall_git::{
@@ -143,7 +143,11 @@ impl LockedGitRepository {
         };
         let found = locked_large_files(database, &self.tips(), limits);
         let found = found.map_err(GitContentError::Pack)?;
-        match first_difference(found, locked.iter().cloned()) {
+        let locked = locked.iter().map(|file| LockedLargeFile {
+            server: None,
+            ..file.clone()
+        });
+        match first_difference(found, locked) {
             Some(file) => Err(GitContentError::OtherLargeFiles(file.digest)),
             None => Ok(()),
         }

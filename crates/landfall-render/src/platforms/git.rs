@@ -25,7 +25,8 @@ impl RenderPlatform for GitPlatform {
             about: "configuration of git that fetches the locked repositories from the mirror",
             details: "Include the file in the configuration of each machine or user: \
                       `git config --global include.path FILE`. git then replaces the URL of a \
-                      locked repository, with or without a path after it, also for `git push`.",
+                      locked repository, with or without a path after it, also for `git push`. \
+                      git-lfs replaces the URL of a Git LFS server that a repository names.",
             inputs: &[],
             settings: &[URL],
             consumer: None,
@@ -58,12 +59,18 @@ impl RenderPlatform for GitPlatform {
                     .into(),
             )
         })?;
-        let urls: Vec<String> = request
+        let mut urls: Vec<String> = request
             .lock
             .git
             .iter()
             .flat_map(LockedGitRepository::urls)
             .collect();
+        // git-lfs uses `insteadOf` for the URL in `.lfsconfig` too
+        let servers = request.lock.git.iter();
+        let servers: BTreeSet<&str> = servers
+            .flat_map(LockedGitRepository::other_lfs_servers)
+            .collect();
+        urls.extend(servers.into_iter().map(str::to_owned));
         let mut text = String::new();
         for url in &urls {
             let path = url.split_once("://").map_or(url.as_str(), |(_, path)| path);

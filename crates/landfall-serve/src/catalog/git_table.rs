@@ -10,18 +10,30 @@ const ENDING: &str = ".git";
 
 /// The git repositories by `host/path`.
 #[derive(Default)]
-pub(crate) struct GitTable(BTreeMap<String, Arc<LockedGitRepository>>);
+pub(crate) struct GitTable {
+    repositories: BTreeMap<String, Arc<LockedGitRepository>>,
+    /// The repositories whose large files are at another Git LFS server, by `host/path` of the
+    /// server and by `host/path` of the repository. Several repositories may share a server.
+    lfs_servers: BTreeMap<String, BTreeMap<String, Arc<LockedGitRepository>>>,
+}
 
 impl GitTable {
     /// Adds a repository. If it replaces a different one with the same host and path, a warning is
     /// added.
     pub(crate) fn add(&mut self, repository: &LockedGitRepository, warnings: &mut Vec<String>) {
-        let Some(url) = UrlPath::parse(repository.url()) else {
+        let Some(key) = key_of(repository.url()) else {
             return;
         };
-        let key = format!("{}{}", url.host, url.path.trim_end_matches('/'));
         let added = Arc::new(repository.clone());
-        if let Some(before) = self.0.insert(key, added)
+        for server in repository
+            .other_lfs_servers()
+            .into_iter()
+            .filter_map(key_of)
+        {
+            let sharing = self.lfs_servers.entry(server).or_default();
+            sharing.insert(key.clone(), added.clone());
+        }
+        if let Some(before) = self.repositories.insert(key, added)
             && before.digest != repository.digest
         {
             warnings.push(format!(
@@ -36,14 +48,31 @@ impl GitTable {
     /// other. So the path as it is written takes precedence.
     pub(crate) fn find(&self, path: &str) -> Option<&Arc<LockedGitRepository>> {
         let path = path.trim_end_matches('/');
-        self.0.get(path).or_else(|| {
+        self.repositories.get(path).or_else(|| {
             let other = match path.strip_suffix(ENDING) {
                 Some(plain) => plain.to_owned(),
                 None => format!("{path}{ENDING}"),
             };
-            self.0.get(&other)
+            self.repositories.get(&other)
         })
     }
+
+    /// The repositories that have large files at the Git LFS server `path`, which is its
+    /// `host/path`: those that name it, and the one whose own server it is.
+    pub(crate) fn with_lfs_server(&self, path: &str) -> Vec<Arc<LockedGitRepository>> {
+        let sharing = self.lfs_servers.get(path.trim_end_matches('/'));
+        let own = path
+            .strip_suffix("/info/lfs")
+            .and_then(|path| self.find(path));
+        let sharing = sharing.into_iter().flat_map(BTreeMap::values);
+        own.into_iter().chain(sharing).cloned().collect()
+    }
+}
+
+/// `host/path` of a URL.
+fn key_of(url: &str) -> Option<String> {
+    let url = UrlPath::parse(url)?;
+    Some(format!("{}{}", url.host, url.path.trim_end_matches('/')))
 }
 
 #[cfg(test)]

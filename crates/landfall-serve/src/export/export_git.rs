@@ -140,7 +140,8 @@ impl From<ContentError> for GitExportFailure {
     }
 }
 
-/// Reports large files that an exported git bundle cannot contain.
+/// Reports large files that an exported git bundle cannot contain, or that clients would request
+/// elsewhere.
 fn note_omitted(
     repository: &LockedGitRepository,
     format: GitExportFormat,
@@ -153,6 +154,8 @@ fn note_omitted(
         progress.note(&format!(
             "{name}: the git bundle omits {files}; --format bare exports large files"
         ));
+    } else if let Some(note) = repository.lfs_note("the URL of a Git LFS server with the files") {
+        progress.note(&note);
     }
 }
 
@@ -432,6 +435,7 @@ mod tests {
         let missing = LockedLargeFile {
             digest: large,
             size: 5,
+            server: None,
         };
         assert_eq!(export(&ids[1], Some(vec![missing])), [ItemStatus::Missing]);
         assert_eq!(shallow(), format!("{}\n", ids[0]));

@@ -1,7 +1,6 @@
 //! Large files of git repositories: the batch API of Git LFS (git-lfs, docs/api/batch.md), for
 //! downloads.
 
-use super::route::GitRoute;
 use crate::request_host::ServerName;
 use crate::response::{RequestError, ServerResponse, blocking, response_with_body};
 use axum::body::Bytes;
@@ -14,6 +13,7 @@ use landfall_model::Digest;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 const MEDIA_TYPE: &str = "application/vnd.git-lfs+json";
 
@@ -38,14 +38,14 @@ struct LfsBatchResponse {
 
 /// Answers a batch request.
 pub(super) async fn answer_batch(
-    route: &GitRoute,
+    repositories: &[Arc<LockedGitRepository>],
     parts: &Parts,
     message: Bytes,
 ) -> Result<ServerResponse, RequestError> {
-    let repository = route.repository.clone();
+    let repositories = repositories.to_vec();
     let base = base_url(parts);
     // a request may list many thousand files
-    let answer = blocking(move || LfsBatchResponse::new(&repository, &base, &message)).await?;
+    let answer = blocking(move || LfsBatchResponse::new(&repositories, &base, &message)).await?;
     Ok(response_with_body(answer.status, MEDIA_TYPE, answer.body))
 }
 
@@ -64,8 +64,12 @@ fn base_url(parts: &Parts) -> String {
 }
 
 impl LfsBatchResponse {
-    /// The answer to `message`, for a repository whose large files are at URLs below `base`.
-    fn new(repository: &LockedGitRepository, base: &str, message: &[u8]) -> LfsBatchResponse {
+    /// The answer to `message`, for repositories whose large files are at URLs below `base`.
+    fn new(
+        repositories: &[Arc<LockedGitRepository>],
+        base: &str,
+        message: &[u8],
+    ) -> LfsBatchResponse {
         let answer = |status, body: Value| LfsBatchResponse {
             status,
             body: body.to_string().into_bytes(),
@@ -78,7 +82,7 @@ impl LfsBatchResponse {
             let body = json!({"message": "repositories are read-only here"});
             return answer(StatusCode::FORBIDDEN, body);
         }
-        let files = repository.large_files.iter().flatten();
+        let files = large_files(repositories);
         let known: BTreeSet<&Digest> = files.map(|file| &file.digest).collect();
         let objects: Vec<Value> = request
             .objects
@@ -108,9 +112,19 @@ impl LfsBatchResponse {
     }
 }
 
-/// The large file with this digest, if the repository has it.
-pub(super) fn large_file<'r>(route: &'r GitRoute, digest: &Digest) -> Option<&'r LockedLargeFile> {
-    let mut files = route.repository.large_files.iter().flatten();
+fn large_files(
+    repositories: &[Arc<LockedGitRepository>],
+) -> impl Iterator<Item = &LockedLargeFile> {
+    let files = repositories.iter().flat_map(|one| &one.large_files);
+    files.flatten()
+}
+
+/// The large file with this digest, if one of the repositories has it.
+pub(super) fn large_file<'r>(
+    repositories: &'r [Arc<LockedGitRepository>],
+    digest: &Digest,
+) -> Option<&'r LockedLargeFile> {
+    let mut files = large_files(repositories);
     files.find(|file| file.digest == *digest)
 }
 
@@ -125,6 +139,7 @@ mod tests {
             let file = |n: usize| LockedLargeFile {
                 digest: Digest::sha256(&n.to_be_bytes()),
                 size: 1,
+                server: None,
             };
             let files: Vec<LockedLargeFile> = (0..count).map(file).collect();
             let objects = files.iter().rev().map(|file| file.digest.hex());
@@ -137,7 +152,8 @@ mod tests {
                 ..LockedGitRepository::without_refs("https://h/a")
             };
             let message = json!({"operation": "download", "objects": objects}).to_string();
-            let answer = LfsBatchResponse::new(&repository, "http://h/", message.as_bytes());
+            let answer =
+                LfsBatchResponse::new(&[repository.into()], "http://h/", message.as_bytes());
             let body = String::from_utf8(answer.body).unwrap();
             assert_eq!(body.matches("\"href\":\"http://h/").count(), count);
             assert_eq!(body.matches("\"code\":404").count(), 1);

@@ -3,7 +3,7 @@
 use super::lfs;
 use super::pack_body::PackBody;
 use super::prepared_answer::{PreparedAnswer, offered_refs, prepare_pack};
-use super::route::{GitRoute, GitService};
+use super::route::GitRoute;
 use crate::blobs::blob_response;
 use crate::response::{RequestError, ServerResponse, blocking, response_with_body, set_header};
 use crate::route::query_value;
@@ -38,10 +38,9 @@ pub(crate) async fn respond_git(
     body: Body,
     route: GitRoute,
 ) -> Result<ServerResponse, RequestError> {
-    let repository = &route.repository;
     let is_version_2 = speaks_version_2(&parts.headers);
-    let mut response = match &route.service {
-        GitService::Advertisement => {
+    let mut response = match &route {
+        GitRoute::Advertisement(repository) => {
             if parts.method != Method::GET && parts.method != Method::HEAD {
                 return Err(not_allowed("GET, HEAD"));
             }
@@ -64,25 +63,25 @@ pub(crate) async fn respond_git(
             };
             response_with_body(StatusCode::OK, ADVERTISEMENT, message)
         }
-        GitService::UploadPack => {
+        GitRoute::UploadPack(repository) => {
             if parts.method != Method::POST {
                 return Err(not_allowed("POST"));
             }
             let message = read_message(state, parts, body).await?;
             answer_command(state, repository, &message, is_version_2).await?
         }
-        GitService::LargeFiles => {
+        GitRoute::LargeFiles(repositories) => {
             if parts.method != Method::POST {
                 return Err(not_allowed("POST"));
             }
             let message = read_message(state, parts, body).await?;
-            lfs::answer_batch(&route, parts, message).await?
+            lfs::answer_batch(repositories, parts, message).await?
         }
-        GitService::LargeFile(digest) => {
+        GitRoute::LargeFile(repositories, digest) => {
             if parts.method != Method::GET && parts.method != Method::HEAD {
                 return Err(not_allowed("GET, HEAD"));
             }
-            let Some(file) = lfs::large_file(&route, digest) else {
+            let Some(file) = lfs::large_file(repositories, digest) else {
                 let message = format!("the repository has no large file {digest}");
                 return Err(RequestError::not_found("BLOB_UNKNOWN", message));
             };

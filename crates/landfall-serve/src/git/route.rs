@@ -8,32 +8,31 @@ use landfall_model::Digest;
 use percent_encoding::percent_decode_str;
 use std::sync::Arc;
 
-/// A request of git's smart HTTP protocol.
-pub(crate) struct GitRoute {
-    pub(super) repository: Arc<LockedGitRepository>,
-    pub(super) service: GitService,
+/// A request of git's smart HTTP protocol, or of Git LFS.
+pub(crate) enum GitRoute {
+    /// `info/refs`: the refs of a repository, or the capabilities of the server.
+    Advertisement(Arc<LockedGitRepository>),
+    /// `git-upload-pack`: a command to a repository.
+    UploadPack(Arc<LockedGitRepository>),
+    /// A batch request of Git LFS for the large files of these repositories.
+    LargeFiles(Vec<Arc<LockedGitRepository>>),
+    /// The large file with this digest, of one of these repositories.
+    LargeFile(Vec<Arc<LockedGitRepository>>, Digest),
 }
 
 /// What a request of git's protocol asks for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum GitService {
-    /// `info/refs`: the refs, or the capabilities of the server.
+enum GitService {
     Advertisement,
-    /// `git-upload-pack`: a command.
     UploadPack,
-    /// A batch request of Git LFS.
     LargeFiles,
-    /// The large file with this digest.
     LargeFile(Digest),
 }
 
-/// The path of the batch API of Git LFS, relative to the repository.
-const LARGE_FILE_BATCH: &str = "/info/lfs/objects/batch";
-/// The folder of large files, relative to the repository.
-const LARGE_FILES: &str = "/info/lfs/objects/";
+/// The folder of large files, relative to the URL of a Git LFS server.
+const LARGE_FILES: &str = "/objects/";
 
 impl GitService {
-    /// The path of the repository, and the service that `path` asks for.
+    /// The path of the repository or the Git LFS server, and the service that `path` asks for.
     fn parse(path: &str) -> Option<(&str, GitService)> {
         if let Some(base) = path.strip_suffix("/info/refs") {
             return Some((base, GitService::Advertisement));
@@ -41,12 +40,26 @@ impl GitService {
         if let Some(base) = path.strip_suffix("/git-upload-pack") {
             return Some((base, GitService::UploadPack));
         }
-        if let Some(base) = path.strip_suffix(LARGE_FILE_BATCH) {
+        let (base, name) = path.rsplit_once(LARGE_FILES)?;
+        if name == "batch" {
             return Some((base, GitService::LargeFiles));
         }
-        let (base, hex) = path.rsplit_once(LARGE_FILES)?;
-        let digest = format!("sha256:{hex}").parse().ok()?;
+        let digest = format!("sha256:{name}").parse().ok()?;
         Some((base, GitService::LargeFile(digest)))
+    }
+
+    /// The route of this service at `path`, which is `host/path`; `None` if it is not served.
+    fn route(&self, repositories: &GitTable, path: &str) -> Option<GitRoute> {
+        let repository = || repositories.find(path).cloned();
+        let sharing = || Some(repositories.with_lfs_server(path)).filter(|all| !all.is_empty());
+        match self {
+            GitService::Advertisement => repository().map(GitRoute::Advertisement),
+            GitService::UploadPack => repository().map(GitRoute::UploadPack),
+            GitService::LargeFiles => sharing().map(GitRoute::LargeFiles),
+            GitService::LargeFile(digest) => {
+                sharing().map(|all| GitRoute::LargeFile(all, digest.clone()))
+            }
+        }
     }
 }
 
@@ -67,16 +80,13 @@ impl GitRoute {
         // a repository of the host that the client names takes precedence, as with files
         let found = hosts
             .names()
-            .find_map(|host| repositories.find(&format!("{host}{base}")));
+            .find_map(|host| service.route(repositories, &format!("{host}{base}")));
         let mut names = FOLDERS
             .iter()
             .filter_map(|folder| base.strip_prefix(folder));
-        let found = found.or_else(|| names.find_map(|name| repositories.find(name)));
+        let found = found.or_else(|| names.find_map(|name| service.route(repositories, name)));
         match found {
-            Some(found) => Some(Ok(GitRoute {
-                repository: found.clone(),
-                service,
-            })),
+            Some(found) => Some(Ok(found)),
             None => base.strip_prefix(FOLDERS[0]).map(|name| {
                 let message = format!("the repository {name} is not served here");
                 Err(RequestError::not_found("NAME_UNKNOWN", message))
