@@ -33,7 +33,8 @@ impl RenderPlatform for ContainerdPlatform {
                     containerd, its proxy",
             details: "Paths below etc/ are the paths on a node. Add config-1.x.toml or \
                       config-2.x.toml, depending on the release of containerd, to \
-                      /etc/containerd/config.toml.",
+                      /etc/containerd/config.toml, and check the result with \
+                      `landfall doctor`.",
             inputs: &[],
             settings: &[FORM, AUTH, SANDBOX],
             consumer: Some(Consumer::Containerd),
@@ -294,6 +295,13 @@ fn authorization(credentials: &BasicCredentials) -> String {
     format!("Authorization = [\"Basic {}\"]\n", credentials.encoded())
 }
 
+/// What the rest of a configuration must not have.
+const CONFIG_COMMENT: &str = "\
+# Each table may occur only once in config.toml. Remove registry.mirrors and
+# registry.configs.*.tls: beside config_path, containerd does not load its CRI plugin.
+# `landfall doctor FILE.toml` checks the result.
+";
+
 /// The releases of containerd whose configurations differ.
 #[derive(Clone, Copy)]
 pub(super) enum ContainerdRelease {
@@ -322,7 +330,7 @@ pub(super) fn config(
             "plugins.\"io.containerd.cri.v1.images\"",
         ),
     };
-    let mut text = format!("version = {version}\n");
+    let mut text = format!("{CONFIG_COMMENT}version = {version}\n");
     if let Some(sandbox) = sandbox.map(|image| quoted_string(image)) {
         text += &match release {
             ContainerdRelease::One => format!("\n[{plugin}]\nsandbox_image = {sandbox}\n"),

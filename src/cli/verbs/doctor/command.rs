@@ -4,8 +4,8 @@ use super::packages::DoctorPackages;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
 use crate::doctor::{
     CheckStatus, CheckTarget, Diagnosis, LintMessage, PORTS_FORMATS, PortQuery, RealItems,
-    Strategy, check_names, diagnose, lint_entries, lint_environment, lint_seeds, port_table,
-    probe_ports, targets_of,
+    Strategy, check_names, diagnose, lint_entries, lint_environment, lint_node_config, lint_seeds,
+    port_table, probe_ports, targets_of,
 };
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
@@ -35,8 +35,9 @@ use std::path::{Path, PathBuf};
 pub(crate) struct DoctorCommand {
     #[command(subcommand)]
     what: Option<DoctorSubcommand>,
-    /// URLs, registries as in references, or files with a KKP Seed [default: all hosts of the site,
-    /// else the registries of the lock, else the proxies]
+    /// URLs, registries as in references, or files: a KKP Seed, containerd's config.toml or
+    /// registries.conf [default: all hosts of the site, else the registries of the lock, else the
+    /// proxies]
     #[arg(value_name = "URL|HOST|FILE")]
     targets: Vec<String>,
     /// The lock whose items and endpoints are checked [default: landfall.lock if it exists and no
@@ -205,17 +206,17 @@ fn split_targets(targets: &[String]) -> Result<(Vec<Diagnosis>, Vec<CheckTarget>
     let mut hosts = Vec::new();
     for target in targets {
         let path = Path::new(target);
-        // No top-level domain is `yaml` or `yml`, so such an argument is a file even if it
-        // does not exist.
-        let is_file = path
-            .extension()
-            .is_some_and(|end| end == "yaml" || end == "yml");
-        if is_file && !target.contains("://") {
-            files.push(check_seed_file(target, path)?);
-        } else {
-            hosts.push(target.parse().map_err(|error| {
+        // None of these is a top-level domain, so such an argument is a file even if it does not
+        // exist.
+        let end = path.extension().and_then(|end| end.to_str());
+        match end.filter(|_| !target.contains("://")) {
+            Some("yaml" | "yml") => files.push(check_seed_file(target, path)?),
+            Some("toml" | "conf" | "tmpl") => {
+                files.push(lint_node_config(path).map_err(CliError::usage)?);
+            }
+            _ => hosts.push(target.parse().map_err(|error| {
                 CliError::usage(format!("{}: {error}", redact_userinfo(target)))
-            })?);
+            })?),
         }
     }
     Ok((files, hosts))

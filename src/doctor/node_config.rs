@@ -1,0 +1,140 @@
+//! Checks configuration files of a node: `config.toml` of containerd with the files that it
+//! imports, and `registries.conf` of podman and CRI-O.
+
+use super::containerd_lint::{ContainerdFile, lint_containerd};
+use super::registries_conf_lint::lint_registries_conf;
+use super::steps::Diagnosis;
+use landfall_model::document::read_text_input;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// The maximum number of files that a configuration imports.
+const MAX_IMPORTS: usize = 100;
+/// The maximum depth of tables and arrays.
+const MAX_DEPTH: usize = 100;
+/// The maximum size of a file in bytes.
+const MAX_BYTES: usize = 4 << 20;
+
+/// Checks the file at `path`.
+///
+/// # Errors
+/// If the file cannot be read, or is neither of these configurations; the text says why.
+pub(crate) fn lint_node_config(path: &Path) -> Result<Diagnosis, String> {
+    let name = path.display().to_string();
+    if path.extension().is_some_and(|end| end == "tmpl") {
+        return Err(format!(
+            "{name} is a template; check the config.toml that k3s or RKE2 writes, such as \
+             /var/lib/rancher/k3s/agent/etc/containerd/config.toml"
+        ));
+    }
+    let root = read(path)?;
+    let has = |keys: &[&str]| keys.iter().any(|key| root.get(key).is_some());
+    let checks = if has(&["plugins", "version", "imports", "disabled_plugins"]) {
+        let (files, absent) = with_imports(path, root)?;
+        lint_containerd(&files, &absent)
+    } else if has(&["registry", "registries", "unqualified-search-registries"]) {
+        lint_registries_conf(&root)
+    } else {
+        return Err(format!(
+            "{name} is neither a config.toml of containerd nor a registries.conf"
+        ));
+    };
+    Ok(Diagnosis {
+        target: name,
+        checks: checks.0,
+    })
+}
+
+fn read(path: &Path) -> Result<Value, String> {
+    let name = path.display();
+    let text = read_text_input(path).map_err(|error| format!("cannot read {name}: {error}"))?;
+    if text.len() > MAX_BYTES || is_deep(&text) {
+        return Err(format!("{name} is too large, or nested too deeply"));
+    }
+    basic_toml::from_str(&text).map_err(|error| {
+        format!("{name} is not valid TOML, so no program reads it: {error}; a table may occur once")
+    })
+}
+
+/// Whether brackets or dotted keys may nest deeper than the limit. Brackets in texts count too.
+fn is_deep(text: &str) -> bool {
+    let mut depth = 0_usize;
+    for line in text.lines() {
+        let key = line.split('=').next().unwrap_or(line);
+        if key.matches('.').count() > MAX_DEPTH {
+            return true;
+        }
+        for c in line.chars() {
+            match c {
+                '[' | '{' => depth += 1,
+                ']' | '}' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            if depth > MAX_DEPTH {
+                return true;
+            }
+        }
+    }
+    false
+}
+
+/// The configuration with the files that it imports, in the order in which later ones win; and the
+/// imported files that are not on this machine.
+fn with_imports(path: &Path, root: Value) -> Result<(Vec<ContainerdFile>, Vec<String>), String> {
+    let mut known = BTreeSet::from([path.to_owned()]);
+    let mut files = Vec::new();
+    let mut absent = Vec::new();
+    let mut open = vec![(path.to_owned(), root)];
+    while !open.is_empty() {
+        let mut next = Vec::new();
+        for (path, root) in open {
+            let imports = root.get("imports").and_then(Value::as_array);
+            for pattern in imports.into_iter().flatten().filter_map(Value::as_str) {
+                let found = matching(path.parent().unwrap_or(Path::new("")), pattern);
+                if found.is_empty() {
+                    absent.push(pattern.to_owned());
+                }
+                for path in found {
+                    if known.len() <= MAX_IMPORTS && known.insert(path.clone()) {
+                        let root = read(&path)?;
+                        next.push((path, root));
+                    }
+                }
+            }
+            files.push(ContainerdFile {
+                name: path.display().to_string(),
+                root,
+            });
+        }
+        open = next;
+    }
+    Ok((files, absent))
+}
+
+/// The existing files that an entry of `imports` names, sorted. As in containerd, the name of the
+/// file may contain `*`.
+fn matching(folder: &Path, pattern: &str) -> Vec<PathBuf> {
+    let path = folder.join(pattern);
+    let Some((before, after)) = path
+        .file_name()
+        .and_then(|name| name.to_str()?.split_once('*'))
+    else {
+        return path.is_file().then_some(path).into_iter().collect();
+    };
+    let entries = path.parent().and_then(|folder| folder.read_dir().ok());
+    let mut found: Vec<PathBuf> = entries
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            name.is_some_and(|name| {
+                let is_long = name.len() >= before.len() + after.len();
+                is_long && name.starts_with(before) && name.ends_with(after)
+            })
+        })
+        .collect();
+    found.sort();
+    found
+}
