@@ -618,3 +618,27 @@ fn a_repository_that_must_be_created_first_is_reported() {
         message(&report)
     );
 }
+
+#[test]
+fn a_repository_that_must_be_created_first_is_not_the_problem_of_another() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let stored = stored(&[("one/app", 100), ("two/app", 100)]);
+    let registry = own_registry();
+    let middle = TestProxy::new(&registry.address, |request| {
+        if request.method == "POST" && request.target.contains("one/app") {
+            ProxyAction::refuse(404, "NAME_UNKNOWN", "it does not exist")
+        } else {
+            ProxyAction::Pass
+        }
+    });
+    let report = stored.push(1, &middle.address, &[]);
+    let problems = report["problems"].as_array().unwrap();
+    assert_eq!(problems.len(), 1, "{report:#}");
+    assert!(problems[0]["at"].as_str().unwrap().ends_with("/one/app"));
+    for (item, reason) in [(0, "no repository one/app"), (1, "not sent")] {
+        let found = report["items"][item]["reason"].as_str().unwrap();
+        assert!(found.contains(reason), "{report:#}");
+    }
+}
