@@ -34,14 +34,22 @@ macro_rules! profiles {
 
 profiles! {
     azure_container_registry: "acr",
+    artifactory: "artifactory",
+    artifactory_6: "artifactory-6",
     distribution_2_8: "distribution-2.8",
     distribution_3: "distribution-3",
     docker_hub: "docker-hub",
+    amazon_ecr: "ecr",
     amazon_ecr_with_immutable_tags: "ecr-immutable",
     google_artifact_registry: "gar",
     github_container_registry: "ghcr",
+    github_enterprise: "ghes",
     gitea: "gitea",
+    gitlab: "gitlab",
     harbor: "harbor",
+    nexus: "nexus",
     pulp: "pulp",
     quay: "quay",
+    quay_3_8: "quay-3.8",
+    zot: "zot",
 }

@@ -2,11 +2,21 @@
 //! that the profile expects, and the registry answers probes as the profile says.
 
 use crate::support::gitea::{ACCOUNT, Gitea};
-use crate::support::peers::{Server, distribution, docker_registry};
-use crate::support::programs::go_install;
+use crate::support::peers::{Server, distribution, docker_registry, zot};
+use crate::support::programs::{LargeGoProgram, go_install};
 use crate::support::pulp::{self, Pulp};
 use crate::support::zoo::{FarSide, Visit, compare};
 use crate::support::{Place, need};
+
+/// zot without extensions, which takes minutes to build.
+const ZOT: LargeGoProgram = LargeGoProgram {
+    variable: "LANDFALL_ZOT",
+    module: "zotregistry.dev/zot/v2@v2.1.20",
+    path: "cmd/zot",
+    go: "1.26.3",
+    replace: "",
+    experiment: "jsonv2",
+};
 
 fn real(server: Server) -> FarSide {
     FarSide::real(server.address.clone(), None, server)
@@ -33,6 +43,16 @@ fn distribution_3_is_as_its_profile() {
     let module = "github.com/distribution/distribution/v3/cmd/registry@v3.0.0";
     if let Some(program) = go_install(module) {
         prove("distribution-3", || real(distribution(&program)));
+    }
+}
+
+#[test]
+fn zot_is_as_its_profile() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    if let Some(program) = ZOT.find() {
+        prove("zot", || real(zot(&program)));
     }
 }
 

@@ -139,6 +139,20 @@ pub fn distribution(registry: &Path) -> Server {
     started(place, address, command)
 }
 
+/// zot with the program `zot`, on a free port, empty.
+pub fn zot(zot: &Path) -> Server {
+    let place = Place::new();
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
+    let config = serde_json::json!({
+        "storage": {"rootDirectory": place.path("zot")}, "log": {"level": "warn"},
+        "http": {"address": "127.0.0.1", "port": address.port().to_string()},
+    });
+    let config = place.write("zot.json", config.to_string());
+    let mut command = place.clean(zot);
+    command.arg("serve").arg(config);
+    started(place, address, command)
+}
+
 fn started(place: Place, address: SocketAddr, command: Command) -> Server {
     let mut guard = Guard::start(command);
     guard.wait_for_http(address);

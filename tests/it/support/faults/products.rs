@@ -77,15 +77,6 @@ impl Faults {
             return None;
         }
         let respond = |response: &Response| Some(self.respond(response, repository, last, ""));
-        if matches!(on, Some(RequestKind::Begin | RequestKind::PutManifest)) {
-            for rule in rules.iter() {
-                if let Rule::MissingRepositories { names, with } = rule
-                    && names.iter().any(|own| own == repository)
-                {
-                    return respond(with);
-                }
-            }
-        }
         match on {
             Some(RequestKind::PutManifest) => self.refused(&rules, request, repository, last, body),
             Some(RequestKind::ManifestHead) => respond(rule!(rules, ManifestHead)?),

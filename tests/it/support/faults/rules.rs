@@ -52,8 +52,6 @@ pub enum Rule {
     RedirectsBlobs { status: u16, path: Option<String> },
     /// The response if a tag that exists is written, even with the same manifest.
     ImmutableTags(Response),
-    /// The response to writes to these repositories, which would have to be created first.
-    MissingRepositories { names: Vec<String>, with: Response },
     /// Headers of every response to a GET or HEAD of a manifest.
     ManifestHeaders(Vec<(String, String)>),
 }
