@@ -33,12 +33,11 @@ impl HttpResponse {
         let content_type = self.header(CONTENT_TYPE.as_str()).map(str::to_owned);
         let server = self.header(SERVER.as_str()).map(str::to_owned);
         let has_body = self.method != Method::HEAD;
-        let body = match has_body {
-            true => self.bytes(BODY).await.unwrap_or_default().to_vec(),
-            false => {
-                self.discard().await;
-                Vec::new()
-            }
+        let body = if has_body {
+            self.bytes(BODY).await.unwrap_or_default().to_vec()
+        } else {
+            self.discard().await;
+            Vec::new()
         };
         let errors = api_errors(&body);
         let text = describe(&errors, &body, content_type.as_deref(), server.as_deref());

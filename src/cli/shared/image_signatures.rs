@@ -3,7 +3,7 @@
 use crate::cli::shared::CliError;
 use landfall_content::BlobRead;
 use landfall_item::lockfile::Lock;
-use landfall_item::{ChartName, LockedItem, verified_signatures};
+use landfall_item::{ChartName, LockedChart, LockedFile, LockedItem, verified_signatures};
 use landfall_model::config::Site;
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem, RunReport, count_of};
 use landfall_model::sign::SignatureTime;
@@ -192,8 +192,8 @@ fn rule_subjects(lock: &Lock) -> Vec<RuleSubject> {
         .images
         .iter()
         .map(|image| RuleSubject::from(&image.name));
-    let charts = lock.charts.iter().map(|chart| chart.rule_subject());
-    let files = lock.files.iter().map(|file| file.rule_subject());
+    let charts = lock.charts.iter().map(LockedChart::rule_subject);
+    let files = lock.files.iter().map(LockedFile::rule_subject);
     let unresolved = lock.unresolved.iter().map(|item| (item.kind, &item.name));
     let lost = lock.missing.iter().map(|loss| (loss.kind, &loss.name));
     let missing = unresolved

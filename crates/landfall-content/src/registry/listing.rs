@@ -58,10 +58,10 @@ impl RegistrySession {
     /// # Errors
     /// If the request fails.
     pub async fn tag_list(&self, repository: &str, pages: usize) -> Result<TagList, HttpError> {
-        let mut turn = match self.has_listed_tags.load(Ordering::Relaxed) {
-            true => None,
-            false => Some(self.first_tags.lock().await),
-        };
+        let mut turn = None;
+        if !self.has_listed_tags.load(Ordering::Relaxed) {
+            turn = Some(self.first_tags.lock().await);
+        }
         if locked(&self.tags_failure).is_some() {
             return Ok(TagList::Refused);
         }
@@ -166,9 +166,8 @@ impl RegistrySession {
         repository: &str,
     ) -> Result<TagList, HttpError> {
         let what = || format!("the tags of {}/{repository}", self.host());
-        let error = match self.expect(response, scope, what, |_| false).await {
-            Ok(_) => return Ok(TagList::Refused),
-            Err(error) => error,
+        let Err(error) = self.expect(response, scope, what, |_| false).await else {
+            return Ok(TagList::Refused);
         };
         // a list of another repository succeeded, so this failure concerns this repository alone
         if self.has_listed_tags.load(Ordering::Relaxed) {

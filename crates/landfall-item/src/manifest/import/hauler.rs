@@ -102,7 +102,8 @@ fn charts(spec: &Mapping, source: &ImportSource, imported: &mut ImportedItems, a
                 repository: &value("repoURL"),
                 name: &value("name"),
                 version: &value("version"),
-                discovery: None,
+                has_images: false,
+                values: None,
             },
         );
         note_other_keys(

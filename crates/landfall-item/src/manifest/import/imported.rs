@@ -71,9 +71,10 @@ pub(super) struct ImportedChart<'s> {
     pub(super) name: &'s str,
     /// The version; empty if the list names none, so that the chart cannot be imported.
     pub(super) version: &'s str,
-    /// Whether the tool also mirrors the images in the chart, and the values with which it renders
-    /// the chart.
-    pub(super) discovery: Option<Option<&'s Mapping>>,
+    /// Whether the tool also mirrors the images in the chart.
+    pub(super) has_images: bool,
+    /// The values with which the tool renders the chart.
+    pub(super) values: Option<&'s Mapping>,
 }
 
 /// The checksum and the mode of a file that the other tool's list names.
@@ -202,7 +203,8 @@ impl ImportedItems {
             repository,
             name,
             version,
-            discovery,
+            has_images,
+            values,
         }: ImportedChart<'_>,
     ) {
         let is_oci = repository.starts_with("oci://");
@@ -247,7 +249,7 @@ impl ImportedItems {
             let [folder, name, version] = [folder, name, version].map(quoted);
             format!("repo: {folder}, name: {name}, version: {version}")
         };
-        let values = discovery.flatten().and_then(|values| {
+        let values = values.and_then(|values| {
             let values = serde_json::to_string(values).ok();
             let values = values.filter(|values| !values.contains("${"));
             if values.is_none() {
@@ -255,11 +257,11 @@ impl ImportedItems {
             }
             values
         });
-        self.charts.insert(match (discovery, values) {
-            (None, _) if is_oci => quoted(&reference),
-            (None, _) => format!("{{{source}}}"),
-            (Some(_), None) => format!("{{{source}, images: discover}}"),
-            (Some(_), Some(values)) => {
+        self.charts.insert(match (has_images, values) {
+            (false, _) if is_oci => quoted(&reference),
+            (false, _) => format!("{{{source}}}"),
+            (true, None) => format!("{{{source}, images: discover}}"),
+            (true, Some(values)) => {
                 format!("{{{source}, images: discover, values: [{values}]}}")
             }
         });
@@ -442,7 +444,8 @@ mod tests {
                 repository,
                 name,
                 version,
-                discovery: None,
+                has_images: false,
+                values: None,
             };
             imported.chart(SOURCE.at(""), chart);
         }

@@ -169,7 +169,8 @@ fn helm(mirror: &Mapping, source: &ImportSource, imported: &mut ImportedItems) {
                     name: &text(chart, "name").unwrap_or_default(),
                     version: &text(chart, "version").unwrap_or_default(),
                     // oc-mirror mirrors the images that it finds in the chart
-                    discovery: Some(values),
+                    has_images: true,
+                    values,
                 },
             );
         }
@@ -191,7 +192,8 @@ fn helm(mirror: &Mapping, source: &ImportSource, imported: &mut ImportedItems) {
                 repository: &path.unwrap_or_default(),
                 name: "",
                 version: "",
-                discovery: None,
+                has_images: false,
+                values: None,
             },
         );
     }

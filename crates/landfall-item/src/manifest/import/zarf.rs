@@ -137,7 +137,8 @@ fn read_chart(chart: &Mapping, at: ImportPosition<'_>, imported: &mut ImportedIt
             repository: &repository,
             name: &name.unwrap_or_default(),
             version: &value("version").unwrap_or_default(),
-            discovery: None,
+            has_images: false,
+            values: None,
         },
     );
     // the other keys are about the installation; values files are noted, because they can change
