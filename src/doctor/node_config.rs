@@ -16,10 +16,8 @@ const MAX_DEPTH: usize = 100;
 /// The maximum size of a file in bytes.
 const MAX_BYTES: usize = 4 << 20;
 
-/// Checks the file at `path`.
-///
-/// # Errors
-/// If the file cannot be read, or is neither of these configurations; the text says why.
+/// Checks the file at `path`. The error says why the file cannot be read, or that it is neither of
+/// these configurations.
 pub(crate) fn lint_node_config(path: &Path) -> Result<Diagnosis, String> {
     let name = path.display().to_string();
     if path.extension().is_some_and(|end| end == "tmpl") {

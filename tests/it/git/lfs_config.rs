@@ -111,7 +111,9 @@ fn large_files_come_from_the_server_in_lfsconfig_and_clients_get_them_from_the_m
     assert_eq!(after, before, "upstream gets no request");
     // a pushed repository still names the other server, which `push` says
     let site = GitServer::new().unwrap();
-    ["one", "two"].map(|name| site.create(&format!("team/{name}.git")));
+    for name in ["one", "two"] {
+        site.create(&format!("team/{name}.git"));
+    }
     let to = site.url("");
     let push = place
         .command()

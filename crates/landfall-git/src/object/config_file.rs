@@ -16,9 +16,7 @@ pub(super) struct ConfigEntry {
 }
 
 /// Reads the entries of a configuration in their order. Entries of `include` are not followed.
-///
-/// # Errors
-/// If git could not read `text`; names the line.
+/// The error names the line that git could not read.
 pub(super) fn parse_config(text: &str) -> Result<Vec<ConfigEntry>, String> {
     let mut entries = Vec::new();
     let mut section: Option<(String, Option<String>)> = None;
