@@ -1,7 +1,7 @@
 //! Finds settings with which containerd ignores hosts.toml files, or does not load its CRI plugin.
 //!
-//! The rules are those of containerd 1.6 to 2.2 (internal/cri/config/config.go,
-//! internal/cri/server/images/image_pull.go, cmd/containerd/server/config/config.go).
+//! The rules are those of containerd 1.6 to 2.2: `internal/cri/config/config.go`,
+//! `internal/cri/server/images/image_pull.go` and `cmd/containerd/server/config/config.go`.
 
 use super::CheckStatus::{No, Note, Ok};
 use super::steps::DiagnosisSteps;
