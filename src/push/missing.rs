@@ -11,6 +11,7 @@ use landfall_item::lockfile::Lock;
 use landfall_model::DestinationMap;
 use landfall_model::Digest;
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// A manifest or blob of a locked item that is missing at one of its destinations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -47,7 +48,7 @@ pub(crate) async fn missing(
         .destination(&mapping.target().registry)
         .await
         .map_err(PushError::Unreachable)?;
-    let deliveries = deliveries(lock, mapping);
+    let deliveries = deliveries(lock, mapping, &BTreeSet::new());
     let presence = Presence::new(&session, blobs);
     let jobs = sessions.transport().limits().jobs;
     let lookups = run_concurrently(deliveries.len(), jobs, |at| {

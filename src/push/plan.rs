@@ -8,9 +8,10 @@ use landfall_content::registry::RegistrySession;
 use landfall_content::{LockEntry, run_concurrently};
 use landfall_http::{ErrorKind, HttpError};
 use landfall_item::lockfile::Lock;
+use landfall_model::report::EntryKind;
 use landfall_model::{Destination, DestinationMap, Digest, Shard, sum_sizes, transfer_cost};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// The delivery of one entry to one destination tag.
 #[derive(Debug, Clone)]
@@ -40,9 +41,15 @@ pub(crate) enum TagState {
     Other(Digest),
 }
 
-/// All deliveries of `lock`, in the lock's order.
-pub(super) fn deliveries(lock: &Lock, mapping: &DestinationMap) -> Vec<Delivery> {
-    let deliveries = lock.items().enumerate().flat_map(|(entry, item)| {
+/// The deliveries of `lock` without items of the kinds in `skipped`, in the lock's order.
+pub(super) fn deliveries(
+    lock: &Lock,
+    mapping: &DestinationMap,
+    skipped: &BTreeSet<EntryKind>,
+) -> Vec<Delivery> {
+    let items = lock.items().enumerate();
+    let items = items.filter(|(_, item)| !skipped.contains(&item.kind()));
+    let deliveries = items.flat_map(|(entry, item)| {
         let tag = item.tag();
         item.destinations(mapping)
             .into_iter()
@@ -193,7 +200,11 @@ mod tests {
             .flat_map(|name| ["v1", "v2"].map(|tag| image(name, tag, 70_000_000)))
             .collect();
         let lock = Lock::parse("l", &format!("version: 1\nimages:\n{text}")).unwrap();
-        let all = deliveries(&lock, &DestinationMap::to("far.test".parse().unwrap()));
+        let all = deliveries(
+            &lock,
+            &DestinationMap::to("far.test".parse().unwrap()),
+            &BTreeSet::new(),
+        );
         for count in [1, 2, 3, 7] {
             let mut delivered = Vec::new();
             let mut shards = BTreeMap::new();
@@ -237,7 +248,11 @@ mod tests {
         };
         let text: String = images.into_iter().map(image).collect();
         let lock = Lock::parse("l", &format!("version: 1\nimages:\n{text}")).unwrap();
-        let deliveries = deliveries(&lock, &DestinationMap::to("far.test".parse().unwrap()));
+        let deliveries = deliveries(
+            &lock,
+            &DestinationMap::to("far.test".parse().unwrap()),
+            &BTreeSet::new(),
+        );
         let order = biggest_first(&lock, &deliveries, (0..images.len()).collect());
         let names: Vec<&str> = order.into_iter().map(|at| images[at].0).collect();
         assert_eq!(names, ["c", "e", "a", "b", "d"]);

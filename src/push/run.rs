@@ -11,9 +11,9 @@ use super::preflight::Preflight;
 use super::skipped::{WantedContent, wanted_content};
 use super::state::{PushRun, count_by_entry};
 use super::uploader::Uploader;
-use landfall_content::registry::RegistrySessions;
+use landfall_content::registry::{RegistrySession, RegistrySessions};
 use landfall_content::{LockEntry, PartSource, Watchdog, run_concurrently_by_host};
-use landfall_http::ErrorKind;
+use landfall_http::{ErrorKind, HttpError};
 use landfall_item::lockfile::{Lock, collision};
 use landfall_model::config::IndexPolicy;
 use landfall_model::report::Progress;
@@ -63,11 +63,7 @@ pub(crate) async fn push(
         .plain_http_note()
         .into_iter()
         .for_each(|note| sessions.transport().note_once(&note));
-    let mut all = deliveries(lock, mapping);
-    all.retain(|delivery| {
-        let kind = lock.item(delivery.entry).map(|item| item.kind());
-        kind.is_none_or(|kind| !options.skip_kinds.contains(&kind))
-    });
+    let all = deliveries(lock, mapping, &options.skip_kinds);
     let destinations = count_by_entry(&all);
     let deliveries = own_deliveries(all, lock, shard);
     let limits = *sessions.transport().limits();
@@ -76,15 +72,7 @@ pub(crate) async fn push(
         writes: true,
     };
     let tag_states = look_up_tags(&session, lock, &deliveries, limits.jobs, scope).await;
-    // a single failed look-up fails one item, but if all fail, the registry is the problem
-    if let (Some(Err(error)), true) = (tag_states.first(), tag_states.iter().all(Result::is_err)) {
-        // Harbor refuses requests about a project that does not exist. The preflight reports the
-        // project, or creates it.
-        let may_lack_project = error.kind == ErrorKind::Denied && session.is_harbor().await;
-        if !may_lack_project {
-            return Err(PushError::Unreachable(error.clone()));
-        }
-    }
+    check_reachable(&session, &tag_states).await?;
     let mut uploader = Uploader::new(
         session,
         source,
@@ -122,8 +110,7 @@ pub(crate) async fn push(
         let problems = preflight.problems().await;
         todo = run.record_problems(problems, todo, options.all_or_nothing);
     }
-    let bytes = bytes_to_send(lock, &deliveries, &todo, &uploader).await;
-    run.needed_bytes = bytes;
+    run.needed_bytes = bytes_to_send(lock, &deliveries, &todo, &uploader).await;
     if options.dry_run {
         return Ok(run.finish(whole, skipped, mapping, &uploader));
     }
@@ -131,7 +118,7 @@ pub(crate) async fn push(
         run.unlisted = run.record_lock(whole, mapping, &uploader, &options).await;
         return Ok(run.finish(whole, skipped, mapping, &uploader));
     }
-    progress.begin("push", todo.len() as u64, bytes);
+    progress.begin("push", todo.len() as u64, run.needed_bytes);
     let part_count = |at: usize| lock.entry(deliveries[at].entry).parts.len() as u64;
     progress.parts(todo.iter().map(|&at| part_count(at)).sum());
     let order = biggest_first(lock, &deliveries, todo);
@@ -196,6 +183,28 @@ pub(crate) async fn push(
     run.fail_unfinished(stuck);
     run.unlisted = run.record_lock(whole, mapping, &uploader, &options).await;
     Ok(run.finish(whole, skipped, mapping, &uploader))
+}
+
+/// Fails if all look-ups failed: a single failed look-up fails one item, but if all fail, the
+/// registry is the problem.
+async fn check_reachable(
+    session: &RegistrySession,
+    tag_states: &[Result<TagState, HttpError>],
+) -> Result<(), PushError> {
+    let Some(Err(error)) = tag_states.first() else {
+        return Ok(());
+    };
+    if !tag_states.iter().all(Result::is_err) {
+        return Ok(());
+    }
+    // Harbor refuses requests about a project that does not exist. The preflight reports the
+    // project, or creates it.
+    let may_lack_project = error.kind == ErrorKind::Denied && session.is_harbor().await;
+    if may_lack_project {
+        Ok(())
+    } else {
+        Err(PushError::Unreachable(error.clone()))
+    }
 }
 
 /// The maximum number of bytes that the push uploads: each digest counts once, and not at all if a

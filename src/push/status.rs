@@ -75,7 +75,7 @@ pub(crate) async fn status(
         .destination(&mapping.target().registry)
         .await
         .map_err(PushError::Unreachable)?;
-    let deliveries = deliveries(lock, mapping);
+    let deliveries = deliveries(lock, mapping, &BTreeSet::new());
     let limits = sessions.transport().limits();
     let found = look_up_tags(
         &session,

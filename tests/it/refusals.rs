@@ -119,7 +119,7 @@ fn kinds_that_a_registry_does_not_accept_are_named_and_can_be_skipped() {
     );
 }
 
-/// Before, MANIFEST_INVALID for one index made the run trim all further indexes with missing
+/// Before, `MANIFEST_INVALID` for one index made the run trim all further indexes with missing
 /// children, and `index: exact` named a wrong cause.
 #[test]
 fn only_a_proven_refusal_of_missing_children_trims_an_index() {

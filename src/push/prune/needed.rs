@@ -24,7 +24,7 @@ impl Needed {
     /// Keeps everything that a push of `lock` delivers, and the images and charts that could not be
     /// locked: the registry may have the last copy of an image that upstream has removed.
     pub(crate) fn keep_lock(&mut self, lock: &Lock, mapping: &DestinationMap) {
-        for delivery in deliveries(lock, mapping) {
+        for delivery in deliveries(lock, mapping, &BTreeSet::new()) {
             self.tags
                 .insert((delivery.destination.repository, delivery.tag));
         }
