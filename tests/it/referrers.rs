@@ -376,8 +376,11 @@ fn a_new_referrer_of_a_delivered_image_is_a_change_and_is_delivered() {
     images.push(&registry.address, "app", &tag, &theirs);
     let report = signed
         .place
-        .json(1, &["push", "b2", "--to", &registry.address]);
-    let reason = report["items"][0]["reason"].as_str().unwrap();
+        .json(3, &["push", "b2", "--to", &registry.address]);
+    let items = report["items"].as_array().unwrap();
+    let kept = items.iter().find(|item| item["kind"] == "referrer");
+    let reason = kept.unwrap()["reason"].as_str().unwrap();
+    assert_eq!(items[0]["status"], "present", "{report:#}");
     assert!(
         reason.contains(&tag) && reason.contains("--move-tags"),
         "{reason}"

@@ -401,8 +401,9 @@ async fn no_list(response: HttpResponse) -> ReferrersResponse {
     }
 }
 
-/// Returns the URL of the next page (RFC 8288, `rel="next"`): the URL of the request with the query
-/// of the link. A registry behind a proxy or below a prefix may name its internal address and path.
+/// Returns the URL of the next page (RFC 8288, `rel="next"`). Scheme, host and port of the request
+/// are kept, because a registry behind a proxy may name its internal address. If the link leads to
+/// the same list below another prefix, the path of the request is kept too.
 fn next_page(request_url: &Url, response: &HttpResponse) -> Option<Url> {
     next_link(request_url, &response.url_header(LINK.as_str())?)
 }
@@ -438,6 +439,13 @@ fn split_unquoted(text: &str, separator: char) -> impl Iterator<Item = &str> {
     })
 }
 
+/// The last two components of the path of a list, as in `/tags/list`.
+fn list_name(path: &str) -> &str {
+    let mut slashes = path.rmatch_indices('/');
+    let start = slashes.nth(1).map_or(0, |(at, _)| at);
+    &path[start..]
+}
+
 fn next_link(request_url: &Url, header: &str) -> Option<Url> {
     let links = header
         .split('<')
@@ -449,6 +457,9 @@ fn next_link(request_url: &Url, header: &str) -> Option<Url> {
         .next()?;
     let joined = request_url.join(target).ok()?;
     let mut next = request_url.clone();
+    if !joined.path().ends_with(list_name(request_url.path())) {
+        next.set_path(joined.path());
+    }
     next.set_query(joined.query());
     Some(next)
 }

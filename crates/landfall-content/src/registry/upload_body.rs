@@ -41,7 +41,7 @@ impl RegistrySession {
         opener: &Arc<PartOpener>,
     ) -> Result<(), FailedUpload> {
         // one PUT is preferred: docker-registry syncs the file to disk after every PATCH
-        let limit = self.body_limit.for_blob(blob.size);
+        let limit = self.body_limit.get();
         let min_chunk = opened.min_chunk.min(MAX_MIN_CHUNK);
         let chunk = limit.max(min_chunk);
         let mut target = opened.target;
@@ -168,9 +168,7 @@ impl RegistrySession {
                 good,
             )
             .await;
-        answered
-            .inspect(|_| self.body_limit.record_accepted(length))
-            .map_err(|error| {
+        answered.map_err(|error| {
             let hint = format!(
                 "; the server accepts no body of {}: raise its limit (nginx: client_max_body_size)",
                 mib(length)

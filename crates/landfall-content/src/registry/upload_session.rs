@@ -44,33 +44,20 @@ impl SelfMounts {
 }
 
 /// The largest body that is sent to a host, in bytes; 0 until the host refuses a body for its size,
-/// or twice cuts off a body at the same position. A body that is no larger than one that the host
-/// has accepted is sent whole despite the limit.
+/// or twice cuts off a body at the same position.
 #[derive(Debug, Default)]
-pub(super) struct BodyLimit {
-    limit: AtomicU64,
-    accepted: AtomicU64,
-}
+pub(super) struct BodyLimit(AtomicU64);
 
 impl BodyLimit {
-    /// Returns the limit for a blob of `size` bytes, or 0 if there is none.
-    pub(super) fn for_blob(&self, size: u64) -> u64 {
-        if size <= self.accepted.load(Ordering::Relaxed) {
-            0
-        } else {
-            self.limit.load(Ordering::Relaxed)
-        }
-    }
-
-    /// Records that the host accepted a body of this size.
-    pub(super) fn record_accepted(&self, bytes: u64) {
-        self.accepted.fetch_max(bytes, Ordering::Relaxed);
+    /// Returns the limit, or 0 if there is none.
+    pub(super) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
     }
 
     /// Lowers the limit to `bytes`, unless it is that low already. Returns whether it was lowered.
     pub(super) fn lower(&self, bytes: u64) -> bool {
         let lower = |limit| (limit == 0 || bytes < limit).then_some(bytes);
-        self.limit
+        self.0
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, lower)
             .is_ok()
     }
