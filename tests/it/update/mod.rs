@@ -124,6 +124,7 @@ fn a_variable_is_updated_only_if_upstream_has_every_item_that_uses_it() {
     up.put("b", "1.0.2", 2);
     up.faults.set_faults([
         Fault::always(RequestKind::ManifestHead, FaultKind::Status(500)).at("/b/manifests/1.0.2"),
+        Fault::always(RequestKind::Manifest, FaultKind::Status(500)).at("/b/manifests/1.0.2"),
     ]);
     let report = up.place.json(3, &up.args("update", &[]));
     assert_eq!(moved(&report), Vec::new(), "{report:#}");
@@ -148,7 +149,7 @@ fn a_version_that_cannot_be_locked_is_held_and_the_next_lower_one_is_used() {
     }
     up.faults.content(|content| {
         let kind = "application/vnd.oci.image.manifest.v1+json";
-        let garbage = content.manifest("b", kind, &json!({"schemaVersion": 2}));
+        let garbage = content.manifest("b", kind, &json!(["not a manifest"]));
         content.tag("b", "1.0.3", &garbage);
     });
     let text = up.manifest(
