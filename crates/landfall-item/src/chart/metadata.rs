@@ -88,21 +88,64 @@ fn read<T: serde::de::DeserializeOwned>(name: &str, content: &[u8]) -> Result<T,
     })
 }
 
-/// The unbundled dependencies of the chart and of the charts bundled in it. If a chart's Chart.lock
-/// or requirements.lock lists a dependency, the version in that file is used.
-pub(super) fn unbundled_dependencies(
+/// What a chart needs from elsewhere, and the charts bundled in it need too.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct OutsideNeeds {
+    /// The dependencies that are not bundled. If a chart's Chart.lock or requirements.lock lists a
+    /// dependency, the version is that in the file.
+    pub(super) dependencies: Vec<ChartDependency>,
+    /// The URLs to which `values.schema.json` refers, each with the name of its chart. Helm requests
+    /// them when it validates values.
+    pub(super) schemas: BTreeSet<(String, String)>,
+}
+
+/// Finds what the chart with these files needs from elsewhere.
+pub(super) fn outside_needs(
     files: UnpackedFiles,
     budget: &mut ArchiveBudget,
     limits: &Limits,
-) -> Result<Vec<ChartDependency>, String> {
+) -> Result<OutsideNeeds, String> {
     let mut search = DependencySearch {
         budget,
         limits,
         charts: 0,
         found: Vec::new(),
+        schemas: BTreeSet::new(),
     };
     search.collect(files, 0)?;
-    Ok(search.found)
+    Ok(OutsideNeeds {
+        dependencies: search.found,
+        schemas: search.schemas,
+    })
+}
+
+/// The URLs of other documents to which a JSON schema refers (`$ref`).
+fn schema_urls(schema: &[u8]) -> BTreeSet<String> {
+    let Ok(schema) = serde_json::from_slice::<serde_json::Value>(schema) else {
+        return BTreeSet::new();
+    };
+    let own = ["$id", "id"].map(|key| schema.get(key).and_then(serde_json::Value::as_str));
+    let mut urls = BTreeSet::new();
+    let mut open = vec![&schema];
+    while let Some(value) = open.pop() {
+        match value {
+            serde_json::Value::Array(members) => open.extend(members),
+            serde_json::Value::Object(members) => {
+                let reference = members.get("$ref").and_then(serde_json::Value::as_str);
+                let url = reference.map(|text| text.split('#').next().unwrap_or_default());
+                let url =
+                    url.filter(|url| url.starts_with("http://") || url.starts_with("https://"));
+                // a reference to the schema's own URL is found in the schema itself
+                urls.extend(
+                    url.filter(|url| !own.contains(&Some(*url)))
+                        .map(str::to_owned),
+                );
+                open.extend(members.values());
+            }
+            _ => {}
+        }
+    }
+    urls
 }
 
 /// A search for unbundled dependencies, through a chart and the charts bundled in it.
@@ -113,6 +156,7 @@ struct DependencySearch<'s> {
     /// The number of bundled charts that were read.
     charts: usize,
     found: Vec<ChartDependency>,
+    schemas: BTreeSet<(String, String)>,
 }
 
 impl DependencySearch<'_> {
@@ -148,6 +192,10 @@ impl DependencySearch<'_> {
         for one in locked {
             let key = [one.name.clone(), one.repository.clone()];
             exact.entry(key).or_insert(one);
+        }
+        if let Some(schema) = files.get("values.schema.json") {
+            let urls = schema_urls(schema).into_iter();
+            self.schemas.extend(urls.map(|url| (name.clone(), url)));
         }
         let mut bundled = BTreeSet::new();
         for subchart in subcharts(files) {
@@ -254,9 +302,9 @@ mod tests {
             ("charts/none/values.yaml", "a: 1"),
         ]);
         let limits = Limits::default();
-        let found =
-            unbundled_dependencies(chart, &mut ArchiveBudget::new(&limits), &limits).unwrap();
+        let found = outside_needs(chart, &mut ArchiveBudget::new(&limits), &limits).unwrap();
         let found: Vec<_> = found
+            .dependencies
             .iter()
             .map(|one| (&*one.name, &*one.version, &*one.repository))
             .collect();
@@ -268,6 +316,24 @@ mod tests {
                 ("b", "1.4.2", "https://r")
             ]
         );
+    }
+
+    #[test]
+    fn references_of_schemas_to_other_documents_are_found() {
+        let schema = r##"{"$schema": "http://json-schema.org/draft-07/schema#",
+            "$id": "https://r.test/own.json", "properties": {
+            "a": {"$ref": "#/definitions/x"}, "b": {"$ref": "https://r.test/own.json#/x"},
+            "c": {"anyOf": [{"$ref": "https://k8s.test/_definitions.json#/definitions/x"}]}}}"##;
+        let chart = files(&[
+            ("Chart.yaml", "name: a"),
+            ("values.schema.json", "no schema"),
+            ("charts/b/Chart.yaml", "name: b"),
+            ("charts/b/values.schema.json", schema),
+        ]);
+        let limits = Limits::default();
+        let needs = outside_needs(chart, &mut ArchiveBudget::new(&limits), &limits).unwrap();
+        let url = "https://k8s.test/_definitions.json";
+        assert_eq!(needs.schemas, [("b".into(), url.into())].into());
     }
 
     #[test]
@@ -307,9 +373,9 @@ mod tests {
                 charts_inside,
                 ..Limits::default()
             };
-            unbundled_dependencies(chart.clone(), &mut ArchiveBudget::new(&limits), &limits)
+            outside_needs(chart.clone(), &mut ArchiveBudget::new(&limits), &limits)
         };
         assert_eq!(find(1).unwrap_err(), "it contains more than 1 charts");
-        assert_eq!(find(2), Ok(vec![]));
+        assert_eq!(find(2), Ok(OutsideNeeds::default()));
     }
 }

@@ -38,5 +38,5 @@ pub fn fuzz(archive: &[u8], limits: &landfall_model::Limits) -> Result<(), Strin
     let mut budget = landfall_model::document::ArchiveBudget::new(limits);
     let files = metadata::files_of(archive, &mut budget)?;
     metadata::chart_yaml(&files)?;
-    metadata::unbundled_dependencies(files, &mut budget, limits).map(drop)
+    metadata::outside_needs(files, &mut budget, limits).map(drop)
 }

@@ -14,7 +14,7 @@ use landfall_content::registry::FetchedManifest;
 use landfall_http::{ErrorKind, HttpError};
 use landfall_model::document::ArchiveBudget;
 use landfall_model::sign::SignatureTime;
-use landfall_model::{Algorithm, Descriptor, Digest, ImageRef, Manifest, media_type};
+use landfall_model::{Algorithm, Descriptor, Digest, ImageRef, Manifest, media_type, redact_urls};
 use std::sync::Arc;
 
 /// A chart that was downloaded to find its dependencies and images.
@@ -72,9 +72,17 @@ pub(super) async fn resolve(
         yaml.api_version
     };
     chart.app_version = plain(&yaml.app_version);
-    let missing = metadata::unbundled_dependencies(files, &mut budget, resolver.limits())?;
+    let needs = metadata::outside_needs(files, &mut budget, resolver.limits())?;
+    for (schema_of, url) in &needs.schemas {
+        resolver.progress().note(&format!(
+            "note: {}: values.schema.json of {schema_of} refers to {}, which helm requests when it \
+             validates values; without access to it, use `helm --skip-schema-validation`",
+            request.name,
+            redact_urls(url)
+        ));
+    }
     chart.dependencies =
-        dependencies::resolve(resolver, &missing, &source_of(&request.name)).await?;
+        dependencies::resolve(resolver, &needs.dependencies, &source_of(&request.name)).await?;
     if let Some(discovery) = &request.discover {
         let finder = resolver
             .image_finder()
