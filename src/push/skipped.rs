@@ -1,7 +1,7 @@
 //! The content of a lock that a push leaves out on request: referrers and kinds of items.
 
 use super::options::PushOptions;
-use landfall_item::lockfile::Lock;
+use landfall_item::lockfile::{Lock, lost_referrer_name};
 use landfall_model::config::ReferrerPolicy;
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
 use landfall_signature::SignaturePolicy;
@@ -42,7 +42,7 @@ pub(super) fn wanted_content<'a>(
         for referrer in referrers.iter_mut().flat_map(std::mem::take) {
             skipped.push(ReportItem {
                 kind: EntryKind::Referrer,
-                name: format!("{name} {}", referrer.digest),
+                name: lost_referrer_name(&name, &referrer.digest.to_string()),
                 digest: Some(referrer.digest),
                 bytes: Some(referrer.size),
                 packages: 0,

@@ -8,6 +8,7 @@ use landfall_content::registry::{RegistrySession, is_quota_error};
 use landfall_content::{LockEntry, PartSource, TransferError};
 use landfall_http::ErrorKind;
 use landfall_item::ChartName;
+use landfall_item::lockfile::lost_referrer_name;
 use landfall_model::config::{IndexPolicy, ReferrerPolicy};
 use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, TransferSide};
 use landfall_model::{Descriptor, Digest, Limits, locked};
@@ -213,7 +214,7 @@ impl Uploader {
         referrer: &Descriptor,
         error: &TransferError,
     ) {
-        let name = format!("{} {}", entry.name, referrer.digest);
+        let name = lost_referrer_name(&entry.name, &referrer.digest.to_string());
         let item = ReportItem {
             kind: EntryKind::Referrer,
             name: name.clone(),
