@@ -1,10 +1,10 @@
 //! Documents of unusual notations, depths and encodings.
 
-use super::scanner::ReferenceScanner;
+use super::rules::RULES;
+
 use super::settings::ScanSettings;
-use super::shapes::SHAPES;
 use super::tests::{at_site, becomes, known, run, stays};
-use super::walk::read;
+use super::walk::ReferenceScanner;
 use super::{RewriteOptions, TextSyntax, gzip, rewrite};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -145,10 +145,12 @@ fn a_gzipped_text_is_read_up_to_the_limit() {
             options: RewriteOptions::default(),
             report_unknown: false,
             limits,
+            inventory: None,
+            file: None,
         };
         let scanner = ReferenceScanner {
             settings,
-            read_document: |scanner, text, depth| read(scanner, SHAPES, text, depth),
+            rules: RULES,
         };
         let scan = scanner
             .scan(&source, TextSyntax::Document, 0)

@@ -27,6 +27,25 @@ pub(crate) enum GitSourceForm {
     Ssh,
 }
 
+/// A use of a git repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct GitUse {
+    /// The offset of its first byte in the text.
+    pub(crate) at: usize,
+    /// The keys that lead to the value.
+    pub(crate) path: Vec<String>,
+    /// The source or URL, as written.
+    pub(crate) written: String,
+    /// The http or https URL of the repository.
+    pub(crate) url: String,
+    /// The branch, tag, commit or range of versions.
+    pub(crate) revision: Option<String>,
+    pub(crate) form: GitSourceForm,
+    /// Whether the locked URL may also be this URL with `.git` added: a rewrite changes such
+    /// sources, too.
+    pub(crate) is_source: bool,
+}
+
 /// The address in a source.
 struct SourceAddress<'t> {
     form: GitSourceForm,
@@ -41,6 +60,26 @@ struct SourceAddress<'t> {
 /// The scheme with which Terraform and Kustomize mark sources in git.
 const FORCED: &str = "git::";
 const GITHUB: &str = "github.com";
+
+impl GitUse {
+    /// The use of a source of Kustomize or Terraform.
+    pub(crate) fn of_source(
+        at: usize,
+        path: Vec<String>,
+        written: &str,
+        source: &GitSource<'_>,
+    ) -> GitUse {
+        GitUse {
+            at,
+            path,
+            written: written.to_owned(),
+            url: source.url.clone(),
+            revision: source.revision.map(str::to_owned),
+            form: source.form,
+            is_source: true,
+        }
+    }
+}
 
 impl<'t> GitSource<'t> {
     /// Reads a source. `None` unless the form of `text` shows that it names a repository: most URLs

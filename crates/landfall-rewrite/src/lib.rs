@@ -2,13 +2,14 @@
 //!
 //! Only references that the lock contains, and URLs of mirrored hosts, are changed; every byte
 //! outside them is kept. The [`ReferenceIndex`] resolves a written reference. [`scan`] finds the
-//! references of a text, and [`rewrite`] changes those that are known: `walk` reads YAML and proves
-//! the result by reading it again, `text` reads all other texts word by word. Each shape of
-//! reference is a row of the table in `shapes`. A text within a value is scanned like any other;
+//! references of a text, [`rewrite`] changes those that are known, and [`audit`] also finds those that
+//! the lock lacks. All of them use one walk over a document: `walk` reads YAML and proves the result
+//! of a rewrite by reading it again, `text` reads all other texts word by word. Each rule about
+//! references is a row of the table in `rules`. A text within a value is scanned like any other;
 //! `source_map` maps edits of values to bytes of the text.
 //!
 //! This crate imports `landfall-model`, `landfall-content`, `landfall-packages` and
-//! `landfall-item`. Start reading at `scanner.rs` and `shapes/mod.rs`.
+//! `landfall-item`. Start reading at `rules/mod.rs` and `walk/walker.rs`.
 
 #![cfg_attr(
     test,
@@ -33,6 +34,7 @@ mod growth_tests;
 mod gzip;
 mod index;
 mod inputs;
+mod inventory;
 mod notation;
 mod occurrence;
 #[cfg(test)]
@@ -43,13 +45,12 @@ mod reference_parts;
 #[cfg(test)]
 mod registry_tests;
 mod role;
+mod rules;
 mod scan;
 mod scan_result;
-mod scanner;
 #[cfg(test)]
 mod secret_tests;
 mod settings;
-mod shapes;
 mod source_map;
 mod split_reference;
 #[cfg(test)]

@@ -1,14 +1,15 @@
 //! The two entry points: scan a text for references, and rewrite those that are known.
 
 use super::index::ReferenceIndex;
+use super::inventory::Inventory;
 use super::options::RewriteOptions;
+use super::rules::RULES;
 use super::scan_result::ScanResult;
-use super::scanner::ReferenceScanner;
 use super::settings::ScanSettings;
-use super::shapes::SHAPES;
 use super::syntax::TextSyntax;
-use super::walk;
+use super::walk::{Collects, DocumentScan, ReferenceScanner};
 use landfall_model::Limits;
+use std::path::Path;
 
 /// A rewritten text, and the references that were found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,13 +52,45 @@ fn run(
         options,
         report_unknown,
         limits: Limits::default(),
+        inventory: None,
+        file: None,
     };
     let scanner = ReferenceScanner {
         settings,
-        read_document: |scanner, text, depth| walk::read(scanner, SHAPES, text, depth),
+        rules: RULES,
     };
     scanner
         .scan(text, syntax, 0)
         .with_lines(text)
         .without_secret_literals()
+}
+
+/// Finds the images and git repositories that the documents of `text` name, whether the lock
+/// contains them or not, and with `occurrences` every reference that [`scan`] finds. The second
+/// value is `None` if `text` is not YAML. `file` is the name of the file.
+pub(crate) fn scan_documents(
+    file: &Path,
+    text: &str,
+    inventory: &Inventory<'_>,
+    occurrences: bool,
+) -> (ScanResult, Option<DocumentScan>) {
+    let settings = ScanSettings {
+        index: inventory.index(),
+        options: RewriteOptions::default(),
+        report_unknown: true,
+        limits: Limits::default(),
+        inventory: Some(inventory),
+        file: Some(file),
+    };
+    let scanner = ReferenceScanner {
+        settings,
+        rules: RULES,
+    };
+    let collects = Collects {
+        occurrences,
+        candidates: true,
+    };
+    let (scan, documents) = scanner.read(text, 0, collects);
+    let scan = scan.with_lines(text).without_secret_literals();
+    (scan, documents)
 }

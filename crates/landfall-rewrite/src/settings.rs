@@ -1,8 +1,10 @@
 //! The settings of a scan.
 
 use super::index::ReferenceIndex;
+use super::inventory::Inventory;
 use super::options::RewriteOptions;
 use landfall_model::Limits;
+use std::path::Path;
 
 /// The settings of a scan.
 #[derive(Debug, Clone, Copy)]
@@ -12,6 +14,10 @@ pub(crate) struct ScanSettings<'i> {
     /// Whether references that the lock does not contain are reported too.
     pub report_unknown: bool,
     pub limits: Limits,
+    /// The lock, if candidates are collected.
+    pub inventory: Option<&'i Inventory<'i>>,
+    /// The name of the file, if it decides what its documents are.
+    pub file: Option<&'i Path>,
 }
 
 impl ScanSettings<'_> {

@@ -2,15 +2,16 @@
 //! CRDs. If the chart was rendered, the output of `helm template` is read instead of the values,
 //! templates and CRDs.
 
-use super::candidate::HAS_PLACEHOLDER;
-use super::finding::{AuditFinding, FileFinding, LockCoverage};
-use super::inventory::Inventory;
+use super::finding::{AuditFinding, FileFinding};
 use super::reference_sources::{ReferenceSources, is_of_image};
 use super::template_defaults::fill_template_defaults;
 use super::text::audit;
 use super::tree::{audit_text, in_chart};
 use crate::chart::{ChartTemplate, HelmChart};
+use crate::inventory::Inventory;
+use crate::inventory::LockCoverage;
 use crate::text::reference_at;
+use crate::walk::HAS_PLACEHOLDER;
 use landfall_model::{ImageRef, Limits, has_host, redact_reference};
 use serde_yaml::Mapping;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Finds the images of Dockerfiles.
 
-use super::candidate::ImageCandidate;
 use crate::text::{ImageWord, images};
+use crate::walk::ImageCandidate;
 use std::path::Path;
 
 /// Whether `name` is the name of a Dockerfile.

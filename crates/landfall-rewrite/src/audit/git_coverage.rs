@@ -1,10 +1,10 @@
 //! Looks up in the lock the git repositories that documents use, with their branches, tags and
 //! commits.
 
-use super::finding::{AuditFinding, LockCoverage, NamedRepository};
-use super::git_uses::GitUse;
-use super::inventory::Inventory;
-use crate::git_source::GitSourceForm;
+use super::finding::{AuditFinding, NamedRepository};
+use crate::git_source::{GitSourceForm, GitUse};
+use crate::inventory::Inventory;
+use crate::inventory::LockCoverage;
 use landfall_item::LockedGitRepository;
 use landfall_model::document::LineIndex;
 use landfall_model::redact_reference;

@@ -2,38 +2,34 @@
 //! says whether the lock contains them.
 //!
 //! A rewrite searches for references that the lock contains; an audit must also find references
-//! that the lock does not contain. Therefore an audit reads values at the positions where images
-//! are named (the table in `positions`), lines of texts that are not documents, and URLs anywhere.
+//! that the lock does not contain. Therefore an audit also collects the candidates of the walk
+//! (`rules`): values where images are named. It reads lines of texts that are not documents, and
+//! URLs anywhere.
 
-mod candidate;
 mod chart_images;
+mod decision;
 mod dependencies;
 mod dockerfile;
 mod finding;
 mod git_coverage;
 mod git_uses;
 mod helm;
-mod inventory;
-mod locked_urls;
 mod machine;
 mod node_list;
 mod node_platforms;
 mod packages;
-mod positions;
 mod reference_list;
 mod reference_sources;
-mod template;
 mod template_actions;
 mod template_defaults;
 mod text;
 mod tree;
 mod urls;
-mod well_known;
 
+pub use crate::inventory::{Inventory, LockCoverage};
 pub use chart_images::chart_images;
-pub use finding::{AuditFinding, FileFinding, LockCoverage, NamedRepository, dotted};
+pub use finding::{AuditFinding, FileFinding, NamedRepository, dotted};
 pub use helm::HelmCommand;
-pub use inventory::Inventory;
 pub use machine::{MachineInstall, MachineInstalls, machine_installs};
 pub use node_platforms::node_platforms;
 pub use template_defaults::fill_template_defaults;

@@ -1,7 +1,7 @@
 //! Reads tables of the images on a node: the output of `ctr images ls`, `crictl images` or
 //! `docker images`.
 
-use super::candidate::ImageCandidate;
+use crate::walk::ImageCandidate;
 use landfall_model::Digest;
 
 /// The first columns of each table.

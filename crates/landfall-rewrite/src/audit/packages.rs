@@ -1,9 +1,10 @@
 //! Finds the packages that scripts, Dockerfiles, cloud-init and units install, and looks them up in
 //! the package sets of a lock.
 
-use super::finding::{AuditFinding, FileFinding, LockCoverage};
-use super::inventory::Inventory;
+use super::finding::{AuditFinding, FileFinding};
 use super::machine::{MachineInstall, packages_in};
+use crate::inventory::Inventory;
+use crate::inventory::LockCoverage;
 use landfall_item::PackageAvailability;
 use std::path::Path;
 

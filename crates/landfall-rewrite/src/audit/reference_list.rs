@@ -1,6 +1,6 @@
 //! Finds the images of plain lists of references.
 
-use super::candidate::ImageCandidate;
+use crate::walk::ImageCandidate;
 use landfall_model::{ImageRef, has_host};
 
 /// The references of a plain list: one per line, `#` begins a comment. `None` if `text` is not such

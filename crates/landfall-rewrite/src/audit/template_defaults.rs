@@ -2,8 +2,8 @@
 //! `global.imageRegistry` in place of all registries, and a default registry for images that name
 //! none.
 
-use super::inventory::Inventory;
 use crate::chart::{HelmChart, plain};
+use crate::inventory::Inventory;
 use crate::reference_parts::{PartKind, is_prefix_of, part};
 use landfall_model::{ImageRef, has_host};
 use serde_yaml::{Mapping, Value};

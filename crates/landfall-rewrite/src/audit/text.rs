@@ -1,16 +1,17 @@
 //! Audits one text: reads it in its format, finds its URLs, and scans everything else.
 
-use super::candidate::unless_ambiguous;
-use super::finding::{AuditFinding, LockCoverage};
-use super::inventory::Inventory;
-use super::{dockerfile, git_uses, node_list, positions, reference_list, template, urls};
+use super::decision::unless_ambiguous;
+use super::finding::AuditFinding;
+use super::{dockerfile, git_uses, node_list, reference_list, urls};
+use crate::inventory::Inventory;
+use crate::inventory::LockCoverage;
 use crate::occurrence::{Occurrence, ReferenceMeaning};
 use crate::role::ReferenceRole;
-use crate::scan::scan;
+use crate::scan::{scan, scan_documents};
 use crate::syntax::TextSyntax;
-use crate::yaml;
-use landfall_model::document::{LineIndex, NotYaml};
-use landfall_model::{ImageRef, Limits};
+use crate::walk::candidates_in_lines;
+use landfall_model::ImageRef;
+use landfall_model::document::LineIndex;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -18,39 +19,37 @@ use std::path::Path;
 /// `name`, the name of the file, decides how the text is read.
 pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<AuditFinding> {
     let lines = LineIndex::new(text);
-    let depth = Limits::default().embedded_depth;
     let syntax = TextSyntax::of(name);
     let mut git = Vec::new();
     if git_uses::is_terraform(name) {
         git = git_uses::in_terraform(text);
     }
-    let candidates = if dockerfile::is_dockerfile(name) {
-        dockerfile::candidates(text)
+    let is_thorough = inventory.is_thorough;
+    let words = || {
+        if is_thorough {
+            scan(text, syntax, inventory.index()).found
+        } else {
+            Vec::new()
+        }
+    };
+    let (candidates, scanned) = if dockerfile::is_dockerfile(name) {
+        (dockerfile::candidates(text), words())
     } else if let Some(list) =
         node_list::candidates(text).or_else(|| reference_list::candidates(text))
     {
-        list
+        (list, words())
     } else if syntax == TextSyntax::Text {
-        template::candidates(text)
+        (candidates_in_lines(text), words())
     } else {
-        // one document at a time: the trees of all documents take ten times the size of the text
-        let of_documents: Result<Vec<_>, _> = yaml::documents(text)
-            .map(|document| {
-                let document = document?;
-                Ok((
-                    positions::candidates(&document, text, inventory, depth),
-                    git_uses::in_document(name, &document),
-                ))
-            })
-            .collect();
-        match of_documents {
-            Ok(of_documents) => {
-                let (candidates, uses): (Vec<_>, Vec<_>) = of_documents.into_iter().unzip();
-                git.extend(uses.into_iter().flatten());
-                candidates.into_iter().flatten().collect()
+        let (scan, documents) = scan_documents(name, text, inventory, is_thorough);
+        let candidates = match documents {
+            Some(documents) => {
+                git.extend(documents.git_uses);
+                documents.candidates
             }
-            Err(NotYaml) => template::candidates(text),
-        }
+            None => candidates_in_lines(text),
+        };
+        (candidates, scan.found)
     };
     let mut found: Vec<AuditFinding> = candidates
         .into_iter()
@@ -76,11 +75,6 @@ pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<AuditFin
         .iter()
         .map(|one| (one.line, one.reference.clone()))
         .collect();
-    let scanned = if inventory.is_thorough {
-        scan(text, syntax, inventory.index()).found
-    } else {
-        Vec::new()
-    };
     // a finding has more information than an occurrence, so it replaces an occurrence at the same
     // position or with the same text on the same line
     let rest = scanned.into_iter().filter(|one| {

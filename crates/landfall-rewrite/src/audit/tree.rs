@@ -1,15 +1,16 @@
 //! Audits files, folders and charts.
 
 use super::dependencies::{AuditedFolders, missing_dependencies};
-use super::finding::{AuditFinding, FileFinding, LockCoverage};
+use super::finding::{AuditFinding, FileFinding};
 use super::helm::{HelmCommand, HelmError};
-use super::inventory::Inventory;
 use super::packages;
 use super::template_defaults::fill_template_defaults;
 use super::text::audit;
 use crate::chart::{ChartError, HelmChart};
 use crate::error::RewriteError;
 use crate::inputs::{InputContent, InputFile, inputs, read};
+use crate::inventory::Inventory;
+use crate::inventory::LockCoverage;
 use landfall_model::Limits;
 use serde::Serialize;
 use serde_yaml::Mapping;

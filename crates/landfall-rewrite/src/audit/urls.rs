@@ -1,8 +1,9 @@
 //! Finds the URLs of locked files, and similar URLs.
 
-use super::finding::{AuditFinding, LockCoverage};
-use super::inventory::Inventory;
-use super::locked_urls::LockedUrls;
+use super::finding::AuditFinding;
+use crate::inventory::Inventory;
+use crate::inventory::LockCoverage;
+use crate::inventory::LockedUrls;
 use crate::text::JoinedText;
 use landfall_model::document::LineIndex;
 use landfall_model::redact_urls;

@@ -1,20 +1,28 @@
-//! Collects the references of a document, and maps edits of values to edits of bytes.
+//! Collects the references and candidates of a document, and maps edits of values to edits of bytes.
 
+use super::candidate::{ImageCandidate, ImageClaim};
+use super::node_context::NodeStep;
 use crate::edit::{self, SpanEdit};
+use crate::git_source::GitUse;
 use crate::occurrence::{Occurrence, ReferenceMeaning};
 use crate::role::ReferenceRole;
 use crate::settings::ScanSettings;
 use crate::source_map::SourceMap;
-use crate::yaml::{ScalarStyle, YamlDocument, YamlNode, YamlScalar, stays_plain};
+use crate::yaml::{
+    ScalarStyle, YamlDocument, YamlMapping, YamlNode, YamlScalar, YamlSequence, stays_plain,
+};
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::path::Path;
 
 const UNMAPPED: &str = "its notation is too complex to change a part of it";
 
 /// The findings in one part of a stream.
 #[derive(Default)]
-pub(super) struct CollectedOccurrences {
+pub(super) struct CollectedReferences {
     pub(super) found: Vec<Occurrence>,
+    pub(super) candidates: Vec<ImageCandidate>,
+    pub(super) git_uses: Vec<GitUse>,
     /// The byte ranges of values in Secrets.
     pub(super) secrets: Vec<Range<usize>>,
     /// Whether there is a Secret, whose comments may contain values.
@@ -25,15 +33,67 @@ pub(super) struct CollectedOccurrences {
     pub(super) changed: BTreeMap<usize, String>,
 }
 
-/// Collects the occurrences of one document.
-pub(crate) struct OccurrenceCollector<'e, 's> {
+/// Collects the references of one document.
+pub(crate) struct ReferenceCollector<'e, 's> {
     pub(crate) settings: &'e ScanSettings<'e>,
     pub(crate) document: &'s YamlDocument<'s>,
     pub(super) source: &'s str,
-    pub(super) collected: &'e mut CollectedOccurrences,
+    /// The name of the file; `None` for documents within texts.
+    pub(crate) file: Option<&'e Path>,
+    /// The steps that lead to the current node.
+    pub(crate) path: Vec<NodeStep<'s>>,
+    pub(super) collected: &'e mut CollectedReferences,
 }
 
-impl<'s> OccurrenceCollector<'_, 's> {
+impl<'s> ReferenceCollector<'_, 's> {
+    /// The keys that lead to the current node, as texts.
+    pub(crate) fn path_texts(&self) -> Vec<String> {
+        self.path.iter().map(NodeStep::to_string).collect()
+    }
+
+    /// Adds the images that `claim` names at the byte `at`.
+    pub(crate) fn add_claim(&mut self, at: usize, claim: ImageClaim<'_>) {
+        let ImageClaim {
+            written,
+            sure,
+            in_container,
+        } = claim;
+        let path = self.path_texts();
+        let all = ImageCandidate::all(at, &path, written, sure, in_container);
+        self.collected.candidates.extend(all);
+    }
+
+    /// Adds `candidate`, whose path is set to that of the current node.
+    pub(crate) fn add_candidate(&mut self, candidate: ImageCandidate) {
+        let path = self.path_texts();
+        self.collected
+            .candidates
+            .push(ImageCandidate { path, ..candidate });
+    }
+
+    /// Adds the use of a git repository.
+    pub(crate) fn add_git_use(&mut self, used: GitUse) {
+        self.collected.git_uses.push(used);
+    }
+
+    /// Adds the candidates `inner`, which were found in the value of `scalar`.
+    pub(super) fn add_inner(&mut self, scalar: &YamlScalar<'_>, inner: Vec<ImageCandidate>) {
+        if inner.is_empty() {
+            return;
+        }
+        let source_map = SourceMap::of(self.source, scalar);
+        let path = self.path_texts();
+        let candidates = inner.into_iter().map(|inner| ImageCandidate {
+            at: source_map
+                .as_ref()
+                .and_then(|source_map| source_map.offset(inner.at))
+                .unwrap_or_else(|| text_start(scalar)),
+            path: [&path[..], &inner.path].concat(),
+            ..inner
+        });
+        self.collected.candidates.extend(candidates);
+    }
+
     /// Adds an occurrence at `node`, without edits.
     pub(crate) fn add(
         &mut self,
@@ -180,5 +240,26 @@ impl<'s> OccurrenceCollector<'_, 's> {
                 bytes,
             }),
         ))
+    }
+}
+
+/// The offset of the text of a scalar, after its opening quote.
+pub(crate) fn text_start(scalar: &YamlScalar<'_>) -> usize {
+    let quoted = matches!(
+        scalar.style,
+        ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted
+    );
+    scalar.span.start + usize::from(quoted)
+}
+
+/// The offset of the first text in a node; `None` for an empty collection.
+pub(crate) fn start_of(node: &YamlNode<'_>) -> Option<usize> {
+    match node {
+        YamlNode::Scalar(scalar) => Some(text_start(scalar)),
+        YamlNode::Alias(alias) => Some(alias.span.start),
+        YamlNode::Sequence(YamlSequence { items, .. }) => items.first().and_then(start_of),
+        YamlNode::Mapping(YamlMapping { entries, .. }) => {
+            entries.first().and_then(|entry| start_of(&entry.key))
+        }
     }
 }

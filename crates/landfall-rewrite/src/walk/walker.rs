@@ -1,56 +1,80 @@
-//! Walks over the documents of a text, and calls each shape of reference at every node.
+//! Walks over the documents of a text, and calls each rule at every node.
 
-use super::collector::{CollectedOccurrences, OccurrenceCollector};
-use super::node_context::{MappingContext, NodeContext};
+use super::candidate::{ImageCandidate, ImageClaim};
+use super::collector::{CollectedReferences, ReferenceCollector};
+use super::node_context::{Collects, MappingContext, NodeContext, NodeStep};
 use super::proof::reads_as_intended;
-use super::shape::ReferenceShape;
+use super::rule::ReferenceRule;
+use super::scanner::ReferenceScanner;
+use super::template_lines;
 use crate::edit::SpanEdit;
+use crate::git_source::GitUse;
 use crate::index::ReferenceLookup;
 use crate::notation::replaced;
 use crate::occurrence::{Occurrence, ReferenceMeaning};
 use crate::role::ReferenceRole;
 use crate::scan_result::{ReadAs, ScanResult};
-use crate::scanner::ReferenceScanner;
 use crate::text::{self, TextLines};
-use crate::yaml::{self, ScalarStyle, YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence};
+use crate::yaml::{
+    self, ScalarStyle, YamlDocument, YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence,
+};
 use std::ops::Range;
 
-type ShapeTable = [&'static dyn ReferenceShape];
+/// The annotation with a copy of the object as it was last applied. Only the images of the object
+/// itself are pulled.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The walk over one document.
-struct DocumentWalker<'e, 's> {
-    scanner: &'e ReferenceScanner<'e>,
-    shapes: &'e ShapeTable,
-    /// The number of texts in which the document is nested.
-    depth: usize,
-    collector: OccurrenceCollector<'e, 's>,
+/// The findings in the documents of a text.
+pub(crate) struct DocumentScan {
+    /// The occurrences. `None` if they are not collected, or if the text has neither a mapping nor
+    /// a list.
+    pub(crate) occurrences: Option<ScanResult>,
+    /// The candidates; empty if they are not collected.
+    pub(crate) candidates: Vec<ImageCandidate>,
+    /// The git repositories that the documents use, except documents within texts.
+    pub(crate) git_uses: Vec<GitUse>,
+    /// Whether every document is a mapping or a list.
+    pub(crate) is_structured: bool,
 }
 
-/// Finds every reference in `source`, which is nested in `depth` other texts. `None` if `source` is
-/// not YAML, or has no mapping or list. Parts that contain nothing to report are not read.
+/// Finds the references in `source`, which is nested in `depth` other texts. `None` if `source` is
+/// not YAML. If only occurrences are collected, parts that contain nothing to report are not read.
 pub(crate) fn read(
     scanner: &ReferenceScanner<'_>,
-    shapes: &ShapeTable,
     source: &str,
     depth: usize,
-) -> Option<ScanResult> {
-    let mut result = ScanResult {
-        found: Vec::new(),
-        read_as: ReadAs::Yaml,
-        secrets: Vec::new(),
+    collects: Collects,
+) -> Option<DocumentScan> {
+    let mut stream = StreamWalker {
+        scanner,
+        source,
+        depth,
+        collects,
+        result: ScanResult {
+            found: Vec::new(),
+            read_as: ReadAs::Yaml,
+            secrets: Vec::new(),
+        },
+        candidates: Vec::new(),
+        git_uses: Vec::new(),
+        any_structured: false,
+        all_structured: true,
     };
     let parts = yaml::stream_parts(source);
-    let mut structured = false;
     let mut skipped = Vec::new();
     for part in &parts {
         let text = &source[part.clone()];
         // a text with a single part was already searched by the scanner; a part with a backslash is
         // always read, because an escape may hide a word of the lock: `\u0071uay.io`
-        if parts.len() > 1 && !scanner.settings.may_report(text) && !text.contains('\\') {
+        if parts.len() > 1
+            && !collects.candidates
+            && !scanner.settings.may_report(text)
+            && !text.contains('\\')
+        {
             skipped.push(part);
             continue;
         }
-        structured |= read_part(scanner, shapes, source, part, depth, &mut result)?;
+        stream.part(part)?;
     }
     // a text without any mapping or list is read word by word; a mapping or list in a skipped part
     // counts, too
@@ -58,91 +82,136 @@ pub(crate) fn read(
         .into_iter()
         .flat_map(|part| yaml::documents_in(source, part.clone()))
     {
-        if structured {
+        if stream.any_structured {
             break;
         }
-        structured = document.ok()?.is_structured();
+        stream.any_structured = document.ok()?.is_structured();
     }
-    structured.then_some(result)
+    Some(DocumentScan {
+        occurrences: (stream.any_structured && collects.occurrences).then_some(stream.result),
+        candidates: stream.candidates,
+        git_uses: stream.git_uses,
+        is_structured: stream.all_structured,
+    })
 }
 
-/// Adds the findings in a part of `source` to `result`. Returns whether the part has a mapping or
-/// list; `None` if the part is not YAML.
-fn read_part(
-    scanner: &ReferenceScanner<'_>,
-    shapes: &ShapeTable,
-    source: &str,
-    part: &Range<usize>,
+/// The walk over the documents of a stream.
+struct StreamWalker<'e> {
+    scanner: &'e ReferenceScanner<'e>,
+    source: &'e str,
+    /// The number of texts in which the stream is nested.
     depth: usize,
-    result: &mut ScanResult,
-) -> Option<bool> {
-    let mut structured = false;
-    let mut collected = CollectedOccurrences::default();
-    for document in yaml::documents_in(source, part.clone()) {
-        let document = document.ok()?;
-        structured |= document.is_structured();
-        let Some(root) = &document.root else { continue };
-        // landfall's own documents keep upstream names on purpose
-        if shapes.iter().any(|shape| shape.skips(root)) {
-            continue;
+    collects: Collects,
+    result: ScanResult,
+    candidates: Vec<ImageCandidate>,
+    git_uses: Vec<GitUse>,
+    /// Whether a document is a mapping or a list.
+    any_structured: bool,
+    /// Whether every document is a mapping or a list.
+    all_structured: bool,
+}
+
+impl StreamWalker<'_> {
+    /// Adds the findings in a part of the stream. `None` if the part is not YAML.
+    fn part(&mut self, part: &Range<usize>) -> Option<()> {
+        let mut collected = CollectedReferences::default();
+        for document in yaml::documents_in(self.source, part.clone()) {
+            let document = document.ok()?;
+            self.any_structured |= document.is_structured();
+            self.all_structured &= document.is_structured();
+            self.document(&document, &mut collected);
         }
-        let settings = &scanner.settings;
-        let collector = OccurrenceCollector {
-            settings,
-            document: &document,
-            source,
-            collected: &mut collected,
+        let CollectedReferences {
+            mut found,
+            candidates,
+            git_uses,
+            mut secrets,
+            has_secret,
+            has_shared_secret,
+            changed,
+        } = collected;
+        self.candidates.extend(candidates);
+        self.git_uses.extend(git_uses);
+        if !self.collects.occurrences {
+            return Some(());
+        }
+        let source = self.source;
+        if has_shared_secret {
+            // the alias may refer to any anchored node of the part, so all of it is masked
+            secrets.push(part.clone());
+        } else if has_secret {
+            secrets.extend(yaml::comment_spans(source, part).unwrap_or_else(|| vec![part.clone()]));
+        }
+        if self.scanner.settings.options.comments {
+            for span in yaml::comment_spans(source, part).unwrap_or_default() {
+                let words = text::scan(
+                    &self.scanner.settings,
+                    &source[span.clone()],
+                    TextLines::One,
+                    ReferenceRole::Text,
+                );
+                found.extend(
+                    words
+                        .into_iter()
+                        .map(|occurrence| occurrence.shifted(span.start)),
+                );
+            }
+        }
+        // the check parses the part again with the slower parser, and most edits do not need it
+        let doubtful = found
+            .iter()
+            .flat_map(|occurrence| &occurrence.edits)
+            .any(|edit| !edit.is_literal(source));
+        if doubtful && !reads_as_intended(source, part, &found, &changed) {
+            let changes = found.iter_mut().filter(|occurrence| occurrence.is_change());
+            changes.for_each(|occurrence| {
+                occurrence.leave("the change would alter how the text around it is parsed")
+            });
+        }
+        self.result.found.extend(found);
+        self.result.secrets.extend(secrets);
+        Some(())
+    }
+
+    fn document(&self, document: &YamlDocument<'_>, collected: &mut CollectedReferences) {
+        let Some(root) = &document.root else { return };
+        let mut collects = self.collects;
+        for skipped in self.scanner.rules.iter().map(|rule| rule.skips(root)) {
+            collects.occurrences &= !skipped.occurrences;
+            collects.candidates &= !skipped.candidates;
+        }
+        if collects.nothing() {
+            return;
+        }
+        let collector = ReferenceCollector {
+            settings: &self.scanner.settings,
+            document,
+            source: self.source,
+            file: self.scanner.settings.file.filter(|_| self.depth == 0),
+            path: Vec::new(),
+            collected,
         };
-        DocumentWalker {
-            scanner,
-            shapes,
-            depth,
+        let mut walker = DocumentWalker {
+            scanner: self.scanner,
+            depth: self.depth,
             collector,
-        }
-        .node(root, NodeContext::default());
+        };
+        walker.node(
+            root,
+            NodeContext {
+                collects,
+                ..NodeContext::default()
+            },
+        );
     }
-    let CollectedOccurrences {
-        mut found,
-        mut secrets,
-        has_secret,
-        has_shared_secret,
-        changed,
-    } = collected;
-    if has_shared_secret {
-        // the alias may refer to any anchored node of the part, so all of it is masked
-        secrets.push(part.clone());
-    } else if has_secret {
-        secrets.extend(yaml::comment_spans(source, part).unwrap_or_else(|| vec![part.clone()]));
-    }
-    if scanner.settings.options.comments {
-        for span in yaml::comment_spans(source, part).unwrap_or_default() {
-            let words = text::scan(
-                &scanner.settings,
-                &source[span.clone()],
-                TextLines::One,
-                ReferenceRole::Text,
-            );
-            found.extend(
-                words
-                    .into_iter()
-                    .map(|occurrence| occurrence.shifted(span.start)),
-            );
-        }
-    }
-    // the check parses the part again with the slower parser, and most edits do not need it
-    let doubtful = found
-        .iter()
-        .flat_map(|occurrence| &occurrence.edits)
-        .any(|edit| !edit.is_literal(source));
-    if doubtful && !reads_as_intended(source, part, &found, &changed) {
-        let changes = found.iter_mut().filter(|occurrence| occurrence.is_change());
-        changes.for_each(|occurrence| {
-            occurrence.leave("the change would alter how the text around it is parsed")
-        });
-    }
-    result.found.extend(found);
-    result.secrets.extend(secrets);
-    Some(structured)
+}
+
+/// The walk over one document.
+struct DocumentWalker<'e, 's> {
+    scanner: &'e ReferenceScanner<'e>,
+    /// The number of texts in which the document is nested.
+    depth: usize,
+    collector: ReferenceCollector<'e, 's>,
 }
 
 impl<'s> DocumentWalker<'_, 's> {
@@ -152,67 +221,202 @@ impl<'s> DocumentWalker<'_, 's> {
             // the anchored node is changed instead
             YamlNode::Alias(_) => self.collector.collected.has_shared_secret |= around.secret,
             YamlNode::Sequence(YamlSequence { items, .. }) => {
-                let mut child = around.child(None);
-                self.shapes
-                    .iter()
-                    .for_each(|shape| shape.items(&around, &mut child));
-                items.iter().for_each(|item| self.node(item, child));
+                let mut previous = None;
+                for (at, item) in items.iter().enumerate() {
+                    let mut child = around.child(None);
+                    self.scanner
+                        .rules
+                        .iter()
+                        .for_each(|rule| rule.item(&around, previous, &mut child));
+                    self.child(NodeStep::Item(at), item, child);
+                    previous = Some(item);
+                }
             }
             YamlNode::Mapping(YamlMapping { entries, .. }) => self.mapping(entries, around),
         }
     }
 
+    fn child(&mut self, step: NodeStep<'s>, node: &'s YamlNode<'s>, around: NodeContext<'s>) {
+        self.collector.path.push(step);
+        self.node(node, around);
+        self.collector.path.pop();
+    }
+
     fn mapping(&mut self, entries: &'s [YamlEntry<'s>], around: NodeContext<'s>) {
         let mut members = MappingContext::new(entries, around, self.collector.document);
-        self.collector.collected.has_secret |=
-            self.shapes.iter().any(|shape| shape.is_secret(&members));
-        if around.keep.is_none() {
-            members.around.keep = self.shapes.iter().find_map(|shape| shape.keeps(&members));
-        }
+        let Collects {
+            occurrences,
+            candidates,
+        } = around.collects;
         let mut taken = Vec::new();
-        if members.around.keep.is_none() {
-            for shape in self.shapes {
-                let more = shape.references(&mut self.collector, &members, &taken);
-                taken.extend(more);
-                // sorted for binary searches: a mapping may have a million entries
-                taken.sort_unstable();
+        if occurrences {
+            self.collector.collected.has_secret |= self
+                .scanner
+                .rules
+                .iter()
+                .any(|rule| rule.is_secret(&members));
+            if around.keep.is_none() {
+                members.around.keep = self
+                    .scanner
+                    .rules
+                    .iter()
+                    .find_map(|rule| rule.keeps(&members));
+            }
+            if members.around.keep.is_none() {
+                for rule in self.scanner.rules {
+                    let more = rule.references(&mut self.collector, &members, &taken);
+                    taken.extend(more);
+                    // sorted for binary searches: a mapping may have a million entries
+                    taken.sort_unstable();
+                }
+            }
+        }
+        let mut claimed = Vec::new();
+        if let Some(inventory) = self.scanner.settings.inventory.filter(|_| candidates) {
+            for rule in self.scanner.rules {
+                let more = rule.candidates(&mut self.collector, inventory, &members, &claimed);
+                claimed.extend(more);
+                claimed.sort_unstable();
             }
         }
         for (at, YamlEntry { key, value }) in entries.iter().enumerate() {
-            match key.scalar() {
-                Some(key) => self.key(key),
-                None if self.call(key, &members.around) => {}
-                None => {
-                    let container = around.container;
-                    self.node(
-                        key,
-                        NodeContext {
-                            container,
-                            ..members.around.child(None)
-                        },
-                    );
-                }
+            if occurrences {
+                self.key(key, &members.around);
             }
+            let step = key.scalar().map(|key| &*key.value);
+            let mut child = members.around.child(step);
             if taken.binary_search(&at).is_ok() {
-                // a shape has read the value, but in a Secret it still has to be masked
-                self.collector.collected.secrets.extend(
-                    value
-                        .scalar()
-                        .filter(|_| around.secret)
-                        .map(|value| value.span.clone()),
-                );
+                // a rule has read the value, but in a Secret it still has to be masked
+                let secret = value.scalar().filter(|_| around.secret);
+                let secret = secret.map(|value| value.span.clone());
+                self.collector.collected.secrets.extend(secret);
+                child.collects.occurrences = false;
+            }
+            child.collects.candidates &= step.is_some() && claimed.binary_search(&at).is_err();
+            if child.collects.nothing() {
                 continue;
             }
-            let mut child = members.around.child(key.scalar().map(|key| &*key.value));
-            self.shapes
+            self.scanner
+                .rules
                 .iter()
-                .for_each(|shape| shape.entry(&members, value, &mut child));
-            self.node(value, child);
+                .for_each(|rule| rule.entry(&members, value, &mut child));
+            self.child(NodeStep::Key(step.unwrap_or_default()), value, child);
+        }
+    }
+
+    /// Reads the key of an entry.
+    fn key(&mut self, key: &'s YamlNode<'s>, around: &NodeContext<'s>) {
+        match key.scalar() {
+            Some(key) => self.known_key(key),
+            None if self.call(key, around) => {}
+            None => {
+                let collects = Collects {
+                    candidates: false,
+                    ..around.collects
+                };
+                let around = NodeContext {
+                    container: around.container,
+                    collects,
+                    ..around.child(None)
+                };
+                self.node(key, around);
+            }
         }
     }
 
     /// Reads a scalar, which may be a reference as a whole or contain references.
     fn scalar(&mut self, scalar: &'s YamlScalar<'s>, around: NodeContext<'s>) {
+        // a text in the value is read once for both
+        let is_encoded = around.encoded || scalar.is_binary() || scalar.value.starts_with("data:");
+        let mut inner = None;
+        if around.collects.candidates {
+            inner = self.candidates(scalar, around, around.collects.occurrences && !is_encoded);
+        }
+        if around.collects.occurrences {
+            self.occurrences(scalar, around, inner);
+        }
+    }
+
+    /// Collects the candidates in a scalar. If the scalar is a text itself, returns the occurrences
+    /// in it, too, if `occurrences` are collected.
+    fn candidates(
+        &mut self,
+        scalar: &'s YamlScalar<'s>,
+        around: NodeContext<'s>,
+        occurrences: bool,
+    ) -> Option<ScanResult> {
+        let text = scalar.text()?.trim();
+        // `{{ call }}` is a template, not JSON
+        let flow =
+            text.starts_with(['{', '[']) && !text.starts_with("{{") && text.ends_with(['}', ']']);
+        if text.contains('\n') || flow {
+            return self.text(scalar, around, occurrences);
+        }
+        if let Some(ImageClaim {
+            written,
+            sure,
+            in_container,
+        }) = self.claim(text, &around)
+        {
+            // the claim may be a part of the text: the value of a flag, which is at the end
+            let at = scalar.value.trim_end().len() - written.len();
+            let found = ImageCandidate::all(at, &[], written, sure, in_container);
+            self.collector.add_inner(scalar, found);
+        }
+        None
+    }
+
+    /// The candidate that the first matching rule reads in the text of a scalar.
+    fn claim<'t>(&self, text: &'t str, around: &NodeContext<'_>) -> Option<ImageClaim<'t>> {
+        let inventory = self.scanner.settings.inventory?;
+        self.scanner
+            .rules
+            .iter()
+            .find_map(|rule| rule.claim(text, around, inventory))
+    }
+
+    /// Reads a scalar that is a text itself: a document in a ConfigMap or annotation, a list of
+    /// images, or a template.
+    fn text(
+        &mut self,
+        scalar: &'s YamlScalar<'s>,
+        around: NodeContext<'s>,
+        occurrences: bool,
+    ) -> Option<ScanResult> {
+        if around.key == Some(LAST_APPLIED)
+            || self.depth >= self.scanner.settings.limits.embedded_depth
+        {
+            return None;
+        }
+        let value = &*scalar.value;
+        let collects = Collects {
+            occurrences,
+            candidates: true,
+        };
+        let (scan, candidates) = self.scanner.read(value, self.depth + 1, collects);
+        let candidates = candidates.filter(|found| found.is_structured);
+        let found = match candidates {
+            Some(found) => found.candidates,
+            None => match self
+                .claim(value, &around)
+                .and_then(|claim| ImageCandidate::of_list(claim.written))
+            {
+                Some(list) => list,
+                None => template_lines::candidates(value),
+            },
+        };
+        self.collector.add_inner(scalar, found);
+        occurrences.then_some(scan)
+    }
+
+    /// Collects the occurrences in a scalar. `inner` are those in the text that the scalar is, if
+    /// they were collected already.
+    fn occurrences(
+        &mut self,
+        scalar: &'s YamlScalar<'s>,
+        around: NodeContext<'s>,
+        inner: Option<ScanResult>,
+    ) {
         if around.secret {
             self.collector.collected.secrets.push(scalar.span.clone());
         }
@@ -228,7 +432,7 @@ impl<'s> DocumentWalker<'_, 's> {
             settings.index.lookup(trimmed, role, settings.options.pin)
         };
         let found = match lookup {
-            ReferenceLookup::Unknown => match self.inside(scalar, around) {
+            ReferenceLookup::Unknown => match self.inside(scalar, around, inner) {
                 found if found.is_empty() && settings.report_unknown && role.is_image() => {
                     ReferenceMeaning::of_unknown(trimmed)
                         .into_iter()
@@ -260,7 +464,12 @@ impl<'s> DocumentWalker<'_, 's> {
     }
 
     /// Finds the references inside a value that is not a reference as a whole.
-    fn inside(&mut self, scalar: &'s YamlScalar<'s>, around: NodeContext<'s>) -> Vec<Occurrence> {
+    fn inside(
+        &mut self,
+        scalar: &'s YamlScalar<'s>,
+        around: NodeContext<'s>,
+        inner: Option<ScanResult>,
+    ) -> Vec<Occurrence> {
         let value = &*scalar.value;
         let encoded = around.encoded || scalar.is_binary();
         // most plain scalars are single words, in which there is no room for a further reference
@@ -271,11 +480,11 @@ impl<'s> DocumentWalker<'_, 's> {
             return Vec::new();
         }
         let decode =
-            |shape: &&dyn ReferenceShape| shape.decode(self.scanner, value, encoded, self.depth);
+            |rule: &&dyn ReferenceRule| rule.decode(self.scanner, value, encoded, self.depth);
         let block = matches!(scalar.style, ScalarStyle::Literal | ScalarStyle::Folded);
-        let decoded = self.shapes.iter().find_map(decode);
+        let decoded = self.scanner.rules.iter().find_map(decode);
         let is_decoded = decoded.is_some();
-        let inner = decoded.unwrap_or_else(|| {
+        let inner = decoded.or(inner).unwrap_or_else(|| {
             self.scanner
                 .scan_value(value, block, around.role, self.depth + 1)
         });
@@ -323,7 +532,7 @@ impl<'s> DocumentWalker<'_, 's> {
 
     /// Reports a key that is a known reference. It is never changed, because programs look up keys
     /// by name.
-    fn key(&mut self, key: &'s YamlScalar<'s>) {
+    fn known_key(&mut self, key: &'s YamlScalar<'s>) {
         if let ReferenceLookup::Known(_) =
             self.scanner
                 .settings

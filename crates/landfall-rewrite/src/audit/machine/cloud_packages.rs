@@ -2,7 +2,7 @@
 
 use super::commands::is_package;
 use super::installs::{MachineInstall, PlacedInstall};
-use crate::audit::positions::start_of;
+use crate::walk::start_of;
 use crate::yaml::{self, YamlNode};
 use landfall_model::document::LineIndex;
 

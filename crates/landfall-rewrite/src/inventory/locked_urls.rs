@@ -1,0 +1,112 @@
+//! The URLs of a lock, in which the URLs of documents are looked up. A lock with packages may have
+//! a million URLs.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+/// The URLs of a lock, each with the name of its item.
+#[derive(Debug, Default)]
+pub(crate) struct LockedUrls<'a> {
+    /// Sorted by URL.
+    urls: Vec<(Cow<'a, str>, &'a str)>,
+    /// The position of a URL by its host and path. Filled by the first look-up, because few audits
+    /// need it.
+    locations: OnceLock<BTreeMap<String, usize>>,
+    /// The position of a URL by its [`shape`]. Filled by the first look-up.
+    shapes: OnceLock<BTreeMap<String, usize>>,
+}
+
+impl<'a> LockedUrls<'a> {
+    pub(crate) fn new(mut urls: Vec<(Cow<'a, str>, &'a str)>) -> LockedUrls<'a> {
+        urls.sort_by(|(one, _), (other, _)| one.cmp(other));
+        LockedUrls {
+            urls,
+            ..LockedUrls::default()
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.urls.is_empty()
+    }
+
+    /// The item with this URL.
+    pub(crate) fn item(&self, url: &str) -> Option<&'a str> {
+        let at = self.urls.partition_point(|(known, _)| **known < *url);
+        let (known, item) = self.urls.get(at)?;
+        (known == url).then_some(*item)
+    }
+
+    /// The item with this URL, or with this URL and another scheme.
+    pub(crate) fn item_at_location(&self, url: &str) -> Option<&'a str> {
+        let locations = self
+            .locations
+            .get_or_init(|| self.positions(|url| without_scheme(url).to_owned()));
+        Some(self.urls[*locations.get(without_scheme(url))?].1)
+    }
+
+    /// A locked URL that differs from `url` only in its numbers and its scheme.
+    pub(crate) fn similar(&self, url: &str) -> Option<&str> {
+        let shapes = self.shapes.get_or_init(|| self.positions(shape));
+        Some(&self.urls[*shapes.get(&shape(url))?].0)
+    }
+
+    /// The number of URLs that begin with `head`.
+    pub(crate) fn count_below(&self, head: &str) -> usize {
+        let from = self.urls.partition_point(|(known, _)| **known < *head);
+        self.urls[from..].partition_point(|(known, _)| known.starts_with(head))
+    }
+
+    /// Maps each result of `form` to the position of the first URL that has it.
+    fn positions(&self, form: fn(&str) -> String) -> BTreeMap<String, usize> {
+        let mut positions = BTreeMap::new();
+        for (at, (url, _)) in self.urls.iter().enumerate() {
+            positions.entry(form(url)).or_insert(at);
+        }
+        positions
+    }
+}
+
+/// The host and path of a URL.
+fn without_scheme(url: &str) -> &str {
+    url.split_once("://").map_or(url, |(_, rest)| rest)
+}
+
+/// The host and path of a URL with all numbers replaced by 0, so that the URLs of two versions of a
+/// file become equal.
+fn shape(url: &str) -> String {
+    let mut shape = String::new();
+    for c in without_scheme(url).chars() {
+        if !c.is_ascii_digit() {
+            shape.push(c);
+        } else if !shape.ends_with('0') {
+            shape.push('0');
+        }
+    }
+    shape
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_found_by_text_location_shape_and_beginning() {
+        let urls = [
+            "https://h/v2/b",
+            "https://h/v1/a",
+            "http://h/v1",
+            "https://h/v1/",
+        ];
+        let urls = urls.map(|url| (Cow::Borrowed(url), url));
+        let urls = LockedUrls::new(urls.to_vec());
+        assert_eq!(urls.item("https://h/v1/a"), Some("https://h/v1/a"));
+        assert_eq!(urls.item("https://h/v1/b"), None);
+        assert_eq!(urls.item("https://z"), None);
+        assert_eq!(urls.item_at_location("https://h/v1"), Some("http://h/v1"));
+        assert_eq!(urls.similar("http://h/v10/b"), Some("https://h/v2/b"));
+        assert_eq!(urls.similar("http://h/v10/c"), None);
+        let counts = ["https://h/v1/", "https://h/", "https://z/", "h"];
+        assert_eq!(counts.map(|head| urls.count_below(head)), [2, 3, 0, 4]);
+    }
+}

@@ -1,0 +1,386 @@
+//! Finds the items of a lock by any of their names: the upstream name, an alias, or a destination.
+
+mod coverage;
+mod locked_urls;
+mod well_known;
+
+pub use coverage::LockCoverage;
+pub(crate) use locked_urls::LockedUrls;
+
+use crate::index::{
+    LockedName, LossCause, ReferenceIndex, ReferencedItem, listed, losses, names, reference_names,
+};
+use landfall_item::lockfile::Lock;
+use landfall_item::{LockedGitRepository, LockedPackageSet};
+use landfall_model::{DestinationMap, TargetRegistry};
+use landfall_model::{Digest, ImageRef, has_host};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The items of a lock by all their names.
+#[derive(Debug)]
+pub struct Inventory<'a> {
+    index: ReferenceIndex,
+    images: Vec<ReferencedItem<'a>>,
+    /// The images by their upstream `registry/repository`.
+    upstream: BTreeMap<String, Vec<ReferencedItem<'a>>>,
+    /// The images by the `registry/repository` of their destinations.
+    at_destinations: BTreeMap<String, Vec<ReferencedItem<'a>>>,
+    urls: LockedUrls<'a>,
+    /// The `registry[/prefix]` of the destinations, with a trailing slash.
+    target: Option<String>,
+    /// The base URL of the site's file server, with a trailing slash.
+    files: Option<String>,
+    /// The names that the lock has without a digest, each with the reason and whether the manifest
+    /// accepts today that the image is missing.
+    lost: BTreeMap<String, (String, bool)>,
+    /// The hosts of the locked images.
+    hosts: BTreeSet<&'a str>,
+    /// The git repositories of the lock.
+    repositories: &'a [LockedGitRepository],
+    /// The package sets of the lock, if packages that scripts install are looked up too.
+    packages: Option<&'a [LockedPackageSet]>,
+    /// Whether references are searched everywhere, or only where images and URLs are named.
+    pub(crate) is_thorough: bool,
+}
+
+impl<'a> Inventory<'a> {
+    /// The items of `lock` on the day `today` (`YYYY-MM-DD`), with their destinations by `mapping`
+    /// and the base URL `files` of the site's file server.
+    pub fn new(
+        lock: &'a Lock,
+        mapping: Option<&DestinationMap>,
+        files: Option<&str>,
+        today: &str,
+    ) -> Inventory<'a> {
+        // without a site, there are no destinations
+        let nowhere = DestinationMap::to(TargetRegistry {
+            registry: "site.invalid".into(),
+            prefix: String::new(),
+        });
+        let index = ReferenceIndex::new(lock, mapping.unwrap_or(&nowhere));
+        let lost = losses(lock).map(|(name, cause)| match cause {
+            LossCause::Unresolved(cause) => (
+                name,
+                (format!("the lock could not resolve it: {cause}"), false),
+            ),
+            LossCause::Accepted { reason, until } => (
+                name,
+                (
+                    format!("the manifest accepts until {until} that it is missing: {reason}"),
+                    today <= until,
+                ),
+            ),
+        });
+        let mut inventory = Inventory {
+            index: files.map_or(index.clone(), |files| index.with_files(files)),
+            images: Vec::new(),
+            upstream: BTreeMap::new(),
+            at_destinations: BTreeMap::new(),
+            urls: LockedUrls::default(),
+            target: mapping.map(|mapping| format!("{}/", mapping.target())),
+            files: files.map(|url| format!("{}/", url.trim_end_matches('/'))),
+            lost: lost.collect(),
+            hosts: BTreeSet::new(),
+            repositories: &lock.git,
+            packages: None,
+            is_thorough: true,
+        };
+        let mut urls = Vec::new();
+        for found in names(lock) {
+            match found {
+                LockedName::Reference(image) => inventory.add(image, mapping),
+                LockedName::Url { url, item } => urls.push((url, item)),
+            }
+        }
+        inventory.urls = LockedUrls::new(urls);
+        inventory
+    }
+
+    /// Searches only where images and URLs are named, for an audit that runs with a rewrite: the
+    /// rewrite reports words of texts and encoded texts itself.
+    #[must_use]
+    pub fn for_audit_with_rewrite(self) -> Inventory<'a> {
+        Inventory {
+            is_thorough: false,
+            ..self
+        }
+    }
+
+    /// Looks up the packages of `lock`, too.
+    #[must_use]
+    pub fn with_packages(self, lock: &'a Lock) -> Inventory<'a> {
+        Inventory {
+            packages: Some(&lock.packages),
+            ..self
+        }
+    }
+
+    /// The git repositories of the lock.
+    pub(crate) fn repositories(&self) -> &'a [LockedGitRepository] {
+        self.repositories
+    }
+
+    /// Whether packages are looked up.
+    pub(crate) fn has_packages(&self) -> bool {
+        self.packages.is_some()
+    }
+
+    /// The package sets of the lock.
+    pub(crate) fn packages(&self) -> impl Iterator<Item = &'a LockedPackageSet> {
+        self.packages.iter().copied().flatten()
+    }
+
+    fn add(&mut self, image: ReferencedItem<'a>, mapping: Option<&DestinationMap>) {
+        self.images.push(image);
+        self.hosts.insert(&image.name().registry);
+        self.upstream
+            .entry(image.name().name())
+            .or_default()
+            .push(image);
+        for destination in mapping
+            .iter()
+            .flat_map(|mapping| image.destinations(mapping))
+        {
+            self.at_destinations
+                .entry(destination.to_string())
+                .or_default()
+                .push(image);
+        }
+    }
+
+    /// The index of the same lock, for scans and rewrites.
+    pub fn index(&self) -> &ReferenceIndex {
+        &self.index
+    }
+
+    /// The locked URLs.
+    pub(crate) fn urls(&self) -> &LockedUrls<'a> {
+        &self.urls
+    }
+
+    /// Whether `written` is a full name with a tag or digest, and its host is certainly a registry.
+    pub(crate) fn is_full_name(&self, written: &str) -> bool {
+        let full =
+            |reference: ImageRef| reference.is_pinned() && self.is_registry(&reference.registry);
+        has_host(written) && written.parse::<ImageRef>().is_ok_and(full)
+    }
+
+    /// Whether `host` is certainly a registry: the lock or the site uses it, or it is widely known.
+    fn is_registry(&self, host: &str) -> bool {
+        let target = self
+            .target
+            .as_deref()
+            .and_then(|target| target.split('/').next());
+        self.hosts.contains(host) || target == Some(host) || well_known::is_registry(host)
+    }
+
+    /// Whether the lock contains `reference`. Without tag and digest, `reference` means `latest` in
+    /// a container, and elsewhere a repository whose tag is set by another value.
+    pub(crate) fn decide(&self, reference: &ImageRef, in_container: bool) -> LockCoverage {
+        let name = reference.name();
+        let names: Vec<String> = reference_names(reference).collect();
+        let upstream = names
+            .iter()
+            .filter_map(|name| self.upstream.get(name))
+            .flatten();
+        let images: Vec<ReferencedItem<'_>> = upstream
+            .chain(self.at_destinations.get(&name).into_iter().flatten())
+            .copied()
+            .collect();
+        // kubelet and Docker pull `latest` if a container names neither tag nor digest
+        let tag = if in_container {
+            reference.tag_or_latest()
+        } else {
+            reference.tag.as_deref()
+        };
+        // as in a pull, the tag is ignored if there is a digest
+        let hit = images.iter().find(|image| match (&reference.digest, tag) {
+            (Some(digest), _) => image.digests().any(|one| one == digest),
+            (None, Some(tag)) => image.destination_tag() == tag,
+            (None, None) => true,
+        });
+        if let Some(image) = hit {
+            return LockCoverage::Held {
+                item: image.name().to_string(),
+            };
+        }
+        let mut full = names.iter().map(|name| match (&reference.digest, tag) {
+            (_, Some(tag)) => format!("{name}:{tag}"),
+            (Some(digest), None) => format!("{name}@{digest}"),
+            (None, None) => name.clone(),
+        });
+        if let Some((why, accepted)) = full.find_map(|full| self.lost.get(&full)) {
+            let why = why.clone();
+            if *accepted {
+                return LockCoverage::Undecided { why };
+            }
+            return LockCoverage::Missing {
+                name: Some(reference.clone()),
+                url: None,
+                why,
+            };
+        }
+        if let Some(why) = well_known::why_impossible(reference).filter(|_| images.is_empty()) {
+            return LockCoverage::Undecided { why: why.into() };
+        }
+        LockCoverage::Missing {
+            name: self.source_of(reference, &images),
+            url: None,
+            why: self.reason_missing(reference, &images, tag),
+        }
+    }
+
+    /// Whether the lock contains the image `written`. If it has no tag and no digest, any locked
+    /// tag matches.
+    pub(crate) fn has_image(&self, written: &str) -> bool {
+        let Ok(reference) = written.parse::<ImageRef>() else {
+            return false;
+        };
+        matches!(self.decide(&reference, false), LockCoverage::Held { .. })
+    }
+
+    /// The locked tags of the repository `base`, which is an upstream name or a destination.
+    pub(crate) fn tags(&self, base: &str) -> Vec<&'a str> {
+        let Ok(reference) = base.parse::<ImageRef>() else {
+            return Vec::new();
+        };
+        let upstream = reference_names(&reference)
+            .filter_map(|name| self.upstream.get(&name))
+            .flatten();
+        let at_destinations = self
+            .at_destinations
+            .get(&reference.name())
+            .into_iter()
+            .flatten();
+        upstream
+            .chain(at_destinations)
+            .filter_map(|image| image.name().tag.as_deref())
+            .collect()
+    }
+
+    /// The reference of the locked chart `chart` with the version `version`, in any repository.
+    pub(crate) fn chart_named(&self, chart: &str, version: &str) -> Option<String> {
+        // a tag cannot contain the `+` of a version
+        let tag = version.replace('+', "_");
+        let mut charts = self.images.iter().filter(|image| image.is_chart());
+        let found = charts.find(|image| {
+            let name = image.name().repository.rsplit('/').next();
+            name == Some(chart) && image.destination_tag() == tag
+        });
+        found.map(|image| image.name().to_string())
+    }
+
+    /// The locked images whose names begin with `prefix` and a slash.
+    pub fn images_below(&self, prefix: &str) -> Vec<String> {
+        let start = format!("{prefix}/");
+        let names = self.images.iter().map(|image| image.name().to_string());
+        names.filter(|name| name.starts_with(&start)).collect()
+    }
+
+    /// The image to add for a missing `reference`: the reference itself or, for a destination, its
+    /// upstream name. `None` if the destination has no upstream name or several.
+    fn source_of(&self, reference: &ImageRef, images: &[ReferencedItem<'_>]) -> Option<ImageRef> {
+        if !self.is_at_site(reference) {
+            return Some(reference.clone());
+        }
+        let sources: BTreeSet<String> = images.iter().map(|image| image.name().name()).collect();
+        let [source] = &sources.into_iter().collect::<Vec<_>>()[..] else {
+            return None;
+        };
+        let source: ImageRef = source.parse().ok()?;
+        Some(ImageRef {
+            tag: reference.tag.clone(),
+            digest: reference.digest.clone(),
+            ..source
+        })
+    }
+
+    /// Whether `reference` is below the site's registry and is not an upstream name.
+    fn is_at_site(&self, reference: &ImageRef) -> bool {
+        self.target
+            .as_ref()
+            .is_some_and(|target| reference.name().starts_with(target))
+            && !self.upstream.contains_key(&reference.name())
+    }
+
+    /// The reason why `reference`, read with `tag`, is missing. `images` are the locked
+    /// images of its repository.
+    fn reason_missing(
+        &self,
+        reference: &ImageRef,
+        images: &[ReferencedItem<'_>],
+        tag: Option<&str>,
+    ) -> String {
+        let locked = listed(images.iter().map(|image| (image.name(), image.digest())));
+        match (&reference.digest, images.is_empty()) {
+            (_, true) if self.is_at_site(reference) => {
+                "no locked image has this destination".into()
+            }
+            (_, true) => "not in the lock".into(),
+            (Some(digest), false) => match images
+                .iter()
+                .find(|image| image.name().tag.as_deref() == tag)
+            {
+                Some(image) if tag.is_some() => format!(
+                    "it is {}:{}…, and the lock has {tag} as {}:{}…",
+                    digest.algorithm().as_str(),
+                    digest.short(12),
+                    image.digest().algorithm().as_str(),
+                    image.digest().short(12),
+                    tag = tag.unwrap_or_default(),
+                ),
+                _ => format!("the lock has this repository with other digests ({locked})"),
+            },
+            (None, false) if reference.tag.is_none() => {
+                format!("without a tag it means latest; the lock has {locked}")
+            }
+            (None, false) => format!("the lock has this repository only as {locked}"),
+        }
+    }
+
+    /// The `REGISTRY[/PREFIX]` of `reference`, if `reference` names a locked image at the registry
+    /// of another site. Documents that were rewritten for that site contain such references.
+    pub fn other_target(&self, reference: &str) -> Option<String> {
+        let reference = has_host(reference)
+            .then(|| reference.parse::<ImageRef>().ok())
+            .flatten()?;
+        if self.is_registry(&reference.registry) {
+            return None;
+        }
+        let prefixes = self.images.iter().filter_map(|image| {
+            let prefix = reference
+                .repository
+                .strip_suffix(&*image.name().repository)?;
+            let is_pinned_alike = match (&reference.digest, &reference.tag) {
+                (Some(digest), _) => image.digests().any(|one| one == digest),
+                (None, Some(tag)) => image.destination_tag() == *tag,
+                (None, None) => true,
+            };
+            let is_whole = prefix.is_empty() || prefix.ends_with('/');
+            (is_whole && is_pinned_alike).then(|| prefix.trim_end_matches('/'))
+        });
+        // the longest locked name leaves the shortest prefix
+        match prefixes.min_by_key(|prefix| prefix.len())? {
+            "" => Some(reference.registry),
+            prefix => Some(format!("{}/{prefix}", reference.registry)),
+        }
+    }
+
+    /// The upstream URL of `<base>/<host>/<path>`, a URL at the site's file server. The scheme
+    /// `https` is a guess.
+    pub(crate) fn file_at_site(&self, url: &str) -> Option<String> {
+        Some(format!(
+            "https://{}",
+            url.strip_prefix(self.files.as_deref()?)?
+        ))
+    }
+
+    /// The name of the locked image with this config. Some container runtimes report the digest of
+    /// the config instead of that of the manifest.
+    pub(crate) fn with_config(&self, config: &Digest) -> Option<&'a ImageRef> {
+        self.images
+            .iter()
+            .find(|image| image.has_blob(config))
+            .map(|image| image.name())
+    }
+}

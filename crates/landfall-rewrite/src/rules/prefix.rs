@@ -1,0 +1,316 @@
+//! Prefixes that several references share: kubeadm's `imageRepository`, `global.imageRegistry`,
+//! Istio's `hub`, `overwriteRegistry`.
+
+use crate::edit::SpanEdit;
+use crate::index::{ReferenceIndex, ReferenceLookup, ReferenceReplacement};
+use crate::occurrence::{Occurrence, ReferenceMeaning};
+use crate::reference_parts::PartKind;
+use crate::role::ReferenceRole;
+use crate::split_reference::SplitReference;
+use crate::walk::{MappingContext, ReferenceCollector, ReferenceRule};
+use crate::yaml::{YamlDocument, YamlEntry, YamlScalar, position_of, scalar_of};
+use landfall_model::Destination;
+use std::collections::BTreeSet;
+
+/// The names that kubeadm appends to `imageRepository` (cmd/kubeadm/app/images/images.go in
+/// Kubernetes). CoreDNS is not among them, because its path depends on the registry.
+const KUBEADM: [&str; 6] = [
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kube-proxy",
+    "pause",
+    "etcd",
+];
+
+pub(super) struct PrefixRule;
+
+impl ReferenceRule for PrefixRule {
+    fn references<'s>(
+        &self,
+        collector: &mut ReferenceCollector<'_, 's>,
+        members: &MappingContext<'s>,
+        taken: &[usize],
+    ) -> Vec<usize> {
+        let mut found = in_two_parts(collector, members);
+        let mut neighbours = None;
+        for (at, YamlEntry { key, value: node }) in members.entries.iter().enumerate() {
+            let (Some(key), Some(scalar)) = (key.scalar(), node.scalar()) else {
+                continue;
+            };
+            if !is_prefix_key(&key.value) || taken.binary_search(&at).is_ok() {
+                continue;
+            }
+            let Some(text) = scalar.text().map(str::trim) else {
+                continue;
+            };
+            let neighbours =
+                neighbours.get_or_insert_with(|| PrefixNeighbours::of(members, collector.document));
+            let prefix = PrefixEntry {
+                at,
+                key: &key.value,
+                text,
+            };
+            let lookup = prefix.lookup(collector.settings.index, members.around.key, neighbours);
+            if let Some(occurrence) = occurrence(scalar, text, lookup) {
+                add(collector, scalar, occurrence);
+                found.push(at);
+            }
+        }
+        found
+    }
+}
+
+/// Collects a prefix in two parts: `defaultImageRegistry` and `defaultImageRepository` (Strimzi).
+/// Returns the positions of the entries, unless the prefix is unknown.
+fn in_two_parts<'s>(
+    collector: &mut ReferenceCollector<'_, 's>,
+    members: &MappingContext<'s>,
+) -> Vec<usize> {
+    let entries = members.entries;
+    let (Some((first, registry)), Some((second, repository))) = (
+        text_entry(entries, "defaultImageRegistry"),
+        text_entry(entries, "defaultImageRepository"),
+    ) else {
+        return Vec::new();
+    };
+    let text = format!("{}/{}", registry.value.trim(), repository.value.trim());
+    let occurrence =
+        |meaning| Occurrence::new(registry.span.start, &*text, ReferenceRole::Prefix, meaning);
+    let meaning = match collector.settings.index.lookup_prefix(&text, &[]) {
+        ReferenceLookup::Unknown => return Vec::new(),
+        ReferenceLookup::Settled(item) => ReferenceMeaning::Settled { item },
+        ReferenceLookup::Left(why) => ReferenceMeaning::Left { why },
+        ReferenceLookup::Known(_)
+            if [registry, repository]
+                .iter()
+                .any(|part| collector.document.is_shared(part)) =>
+        {
+            ReferenceMeaning::left("other values share it by an anchor")
+        }
+        ReferenceLookup::Known(replacement) => match replacement
+            .to
+            .clone()
+            .filter(|to| !to.repository.is_empty())
+        {
+            Some(to) => {
+                let meaning = ReferenceMeaning::Known {
+                    item: replacement.item,
+                    to: to.to_string(),
+                    reaches: vec![],
+                };
+                let parts = vec![(registry, to.registry), (repository, to.repository)];
+                match collector.add_in_parts(occurrence(meaning), parts) {
+                    Ok(()) => return vec![first, second],
+                    Err(why) => ReferenceMeaning::left(why),
+                }
+            }
+            None => ReferenceMeaning::left(
+                "its destination has no path, and so cannot be written in two parts",
+            ),
+        },
+    };
+    collector.add(
+        &members.entries[first].value,
+        &text,
+        ReferenceRole::Prefix,
+        meaning,
+    );
+    vec![first, second]
+}
+
+/// The position and the value of the entry `key`, if the value is a text.
+fn text_entry<'s>(entries: &'s [YamlEntry<'s>], key: &str) -> Option<(usize, &'s YamlScalar<'s>)> {
+    let at = position_of(entries, key)?;
+    let scalar = entries[at].value.scalar()?;
+    scalar.text().is_some().then_some((at, scalar))
+}
+
+/// Whether the value of `key` may be a prefix.
+fn is_prefix_key(key: &str) -> bool {
+    matches!(
+        key,
+        "imageRepository"
+            | "imageRegistry"
+            | "overwriteRegistry"
+            | "hub"
+            | "image-registry"
+            | "imageHub"
+    )
+}
+
+/// An entry whose value may be a prefix.
+struct PrefixEntry<'s> {
+    /// The position of the entry.
+    at: usize,
+    key: &'s str,
+    text: &'s str,
+}
+
+/// The entries of a mapping that decide about its prefixes. They are searched once for all
+/// prefixes, because a mapping may have a million prefixes.
+struct PrefixNeighbours<'s> {
+    image_tag: Option<&'s str>,
+    /// Whether the mapping has a repository, which forms a split reference with a registry.
+    has_repository: bool,
+    /// The positions of the entries that are the registry of a split reference.
+    registries: BTreeSet<usize>,
+}
+
+impl<'s> PrefixNeighbours<'s> {
+    fn of(members: &MappingContext<'s>, document: &'s YamlDocument<'s>) -> PrefixNeighbours<'s> {
+        let entries = members.entries;
+        let references = SplitReference::all(entries, members.around.key, document);
+        let registries = references
+            .iter()
+            .filter_map(|(group, _)| group.get(&PartKind::Registry).copied());
+        PrefixNeighbours {
+            image_tag: scalar_of(entries, "imageTag"),
+            has_repository: has_repository(entries),
+            registries: registries.collect(),
+        }
+    }
+}
+
+impl PrefixEntry<'_> {
+    /// Looks up the prefix in a mapping under the key `under`. The result is unknown if `self.key`
+    /// does not name a prefix in this mapping, or if the entry is part of a split reference, such
+    /// as an `imageRepository` beside an `imageTag`. The `imageRepository` of kubeadm's `dns` and
+    /// `etcd.local` is looked up nevertheless.
+    fn lookup(
+        &self,
+        index: &ReferenceIndex,
+        under: Option<&str>,
+        neighbours: &PrefixNeighbours<'_>,
+    ) -> ReferenceLookup {
+        match self.key {
+            // the `dns` and `etcd.local` of kubeadm: `<imageRepository>/coredns:<imageTag>`
+            "imageRepository" if under == Some("dns") => {
+                component(index, self.text, "coredns", neighbours.image_tag)
+            }
+            "imageRepository" if under == Some("local") => {
+                component(index, self.text, "etcd", neighbours.image_tag)
+            }
+            "imageRepository" if neighbours.image_tag.is_none() => cluster(index, self.text),
+            "imageRepository" => ReferenceLookup::Unknown,
+            _ if neighbours.has_repository || neighbours.registries.contains(&self.at) => {
+                ReferenceLookup::Unknown
+            }
+            _ => index.lookup_prefix(self.text, &[]),
+        }
+    }
+}
+
+/// The occurrence of the prefix `text`, the value of `scalar`. `None` if it is unknown.
+fn occurrence(scalar: &YamlScalar<'_>, text: &str, lookup: ReferenceLookup) -> Option<Occurrence> {
+    let occurrence = |meaning| Occurrence::new(0, text, ReferenceRole::Prefix, meaning);
+    Some(match lookup {
+        ReferenceLookup::Unknown => return None,
+        ReferenceLookup::Settled(item) => occurrence(ReferenceMeaning::Settled { item }),
+        ReferenceLookup::Left(why) => occurrence(ReferenceMeaning::Left { why }),
+        ReferenceLookup::Known(replacement) => {
+            let slash = if text.ends_with('/') { "/" } else { "" };
+            let to = format!("{}{slash}", base(&replacement));
+            let start = scalar.value.len() - scalar.value.trim_start().len();
+            let edits = vec![SpanEdit {
+                span: start..start + text.len(),
+                bytes: to.clone(),
+            }];
+            let meaning = ReferenceMeaning::Known {
+                item: replacement.item,
+                to,
+                reaches: vec![],
+            };
+            Occurrence {
+                edits,
+                ..occurrence(meaning)
+            }
+        }
+    })
+}
+
+fn add<'s>(
+    collector: &mut ReferenceCollector<'_, 's>,
+    scalar: &'s YamlScalar<'s>,
+    mut occurrence: Occurrence,
+) {
+    if collector.document.is_shared(scalar) && occurrence.is_change() {
+        occurrence.leave("other values share it by an anchor");
+    }
+    collector.add_in_value(scalar, vec![occurrence], None);
+}
+
+/// Whether a key names a repository.
+fn has_repository(entries: &[YamlEntry<'_>]) -> bool {
+    let mut keys = entries
+        .iter()
+        .filter_map(|YamlEntry { key, .. }| key.scalar())
+        .map(|key| key.value.to_ascii_lowercase());
+    keys.any(|key| key.ends_with("repository") || key.ends_with("repo"))
+}
+
+/// The destination of `replacement`, without a trailing slash.
+fn base(replacement: &ReferenceReplacement) -> String {
+    let to = replacement
+        .to
+        .as_ref()
+        .map(Destination::to_string)
+        .unwrap_or_default();
+    to.trim_end_matches('/').to_owned()
+}
+
+/// Looks up the registry of a whole cluster. Upstream, CoreDNS is at `coredns/coredns`. kubeadm
+/// pulls it from there only if the registry is registry.k8s.io, and otherwise pulls
+/// `<registry>/coredns` (`GetDNSImage` in images.go).
+fn cluster(index: &ReferenceIndex, text: &str) -> ReferenceLookup {
+    // if the lock has no image of kubeadm, all locked images below the registry decide
+    let lookup = match index.lookup_prefix(text, &KUBEADM) {
+        ReferenceLookup::Unknown => index.lookup_prefix(text, &[]),
+        lookup => lookup,
+    };
+    let ReferenceLookup::Known(replacement) = &lookup else {
+        return lookup;
+    };
+    let to = format!("{}/coredns", base(replacement));
+    let source = format!("{}/coredns/coredns", replacement.item);
+    match index.is_delivered_to(&source, &to) {
+        Some(false) => ReferenceLookup::Left(format!(
+            "kubeadm will pull {to}, and {source} is not delivered there; \
+             add `{source}: [coredns/coredns, coredns]` to registry.paths"
+        )),
+        _ => lookup,
+    }
+}
+
+/// Looks up the repository `<text>/<name>` of one component of a cluster.
+fn component(index: &ReferenceIndex, text: &str, name: &str, tag: Option<&str>) -> ReferenceLookup {
+    let whole = match tag {
+        Some(tag) if !tag.is_empty() => format!("{}/{name}:{tag}", text.trim_end_matches('/')),
+        _ => format!("{}/{name}", text.trim_end_matches('/')),
+    };
+    let mut replacement = match index.lookup(&whole, ReferenceRole::Repository, false) {
+        ReferenceLookup::Known(replacement) => replacement,
+        lookup => return lookup,
+    };
+    let to = replacement
+        .to
+        .as_ref()
+        .map(Destination::to_string)
+        .unwrap_or_default();
+    // kubeadm appends the name itself
+    let Some(base) = to
+        .strip_suffix(name)
+        .and_then(|base| base.strip_suffix('/'))
+    else {
+        return ReferenceLookup::Left(format!(
+            "the destination of {} is {to}, which does not end in /{name}",
+            replacement.item
+        ));
+    };
+    let (registry, repository) = base.split_once('/').unwrap_or((base, ""));
+    replacement.to = Some(Destination {
+        registry: registry.into(),
+        repository: repository.into(),
+    });
+    ReferenceLookup::Known(replacement)
+}

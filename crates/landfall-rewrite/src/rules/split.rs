@@ -1,0 +1,357 @@
+//! Split references, which Helm values use: `registry`, `repository`, `tag` and `digest` as keys of
+//! one mapping, also with a common prefix (`imageRepository`, `imageTag`) or other names (`hub`,
+//! `sha`).
+
+use crate::index::{ReferenceLookup, ReferenceReplacement};
+use crate::inventory::Inventory;
+use crate::notation::{pin, replaced};
+use crate::occurrence::{Occurrence, ReferenceMeaning};
+use crate::reference_parts::{PartKind, part};
+use crate::role::ReferenceRole;
+use crate::settings::ScanSettings;
+use crate::split_reference::{PartValue, SplitReference};
+use crate::walk::{
+    ImageCandidate, ImageClaim, MappingContext, NodeContext, NodeStep, ReferenceCollector,
+    ReferenceRule, start_of,
+};
+use crate::yaml::{YamlDocument, YamlEntry, YamlNode, YamlScalar};
+use landfall_model::{Destination, Digest, ImageRef, has_host};
+
+pub(super) struct SplitRule;
+
+impl ReferenceRule for SplitRule {
+    fn references<'s>(
+        &self,
+        collector: &mut ReferenceCollector<'_, 's>,
+        members: &MappingContext<'s>,
+        taken: &[usize],
+    ) -> Vec<usize> {
+        let MappingContext {
+            entries, around, ..
+        } = members;
+        let mut found = Vec::new();
+        for (group, reference) in SplitReference::all(entries, around.key, collector.document) {
+            if group.values().any(|at| taken.binary_search(at).is_ok()) {
+                continue;
+            }
+            if decide(&reference, collector, around) {
+                found.extend(group.values());
+            }
+        }
+        found
+    }
+
+    fn candidates<'s>(
+        &self,
+        collector: &mut ReferenceCollector<'_, 's>,
+        inventory: &Inventory<'_>,
+        members: &MappingContext<'s>,
+        taken: &[usize],
+    ) -> Vec<usize> {
+        let MappingContext {
+            entries, around, ..
+        } = members;
+        let mut done = Vec::new();
+        for (group, reference) in SplitReference::all(entries, around.key, collector.document) {
+            if group.values().any(|at| taken.binary_search(at).is_ok()) {
+                continue;
+            }
+            let key = group
+                .get(&PartKind::Repository)
+                .and_then(|at| entries[*at].key.scalar());
+            let parts = [PartKind::Registry, PartKind::Tag, PartKind::Digest]
+                .iter()
+                .any(|part| group.contains_key(part));
+            let sure =
+                parts || is_named_image(around.key) || is_named_image(key.map(|key| &*key.value));
+            if !(sure || has_host(&reference.whole)) {
+                continue;
+            }
+            if let Some(at) = start_of(reference.repository.node) {
+                let key = key.map(|key| &*key.value);
+                collector.path.extend(key.map(NodeStep::Key));
+                let by_name = key.is_some_and(|key| matches!(key, "name" | "image"));
+                if by_name
+                    && has_empty_registry(entries, collector.document)
+                    && is_headless(&reference, inventory)
+                {
+                    collector.add_candidate(headless(at, reference.whole));
+                } else {
+                    let written = locked_form(&reference, inventory);
+                    collector.add_claim(
+                        at,
+                        ImageClaim {
+                            written,
+                            sure,
+                            in_container: false,
+                        },
+                    );
+                }
+                let depth = collector.path.len() - usize::from(key.is_some());
+                collector.path.truncate(depth);
+            }
+            done.extend(group.values());
+        }
+        done
+    }
+}
+
+/// Rewrites or leaves `reference`. Returns whether its parts are certainly one reference: because
+/// the lock contains it, because it is reported, or because it has a registry and its repository
+/// has no host.
+fn decide<'s>(
+    reference: &SplitReference<'s>,
+    collector: &mut ReferenceCollector<'_, 's>,
+    around: &NodeContext<'s>,
+) -> bool {
+    let settings = collector.settings;
+    let meaning = match lookup(reference, settings) {
+        ReferenceLookup::Unknown => match unknown(reference, settings, around) {
+            Some(meaning) => meaning,
+            // with a registry of its own, a name without a host is not an image of Docker Hub
+            None => return reference.registry.is_some() && is_short(reference.repository.text),
+        },
+        ReferenceLookup::Settled(item) => ReferenceMeaning::Settled { item },
+        ReferenceLookup::Left(why) => ReferenceMeaning::Left { why },
+        ReferenceLookup::Known(_) if reference.merged => {
+            ReferenceMeaning::left("a merged mapping (<<) may supply its registry or its tag")
+        }
+        ReferenceLookup::Known(replacement) => match rewrite(reference, collector, replacement) {
+            Ok(()) => return true,
+            Err(why) => ReferenceMeaning::left(why),
+        },
+    };
+    collector.add(
+        reference.repository.node,
+        &reference.whole,
+        ReferenceRole::Repository,
+        meaning,
+    );
+    true
+}
+
+/// Looks up `reference` as it is written, or else with the tag as Helm reads it.
+fn lookup(reference: &SplitReference<'_>, settings: &ScanSettings<'_>) -> ReferenceLookup {
+    let pin = settings.options.pin;
+    let find = |name: &str| settings.index.lookup(name, ReferenceRole::Repository, pin);
+    let is_locked = |found: &ReferenceLookup| {
+        matches!(
+            found,
+            ReferenceLookup::Known(_) | ReferenceLookup::Settled(Some(_))
+        )
+    };
+    let written = find(&reference.whole);
+    if is_locked(&written) {
+        return written;
+    }
+    let with_helm_tag = reference.with_helm_tag.as_deref().map(find);
+    with_helm_tag.filter(is_locked).unwrap_or(written)
+}
+
+/// Whether `text` is a reference without a host.
+fn is_short(text: &str) -> bool {
+    !has_host(text) && text.parse::<ImageRef>().is_ok()
+}
+
+/// Writes `replacement` into the parts of `reference`. An error is the reason why that is
+/// impossible.
+fn rewrite<'s>(
+    reference: &SplitReference<'s>,
+    collector: &mut ReferenceCollector<'_, 's>,
+    replacement: ReferenceReplacement,
+) -> Result<(), &'static str> {
+    let edits = edits(reference, &replacement, collector.document)?;
+    let to = replaced(&reference.whole, &replacement);
+    let meaning = ReferenceMeaning::Known {
+        item: replacement.item,
+        to,
+        reaches: vec![],
+    };
+    let start = reference.repository.node.span().start;
+    let occurrence = Occurrence::new(start, &*reference.whole, ReferenceRole::Repository, meaning);
+    collector.add_in_parts(occurrence, edits)
+}
+
+/// The scalars that change, each with its new text.
+fn edits<'s>(
+    reference: &SplitReference<'s>,
+    replacement: &ReferenceReplacement,
+    document: &YamlDocument<'_>,
+) -> Result<Vec<(&'s YamlScalar<'s>, String)>, &'static str> {
+    let SplitReference {
+        registry,
+        repository,
+        tag,
+        digest,
+        room,
+        ..
+    } = *reference;
+    let mut parts: Vec<(PartValue<'s>, String)> = Vec::new();
+    if let Some(to) = &replacement.to {
+        let pin = pin(repository.text);
+        let name = &repository.text[..repository.text.len() - pin.len()];
+        match registry {
+            Some(old) => {
+                let slash = if old.text.ends_with('/') { "/" } else { "" };
+                let (host, path) = split_destination(to, old.text, name);
+                parts.push((old, format!("{host}{slash}")));
+                parts.push((repository, format!("{path}{pin}")));
+            }
+            None => parts.push((repository, format!("{to}{pin}"))),
+        }
+    }
+    let mut edits = Vec::new();
+    if let Some(new) = &replacement.digest {
+        match (digest, tag, room) {
+            (Some(value), ..) => parts.push((value, in_style_of(value.text, new))),
+            // `a/b@sha256` as the repository, and the digits of the digest as the tag
+            (None, Some(tag), _) if repository.text.contains('@') => parts.push((tag, new.hex())),
+            (None, Some(tag), Some(room)) if !tag.text.contains('@') => {
+                edits.push((room, new.to_string()));
+            }
+            // a digest without a key of its own follows the tag
+            (None, Some(tag), _) => parts.push((tag, with_digest(tag.text, new))),
+            (None, None, _) => {
+                // the last part is the new repository, if the destination changes it
+                let name = match parts.pop() {
+                    Some((_, name)) => name,
+                    None => repository.text.to_owned(),
+                };
+                parts.push((repository, with_digest(&name, new)));
+            }
+        }
+    }
+    for (part, new) in parts {
+        if part.text != new {
+            edits.push((editable_scalar(part.node, document)?, new));
+        }
+    }
+    Ok(edits)
+}
+
+/// Splits `to` into a registry and a repository. If the old registry has a path and the path of
+/// `to` ends in the repository, the repository is kept, because Istio reads an image with a slash
+/// as a whole reference.
+fn split_destination(to: &Destination, registry: &str, repository: &str) -> (String, String) {
+    if registry.trim_end_matches('/').contains('/')
+        && let Some(path) = to.repository.strip_suffix(repository)
+        && let Some(path) = path.strip_suffix('/')
+    {
+        return (format!("{}/{path}", to.registry), repository.to_owned());
+    }
+    (to.registry.clone(), to.repository.clone())
+}
+
+/// The meaning of a reference that the index does not know. `None` if it is not reported.
+fn unknown(
+    reference: &SplitReference<'_>,
+    settings: &ScanSettings<'_>,
+    around: &NodeContext<'_>,
+) -> Option<ReferenceMeaning> {
+    let SplitReference {
+        registry,
+        repository,
+        tag,
+        digest,
+        base,
+        whole,
+        ..
+    } = reference;
+    let is_known = |text: &str| {
+        !matches!(
+            settings
+                .index
+                .lookup(text, ReferenceRole::Repository, false),
+            ReferenceLookup::Unknown | ReferenceLookup::Settled(_)
+        )
+    };
+    let is_reference = whole.parse::<ImageRef>().is_ok();
+    if whole != base && !is_reference && is_known(base) {
+        return Some(ReferenceMeaning::left("its tag or digest is not valid"));
+    }
+    if registry.is_some() && has_host(repository.text) && is_known(repository.text) {
+        return Some(ReferenceMeaning::left(
+            "its registry and its repository both name a host",
+        ));
+    }
+    let in_image = around
+        .key
+        .is_some_and(|key| key.to_ascii_lowercase().contains("image"));
+    let is_image = registry.is_some() || tag.is_some() || digest.is_some() || in_image;
+    if !settings.report_unknown || !is_image || whole.contains("://") {
+        return None;
+    }
+    Some(if is_reference {
+        ReferenceMeaning::Unknown
+    } else {
+        ReferenceMeaning::unreadable()
+    })
+}
+
+/// The tag or repository `text` with `digest`, which replaces the digest in `text`.
+fn with_digest(text: &str, digest: &Digest) -> String {
+    let name = text.split('@').next().unwrap_or_default();
+    format!("{name}@{digest}")
+}
+
+/// The text of `digest` in the style of `old`: with or without the algorithm.
+fn in_style_of(old: &str, digest: &Digest) -> String {
+    if old.contains(':') {
+        digest.to_string()
+    } else {
+        digest.hex()
+    }
+}
+
+/// The scalar of a part, unless other values share it.
+fn editable_scalar<'s>(
+    node: &'s YamlNode<'s>,
+    document: &YamlDocument<'_>,
+) -> Result<&'s YamlScalar<'s>, &'static str> {
+    match node.scalar() {
+        Some(scalar) if !document.is_shared(scalar) => Ok(scalar),
+        _ => Err("other values share a part of it by an anchor"),
+    }
+}
+
+/// `reference` as it is written, or with the tag as Helm reads it if only that is in the lock.
+fn locked_form<'r>(reference: &'r SplitReference<'_>, inventory: &Inventory<'_>) -> &'r str {
+    let is_locked = |name: &str| inventory.has_image(name);
+    let with_helm_tag = reference.with_helm_tag.as_deref();
+    with_helm_tag
+        .filter(|name| !is_locked(&reference.whole) && is_locked(name))
+        .unwrap_or(&reference.whole)
+}
+
+fn is_named_image(key: Option<&str>) -> bool {
+    key.is_some_and(|key| key.to_ascii_lowercase().contains("image"))
+}
+
+/// Whether the entries of a mapping have a registry without a value.
+fn has_empty_registry(entries: &[YamlEntry<'_>], document: &YamlDocument<'_>) -> bool {
+    entries.iter().any(|entry| {
+        let part = entry.key.scalar().and_then(|key| part(&key.value));
+        part.is_some_and(|(stem, part)| stem.is_empty() && part == PartKind::Registry)
+            && document.text(&entry.value).is_none()
+    })
+}
+
+/// Whether `reference`, whose registry is empty, is a single word that is not in the lock. Such a
+/// word is not a complete image.
+fn is_headless(reference: &SplitReference<'_>, inventory: &Inventory<'_>) -> bool {
+    !reference.whole.contains('/') && !inventory.has_image(&reference.whole)
+}
+
+fn headless(at: usize, written: String) -> ImageCandidate {
+    let why_not =
+        Some("the key of its registry is empty, so the registry is added elsewhere".into());
+    ImageCandidate {
+        at,
+        path: Vec::new(),
+        written,
+        sure: true,
+        in_container: false,
+        is_chart: false,
+        why_not,
+    }
+}
