@@ -390,7 +390,8 @@ fn squid_accepts_the_rules_for_hosts_of_every_kind() {
     place.write("squid.conf", head + &rules);
     let run = place
         .clean("squid")
-        .args(["-k", "parse", "-f", "squid.conf"])
+        .args(["-n", &format!("parse{}", std::process::id()), "-k", "parse"])
+        .args(["-f", "squid.conf"])
         .output()
         .unwrap();
     let printed = String::from_utf8_lossy(&run.stderr);

@@ -17,6 +17,27 @@ pub const PASSWORD_ENCODED: &str = "p%40ss%3Aw%2Fd";
 pub struct Squid {
     guard: Guard,
     dir: tempfile::TempDir,
+    /// The service name. squid's shared memory segments begin with it, so each squid has its own:
+    /// segments of a squid that was killed would keep others with the same name from starting.
+    service: String,
+}
+
+impl Drop for Squid {
+    fn drop(&mut self) {
+        let of_this = |name: &std::ffi::OsStr| {
+            name.to_str()
+                .is_some_and(|name| name.starts_with(&self.service))
+        };
+        for entry in std::fs::read_dir("/dev/shm")
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            if of_this(&entry.file_name()) {
+                let _ = std::fs::remove_file(entry.path());
+            }
+        }
+    }
 }
 
 impl Squid {
@@ -69,10 +90,15 @@ impl Squid {
             ),
         );
         let mut command = place.clean(which("squid").expect("squid is installed"));
-        command.args(["-N", "-f"]).arg(dir.path().join("conf"));
+        // squid accepts only letters and digits
+        let service: String = at.to_string();
+        let service = service.split_once("landfall-").unwrap().1.replace('-', "");
+        command.args(["-N", "-n", &service, "-f"]);
+        command.arg(dir.path().join("conf"));
         Squid {
             guard: network.serve("proxy", &command, PROXY),
             dir,
+            service,
         }
     }
 
