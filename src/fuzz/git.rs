@@ -1,8 +1,8 @@
 //! The target for packs of git servers.
 
 use landfall_git::{
-    GitObjectKind, GitPackPlan, ObjectDatabase, ObjectId, SignedObject, check_complete,
-    large_files, lfs_config, pinned_submodules, shallow_boundary, tag_name, write_pack,
+    GitObjectKind, GitPackPlan, ObjectDatabase, ObjectId, RootFiles, SignedObject, check_complete,
+    large_files, pinned_submodules, shallow_boundary, tag_name, write_pack,
 };
 use landfall_model::Limits;
 use std::sync::Arc;
@@ -27,9 +27,12 @@ fn read_all(database: &ObjectDatabase, tip: ObjectId) {
         assert!(signed.is_none_or(|(_, length)| length < content.len()));
     }
     let _ = tag_name(&content);
-    let _ = pinned_submodules(database, tip);
+    let _ = pinned_submodules(database, &[tip]);
     let _ = large_files(database, &[tip], 100);
-    let _ = lfs_config(database, tip);
+    let mut files = RootFiles::lfs_config(database);
+    if let Ok(Some(file)) = files.find(tip) {
+        let _ = files.parse_lfs_config(file);
+    }
     let _ = shallow_boundary(database, &[tip], 2);
 }
 

@@ -33,8 +33,8 @@ mod wire;
 
 pub use error::GitError;
 pub use history::{
-    GitPackPlan, IncompleteTip, PinnedSubmodule, SelectedObjects, check_complete, large_files,
-    lfs_config, pinned_submodules, reaches, shallow_boundary,
+    GitPackPlan, IncompleteTip, PinnedSubmodule, RootFile, RootFiles, SelectedObjects,
+    check_complete, large_files, pinned_submodules, reaches, shallow_boundary,
 };
 pub use object::{
     CommitLinks, EntryMode, GitObjectKind, LfsConfig, LfsPointer, ObjectId, SignedObject,
@@ -44,8 +44,8 @@ pub use pack::{
     ObjectDatabase, ObjectIndex, PackBytes, PackIndexFile, PackSending, send_pack, write_pack,
 };
 pub use wire::{
-    FetchRequest, OfferedRef, PackStream, Packet, Packets, ReceiveAdvertisement, RefUpdate,
-    RefsRequest, RemoteRef, UploadPackRequest, advertise_version_0, advertise_version_2,
-    check_advertisement, check_report, error_answer, fetch_request, list_refs_answer,
-    ls_refs_request, parse_refs, push_data, push_delimiter, push_flush, push_text,
+    FetchRequest, MAX_ADVERTISEMENT, OfferedRef, PackStream, Packet, Packets, ReceiveAdvertisement,
+    RefListStream, RefUpdate, RefsRequest, RemoteRef, UploadPackRequest, advertise_version_0,
+    advertise_version_2, check_advertisement, check_report, error_answer, fetch_request,
+    list_refs_answer, ls_refs_request, push_data, push_delimiter, push_flush, push_text,
 };

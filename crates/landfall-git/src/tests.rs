@@ -3,8 +3,8 @@
 use crate::testing::{TestPack, sample};
 use crate::{
     FetchRequest, GitError, GitObjectKind, GitPackPlan, ObjectDatabase, ObjectId, PackBytes,
-    PackSending, SelectedObjects, pinned_submodules, reaches, send_pack, shallow_boundary,
-    write_pack,
+    PackSending, SelectedObjects, large_files, pinned_submodules, reaches, send_pack,
+    shallow_boundary, write_pack,
 };
 use landfall_model::Limits;
 use std::io;
@@ -338,7 +338,7 @@ fn a_gitmodules_with_too_many_entries_is_refused() {
         let file = pack.add(GitObjectKind::Blob, text.as_bytes());
         let tree = pack.add_tree(&[("100644", ".gitmodules", file)]);
         let tip = pack.add_commit(tree, &[]);
-        pinned_submodules(&database(&[pack.bytes()]).unwrap(), tip)
+        pinned_submodules(&database(&[pack.bytes()]).unwrap(), &[tip])
     };
     let limit = small_limits().git_submodules;
     assert!(submodules(limit).unwrap().is_empty());
@@ -401,4 +401,160 @@ fn each_entry_of_a_chain_of_large_objects_is_read_at_most_twice() {
     // once to find the entries, and once to read them
     let count = pack.count.load(Ordering::Relaxed);
     assert!(count <= pack.bytes.len() * 2, "{count}");
+}
+
+/// A database with the objects of `pack`, and its unpacked size.
+fn measured(pack: &TestPack) -> (ObjectDatabase, u64) {
+    let mut database = ObjectDatabase::new(Limits::DEFAULT);
+    database.add_pack(Arc::new(pack.bytes())).unwrap();
+    let size = database.objects().map(|object| database.size(object));
+    let size = size.sum();
+    (database, size)
+}
+
+/// The number of bytes of objects that `work` reads, divided by `size`.
+fn reads_per_byte(database: &ObjectDatabase, size: u64, work: impl FnOnce()) -> u64 {
+    let before = database.content_bytes.load(Ordering::Relaxed);
+    work();
+    (database.content_bytes.load(Ordering::Relaxed) - before).div_ceil(size)
+}
+
+#[test]
+fn each_tag_of_a_long_chain_is_read_a_few_times_although_all_are_refs() {
+    let mut pack = TestPack::default();
+    let tree = pack.add_tree(&[]);
+    let mut tips = vec![pack.add_commit(tree, &[])];
+    for number in 0..3000 {
+        let kind = if number == 0 { "commit" } else { "tag" };
+        let text = format!("object {}\ntype {kind}\ntag t{number}\n\n", tips[number]);
+        tips.push(pack.add(GitObjectKind::Tag, text.as_bytes()));
+    }
+    // the longest chain first, and then each of its parts again
+    tips.reverse();
+    let (database, size) = measured(&pack);
+    let request = FetchRequest {
+        wants: tips.clone(),
+        include_tags: true,
+        ..FetchRequest::default()
+    };
+    type Work<'a> = &'a dyn Fn() -> usize;
+    let works: [(&str, usize, Work<'_>); 5] = [
+        ("plan", 3002, &|| {
+            let plan = GitPackPlan::new(&database, &tips, &[]).unwrap();
+            plan.objects().count()
+        }),
+        ("selection", 3002, &|| {
+            SelectedObjects::new(&database, &request, &tips)
+                .unwrap()
+                .objects
+                .len()
+        }),
+        ("boundary", 0, &|| {
+            shallow_boundary(&database, &tips, 1).unwrap().len()
+        }),
+        ("large files", 0, &|| {
+            large_files(&database, &tips, 9).unwrap().len()
+        }),
+        ("submodules", 0, &|| {
+            pinned_submodules(&database, &tips).unwrap().len()
+        }),
+    ];
+    for (name, count, work) in works {
+        let reads = reads_per_byte(&database, size, || assert_eq!(work(), count, "{name}"));
+        assert!(reads <= 4, "{name}: {reads}");
+    }
+}
+
+/// A repository with `refs` commits that share a folder with `entries` entries. The paths of 300
+/// submodules lead through that folder: from the root, or from 300 folders at different depths.
+fn many_submodules(refs: usize, entries: usize, is_deep: bool) -> (TestPack, Vec<ObjectId>) {
+    let mut pack = TestPack::default();
+    let blob = pack.add(GitObjectKind::Blob, b"x");
+    let commit = ObjectId::of_object(GitObjectKind::Commit, b"of a submodule").unwrap();
+    let names: Vec<String> = (0..entries).map(|number| format!("e{number:06}")).collect();
+    let mut shared: Vec<_> = names.iter().map(|name| ("100644", &**name, blob)).collect();
+    shared.push(("160000", "module", commit));
+    let shared = pack.add_tree(&shared);
+    let mut inner = shared;
+    let mut modules = String::new();
+    for number in 0..300 {
+        let folder = if is_deep {
+            inner = pack.add_tree(&[("40000", "d", inner), ("40000", "s", shared)]);
+            format!("{}s", "d/".repeat(number))
+        } else {
+            format!("f{number:03}")
+        };
+        modules += &format!("[submodule \"{number}\"]\npath = {folder}/module\nurl = ../m\n");
+    }
+    let folders: Vec<String> = (0..300).map(|number| format!("f{number:03}")).collect();
+    let tips = (0..refs).map(|number| {
+        // the files of the refs differ too
+        let text = format!("# {number}\n{modules}");
+        let file = pack.add(GitObjectKind::Blob, text.as_bytes());
+        let mut root = vec![("100644", ".gitmodules", file)];
+        if is_deep {
+            root.extend([("40000", "d", inner), ("40000", "s", shared)]);
+        } else {
+            root.extend(folders.iter().map(|name| ("40000", &**name, shared)));
+        }
+        let tree = pack.add_tree(&root);
+        pack.add_commit(tree, &[])
+    });
+    let tips = tips.collect();
+    (pack, tips)
+}
+
+#[test]
+fn the_folders_of_submodules_are_read_a_few_times_however_many_refs_and_paths_there_are() {
+    let (pack, tips) = many_submodules(40, 5000, false);
+    let (database, size) = measured(&pack);
+    let reads = reads_per_byte(&database, size, || {
+        let found = pinned_submodules(&database, &tips).unwrap();
+        assert_eq!((found.len(), &*found[0].path), (1, "f000/module"));
+    });
+    assert!(reads <= 3, "{reads}");
+    // the same folder at many depths: each depth reads it once, for all refs together
+    let (pack, tips) = many_submodules(10, 2000, true);
+    let (database, _) = measured(&pack);
+    let before = database.content_bytes.load(Ordering::Relaxed);
+    assert_eq!(pinned_submodules(&database, &tips).unwrap().len(), 1);
+    let read = database.content_bytes.load(Ordering::Relaxed) - before;
+    assert!(read <= 300 * 2001 * 34 + (4 << 20), "{read}");
+}
+
+#[test]
+fn folders_of_submodules_that_must_be_read_too_often_are_refused() {
+    let (pack, tips) = many_submodules(1, 40_000, true);
+    let error = pinned_submodules(&measured(&pack).0, &tips).unwrap_err();
+    assert!(
+        error.to_string().contains("need the same folders"),
+        "{error}"
+    );
+}
+
+#[test]
+fn the_files_of_submodules_of_all_refs_together_are_limited() {
+    let mut pack = TestPack::default();
+    let tips: Vec<ObjectId> = (0..3)
+        .map(|number| {
+            let text = format!("# {number}{}", " ".repeat(400));
+            let file = pack.add(GitObjectKind::Blob, text.as_bytes());
+            let tree = pack.add_tree(&[("100644", ".gitmodules", file)]);
+            pack.add_commit(tree, &[])
+        })
+        .collect();
+    let mut database = ObjectDatabase::new(Limits {
+        git_config_bytes: 1000,
+        ..Limits::DEFAULT
+    });
+    database.add_pack(Arc::new(pack.bytes())).unwrap();
+    // the same file in several refs counts once
+    let tips_with_two = [tips[0], tips[1], tips[0], tips[1]];
+    assert!(
+        pinned_submodules(&database, &tips_with_two)
+            .unwrap()
+            .is_empty()
+    );
+    let error = pinned_submodules(&database, &tips).unwrap_err();
+    assert!(error.to_string().contains("limit of 1000"), "{error}");
 }

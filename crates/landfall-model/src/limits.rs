@@ -82,6 +82,11 @@ pub struct Limits {
     pub git_refs: usize,
     /// The maximum number of submodules of all refs of a git repository.
     pub git_submodules: usize,
+    /// The maximum total size in bytes of the different `.gitmodules`, and of the different
+    /// `.lfsconfig`, of all refs of a git repository.
+    pub git_config_bytes: u64,
+    /// The maximum size of a list of refs that a git server sends, in bytes.
+    pub git_ref_list_bytes: usize,
     /// The maximum depth of nested git submodules.
     pub git_submodule_depth: usize,
     /// The maximum number of large files (Git LFS) of a git repository. All are in one manifest.
@@ -232,6 +237,8 @@ impl Limits {
         git_unpacked_bytes: 256 << 30,
         git_refs: 200_000,
         git_submodules: 300,
+        git_config_bytes: 16 << 20,
+        git_ref_list_bytes: 64 << 20,
         git_large_files: 10_000,
         git_lfs_servers: 30,
         git_submodule_depth: 8,

@@ -1,7 +1,7 @@
 //! Pushes refs and objects to a git server.
 
 use super::file::{request, send_with_account};
-use super::git_remote::{expect_answer, git_error, max_ref_list_bytes, service_url};
+use super::git_remote::{expect_answer, git_error, service_url};
 use super::git_writer::FileFrom;
 use crate::read_blocking;
 use crate::registry::RegistrySessions;
@@ -37,7 +37,7 @@ pub async fn pushed_refs(sessions: &RegistrySessions, url: &str) -> Result<GitRe
     let response = expect_answer(response, SERVICE, "advertisement").await?;
     let answered = service_url(&request.url, &response.url, SERVICE)?;
     let listed = response.url.clone();
-    let bytes = response.bytes(max_ref_list_bytes(&limits)).await?;
+    let bytes = response.bytes(limits.git_ref_list_bytes).await?;
     let advertisement = ReceiveAdvertisement::parse(&bytes, limits.git_refs)
         .map_err(|error| git_error(error).at(&listed))?;
     Ok(GitReceiver {
@@ -98,6 +98,6 @@ pub async fn push_refs(
     let response = expect_answer(response, SERVICE, "result").await?;
     let answered = response.url.clone();
     let limits = sessions.transport().limits();
-    let report = response.bytes(max_ref_list_bytes(limits)).await?;
+    let report = response.bytes(limits.git_ref_list_bytes).await?;
     check_report(&report, &push.updates).map_err(|error| git_error(error).at(&answered))
 }

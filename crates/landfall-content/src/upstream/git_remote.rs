@@ -5,8 +5,8 @@ use crate::registry::RegistrySessions;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use landfall_git::{
-    GitError, ObjectId, PackStream, RemoteRef, check_advertisement, fetch_request, ls_refs_request,
-    parse_refs,
+    GitError, MAX_ADVERTISEMENT, ObjectId, PackStream, RefListStream, RemoteRef,
+    check_advertisement, fetch_request, ls_refs_request,
 };
 use landfall_http::{BodyFailure, ErrorKind, HttpError, HttpResponse, RequestBody};
 use landfall_model::Limits;
@@ -18,13 +18,6 @@ use url::Url;
 
 const SERVICE: &str = "git-upload-pack";
 const VERSION: HeaderName = HeaderName::from_static("git-protocol");
-/// The maximum size of a line in a list of refs, in bytes.
-const MAX_REF_BYTES: usize = 1200;
-
-/// The maximum size of a list of refs, in bytes.
-pub(super) fn max_ref_list_bytes(limits: &Limits) -> usize {
-    limits.git_refs * MAX_REF_BYTES
-}
 
 /// A git server that supports version 2 of the protocol.
 struct GitRemote<'a> {
@@ -56,8 +49,21 @@ pub async fn list_refs(
     let remote = GitRemote::connect(sessions, url).await?;
     let answer = remote.command(ls_refs_request()).await?;
     let answered = answer.url.clone();
-    let bytes = answer.bytes(max_ref_list_bytes(&limits)).await?;
-    parse_refs(&bytes, limits.git_refs).map_err(|error| git_error(error).at(&answered))
+    let protocol = |error: GitError| git_error(error).at(&answered);
+    let mut list = RefListStream::new(limits.git_refs);
+    let mut left = limits.git_ref_list_bytes;
+    let mut body = answer.stream();
+    while let Some(bytes) = body.next().await {
+        let bytes = bytes?;
+        left = left.checked_sub(bytes.len()).ok_or_else(|| {
+            protocol(GitError::TooLarge {
+                what: "the list of refs is larger",
+                limit: limits.git_ref_list_bytes as u64,
+            })
+        })?;
+        list.push(&bytes).map_err(protocol)?;
+    }
+    list.finish().map_err(protocol)
 }
 
 /// Fetches a pack with all objects that are reachable from `wants` but not from `haves`, into an
@@ -123,7 +129,6 @@ async fn receive_pack(
 impl<'a> GitRemote<'a> {
     /// Checks that the server supports version 2 of the protocol.
     async fn connect(sessions: &'a RegistrySessions, url: &'a str) -> Result<Self, HttpError> {
-        let limits = *sessions.transport().limits();
         let refs = format!("{url}/info/refs?service={SERVICE}");
         let (request, fault) = request(sessions, Method::GET, &refs).await?;
         let requested = request.url.clone();
@@ -132,8 +137,16 @@ impl<'a> GitRemote<'a> {
         let response = expect_answer(response, SERVICE, "advertisement").await?;
         let answered = service_url(&requested, &response.url, SERVICE)?;
         let listed = response.url.clone();
-        let bytes = response.bytes(max_ref_list_bytes(&limits)).await?;
-        check_advertisement(&bytes).map_err(|error| git_error(error).at(&listed))?;
+        // a server that does not know version 2 lists all refs here
+        let mut start = Vec::new();
+        let mut body = response.stream();
+        while start.len() < MAX_ADVERTISEMENT
+            && let Some(bytes) = body.next().await
+        {
+            start.extend_from_slice(&bytes?);
+        }
+        drop(body);
+        check_advertisement(&start).map_err(|error| git_error(error).at(&listed))?;
         Ok(GitRemote {
             sessions,
             url,

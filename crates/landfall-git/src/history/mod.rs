@@ -9,7 +9,7 @@ mod selection;
 mod shallow;
 mod submodules;
 
-pub use config_files::lfs_config;
+pub use config_files::{RootFile, RootFiles};
 pub use large_files::large_files;
 pub use plan::GitPackPlan;
 pub use reach::{IncompleteTip, check_complete, reaches};

@@ -109,14 +109,13 @@ impl Planner<'_> {
     /// Follows annotated tags and adds them to the plan. Returns the object that the last tag
     /// names.
     fn peel(&mut self, mut object: ObjectIndex) -> Result<ObjectIndex, GitError> {
-        while self.database.kind(object) == GitObjectKind::Tag {
+        // the tags below a tag that was seen are known too
+        while self.database.kind(object) == GitObjectKind::Tag && self.seen.insert(object) {
             let target = self.database.tag_target(object)?;
-            if self.seen.insert(object) {
-                self.plan.tags.push(PlannedObject { object, base: None });
-            }
+            self.plan.tags.push(PlannedObject { object, base: None });
             object = self.database.linked(target.id, target.kind)?;
         }
-        Ok(object)
+        self.database.peeled(object)
     }
 
     fn add_commit(&mut self, commit: &OrderedCommit) -> Result<(), GitError> {

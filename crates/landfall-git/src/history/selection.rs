@@ -100,24 +100,26 @@ impl Selector<'_> {
 
     /// Selects a wanted tag, tree or blob. Returns the commit if the wanted object is a commit or
     /// a tag of a commit; that commit is not selected yet.
-    fn add_want(&mut self, mut object: ObjectIndex) -> Result<Option<ObjectIndex>, GitError> {
-        loop {
-            match self.database.kind(object) {
-                GitObjectKind::Commit => return Ok(Some(object)),
-                GitObjectKind::Tag => {
-                    self.select(object);
-                    object = self.database.find(self.database.tag_target(object)?.id)?;
-                }
-                GitObjectKind::Tree => {
-                    self.add_tree(object)?;
-                    return Ok(None);
-                }
-                GitObjectKind::Blob => {
-                    self.select(object);
-                    return Ok(None);
-                }
+    fn add_want(&mut self, object: ObjectIndex) -> Result<Option<ObjectIndex>, GitError> {
+        self.select_tags(object)?;
+        let object = self.database.peeled(object)?;
+        match self.database.kind(object) {
+            GitObjectKind::Commit => return Ok(Some(object)),
+            GitObjectKind::Tree => self.add_tree(object)?,
+            GitObjectKind::Blob | GitObjectKind::Tag => {
+                self.select(object);
             }
         }
+        Ok(None)
+    }
+
+    /// Selects an annotated tag and the tags that it names. The tags below a tag that the client
+    /// has, or that is selected, are known too.
+    fn select_tags(&mut self, mut object: ObjectIndex) -> Result<(), GitError> {
+        while self.database.kind(object) == GitObjectKind::Tag && self.select(object) {
+            object = self.database.find(self.database.tag_target(object)?.id)?;
+        }
+        Ok(())
     }
 
     /// Selects commits and the objects that they need, at most `depth` commits of each line of
@@ -189,18 +191,9 @@ impl Selector<'_> {
 
     /// Selects an annotated tag if the client has or will receive the object that the tag names.
     fn add_tag(&mut self, tag: ObjectId) -> Result<(), GitError> {
-        let mut chain = vec![self.database.find(tag)?];
-        while let Some(last) = chain.last()
-            && self.database.kind(*last) == GitObjectKind::Tag
-        {
-            let target = self.database.tag_target(*last)?;
-            chain.push(self.database.find(target.id)?);
-        }
-        let named = chain.pop();
-        if named.is_some_and(|named| self.seen.contains(named)) {
-            for tag in chain {
-                self.select(tag);
-            }
+        let tag = self.database.find(tag)?;
+        if self.seen.contains(self.database.peeled(tag)?) {
+            self.select_tags(tag)?;
         }
         Ok(())
     }

@@ -1,12 +1,18 @@
-//! The submodules of a commit, and the commits of other repositories that they pin.
+//! The submodules of commits, and the commits of other repositories that they pin.
 
-use super::config_files::{config_text, entry_at, file_of};
+use super::config_files::{RootFile, RootFiles};
+use super::reach::ObjectSet;
 use crate::error::GitError;
-use crate::object::{EntryMode, ObjectId, parse_gitmodules};
-use crate::pack::ObjectDatabase;
+use crate::object::{EntryMode, GitObjectKind, ObjectId, TreeEntries, parse_gitmodules};
+use crate::pack::{ObjectDatabase, ObjectIndex};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The file with the paths and URLs of submodules.
 const FILE: &str = ".gitmodules";
+
+/// The maximum total size of the trees that are read again, because the same folder is at another
+/// depth of another path. Real repositories hardly have any.
+const MAX_BYTES_AGAIN: u64 = 256 << 20;
 
 /// A submodule of a commit.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,37 +25,187 @@ pub struct PinnedSubmodule {
     pub commit: ObjectId,
 }
 
-/// Returns the submodules of `tip`, a commit or a tag of a commit. Folders without a URL and URLs
-/// without a commit are ignored, as in git.
+/// Returns the submodules of `tips`, which are commits or tags of commits. A submodule with the
+/// same URL and commit in several of them is returned once. Folders without a URL and URLs without
+/// a commit are ignored, as in git.
+///
+/// Refs share most of their folders and files, and their paths share their first folders. So the
+/// paths of all refs are searched together, one folder after the other from the root: each
+/// `.gitmodules` and each tree is read once.
 ///
 /// # Errors
-/// If an object is missing, or `.gitmodules` is not valid.
+/// If an object is missing, a `.gitmodules` is not valid, or there are too many submodules.
 pub fn pinned_submodules(
     database: &ObjectDatabase,
-    tip: ObjectId,
+    tips: &[ObjectId],
 ) -> Result<Vec<PinnedSubmodule>, GitError> {
-    let Some((tree, file)) = file_of(database, tip, FILE)? else {
-        return Ok(Vec::new());
-    };
-    let invalid = |why: String| database.invalid(file, format!("as {FILE}: {why}"));
-    let text = config_text(database, file, FILE)?;
-    let mut pinned = Vec::new();
-    let entries = parse_gitmodules(&text).map_err(invalid)?;
-    // limited, because the search for each entry reads the trees from their beginning
-    let limit = database.limits().git_submodules;
-    if entries.len() > limit {
-        return Err(GitError::TooLarge {
-            what: "a .gitmodules has more submodules",
-            limit: limit as u64,
-        });
-    }
-    for entry in entries {
-        let (Some(path), Some(url)) = (entry.path, entry.url) else {
-            continue;
-        };
-        if let Some((EntryMode::Submodule, commit)) = entry_at(database, tree, &path)? {
-            pinned.push(PinnedSubmodule { path, url, commit });
+    let mut files = RootFiles::new(database, FILE);
+    let mut trees_by_file: BTreeMap<ObjectIndex, BTreeSet<ObjectIndex>> = BTreeMap::new();
+    for tip in tips {
+        if let Some(RootFile { tree, file }) = files.find(*tip)? {
+            trees_by_file.entry(file).or_default().insert(tree);
         }
     }
-    Ok(pinned)
+    let mut level: OpenTrees = BTreeMap::new();
+    let mut search = SubmoduleSearch {
+        database,
+        files: Vec::new(),
+        read: ObjectSet::new(database),
+        bytes_again: 0,
+        seen: BTreeSet::new(),
+        found: BTreeMap::new(),
+    };
+    for (file, trees) in trees_by_file {
+        let paths = search.paths_of(&mut files, file)?;
+        let range = PathRange {
+            file: search.files.len(),
+            from: 0,
+            to: paths.len(),
+            offset: 0,
+        };
+        search.files.push(paths);
+        for tree in trees {
+            level.entry(tree).or_default().insert(range);
+        }
+    }
+    while !level.is_empty() {
+        let mut next = BTreeMap::new();
+        for (tree, ranges) in level {
+            search.read_tree(tree, &ranges, &mut next)?;
+        }
+        level = next;
+    }
+    let found = search.found.into_iter();
+    let found = found.map(|((url, commit), path)| PinnedSubmodule { path, url, commit });
+    Ok(found.collect())
+}
+
+/// The path and URL of an entry of `.gitmodules`.
+struct SubmodulePath {
+    path: String,
+    url: String,
+}
+
+/// Paths of one `.gitmodules` that have the same folders before `offset`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct PathRange {
+    file: usize,
+    from: usize,
+    to: usize,
+    offset: usize,
+}
+
+/// The trees to read, with the paths that lead through them.
+type OpenTrees = BTreeMap<ObjectIndex, BTreeSet<PathRange>>;
+
+struct SubmoduleSearch<'a> {
+    database: &'a ObjectDatabase,
+    /// The entries of each `.gitmodules`, sorted by the names of their folders.
+    files: Vec<Vec<SubmodulePath>>,
+    /// The trees that were read.
+    read: ObjectSet,
+    bytes_again: u64,
+    /// The entries with their commits, so that URLs are not compared for each tree.
+    seen: BTreeSet<(usize, usize, ObjectId)>,
+    found: BTreeMap<(String, ObjectId), String>,
+}
+
+impl SubmoduleSearch<'_> {
+    fn paths_of(
+        &self,
+        files: &mut RootFiles<'_>,
+        file: ObjectIndex,
+    ) -> Result<Vec<SubmodulePath>, GitError> {
+        let entries = files.parse(file, parse_gitmodules)?;
+        let limit = self.database.limits().git_submodules;
+        if entries.len() > limit {
+            return Err(GitError::TooLarge {
+                what: "a .gitmodules has more submodules",
+                limit: limit as u64,
+            });
+        }
+        let entries = entries.into_iter();
+        let paths = entries.filter_map(|entry| {
+            let (path, url) = (entry.path?, entry.url?);
+            Some(SubmodulePath { path, url })
+        });
+        let mut paths: Vec<_> = paths.collect();
+        paths.sort_by(|a, b| a.path.split('/').cmp(b.path.split('/')));
+        Ok(paths)
+    }
+
+    /// Looks up the next names of `ranges` in `tree`, and adds their folders to `next`.
+    fn read_tree(
+        &mut self,
+        tree: ObjectIndex,
+        ranges: &BTreeSet<PathRange>,
+        next: &mut OpenTrees,
+    ) -> Result<(), GitError> {
+        self.database.expect(tree, GitObjectKind::Tree)?;
+        if !self.read.insert(tree) {
+            self.bytes_again += self.database.size(tree);
+            if self.bytes_again > MAX_BYTES_AGAIN {
+                return Err(GitError::TooLarge {
+                    what: "the paths of submodules need the same folders, whose lists are longer",
+                    limit: MAX_BYTES_AGAIN,
+                });
+            }
+        }
+        let mut wanted: HashMap<&[u8], Vec<PathRange>> = HashMap::new();
+        for range in ranges {
+            let mut from = range.from;
+            while from < range.to {
+                let paths = &self.files[range.file][from..range.to];
+                let name = next_name(&paths[0], range.offset);
+                let is_other = |one: &SubmodulePath| next_name(one, range.offset) != name;
+                let count = paths.iter().position(is_other).unwrap_or(paths.len());
+                let to = from + count;
+                let group = PathRange { from, to, ..*range };
+                wanted.entry(name.as_bytes()).or_default().push(group);
+                from = to;
+            }
+        }
+        let content = self.database.content(tree)?;
+        for entry in TreeEntries::new(&content).map_while(Result::ok) {
+            for group in wanted.get(entry.name).into_iter().flatten() {
+                let end = group.offset + entry.name.len();
+                let paths = &self.files[group.file][group.from..group.to];
+                // the paths that end here are the first ones
+                let inner = group.from + paths.partition_point(|one| one.path.len() == end);
+                match entry.mode {
+                    EntryMode::Submodule => {
+                        for at in group.from..inner {
+                            if self.seen.insert((group.file, at, entry.id)) {
+                                let SubmodulePath { path, url } = &self.files[group.file][at];
+                                let key = (url.clone(), entry.id);
+                                self.found.entry(key).or_insert_with(|| path.clone());
+                            }
+                        }
+                    }
+                    EntryMode::Folder if inner < group.to => {
+                        let folder = self.database.find(entry.id)?;
+                        next.entry(folder).or_default().insert(PathRange {
+                            from: inner,
+                            offset: end + 1,
+                            ..*group
+                        });
+                    }
+                    EntryMode::Folder | EntryMode::File => {}
+                }
+            }
+            let limit = self.database.limits().git_submodules;
+            if self.found.len() > limit {
+                return Err(GitError::TooLarge {
+                    what: "the refs together have more submodules",
+                    limit: limit as u64,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The name of the folder or submodule in a path at `offset`.
+fn next_name(one: &SubmodulePath, offset: usize) -> &str {
+    one.path[offset..].split('/').next().unwrap_or_default()
 }

@@ -23,6 +23,11 @@ pub struct ObjectDatabase {
     /// The commits whose parents are not part of the repository.
     shallow: HashSet<ObjectId>,
     cache: Mutex<ContentCache>,
+    /// For each annotated tag that was followed, the object at the end of its chain of tags.
+    ends: Mutex<HashMap<ObjectIndex, ObjectIndex>>,
+    /// The total size of the contents that were read, by which tests measure work.
+    #[cfg(test)]
+    pub(crate) content_bytes: std::sync::atomic::AtomicU64,
 }
 
 /// The number of an object in its [`ObjectDatabase`].
@@ -58,6 +63,9 @@ impl ObjectDatabase {
             unpacked: 0,
             shallow: HashSet::new(),
             cache: Mutex::default(),
+            ends: Mutex::default(),
+            #[cfg(test)]
+            content_bytes: std::sync::atomic::AtomicU64::new(0),
         }
     }
 
@@ -147,6 +155,9 @@ impl ObjectDatabase {
     /// # Errors
     /// If it cannot be read, or a pack changed since it was added.
     pub fn content(&self, object: ObjectIndex) -> Result<Arc<[u8]>, GitError> {
+        #[cfg(test)]
+        self.content_bytes
+            .fetch_add(self.size(object), std::sync::atomic::Ordering::Relaxed);
         let mut chain = Vec::new();
         let mut next = object.0;
         let mut content: Arc<[u8]> = loop {
@@ -241,14 +252,25 @@ impl ObjectDatabase {
     }
 
     /// The object at the end of a chain of annotated tags, or the object itself if it is not a tag.
+    /// Reads each tag once, however many chains it is in: a server may list every tag of a long
+    /// chain as a ref.
     ///
     /// # Errors
     /// If an object of the chain is missing or not valid.
-    pub fn peeled(&self, mut object: ObjectIndex) -> Result<ObjectIndex, GitError> {
-        while self.kind(object) == GitObjectKind::Tag {
-            object = self.find(self.tag_target(object)?.id)?;
+    pub fn peeled(&self, object: ObjectIndex) -> Result<ObjectIndex, GitError> {
+        let ends = || self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut chain = Vec::new();
+        let mut end = object;
+        while self.kind(end) == GitObjectKind::Tag {
+            if let Some(known) = ends().get(&end) {
+                end = *known;
+                break;
+            }
+            chain.push(end);
+            end = self.find(self.tag_target(end)?.id)?;
         }
-        Ok(object)
+        ends().extend(chain.into_iter().map(|tag| (tag, end)));
+        Ok(end)
     }
 
     /// Checks the type of an object.

@@ -102,7 +102,7 @@ fn service_line() -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::super::server_request::UploadPackRequest;
-    use super::super::{check_advertisement, ls_refs_request, parse_refs};
+    use super::super::{RefListStream, check_advertisement, ls_refs_request};
     use super::*;
 
     #[test]
@@ -126,8 +126,10 @@ mod tests {
         else {
             panic!("not a list")
         };
-        let found =
-            parse_refs(&list_refs_answer(&[head.clone(), tag.clone()], &request), 9).unwrap();
+        let mut stream = RefListStream::new(9);
+        let answer = list_refs_answer(&[head.clone(), tag.clone()], &request);
+        stream.push(&answer).unwrap();
+        let found = stream.finish().unwrap();
         assert_eq!(found[0].target, head.target);
         assert_eq!((found[1].peeled, found.len()), (Some(id), 2));
         let old = String::from_utf8(advertise_version_0(&[head, tag], &[id])).unwrap();

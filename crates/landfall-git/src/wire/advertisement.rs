@@ -3,6 +3,10 @@
 use super::packet::Packets;
 use crate::error::GitError;
 
+/// The maximum size of the first answer of a server that speaks version 2, in bytes. A list of refs
+/// may be longer.
+pub const MAX_ADVERTISEMENT: usize = 1 << 20;
+
 /// Checks that a server speaks version 2 of the protocol, and that its repository uses SHA-1.
 ///
 /// # Errors
@@ -10,6 +14,10 @@ use crate::error::GitError;
 /// advertisement.
 pub fn check_advertisement(message: &[u8]) -> Result<(), GitError> {
     let mut is_version_2 = false;
+    let other_version = "the server does not offer version 2 of git's protocol";
+    if message.len() >= MAX_ADVERTISEMENT {
+        return Err(GitError::Unsupported(other_version));
+    }
     for packet in Packets::new(message) {
         let line = packet?.line().map(str::trim_end);
         match line {
@@ -25,9 +33,7 @@ pub fn check_advertisement(message: &[u8]) -> Result<(), GitError> {
     if is_version_2 {
         return Ok(());
     }
-    Err(GitError::Unsupported(
-        "the server does not offer version 2 of git's protocol",
-    ))
+    Err(GitError::Unsupported(other_version))
 }
 
 #[cfg(test)]

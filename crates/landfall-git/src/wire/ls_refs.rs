@@ -1,6 +1,6 @@
 //! The command `ls-refs`: the list of the refs of a repository.
 
-use super::packet::{Packet, Packets, push_delimiter, push_flush, push_text};
+use super::packet::{Packet, PacketBuffer, push_delimiter, push_flush, push_text};
 use crate::error::GitError;
 use crate::object::ObjectId;
 
@@ -39,30 +39,69 @@ pub fn ls_refs_request() -> Vec<u8> {
     request
 }
 
-/// Reads the answer to [`ls_refs_request`], at most `most` refs, whatever their names are.
-///
-/// # Errors
-/// If `message` is not an answer to [`ls_refs_request`], or has more than `most` refs.
-pub fn parse_refs(message: &[u8], most: usize) -> Result<Vec<RemoteRef>, GitError> {
-    let mut refs = Vec::new();
-    for packet in Packets::new(message) {
-        match packet? {
-            Packet::Flush => return Ok(refs),
-            Packet::Data(data) => {
+/// Reads the answer to [`ls_refs_request`], which arrives in pieces of any size, and keeps only the
+/// refs.
+pub struct RefListStream {
+    packets: PacketBuffer,
+    refs: Vec<RemoteRef>,
+    most: usize,
+    is_done: bool,
+}
+
+impl RefListStream {
+    /// Accepts at most `most` refs, whatever their names are.
+    pub fn new(most: usize) -> RefListStream {
+        RefListStream {
+            packets: PacketBuffer::default(),
+            refs: Vec::new(),
+            most,
+            is_done: false,
+        }
+    }
+
+    /// Reads the next bytes of the answer.
+    ///
+    /// # Errors
+    /// If the server reports an error, the bytes are not an answer to [`ls_refs_request`], or it
+    /// has too many refs.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), GitError> {
+        let RefListStream {
+            packets,
+            refs,
+            most,
+            is_done,
+        } = self;
+        packets.push(bytes, |packet| match packet {
+            // bytes after the end are ignored
+            _ if *is_done => Ok(()),
+            Packet::Flush => {
+                *is_done = true;
+                Ok(())
+            }
+            Packet::Data(data) if refs.len() < *most => {
                 let line = String::from_utf8_lossy(data);
                 let found = parse_ref(line.strip_suffix('\n').unwrap_or(&line));
                 refs.push(found.ok_or_else(not_a_ref)?);
+                Ok(())
             }
-            Packet::Delimiter | Packet::ResponseEnd => return Err(not_a_ref()),
-        }
-        if refs.len() > most {
-            return Err(GitError::TooLarge {
+            Packet::Data(_) => Err(GitError::TooLarge {
                 what: "the repository has more refs",
-                limit: most as u64,
-            });
-        }
+                limit: *most as u64,
+            }),
+            Packet::Delimiter | Packet::ResponseEnd => Err(not_a_ref()),
+        })
     }
-    Err(GitError::Protocol("the list of refs is cut off".into()))
+
+    /// The refs.
+    ///
+    /// # Errors
+    /// If the answer is cut off.
+    pub fn finish(self) -> Result<Vec<RemoteRef>, GitError> {
+        if self.is_done {
+            return Ok(self.refs);
+        }
+        Err(GitError::Protocol("the list of refs is cut off".into()))
+    }
 }
 
 fn not_a_ref() -> GitError {
@@ -84,7 +123,7 @@ fn parse_ref(line: &str) -> Option<RemoteRef> {
         if let Some(peeled) = word.strip_prefix("peeled:") {
             found.peeled = Some(peeled.parse().ok()?);
         } else if let Some(target) = word.strip_prefix("symref-target:") {
-            found.target = Some(target.to_owned());
+            found.target = (found.name == "HEAD").then(|| target.to_owned());
         }
     }
     Some(found)
@@ -111,14 +150,25 @@ mod tests {
             &mut message,
             &[ID.as_bytes(), b" refs/heads/\xe4\n"].concat(),
         );
-        assert!(parse_refs(&message, 9).is_err(), "no flush");
+        let read = |message: &[u8], most: usize, size: usize| {
+            let mut stream = RefListStream::new(most);
+            let mut pieces = message.chunks(size);
+            pieces.try_for_each(|piece| stream.push(piece))?;
+            stream.finish()
+        };
+        assert!(read(&message, 9, 9).is_err(), "no flush");
         push_flush(&mut message);
-        let refs = parse_refs(&message, 9).unwrap();
+        let refs = read(&message, 4, 1000).unwrap();
+        for size in [1, 3, 77] {
+            assert_eq!(read(&message, 4, size).unwrap(), refs, "{size}");
+        }
         assert_eq!(refs.len(), 4);
         assert_eq!(refs[0].target.as_deref(), Some("refs/heads/main"));
         assert_eq!(refs[1].peeled, ID.parse().ok());
         assert_eq!(refs[3].name, "refs/heads/\u{fffd}");
         assert!(!is_ref_name(&refs[2].name) && !is_ref_name(&refs[3].name));
-        assert!(parse_refs(&message, 3).is_err());
+        assert!(read(&message, 3, 1000).is_err());
+        let error = read(b"000aERR no", 9, 2).unwrap_err();
+        assert_eq!(error.to_string(), "the server answered: no");
     }
 }

@@ -16,9 +16,9 @@ mod server_request;
 pub use advertise::{
     OfferedRef, advertise_version_0, advertise_version_2, error_answer, list_refs_answer,
 };
-pub use advertisement::check_advertisement;
+pub use advertisement::{MAX_ADVERTISEMENT, check_advertisement};
 pub use fetch::fetch_request;
-pub use ls_refs::{RemoteRef, ls_refs_request, parse_refs};
+pub use ls_refs::{RefListStream, RemoteRef, ls_refs_request};
 pub use pack_stream::PackStream;
 pub use packet::{Packet, Packets, push_data, push_delimiter, push_flush, push_text};
 pub use receive::{ReceiveAdvertisement, RefUpdate, check_report};

@@ -1,13 +1,12 @@
 //! Reads the pack from the answer to `fetch` while the answer arrives.
 
-use super::packet::{Packet, remote_error};
+use super::packet::{Packet, PacketBuffer, remote_error};
 use crate::error::GitError;
 
 /// Finds the pack in the answer to `fetch`, which arrives in pieces of any size.
 #[derive(Default)]
 pub struct PackStream {
-    /// Bytes of a packet that is not complete.
-    rest: Vec<u8>,
+    packets: PacketBuffer,
     state: PackStreamState,
 }
 
@@ -30,29 +29,34 @@ impl PackStream {
     /// # Errors
     /// If the server reports an error, or the bytes are not an answer to `fetch`.
     pub fn push(&mut self, bytes: &[u8], pack: &mut Vec<u8>) -> Result<(), GitError> {
-        self.rest.extend_from_slice(bytes);
-        let buffered = std::mem::take(&mut self.rest);
-        let mut open = &buffered[..];
-        while let Some(packet) = Packet::take(&mut open)? {
-            self.accept(packet, pack)?;
-        }
-        self.rest = open.to_vec();
-        Ok(())
+        let state = &mut self.state;
+        self.packets
+            .push(bytes, |packet| state.accept(packet, pack))
     }
 
+    /// Checks that the answer is complete.
+    ///
+    /// # Errors
+    /// If it is cut off.
+    pub fn finish(self) -> Result<(), GitError> {
+        if self.state == PackStreamState::Done && self.packets.is_empty() {
+            return Ok(());
+        }
+        Err(GitError::Protocol("the answer is cut off".into()))
+    }
+}
+
+impl PackStreamState {
     fn accept(&mut self, packet: Packet<'_>, pack: &mut Vec<u8>) -> Result<(), GitError> {
-        match (self.state, packet) {
-            (_, Packet::Data(data)) if data.starts_with(b"ERR ") => {
-                return Err(remote_error(&data[4..]));
-            }
+        match (*self, packet) {
             (PackStreamState::Head, packet) => match packet.line() {
-                Some("packfile") => self.state = PackStreamState::Pack,
-                Some("shallow-info") => self.state = PackStreamState::ShallowInfo,
+                Some("packfile") => *self = PackStreamState::Pack,
+                Some("shallow-info") => *self = PackStreamState::ShallowInfo,
                 _ => return Err(GitError::Protocol("the answer has no pack".into())),
             },
             // not needed: `shallow_boundary` computes these commits from the requested depth
             (PackStreamState::ShallowInfo, Packet::Data(_)) => {}
-            (PackStreamState::ShallowInfo, Packet::Delimiter) => self.state = PackStreamState::Head,
+            (PackStreamState::ShallowInfo, Packet::Delimiter) => *self = PackStreamState::Head,
             (PackStreamState::Pack, Packet::Data(data)) => match data.split_first() {
                 Some((1, data)) => pack.extend_from_slice(data),
                 // progress, for people
@@ -61,23 +65,12 @@ impl PackStream {
                 _ => return Err(GitError::Protocol("a packet has no valid band".into())),
             },
             (PackStreamState::Pack, Packet::Flush | Packet::ResponseEnd) => {
-                self.state = PackStreamState::Done;
+                *self = PackStreamState::Done;
             }
             (PackStreamState::Done, Packet::Flush | Packet::ResponseEnd) => {}
             _ => return Err(GitError::Protocol("a packet is out of place".into())),
         }
         Ok(())
-    }
-
-    /// Checks that the answer is complete.
-    ///
-    /// # Errors
-    /// If it is cut off.
-    pub fn finish(self) -> Result<(), GitError> {
-        if self.state == PackStreamState::Done && self.rest.is_empty() {
-            return Ok(());
-        }
-        Err(GitError::Protocol("the answer is cut off".into()))
     }
 }
 

@@ -97,6 +97,41 @@ impl<'a> Iterator for Packets<'a> {
     }
 }
 
+/// Finds the packets of a message that arrives in pieces of any size.
+#[derive(Default)]
+pub(super) struct PacketBuffer {
+    /// Bytes of a packet that is not complete.
+    rest: Vec<u8>,
+}
+
+impl PacketBuffer {
+    /// Calls `each` with the packets that `bytes` complete. Fails if the server reports an error.
+    pub(super) fn push(
+        &mut self,
+        bytes: &[u8],
+        mut each: impl FnMut(Packet<'_>) -> Result<(), GitError>,
+    ) -> Result<(), GitError> {
+        self.rest.extend_from_slice(bytes);
+        let mut open = &self.rest[..];
+        while let Some(packet) = Packet::take(&mut open)? {
+            match packet {
+                Packet::Data(data) if data.starts_with(b"ERR ") => {
+                    return Err(remote_error(&data[4..]));
+                }
+                packet => each(packet)?,
+            }
+        }
+        let length = self.rest.len() - open.len();
+        self.rest.drain(..length);
+        Ok(())
+    }
+
+    /// Whether the last packet is complete.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+}
+
 /// The error that a server reports in its own words, which are shortened and escaped.
 pub(super) fn remote_error(words: &[u8]) -> GitError {
     const MAX: usize = 400;

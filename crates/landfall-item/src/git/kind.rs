@@ -100,7 +100,11 @@ impl LockedItem for LockedGitRepository {
         if !self.shallow.is_empty() && self.depth.is_none() {
             return Some(format!("'{}' has shallow commits, but no depth", self.name));
         }
-        let is_ref = |name: &str| self.refs.iter().any(|one| one.name == name);
+        let at = |name: &str| {
+            self.refs
+                .binary_search_by(|one| one.name.as_str().cmp(name))
+        };
+        let is_ref = |name: &str| at(name).is_ok();
         if let Some(one) = self.verified.iter().find(|one| !is_ref(&one.r#ref)) {
             let name = one_line(&one.r#ref);
             return Some(format!("'{name}' is verified, but not among the refs"));

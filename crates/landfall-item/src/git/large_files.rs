@@ -7,10 +7,13 @@ use crate::resolver::ResolveError;
 use landfall_content::LfsServer;
 use landfall_content::registry::RegistrySessions;
 use landfall_content::upstream::offered_large_files;
-use landfall_git::{GitError, LfsConfig, ObjectDatabase, ObjectId, large_files, lfs_config};
+use landfall_git::{
+    GitError, LfsConfig, ObjectDatabase, ObjectId, ObjectIndex, RootFile, RootFiles, large_files,
+};
 use landfall_model::report::one_line;
 use landfall_model::{Descriptor, Digest, Limits, redact_urls};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The large files in the trees of `tips`, sorted. Empty files are omitted.
 pub(super) fn locked_large_files(
@@ -43,12 +46,27 @@ pub(super) fn large_files_by_server(
     let in_order = refs.iter().filter(is_head);
     let in_order = in_order.chain(refs.iter().filter(|one| !is_head(one)));
     let mut servers: Vec<(Result<LfsServer, String>, Vec<ObjectId>)> = Vec::new();
+    let mut configs = RootFiles::lfs_config(database);
+    // many refs may have the same file, which is read once
+    let mut by_file: HashMap<Option<ObjectIndex>, usize> = HashMap::new();
     for one in in_order {
-        let server = server_of_ref(database, request, one)?;
-        match servers.iter_mut().find(|(known, _)| *known == server) {
-            Some((_, tips)) => tips.push(one.id),
-            None => servers.push((server, vec![one.id])),
-        }
+        let config = match request.lfs_server {
+            Some(_) => None,
+            None => configs.find(one.id)?,
+        };
+        let at = match by_file.entry(config.map(|config| config.file)) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(entry) => {
+                let server = server_of_file(request, &mut configs, config, one)?;
+                let at = servers.iter().position(|(known, _)| *known == server);
+                let at = at.unwrap_or_else(|| {
+                    servers.push((server, Vec::new()));
+                    servers.len() - 1
+                });
+                *entry.insert(at)
+            }
+        };
+        servers[at].1.push(one.id);
         // each server costs a walk through the folders of its refs
         if servers.len() > limits.git_lfs_servers {
             return Err(GitError::TooLarge {
@@ -73,10 +91,11 @@ pub(super) fn large_files_by_server(
     Ok(all)
 }
 
-/// The server that a clone of this ref uses.
-fn server_of_ref(
-    database: &ObjectDatabase,
+/// The server that a clone of the ref `one` uses, whose tree has the `.lfsconfig` `config`.
+fn server_of_file(
     request: &GitRequest,
+    configs: &mut RootFiles<'_>,
+    config: Option<RootFile>,
     one: &LockedGitRef,
 ) -> Result<Result<LfsServer, String>, GitError> {
     if let Some(url) = &request.lfs_server {
@@ -85,10 +104,13 @@ fn server_of_ref(
             named_by: None,
         }));
     }
+    let Some(config) = config else {
+        return Ok(Ok(LfsServer::of_repository(&request.url)));
+    };
     // like git-lfs, a repository without large files does not need a valid `.lfsconfig`
-    match lfs_config(database, one.id) {
+    match configs.parse_lfs_config(config) {
         Ok(config) => {
-            let server = server_of(&request.url, config.unwrap_or_default());
+            let server = server_of(&request.url, config);
             Ok(server.map_err(|why| format!(".lfsconfig of {}: {why}", one.name)))
         }
         Err(error @ (GitError::InvalidObject { .. } | GitError::TooLarge { .. })) => {

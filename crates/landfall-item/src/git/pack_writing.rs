@@ -60,7 +60,7 @@ impl From<SubmoduleError> for PackWritingError {
     fn from(error: SubmoduleError) -> PackWritingError {
         match error {
             SubmoduleError::Object(error) => PackWritingError::Object(error),
-            error => PackWritingError::Submodule(error),
+            error @ SubmoduleError::Url { .. } => PackWritingError::Submodule(error),
         }
     }
 }
@@ -93,7 +93,7 @@ impl PackWriting {
         let GitRequest { url, signers, .. } = &self.request;
         let verified = verified_refs(&database, &self.refs, signers)?;
         let submodules = if self.request.submodules {
-            let found = locked_submodules(&database, url, &self.refs, &self.limits)?;
+            let found = locked_submodules(&database, url, &self.refs)?;
             Some(found)
         } else {
             None

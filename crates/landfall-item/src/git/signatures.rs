@@ -2,9 +2,11 @@
 
 use super::locked::{LockedGitRef, LockedGitRepository, VerifiedGitRef};
 use jiff::Timestamp;
-use landfall_git::{GitError, GitObjectKind, ObjectDatabase, SignedObject, tag_name};
+use landfall_git::{GitError, GitObjectKind, ObjectDatabase, ObjectIndex, SignedObject, tag_name};
 use landfall_model::report::one_line;
 use landfall_model::sign::GitSigners;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 /// The reason why a ref does not have a signature that it needs.
 #[derive(Debug, thiserror::Error)]
@@ -25,12 +27,11 @@ pub(super) enum RefSignatureError {
 
 /// Whether all refs of `repository` were verified with keys in `signers`, or need no signature.
 pub(super) fn is_verified(repository: &LockedGitRepository, signers: &[GitSigners]) -> bool {
-    let has_signer = |one: &LockedGitRef| {
-        let mut verified = repository.verified.iter();
-        verified
-            .any(|found| found.r#ref == one.name && signers.iter().any(|keys| keys.has(&found.key)))
-    };
-    signers.is_empty() || repository.refs.iter().all(has_signer)
+    let verified = repository.verified.iter();
+    let verified = verified.filter(|found| signers.iter().any(|keys| keys.has(&found.key)));
+    let verified: HashSet<&str> = verified.map(|found| found.r#ref.as_str()).collect();
+    let is_verified = |one: &LockedGitRef| verified.contains(one.name.as_str());
+    signers.is_empty() || repository.refs.iter().all(is_verified)
 }
 
 /// Verifies that one of `signers` signed each of `refs`: the annotated tag or, if the tag has no
@@ -44,40 +45,70 @@ pub(super) fn verified_refs(
         return Ok(Vec::new());
     }
     let mut verified = Vec::new();
+    // many refs may name the same object, whose signature is verified once
+    let mut unsigned: HashSet<ObjectIndex> = HashSet::new();
+    let mut keys: HashMap<ObjectIndex, String> = HashMap::new();
     for one in refs {
-        let signed = signed_object(database, one)?;
+        let object = database.find(one.id)?;
+        let tag = match database.kind(object) {
+            GitObjectKind::Tag if !unsigned.contains(&object) => signed_tag(database, object, one)?,
+            _ => None,
+        };
+        let key = match tag {
+            Some(signed) => signer_of(&one.name, &signed, signers)?,
+            None => {
+                unsigned.insert(object);
+                let commit = database.peeled(object)?;
+                match keys.entry(commit) {
+                    Entry::Occupied(known) => known.get().clone(),
+                    Entry::Vacant(entry) => {
+                        let signed = signed_commit(database, commit, one)?;
+                        let key = signer_of(&one.name, &signed, signers)?;
+                        entry.insert(key).clone()
+                    }
+                }
+            }
+        };
         verified.push(VerifiedGitRef {
             r#ref: one.name.clone(),
-            key: signer_of(&one.name, &signed, signers)?,
+            key,
         });
     }
     Ok(verified)
 }
 
-/// The signed tag or commit that a ref names.
-fn signed_object(
+/// The annotated tag `object`, which the ref `one` names. `None` if it is not signed.
+fn signed_tag(
     database: &ObjectDatabase,
+    object: ObjectIndex,
+    one: &LockedGitRef,
+) -> Result<Option<SignedObject>, RefSignatureError> {
+    let Some(signed) = SignedObject::of_tag(&database.content(object)?) else {
+        return Ok(None);
+    };
+    let found = tag_name(&signed.payload).unwrap_or_default();
+    if one.name.strip_prefix("refs/tags/").map(str::as_bytes) == Some(found) {
+        return Ok(Some(signed));
+    }
+    Err(RefSignatureError::OtherName {
+        name: one.name.clone(),
+        found: one_line(&String::from_utf8_lossy(found)),
+    })
+}
+
+/// The commit that the ref `one` names in the end.
+fn signed_commit(
+    database: &ObjectDatabase,
+    commit: ObjectIndex,
     one: &LockedGitRef,
 ) -> Result<SignedObject, RefSignatureError> {
-    let name = one.name.clone();
-    let object = database.find(one.id)?;
-    if database.kind(object) == GitObjectKind::Tag {
-        let content = database.content(object)?;
-        if let Some(signed) = SignedObject::of_tag(&content) {
-            let found = tag_name(&signed.payload).unwrap_or_default();
-            if name.strip_prefix("refs/tags/").map(str::as_bytes) == Some(found) {
-                return Ok(signed);
-            }
-            let found = one_line(&String::from_utf8_lossy(found));
-            return Err(RefSignatureError::OtherName { name, found });
-        }
-    }
-    let commit = database.peeled(object)?;
     let signed = match database.kind(commit) {
         GitObjectKind::Commit => SignedObject::of_commit(&database.content(commit)?),
         _ => None,
     };
-    signed.ok_or(RefSignatureError::Unsigned { name })
+    signed.ok_or_else(|| RefSignatureError::Unsigned {
+        name: one.name.clone(),
+    })
 }
 
 /// The name of the key that made the signature.

@@ -3,9 +3,9 @@
 use super::locked::{LockedGitRef, LockedGitSubmodule};
 use super::repository_url::normal_url;
 use super::request::GitRequest;
-use landfall_git::{GitError, ObjectDatabase, PinnedSubmodule, pinned_submodules};
+use landfall_git::{GitError, ObjectDatabase, ObjectId, PinnedSubmodule, pinned_submodules};
+use landfall_model::redact_urls;
 use landfall_model::report::one_line;
-use landfall_model::{Limits, redact_urls};
 use std::collections::BTreeSet;
 
 /// The reason why the submodules of a repository cannot be locked.
@@ -24,9 +24,6 @@ pub enum SubmoduleError {
         /// The reason.
         why: String,
     },
-    /// There are more submodules than the limit allows.
-    #[error("it has more than {0} submodules")]
-    TooMany(usize),
 }
 
 impl SubmoduleError {
@@ -46,24 +43,19 @@ pub(super) fn locked_submodules(
     database: &ObjectDatabase,
     url: &str,
     refs: &[LockedGitRef],
-    limits: &Limits,
 ) -> Result<Vec<LockedGitSubmodule>, SubmoduleError> {
+    let tips: Vec<ObjectId> = refs.iter().map(|one| one.id).collect();
     let mut found = BTreeSet::new();
-    for one in refs {
-        for PinnedSubmodule {
-            path,
-            url: written,
-            commit,
-        } in pinned_submodules(database, one.id)?
-        {
-            let url = submodule_url(url, &written)
-                .map_err(|why| SubmoduleError::of_url(&path, &written, why))?;
-            let name = format!("{}{url}", GitRequest::PREFIX);
-            found.insert(LockedGitSubmodule { name, commit });
-            if found.len() > limits.git_submodules {
-                return Err(SubmoduleError::TooMany(limits.git_submodules));
-            }
-        }
+    for PinnedSubmodule {
+        path,
+        url: written,
+        commit,
+    } in pinned_submodules(database, &tips)?
+    {
+        let url = submodule_url(url, &written)
+            .map_err(|why| SubmoduleError::of_url(&path, &written, why))?;
+        let name = format!("{}{url}", GitRequest::PREFIX);
+        found.insert(LockedGitSubmodule { name, commit });
     }
     Ok(found.into_iter().collect())
 }

@@ -90,7 +90,7 @@ impl LockedGitRepository {
         self.check_refs(&database)?;
         self.check_boundary(&mut database)?;
         self.check_large_files(&database, &limits)?;
-        self.check_submodules(&database, all, &limits)
+        self.check_submodules(&database, all)
     }
 
     fn check_refs(&self, database: &ObjectDatabase) -> Result<(), GitContentError> {
@@ -157,12 +157,11 @@ impl LockedGitRepository {
         &self,
         database: &ObjectDatabase,
         all: &[LockedGitRepository],
-        limits: &Limits,
     ) -> Result<(), GitContentError> {
         let Some(locked) = &self.submodules else {
             return Ok(());
         };
-        let found = locked_submodules(database, self.url(), &self.refs, limits);
+        let found = locked_submodules(database, self.url(), &self.refs);
         let found = found.map_err(GitContentError::Submodules)?;
         if let Some(other) = first_difference(found, locked.iter().cloned()) {
             let LockedGitSubmodule { name, commit } = other;
