@@ -56,4 +56,14 @@ pub enum PackagesError {
         /// The rest of the sentence that begins with the name of the file.
         why: String,
     },
+    /// An index lists more than allowed.
+    #[error("{name} lists more than {limit} {what}")]
+    TooMany {
+        /// The file in the repository.
+        name: String,
+        /// The maximum number.
+        limit: usize,
+        /// What is counted.
+        what: &'static str,
+    },
 }

@@ -2,7 +2,7 @@
 
 use super::simulated_install::{CarriedIndexes, SimulatedInstall, SimulationError, WantedPackage};
 use landfall_item::{LockedPackageSet, PackageSource};
-use landfall_packages::apt::{AptRelease, AptSettings, Universe, choose};
+use landfall_packages::apt::{AptRelease, AptSettings, Universe, check_index_size, choose};
 use landfall_packages::{COMPRESSIONS, decompress};
 use std::collections::BTreeSet;
 
@@ -32,7 +32,9 @@ pub(super) fn simulate_install(
                     compression,
                     carried.limits.package_index_bytes,
                 )?;
-                read.push(String::from_utf8_lossy(&text).into_owned());
+                let text = String::from_utf8_lossy(&text).into_owned();
+                check_index_size(&index.path, &text)?;
+                read.push(text);
             }
         }
         texts.push(read);

@@ -12,7 +12,7 @@ use landfall_content::BlobRead;
 use landfall_http::{ErrorKind, HttpError};
 use landfall_model::sign::SignatureTime;
 use landfall_model::{Descriptor, Digest, media_type};
-use landfall_packages::apt::AptRelease;
+use landfall_packages::apt::{AptRelease, check_index_size};
 use landfall_packages::{PackagesError, decompress, file_url};
 
 const NOT_SIGNED: &str = "it is not signed: it has a Release, but neither InRelease nor \
@@ -121,6 +121,7 @@ async fn fetch_suite(
                     .map_err(|error| ResolveError::local(error.to_string()))??;
             let text =
                 String::from_utf8(text).map_err(|_| format!("{} is not UTF-8 text", index.path))?;
+            check_index_size(&index.path, &text)?;
             texts.push(text);
         }
         source.indexes.push(index);

@@ -12,6 +12,10 @@ use std::io::BufRead;
 
 const WHAT: &str = "primary index";
 
+/// The maximum number of packages in the primary indexes of all sources of a machine. Each takes up
+/// to 150 bytes of memory, besides its texts. Fedora has 70,000 packages for one architecture.
+const MAX_PACKAGES: usize = 1_000_000;
+
 /// Reads a `primary.xml`, and adds its packages for one of `architectures` to `pool`, as packages
 /// of `source`.
 pub(super) fn read_primary(
@@ -117,6 +121,10 @@ impl PrimaryReader<'_> {
                         WHAT,
                         "a package has no name, version or location",
                     ));
+                }
+                if self.is_wanted && self.pool.count() >= MAX_PACKAGES {
+                    let why = format!("there are more than {MAX_PACKAGES} packages");
+                    return Err(YumError::malformed(WHAT, why));
                 }
                 if self.is_wanted {
                     self.pool.add(&mut self.new, Some(source));

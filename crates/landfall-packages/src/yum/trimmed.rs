@@ -5,6 +5,7 @@
 use super::error::YumError;
 use super::primary::digest;
 use super::repomd::RepomdIndex;
+use super::xml::MAX_DEPTH;
 use landfall_model::Digest;
 use quick_xml::events::Event;
 use quick_xml::{Reader, Writer, XmlVersion};
@@ -95,6 +96,9 @@ impl TrimmedPrimary {
                 package.digest = Some(digest.hex());
             }
             depth += usize::from(opens);
+            if depth > MAX_DEPTH {
+                return Err(malformed(&"its elements are nested too deeply"));
+            }
             // the element of a package and everything inside it is copied unchanged
             if depth > 1 {
                 package

@@ -4,7 +4,16 @@ use super::error::YumError;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 use std::borrow::Cow;
-use std::io::BufRead;
+use std::cell::Cell;
+use std::io::{self, BufRead, Read};
+
+/// The maximum depth of nested elements. The parser keeps the name of each open element, and the
+/// indexes of repositories have a depth of five.
+pub(super) const MAX_DEPTH: usize = 64;
+
+/// The maximum size in bytes of a tag, and of the text between two tags. The parser keeps one of
+/// each.
+const MAX_PART: usize = 16 << 20;
 
 /// The start or end of an element. Names are without their namespace prefixes.
 pub(super) enum XmlEvent<'a> {
@@ -60,13 +69,19 @@ pub(super) fn walk(
     what: &'static str,
     visit: &mut dyn FnMut(XmlEvent<'_>) -> Result<(), YumError>,
 ) -> Result<(), YumError> {
-    let mut reader = Reader::from_reader(reader);
+    let left = Cell::new(MAX_PART);
+    let mut reader = Reader::from_reader(LimitedReader {
+        reader,
+        left: &left,
+    });
     let mut buffer = Vec::new();
     let mut text = String::new();
     let mut depth = 0_usize;
     let mut elements = 0_usize;
     loop {
         buffer.clear();
+        // one text can consist of many events
+        left.set(MAX_PART.saturating_sub(text.len()));
         match reader.read_event_into(&mut buffer) {
             // text, CDATA and references are separate events; one text can consist of all of them
             Ok(Event::Text(part)) => text.push_str(&part),
@@ -79,6 +94,10 @@ pub(super) fn walk(
                         format!("unknown entity '&{};'", part.escape_default()),
                     )
                 })?);
+            }
+            Ok(Event::Start(_)) if depth >= MAX_DEPTH => {
+                let why = format!("its elements are nested more than {MAX_DEPTH} times");
+                return Err(YumError::malformed(what, why));
             }
             Ok(Event::Start(start)) => {
                 (depth, elements) = (depth + 1, elements + 1);
@@ -120,6 +139,35 @@ pub(super) fn walk(
     }
 }
 
+/// Reads at most `left` bytes until `left` is set again.
+struct LimitedReader<'l, R> {
+    reader: R,
+    left: &'l Cell<usize>,
+}
+
+impl<R: Read> Read for LimitedReader<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.reader.read(buffer)
+    }
+}
+
+impl<R: BufRead> BufRead for LimitedReader<'_, R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        let left = self.left.get();
+        let bytes = self.reader.fill_buf()?;
+        if left == 0 && !bytes.is_empty() {
+            let why = format!("a tag or text in it has more than {MAX_PART} bytes");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        }
+        Ok(&bytes[..bytes.len().min(left)])
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.left.set(self.left.get().saturating_sub(count));
+        self.reader.consume(count);
+    }
+}
+
 fn local_name(name: &str) -> &str {
     name.rsplit_once(':').map_or(name, |(_, name)| name)
 }
@@ -133,5 +181,61 @@ fn resolve_reference(part: &BytesRef<'_>) -> Option<char> {
         "quot" => Some('"'),
         "apos" => Some('\''),
         _ => part.resolve_char_ref().ok()?,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::BufReader;
+
+    /// The error for a document, or an empty text. Also returns the number of bytes that were read.
+    fn outcome(document: &[u8]) -> (String, usize) {
+        let mut rest = document;
+        let reader = BufReader::with_capacity(1000, &mut rest);
+        let result = walk(reader, "document", &mut |_| Ok(()));
+        let error = result.err().map(|error| error.to_string());
+        (error.unwrap_or_default(), document.len() - rest.len())
+    }
+
+    #[test]
+    fn nested_elements_are_limited_in_number() {
+        let nested = |depth: usize| "<a>".repeat(depth) + &"</a>".repeat(depth);
+        assert_eq!(outcome(nested(MAX_DEPTH).as_bytes()).0, "");
+        let (error, read) = outcome(nested(1 << 20).as_bytes());
+        assert!(error.contains("nested more than 64 times"), "{error}");
+        assert!(read <= 2000, "{read}");
+        // many elements one after the other are not nested
+        let flat = format!("<a>{}</a>", "<b></b><c/>".repeat(10_000));
+        assert_eq!(outcome(flat.as_bytes()).0, "");
+    }
+
+    #[test]
+    fn tags_and_texts_are_limited_in_size() {
+        let text = |length: usize| {
+            format!(
+                "<a>{}&amp;{}</a>",
+                "x".repeat(length / 2),
+                "y".repeat(length / 2)
+            )
+        };
+        assert_eq!(outcome(text(MAX_PART - 100).as_bytes()).0, "");
+        let comment = format!("<!--{}-->x<b/>", "c".repeat(100_000));
+        let comments = format!("<a>{}</a>", comment.repeat(400));
+        assert_eq!(outcome(comments.as_bytes()).0, "");
+        for document in [
+            text(4 * MAX_PART),
+            format!(
+                "<a>{}</a>",
+                format!("&amp;{}", "x".repeat(1000)).repeat(40_000)
+            ),
+            format!("<a b=\"{}\"/>", "x".repeat(3 * MAX_PART)),
+            format!("<a><![CDATA[{}]]></a>", "x".repeat(3 * MAX_PART)),
+            format!("<{}/>", "x".repeat(3 * MAX_PART)),
+        ] {
+            let (error, read) = outcome(document.as_bytes());
+            assert!(error.contains("has more than 16777216 bytes"), "{error}");
+            assert!(read <= 7 * MAX_PART, "{read}");
+        }
     }
 }
