@@ -606,3 +606,54 @@ fn a_reader_written_from_the_documentation_applies_patches() {
     let (_, error) = read(&["p3", &sha256(&tool(2)), "p2"]);
     assert!(error.contains("name a bundle that has it"), "{error}");
 }
+
+/// Runs landfall with these arguments while `TMPDIR` is a file system of `kib` KiB. Returns the exit
+/// code and the output, or `None` if this machine allows no such mount.
+fn with_scratch_space(place: &Place, kib: usize, args: &str) -> Option<(i32, String)> {
+    fs::create_dir_all(place.path("tmp")).unwrap();
+    let landfall = env!("CARGO_BIN_EXE_landfall");
+    let script = format!("mount -t tmpfs -o size={kib}k none tmp || exit 99; {landfall} {args}");
+    let mut command = place.clean("unshare");
+    let output = command.args(["-m", "sh", "-c", &script]).output().unwrap();
+    let code = output.status.code().filter(|code| *code != 99);
+    if code.is_none_or(|_| output.stderr.starts_with(b"unshare")) {
+        crate::support::skip(&crate::support::test_name(), "this machine allows no mount");
+        return None;
+    }
+    let text = [output.stdout, output.stderr].concat();
+    Some((code?, String::from_utf8_lossy(&text).into_owned()))
+}
+
+/// docs/how-to/deltas.md says how much space is needed: the uncompressed bytes of the older
+/// version, and the layer.
+#[test]
+fn a_full_temporary_folder_is_no_damage_and_the_documented_space_suffices() {
+    if !need(&["gzip", "unshare", "mount"]) {
+        return;
+    }
+    let releases = Releases::new();
+    let place = &releases.place;
+    releases.chain();
+    // 300 KiB of plain bytes, the layer and its older version: not enough for all rebuilt blobs
+    let verify = "verify p3 p2 b1 --progress none";
+    let Some((code, text)) = with_scratch_space(place, 760, verify) else {
+        return;
+    };
+    assert_eq!(code, 0, "{text}");
+    let (code, text) = with_scratch_space(place, 100, verify).unwrap();
+    assert_eq!(code, 1, "{text}");
+    for part in [
+        "cannot write a temporary file in ",
+        "No space left",
+        "help: ",
+        "TMPDIR",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    // nor is it a reason to deliver less
+    let pack = "pack --lock 3.lock -o full --since p2 --patches --store store --progress none";
+    let (code, text) = with_scratch_space(place, 100, pack).unwrap();
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("No space left"), "{text}");
+    assert!(!place.path("full").exists());
+}

@@ -3,6 +3,7 @@
 use super::format::damage::Damage;
 use super::format::loss::Loss;
 use super::format::names::OmittedItem;
+use super::recipe::ScratchError;
 use landfall_content::ContentError;
 use landfall_item::lockfile::LockError;
 use landfall_model::human_size;
@@ -242,11 +243,15 @@ impl BundleError {
         }
     }
 
-    /// Returns a function that turns an error of content into a failure to read `item`.
+    /// Returns a function that turns an error of content into a failure to read `item`, or to write
+    /// a temporary file for it.
     pub(crate) fn content(item: &str) -> impl Fn(ContentError) -> BundleError + Copy {
-        move |source| BundleError::Content {
-            item: item.to_owned(),
-            source,
+        move |source| match ScratchError::cause_of(&source) {
+            Some(scratch) => scratch.to_bundle_error(),
+            None => BundleError::Content {
+                item: item.to_owned(),
+                source,
+            },
         }
     }
 }

@@ -47,7 +47,9 @@ pub use read::{Bundle, BundleSigner, VerifiedBundle, verify};
 pub use read::{UnopenedBundle, is_split, name_bad_volumes, volume_locations};
 pub use read::{shard_parts, verify_shard};
 pub use recipe::{BaseWriter, OldContent, RebuiltBlobs, RecipeBlobs};
-pub use recipe::{PatchedBlob, RecipeSummary, UnpatchedBlob, UnpatchedReason, scratch_folder};
+pub use recipe::{
+    PatchedBlob, RecipeSummary, ScratchError, UnpatchedBlob, UnpatchedReason, scratch_folder,
+};
 pub use recipe::{estimate_recipes, plan_recipes};
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub use testkit::fuzz;

@@ -1,9 +1,11 @@
 //! A bundle with everything that a delta may need: its bases, push receipts and the store.
 
 use crate::cli::shared::opened_file::OpenedFile;
-use crate::cli::shared::{CliError, Context};
+use crate::cli::shared::{CliError, Context, Exit};
 use crate::push::{Omitted, Receipt, References};
-use landfall_bundle::{BaseName, BlobReference, Bundle, RebuiltBlobs, scratch_folder};
+use landfall_bundle::{
+    BaseName, BlobReference, Bundle, RebuiltBlobs, ScratchError, scratch_folder,
+};
 use landfall_content::LockEntry;
 use landfall_content::{BlobChain, BlobRead, ContentError, MissingBlob, missing_blobs};
 use landfall_model::report::{Progress, count_of};
@@ -216,7 +218,11 @@ pub(crate) fn missing_content(
 
 /// The error for content that cannot be read.
 pub(crate) fn unreadable(error: ContentError) -> CliError {
-    CliError::refused(error.to_string())
+    match ScratchError::cause_of(&error) {
+        // the content may be intact
+        Some(_) => CliError::new(Exit::Failed, error.to_string()).with_help(ScratchError::HELP),
+        None => CliError::refused(error.to_string()),
+    }
 }
 
 /// The help for missing content: names the bases that were not given.

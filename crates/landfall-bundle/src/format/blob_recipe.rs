@@ -18,6 +18,14 @@ pub(crate) const MAX_CHAIN: usize = 16;
 /// The largest plain content that a reader rebuilds: 64 GiB.
 pub(crate) const MAX_PLAIN: u64 = 64 << 30;
 
+/// The maximum number of plain bytes for each byte of a compressed blob. Deflate can describe 1,032
+/// bytes by one, and programs and texts have 2 to 20. Without this limit, a small blob would fill
+/// the temporary folder. A blob with more plain bytes is carried whole.
+pub(crate) const MAX_EXPANSION: u64 = 64;
+
+/// The number of plain bytes that a blob of any size may have.
+const FREE_PLAIN: u64 = 1 << 20;
+
 /// The maximum length of the stream section, which says how the blob was compressed. A reader keeps
 /// it in memory.
 pub(crate) const MAX_STREAM_SECTION: u64 = 64 << 20;
@@ -84,7 +92,7 @@ pub(crate) fn entry_name(content: &Digest) -> String {
 }
 
 /// How the plain bytes of a blob are encoded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum BlobCoding {
     /// The blob is not compressed: it equals its plain bytes.
     Plain,
@@ -99,6 +107,15 @@ impl BlobCoding {
             1 => Some(BlobCoding::Deflate),
             _ => None,
         }
+    }
+
+    /// The maximum number of plain bytes of a blob of `size` bytes with this coding.
+    pub(crate) fn max_plain(self, size: u64) -> u64 {
+        let limit = match self {
+            BlobCoding::Plain => size,
+            BlobCoding::Deflate => size.saturating_mul(MAX_EXPANSION).max(FREE_PLAIN),
+        };
+        limit.min(MAX_PLAIN)
     }
 
     fn byte(self) -> u8 {

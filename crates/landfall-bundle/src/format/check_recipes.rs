@@ -52,6 +52,10 @@ pub(super) fn check_recipes(contents: &ContentsIndex) -> Result<(), String> {
         if recipe.from.len() > MAX_BASES {
             return Err(format!("the recipe for {digest} has too many bases"));
         }
+        let bases: HashSet<&Digest> = recipe.from.iter().collect();
+        if bases.len() < recipe.from.len() {
+            return Err(format!("the recipe for {digest} names a base twice"));
+        }
         let is_known =
             |base: &Digest| inside.contains(base) || outside.contains(base) || made.contains(base);
         if let Some(unknown) = recipe.from.iter().find(|base| !is_known(base)) {

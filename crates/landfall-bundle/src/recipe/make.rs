@@ -2,7 +2,7 @@
 
 use super::hashed_writer::HashedWriter;
 use super::plain_blobs::PlainBlob;
-use super::plain_file::{RecipeError, STREAM_LIMITS, TemporaryFile, TemporaryFileReader};
+use super::plain_file::{RecipeError, TemporaryFile, TemporaryFileReader, stream_limits};
 use super::rebuild::rebuild;
 use crate::format::blob_recipe::{BlobCoding, RecipeHeader, SECTIONS};
 use landfall_content::{BlobRead, ContentError};
@@ -95,9 +95,10 @@ pub(super) fn make_recipe(
         }
     }
     // no encoder is assumed, another encoder wrote the end of the stream, or a base cannot be read
+    let limits = stream_limits(input.blob.size);
     let stream = match input.new.coding {
         BlobCoding::Plain => Vec::new(),
-        BlobCoding::Deflate => match analyze(|| open_blob(input), &STREAM_LIMITS) {
+        BlobCoding::Deflate => match analyze(|| open_blob(input), &limits) {
             Ok(recipe) => recipe.as_bytes().to_vec(),
             Err(error) => return Ok(Err(no_stream_section(input, error)?)),
         },
@@ -117,9 +118,10 @@ pub(super) fn estimate_recipe(
     input: &RecipeInput<'_>,
 ) -> Result<Result<u64, NoRecipe>, RecipeError> {
     let open = || open_blob(input);
+    let limits = stream_limits(input.blob.size);
     let stream_size = match input.new.coding {
         BlobCoding::Plain => Ok(0),
-        BlobCoding::Deflate => estimate_recipe_size(open, input.blob.size, &STREAM_LIMITS),
+        BlobCoding::Deflate => estimate_recipe_size(open, input.blob.size, &limits),
     };
     let stream_size = match stream_size {
         Ok(size) => size,

@@ -35,5 +35,5 @@ pub use plan::{estimate_recipes, plan_recipes};
 pub use planner::OldContent;
 pub use rebuilt_blobs::{BaseWriter, RebuiltBlobs};
 pub use recipe_blobs::RecipeBlobs;
-pub use scratch_folder::scratch_folder;
+pub use scratch_folder::{ScratchError, scratch_folder};
 pub use summary::{PatchedBlob, RecipeSummary, UnpatchedBlob, UnpatchedReason};

@@ -64,16 +64,16 @@ impl<'a> PlainBlobs<'a> {
         }
         let read = |source: io::Error| ContentError::read(&blob.digest, source);
         let (mut coding, content) = sniff(self.open(blob)?).map_err(read)?;
-        let mut written = write_plain(content, coding, self.folder);
+        let mut written = write_plain(content, blob.size, coding, self.folder);
         // a file that only begins like a gzip stream
         if let Err(PlainFileError::Invalid(_)) = written {
             coding = BlobCoding::Plain;
-            written = write_plain(self.open(blob)?, coding, self.folder);
+            written = write_plain(self.open(blob)?, blob.size, coding, self.folder);
         }
         match written {
             Ok(plain) => Ok(Some(self.add(blob, coding, plain)?)),
             Err(PlainFileError::Write(source)) => Err(RecipeError::Temporary(source)),
-            Err(PlainFileError::TooLong) => {
+            Err(PlainFileError::TooLong(_)) => {
                 self.recent.insert(blob.digest.clone(), None);
                 Ok(None)
             }
@@ -91,7 +91,7 @@ impl<'a> PlainBlobs<'a> {
         let read = |source: io::Error| ContentError::read(&blob.digest, source);
         let (coding, content) = sniff(self.open(blob)?).map_err(read)?;
         if coding == BlobCoding::Deflate
-            && let Some((plain, recipe)) = write_assumed_plain(content, self.folder)
+            && let Some((plain, recipe)) = write_assumed_plain(content, blob.size, self.folder)
         {
             return Ok(Some(DecodedBlob {
                 blob: self.add(blob, coding, plain)?,

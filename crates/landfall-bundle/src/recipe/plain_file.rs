@@ -1,21 +1,24 @@
 //! The plain bytes of a blob in a temporary file.
 
-use crate::format::blob_recipe::{BlobCoding, MAX_PLAIN, MAX_STREAM_SECTION};
+use super::scratch_folder::ScratchError;
+use crate::format::blob_recipe::{BlobCoding, MAX_STREAM_SECTION};
 use landfall_content::{ContentError, for_each_chunk};
 use landfall_deflate::{AnalysisLimits, DeflateError, PlainReader, Recipe, assume};
 use landfall_patch::PlainSource;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The limits of the stream section of a recipe.
-pub(super) const STREAM_LIMITS: AnalysisLimits = AnalysisLimits {
-    plain_bytes: MAX_PLAIN,
-    recipe_bytes: MAX_STREAM_SECTION,
-    recipe_percent: 25,
-};
+/// The limits of the recipe for the stream of a compressed blob of `size` bytes.
+pub(super) fn stream_limits(size: u64) -> AnalysisLimits {
+    AnalysisLimits {
+        plain_bytes: BlobCoding::Deflate.max_plain(size),
+        recipe_bytes: MAX_STREAM_SECTION,
+        recipe_percent: 25,
+    }
+}
 
 /// Why it is unknown whether a blob has a recipe.
 #[derive(Debug)]
@@ -49,8 +52,13 @@ pub(crate) struct TemporaryFile {
 impl TemporaryFile {
     /// Begins a new file in `folder`.
     pub(super) fn writer(folder: &Path) -> io::Result<TemporaryFileWriter> {
-        let out = BufWriter::with_capacity(1 << 20, tempfile::tempfile_in(folder)?);
-        Ok(TemporaryFileWriter { out, size: 0 })
+        let file = tempfile::tempfile_in(folder);
+        let file = file.map_err(|error| ScratchError::wrap(folder, error))?;
+        Ok(TemporaryFileWriter {
+            out: BufWriter::with_capacity(1 << 20, file),
+            folder: folder.to_owned(),
+            size: 0,
+        })
     }
 
     /// Writes all of `content` to a new file in `folder`.
@@ -85,9 +93,10 @@ impl TemporaryFile {
     }
 }
 
-/// Writes a [`TemporaryFile`], and counts its bytes.
+/// Writes a [`TemporaryFile`], and counts its bytes. Its errors contain a [`ScratchError`].
 pub(super) struct TemporaryFileWriter {
     out: BufWriter<File>,
+    folder: PathBuf,
     size: u64,
 }
 
@@ -96,7 +105,7 @@ impl TemporaryFileWriter {
         let file = self
             .out
             .into_inner()
-            .map_err(io::IntoInnerError::into_error)?;
+            .map_err(|error| ScratchError::wrap(&self.folder, error.into_error()))?;
         Ok(TemporaryFile {
             file: Arc::new(file),
             size: self.size,
@@ -106,13 +115,15 @@ impl TemporaryFileWriter {
 
 impl Write for TemporaryFileWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let count = self.out.write(bytes)?;
+        let count = self.out.write(bytes);
+        let count = count.map_err(|error| ScratchError::wrap(&self.folder, error))?;
         self.size += count as u64;
         Ok(count)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()
+        let flushed = self.out.flush();
+        flushed.map_err(|error| ScratchError::wrap(&self.folder, error))
     }
 }
 
@@ -167,8 +178,11 @@ pub(super) enum PlainFileError {
     #[error(transparent)]
     Invalid(DeflateError),
     /// The blob has more plain bytes than a reader rebuilds.
-    #[error("it has more than {MAX_PLAIN} plain bytes")]
-    TooLong,
+    #[error(
+        "it has more than {0} plain bytes, which is too much for its size; pack the bundle \
+         without --patches"
+    )]
+    TooLong(u64),
 }
 
 /// Treats an I/O error as an error of reading or decoding the blob.
@@ -190,20 +204,23 @@ impl From<PlainFileError> for io::Error {
     }
 }
 
-/// Writes the plain bytes of `blob` to a new file in `folder`.
+/// Writes the plain bytes of `blob`, which has `size` bytes, to a new file in `folder`.
 pub(super) fn write_plain(
     blob: impl Read,
+    size: u64,
     coding: BlobCoding,
     folder: &Path,
 ) -> Result<PlainFile, PlainFileError> {
+    let limit = coding.max_plain(size);
     // one byte more than is allowed, to notice content that is too long
-    let limit = MAX_PLAIN + 1;
     let plain = match coding {
-        BlobCoding::Plain => TemporaryFile::write(blob.take(limit), folder)?,
-        BlobCoding::Deflate => TemporaryFile::write(PlainReader::new(blob).take(limit), folder)?,
+        BlobCoding::Plain => TemporaryFile::write(blob.take(limit + 1), folder)?,
+        BlobCoding::Deflate => {
+            TemporaryFile::write(PlainReader::new(blob).take(limit + 1), folder)?
+        }
     };
-    if plain.size > MAX_PLAIN {
-        return Err(PlainFileError::TooLong);
+    if plain.size > limit {
+        return Err(PlainFileError::TooLong(limit));
     }
     Ok(plain)
 }
@@ -212,8 +229,60 @@ pub(super) fn write_plain(
 /// of its stream under the assumption that one encoder wrote all of it. Returns `None` if there is
 /// no such recipe within the limits, if the blob is not a valid stream, or if reading or writing
 /// fails.
-pub(super) fn write_assumed_plain(blob: impl Read, folder: &Path) -> Option<(PlainFile, Recipe)> {
+pub(super) fn write_assumed_plain(
+    blob: impl Read,
+    size: u64,
+    folder: &Path,
+) -> Option<(PlainFile, Recipe)> {
     let mut writer = TemporaryFile::writer(folder).ok()?;
-    let recipe = assume(|| Ok(blob), &STREAM_LIMITS, &mut writer).ok()??;
+    let recipe = assume(|| Ok(blob), &stream_limits(size), &mut writer).ok()??;
     Some((writer.finish().ok()?, recipe))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::{Compression, write::GzEncoder};
+
+    #[test]
+    fn a_blob_with_too_many_plain_bytes_for_its_size_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let plain_size = |zeros: usize| {
+            let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+            gzip.write_all(&vec![0; zeros]).unwrap();
+            let blob = gzip.finish().unwrap();
+            let size = blob.len() as u64;
+            let plain = write_plain(&blob[..], size, BlobCoding::Deflate, folder.path());
+            let limits = stream_limits(size);
+            let is_described = assume(|| Ok(&blob[..]), &limits, &mut io::sink());
+            assert_eq!(
+                plain.is_ok(),
+                matches!(is_described, Ok(Some(_))),
+                "{zeros}"
+            );
+            plain.map(|plain| plain.size).map_err(io::Error::from)
+        };
+        assert_eq!(plain_size(1 << 20).unwrap(), 1 << 20);
+        let error = plain_size(20 << 20).unwrap_err().to_string();
+        assert!(error.contains("too much for its size"), "{error}");
+    }
+
+    #[test]
+    fn a_failure_to_write_a_temporary_file_is_found_in_every_error_that_it_causes() {
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        let wrapped = ScratchError::wrap(Path::new("/scratch"), full);
+        let digest = landfall_model::Digest::sha256(b"");
+        let base = ContentError::read(&digest, wrapped);
+        let error = ContentError::read(&digest, io::Error::other(base));
+        let cause = ScratchError::cause_of(&error).unwrap();
+        assert!(cause.is_full() && error.to_string().contains("in /scratch"));
+        let other = ContentError::read(&digest, io::Error::from(io::ErrorKind::StorageFull));
+        assert!(ScratchError::cause_of(&other).is_none());
+        let folder = tempfile::tempdir().unwrap();
+        let missing = TemporaryFile::writer(&folder.path().join("none"));
+        let missing = missing
+            .err()
+            .map(|error| ContentError::read(&digest, error));
+        assert!(ScratchError::cause_of(&missing.unwrap()).is_some());
+    }
 }

@@ -4,6 +4,7 @@ use super::make::{NoRecipe, RecipeFile, RecipeInput, estimate_recipe, make_recip
 use super::plain_blobs::{DecodedBlob, PlainBlob, PlainBlobs};
 use super::plain_file::RecipeError;
 use super::predecessors::{FamilyBlob, candidates, family_blobs};
+use super::scratch_folder::ScratchError;
 use super::summary::{PatchedBlob, RecipeSummary, UnpatchedBlob, UnpatchedReason};
 use crate::error::BundleError;
 use crate::format::blob_recipe::{BlobReference, MAX_CHAIN};
@@ -162,12 +163,13 @@ impl<'a> RecipePlanner<'a> {
     /// Makes the recipe of a blob. If the blob gets no recipe, returns `None` and adds the reason
     /// to the summary.
     pub(super) fn make(&mut self, one: &PatchableBlob) -> Result<Option<BasedRecipe>, BundleError> {
+        let compared = self.candidates(one);
         let decoded = self.plain.decoded_blob(&one.new.blob);
         let Some(new) = decoded.map_err(|error| self.failure(one, error))? else {
             self.record_unpatched(one, UnpatchedReason::Compression);
             return Ok(None);
         };
-        let found = self.compare(one, new)?;
+        let found = self.compare(one, new, compared)?;
         let made = make_recipe(&self.input(one, &found));
         let recipe = match made.map_err(|error| self.failure(one, error))? {
             Ok(recipe) => recipe,
@@ -182,13 +184,14 @@ impl<'a> RecipePlanner<'a> {
 
     /// Estimates what [`make`](Self::make) adds to the summary, in less time.
     pub(super) fn estimate(&mut self, one: &PatchableBlob) -> Result<(), BundleError> {
+        let compared = self.candidates(one);
         let plain = self.plain.plain_blob(&one.new.blob);
         let Some(blob) = plain.map_err(|error| self.failure(one, error))? else {
             self.record_unpatched(one, UnpatchedReason::Compression);
             return Ok(());
         };
         let assumed = None;
-        let found = self.compare(one, DecodedBlob { blob, assumed })?;
+        let found = self.compare(one, DecodedBlob { blob, assumed }, compared)?;
         let estimated = estimate_recipe(&self.input(one, &found));
         match estimated.map_err(|error| self.failure(one, error))? {
             Ok(size) => _ = self.record_patched(one, &found, size),
@@ -211,21 +214,34 @@ impl<'a> RecipePlanner<'a> {
     fn failure(&self, one: &PatchableBlob, error: RecipeError) -> BundleError {
         match error {
             RecipeError::Content(error) => BundleError::content(&one.item)(error),
-            RecipeError::Temporary(error) => BundleError::write(self.folder)(error),
+            RecipeError::Temporary(error) => {
+                BundleError::write(self.folder)(ScratchError::unwrap(error))
+            }
         }
     }
 
-    /// Finds the bases of the blob `one`, whose plain bytes are in `new`.
-    fn compare(
-        &mut self,
-        one: &PatchableBlob,
-        new: DecodedBlob,
-    ) -> Result<BlobComparison, BundleError> {
+    /// The blobs with which the blob `one` is compared. Forgets the plain bytes of all others, so
+    /// that there are never more than those of `one` and of its candidates: the next blob is
+    /// probably compared with this one or with the same candidates.
+    fn candidates(&mut self, one: &PatchableBlob) -> Vec<FamilyBlob> {
         let gone = |old: &FamilyBlob| !self.named.contains(&old.blob.digest);
         let compared: Vec<FamilyBlob> = candidates(&one.new, &self.pool, gone, MAX_CANDIDATES)
             .into_iter()
             .cloned()
             .collect();
+        self.plain.retain(|digest| {
+            *digest == one.new.blob.digest || compared.iter().any(|old| old.blob.digest == *digest)
+        });
+        compared
+    }
+
+    /// Finds the bases of the blob `one`, whose plain bytes are in `new`, among `compared`.
+    fn compare(
+        &mut self,
+        one: &PatchableBlob,
+        new: DecodedBlob,
+        compared: Vec<FamilyBlob>,
+    ) -> Result<BlobComparison, BundleError> {
         let DecodedBlob { blob: new, assumed } = new;
         let mut shares = Vec::new();
         for candidate in &compared {
@@ -239,10 +255,6 @@ impl<'a> RecipePlanner<'a> {
             }
         }
         shares.sort_by(|a, b| b.0.total_cmp(&a.0));
-        // the next blob is probably compared with this one or with the same candidates
-        self.plain.retain(|digest| {
-            *digest == new.digest || compared.iter().any(|old| old.blob.digest == *digest)
-        });
         Ok(BlobComparison {
             new,
             assumed,

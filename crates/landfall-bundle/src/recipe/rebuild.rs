@@ -3,7 +3,7 @@
 use super::hashed_writer::HashedWriter;
 use super::plain_file::PlainFile;
 use crate::format::blob_recipe::{BlobCoding, RecipeHeader, SECTIONS};
-use landfall_deflate::{Rebuilder, Recipe};
+use landfall_deflate::{DeflateError, Rebuilder, Recipe};
 use landfall_model::Descriptor;
 use landfall_patch::{PatchReader, PatchSections, PlainSource};
 use std::io::{self, Read, Write};
@@ -57,10 +57,16 @@ fn compress(plain: &mut impl Read, mut rebuilder: Rebuilder<impl Write>) -> io::
         if count == 0 {
             break;
         }
-        rebuilder
-            .write(&buffer[..count])
-            .map_err(io::Error::other)?;
+        rebuilder.write(&buffer[..count]).map_err(io_error)?;
     }
-    rebuilder.finish().map_err(io::Error::other)?;
+    rebuilder.finish().map_err(io_error)?;
     Ok(())
+}
+
+/// An error of the sink stays as it is, so that its cause can be found.
+fn io_error(error: DeflateError) -> io::Error {
+    match error {
+        DeflateError::Io(error) => error,
+        error => io::Error::other(error),
+    }
 }

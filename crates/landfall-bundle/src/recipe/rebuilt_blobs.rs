@@ -1,20 +1,27 @@
 //! Content with all blobs that recipes rebuild from it.
 
 use super::hashed_writer::HashedWriter;
-use super::plain_file::{PlainFile, TemporaryFile, TemporaryFileWriter, write_plain};
+use super::plain_file::{
+    PlainFile, PlainFileError, TemporaryFile, TemporaryFileWriter, write_plain,
+};
 use super::rebuild::rebuild;
+use super::scratch_folder::ScratchError;
 use super::turns::RebuildTurns;
-use crate::format::blob_recipe::{BlobRecipe, RecipeHeader};
+use crate::format::blob_recipe::{BlobCoding, BlobRecipe, RecipeHeader};
 use crate::read::Bundle;
 use landfall_content::{BlobRead, ContentError};
 use landfall_model::{Descriptor, Digest, locked};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 /// The maximum number of blobs that are rebuilt at the same time.
 const AT_ONCE: usize = 4;
+
+/// How often a blob is rebuilt again after other files were removed, because the folder was full.
+/// Other blobs may need the room at the same time.
+const MAX_RETRIES: usize = 3;
 
 /// Content, and the blobs that recipes of bundles rebuild from it. A blob is rebuilt when it is
 /// first opened, into a temporary file that later readers share.
@@ -52,12 +59,22 @@ struct RecipeChoice {
     is_complete: bool,
 }
 
-/// The rebuilt blobs, the oldest first.
+/// The rebuilt blobs, and the plain bytes of bases. Without those, many small recipes with the same
+/// base would write its plain bytes many times.
 #[derive(Default)]
 struct RebuiltCache {
-    slots: HashMap<Digest, Arc<Mutex<Option<Arc<TemporaryFile>>>>>,
-    kept: Vec<(Digest, u64)>,
+    slots: HashMap<CacheKey, CacheSlot>,
+    /// The files that are kept, the oldest first, with their sizes.
+    kept: VecDeque<(CacheKey, u64)>,
+    /// The total size of the files that are kept.
+    bytes: u64,
 }
+
+/// A blob, or its plain bytes according to this coding.
+type CacheKey = (Digest, Option<BlobCoding>);
+
+/// A file, once it is complete. Others who need it wait for the lock.
+type CacheSlot = Arc<Mutex<Option<Arc<TemporaryFile>>>>;
 
 impl RebuiltBlobs {
     /// `content`, with the recipes of `bundles`. Temporary files are written to `folder`: the plain
@@ -165,7 +182,8 @@ impl RebuiltBlobs {
     }
 
     fn rebuilt(&self, digest: &Digest) -> Result<Arc<TemporaryFile>, ContentError> {
-        let slot = Arc::clone(locked(&self.cache).slots.entry(digest.clone()).or_default());
+        let key = (digest.clone(), None);
+        let slot = self.slot(&key);
         // other readers of the same blob wait here
         let mut slot = locked(&slot);
         if let Some(file) = &*slot {
@@ -174,26 +192,41 @@ impl RebuiltBlobs {
         let known = self
             .chosen(digest)?
             .ok_or_else(|| ContentError::missing(digest))?;
-        let file = self
-            .rebuild(known)
-            .map_err(|error| ContentError::read(digest, error))?;
-        let file = Arc::new(file);
+        let mut file = self.rebuild(known);
+        for _ in 0..MAX_RETRIES {
+            // the files that are kept make room for this one
+            if !file.as_ref().is_err_and(is_full) || !self.evict_all() {
+                break;
+            }
+            file = self.rebuild(known);
+        }
+        let file = Arc::new(file.map_err(|error| ContentError::read(digest, error))?);
         *slot = Some(Arc::clone(&file));
         drop(slot);
-        self.keep(digest, file.size());
+        self.keep(key, file.size());
         Ok(file)
+    }
+
+    fn slot(&self, key: &CacheKey) -> CacheSlot {
+        let mut cache = locked(&self.cache);
+        Arc::clone(cache.slots.entry(key.clone()).or_default())
     }
 
     fn rebuild(&self, known: &KnownRecipe) -> io::Result<TemporaryFile> {
         let open = |base: &Digest| self.open(base, 0).map_err(io::Error::other);
-        let first = self.rebuild_from(known, &open);
+        let first = self.rebuild_from(known, &open, true);
         // A source may have wrong bytes under the digest of a base, and another source the right
         // ones. Reading detects wrong bytes only after they were used.
         let has_copies = |base: &Digest| !matches!(self.content.open_copy(base, 1), Ok(None));
-        if first.is_ok() || !known.recipe.from.iter().any(has_copies) {
+        let is_final = match &first {
+            Ok(_) => true,
+            Err(error) => ScratchError::cause(error).is_some(),
+        };
+        if is_final || !known.recipe.from.iter().any(has_copies) {
             return first;
         }
-        self.rebuild_from(known, &|base| self.open_intact(base))
+        // the plain bytes that are kept may be those of a wrong copy
+        self.rebuild_from(known, &|base| self.open_intact(base), false)
             .or(first)
     }
 
@@ -229,6 +262,7 @@ impl RebuiltBlobs {
         &self,
         known: &KnownRecipe,
         open_base: &dyn Fn(&Digest) -> io::Result<Box<dyn Read + Send>>,
+        uses_cache: bool,
     ) -> io::Result<TemporaryFile> {
         let KnownRecipe {
             bundle,
@@ -238,29 +272,87 @@ impl RebuiltBlobs {
         let size = bundle.contents().entries[*entry_index].size;
         let open = |offset| Ok(bundle.open_entry(*entry_index, offset));
         let header = RecipeHeader::read(&mut open(0)?, size, recipe.from.len())?;
-        let mut bases: Vec<Arc<PlainFile>> = Vec::new();
+        if header.plain > header.coding.max_plain(recipe.blob.size) {
+            return Err(PlainFileError::TooLong(header.coding.max_plain(recipe.blob.size)).into());
+        }
+        // a base that must be rebuilt itself is complete before this blob takes a turn
+        let mut readers = Vec::new();
         for (base, coding) in recipe.from.iter().zip(&header.bases) {
-            // a base that must be rebuilt itself is complete before this blob takes a turn
-            let reader = open_base(base)?;
-            bases.push(Arc::new(write_plain(reader, *coding, &self.folder)?));
+            let slot = if uses_cache {
+                self.slot(&(base.clone(), Some(*coding)))
+            } else {
+                CacheSlot::default()
+            };
+            let size = self.stat(base).map_err(io::Error::other)?;
+            let is_kept = locked(&slot).is_some();
+            let reader = (!is_kept).then(|| open_base(base)).transpose()?;
+            readers.push((reader, size.unwrap_or_default(), slot));
         }
         let _turn = self.turns.take();
+        let mut bases: Vec<Arc<PlainFile>> = Vec::new();
+        for ((reader, base_size, slot), (base, coding)) in readers
+            .into_iter()
+            .zip(recipe.from.iter().zip(&header.bases))
+        {
+            let mut slot = locked(&slot);
+            let plain = match (slot.clone(), reader) {
+                (Some(plain), _) => plain,
+                (None, Some(reader)) => {
+                    let plain = write_plain(reader, base_size, *coding, &self.folder)?;
+                    let plain = Arc::new(plain);
+                    *slot = Some(Arc::clone(&plain));
+                    drop(slot);
+                    if uses_cache {
+                        self.keep((base.clone(), Some(*coding)), plain.size());
+                    }
+                    plain
+                }
+                (None, None) => return Err(io::ErrorKind::NotFound.into()),
+            };
+            bases.push(plain);
+        }
         let file = TemporaryFile::writer(&self.folder)?;
         rebuild(&recipe.blob, &header, &open, bases, file)?.finish()
     }
 
-    /// Adds a rebuilt blob to the cache, and removes the oldest ones while the cache exceeds its
-    /// limit. The new blob always stays.
-    fn keep(&self, digest: &Digest, size: u64) {
+    /// Removes all files from the cache. Returns `false` if there are none. A file that is being
+    /// read stays readable.
+    fn evict_all(&self) -> bool {
         let mut cache = locked(&self.cache);
-        cache.kept.push((digest.clone(), size));
-        let mut total: u64 = cache.kept.iter().map(|(_, size)| size).sum();
-        while total > self.limit && cache.kept.len() > 1 {
-            let (oldest, size) = cache.kept.remove(0);
-            cache.slots.remove(&oldest);
-            total -= size;
+        let mut is_changed = false;
+        while cache.evict_oldest() {
+            is_changed = true;
+        }
+        is_changed
+    }
+
+    /// Adds a file to the cache, and removes the oldest ones while the cache exceeds its limit. The
+    /// new file always stays.
+    fn keep(&self, key: CacheKey, size: u64) {
+        let mut cache = locked(&self.cache);
+        cache.kept.push_back((key, size));
+        cache.bytes += size;
+        while cache.bytes > self.limit && cache.kept.len() > 1 {
+            cache.evict_oldest();
         }
     }
+}
+
+impl RebuiltCache {
+    /// Returns `false` if there is no file.
+    fn evict_oldest(&mut self) -> bool {
+        let Some((oldest, size)) = self.kept.pop_front() else {
+            return false;
+        };
+        self.slots.remove(&oldest);
+        self.bytes -= size;
+        true
+    }
+}
+
+/// Whether there is no room for temporary files.
+fn is_full(error: &io::Error) -> bool {
+    ScratchError::cause(error).is_some_and(ScratchError::is_full)
 }
 
 impl BlobRead for RebuiltBlobs {

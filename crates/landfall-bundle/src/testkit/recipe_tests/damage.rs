@@ -20,7 +20,7 @@ fn forged_lists_of_recipes_are_refused() {
     } = versions();
     let other = Digest::sha256(b"another blob");
     type Forgery<'a> = &'a dyn Fn(&mut ContentsIndex);
-    let forgeries: [(&str, Forgery<'_>); 8] = [
+    let forgeries: [(&str, Forgery<'_>); 9] = [
         ("which is not listed", &|index| {
             index.recipes[0].from.push(other.clone())
         }),
@@ -38,6 +38,9 @@ fn forged_lists_of_recipes_are_refused() {
         }),
         ("has too many bases", &|index| {
             index.recipes[0].from = vec![old_layer.digest.clone(); 9];
+        }),
+        ("names a base twice", &|index| {
+            index.recipes[0].from = vec![old_layer.digest.clone(); 2];
         }),
         ("but also contains or omits it", &|index| {
             index.omitted = vec![new_layer.clone()]

@@ -285,3 +285,22 @@ fn a_recipe_that_does_not_rebuild_its_blob_is_left_out() {
     // an intact blob is packed whole by the same plan
     write(&plan, &*memory, &path, PackOptions::default(), progress).unwrap();
 }
+
+#[test]
+fn a_layer_with_many_plain_bytes_for_its_size_is_carried_whole() {
+    let (mut memory, _) = sample();
+    let zeros = vec![0; 10 << 20];
+    let [old, new] = ["1", "2"].map(|tag| {
+        let files = [
+            ("noise", &noise(9000)[..]),
+            ("version", tag.as_bytes()),
+            ("zeros", &zeros[..]),
+        ];
+        image_of(&mut memory, tag, &layer(&files))
+    });
+    let (packed, summary) = pack(&memory, &lock(vec![new.0]), &[&lock(vec![old.0])]);
+    assert_eq!(packed.problems(), "");
+    assert_eq!(summary.patched.len(), 0, "{summary:?}");
+    assert_eq!(summary.unpatched[0].blob, new.1);
+    assert_eq!(summary.unpatched[0].reason, UnpatchedReason::Compression);
+}
