@@ -8,6 +8,8 @@
 )]
 
 mod charts;
+#[cfg(test)]
+mod cost;
 mod deflate;
 mod documents;
 mod git;

@@ -29,6 +29,7 @@ mod catalogue;
 mod charts;
 mod charts_found;
 mod charts_verbs;
+mod cost;
 mod deliver;
 mod delta;
 mod diff;

@@ -1,0 +1,341 @@
+//! What documents of strangers cost: every verb that reads one, and every kind of server, gets the
+//! worst short documents in an address space that suffices for small ones. The readers inside of
+//! landfall are measured one by one in `src/fuzz/cost.rs`.
+
+use crate::support::Place;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+
+/// The address space in MiB. A reader that needs much more than a document has fails to allocate,
+/// and landfall then has no exit code.
+const ENOUGH: u64 = 640;
+
+/// The size of a document in bytes.
+const SIZE: usize = 1 << 20;
+
+/// Documents of about [`SIZE`] bytes, each with the name of its shape. They are short texts that
+/// many formats have in common; `src/fuzz/cost.rs` has those of single formats.
+fn documents() -> Vec<(&'static str, String)> {
+    let many = |text: &str| text.repeat(SIZE / text.len());
+    vec![
+        ("brackets", many("[")),
+        ("objects", many("{\"a\":")),
+        ("nested list", many("- ")),
+        ("elements", many("<a>")),
+        (
+            "empty elements",
+            format!("<metadata>{}</metadata>", many("<package/>")),
+        ),
+        (
+            "list of numbers",
+            format!(
+                "{{\"manifests\": [{}0], \"tags\": [], \"entries\": 0}}",
+                many("0,")
+            ),
+        ),
+        (
+            "list of objects",
+            format!("{{\"manifests\": [{}{{}}]}}", many("{},")),
+        ),
+        (
+            "list of texts",
+            format!("{{\"tags\": [{}\"\"]}}", many("\"\",")),
+        ),
+        ("list of lines", format!("images:\n{}", many("- a\n"))),
+        (
+            "entries of a chart",
+            format!(
+                "apiVersion: v1\nentries:\n  app:\n{}",
+                many("  - {name: app}\n")
+            ),
+        ),
+        ("stanzas", many("Package: a\n\n")),
+        ("one word", many("a")),
+        ("empty lines", many("\n")),
+        ("references", many("quay.io/a/b:c\n")),
+        ("sections", many("[a]\n")),
+    ]
+}
+
+/// Runs landfall in the small address space. Returns its exit code and its output. Fails if it is
+/// ended by a signal, as by an allocation that is not possible.
+#[track_caller]
+fn exit_of(place: &Place, args: &[&str], what: &str) -> (i32, String) {
+    place.limit_memory(ENOUGH);
+    let output = place
+        .command()
+        .args(args)
+        .args(["--progress", "none"])
+        .output()
+        .unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text)
+        .chars()
+        .take(4000)
+        .collect::<String>();
+    let Some(code) = output.status.code() else {
+        panic!(
+            "{what}: landfall {}: {}\n{text}",
+            args.join(" "),
+            output.status
+        );
+    };
+    assert!(
+        (0..=4).contains(&code),
+        "{what}: landfall {}: {code}\n{text}",
+        args.join(" ")
+    );
+    (code, text)
+}
+
+/// The verbs that read a file that somebody else may have written, with the arguments for the file
+/// `doc`.
+const FILE_READERS: &[&[&str]] = &[
+    &["lock", "-f", "doc"],
+    &["ls", "doc"],
+    &["verify", "doc"],
+    &["diff", "doc", "doc"],
+    &["audit", "doc", "--lock", "empty.lock"],
+    &["rewrite", "doc", "--to", "r.example:5000", "-o", "out"],
+    &["discover", "doc"],
+    &["render", "containerd", "--site", "doc", "-o", "rendered"],
+    &["log", "verify", "doc"],
+    &["egress", "--diff", "doc", "--lock", "empty.lock"],
+    &["sbom", "doc"],
+    &["doctor", "config.toml"],
+    &["doctor", "registries.conf"],
+    &["import", "images-txt", "doc", "-o", "imported"],
+    &["import", "kkp", "doc", "-o", "imported"],
+    &["import", "kubeadm", "doc", "-o", "imported"],
+    &["import", "tkg-bom", "doc", "-o", "imported"],
+    &["import", "hauler", "doc", "-o", "imported"],
+    &["import", "zarf", "doc", "-o", "imported"],
+    &["import", "oc-mirror", "doc", "-o", "imported"],
+    &["import", "oc-mirror-mapping", "doc", "-o", "imported"],
+    &["import", "imgpkg-lock", "doc", "-o", "imported"],
+    &["import", "dt-lock", "doc", "-o", "imported"],
+    &["import", "skopeo-sync", "doc", "-o", "imported"],
+    &["import", "regsync", "doc", "-o", "imported"],
+    &["import", "ocync", "doc", "-o", "imported"],
+    &["import", "tkg", "doc", "-o", "imported"],
+];
+
+#[test]
+fn every_format_of_import_is_among_the_readers() {
+    let help = Place::new().ok(&["import", "--help"]);
+    let formats = help
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("- "));
+    let formats = formats.filter_map(|line| Some(line.split_once(':')?.0));
+    let mut count = 0;
+    for format in formats {
+        count += 1;
+        let is_read = FILE_READERS
+            .iter()
+            .any(|args| args[..2] == ["import", format]);
+        assert!(
+            is_read || format == "kubeone",
+            "{format} is not among the readers"
+        );
+    }
+    assert!(count > 10, "{help}");
+}
+
+#[test]
+fn short_files_take_little_memory_in_every_verb_that_reads_them() {
+    for (shape, document) in documents() {
+        let place = Place::new();
+        place.write("empty.lock", "version: 1\n");
+        for name in ["doc", "config.toml", "registries.conf"] {
+            place.write(name, &document);
+        }
+        for args in FILE_READERS {
+            exit_of(&place, args, shape);
+        }
+    }
+}
+
+/// Returns the content type and the body of the answer to a request, by its method and target.
+type Answer = dyn Fn(&str, &str) -> (String, Vec<u8>);
+
+/// Starts a server that answers each request with the content type and the body that `answer`
+/// returns for its method and target. Returns `host:port`.
+fn server(answer: impl Fn(&str, &str) -> (String, Vec<u8>) + Send + Sync + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let answer = Arc::new(answer);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let answer = answer.clone();
+            std::thread::spawn(move || stream.map(|stream| respond(stream, &*answer)));
+        }
+    });
+    address
+}
+
+/// Answers one request. A client that disconnects ends the answer.
+fn respond(mut stream: TcpStream, answer: &Answer) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut head = String::new();
+    while reader.read_line(&mut head).is_ok_and(|count| count > 2) {}
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length")
+            .then(|| value.trim().parse().ok())?
+    });
+    let _ = std::io::copy(&mut reader.take(length.unwrap_or(0)), &mut std::io::sink());
+    let mut words = head.split_whitespace();
+    let (method, target) = (
+        words.next().unwrap_or_default(),
+        words.next().unwrap_or_default(),
+    );
+    let (content_type, body) = answer(method, target);
+    let length = body.len();
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+    );
+    let _ = stream.write_all(head.as_bytes());
+    if method != "HEAD" {
+        let _ = stream.write_all(&body);
+    }
+}
+
+/// A manifest with an item of each kind at the server.
+fn manifest(address: &str) -> String {
+    format!(
+        "apiVersion: landfall/v1\nkind: Manifest\n\
+         images:\n- {{ref: \"{address}/a:v1.0.0\", update: minor}}\n\
+         files:\n- {{url: \"http://{address}/file\", checksum: \"http://{address}/file.sha256\"}}\n\
+         charts:\n- \"oci://{address}/chart:1.0.0\"\n\
+         - {{repo: \"http://{address}/charts\", name: app, version: 1.0.0}}\n\
+         packages:\n\
+         - apt: {{url: \"http://{address}/apt\", suite: s, components: [c], architectures: [amd64], \
+         key: key.asc, install: [a]}}\n\
+         - yum: {{url: \"http://{address}/yum\", key: key.asc, install: [a]}}\n\
+         git:\n- {{url: \"http://{address}/r.git\", ref: main}}\n"
+    )
+}
+
+#[test]
+fn short_answers_take_little_memory_whatever_is_requested() {
+    for (shape, document) in documents() {
+        let body = document.into_bytes();
+        let address = server(move |_, target| {
+            let is_image = target.contains("/manifests/");
+            let content_type = if is_image {
+                "application/vnd.oci.image.index.v1+json"
+            } else {
+                "application/json"
+            };
+            (content_type.to_owned(), body.clone())
+        });
+        let place = Place::new();
+        place.write("m.yaml", manifest(&address));
+        place.write("key.asc", include_str!("../../data/packages/key.asc"));
+        for verb in ["lock", "update"] {
+            let args = [
+                verb,
+                "-f",
+                "m.yaml",
+                "--store",
+                "store",
+                "--plain-http",
+                &address,
+            ];
+            let (code, text) = exit_of(&place, &args, shape);
+            assert_ne!(code, 2, "{text}");
+        }
+    }
+}
+
+/// A packet of git's protocol.
+fn packet(text: &str) -> String {
+    format!("{:04x}{text}", text.len() + 4)
+}
+
+/// The message of `lock` for a git server whose list of refs is `list`.
+fn lock_refs(list: String) -> String {
+    let version = [&packet("version 2\n"), &packet("ls-refs\n"), "0000"].concat();
+    let address = server(move |method, _| {
+        let (form, body) = match method {
+            "GET" => ("advertisement", &version),
+            _ => ("result", &list),
+        };
+        (
+            format!("application/x-git-upload-pack-{form}"),
+            body.clone().into_bytes(),
+        )
+    });
+    let place = Place::new();
+    let url = format!("http://{address}/r.git");
+    let manifest =
+        format!("apiVersion: landfall/v1\nkind: Manifest\ngit:\n- {{url: \"{url}\", ref: main}}\n");
+    place.write("m.yaml", manifest);
+    let args = [
+        "lock",
+        "-f",
+        "m.yaml",
+        "--store",
+        "store",
+        "--plain-http",
+        &address,
+    ];
+    let (code, text) = exit_of(&place, &args, "refs");
+    assert_eq!(code, 1, "{text}");
+    text
+}
+
+#[test]
+fn lists_of_refs_are_limited_in_number_and_size() {
+    let id = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391";
+    let list = |count: usize, name: &str| -> String {
+        let mut list: String = (0..count)
+            .map(|n| packet(&format!("{id} refs/tags/{name}{n}\n")))
+            .collect();
+        list.push_str("0000");
+        list
+    };
+    let text = lock_refs(list(200_001, "v"));
+    assert!(
+        text.contains("more refs than the limit of 200000"),
+        "{text}"
+    );
+    let text = lock_refs(list(70_000, &"n".repeat(1000)));
+    assert!(
+        text.contains("the list of refs is larger than the limit of 67108864"),
+        "{text}"
+    );
+    // the longest list that is accepted, without the ref of the manifest
+    let text = lock_refs(list(60_000, &"n".repeat(1000)));
+    assert!(text.contains("main"), "{text}");
+}
+
+#[test]
+fn a_first_answer_that_lists_refs_is_read_only_as_far_as_needed() {
+    let address = server(|_, _| {
+        let list = packet("# service=git-upload-pack\n") + "0000" + &packet("x\n").repeat(20 << 20);
+        (
+            "application/x-git-upload-pack-advertisement".to_owned(),
+            list.into_bytes(),
+        )
+    });
+    let place = Place::new();
+    let url = format!("http://{address}/r.git");
+    place.write(
+        "m.yaml",
+        format!("apiVersion: landfall/v1\nkind: Manifest\ngit:\n- {{url: \"{url}\", ref: main}}\n"),
+    );
+    let args = [
+        "lock",
+        "-f",
+        "m.yaml",
+        "--store",
+        "store",
+        "--plain-http",
+        &address,
+    ];
+    let (code, text) = exit_of(&place, &args, "advertisement");
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("does not offer version 2"), "{text}");
+}
