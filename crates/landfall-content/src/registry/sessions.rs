@@ -10,7 +10,7 @@ use landfall_http::{ErrorKind, HttpError, OnceMap, Transport, host_port};
 use landfall_model::config::Site;
 use landfall_model::has_userinfo;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use url::Url;
 
 /// All registry sessions of a run.
@@ -23,6 +23,8 @@ pub struct RegistrySessions {
     plain: Vec<String>,
     /// The hosts in `upstreams` of the site.
     in_site: BTreeSet<String>,
+    /// The hosts that had a file at a path with `+`, but not at the path with `%2B`.
+    plain_plus: Mutex<BTreeSet<String>>,
     /// The open sessions, by host and whether a mirror may be used.
     open: OnceMap<(String, bool), Arc<RegistrySession>>,
 }
@@ -60,6 +62,7 @@ impl RegistrySessions {
             whole_lists,
             plain,
             in_site,
+            plain_plus: Mutex::default(),
             open: OnceMap::default(),
         })
     }
@@ -74,8 +77,31 @@ impl RegistrySessions {
             whole_lists: self.whole_lists.clone(),
             plain: self.plain.clone(),
             in_site: self.in_site.clone(),
+            plain_plus: Mutex::default(),
             open: OnceMap::default(),
         }
+    }
+
+    /// Whether `+` in paths is sent to `host` as it is, not as `%2B`.
+    pub(crate) fn takes_plain_plus(&self, host: &str) -> bool {
+        self.plain_plus().contains(host)
+    }
+
+    /// Records which form of `+` in paths worked at `host`.
+    pub(crate) fn set_plain_plus(&self, host: &str, is_plain: bool) {
+        let mut hosts = self.plain_plus();
+        if is_plain {
+            hosts.insert(host.to_owned());
+        } else {
+            hosts.remove(host);
+        }
+    }
+
+    fn plain_plus(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        // the set is always consistent, so a panic elsewhere does not matter
+        self.plain_plus
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether `upstreams` of the site has this host.

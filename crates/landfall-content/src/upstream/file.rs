@@ -16,37 +16,73 @@ pub async fn get_file(
     url: &str,
     range: Option<String>,
 ) -> Result<HttpResponse, HttpError> {
-    let get = async |url: &str| {
-        let (request, fault) = request(sessions, Method::GET, url).await?;
-        let request = range
-            .iter()
-            .fold(request, |request, range| request.header(RANGE, range));
-        send_with_account(sessions, &request, fault).await
+    send_plus_forms(sessions, Method::GET, url, range.as_deref()).await
+}
+
+/// Requests `url`. If the path has a `+`, that is sent as `%2B`, since S3 and some servers in front
+/// of it read `+` as a blank; after 403 or 404, the plain form is tried. A host that has a file only
+/// in the plain form is asked in that form first from then on.
+async fn send_plus_forms(
+    sessions: &RegistrySessions,
+    method: Method,
+    url: &str,
+    range: Option<&str>,
+) -> Result<HttpResponse, HttpError> {
+    let Some((host, mut forms)) = plus_forms(url) else {
+        return send_file_request(sessions, method, url, range).await;
     };
-    let response = get(url).await?;
-    // S3 and some servers in front of it read `+` as a blank
-    match with_other_plus(url) {
-        Some(other) if matches!(response.status.as_u16(), 403 | 404) => {
-            let second = get(&other).await;
-            let is_found = |second: &HttpResponse| second.status.is_success();
-            Ok(second.ok().filter(is_found).unwrap_or(response))
+    let is_plain_first = sessions.takes_plain_plus(host);
+    if is_plain_first {
+        forms.reverse();
+    }
+    let response = send_file_request(sessions, method.clone(), &forms[0], range).await?;
+    if !matches!(response.status.as_u16(), 403 | 404) {
+        return Ok(response);
+    }
+    match send_file_request(sessions, method, &forms[1], range).await {
+        Ok(second) if second.status.is_success() => {
+            sessions.set_plain_plus(host, !is_plain_first);
+            Ok(second)
         }
         _ => Ok(response),
     }
 }
 
-/// `url` with `%2B` for each `+` in its path, or the reverse. `None` if its path has neither.
-fn with_other_plus(url: &str) -> Option<String> {
+/// Requests `url` as it is written: with GET, or in one attempt with HEAD.
+async fn send_file_request(
+    sessions: &RegistrySessions,
+    method: Method,
+    url: &str,
+    range: Option<&str>,
+) -> Result<HttpResponse, HttpError> {
+    let is_head = method == Method::HEAD;
+    let (request, fault) = request(sessions, method, url).await?;
+    if is_head {
+        let request = HttpRequest {
+            retried: false,
+            ..request
+        };
+        return sessions.transport().send(&request).await;
+    }
+    let request = range
+        .iter()
+        .fold(request, |request, range| request.header(RANGE, range));
+    send_with_account(sessions, &request, fault).await
+}
+
+/// The host of `url`, and `url` with `%2B` and with `+` for each `+` in its path. `None` if its path
+/// has none.
+fn plus_forms(url: &str) -> Option<(&str, [String; 2])> {
     let end = url.find(['?', '#']).unwrap_or(url.len());
-    let start = url.find("://").map_or(0, |at| at + 3);
-    let start = start + url.get(start..end)?.find('/')?;
-    let path = &url[start..end];
-    let other = if path.contains('+') {
-        path.replace('+', "%2B")
-    } else {
-        path.replace("%2B", "+").replace("%2b", "+")
-    };
-    (other != path).then(|| [&url[..start], &other, &url[end..]].concat())
+    let host_start = url.find("://")? + 3;
+    let start = host_start + url.get(host_start..end)?.find('/')?;
+    let plain = url[start..end].replace("%2B", "+").replace("%2b", "+");
+    let encoded = plain.replace('+', "%2B");
+    let whole = |path: &str| [&url[..start], path, &url[end..]].concat();
+    (plain != encoded).then(|| {
+        let host = &url[host_start..start];
+        (host, [whole(&encoded), whole(&plain)])
+    })
 }
 
 /// Sends a JSON document by POST, with the account for its host if there is one.
@@ -94,14 +130,7 @@ pub(super) async fn send_with_account(
 /// # Errors
 /// If the request fails.
 pub async fn head_file(sessions: &RegistrySessions, url: &str) -> Result<HttpResponse, HttpError> {
-    let (request, _) = request(sessions, Method::HEAD, url).await?;
-    sessions
-        .transport()
-        .send(&HttpRequest {
-            retried: false,
-            ..request
-        })
-        .await
+    send_plus_forms(sessions, Method::HEAD, url, None).await
 }
 
 /// Returns the request with the account for its host. If the account cannot be read, returns the
@@ -157,7 +186,7 @@ pub async fn expect_file(response: HttpResponse, url: &str) -> Result<HttpRespon
 }
 
 /// Whether the URL is that of an HTML page.
-pub(super) fn is_page(url: &str) -> bool {
+pub fn is_page(url: &str) -> bool {
     let path = url.split(['?', '#']).next().unwrap_or(url);
     // a web server answers a folder with its index page
     path.ends_with(".html") || path.ends_with(".htm") || path.ends_with('/')
@@ -194,13 +223,17 @@ mod tests {
 
     #[test]
     fn only_the_path_of_a_url_is_written_in_another_way() {
-        let other = |url| with_other_plus(url);
-        let url = "https://u+x.test/a+b/libstdc++.rpm?c=1+2#d+e";
         let encoded = "https://u+x.test/a%2Bb/libstdc%2B%2B.rpm?c=1+2#d+e";
-        assert_eq!(other(url).as_deref(), Some(encoded));
-        assert_eq!(other(encoded).as_deref(), Some(url));
+        let plain = "https://u+x.test/a+b/libstdc++.rpm?c=1+2#d+e";
+        for url in [encoded, plain, &plain.replace("a+b", "a%2bb")] {
+            let (host, forms) = plus_forms(url).unwrap();
+            assert_eq!(
+                (host, forms),
+                ("u+x.test", [encoded, plain].map(str::to_owned))
+            );
+        }
         for same in ["https://h.test/a?b=+", "https://h+.test", "", "a+b"] {
-            assert_eq!(other(same), None, "{same}");
+            assert_eq!(plus_forms(same), None, "{same}");
         }
     }
 }

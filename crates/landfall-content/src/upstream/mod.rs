@@ -12,7 +12,7 @@ mod registry_blob;
 mod upstreams;
 
 pub use file::expect_success;
-pub use file::{expect_file, get_file, head_file, post_json};
+pub use file::{expect_file, get_file, head_file, is_page, post_json};
 pub use git_receiver::{GitPush, GitReceiver, push_refs, pushed_refs};
 pub use git_remote::{FetchedPack, fetch_pack, git_error, list_refs};
 pub use git_writer::{PackFacts, write_pack_file};
