@@ -677,3 +677,31 @@ fn missing_references_can_be_locked_and_are_then_found() {
         (&digest.into(), 2)
     );
 }
+
+#[test]
+fn schemas_that_helm_would_request_are_missing() {
+    let place = place();
+    place.write("c/Chart.yaml", "apiVersion: v2\nname: c\nversion: 1.0.0\n");
+    let url = "https://k8s.test/_definitions.json";
+    let schema = format!("{{\"properties\": {{\n \"a\": {{\"$ref\": \"{url}#/x\"}}}}}}\n");
+    place.write("c/values.schema.json", &schema);
+    let report = place.json(4, &["audit", "c", "--lock", "landfall.lock"]);
+    let text = report.to_string();
+    assert!(
+        text.contains(url) && text.contains("helm --skip-schema-validation"),
+        "{text}"
+    );
+    place.write("c/values.schema.json", schema.replace("$ref", "title"));
+    place.ok(&["audit", "c", "--lock", "landfall.lock"]);
+    // a locked schema can be served
+    let lock = place.read("landfall.lock").replace(
+        "files:\n",
+        &format!(
+            "files:\n- {{name: \"{url}\", digest: \"{}\", size: 9}}\n",
+            digest("s")
+        ),
+    );
+    place.write("landfall.lock", lock);
+    place.write("c/values.schema.json", schema);
+    place.ok(&["audit", "c", "--lock", "landfall.lock"]);
+}

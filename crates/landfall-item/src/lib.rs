@@ -74,6 +74,7 @@ mod text;
 pub use chart::chart_versions;
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub use chart::fuzz as read_chart;
+pub use chart::schema_urls;
 pub use chart::{
     ChartArchive, Discovery, FindImages, FoundImages, clash, index as chart_index, index_entry,
 };

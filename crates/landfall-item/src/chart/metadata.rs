@@ -1,6 +1,7 @@
 //! Reads Chart.yaml in the archive of a chart, and finds the dependencies that the archive does not
 //! bundle.
 
+use super::schema::schema_urls;
 use landfall_model::Limits;
 use landfall_model::document::{self, ArchiveBudget, UnpackedFiles, yaml};
 use serde::{Deserialize, Deserializer};
@@ -119,35 +120,6 @@ pub(super) fn outside_needs(
     })
 }
 
-/// The URLs of other documents to which a JSON schema refers (`$ref`).
-fn schema_urls(schema: &[u8]) -> BTreeSet<String> {
-    let Ok(schema) = serde_json::from_slice::<serde_json::Value>(schema) else {
-        return BTreeSet::new();
-    };
-    let own = ["$id", "id"].map(|key| schema.get(key).and_then(serde_json::Value::as_str));
-    let mut urls = BTreeSet::new();
-    let mut open = vec![&schema];
-    while let Some(value) = open.pop() {
-        match value {
-            serde_json::Value::Array(members) => open.extend(members),
-            serde_json::Value::Object(members) => {
-                let reference = members.get("$ref").and_then(serde_json::Value::as_str);
-                let url = reference.map(|text| text.split('#').next().unwrap_or_default());
-                let url =
-                    url.filter(|url| url.starts_with("http://") || url.starts_with("https://"));
-                // a reference to the schema's own URL is found in the schema itself
-                urls.extend(
-                    url.filter(|url| !own.contains(&Some(*url)))
-                        .map(str::to_owned),
-                );
-                open.extend(members.values());
-            }
-            _ => {}
-        }
-    }
-    urls
-}
-
 /// A search for unbundled dependencies, through a chart and the charts bundled in it.
 struct DependencySearch<'s> {
     /// The size to which all bundled archives together may still unpack.
@@ -194,7 +166,7 @@ impl DependencySearch<'_> {
             exact.entry(key).or_insert(one);
         }
         if let Some(schema) = files.get("values.schema.json") {
-            let urls = schema_urls(schema).into_iter();
+            let urls = schema_urls(&String::from_utf8_lossy(schema)).into_iter();
             self.schemas.extend(urls.map(|url| (name.clone(), url)));
         }
         let mut bundled = BTreeSet::new();

@@ -18,6 +18,7 @@ mod repository;
 mod request;
 mod resolvable;
 mod resolve;
+mod schema;
 
 pub use archive::{ChartArchive, clash, index, index_entry};
 pub use artifact::ChartSignatureError;
@@ -28,6 +29,7 @@ pub(crate) use manifest_entry::ChartEntry;
 pub use name::ChartName;
 pub use repository::versions as chart_versions;
 pub use request::ChartRequest;
+pub use schema::schema_urls;
 
 /// Reads `archive` as a chart: its Chart.yaml and its unbundled dependencies.
 ///

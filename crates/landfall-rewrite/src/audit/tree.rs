@@ -6,6 +6,7 @@ use super::helm::{HelmCommand, HelmError};
 use super::packages;
 use super::template_defaults::fill_template_defaults;
 use super::text::audit;
+use super::urls::schema_findings;
 use crate::chart::{ChartError, HelmChart};
 use crate::error::RewriteError;
 use crate::inputs::{InputContent, InputFile, inputs, read};
@@ -161,13 +162,18 @@ fn discover_in(
 
 /// Audits `text`, the content of `file`.
 pub fn audit_text(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec<FileFinding> {
-    let mut found: Vec<FileFinding> = audit(Path::new(file), text, inventory)
-        .into_iter()
-        .map(|finding| FileFinding {
-            file: file.to_owned(),
-            finding,
-        })
-        .collect();
+    let mut findings = audit(Path::new(file), text, inventory);
+    if Path::new(file).file_name() == Some(OsStr::new("values.schema.json")) {
+        // a locked URL, or a similar one, was found already
+        let mut schemas = schema_findings(text, inventory);
+        schemas.retain(|schema| findings.iter().all(|one| one.reference != schema.reference));
+        findings.extend(schemas);
+    }
+    let found = findings.into_iter().map(|finding| FileFinding {
+        file: file.to_owned(),
+        finding,
+    });
+    let mut found: Vec<FileFinding> = found.collect();
     found.extend(packages::findings(file, text, inventory));
     found
 }

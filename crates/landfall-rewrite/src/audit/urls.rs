@@ -5,6 +5,7 @@ use crate::inventory::Inventory;
 use crate::inventory::LockCoverage;
 use crate::inventory::LockedUrls;
 use crate::text::JoinedText;
+use landfall_item::schema_urls;
 use landfall_model::document::LineIndex;
 use landfall_model::redact_urls;
 
@@ -67,6 +68,39 @@ pub(super) fn findings(
         })
     };
     starts.filter_map(finding).collect()
+}
+
+/// Finds the URLs to which a `values.schema.json` refers. helm requests them, so behind the gap it
+/// fails unless it does not validate.
+pub(super) fn schema_findings(text: &str, inventory: &Inventory<'_>) -> Vec<AuditFinding> {
+    let lines = LineIndex::new(text);
+    let findings = schema_urls(text).into_iter().map(|url| {
+        // a relative reference, or one in other letters, is not in the text
+        let (line, column) = text.find(&url).map_or((1, 1), |at| lines.line_column(at));
+        let coverage = match inventory.urls().item(&url) {
+            Some(item) => LockCoverage::Held {
+                item: item.to_owned(),
+            },
+            None => LockCoverage::Missing {
+                name: None,
+                url: Some(url.clone()),
+                why:
+                    "helm requests this schema when it validates values; without access to it, use \
+                      `helm --skip-schema-validation`"
+                        .into(),
+            },
+        };
+        AuditFinding {
+            line,
+            column,
+            path: Vec::new(),
+            manager: None,
+            repository: None,
+            reference: redact_urls(&url),
+            coverage,
+        }
+    });
+    findings.collect()
 }
 
 /// The coverage of a complete URL.
