@@ -160,6 +160,49 @@ fn parsed_index(index: &str) -> Value {
 }
 
 #[test]
+fn odd_values_of_an_index_do_not_hide_a_chart() {
+    let up = Upstream::new();
+    let app = Chart::new("app", "1.0.0", "", &[]);
+    up.manifest(
+        &json!([{"repo": up.repo(), "name": "app", "version": "1.0.0"}]),
+        "",
+    );
+    up.repository(std::slice::from_ref(&app));
+    let good = up.place.read("up/charts/index.yaml");
+    let url = "    - app-1.0.0.tgz\n";
+    for (from, to) in [
+        // the first URLs are not those of an archive, or do not have it
+        (url, format!("    - file:///x\n    - gone.tgz\n{url}")),
+        // other content, another type, and a list in one line
+        (url, format!("    - index.yaml\n    - 7\n{url}")),
+        (url, "      app-1.0.0.tgz\n".to_owned()),
+        // helm compares no digest
+        ("digest: ", "digest: 00".to_owned()),
+        ("digest: ", "digest: []\n    other: ".to_owned()),
+        // another version and another chart are not YAML
+        (
+            "  app:\n",
+            "  app:\n  - version: 0.1.0\n    home: a: b\n".to_owned(),
+        ),
+        ("  app:\n", "  odd: {{\n  app:\n".to_owned()),
+    ] {
+        assert!(good.contains(from), "{good}");
+        up.place
+            .write("up/charts/index.yaml", good.replace(from, &to));
+        let report = up.lock(0, &["--refresh", "--lock", "one.lock"]);
+        let lock = up.place.read("one.lock");
+        assert!(lock.contains(&app.digest()), "{to}: {report}");
+    }
+    let page = "<!DOCTYPE html><html><head><title>Log in</title></head></html>";
+    up.place.write("up/charts/index.yaml", page);
+    let why = failure_reasons(&up.lock(1, &["--lock", "two.lock"]));
+    assert!(
+        why.contains("an HTML page, titled 'Log in', was sent instead of"),
+        "{why}"
+    );
+}
+
+#[test]
 fn a_hostile_repository_is_refused_and_a_changed_archive_is_reported() {
     let up = Upstream::new();
     let app = Chart::new("app", "1.0.0", "", &[]);
@@ -180,7 +223,6 @@ fn a_hostile_repository_is_refused_and_a_changed_archive_is_reported() {
             "- https://u:p@h/app.tgz",
             "which is not a valid download URL",
         ),
-        ("digest: ", "digest: 00", "an invalid digest"),
         (
             "entries:\n",
             "entries: [[[[\n",

@@ -20,10 +20,11 @@ use url::Url;
 pub(super) struct IndexedChart {
     #[serde(default)]
     version: Value,
-    #[serde(default, deserialize_with = "landfall_model::null_as_default")]
-    urls: Vec<String>,
+    // any values: odd ones must not hide the version
     #[serde(default)]
-    digest: Option<String>,
+    urls: Value,
+    #[serde(default)]
+    digest: Value,
 }
 
 #[derive(Deserialize)]
@@ -35,11 +36,14 @@ struct ChartIndex {
 /// The location of the archive of a chart version in an HTTP repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ArchiveLocation {
-    /// The URL of the archive: `http`, `https` or `oci`.
-    pub(super) url: Url,
+    /// The URLs of the archive, at least one: `http`, `https` or `oci`. The first one that works is
+    /// used.
+    pub(super) urls: Vec<Url>,
     /// The digest in the index, if it has one. It is the digest of the archive; for an `oci` URL,
     /// it may instead be that of the artifact.
     pub(super) digest: Option<Digest>,
+    /// The digest in the index, if it is not a SHA-256 and is ignored.
+    odd_digest: Option<String>,
 }
 
 /// The versions of `chart` that the repository at `url` lists.
@@ -68,13 +72,29 @@ pub(super) async fn archive(
     name: &ChartName,
 ) -> Result<ArchiveLocation, ResolveError> {
     let indexed = fetch_index(resolver, url, &name.chart).await?;
-    let archive = find(&indexed, url, name)?;
-    // a public index must not lead to hosts of the local network
-    resolver
-        .sessions()
-        .check_named_target(archive.url.as_str(), url)
-        .await?;
-    Ok(archive)
+    let mut archive = find(&indexed, url, name)?;
+    if let Some(text) = &archive.odd_digest {
+        resolver.note_once(&format!(
+            "{name}: its repository lists the digest '{}', which is not a SHA-256, so the archive \
+             was not compared with it",
+            text.escape_default()
+        ));
+    }
+    let mut allowed = Vec::new();
+    let mut refused = None;
+    for target in archive.urls {
+        // a public index must not lead to hosts of the local network
+        let sessions = resolver.sessions();
+        match sessions.check_named_target(target.as_str(), url).await {
+            Ok(()) => allowed.push(target),
+            Err(error) => refused = refused.or(Some(error)),
+        }
+    }
+    archive.urls = allowed;
+    match refused.filter(|_| archive.urls.is_empty()) {
+        Some(error) => Err(error.into()),
+        None => Ok(archive),
+    }
 }
 
 /// The URL of the index of the repository at `url`.
@@ -106,10 +126,13 @@ fn read(text: &str, chart: &str, limit: usize) -> Result<Option<Vec<IndexedChart
     // an index lists every version of every chart, and one chart is a small part of it
     match section(text, chart) {
         Some("") => Ok(None),
-        Some(lines) if lines.len() <= limit => {
-            let mut entries: BTreeMap<String, Value> = parse(lines)?;
-            Ok(entries.remove(chart).map(versions_in))
-        }
+        Some(lines) if lines.len() <= limit => match parse::<BTreeMap<String, Value>>(lines) {
+            Ok(mut entries) => Ok(entries.remove(chart).map(versions_in)),
+            Err(why) => {
+                let versions = readable_versions(lines);
+                (!versions.is_empty()).then_some(Some(versions)).ok_or(why)
+            }
+        },
         None if text.len() <= limit => {
             let mut index: ChartIndex = parse(text)?;
             Ok(index.entries.remove(chart).map(versions_in))
@@ -127,6 +150,26 @@ fn versions_in(entry: Value) -> Vec<IndexedChart> {
     versions
         .filter_map(|version| serde_yaml::from_value(version).ok())
         .collect()
+}
+
+/// The versions in the lines about a chart, of which some are not valid YAML.
+fn readable_versions(lines: &str) -> Vec<IndexedChart> {
+    let indent_of = |line: &str| line.len() - line.trim_start_matches(' ').len();
+    let is_item = |line: &&str| line.trim_start_matches(' ').starts_with("- ");
+    let Some(indent) = lines.lines().skip(1).find(is_item).map(indent_of) else {
+        return Vec::new();
+    };
+    let mut items: Vec<String> = Vec::new();
+    for line in lines.split_inclusive('\n').skip(1) {
+        if is_item(&line) && indent_of(line) == indent {
+            items.push(String::new());
+        }
+        if let Some(item) = items.last_mut() {
+            item.push_str(line);
+        }
+    }
+    let parsed = items.iter().filter_map(|item| parse::<Value>(item).ok());
+    parsed.flat_map(versions_in).collect()
 }
 
 fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
@@ -165,7 +208,8 @@ fn section<'t>(text: &'t str, chart: &str) -> Option<&'t str> {
         if indent < names_indent || names_indent == 0 {
             return (names_indent > 0).then_some("");
         }
-        let key = words.strip_suffix(':')?.trim_matches(['"', '\'']);
+        let (key, _) = words.split_once(':')?;
+        let key = key.trim_matches(['"', '\'']);
         if key == chart {
             start = Some(line_start);
         }
@@ -194,38 +238,66 @@ fn find(
             None => ResolveError::gone(),
         });
     };
-    let first = found
-        .urls
-        .first()
-        .ok_or("its repository lists no URL for this version")?;
+    let listed = match &found.urls {
+        Value::Sequence(urls) => urls.iter().filter_map(Value::as_str).collect(),
+        Value::String(url) => vec![url.as_str()],
+        _ => Vec::new(),
+    };
+    if listed.is_empty() {
+        return Err("its repository lists no URL for this version".into());
+    }
+    let mut urls = Vec::new();
+    let mut invalid = None;
+    for text in listed {
+        match archive_url(repository, text) {
+            Ok(url) => urls.push(url),
+            Err(why) => invalid = invalid.or(Some(why)),
+        }
+    }
+    match invalid.filter(|_| urls.is_empty()) {
+        Some(why) => Err(why.into()),
+        None => {
+            let digest = archive_digest(&found.digest);
+            let odd_digest = plain(&found.digest).filter(|_| digest.is_none());
+            Ok(ArchiveLocation {
+                urls,
+                digest,
+                odd_digest,
+            })
+        }
+    }
+}
+
+/// Resolves `text`, a URL of an archive in the index of `repository`.
+fn archive_url(repository: &str, text: &str) -> Result<Url, String> {
     let invalid_url =
-        || format!("its repository lists the URL '{first}', which is not a valid download URL");
+        || format!("its repository lists the URL '{text}', which is not a valid download URL");
     // a relative URL is relative to the folder of the index
     let base: Url = format!("{repository}/")
         .parse()
         .map_err(|_| invalid_url())?;
-    let url = base.join(first).map_err(|_| invalid_url())?;
-    if !matches!(url.scheme(), "http" | "https" | "oci") || !url.has_host() || has_userinfo(&url) {
-        return Err(invalid_url().into());
+    let url = base.join(text).map_err(|_| invalid_url())?;
+    if text.trim().is_empty()
+        || !matches!(url.scheme(), "http" | "https" | "oci")
+        || !url.has_host()
+        || has_userinfo(&url)
+    {
+        return Err(invalid_url());
     }
     if base.scheme() == "https" && url.scheme() == "http" {
-        return Err(
-            format!("its repository uses https, but lists the unencrypted URL '{url}'").into(),
-        );
+        return Err(format!(
+            "its repository uses https, but lists the unencrypted URL '{url}'"
+        ));
     }
-    // Helm writes the digest without its algorithm
-    let digest = match found.digest.as_deref() {
-        None | Some("") => None,
-        Some(digest) => Some(
-            format!(
-                "sha256:{}",
-                digest.to_ascii_lowercase().trim_start_matches("sha256:")
-            )
-            .parse()
-            .map_err(|_| "its repository lists an invalid digest")?,
-        ),
-    };
-    Ok(ArchiveLocation { url, digest })
+    Ok(url)
+}
+
+/// The digest of an archive in an index. Helm writes it without its algorithm. Like helm, which does
+/// not compare it, landfall ignores a text that is no SHA-256.
+fn archive_digest(digest: &Value) -> Option<Digest> {
+    let text = plain(digest)?.trim().to_ascii_lowercase();
+    let hex = text.strip_prefix("sha256:").unwrap_or(&text);
+    format!("sha256:{hex}").parse().ok()
 }
 
 #[cfg(test)]
@@ -266,9 +338,16 @@ mod tests {
     #[test]
     fn odd_entries_of_an_index_do_not_hide_others() {
         let index = r#"{"entries": {"none": null, "odd": 7, "app": [1,
-            {"version": "0.9.0", "urls": {}}, {"version": "1.0.0", "urls": null, "digest": null}]}}"#;
+            {"version": "0.9.0", "urls": {}}, {"version": "1.0.0", "urls": null, "digest": [1]}]}}"#;
         let app = versions(index, "app", 999);
-        assert_eq!(app, Ok(Some(vec!["1.0.0".to_owned()])));
+        assert_eq!(app, Ok(Some(vec!["0.9.0".to_owned(), "1.0.0".to_owned()])));
+        // a version that is not YAML, and another chart with a value in its line
+        let text = "entries:\n  none: [{]\n  app:\n  - version: 0.8.0\n    home: a: b\n  - version: 1.0.0\n    urls:\n    - a.tgz\n  odd: {{}\n";
+        assert_eq!(
+            versions(text, "app", 999),
+            Ok(Some(vec!["1.0.0".to_owned()]))
+        );
+        assert!(versions(text, "odd", 999).is_err());
         assert_eq!(versions(index, "none", 999), Ok(Some(vec![])));
         assert_eq!(versions(r#"{"entries": null}"#, "app", 99), Ok(None));
     }
@@ -283,7 +362,7 @@ mod tests {
     #[test]
     fn urls_are_relative_to_the_repository_and_hostile_ones_are_rejected() {
         let hex = "ab".repeat(32);
-        let url = |urls: &str| location(urls, &hex).unwrap().url.to_string();
+        let url = |urls: &str| location(urls, &hex).unwrap().urls[0].to_string();
         assert_eq!(url("app-1.2.3.tgz"), "https://h:8443/charts/app-1.2.3.tgz");
         assert_eq!(url("/x/app.tgz"), "https://h:8443/x/app.tgz");
         assert_eq!(url("'https://other/app.tgz'"), "https://other/app.tgz");
@@ -305,10 +384,17 @@ mod tests {
         ] {
             assert!(location(bad, &hex).is_err(), "{bad}");
         }
-        assert!(
-            location("a", "xyz")
-                .unwrap_err()
-                .contains("an invalid digest")
-        );
+        for digest in [
+            hex.to_uppercase(),
+            format!("SHA256:{hex}"),
+            format!(" {hex} "),
+        ] {
+            let read = location("a", &digest).unwrap().digest.unwrap();
+            assert_eq!(read.hex(), hex, "{digest}");
+        }
+        assert_eq!(location("a", "xyz").unwrap().digest, None);
+        let some = location("'ftp://h/x', 7, b.tgz, 'https://other/c.tgz'", &hex).unwrap();
+        let urls: Vec<&str> = some.urls.iter().map(Url::as_str).collect();
+        assert_eq!(urls, ["https://h:8443/charts/b.tgz", "https://other/c.tgz"]);
     }
 }

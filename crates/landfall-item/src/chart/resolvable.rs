@@ -192,7 +192,8 @@ impl UpdatableRequest for ChartRequest {
                 let archive = repository::archive(resolver, url, &self.name).await?;
                 // an index that points to a registry may name the digest of the archive or of the
                 // artifact
-                return Ok(archive.digest.filter(|_| archive.url.scheme() != "oci"));
+                let is_oci = archive.urls.iter().any(|url| url.scheme() == "oci");
+                return Ok(archive.digest.filter(|_| !is_oci));
             }
             let session = resolver.sessions().upstream(registry).await?;
             let tag = tag.as_deref().unwrap_or_default();

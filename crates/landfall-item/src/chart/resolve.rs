@@ -16,6 +16,7 @@ use landfall_model::document::ArchiveBudget;
 use landfall_model::sign::SignatureTime;
 use landfall_model::{Algorithm, Descriptor, Digest, ImageRef, Manifest, media_type, redact_urls};
 use std::sync::Arc;
+use url::Url;
 
 /// A chart that was downloaded to find its dependencies and images.
 struct FetchedChart {
@@ -113,16 +114,39 @@ async fn fetch(resolver: &Resolver, name: &ChartName) -> Result<FetchedChart, Re
     let Some(repository) = &name.repository else {
         return fetch_artifact(resolver, name, &name.reference).await;
     };
-    let ArchiveLocation { url, digest } = repository::archive(resolver, repository, name).await?;
+    let ArchiveLocation { urls, digest, .. } =
+        repository::archive(resolver, repository, name).await?;
+    let mut failure: Option<ResolveError> = None;
+    for url in urls {
+        match fetch_listed(resolver, name, &url, digest.as_ref()).await {
+            Ok(fetched) => return Ok(fetched),
+            Err(cause) => {
+                failure = Some(match failure {
+                    Some(first) => first.followed_by(&cause),
+                    None => cause,
+                });
+            }
+        }
+    }
+    Err(failure.unwrap_or_else(ResolveError::gone))
+}
+
+/// Fetches the chart `name` from `url`, which its repository lists with `digest`.
+async fn fetch_listed(
+    resolver: &Resolver,
+    name: &ChartName,
+    url: &Url,
+    digest: Option<&Digest>,
+) -> Result<FetchedChart, ResolveError> {
     if url.scheme() != "oci" {
-        return download(resolver, name, url.as_str(), digest.as_ref()).await;
+        return download(resolver, name, url.as_str(), digest).await;
     }
     let target = ChartName::try_from(url.to_string()).map_err(|error| error.to_string())?;
     let mut fetched = fetch_artifact(resolver, name, &target.reference).await?;
     let found = Digest::sha256(&fetched.archive);
     // an index that points to a registry contains the digest of the artifact or of the archive
     if let Some(digest) =
-        digest.filter(|digest| *digest != found && *digest != fetched.chart.digest)
+        digest.filter(|digest| **digest != found && **digest != fetched.chart.digest)
     {
         return Err(format!(
             "its repository lists the digest {digest}, but the downloaded archive has {found}"
@@ -354,7 +378,8 @@ pub(super) async fn head(
         Some(url) => {
             let archive = repository::archive(resolver, url, &old.name).await?;
             // the lock has the URL, so a moved archive must be locked again
-            if old.url.as_deref() != Some(archive.url.as_str()) {
+            let is_listed = |url: &Url| old.url.as_deref() == Some(url.as_str());
+            if !archive.urls.iter().any(is_listed) {
                 return Ok(None);
             }
             match old.source() {

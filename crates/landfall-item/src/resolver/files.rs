@@ -3,9 +3,13 @@
 use super::resolve_error::ResolveError;
 use super::state::Resolver;
 use bytes::Bytes;
-use landfall_content::upstream::{Upstreams, expect_file, expect_success, get_file, post_json};
+use landfall_content::upstream::{
+    Upstreams, expect_file, expect_success, get_file, is_page, post_json,
+};
 use landfall_content::{BlobRead, EntryPart, LocalSink, PartOrigin, Transfer};
-use landfall_http::{Activity, BodyFailure, ErrorKind, HttpError, UnlimitedSlot};
+use landfall_http::{
+    Activity, BodyFailure, ErrorKind, HttpError, UnlimitedSlot, is_html, page_error,
+};
 use landfall_model::report::{SilentProgress, TransferSide};
 use landfall_model::{Descriptor, Digest, ImageRef};
 use std::sync::Arc;
@@ -34,6 +38,10 @@ impl Resolver {
             let answered_at = response.url.clone();
             let failure = match response.bytes(max_bytes).await {
                 Ok(bytes) => match expected.filter(|digest| !digest.matches(&bytes)) {
+                    // a page that is not marked as such, instead of a document; a digest decides
+                    None if expected.is_none() && is_html(&bytes) && !is_page(url) => {
+                        return Err(page_error(&answered_at, None, "the file", &bytes));
+                    }
                     None => return Ok(bytes),
                     Some(expected) => {
                         let found = Digest::sha256(&bytes);
