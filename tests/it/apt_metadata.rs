@@ -291,3 +291,67 @@ fn a_failing_entry_keeps_its_pin_although_its_manifest_text_changed() {
     up.lock(3, &[]);
     assert_eq!(up.locked(), ["tool 1"]);
 }
+
+/// Signs the Release file of the suite `stable` again after `edit`.
+fn edit_release(up: &AptUpstream, edit: impl Fn(&str) -> String) {
+    let text = up.place.read("up/r/dists/stable/Release");
+    up.sign("dists/stable", &edit(&text));
+}
+
+#[test]
+fn odd_entries_of_a_release_matter_only_if_they_are_used() {
+    let Some(up) = AptUpstream::new() else { return };
+    let place = &up.place;
+    up.build("pool/stable", &[deb("app", "1", "")]);
+    let suite = || up.suite("stable", "Date: Sat, 14 Nov 2026 00:00:00 UTC\n");
+    suite();
+    up.wants("stable", "app", ", base: none");
+    let zeros = "0".repeat(64);
+    let odd = format!(" zz 1 main/odd\n {zeros} many main/odd2\n {zeros} main/odd3\n");
+    edit_release(&up, |text| {
+        text.replace("SHA256:\n", &format!("SHA256:\n{odd}"))
+            .replace("Date: Sat, 14 Nov", "Date: Xyz, 99 Nov")
+    });
+    up.lock(0, &[]);
+    place.ok(&["pull"]);
+    // the next form of a translation is carried, as apt downloads it
+    let translation =
+        |form: &str| place.path(format!("up/r/dists/stable/main/i18n/Translation-en{form}"));
+    suite();
+    std::fs::remove_file(translation(".xz")).unwrap();
+    up.lock(0, &["--refresh"]);
+    let lock = place.read("landfall.lock");
+    assert!(
+        lock.contains("Translation-en.gz") && !lock.contains("Translation-en.xz"),
+        "{lock}"
+    );
+    place.ok(&["pull", "--store", "other"]);
+    // without any form, `apt-get update` fails on machines
+    for form in ["", ".gz"] {
+        std::fs::remove_file(translation(form)).unwrap();
+    }
+    let why = failure_reasons(&up.lock(1, &["--lock", "two.lock", "--store", "third"]));
+    assert!(why.contains("Translation-en"), "{why}");
+    // the line of an index that is needed
+    suite();
+    edit_release(&up, |text| {
+        let is_packages = |line: &str| line.ends_with("main/binary-amd64/Packages.xz");
+        let lines = text
+            .lines()
+            .filter(|line| !line.contains("main/binary-amd64/Packages") || is_packages(line));
+        let lines = lines.map(|line| match line.rsplit_once(' ') {
+            Some((_, path)) if is_packages(line) => format!(" zz 7 {path}\n"),
+            _ => format!("{line}\n"),
+        });
+        lines.collect()
+    });
+    let why = failure_reasons(&up.lock(1, &["--lock", "two.lock"]));
+    assert!(why.contains("'zz' is not a sha256 digest"), "{why}");
+    let page = "<html><head><title>Blocked</title></head></html>";
+    place.write("up/r/dists/stable/InRelease", page);
+    let why = failure_reasons(&up.lock(1, &["--lock", "two.lock"]));
+    assert!(
+        why.contains("an HTML page, titled 'Blocked', was sent"),
+        "{why}"
+    );
+}

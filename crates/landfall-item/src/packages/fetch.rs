@@ -13,7 +13,7 @@ use landfall_http::{ErrorKind, HttpError};
 use landfall_model::sign::SignatureTime;
 use landfall_model::{Descriptor, Digest, media_type};
 use landfall_packages::apt::{AptRelease, check_index_size};
-use landfall_packages::{PackagesError, decompress, file_url};
+use landfall_packages::{Compression, PackagesError, decompress, file_url};
 
 const NOT_SIGNED: &str = "it is not signed: it has a Release, but neither InRelease nor \
                           Release.gpg; landfall locks only signed repositories, so ask its owner \
@@ -94,33 +94,23 @@ async fn fetch_suite(
         &release,
         resolver.limits().package_index_bytes,
     )? {
-        let ListedIndex {
-            mut index,
-            read,
-            others,
-        } = listed;
-        if let Some((mut compression, limit)) = read {
-            let mut found = fetch(resolver, &source, &index, &[]).await;
-            // like apt, try the next form if the server lacks one that the release names
-            let mut others = others.into_iter();
-            while found.as_ref().is_err_and(|cause| cause.is_gone)
-                && let Some((other, other_compression)) = others.next()
-            {
-                let next = fetch(resolver, &source, &other, &[]).await;
-                if next.is_ok() {
-                    (index, compression) = (other, other_compression);
-                }
-                // the error is about the preferred form
-                found = next.or(found);
-            }
-            let bytes = found?;
-            let name = index.path.clone();
-            let text =
-                tokio::task::spawn_blocking(move || decompress(&name, &bytes, compression, limit))
-                    .await
-                    .map_err(|error| ResolveError::local(error.to_string()))??;
-            let text =
-                String::from_utf8(text).map_err(|_| format!("{} is not UTF-8 text", index.path))?;
+        let name = listed.index.path.clone();
+        let read = listed.read.map(|(_, limit)| limit);
+        let Some((index, compression, bytes)) = fetch_form(resolver, &source, listed).await? else {
+            resolver.note_once(&format!(
+                "{}: {name} is not carried: the server lacks it, and apt does not need it",
+                requested.describe()
+            ));
+            continue;
+        };
+        if let Some((limit, compression)) = read.zip(compression) {
+            let unpacked =
+                tokio::task::spawn_blocking(move || decompress(&name, &bytes, compression, limit));
+            let text = unpacked
+                .await
+                .map_err(|error| ResolveError::local(error.to_string()))??;
+            // like apt, accept bytes that are not UTF-8, as in the name of a maintainer
+            let text = String::from_utf8_lossy(&text).into_owned();
             check_index_size(&index.path, &text)?;
             texts.push(text);
         }
@@ -133,6 +123,37 @@ async fn fetch_suite(
         release,
         texts,
     })
+}
+
+/// Fetches the first form of `listed` that the server has, as apt does. Returns the form with its
+/// compression. `None` if the server has none and apt does not need the index.
+async fn fetch_form(
+    resolver: &Resolver,
+    source: &PackageSource,
+    listed: ListedIndex,
+) -> Result<Option<(PackageIndex, Option<Compression>, Bytes)>, ResolveError> {
+    let ListedIndex {
+        index,
+        read,
+        others,
+        is_optional,
+    } = listed;
+    // Contents are larger than all that landfall reads; `pull` streams them
+    if read.is_none() && index.size > resolver.limits().package_index_bytes {
+        return Ok(Some((index, None, Bytes::new())));
+    }
+    let mut forms = vec![(index, read.map(|(compression, _)| compression))];
+    forms.extend(others);
+    let mut first_error = None;
+    for (index, compression) in forms {
+        match fetch(resolver, source, &index, &[]).await {
+            Ok(bytes) => return Ok(Some((index, compression, bytes))),
+            Err(cause) if cause.is_gone => drop(first_error.get_or_insert(cause)),
+            // the error is about the preferred form
+            Err(cause) => return Err(first_error.unwrap_or(cause)),
+        }
+    }
+    first_error.filter(|_| !is_optional).map_or(Ok(None), Err)
 }
 
 /// Rejects a release of another suite. One key signs all suites of a repository, so a hostile

@@ -17,19 +17,11 @@ pub(super) struct ListedIndex {
     /// How it is decompressed, and the maximum size of its decompressed content in bytes; `None` if
     /// it is carried without being read.
     pub(super) read: Option<(Compression, u64)>,
-    /// Other compressed forms, which are read if the server lacks `index`.
-    pub(super) others: Vec<(PackageIndex, Compression)>,
-}
-
-impl ListedIndex {
-    /// An index that is carried without being read.
-    fn unread(index: PackageIndex) -> ListedIndex {
-        ListedIndex {
-            index,
-            read: None,
-            others: Vec::new(),
-        }
-    }
+    /// Other compressed forms, which are used if the server lacks `index`, with their compression if
+    /// landfall can read it.
+    pub(super) others: Vec<(PackageIndex, Option<Compression>)>,
+    /// Whether apt works without the index if the server lacks all of its forms.
+    pub(super) is_optional: bool,
 }
 
 /// Finds indexes in the Release file of a suite.
@@ -57,9 +49,23 @@ impl ReleaseIndexes<'_> {
         })
     }
 
-    /// The index `path` in the form that apt downloads.
-    fn preferred(&self, path: &str) -> Option<PackageIndex> {
-        APTS_ORDER.iter().find_map(|ending| self.find(path, ending))
+    /// The forms of the index `path`, in the order in which apt tries them.
+    fn forms(&self, path: &str) -> impl Iterator<Item = PackageIndex> {
+        APTS_ORDER
+            .iter()
+            .filter_map(move |ending| self.find(path, ending))
+    }
+
+    /// The index `path`, which is carried without being read, in the form that apt downloads.
+    fn unread(&self, path: &str) -> Option<ListedIndex> {
+        let mut forms = self.forms(path);
+        Some(ListedIndex {
+            index: forms.next()?,
+            read: None,
+            others: forms.map(|other| (other, None)).collect(),
+            // apt requests only indexes whose uncompressed form the release names
+            is_optional: !self.release.files.contains_key(path),
+        })
     }
 
     /// The package index `path`: a form that landfall can read and, if apt downloads another form,
@@ -72,20 +78,46 @@ impl ReleaseIndexes<'_> {
         let Some((index, compression)) = forms.next() else {
             return Vec::new();
         };
-        let others = forms.collect();
+        let others = forms
+            .map(|(index, compression)| (index, Some(compression)))
+            .collect();
         // the signed size of the uncompressed form is the best protection against a compressed file
         // that expands without end
         let plain = self.release.files.get(path).map(|file| file.size);
         let carried = self
-            .preferred(path)
+            .forms(path)
+            .next()
             .filter(|carried| carried.path != index.path);
         let mut listed = vec![ListedIndex {
             index,
             read: Some((compression, plain.unwrap_or(limit).min(limit))),
             others,
+            is_optional: false,
         }];
-        listed.extend(carried.map(ListedIndex::unread));
+        listed.extend(carried.map(|index| ListedIndex {
+            index,
+            read: None,
+            others: Vec::new(),
+            // apt then downloads the form that landfall reads
+            is_optional: true,
+        }));
         listed
+    }
+
+    /// The error for a suite without the index `path` in a form that landfall can read.
+    fn missing(&self, path: &str, what: &str) -> ResolveError {
+        if let Some(odd) = self.release.odd_line(path) {
+            return format!("{what}: {odd}").into();
+        }
+        match self.forms(path).next() {
+            Some(form) => format!(
+                "{what} that landfall can read: it has {}, and landfall reads gz, xz, zst and \
+                 uncompressed indexes",
+                form.path
+            )
+            .into(),
+            None => what.into(),
+        }
     }
 }
 
@@ -105,7 +137,7 @@ pub(super) fn indexes(
     if requested.suite.ends_with('/') {
         let packages = indexes.packages("Packages", limit);
         if packages.is_empty() {
-            return Err("its release names no Packages".into());
+            return Err(indexes.missing("Packages", "its release names no Packages"));
         }
         return Ok(packages);
     }
@@ -127,11 +159,12 @@ pub(super) fn indexes(
                 } else {
                     ("components", &release.components)
                 };
-                return Err(format!(
+                let why = format!(
                     "its release names no Packages of {component} for {arch}; it has the {what} {}",
                     listed.join(", ")
-                )
-                .into());
+                );
+                let path = format!("{component}/binary-{arch}/Packages");
+                return Err(indexes.missing(&path, &why));
             }
             all.extend(packages);
         }
@@ -139,8 +172,7 @@ pub(super) fn indexes(
         all.extend(all_packages(component));
     }
     for component in &requested.components {
-        let index = indexes.preferred(&format!("{component}/i18n/Translation-{LANGUAGE}"));
-        all.extend(index.map(ListedIndex::unread));
+        all.extend(indexes.unread(&format!("{component}/i18n/Translation-{LANGUAGE}")));
     }
     // The indexes of targets are optional in a release, and landfall does not read them. For an
     // architecture that the release lacks, apt uses `all`.
@@ -148,8 +180,7 @@ pub(super) fn indexes(
     let architectures: Vec<String> = architectures.iter().chain(with_all).cloned().collect();
     for target in &requested.targets {
         let paths = target_paths(target, &requested.components, &architectures);
-        let found = paths.iter().filter_map(|path| indexes.preferred(path));
-        all.extend(found.map(ListedIndex::unread));
+        all.extend(paths.iter().filter_map(|path| indexes.unread(path)));
     }
     Ok(all)
 }

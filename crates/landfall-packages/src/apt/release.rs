@@ -19,6 +19,8 @@ pub struct AptRelease {
     pub date: Option<Timestamp>,
     /// The field `Valid-Until`: the time after which clients reject the release.
     pub valid_until: Option<Timestamp>,
+    /// Whether `Valid-Until` is there, but is not a date.
+    has_odd_valid_until: bool,
     /// The field `Acquire-By-Hash`: whether indexes can be downloaded by digest too.
     pub by_hash: bool,
     /// The field `Snapshots`: the URL of earlier states of the repository, with a placeholder for
@@ -36,6 +38,8 @@ pub struct AptRelease {
     pub pin: i16,
     /// The indexes by path, relative to the `Release` file.
     pub files: BTreeMap<String, ReleaseFile>,
+    /// The lines of the list of indexes that cannot be read: the path, and what is wrong.
+    odd_lines: Vec<(String, PackagesError)>,
 }
 
 /// The digest and size of an index, as listed in a `Release` file.
@@ -52,10 +56,9 @@ impl AptRelease {
     /// messages.
     ///
     /// # Errors
-    /// If the text is malformed, or has no SHA-256 or SHA-512 checksums.
+    /// If the text is empty, or has no SHA-256 or SHA-512 checksums.
     pub fn parse(name: &str, text: &str) -> Result<AptRelease, PackagesError> {
         let fields = ReleaseFields {
-            name,
             paragraph: paragraphs(text)
                 .next()
                 .ok_or_else(|| PackagesError::Release {
@@ -89,18 +92,23 @@ impl AptRelease {
         } else {
             1
         };
+        let valid_until = fields.text("Valid-Until");
+        let (files, odd_lines) = parse_checksums(name, algorithm, sums);
         Ok(AptRelease {
             suite: fields.text("Suite").map(str::to_owned),
             codename: fields.text("Codename").map(str::to_owned),
-            date: fields.time("Date")?,
-            valid_until: fields.time("Valid-Until")?,
+            // apt only warns about another text
+            date: fields.text("Date").and_then(parse_date),
+            valid_until: valid_until.and_then(parse_date),
+            has_odd_valid_until: valid_until.is_some_and(|text| parse_date(text).is_none()),
             by_hash: fields.is_yes("Acquire-By-Hash"),
             snapshots: fields.text("Snapshots").map(str::to_owned),
             has_index_of_all: !without_all && architectures.iter().any(|one| one == "all"),
             architectures,
             components: fields.words("Components"),
             pin,
-            files: parse_checksums(name, algorithm, sums)?,
+            files,
+            odd_lines,
         })
     }
 
@@ -108,8 +116,14 @@ impl AptRelease {
     /// always valid.
     ///
     /// # Errors
-    /// If `Valid-Until` is before `now`.
+    /// If `Valid-Until` is before `now` or is not a date.
     pub fn check_time(&self, name: &str, now: Timestamp) -> Result<(), PackagesError> {
+        if self.has_odd_valid_until {
+            return Err(PackagesError::Release {
+                name: name.into(),
+                why: "has an invalid date in Valid-Until".into(),
+            });
+        }
         match self.valid_until.filter(|until| *until < now) {
             Some(until) => Err(PackagesError::Expired {
                 name: name.into(),
@@ -117,6 +131,14 @@ impl AptRelease {
             }),
             None => Ok(()),
         }
+    }
+
+    /// What is wrong with the line that lists `path`, possibly compressed. `None` if no such line is
+    /// odd.
+    pub fn odd_line(&self, path: &str) -> Option<&PackagesError> {
+        let mut odd = self.odd_lines.iter();
+        let is_of_path = |(listed, _): &&(String, _)| listed.starts_with(path);
+        odd.find(is_of_path).map(|(_, why)| why)
     }
 
     /// Whether the release belongs to `suite`: `Codename` or `Suite` has the same first component,
@@ -151,8 +173,6 @@ impl AptRelease {
 
 /// The fields of a `Release` file. Empty fields count as missing.
 struct ReleaseFields<'t> {
-    /// The name of the file, for messages.
-    name: &'t str,
     paragraph: Paragraph<'t>,
 }
 
@@ -173,17 +193,6 @@ impl<'t> ReleaseFields<'t> {
         self.text(key)
             .is_some_and(|value| value.eq_ignore_ascii_case("yes"))
     }
-
-    fn time(&self, key: &str) -> Result<Option<Timestamp>, PackagesError> {
-        let Some(value) = self.text(key) else {
-            return Ok(None);
-        };
-        let time = parse_date(value).ok_or_else(|| PackagesError::Release {
-            name: self.name.into(),
-            why: format!("has an invalid date in {key}"),
-        })?;
-        Ok(Some(time))
-    }
 }
 
 /// Returns the first component of a suite. Some suites are paths, such as `jammy/mongodb-org/7.0`
@@ -192,45 +201,54 @@ fn first_component(suite: &str) -> &str {
     suite.split('/').next().unwrap_or_default()
 }
 
-/// Parses the lines of a list of checksums: digest, size and path.
+/// Parses the lines of a list of checksums: digest, size and path. Also returns the lines that cannot
+/// be read, by path: they matter only if their indexes are needed.
 fn parse_checksums(
     name: &str,
     algorithm: &str,
     sums: &str,
-) -> Result<BTreeMap<String, ReleaseFile>, PackagesError> {
+) -> (BTreeMap<String, ReleaseFile>, Vec<(String, PackagesError)>) {
     let mut files = BTreeMap::new();
+    let mut odd_lines = Vec::new();
     for (line, text) in sums.lines().enumerate() {
-        let mut words = text.split_whitespace();
-        let (Some(sum), Some(size), Some(path), None) =
-            (words.next(), words.next(), words.next(), words.next())
-        else {
-            if text.trim().is_empty() {
-                continue;
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let Some(path) = words.last() else { continue };
+        match parse_checksum(algorithm, &words) {
+            // other paths could lead out of the suite; no index that landfall needs has such a path.
+            // Of two lines for one path, the first one counts, as for apt.
+            Ok(file) if is_plain_path(path) => {
+                files.entry((*path).to_owned()).or_insert(file);
             }
-            let why = format!("'{}' is not a digest, a size and a path", text.trim());
-            return Err(PackagesError::Text {
-                name: name.into(),
-                line: line + 1,
-                why,
-            });
-        };
-        let malformed = |why: String| PackagesError::Text {
-            name: name.into(),
-            line: line + 1,
-            why,
-        };
-        let digest = format!("{algorithm}:{sum}")
-            .parse()
-            .map_err(|_| malformed(format!("'{sum}' is not a {algorithm} digest")))?;
-        let size = size
-            .parse()
-            .map_err(|_| malformed(format!("'{size}' is not a size")))?;
-        // other paths could lead out of the suite; no index that landfall needs has such a path
-        if is_plain_path(path) {
-            files.insert(path.to_owned(), ReleaseFile { digest, size });
+            Ok(_) => {}
+            Err(why) => {
+                let why = PackagesError::Text {
+                    name: name.into(),
+                    line: line + 1,
+                    why,
+                };
+                odd_lines.push(((*path).to_owned(), why));
+            }
         }
     }
-    Ok(files)
+    (files, odd_lines)
+}
+
+/// Parses the words of a line in a list of checksums.
+fn parse_checksum(algorithm: &str, words: &[&str]) -> Result<ReleaseFile, String> {
+    let [sum, size, _] = words else {
+        return Err(format!(
+            "'{}' is not a digest, a size and a path",
+            words.join(" ")
+        ));
+    };
+    Ok(ReleaseFile {
+        digest: format!("{algorithm}:{sum}")
+            .parse()
+            .map_err(|_| format!("'{sum}' is not a {algorithm} digest"))?,
+        size: size
+            .parse()
+            .map_err(|_| format!("'{size}' is not a size"))?,
+    })
 }
 
 /// Parses a date in the format of RFC 5322.
@@ -325,37 +343,56 @@ mod tests {
     }
 
     #[test]
-    fn weak_checksums_malformed_lines_and_past_dates_are_rejected() {
+    fn a_release_without_strong_checksums_is_rejected() {
         let parse = |more: &str| AptRelease::parse("r", &text(more)).unwrap_err().to_string();
         assert!(parse("MD5Sum:\n 00 1 x\n").contains("only MD5 or SHA-1"));
         assert!(parse("").contains("no SHA-256"));
-        assert!(
-            parse("SHA256:\n 00 1 x\n")
-                .contains("line 1 of its checksums: '00' is not a sha256 digest")
-        );
-        assert!(parse(&format!("SHA256:\n {SUM} many x\n")).contains("is not a size"));
-        assert!(
-            parse(&format!("SHA256:\n {SUM}\n")).contains("is not a digest, a size and a path")
-        );
-        assert!(
-            parse(&format!("Valid-Until: soon\nSHA256:\n {SUM} 1 x\n"))
-                .contains("invalid date in Valid-Until")
-        );
-        let more = format!("Valid-Until: Sat, 22 Nov 2025 09:43:16 UTC\nSHA256:\n {SUM} 1 x\n");
+    }
+
+    #[test]
+    fn an_odd_line_matters_only_for_its_index() {
+        for (line, why) in [
+            ("00 1 main/x".to_owned(), "'00' is not a sha256 digest"),
+            (format!("{SUM} many main/x"), "'many' is not a size"),
+            (
+                format!("{SUM} main/x"),
+                "is not a digest, a size and a path",
+            ),
+            (
+                format!("{SUM} 1 a main/x"),
+                "is not a digest, a size and a path",
+            ),
+        ] {
+            let more = format!("SHA256:\n {SUM} 7 main/good\n {line}\n {SUM} 8 main/good\n");
+            let release = AptRelease::parse("r", &text(&more)).unwrap();
+            assert_eq!(release.files.len(), 1);
+            assert_eq!(release.files["main/good"].size, 7, "the first line counts");
+            let odd = release.odd_line("main/x").unwrap().to_string();
+            assert!(
+                odd.contains("line 2 of its checksums") && odd.contains(why),
+                "{odd}"
+            );
+            assert!(release.odd_line("main/good").is_none());
+        }
+    }
+
+    #[test]
+    fn dates_that_cannot_be_read_count_only_where_they_protect() {
+        let sums = format!("SHA256:\n {SUM} 1 x\n");
+        let odd = text(&sums).replace("Date: Sat", "Date: Xyz");
+        let release = AptRelease::parse("r", &odd).unwrap();
+        assert_eq!(release.date, None);
+        let now = "2025-11-22T09:00:00Z".parse().unwrap();
+        assert!(release.check_time("r", now).is_ok());
+        let release = AptRelease::parse("r", &text(&format!("Valid-Until: soon\n{sums}"))).unwrap();
+        let why = release.check_time("r", now).unwrap_err().to_string();
+        assert!(why.contains("invalid date in Valid-Until"), "{why}");
+
+        let more = format!("Valid-Until: Sat, 22 Nov 2025 09:43:16 UTC\n{sums}");
         let release = AptRelease::parse("r", &text(&more)).unwrap();
-        assert!(
-            release
-                .check_time("r", "2025-11-22T09:00:00Z".parse().unwrap())
-                .is_ok()
-        );
-        let error = release
-            .check_time("r", "2025-11-22T10:00:00Z".parse().unwrap())
-            .unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .contains("expired at 2025-11-22T09:43:16Z"),
-            "{error}"
-        );
+        assert!(release.check_time("r", now).is_ok());
+        let later = "2025-11-22T10:00:00Z".parse().unwrap();
+        let why = release.check_time("r", later).unwrap_err().to_string();
+        assert!(why.contains("expired at 2025-11-22T09:43:16Z"), "{why}");
     }
 }
