@@ -401,14 +401,9 @@ fn hostile_repositories_are_refused_and_not_locked() {
         text.replace("pool/stable/tool_3", "../../etc/tool_3")
     });
     assert!(
-        why.contains("its index has an invalid entry")
-            && why.contains("at '../../etc/tool_3_amd64.deb'"),
+        why.contains("tool 3 (amd64)") && why.contains("leads above the host"),
         "{why}"
     );
-    let why = bad_index("absolute", &|text| {
-        text.replace("pool/stable/tool_3", "/etc/tool_3")
-    });
-    assert!(why.contains("at '/etc/tool_3_amd64.deb'"), "{why}");
     let without_sums = |text: &str| {
         let lines = text.lines().filter(|line| !line.starts_with("SHA"));
         lines.fold(String::new(), |all, line| all + line + "\n")

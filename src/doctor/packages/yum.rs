@@ -152,13 +152,14 @@ fn packed(
     carried: &CarriedIndexes<'_>,
     kind: &str,
 ) -> Result<Option<PackedIndex>, SimulationError> {
-    let Some(index) = repomd.index(kind) else {
+    let index = repomd.index(&locked.url, kind);
+    let Some(index) = index.map_err(SimulationError::Repomd)? else {
         return Ok(None);
     };
     let Some(locked) = locked.indexes.iter().find(|one| one.path == index.path) else {
         return Ok(None);
     };
-    let packed = PackedIndex::of(index, carried.limits.package_index_bytes);
+    let packed = PackedIndex::of(&index, carried.limits.package_index_bytes);
     let mut packed = packed.map_err(SimulationError::Repomd)?;
     packed.bytes = locked.read(carried.blobs)?.into();
     Ok(Some(packed))

@@ -141,7 +141,7 @@ fn hostile_repositories_are_refused_and_not_locked() {
                 )
             }),
             true,
-            "not a path inside the repository",
+            "leads above the host",
         ),
         (
             "an unsupported compression",
@@ -153,13 +153,7 @@ fn hostile_repositories_are_refused_and_not_locked() {
             "a package outside of the repository",
             Box::new(|| primary("Packages/b-1", "../../b-1")),
             true,
-            "its index has an invalid entry",
-        ),
-        (
-            "a package with an absolute path",
-            Box::new(|| primary("Packages/b-1", "/etc/b-1")),
-            true,
-            "its index has an invalid entry",
+            "leads above the host",
         ),
         (
             "a package at another base URL",
@@ -170,7 +164,7 @@ fn hostile_repositories_are_refused_and_not_locked() {
                 );
             }),
             true,
-            "its index has an invalid entry",
+            "on another host than the repository",
         ),
         (
             "a package by SHA-1",
@@ -187,7 +181,7 @@ fn hostile_repositories_are_refused_and_not_locked() {
             "a package without bytes",
             Box::new(|| primary("<size package=\"100\"", "<size package=\"0\"")),
             true,
-            "its index has an invalid entry",
+            "its index has no size of b",
         ),
         (
             "an index that is cut in the middle",

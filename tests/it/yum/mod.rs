@@ -2,6 +2,7 @@
 //! and from there to dnf.
 
 mod hostile;
+mod locations;
 mod mirrors;
 mod random;
 

@@ -14,7 +14,6 @@ use landfall_packages::apt::{
     AptSelection, AptSettings, AptVersion, AptVersionId, BaseSystem, Universe, choose,
     suite_packages,
 };
-use landfall_packages::file_url;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -206,15 +205,16 @@ fn locked(
     let digest = sum
         .parse()
         .map_err(|_| format!("{name} {}: '{sum}' is not a digest", offer.version))?;
-    check_chosen(LockedPackage {
+    let package = LockedPackage {
         digest,
         size: offer.size,
         name: name.into(),
         version: offer.version.into(),
         arch: offer.arch.into(),
-        path: offer.path.into(),
-        url: file_url(url, offer.path),
-    })
+        path: String::new(),
+        url: String::new(),
+    };
+    check_chosen(package, url, offer.path, &[])
 }
 
 fn package_name<'t>(universe: &Universe<'t>, offer: &AptVersion<'_>) -> &'t str {

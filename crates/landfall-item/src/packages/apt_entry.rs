@@ -273,6 +273,7 @@ impl<'e> AptSourceFields<'e> {
                 targets: targets.to_vec(),
                 keys: keys.clone(),
                 mirrors: None,
+                hosts: Vec::new(),
             });
         }
         Ok(requests)

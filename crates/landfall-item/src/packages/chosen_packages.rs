@@ -4,36 +4,61 @@
 use super::locked::LockedPackage;
 use super::request::MachineBase;
 use crate::resolver::ResolveError;
-use landfall_packages::is_plain_path;
+use landfall_packages::{file_url, host_of, location};
 
 /// The maximum number of packages that `first_few` names.
 const NAMED: usize = 10;
 
-/// Rejects a chosen package that a lock would not accept. An index may be unsigned or damaged, and
-/// its texts become paths, and words in the configuration files of machines.
-pub(super) fn check_chosen(package: LockedPackage) -> Result<LockedPackage, ResolveError> {
+/// Returns `package`, whose index lists it at the location `listed` of the repository `url`, with
+/// its path and URL. `hosts` are the hosts from which packages may come, besides that of `url`.
+///
+/// # Errors
+/// If a lock would not accept the package. An index may be unsigned or damaged, and its texts become
+/// paths, and words in the configuration files of machines.
+pub(super) fn check_chosen(
+    package: LockedPackage,
+    url: &str,
+    listed: &str,
+    hosts: &[&str],
+) -> Result<LockedPackage, ResolveError> {
     let LockedPackage {
         name,
         version,
         arch,
-        path,
         size,
         ..
     } = &package;
     let are_words = [name, version, arch]
         .iter()
         .all(|text| !text.is_empty() && is_safe(text));
-    if are_words && is_plain_path(path) && *size > 0 {
-        return Ok(package);
-    }
-    Err(format!(
-        "its index has an invalid entry: {} {} ({}) at '{}' with {size} bytes",
+    let described = format!(
+        "{} {} ({})",
         name.escape_default(),
         version.escape_default(),
-        arch.escape_default(),
-        path.escape_default()
-    )
-    .into())
+        arch.escape_default()
+    );
+    if !are_words {
+        return Err(format!("its index has an invalid entry: {described}").into());
+    }
+    if *size == 0 {
+        return Err(format!("its index has no size of {described}, so it cannot be locked").into());
+    }
+    let path = location(url, listed)
+        .map_err(|error| format!("{described} cannot be mirrored: its location {error}"))?;
+    let target = file_url(url, &path);
+    if path.contains("://") && !hosts.contains(&host_of(&path)) {
+        return Err(format!(
+            "{described} cannot be mirrored: its location '{path}' is on another host than the \
+             repository; if that host is to be trusted, write `hosts: [\"{}\"]` in its source",
+            host_of(&path)
+        )
+        .into());
+    }
+    Ok(LockedPackage {
+        path,
+        url: target,
+        ..package
+    })
 }
 
 /// Whether `text` is empty, or a single word that no command interprets as an option.
@@ -97,12 +122,12 @@ mod tests {
                 name: name.into(),
                 version: version.into(),
                 arch: "amd64".into(),
-                path: "pool/a.deb".into(),
-                url: "https://h.test/pool/a.deb".into(),
+                path: String::new(),
+                url: String::new(),
                 digest: Digest::sha256(b"a"),
                 size: 1,
             };
-            check_chosen(package).is_ok()
+            check_chosen(package, "https://h.test", "pool/a.deb", &[]).is_ok()
         };
         assert!(is_accepted("_lib-a", "1:2~3-4"));
         for (name, version) in [("--root=x", "1"), ("a", "-1"), ("a b", "1"), ("", "1")] {

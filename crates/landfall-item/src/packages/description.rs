@@ -125,13 +125,13 @@ impl PackageSource {
             return Ok(BTreeMap::new());
         };
         let repomd = Repomd::parse(&repomd.read(blobs)?)?;
-        let primary = repomd
-            .index("primary")
-            .and_then(|index| Some((index, carried(&index.path)?)));
-        let Some((index, primary)) = primary else {
+        let Some(index) = repomd.index(&self.url, "primary")? else {
             return Ok(BTreeMap::new());
         };
-        let mut packed = PackedIndex::of(index, limits.package_index_bytes)?;
+        let Some(primary) = carried(&index.path) else {
+            return Ok(BTreeMap::new());
+        };
+        let mut packed = PackedIndex::of(&index, limits.package_index_bytes)?;
         packed.bytes = primary.read(blobs)?.into();
         // the index describes every package of the repository, but only a few are carried
         let digests: BTreeSet<String> = self

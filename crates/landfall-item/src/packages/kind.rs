@@ -19,7 +19,7 @@ use landfall_model::document::SourceSpan;
 use landfall_model::report::{EntryKind, one_line};
 use landfall_model::sign::SignatureTime;
 use landfall_model::{Destination, DestinationMap, Digest};
-use landfall_packages::is_plain_path;
+use landfall_packages::is_location;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -165,7 +165,7 @@ fn empty_list(set: &LockedPackageSet) -> Option<&'static str> {
 }
 
 /// A message about a URL of `source` that is not an http or https URL, or about a path that is not
-/// inside the repository.
+/// a location of the repository.
 fn invalid_url_or_path(source: &PackageSource) -> Option<String> {
     let mut urls = std::iter::once(&source.url).chain(&source.snapshot);
     // in a sources file of a machine, text after white space would be another URL
@@ -176,9 +176,9 @@ fn invalid_url_or_path(source: &PackageSource) -> Option<String> {
     let indexes = source.indexes.iter().map(|index| &index.path);
     let path = indexes
         .chain(source.packages.iter().map(|package| &package.path))
-        .find(|path| !is_plain_path(path))?;
+        .find(|path| !is_location(&source.url, path))?;
     Some(format!(
-        "'{}' is not a path inside a repository",
+        "'{}' is not where a file of a repository can be",
         one_line(path)
     ))
 }

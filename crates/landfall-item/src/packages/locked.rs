@@ -88,7 +88,8 @@ pub struct PackageIndex {
     pub digest: Digest,
     /// The size of the file in bytes.
     pub size: u64,
-    /// The path below the URL of the source.
+    /// The path below the URL of the source; with `../` at its start, or a URL, if the file is
+    /// elsewhere.
     pub path: String,
     /// The URL from which `pull` downloads the file.
     pub url: String,
@@ -107,7 +108,8 @@ pub struct LockedPackage {
     pub version: String,
     /// The architecture; `all` or `noarch` for a package of every architecture.
     pub arch: String,
-    /// The path below the URL of the source.
+    /// The path below the URL of the source; with `../` at its start, or a URL, if the file is
+    /// elsewhere.
     pub path: String,
     /// The URL from which `pull` downloads the file.
     pub url: String,
@@ -172,7 +174,7 @@ impl TryFrom<String> for IndexLine {
     type Error = String;
     fn try_from(text: String) -> Result<IndexLine, String> {
         match digest_and_size(&text) {
-            Some((digest, size, path)) if !path.contains(' ') => Ok(IndexLine {
+            Some((digest, size, path)) => Ok(IndexLine {
                 digest,
                 size,
                 path: path.to_owned(),
@@ -186,7 +188,8 @@ impl TryFrom<String> for PackageLine {
     type Error = String;
     fn try_from(text: String) -> Result<PackageLine, String> {
         let line = digest_and_size(&text).and_then(|(digest, size, rest)| {
-            let words: Vec<String> = rest.split(' ').map(str::to_owned).collect();
+            // only the path may contain spaces
+            let words: Vec<String> = rest.splitn(4, ' ').map(str::to_owned).collect();
             let [name, version, arch, path] = words.try_into().ok()?;
             Some(PackageLine {
                 digest,

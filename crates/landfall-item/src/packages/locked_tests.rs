@@ -86,8 +86,8 @@ fn paths_that_leave_their_source_are_refused() {
         "../../etc/passwd",
         "/etc/passwd",
         "pool/../../x",
-        "a//b",
         "pool/",
+        "https://u@h.test/x",
         "..\\x",
         "",
         &long,
@@ -97,14 +97,16 @@ fn paths_that_leave_their_source_are_refused() {
         let of_index = changed(|set| set.sources[0].indexes[0].path = path.into());
         for message in [of_package, of_index] {
             assert!(
-                message.contains(&format!("'{path}' is not a path inside a repository")),
+                message.contains(&format!(
+                    "'{path}' is not where a file of a repository can be"
+                )),
                 "{path:?}: {message}"
             );
         }
     }
     let message = changed(|set| package(set).path = "a\n\u{1b}[2J".into());
     assert!(
-        message.contains("'a\\n\\u{1b}[2J' is not a path inside a repository"),
+        message.contains("'a\\n\\u{1b}[2J' is not where a file of a repository can be"),
         "{message}"
     );
 }
@@ -144,10 +146,10 @@ fn texts_that_are_not_a_single_word_are_refused() {
             message.contains("'' is not a valid name"),
             "{at}: {message}"
         );
-        // a package's line in the lock has six words
+        // a package's line in the lock has six words, the last of which may contain spaces
         let message = changed(|set| *field(set) = "x y".into());
         assert!(
-            message.contains("is not a digest, size, name, version, architecture and path"),
+            message.contains("but its other fields have"),
             "{at}: {message}"
         );
     }

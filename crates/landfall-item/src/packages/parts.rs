@@ -126,7 +126,12 @@ fn manifest(set: &LockedPackageSet) -> (Vec<u8>, Vec<EntryPart>) {
             let urls = by_hash
                 .into_iter()
                 .chain(source.urls_of(&index.url, &index.path));
-            add(layer, &index.path, &index.url, origin(urls.collect()));
+            add(
+                layer,
+                title(&index.path, &index.url),
+                &index.url,
+                origin(urls.collect()),
+            );
         }
         for package in &source.packages {
             let layer = Descriptor {
@@ -136,7 +141,7 @@ fn manifest(set: &LockedPackageSet) -> (Vec<u8>, Vec<EntryPart>) {
             };
             add(
                 layer,
-                &package.path,
+                title(&package.path, &package.url),
                 &package.url,
                 origin(source.urls_of(&package.url, &package.path)),
             );
@@ -151,6 +156,14 @@ fn manifest(set: &LockedPackageSet) -> (Vec<u8>, Vec<EntryPart>) {
         "annotations": {TITLE: set.name},
     });
     (manifest.to_string().into_bytes(), parts)
+}
+
+/// The title of a layer, which clients of registries use as the path of its file: `path`, or host and
+/// path of `url` if `path` leads out of the repository.
+fn title<'t>(path: &'t str, url: &'t str) -> &'t str {
+    let is_below = !path.starts_with("../") && !path.contains("://");
+    let below_host = url.split_once("://").map(|(_, rest)| rest);
+    below_host.filter(|_| !is_below).unwrap_or(path)
 }
 
 fn origin(mut urls: Vec<String>) -> PartOrigin {

@@ -54,6 +54,9 @@ pub struct PackageSourceRequest {
     pub keys: OpenPgpKeys,
     /// The list of mirrors from which metadata is fetched if `url` fails.
     pub mirrors: Option<MirrorsRequest>,
+    /// Other hosts from which packages may come, because the repository lists their URLs; none for
+    /// apt.
+    pub hosts: Vec<String>,
 }
 
 /// A list of mirrors of a repository.
@@ -154,6 +157,7 @@ impl fmt::Display for PackageSourceRequest {
             codename,
             check_valid_until,
             mirrors,
+            hosts,
         } = self;
         let targets = targets
             .iter()
@@ -169,6 +173,9 @@ impl fmt::Display for PackageSourceRequest {
         }
         if !check_valid_until {
             write!(f, ", also expired")?;
+        }
+        if !hosts.is_empty() {
+            write!(f, ", also from {}", hosts.join(" "))?;
         }
         match mirrors {
             Some(MirrorsRequest::Metalink(url)) => write!(f, " with the metalink {url}"),

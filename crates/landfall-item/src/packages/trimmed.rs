@@ -236,10 +236,15 @@ fn repository(
         let repomd = Repomd::parse(&list.read(part.blobs)?)
             .map_err(|error| TrimErrorReason::yum(&list.path, error))?;
         let own_date = repomd.date.unwrap_or_default();
+        let url = &part.source.url;
+        let listed = |kind| {
+            repomd
+                .index(url, kind)
+                .map_err(|error| TrimErrorReason::yum(&list.path, error))
+        };
         // dnf refuses to install packages of a module without the module's metadata. If several
         // sets have module metadata, the newest is used.
-        if let Some(listed) = repomd
-            .index("modules")
+        if let Some(listed) = listed("modules")?
             .filter(|_| modules.as_ref().is_none_or(|known| own_date > known.date))
         {
             let index = part
@@ -247,8 +252,8 @@ fn repository(
                 .ok_or(TrimErrorReason::NoIndex("module metadata"))?;
             modules = Some(CarriedModules {
                 date: own_date,
-                listed: listed.clone(),
                 bytes: index.read(part.blobs)?,
+                listed,
             });
         }
         date = date.max(own_date);
@@ -260,7 +265,7 @@ fn repository(
             ("primary", "primary index"),
             ("filelists", "list of all files"),
         ] {
-            let Some(listed) = repomd.index(kind) else {
+            let Some(listed) = listed(kind)? else {
                 continue;
             };
             let index = part
@@ -275,7 +280,7 @@ fn repository(
             let found = indexes
                 .entry(kind)
                 .or_default()
-                .add(BufReader::new(reader), what, &carried)
+                .add(BufReader::new(reader), what, url, &carried)
                 .map_err(|error| TrimErrorReason::yum(&index.path, error))?;
             // only the primary index must contain every package
             let missing = carried
@@ -331,6 +336,6 @@ impl TrimmedSource<'_> {
             compression,
             limits.package_index_bytes,
         )?;
-        Ok(index.text_of(text)?)
+        Ok(String::from_utf8_lossy(&text).into_owned())
     }
 }

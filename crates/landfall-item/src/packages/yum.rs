@@ -4,12 +4,12 @@
 use super::chosen_packages::{base_note, check_chosen, choice_error, expected_note, first_few};
 use super::locked::{LockedPackage, LockedPackageSet, PackageSource};
 use super::parts;
-use super::request::{MachineBase, PackageSetRequest};
+use super::request::{MachineBase, OfferedIndex, PackageSetRequest};
 use super::yum_source::{YumRepository, repository};
 use crate::resolver::{ResolveError, Resolver};
 use futures_util::future::try_join_all;
 use landfall_model::Limits;
-use landfall_packages::file_url;
+use landfall_packages::host_of;
 use landfall_packages::yum::{
     Architectures, AvailablePackages, PackageId, Pool, SelectionRequest, SourceMetadata,
     YumSelection, choose, read_base,
@@ -121,6 +121,7 @@ fn lock(
     // keyed by the position of the source and the path of the package; bases share most packages
     let mut chosen: BTreeMap<(usize, String), ChosenPackage> = BTreeMap::new();
     let mut expected = BTreeSet::new();
+    let mut at_urls = BTreeMap::new();
     let metadata: Vec<SourceMetadata> = repositories
         .iter()
         .map(|repository| repository.metadata.clone())
@@ -162,7 +163,15 @@ fn lock(
                 continue;
             };
             let source = usize::from(source);
-            let package = locked(pool, id, &repositories[source].source.url)?;
+            let url = &repositories[source].source.url;
+            let package = locked(pool, id, url, &hosts(request, source))?;
+            if pool.path(id).contains("://") && request.index == OfferedIndex::Signed {
+                let host = host_of(&package.url).to_owned();
+                at_urls
+                    .entry(host)
+                    .or_insert_with(BTreeSet::new)
+                    .insert(package.url.clone());
+            }
             let key = (source, package.path.clone());
             let chosen = chosen.entry(key).or_insert_with(|| ChosenPackage {
                 package,
@@ -172,7 +181,12 @@ fn lock(
             chosen.bases.insert(number);
         }
     }
-    let notes = notes(request, bases, &expected, &chosen);
+    let mut notes = notes(request, bases, &expected, &chosen);
+    notes.extend(
+        at_urls
+            .iter()
+            .map(|(host, urls)| url_note(&request.name, host, urls.len())),
+    );
     let mut sources: Vec<PackageSource> = repositories
         .iter()
         .map(|repository| repository.source.clone())
@@ -184,8 +198,13 @@ fn lock(
 }
 
 /// The lock's record of a chosen package.
-fn locked(pool: &Pool, id: PackageId, url: &str) -> Result<LockedPackage, ResolveError> {
-    let [name, version, arch, path] = [pool.name(id), pool.evr(id), pool.arch(id), pool.path(id)];
+fn locked(
+    pool: &Pool,
+    id: PackageId,
+    url: &str,
+    hosts: &[&str],
+) -> Result<LockedPackage, ResolveError> {
+    let [name, version, arch] = [pool.name(id), pool.evr(id), pool.arch(id)];
     let package = pool.package(id);
     let digest = package.digest().ok_or_else(|| {
         ResolveError::from(format!(
@@ -193,15 +212,33 @@ fn locked(pool: &Pool, id: PackageId, url: &str) -> Result<LockedPackage, Resolv
             pool.nevra(id)
         ))
     })?;
-    check_chosen(LockedPackage {
+    let package = LockedPackage {
         digest: digest.clone(),
         size: package.size(),
         name: name.into(),
         version: version.into(),
         arch: arch.into(),
-        path: path.into(),
-        url: file_url(url, path),
-    })
+        path: String::new(),
+        url: String::new(),
+    };
+    check_chosen(package, url, pool.path(id), hosts)
+}
+
+/// The hosts from which packages of the source at this position may come: those of its `hosts`, and
+/// those of all sources.
+fn hosts(request: &PackageSetRequest, source: usize) -> Vec<&str> {
+    let named = request.sources[source].hosts.iter().map(String::as_str);
+    let sources = request.sources.iter().map(|source| host_of(&source.url));
+    named.chain(sources).collect()
+}
+
+/// The note about packages of the set `set` whose URLs are in the signed metadata.
+fn url_note(set: &str, host: &str, packages: usize) -> String {
+    format!(
+        "{set}: the signed metadata has URLs of packages ({packages}), which dnf requests from \
+         {host}: resolve that name to the server behind the gap, or write `index: trimmed`, whose \
+         metadata has paths of the server"
+    )
 }
 
 /// Notes about the packages that the machines are expected to have, and about those that only some

@@ -36,7 +36,12 @@ pub struct YumEntry {
     /// The URL of a list of mirrors, which are used if `url` fails.
     #[serde(default)]
     pub mirrorlist: Option<String>,
-    /// All repositories of the machine, instead of `url`, `key`, `metalink` and `mirrorlist`.
+    /// Other hosts (`host` or `host:port`) from which packages may come. A repository can list the
+    /// URLs of its packages, which may be on another host than its metadata.
+    #[serde(default)]
+    pub hosts: Vec<String>,
+    /// All repositories of the machine, instead of `url`, `key`, `metalink`, `mirrorlist` and
+    /// `hosts`.
     #[serde(default)]
     pub sources: Vec<YumSourceEntry>,
     /// The architecture of the machine, as RPM or images call it. The default is that of
@@ -80,6 +85,10 @@ pub struct YumSourceEntry {
     /// The URL of a list of mirrors, which are used if `url` fails.
     #[serde(default)]
     pub mirrorlist: Option<String>,
+    /// Other hosts (`host` or `host:port`) from which packages may come. A repository can list the
+    /// URLs of its packages, which may be on another host than its metadata.
+    #[serde(default)]
+    pub hosts: Vec<String>,
 }
 
 /// What is installed on a machine already.
@@ -241,6 +250,7 @@ struct YumSourceFields<'e> {
     key: &'e str,
     metalink: Option<&'e str>,
     mirrorlist: Option<&'e str>,
+    hosts: &'e [String],
     node: &'e YamlNode<'e>,
 }
 
@@ -273,7 +283,27 @@ impl<'e> YumSourceFields<'e> {
             targets: Vec::new(),
             keys: reader.read_keys(&binding.fill(self.key), &key_at)?,
             mirrors: self.mirrors(binding, reader)?,
+            hosts: self.hosts(reader)?,
         })
+    }
+
+    /// Reads the field `hosts`.
+    fn hosts(&self, reader: &EntryContext<'_>) -> ManifestResult<Vec<String>> {
+        let is_host =
+            |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']');
+        for (index, host) in self.hosts.iter().enumerate() {
+            if host.is_empty() || !host.chars().all(is_host) {
+                return Err(reader.item_at(self.node, "hosts", index).fault(
+                    format!("`{host}` is not a host"),
+                    Some("write it without a scheme and path, as in cdn.example.com".into()),
+                ));
+            }
+        }
+        Ok(self
+            .hosts
+            .iter()
+            .map(|host| host.to_ascii_lowercase())
+            .collect())
     }
 
     /// Reads the fields `metalink` and `mirrorlist`.
@@ -320,13 +350,14 @@ fn source_fields<'e>(
             key,
             metalink: entry.metalink.as_deref(),
             mirrorlist: entry.mirrorlist.as_deref(),
+            hosts: &entry.hosts,
             node,
         }]);
     }
     let own = [&entry.url, &entry.key, &entry.metalink, &entry.mirrorlist];
-    if own.iter().any(|field| field.is_some()) {
+    if own.iter().any(|field| field.is_some()) || !entry.hosts.is_empty() {
         return Err(reader.here(node.get("sources")).fault(
-            "`sources` cannot be combined with `url`, `key`, `metalink` or `mirrorlist`",
+            "`sources` cannot be combined with `url`, `key`, `metalink`, `mirrorlist` or `hosts`",
             Some("move them into an entry of `sources`".into()),
         ));
     }
@@ -339,6 +370,7 @@ fn source_fields<'e>(
             key: &source.key,
             metalink: source.metalink.as_deref(),
             mirrorlist: source.mirrorlist.as_deref(),
+            hosts: &source.hosts,
             node: node.get("sources").item(index),
         })
         .collect())

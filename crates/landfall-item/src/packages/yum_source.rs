@@ -82,17 +82,7 @@ async fn fetch_indexes(
         )),
     }
     indexes.push(store_index(resolver, requested, REPOMD.into(), bytes).await);
-    for index in repomd
-        .indexes
-        .iter()
-        .filter(|index| is_carried(&index.kind))
-    {
-        indexes.push(index_record(&requested.url, index)?);
-    }
-    indexes.sort_by(|a, b| a.path.cmp(&b.path));
-    // two kinds may name the same file
-    indexes.dedup();
-    let source = PackageSource {
+    let mut source = PackageSource {
         url: requested.url.clone(),
         suite: String::new(),
         components: Vec::new(),
@@ -111,6 +101,23 @@ async fn fetch_indexes(
         packages: Vec::new(),
     };
     let mirrors = urls.mirrors.clone();
+    for kind in repomd.kinds().into_iter().filter(|kind| is_carried(kind)) {
+        let record = carried_index(resolver, &source, &repomd, &mirrors, kind).await;
+        match record {
+            Ok(record) => source.indexes.push(record),
+            // dnf downloads these with every installation, and fails without one of them
+            Err(cause) if is_required(kind) => {
+                return Err(cause.about(&format!("the index '{kind}', which dnf needs")));
+            }
+            Err(cause) => resolver.note_once(&format!(
+                "{}: the index '{kind}' is not carried, which dnf does not need: {cause}",
+                source.url
+            )),
+        }
+    }
+    source.indexes.sort_by(|a, b| a.path.cmp(&b.path));
+    // two kinds may name the same file
+    source.indexes.dedup();
     let primary = packed(resolver, &source, &repomd, &mirrors, "primary")
         .await?
         .ok_or("its repomd.xml names no primary index")?;
@@ -242,18 +249,63 @@ fn is_carried(kind: &str) -> bool {
     !kind.starts_with("other") && !kind.ends_with("_db")
 }
 
-/// The lock's record of an index of the repository at `url`.
-fn index_record(url: &str, index: &RepomdIndex) -> Result<PackageIndex, ResolveError> {
-    let path = index.path.clone();
-    // an index may be listed without a size, but the lock must have it
-    let size = index
-        .size
-        .ok_or_else(|| format!("its repomd.xml has no size of {path}"))?;
+/// Whether dnf downloads indexes of this kind from a repository with default settings, so that it
+/// refuses the repository without them.
+fn is_required(kind: &str) -> bool {
+    let kind = kind.strip_suffix("_zck").unwrap_or(kind);
+    let kinds = [
+        "primary",
+        "filelists",
+        "updateinfo",
+        "modules",
+        "prestodelta",
+    ];
+    kinds.contains(&kind) || kind.starts_with("group")
+}
+
+/// The lock's record of the index of this kind. An index that dnf does not need is fetched, because
+/// the server may lack it.
+async fn carried_index(
+    resolver: &Resolver,
+    source: &PackageSource,
+    repomd: &Repomd,
+    mirrors: &[String],
+    kind: &str,
+) -> Result<PackageIndex, ResolveError> {
+    let index = repomd.index(&source.url, kind)?;
+    let index = index.ok_or_else(|| format!("repomd.xml has no index '{kind}'"))?;
+    let record = record(resolver, source, &index).await?;
+    if !is_required(kind) {
+        fetch(resolver, source, &record, mirrors).await?;
+    }
+    Ok(record)
+}
+
+/// The lock's record of `index`. An index may be listed without a size, but the lock must have it,
+/// so such an index is fetched.
+async fn record(
+    resolver: &Resolver,
+    source: &PackageSource,
+    index: &RepomdIndex,
+) -> Result<PackageIndex, ResolveError> {
+    let RepomdIndex { digest, path, .. } = index;
+    let url = file_url(&source.url, path);
+    let size = match index.size {
+        Some(size) => size,
+        None => {
+            let limit = resolver.limits().package_index_bytes;
+            let bytes = resolver
+                .small_file(&url, limit as usize, Some(digest))
+                .await;
+            let bytes = bytes.map_err(|error| ResolveError::from(error).about(path))?;
+            bytes.len() as u64
+        }
+    };
     Ok(PackageIndex {
-        digest: index.digest.clone(),
+        digest: digest.clone(),
         size,
-        url: file_url(url, &path),
-        path,
+        url,
+        path: path.clone(),
     })
 }
 
@@ -265,11 +317,11 @@ async fn packed(
     mirrors: &[String],
     kind: &str,
 ) -> Result<Option<PackedIndex>, ResolveError> {
-    let Some(index) = repomd.index(kind) else {
+    let Some(index) = repomd.index(&source.url, kind)? else {
         return Ok(None);
     };
-    let mut packed = PackedIndex::of(index, resolver.limits().package_index_bytes)?;
-    let record = index_record(&source.url, index)?;
+    let mut packed = PackedIndex::of(&index, resolver.limits().package_index_bytes)?;
+    let record = record(resolver, source, &index).await?;
     packed.bytes = fetch(resolver, source, &record, mirrors).await?;
     Ok(Some(packed))
 }

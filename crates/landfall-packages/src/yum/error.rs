@@ -1,5 +1,6 @@
 //! Errors in the indexes of an RPM repository.
 
+use crate::LocationError;
 use std::io;
 
 /// The reason why an index, or something in it, cannot be used.
@@ -16,9 +17,12 @@ pub enum YumError {
         /// What is wrong with it.
         why: String,
     },
-    /// A path leads out of the repository, or is malformed.
-    #[error("it lists '{0}', which is not a path inside the repository")]
-    Path(String),
+    /// A location leads out of the host of the repository, or is malformed.
+    #[error("it lists a file whose location cannot be mirrored: {0}")]
+    Path(#[from] LocationError),
+    /// An index is on another host than its repository.
+    #[error("it lists '{0}', which is on another host than the repository")]
+    OtherHost(String),
     /// A file has only a checksum that can be forged.
     #[error("it has a {kind} checksum for {name}; only sha256 and sha512 are accepted")]
     Weak {

@@ -79,12 +79,41 @@ impl<'de> Deserialize<'de> for ModuleData {
     }
 }
 
+/// Splits a `modules.yaml` before each line that begins a document, so that one odd document does not
+/// hide the others.
+fn parts(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("\n---") {
+        let (part, next) = rest.split_at(at + 1);
+        parts.push(part);
+        rest = next;
+    }
+    parts.push(rest);
+    parts
+}
+
 impl Modules {
     /// Adds the module streams and defaults of a `modules.yaml`.
     pub(super) fn read(&mut self, text: &str) -> Result<(), YumError> {
+        for part in parts(text) {
+            self.read_part(part)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the module streams and defaults of a part of a `modules.yaml`. A document of another
+    /// form is skipped, as by dnf.
+    fn read_part(&mut self, text: &str) -> Result<(), YumError> {
         // read as text, not as values: as a number, the unquoted stream `1.20` would become `1.2`
         for document in yaml::documents::<Option<ModuleDocument>>(text) {
-            let document = document.map_err(|error| YumError::malformed(WHAT, error))?;
+            let document = match document {
+                Ok(document) => document,
+                Err(error) if yaml::documents::<IgnoredAny>(text).any(|one| one.is_err()) => {
+                    return Err(YumError::malformed(WHAT, error));
+                }
+                Err(_) => return Ok(()),
+            };
             // `None` is an empty document before the first or after the last `---`
             let Some(ModuleDocument { document, data }) = document else {
                 continue;
@@ -257,7 +286,7 @@ data: {module: nginx, stream: 1.20}
 
     #[test]
     fn malformed_documents_are_errors() {
-        for text in ["- a", "document: [", "plain"] {
+        for text in ["document: [", "---\ndocument: x\n---\na: {"] {
             assert!(Modules::default().read(text).is_err(), "{text}");
         }
         assert!(Modules::default().read("---\n...\n").is_ok());
@@ -274,6 +303,17 @@ data: {module: nginx, stream: 1.20}
             modules.read(&text).unwrap();
             modules.streams.remove("a:b");
             assert_eq!(modules, expected, "{data}");
+        }
+        for odd in [
+            "- a",
+            "plain",
+            "version: 2",
+            "document: modulemd\ndata: {name: a, stream: [1]}",
+            "document: modulemd\ndata: {name: a, stream: b, artifacts: {rpms: {a: b}}}",
+        ] {
+            let mut modules = Modules::default();
+            modules.read(&format!("---\n{odd}\n{good}")).unwrap();
+            assert_eq!(modules, expected, "{odd}");
         }
     }
 

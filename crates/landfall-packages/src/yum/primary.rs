@@ -5,6 +5,7 @@
 use super::error::YumError;
 use super::pool::{NewPackage, Pool, RpmRelationKind, StoredRelation};
 use super::relation::VersionSense;
+use super::repomd::element_location;
 use super::strings::StringPool;
 use super::xml::{XmlElement, XmlEvent, walk};
 use landfall_model::Digest;
@@ -62,24 +63,15 @@ impl PrimaryReader<'_> {
                 self.new.evr = Some(self.pool.strings().add(&self.evr));
             }
             "checksum" => self.checksum = element.attribute("type")?.unwrap_or_default(),
+            // without a size, a package is refused only if it is chosen
             "size" => {
-                let size = element.attribute("package")?.unwrap_or_default();
-                self.new.size = size
-                    .parse()
-                    .map_err(|_| YumError::malformed(WHAT, "a size is not a number"))?;
+                let size = element.attribute("package")?;
+                self.new.size = size.and_then(|size| size.parse().ok()).unwrap_or(0);
             }
             "location" => {
-                let mut path = String::new();
-                let mut base = None;
-                element.attributes(|key, value| match key {
-                    "href" => path = value.into_owned(),
-                    "xml:base" => base = Some(value.into_owned()),
-                    _ => {}
-                })?;
-                // a location with a base is outside of the repository: it fails the check of paths
-                // once the package is selected
-                let path = base.map_or(path.clone(), |base| format!("{base}/{path}"));
-                self.new.path = Some(self.pool.strings().add(&path));
+                if let Some(path) = element_location(element)? {
+                    self.new.path = Some(self.pool.strings().add(&path));
+                }
             }
             "entry" => self.entry(element)?,
             name => {
@@ -116,11 +108,9 @@ impl PrimaryReader<'_> {
                 self.new.relations[RpmRelationKind::Files as usize].push(stored);
             }
             "package" => {
-                if self.new.name.is_none() || self.new.evr.is_none() || self.new.path.is_none() {
-                    return Err(YumError::malformed(
-                        WHAT,
-                        "a package has no name, version or location",
-                    ));
+                // like for dnf; one without a name or version cannot be locked and is not offered
+                if self.new.arch.is_none() {
+                    self.new.arch = Some(self.pool.strings().add("noarch"));
                 }
                 if self.is_wanted && self.pool.count() >= MAX_PACKAGES {
                     let why = format!("there are more than {MAX_PACKAGES} packages");
@@ -157,7 +147,8 @@ impl PrimaryReader<'_> {
             "flags" => sense = VersionSense::parse(&value).unwrap_or(VersionSense::ANY),
             _ => {}
         })?;
-        let name = name.ok_or_else(|| YumError::malformed(WHAT, "a relation has no name"))?;
+        // dnf ignores such a relation, too
+        let Some(name) = name else { return Ok(()) };
         // the version attributes of an `entry` without flags are ignored
         let mut evr = StringPool::EMPTY;
         if sense != VersionSense::ANY {
@@ -200,12 +191,16 @@ pub(super) fn kind_of(name: &str) -> Option<RpmRelationKind> {
     })
 }
 
-/// Returns the digest of a checksum of `kind`; `None` if the checksum is malformed, or is not
-/// SHA-256 or SHA-512: SHA-1 and MD5 can be forged.
+/// Returns the digest of a checksum of `kind`; `None` if the checksum is malformed, or can be
+/// forged.
 pub(super) fn digest(kind: &str, hex: &str) -> Option<Digest> {
-    let kind = kind.to_ascii_lowercase();
-    match kind.as_str() {
-        "sha256" | "sha512" => format!("{kind}:{}", hex.to_ascii_lowercase()).parse().ok(),
-        _ => None,
-    }
+    let text = format!("{kind}:{hex}").to_ascii_lowercase();
+    text.parse().ok().filter(|_| is_strong(kind))
+}
+
+/// Whether checksums of `kind` cannot be forged, unlike those of SHA-1 and MD5.
+pub(super) fn is_strong(kind: &str) -> bool {
+    ["sha256", "sha512"]
+        .iter()
+        .any(|strong| strong.eq_ignore_ascii_case(kind))
 }

@@ -80,10 +80,7 @@ fn packages_of_the_architectures_are_read_with_their_relations() {
         pool.package(weak).digest.is_none(),
         "SHA-1 checksums are ignored"
     );
-    assert!(
-        super::repomd::checked_path(pool.path(weak)).is_err(),
-        "a location outside of the repository is rejected"
-    );
+    assert_eq!(pool.path(weak), "https://elsewhere/o.rpm");
 }
 
 #[test]
@@ -115,16 +112,30 @@ fn damaged_and_truncated_indexes_are_errors() {
     for length in (0..PRIMARY.len() - 12).step_by(13) {
         assert!(read(&PRIMARY[..length]).is_err(), "{length} bytes");
     }
-    for (from, to) in [
-        ("<name>weak</name>", ""),
-        ("package=\"123\"", "package=\"-1\""),
-        ("<location href=\"o.rpm\"/>", ""),
-        ("&lt;shell", "&unknown;"),
-        ("name=\"filesystem\"", ""),
+    let entity = PRIMARY.replace("&lt;shell", "&unknown;");
+    assert!(read(&entity).is_err());
+}
+
+#[test]
+fn an_odd_package_does_not_hide_the_others() {
+    for (from, to, left) in [
+        // without a name or version, a package cannot be locked
+        ("<name>weak</name>", "", 1),
+        ("<version epoch=\"0\" ver=\"1\" rel=\"1\"/>", "", 1),
+        ("<arch>noarch</arch>", "", 2),
+        (
+            "<location xml:base=\"https://elsewhere\" href=\"o.rpm\"/>",
+            "",
+            2,
+        ),
+        ("package=\"1\"", "package=\"many\"", 2),
+        ("<size package=\"1\"/>", "", 2),
+        ("<rpm:entry name=\"filesystem\"", "<rpm:entry", 2),
     ] {
-        assert!(
-            read(&PRIMARY.replacen(from, to, 1)).is_err(),
-            "'{to}' instead of '{from}'"
-        );
+        assert!(PRIMARY.contains(from), "{from}");
+        let at = PRIMARY.rfind(from).unwrap();
+        let text = [&PRIMARY[..at], to, &PRIMARY[at + from.len()..]].concat();
+        let pool = read(&text).unwrap();
+        assert_eq!(pool.ids().count(), left, "'{to}' instead of '{from}'");
     }
 }

@@ -1,9 +1,9 @@
 //! `repodata/repomd.xml`: the list of the indexes of a repository, with their digests.
 
 use super::error::YumError;
-use super::primary::digest;
-use super::xml::{XmlEvent, walk};
-use crate::is_plain_path;
+use super::primary::{digest, is_strong};
+use super::xml::{XmlElement, XmlEvent, walk};
+use crate::path::{based_href, location};
 use jiff::Timestamp;
 use landfall_model::Digest;
 
@@ -15,8 +15,9 @@ pub struct Repomd {
     /// The time when the indexes were generated: the newest of their timestamps. If no index has a
     /// timestamp, this is the revision, provided that it is a time.
     pub date: Option<Timestamp>,
-    /// The indexes, in the order of the file.
-    pub indexes: Vec<RepomdIndex>,
+    /// The indexes as they are written. An odd one must not hide the others, so each is checked
+    /// when it is used.
+    listed: Vec<ListedIndex>,
 }
 
 /// An index of a repository.
@@ -24,13 +25,13 @@ pub struct Repomd {
 pub struct RepomdIndex {
     /// The kind of index: `primary`, `filelists`, `modules`, ….
     pub kind: String,
-    /// The path relative to the repository. It is inside the repository.
+    /// Where the index is: a [`location`](crate::location) of the repository.
     pub path: String,
     /// The digest of the compressed file.
     pub digest: Digest,
     /// The size of the compressed file in bytes, if it is listed.
     pub size: Option<u64>,
-    /// The digest of the unpacked content, if it is listed.
+    /// The digest of the unpacked content, if one that cannot be forged is listed.
     pub open_digest: Option<Digest>,
     /// The size of the unpacked content in bytes, if it is listed.
     pub open_size: Option<u64>,
@@ -40,11 +41,10 @@ impl Repomd {
     /// Parses the content of a `repomd.xml`.
     ///
     /// # Errors
-    /// If the file is malformed, lists a path that leads out of the repository or is malformed, or
-    /// has a checksum (of an index or of its unpacked content) that is not SHA-256 or SHA-512.
+    /// If the file is not a complete `repomd.xml`.
     pub fn parse(bytes: &[u8]) -> Result<Repomd, YumError> {
-        let mut indexes = Vec::new();
-        let mut one = IndexDraft::default();
+        let mut listed = Vec::new();
+        let mut one = ListedIndex::default();
         let mut checksum = String::new();
         let mut is_repomd = false;
         let mut newest = None;
@@ -54,29 +54,28 @@ impl Repomd {
                 XmlEvent::Start(element) => match element.name() {
                     "repomd" => is_repomd = true,
                     "data" => {
-                        // a new draft, so that no field of the previous index remains
-                        one = IndexDraft {
+                        // a new one, so that no field of the previous index remains
+                        one = ListedIndex {
                             kind: element.attribute("type")?.unwrap_or_default(),
-                            ..IndexDraft::default()
+                            ..ListedIndex::default()
                         }
                     }
                     "checksum" | "open-checksum" => {
                         checksum = element.attribute("type")?.unwrap_or_default();
                     }
-                    "location" => one.path = element.attribute("href")?.unwrap_or_default(),
+                    "location" => one.path = element_location(element)?.unwrap_or_default(),
                     _ => {}
                 },
                 XmlEvent::End(name, text) => match name {
                     "checksum" => one.checksum = (std::mem::take(&mut checksum), text.to_owned()),
-                    "open-checksum" => {
-                        one.open_checksum = Some((std::mem::take(&mut checksum), text.to_owned()));
-                    }
+                    "open-checksum" => one.open_digest = digest(&checksum, text),
                     // any text is allowed as a revision; createrepo writes the time
                     "revision" => revision = time(text),
                     "timestamp" => newest = newest.max(time(text)),
-                    "size" => one.size = Some(number(text)?),
-                    "open-size" => one.open_size = Some(number(text)?),
-                    "data" => indexes.push(std::mem::take(&mut one).index()?),
+                    // like for dnf, a size that is not a number counts as not listed
+                    "size" => one.size = text.parse().ok(),
+                    "open-size" => one.open_size = text.parse().ok(),
+                    "data" => listed.push(std::mem::take(&mut one)),
                     _ => {}
                 },
             }
@@ -87,62 +86,78 @@ impl Repomd {
         }
         Ok(Repomd {
             date: newest.or(revision),
-            indexes,
+            listed,
         })
     }
 
-    /// Returns the first index of this kind.
-    pub fn index(&self, kind: &str) -> Option<&RepomdIndex> {
-        self.indexes.iter().find(|index| index.kind == kind)
+    /// The kind of each index, in the order of the file, without duplicates.
+    pub fn kinds(&self) -> Vec<&str> {
+        let mut kinds: Vec<&str> = Vec::new();
+        for ListedIndex { kind, .. } in &self.listed {
+            if !kinds.contains(&kind.as_str()) {
+                kinds.push(kind);
+            }
+        }
+        kinds
+    }
+
+    /// Returns the first index of this kind in the repository `url`.
+    ///
+    /// # Errors
+    /// If its location leads out of the host or is malformed, or its checksum is not SHA-256 or
+    /// SHA-512.
+    pub fn index(&self, url: &str, kind: &str) -> Result<Option<RepomdIndex>, YumError> {
+        let index = self.listed.iter().find(|index| index.kind == kind);
+        index.map(|index| index.checked(url)).transpose()
     }
 }
 
-/// The content of a `data` element, until its end is read.
-#[derive(Default)]
-struct IndexDraft {
+/// The content of a `data` element.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct ListedIndex {
     kind: String,
     path: String,
     checksum: (String, String),
     size: Option<u64>,
-    open_checksum: Option<(String, String)>,
+    open_digest: Option<Digest>,
     open_size: Option<u64>,
 }
 
-impl IndexDraft {
-    fn index(self) -> Result<RepomdIndex, YumError> {
-        let digest = self.digest(&self.checksum)?;
-        let open_checksum = self.open_checksum.as_ref();
-        let open_digest = open_checksum.map(|open| self.digest(open)).transpose()?;
+impl ListedIndex {
+    fn checked(&self, url: &str) -> Result<RepomdIndex, YumError> {
+        let (algorithm, hex) = &self.checksum;
+        let digest = digest(algorithm, hex).ok_or_else(|| {
+            if is_strong(algorithm) {
+                let why = format!("'{}' is not a {algorithm} checksum", hex.escape_default());
+                return YumError::malformed(WHAT, why);
+            }
+            YumError::Weak {
+                name: self.kind.clone(),
+                kind: algorithm.clone(),
+            }
+        })?;
         // the path becomes part of a URL, and of the file names of exports
-        let path = checked_path(&self.path)?.to_owned();
+        let path = location(url, &self.path)?;
+        // what is read and served must come from the repository's own host
+        if path.contains("://") {
+            return Err(YumError::OtherHost(path));
+        }
         Ok(RepomdIndex {
-            kind: self.kind,
+            kind: self.kind.clone(),
             path,
             digest,
             size: self.size,
-            open_digest,
+            open_digest: self.open_digest.clone(),
             open_size: self.open_size,
-        })
-    }
-
-    /// Parses a checksum of the index, given as its algorithm and its hexadecimal digits.
-    fn digest(&self, (kind, hex): &(String, String)) -> Result<Digest, YumError> {
-        digest(kind, hex).ok_or_else(|| match kind.to_ascii_lowercase().as_str() {
-            "sha256" | "sha512" => {
-                YumError::malformed(WHAT, format!("'{hex}' is not a {kind} checksum"))
-            }
-            _ => YumError::Weak {
-                name: self.kind.clone(),
-                kind: kind.clone(),
-            },
         })
     }
 }
 
-fn number(text: &str) -> Result<u64, YumError> {
-    text.parse().map_err(|_| {
-        YumError::malformed(WHAT, format!("'{}' is not a size", text.escape_default()))
-    })
+/// Returns the location that a `location` element names, unchecked.
+pub(super) fn element_location(element: &XmlElement<'_>) -> Result<Option<String>, YumError> {
+    let base = element.attribute("xml:base")?;
+    let href = element.attribute("href")?;
+    Ok(href.map(|href| based_href(base.as_deref(), &href)))
 }
 
 /// Parses a time in seconds; some tools write a fraction too. Returns `None` for other texts: a
@@ -153,18 +168,11 @@ fn time(text: &str) -> Option<Timestamp> {
     Timestamp::from_second(seconds.parse().ok()?).ok()
 }
 
-/// Returns `path`, or an error if it leads out of the repository or is malformed.
-pub(super) fn checked_path(path: &str) -> Result<&str, YumError> {
-    if is_plain_path(path) {
-        Ok(path)
-    } else {
-        Err(YumError::Path(path.escape_default().to_string()))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const URL: &str = "https://h.test/a/r";
 
     fn repomd(checksum: &str, href: &str) -> String {
         format!(
@@ -190,7 +198,7 @@ mod tests {
     fn indexes_are_listed_with_their_digests() {
         let read =
             Repomd::parse(repomd(&sha256(), "repodata/x-primary.xml.gz").as_bytes()).unwrap();
-        let primary = read.index("primary").unwrap();
+        let primary = read.index(URL, "primary").unwrap().unwrap();
         assert_eq!(primary.path, "repodata/x-primary.xml.gz");
         assert_eq!(
             primary.digest.to_string(),
@@ -198,7 +206,7 @@ mod tests {
         );
         assert_eq!(primary.open_digest.as_ref().unwrap().hex(), "b".repeat(64));
         assert_eq!((primary.size, primary.open_size), (Some(123), Some(456)));
-        assert!(read.index("filelists").is_none());
+        assert!(read.index(URL, "filelists").unwrap().is_none());
     }
 
     #[test]
@@ -228,45 +236,70 @@ mod tests {
         assert_eq!(Repomd::parse(none.as_bytes()).unwrap().date, None);
     }
 
-    #[test]
-    fn a_weak_or_malformed_checksum_of_the_unpacked_content_is_rejected() {
-        let strong = format!("<open-checksum type=\"sha256\">{}<", "b".repeat(64));
-        let text = repomd(&sha256(), "repodata/x.gz");
-        for other in [
-            "<open-checksum type=\"sha\">da39<",
-            "<open-checksum type=\"sha256\">b<",
-        ] {
-            let text = text.replace(&strong, other);
-            assert!(Repomd::parse(text.as_bytes()).is_err(), "{other}");
-        }
+    /// The index `primary`, if its entry is good.
+    fn primary(text: &str) -> Result<RepomdIndex, YumError> {
+        let repomd = Repomd::parse(text.as_bytes()).expect("one odd entry never hides the others");
+        repomd.index(URL, "primary").map(|index| index.unwrap())
     }
 
     #[test]
-    fn paths_that_lead_out_or_are_malformed_are_rejected() {
+    fn locations_on_the_host_are_accepted_and_others_are_errors() {
+        for (href, path) in [
+            ("../../blob/x.xml.gz", "../../blob/x.xml.gz"),
+            ("./repodata/../x.gz", "x.gz"),
+            ("/etc/x", "etc/x"),
+            ("a b+c%2B", "a b+c%2B"),
+            ("http://H.test:80/a/r/x%20y.gz", "x y.gz"),
+        ] {
+            let index = primary(&repomd(&sha256(), href)).unwrap();
+            assert_eq!(index.path, path, "{href}");
+        }
         for href in [
-            "../primary.xml.gz",
-            "/etc/passwd",
-            "repodata/../../x",
-            "a//b",
+            "../../../x",
             "https://other/x",
             "",
-            "a b",
             "a\\b",
+            "repodata/",
+            "ftp://h.test/x",
         ] {
-            let error = Repomd::parse(repomd(&sha256(), href).as_bytes()).unwrap_err();
-            assert!(matches!(error, YumError::Path(_)), "{href}: {error}");
+            assert!(primary(&repomd(&sha256(), href)).is_err(), "{href}");
         }
     }
 
     #[test]
-    fn weak_and_malformed_checksums_are_rejected() {
-        for kind in ["sha", "sha1", "md5", ""] {
-            let checksum = format!(r#"<checksum type="{kind}">{}</checksum>"#, "a".repeat(40));
-            let error = Repomd::parse(repomd(&checksum, "repodata/x.gz").as_bytes()).unwrap_err();
-            assert!(matches!(error, YumError::Weak { .. }), "{kind}: {error}");
+    fn weak_and_malformed_checksums_are_errors_of_their_index_only() {
+        for (kind, sum) in [
+            ("sha", "a".repeat(40)),
+            ("md5", "a".repeat(32)),
+            ("", String::new()),
+            ("sha256", "abc".into()),
+        ] {
+            let checksum = format!(r#"<checksum type="{kind}">{sum}</checksum>"#);
+            let text = repomd(&checksum, "repodata/x.gz");
+            let error = primary(&text).unwrap_err();
+            assert_eq!(
+                matches!(error, YumError::Weak { .. }),
+                kind != "sha256",
+                "{error}"
+            );
+            let other = text.replace("type=\"primary\"", "type=\"odd\"");
+            let good = repomd(&sha256(), "y.gz");
+            let both = other.replace("</repomd>", &good[good.find("<data").unwrap()..]);
+            assert_eq!(primary(&both).unwrap().path, "y.gz");
         }
-        let short = r#"<checksum type="sha256">abc</checksum>"#;
-        assert!(Repomd::parse(repomd(short, "x.gz").as_bytes()).is_err());
+    }
+
+    #[test]
+    fn sizes_and_open_checksums_that_cannot_be_read_count_as_not_listed() {
+        let text = repomd(&sha256(), "repodata/x.gz")
+            .replace("<size>123<", "<size>many<")
+            .replace("<open-size>456<", "<open-size>-1<")
+            .replace(&"b".repeat(64), "b");
+        let index = primary(&text).unwrap();
+        assert_eq!(
+            (index.size, index.open_size, index.open_digest),
+            (None, None, None)
+        );
     }
 
     #[test]

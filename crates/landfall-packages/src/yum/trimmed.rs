@@ -6,8 +6,9 @@ use super::error::YumError;
 use super::primary::digest;
 use super::repomd::RepomdIndex;
 use super::xml::MAX_DEPTH;
+use crate::path::{based_href, location, served_path};
 use landfall_model::Digest;
-use quick_xml::events::Event;
+use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Reader, Writer, XmlVersion};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
@@ -26,8 +27,9 @@ pub struct TrimmedPrimary {
 }
 
 impl TrimmedPrimary {
-    /// Adds the packages of an index that are in `carried`, a map of digests in hex to paths.
-    /// Returns the digests of the packages that it added. `what` names the index in messages.
+    /// Adds the packages of an index of the repository `url` that are in `carried`, a map of digests
+    /// in hex to paths. Returns the digests of the packages that it added. `what` names the index in
+    /// messages. A location that dnf would look for on another server is replaced.
     ///
     /// # Errors
     /// If the index is malformed or truncated.
@@ -35,6 +37,7 @@ impl TrimmedPrimary {
         &mut self,
         reader: impl BufRead,
         what: &'static str,
+        url: &str,
         carried: &BTreeMap<String, &str>,
     ) -> Result<BTreeSet<String>, YumError> {
         let malformed = |error: &dyn ToString| YumError::malformed(what, error.to_string());
@@ -45,7 +48,7 @@ impl TrimmedPrimary {
         let mut package = TrimmedPackage::default();
         loop {
             buffer.clear();
-            let event = match reader.read_event_into(&mut buffer) {
+            let mut event = match reader.read_event_into(&mut buffer) {
                 Ok(event) => event,
                 // an error of the reader is not an error of the XML
                 Err(quick_xml::Error::Io(error)) => {
@@ -84,9 +87,14 @@ impl TrimmedPrimary {
                         // `filelists` has the digest as an attribute, `primary` as an element
                         (1, _, "pkgid") => package.digest = Some(value.to_ascii_lowercase()),
                         (2, "checksum", "type") => package.checksum = value,
-                        (2, "location", "href") => package.path = Some(value),
+                        (2, "location", "href") => package.href = Some(value),
+                        (2, "location", "xml:base") => package.base = Some(value),
                         _ => {}
                     }
+                }
+                if depth == 2 && name == "location" {
+                    package.find(url);
+                    event = package.served_location(url, event);
                 }
             }
             if let (2.., Event::Text(text)) = (depth, &event)
@@ -149,11 +157,44 @@ impl TrimmedPrimary {
 struct TrimmedPackage {
     text: Writer<Vec<u8>>,
     digest: Option<String>,
+    /// The attributes of its `location`.
+    href: Option<String>,
+    base: Option<String>,
+    /// Its location as in locks. Indexes other than `primary` have none.
     path: Option<String>,
     /// The name of the child element that is being read.
     inside: String,
     /// The algorithm of the package's checksum.
     checksum: String,
+}
+
+impl TrimmedPackage {
+    /// Determines the path from the attributes of `location`.
+    fn find(&mut self, url: &str) {
+        let href = self.href.as_deref().unwrap_or_default();
+        // a location that cannot be mirrored is not that of a carried package
+        self.path =
+            Some(location(url, &based_href(self.base.as_deref(), href)).unwrap_or_default());
+    }
+
+    /// Returns `event`, a `location` element, or one with only the path that the server has, if
+    /// `event` names a URL.
+    fn served_location<'e>(&self, url: &str, event: Event<'e>) -> Event<'e> {
+        let href = self.href.as_deref().unwrap_or_default();
+        let Some(path) = self
+            .path
+            .as_deref()
+            .filter(|_| self.base.is_some() || href.contains("://"))
+        else {
+            return event;
+        };
+        let mut element = BytesStart::new("location");
+        element.push_attribute(("href", &*served_path(url, path)));
+        match event {
+            Event::Empty(_) => Event::Empty(element),
+            _ => Event::Start(element),
+        }
+    }
 }
 
 impl Default for TrimmedPackage {
@@ -162,6 +203,8 @@ impl Default for TrimmedPackage {
         TrimmedPackage {
             text,
             digest: None,
+            href: None,
+            base: None,
             path: None,
             inside: String::new(),
             checksum: String::new(),
@@ -245,6 +288,8 @@ mod tests {
     use crate::yum::primary::read_primary;
     use crate::yum::{Pool, Repomd};
 
+    const URL: &str = "https://h.test/a/r";
+
     fn package(name: &str, sum: &str) -> String {
         format!(
             "<package type=\"rpm\">\n  <name>{name}</name><arch>noarch</arch><version epoch=\"0\" ver=\"1\" rel=\"1\"/>\
@@ -289,14 +334,16 @@ mod tests {
         };
         let make = || {
             let [mut index, mut files] = [TrimmedPrimary::default(), TrimmedPrimary::default()];
-            let found = index.add(primary.as_bytes(), "index", &carried).unwrap();
+            let found = index
+                .add(primary.as_bytes(), "index", URL, &carried)
+                .unwrap();
             assert_eq!(
                 found,
                 BTreeSet::from([a.clone(), b.clone()]),
                 "c has another path"
             );
             let none = BTreeMap::from([(a.clone(), "Packages/a.rpm")]);
-            files.add(lists.as_bytes(), "index", &none).unwrap();
+            files.add(lists.as_bytes(), "index", URL, &none).unwrap();
             trimmed_repomd(
                 &BTreeMap::from([("primary", index), ("filelists", files)]),
                 Some(&modules),
@@ -305,15 +352,11 @@ mod tests {
         };
         let (repomd, files) = make();
         let read = Repomd::parse(repomd.as_bytes()).unwrap();
-        assert_eq!(read.index("modules"), Some(&modules));
+        assert_eq!(read.index(URL, "modules").unwrap(), Some(modules.clone()));
+        let primary_of = |read: &Repomd| read.index(URL, "primary").unwrap().unwrap();
         assert_eq!(read.date.unwrap().as_second(), 1_700_000_000);
-        let primary = &files[&read.index("primary").unwrap().path];
-        assert!(
-            read.index("primary")
-                .unwrap()
-                .digest
-                .matches(primary.as_bytes())
-        );
+        let primary = &files[&primary_of(&read).path];
+        assert!(primary_of(&read).digest.matches(primary.as_bytes()));
         assert!(
             primary.contains(&format!(
                 "packages=\"2\">\n{}\n{}\n</metadata>",
@@ -325,7 +368,7 @@ mod tests {
         let mut pool = Pool::default();
         read_primary(primary.as_bytes(), 0, &["noarch"], &mut pool).unwrap();
         assert_eq!(pool.ids().count(), 2);
-        let lists = &files[&read.index("filelists").unwrap().path];
+        let lists = &files[&read.index(URL, "filelists").unwrap().unwrap().path];
         assert!(
             lists.ends_with(&format!("packages=\"1\">\n{}\n</filelists>\n", list(&a))),
             "{lists}"
@@ -339,7 +382,7 @@ mod tests {
         ] {
             assert!(
                 TrimmedPrimary::default()
-                    .add(cut.as_bytes(), "index", &carried)
+                    .add(cut.as_bytes(), "index", URL, &carried)
                     .is_err(),
                 "{cut}"
             );

@@ -35,8 +35,16 @@ impl UrlPath {
         })
     }
 
+    /// The path `host/path` under which the file is requested, with single slashes.
     fn key(&self) -> String {
-        format!("{}{}", self.host, self.path)
+        let mut key = self.host.clone();
+        let mut folders = self.path.split('/').skip(1).peekable();
+        while let Some(folder) = folders.next() {
+            if !folder.is_empty() || folders.peek().is_none() {
+                key = key + "/" + folder;
+            }
+        }
+        key
     }
 }
 
@@ -144,11 +152,21 @@ impl FileTable {
     }
 }
 
-/// The key of a requested path. apt requests `./name` from flat repositories.
+/// The key of a requested path, `host/path`. apt requests `./name` and `../name` as its indexes
+/// write them, and a slash twice. `..` leaves no host.
 fn key_of_path(path: &str) -> String {
-    percent_decode_str(path)
-        .decode_utf8_lossy()
-        .replace("/./", "/")
+    let path = percent_decode_str(path).decode_utf8_lossy();
+    let mut key: Vec<&str> = Vec::new();
+    let mut parts = path.split('/').peekable();
+    while let Some(part) = parts.next() {
+        match part {
+            // a slash at the end remains
+            "." | "" if parts.peek().is_some() => {}
+            ".." => key.truncate(key.len().saturating_sub(1).max(1)),
+            part => key.push(part),
+        }
+    }
+    key.join("/")
 }
 
 fn unknown(message: String) -> RequestError {

@@ -92,6 +92,7 @@ impl Content {
 
     /// The bytes of a file in the folder, by its path in a URL.
     pub fn in_folder(&self, path: &str) -> Option<Vec<u8>> {
+        let path = percent_encoding::percent_decode_str(path).decode_utf8_lossy();
         std::fs::read(self.folder.as_ref()?.join(path.trim_start_matches('/'))).ok()
     }
 
