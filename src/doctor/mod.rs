@@ -1,10 +1,10 @@
 //! Finds out why a host cannot be reached, and which settings of a site will not work. Checks each
 //! step to a host (name, proxy and the rule that chose it, connection, certificate, response,
 //! sign-in, redirects), the rights at the private registry, ports by role, names and their
-//! certificates, the settings that name proxies, KKP Seeds, and
-//! configurations of containerd and podman. Simulates the installation of
-//! packages on a node.
+//! certificates, the settings that name proxies, names that changed, KKP Seeds, and configurations of
+//! containerd and podman. Simulates the installation of packages on a node.
 
+mod changed_names;
 mod containerd_lint;
 mod diagnose;
 mod kkp_keys;
@@ -24,6 +24,7 @@ mod steps;
 mod target;
 mod variables;
 
+pub(crate) use changed_names::changed_names;
 pub(crate) use diagnose::diagnose;
 pub(crate) use kkp_keys::lint_seeds;
 pub(crate) use lint::LintMessage;

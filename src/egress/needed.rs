@@ -251,6 +251,8 @@ pub(crate) fn needed(
     lock.endpoints
         .iter()
         .try_for_each(|endpoint| list.declare(endpoint))?;
+    let changed = lock.changed_names().into_iter();
+    notes.extend(changed.map(|row| format!("{}, see {}", row.summary(), row.source)));
     if !lock.unresolved.is_empty() {
         notes.insert(format!(
             "{} of the lock could not be resolved: only the hosts in their names are listed; \

@@ -26,6 +26,7 @@ mod audit;
 mod bundle;
 mod carried_versions;
 mod catalogue;
+mod changed_names;
 mod charts;
 mod charts_found;
 mod charts_verbs;

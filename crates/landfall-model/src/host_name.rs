@@ -16,9 +16,35 @@ fn is_dns_label(label: &str) -> bool {
         && !label.ends_with('-')
 }
 
+/// Whether `name`, which may begin with `*.`, is reserved for examples (RFC 2606, sections 2 and 3).
+pub fn is_example_name(name: &str) -> bool {
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    ["example", "example.com", "example.net", "example.org"]
+        .iter()
+        .any(|reserved| {
+            name.strip_suffix(reserved)
+                .is_some_and(|before| before.is_empty() || before.ends_with('.'))
+        })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_reserved_for_examples_are_recognized() {
+        for name in [
+            "example.com",
+            "*.seed.Example.com",
+            "vcenter.example.org.",
+            "a.example",
+        ] {
+            assert!(is_example_name(name), "{name}");
+        }
+        for name in ["myexample.com", "example.de", "a.test", "a.invalid", ""] {
+            assert!(!is_example_name(name), "{name}");
+        }
+    }
 
     #[test]
     fn only_dns_names_are_accepted() {

@@ -3,8 +3,9 @@
 
 use crate::cli::shared::draft::is_name_part;
 use crate::cli::shared::listing::count_kinds;
-use landfall_model::ImageRef;
-use landfall_model::report::{ItemStatus, ReportItem, count_of, one_line};
+use landfall_model::report::{ItemStatus, ReportItem, RunReport, count_of, one_line};
+use landfall_model::{ChangedName, ImageRef};
+use serde_json::json;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -117,6 +118,33 @@ pub(crate) fn loss_lines(items: &[ReportItem]) -> String {
             .iter()
             .filter(|item| !matches!(item.status, ItemStatus::Done | ItemStatus::Present)),
     )
+}
+
+/// Adds the names that changed since manuals were written to the report, for items that upstream
+/// did not deliver. Returns a line for each.
+pub(crate) fn add_changed_names(report: &mut RunReport) -> String {
+    let failing = report
+        .items
+        .iter()
+        .filter(|item| matches!(item.status, ItemStatus::Missing | ItemStatus::Failed));
+    let mut changed: Vec<_> = failing
+        .filter_map(|item| ChangedName::of(&item.name))
+        .collect();
+    changed.sort_unstable_by_key(|row| row.name);
+    changed.dedup();
+    let members = changed.iter().map(|row| {
+        json!({
+            "name": row.name, "replacement": row.replacement, "says": row.summary(),
+            "source": row.source,
+        })
+    });
+    report
+        .extra
+        .insert("changedNames".into(), members.collect());
+    let lines = changed
+        .iter()
+        .map(|row| format!("note: {}, see {}\n", row.summary(), row.source));
+    lines.collect()
 }
 
 /// The line about a failed item.

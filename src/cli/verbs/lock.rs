@@ -1,6 +1,6 @@
 //! `landfall lock`: resolves manifests to digests.
 
-use crate::cli::shared::failed_items::loss_lines;
+use crate::cli::shared::failed_items::{add_changed_names, loss_lines};
 use crate::cli::shared::from_archives::FromArchives;
 use crate::cli::shared::image_signatures::ImageSignatures;
 use crate::cli::shared::manifest_args::ManifestArgs;
@@ -124,6 +124,7 @@ impl LockCommand {
         });
         report.extra.insert("open".into(), members.collect());
         text += &loss_lines(&report.items);
+        text += &add_changed_names(&mut report);
         let signatures = ImageSignatures::recorded_by(policy, lock);
         text += &signatures.lines();
         signatures.add_to(&mut report);

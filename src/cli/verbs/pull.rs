@@ -2,7 +2,7 @@
 
 use crate::cli::shared::bundle_report::SerialFlags;
 use crate::cli::shared::disk_space::{disk_space_for, report_disk_space};
-use crate::cli::shared::failed_items::loss_lines;
+use crate::cli::shared::failed_items::{add_changed_names, loss_lines};
 use crate::cli::shared::from_archives::{FromArchives, report_available, report_copied};
 use crate::cli::shared::listing::count_kinds;
 use crate::cli::shared::lock_args::LockArgs;
@@ -95,6 +95,7 @@ impl PullCommand {
             context.page.set_content(lock, Some(&*store));
             let mut report = client.report(items);
             let mut text = report_copied(&mut report, &client) + &loss_lines(&report.items);
+            text += &add_changed_names(&mut report);
             text += &report_shard(&self.shard, shard, &mut report);
             text += &closing_line(&report, shard, &place.to_string());
             Ok(VerbOutcome::of(report, text))

@@ -3,7 +3,7 @@
 use crate::cli::shared::bundle_report::{
     SerialFlags, bundle_lines, bundle_member, note_whole_file, signer, volume_lines,
 };
-use crate::cli::shared::failed_items::loss_lines;
+use crate::cli::shared::failed_items::{add_changed_names, loss_lines};
 use crate::cli::shared::opened_file::OpenedFile;
 use crate::cli::shared::output_file::check_output;
 use crate::cli::shared::package_changes::package_tables;
@@ -187,6 +187,7 @@ impl RefreshCommand {
         }
         let mut text: String = lines.into_iter().map(|line| line + "\n").collect();
         text += &loss_lines(&report.items);
+        text += &add_changed_names(&mut report);
         if !files.is_empty() {
             let counted = success_counts(&report.items);
             let names = update_report::names(&files.iter().collect::<Vec<_>>());
@@ -296,6 +297,7 @@ fn planned_outcome(updated: &UpdateOutcome, mut report: RunReport) -> VerbOutcom
     let lines = update_report::lines(updated);
     let mut text: String = lines.into_iter().map(|line| line + "\n").collect();
     text += &loss_lines(&report.items);
+    text += &add_changed_names(&mut report);
     let files = updated.files();
     if files.is_empty() {
         text += "would write no manifest\n";

@@ -1,6 +1,6 @@
 //! `landfall update`: updates the versions in manifests by their policies.
 
-use crate::cli::shared::failed_items::loss_lines;
+use crate::cli::shared::failed_items::{add_changed_names, loss_lines};
 use crate::cli::shared::summary::{failure_counts, success_counts};
 use crate::cli::shared::update_flags::UpdateFlags;
 use crate::cli::shared::update_report::counted;
@@ -71,6 +71,7 @@ impl UpdateCommand {
                 .chain(update_report::lock_lines(&locked));
             let mut text: String = lines.map(|line| line + "\n").collect();
             text += &loss_lines(&report.items);
+            text += &add_changed_names(&mut report);
             let mut files = updated.files();
             files.extend((lock_file == LockFileState::Written).then_some(&self.update.lock));
             let totals = report.totals();

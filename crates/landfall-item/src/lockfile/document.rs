@@ -9,8 +9,8 @@ use crate::{
     LockedPackageSet, LockedProvider,
 };
 use landfall_content::LockEntry;
-use landfall_model::Digest;
 use landfall_model::report::EntryKind;
+use landfall_model::{ChangedName, Digest};
 use serde::Deserialize;
 use std::fmt;
 
@@ -101,6 +101,18 @@ impl Lock {
     /// All items, section by section.
     pub fn items(&self) -> impl Iterator<Item = &dyn LockedItem> {
         self.sections().into_iter().flat_map(LockSection::items)
+    }
+
+    /// The names that changed, among the names of items and the hosts of endpoints. Sorted.
+    pub fn changed_names(&self) -> Vec<&'static ChangedName> {
+        let items = self.items().map(|item| item.name().into_owned());
+        let unresolved = self.unresolved.iter().map(|item| item.name.clone());
+        let hosts = self.endpoints.iter().map(|endpoint| endpoint.host.clone());
+        let names = items.chain(unresolved).chain(hosts);
+        let mut changed: Vec<_> = names.filter_map(|name| ChangedName::of(&name)).collect();
+        changed.sort_unstable_by_key(|row| row.name);
+        changed.dedup();
+        changed
     }
 
     /// The item at position `at` of [`items`](Lock::items).

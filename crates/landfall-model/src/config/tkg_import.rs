@@ -1,5 +1,6 @@
 //! Imports a cluster configuration of TKG as a site.
 
+use crate::ChangedName;
 use crate::document::{self, Diagnostic, YamlNode};
 use crate::report::one_line;
 use base64::Engine;
@@ -132,7 +133,10 @@ fn secret_value(outer: &Mapping) -> Option<String> {
         return None;
     }
     let encoded = || String::from_utf8(STANDARD.decode(at("data")?.trim()).ok()?).ok();
-    at("stringData").map(str::to_owned).or_else(encoded)
+    let text = at("stringData").map(str::to_owned).or_else(encoded)?;
+    // where a manual left lines out; to YAML, this line would be the end of a document
+    let lines = text.lines().filter(|line| line.trim_end() != "...");
+    Some(lines.map(|line| format!("{line}\n")).collect())
 }
 
 struct TkgVariables<'v> {
@@ -166,6 +170,7 @@ impl TkgVariables<'_> {
         let mut site = "apiVersion: landfall/v1\nkind: Site\n".to_owned();
         if let Some(repository) = self.get("TKG_CUSTOM_IMAGE_REPOSITORY") {
             let (address, path) = repository.split_once('/').unwrap_or((repository, ""));
+            notes.extend(ChangedName::of(repository).map(ChangedName::summary));
             let _ = write!(site, "registry:\n  address: {}\n", quoted(address));
             if let Some(encoded) = self.get("TKG_CUSTOM_IMAGE_REPOSITORY_CA_CERTIFICATE") {
                 ca = STANDARD
@@ -379,6 +384,17 @@ TKG_NO_PROXY: .svc.cluster.local,.svc,localhost,127.0.0.1,100.64.0.0/13,100.96.0
             .site;
         assert!(!text.contains("\nregistry: {}"), "{text}");
         Site::parse(Path::new("site.yaml"), &text).unwrap();
+    }
+
+    #[test]
+    fn an_abridged_secret_is_read_and_a_changed_registry_is_noted() {
+        let secret = "apiVersion: v1\nkind: Secret\nstringData:\n  value: |\n    CLUSTER_NAME: blue\n    \
+                      ...\n    TKG_CUSTOM_IMAGE_REPOSITORY: projects.registry.vmware.com/tkg\n";
+        let imported = read_tkg_site("s.yaml", secret, |_, _| false).unwrap();
+        let note =
+            "projects.registry.vmware.com moved (2024-06-25); write projects.packages.broadcom.com";
+        assert_eq!(imported.notes, [note]);
+        assert!(imported.site.contains("projects.registry.vmware.com"));
     }
 
     #[test]

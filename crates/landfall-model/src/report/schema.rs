@@ -118,6 +118,13 @@ pub(super) const MEMBERS: &[Member] = &[
         "references in charts that cannot be resolved: `item`, `reference`, `at`, `why`",
     ),
     member(
+        "changedNames",
+        "array",
+        &["lock", "pull", "update", "refresh"],
+        "names of failing items that changed since manuals were written: `name`, `replacement`, \
+         `says`, `source`",
+    ),
+    member(
         "shard",
         "object",
         &["pull", "push", "mirror", "verify"],

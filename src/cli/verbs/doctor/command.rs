@@ -4,8 +4,8 @@ use super::packages::DoctorPackages;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
 use crate::doctor::{
     CheckStatus, CheckTarget, Diagnosis, LintMessage, PORTS_FORMATS, PortQuery, RealItems,
-    Strategy, check_names, diagnose, lint_entries, lint_environment, lint_node_config, lint_seeds,
-    port_table, probe_ports, targets_of,
+    Strategy, changed_names, check_names, diagnose, lint_entries, lint_environment,
+    lint_node_config, lint_seeds, port_table, probe_ports, targets_of,
 };
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
@@ -47,8 +47,8 @@ pub(crate) struct DoctorCommand {
     /// Write nothing to the private registry
     #[arg(long)]
     read_only: bool,
-    /// List the ports that machines of this role need, and probe those with a known address,
-    /// without a proxy: kkp-user, master-cluster-node, seed-cluster-node, user-cluster-node,
+    /// List the ports that machines of this role need, and probe those with a known address; those
+    /// at the site without a proxy: kkp-user, master-cluster-node, seed-cluster-node, user-cluster-node,
     /// provisioning-host, or a role of the lock's endpoints. `all` lists the ports of every role
     /// and probes none
     #[arg(long, value_name = "ROLE")]
@@ -135,6 +135,8 @@ impl DoctorCommand {
             if everything && !names.is_empty() {
                 diagnoses.push(check_names(transport, &names).await);
             }
+            let locked = lock.as_ref().filter(|_| everything);
+            diagnoses.extend(changed_names(&targets, locked));
             let worst = diagnoses
                 .iter()
                 .flat_map(|diagnosis| &diagnosis.checks)
