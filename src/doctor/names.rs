@@ -2,9 +2,10 @@
 //! presents. Wildcards are looked up with an invented label.
 
 use super::CheckStatus;
-use super::steps::{Diagnosis, DiagnosisSteps};
+use super::steps::{Diagnosis, DiagnosisSteps, REPLACE_EXAMPLE};
 use jiff::Timestamp;
 use landfall_http::{RequestPurpose, Transport};
+use landfall_model::is_example_name;
 use serde_json::json;
 use url::Url;
 
@@ -12,8 +13,7 @@ use url::Url;
 const LABEL: &str = "landfall-doctor";
 
 /// Resolves names of the site and checks certificates. Each entry has the names that must resolve,
-/// and the names that the certificate of their server must cover. If an entry lists no names for
-/// the certificate, the certificate must cover all names that must resolve.
+/// and the names that the certificate of their server must cover.
 pub(crate) async fn check_names(
     transport: &Transport,
     names: &[(&[String], &[String])],
@@ -26,8 +26,7 @@ pub(crate) async fn check_names(
                 known.push(name);
             }
         }
-        let wanted = if certified.is_empty() { dns } else { certified };
-        for name in *wanted {
+        for name in *certified {
             // A name that is not under `dns` of its entry is checked at the server of the first
             // name that resolves.
             match (known.contains(&name), known.first()) {
@@ -75,12 +74,18 @@ async fn resolve(transport: &Transport, name: &str, steps: &mut DiagnosisSteps) 
             );
             true
         }
+        Err(_) if is_example_name(name) => {
+            let says = format!("{what} is an example, and does not resolve");
+            steps.add("name", CheckStatus::Note, says, json!({"name": name}));
+            steps.fix(REPLACE_EXAMPLE);
+            false
+        }
         Err(why) => {
             steps.add(
                 "name",
                 CheckStatus::No,
                 format!("{what} does not resolve: {why}"),
-                json!({"name": name}),
+                json!({"name": name, "reason": why.to_string()}),
             );
             let record = if looked_up == name {
                 "a record for it"

@@ -81,6 +81,10 @@ impl DiagnosisSteps {
     }
 }
 
+/// The fix of a name that is reserved for examples, such as those of shipped sites.
+pub(super) const REPLACE_EXAMPLE: &str =
+    "replace the example by the name of your site, or remove it";
+
 /// The usual fix of a failed check.
 pub(super) fn usual_fix(check: &str) -> &'static str {
     match check {

@@ -1,6 +1,6 @@
 //! The formats of the table of required ports.
 
-use super::required_port::{PortRange, RequiredPort};
+use super::required_port::{PortMark, PortRange, RequiredPort};
 use landfall_model::report::{csv_line, markdown_text, one_line};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -40,16 +40,20 @@ pub(crate) const PORTS_FORMATS: [PortsFormat; 4] = [
     },
 ];
 
-const COLUMNS: [&str; 7] = ["role", "port", "protocol", "from", "to", "address", "why"];
+const COLUMNS: [&str; 9] = [
+    "role", "port", "mark", "protocol", "from", "to", "address", "strategy", "why",
+];
 
-fn cells(row: &RequiredPort) -> [String; 7] {
+fn cells(row: &RequiredPort) -> [String; 9] {
     [
         row.role.clone(),
         row.port.to_string(),
+        row.mark.map_or("", |mark| mark.legend().0).to_owned(),
         row.protocol.to_owned(),
         row.from.clone(),
         row.to.clone(),
         row.address.clone().unwrap_or_default(),
+        row.strategy.clone(),
         row.why.clone(),
     ]
     .map(|cell| one_line(&cell))
@@ -61,8 +65,8 @@ pub(crate) fn port_table(rows: &[RequiredPort]) -> String {
     lines.extend(rows.iter().map(cells));
     // If an endpoint is an address, `to` and `address` are equal, and `to` is enough.
     for line in &mut lines {
-        if line[4] == line[5] {
-            line[5].clear();
+        if line[5] == line[6] {
+            line[6].clear();
         }
     }
     let width = |column: usize| {
@@ -82,7 +86,18 @@ pub(crate) fn port_table(rows: &[RequiredPort]) -> String {
         table += padded.collect::<Vec<_>>().join("  ").trim_end();
         table.push('\n');
     }
+    for (mark, meaning) in legend(rows) {
+        let _ = writeln!(table, "{mark:2} {meaning}");
+    }
     table
+}
+
+/// The marks that `rows` have, and their meanings.
+fn legend(rows: &[RequiredPort]) -> impl Iterator<Item = (&'static str, &'static str)> {
+    [PortMark::Overridable, PortMark::NodePorts]
+        .into_iter()
+        .filter(|mark| rows.iter().any(|row| row.mark == Some(*mark)))
+        .map(PortMark::legend)
 }
 
 fn csv(rows: &[RequiredPort]) -> String {
@@ -97,6 +112,9 @@ fn markdown(rows: &[RequiredPort]) -> String {
         rows.iter()
             .map(|row| markdown_row(&cells(row).map(|cell| markdown_text(&cell)))),
     );
+    for (mark, meaning) in legend(rows) {
+        let _ = write!(table, "\n{}: {meaning}\n", markdown_text(mark));
+    }
     table
 }
 
@@ -115,7 +133,11 @@ const LIMIT: &str = "\
 fn network_policy(role: &str, rows: &[RequiredPort]) -> String {
     let mut policy = "# written by `landfall doctor --role`\n".to_owned();
     for row in rows {
-        let [role, port, protocol, from, to, address, why] = cells(row);
+        let [role, port, mark, protocol, from, to, address, strategy, why] = cells(row);
+        let strategy = match strategy.as_str() {
+            "" | "any" => String::new(),
+            some => format!(" (with {some})"),
+        };
         let address = if address.is_empty() || address == to {
             address
         } else {
@@ -128,8 +150,11 @@ fn network_policy(role: &str, rows: &[RequiredPort]) -> String {
         };
         let _ = writeln!(
             policy,
-            "#  {left_out} {role}: {port}/{protocol} from {from} to {to}{address}: {why}"
+            "#  {left_out} {role}: {port}{mark}/{protocol} from {from} to {to}{address}: {why}{strategy}"
         );
+    }
+    for (mark, meaning) in legend(rows) {
+        let _ = writeln!(policy, "# {mark:2} {meaning}");
     }
     let name = label(role);
     policy += LIMIT;

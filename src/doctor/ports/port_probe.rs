@@ -1,11 +1,12 @@
 //! Tests the ports of a role and the endpoints of a lock: opens a connection to each and closes it.
 
-use super::port_query::{PortLine, PortQuery, join_port, line_of_endpoint};
+use super::port_query::{PortLine, PortQuery, UntestedPort, join_port, line_of_endpoint};
 use crate::doctor::CheckStatus;
-use crate::doctor::steps::{Diagnosis, DiagnosisSteps, usual_fix};
+use crate::doctor::steps::{Diagnosis, DiagnosisSteps, REPLACE_EXAMPLE, usual_fix};
 use landfall_content::run_concurrently;
 use landfall_http::{ConnectOutcome, ConnectRoute, ErrorKind, HttpError, Transport};
 use landfall_item::lockfile::Endpoint;
+use landfall_model::{ChangedName, is_example_name};
 use serde_json::{Value, json};
 use std::ops::RangeInclusive;
 
@@ -33,9 +34,13 @@ pub(crate) async fn probe_ports(
 async fn probe_line(transport: &Transport, line: &PortLine) -> DiagnosisSteps {
     let mut steps = DiagnosisSteps::default();
     match line {
-        PortLine::Untested { why, fix } => {
-            steps.say("not tried", CheckStatus::Note, why);
-            fix.iter().for_each(|fix| steps.fix(fix));
+        PortLine::Untested(untested) => {
+            let UntestedPort {
+                to, why, reason, ..
+            } = untested;
+            let facts = json!({"to": to, "why": why, "reason": reason});
+            steps.add("not tried", CheckStatus::Note, untested.says(), facts);
+            untested.fix.iter().for_each(|fix| steps.fix(fix));
         }
         PortLine::Port {
             host,
@@ -45,15 +50,27 @@ async fn probe_line(transport: &Transport, line: &PortLine) -> DiagnosisSteps {
             route,
         } => {
             let found = transport.try_connect(host, *port, *route).await;
-            add_port_step(
-                &mut steps,
-                &join_port(host, *port),
-                &format!("{what}, {why}"),
-                found,
-            );
-            if let Some(step) = steps.0.last_mut() {
-                step.facts.insert("host".into(), json!(host));
-                step.facts.insert("port".into(), json!(port));
+            let at = join_port(host, *port);
+            add_port_step(&mut steps, &at, &format!("{what}, {why}"), found);
+            let Some(step) = steps.0.last_mut() else {
+                return steps;
+            };
+            let facts = [
+                ("host", json!(host)),
+                ("port", json!(port)),
+                ("to", json!(what)),
+                ("why", json!(why)),
+            ];
+            step.facts
+                .extend(facts.map(|(name, value)| (name.to_owned(), value)));
+            if step.verdict == CheckStatus::No && is_example_name(host) {
+                step.verdict = CheckStatus::Note;
+                step.says = format!("{at} is an example: {what}, {why}");
+                steps.fix(REPLACE_EXAMPLE);
+            } else if step.verdict == CheckStatus::No
+                && let Some(changed) = ChangedName::of(host)
+            {
+                steps.fix(changed.summary());
             }
         }
         PortLine::Range {
@@ -68,13 +85,16 @@ async fn probe_line(transport: &Transport, line: &PortLine) -> DiagnosisSteps {
                 .iter()
                 .map(|port| transport.try_connect(host, *port, ConnectRoute::Direct));
             let found = futures_util::future::join_all(attempts).await;
+            let facts = json!({
+                "host": host, "ports": ports, "range": [range.start(), range.end()],
+                "to": what, "why": why,
+            });
             add_range_step(
                 &mut steps,
-                host,
-                range,
-                ports,
+                (host, range, ports),
                 &format!("{what}, {why}"),
                 found,
+                facts,
             );
         }
     }
@@ -88,6 +108,16 @@ fn add_port_step(
     what: &str,
     found: Result<ConnectOutcome, HttpError>,
 ) {
+    let reason = match &found {
+        Ok(ConnectOutcome::Open | ConnectOutcome::Tunnel { .. }) => None,
+        Ok(ConnectOutcome::Closed) => Some("the connection was refused".to_owned()),
+        Ok(
+            ConnectOutcome::Unresolved(error)
+            | ConnectOutcome::Blocked(error)
+            | ConnectOutcome::NoTunnel { error, .. },
+        )
+        | Err(error) => Some(error.to_string()),
+    };
     let (verdict, says, fix, via) = match found {
         Ok(ConnectOutcome::Open) => (CheckStatus::Ok, format!("{at} is open: {what}"), None, None),
         Ok(ConnectOutcome::Tunnel { via }) => {
@@ -152,12 +182,11 @@ fn add_port_step(
             )
         }
     };
-    steps.add(
-        "port",
-        verdict,
-        says,
-        via.map_or(Value::Null, |via| json!({"via": via})),
-    );
+    let facts = [("via", via), ("reason", reason)];
+    let facts = facts
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), Value::String(value?))));
+    steps.add("port", verdict, says, Value::Object(facts.collect()));
     fix.into_iter().for_each(|fix| steps.fix(fix));
 }
 
@@ -165,19 +194,18 @@ fn add_port_step(
 /// service has to listen there, but a firewall that drops packets would break node ports later.
 fn add_range_step(
     steps: &mut DiagnosisSteps,
-    host: &str,
-    range: &RangeInclusive<u16>,
-    ports: &[u16],
+    (host, range, ports): (&str, &RangeInclusive<u16>, &[u16]),
     what: &str,
     found: Vec<Result<ConnectOutcome, HttpError>>,
+    mut facts: Value,
 ) {
     let all = join_port(host, format_args!("{}-{}", range.start(), range.end()));
-    let facts = json!({"host": host, "ports": ports, "range": [range.start(), range.end()]});
     let mut silent = Vec::new();
     let mut cause = None;
     for (port, outcome) in ports.iter().zip(found) {
         match outcome {
             Ok(ConnectOutcome::Unresolved(error)) | Err(error) => {
+                facts["reason"] = json!(error.to_string());
                 steps.add(
                     "port",
                     CheckStatus::No,
@@ -206,6 +234,7 @@ fn add_range_step(
         "{all} ({what}): no response from {}: {cause}",
         silent.join(", ")
     );
+    facts["reason"] = json!(cause.to_string());
     steps.add("port", CheckStatus::No, says, facts);
     steps.fix(format!(
         "allow the whole range {all} at every firewall on the way; none may drop packets silently"

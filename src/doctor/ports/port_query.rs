@@ -1,18 +1,17 @@
 //! The connections to test for a role: the rows of the port table, with the addresses of `--set`,
 //! and the endpoints of the lock.
 
-use super::kkp_table::{Decided, PortRow, Ports, RANGE, TABLE};
+use super::kkp_table::{Decided, NODE_PORTS, PortRow, Ports, RANGE, TABLE};
 use super::required_port::{self, RequiredPort};
 use landfall_http::ConnectRoute;
 use landfall_item::lockfile::Endpoint;
+use landfall_model::TUNNELING;
 use landfall_model::document::nearest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-/// The usual range of node ports.
-const NODE_PORTS: RangeInclusive<u16> = 30000..=32767;
 /// The number of ports of a range that are tested in addition to its two ends.
 const SAMPLE: u16 = 3;
 
@@ -41,6 +40,8 @@ impl FromStr for Strategy {
 /// Selects all roles. Their ports are listed, and none is probed, since one machine cannot test
 /// the connections of another.
 const ALL_ROLES: &str = "all";
+/// The role of worker nodes, which connect to the control plane of their cluster.
+const WORKERS: &str = "user-cluster-node";
 
 /// The ports that machines of a role need, and the connections that test them.
 #[derive(Debug)]
@@ -81,13 +82,39 @@ pub(crate) enum PortLine {
         /// The purpose of the connection, as in [`PortLine::Port`].
         why: String,
     },
-    /// A connection that cannot be tested.
-    Untested {
-        /// The connection, and the reason.
-        why: String,
-        /// The fix that makes it testable.
-        fix: Option<String>,
-    },
+    /// Something that cannot be tested.
+    Untested(UntestedPort),
+}
+
+/// A connection that cannot be tested, or another limit of the test.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct UntestedPort {
+    /// The name of the destination, if it is about one.
+    pub to: Option<String>,
+    /// The purpose of the connection, if it is about one.
+    pub why: Option<String>,
+    /// Why it cannot be tested.
+    pub reason: String,
+    /// The fix that makes it testable.
+    pub fix: Option<String>,
+}
+
+impl UntestedPort {
+    /// A limit that is not about one connection.
+    fn general(reason: impl Into<String>, fix: &str) -> PortLine {
+        PortLine::Untested(UntestedPort {
+            to: None,
+            why: None,
+            reason: reason.into(),
+            fix: Some(fix.into()),
+        })
+    }
+
+    /// Destination, purpose and reason in one line.
+    pub(super) fn says(&self) -> String {
+        let parts = self.to.iter().chain(&self.why).chain([&self.reason]);
+        parts.map(String::as_str).collect::<Vec<_>>().join(": ")
+    }
 }
 
 /// An error in the arguments of a port query.
@@ -137,23 +164,23 @@ impl PortQuery {
         for row in TABLE.iter().filter(|row| is_all || row.role == role) {
             let fits = row.strategies.is_empty()
                 || strategy.is_some_and(|one| row.strategies.iter().any(|fits| fits == one.0));
-            // Without --expose, the table has the rows of all strategies, each with its condition.
+            // Without --expose, the table has the rows of all strategies.
             if fits || strategy.is_none() {
                 ports.extend(required_port::rows_of_table(
                     row,
                     set.addresses.get(row.to.as_str()),
-                    &set.range,
-                    !fits,
+                    set.range.as_ref(),
                 ));
             }
             if fits {
                 lines.extend(set.fill(row));
             } else if strategy.is_none() {
-                let words = format!("{} with {}", row.to, row.strategies.join(" or "));
-                lines.push(PortLine::Untested {
-                    why: words,
+                lines.push(PortLine::Untested(UntestedPort {
+                    to: Some(row.to.clone()),
+                    why: Some(row.purpose()),
+                    reason: format!("only {} needs it", row.strategy()),
                     fix: Some("name the strategy with --expose".into()),
-                });
+                }));
             }
         }
         let needed = endpoints
@@ -169,33 +196,7 @@ impl PortQuery {
         if is_all {
             lines = Vec::new();
         }
-        if lines
-            .iter()
-            .all(|line| matches!(line, PortLine::Untested { .. }))
-        {
-            let (words, fix) = if is_all {
-                (
-                    "nothing was probed: these are the ports of all roles",
-                    "name the role of this machine",
-                )
-            } else {
-                (
-                    "nothing was probed: no connection of this role can be tested yet",
-                    "use --expose and --set as the lines above say, or give the table to the \
-                     administrators of the firewall",
-                )
-            };
-            lines.push(PortLine::Untested {
-                why: words.into(),
-                fix: Some(fix.into()),
-            });
-        }
-        let nodes = "connections between the nodes of a cluster (CNI, CSI, all UDP) cannot be \
-                     tested from one host";
-        lines.push(PortLine::Untested {
-            why: nodes.into(),
-            fix: Some("run doctor on each network that has machines of the role".into()),
-        });
+        lines.extend(limits(role, is_all, strategy, &lines));
         Ok(PortQuery {
             role: role.into(),
             ports,
@@ -204,13 +205,53 @@ impl PortQuery {
     }
 }
 
+/// The notes about what `lines`, the connections of `role`, do not test.
+fn limits(
+    role: &str,
+    is_all: bool,
+    strategy: Option<Strategy>,
+    lines: &[PortLine],
+) -> Vec<PortLine> {
+    let mut limits = Vec::new();
+    let is_untested = |line: &PortLine| matches!(line, PortLine::Untested(_));
+    if is_all {
+        limits.push(UntestedPort::general(
+            "nothing was probed: these are the ports of all roles",
+            "name the role of this machine",
+        ));
+    } else if lines.iter().all(is_untested) {
+        limits.push(UntestedPort::general(
+            "nothing was probed: no connection of this role can be tested yet",
+            "use --expose and --set as the lines above say, or give the table to the \
+             administrators of the firewall",
+        ));
+    }
+    if strategy == Some(Strategy(TUNNELING.name)) && (is_all || role == WORKERS) {
+        limits.push(UntestedPort::general(
+            TUNNELING.summary(),
+            "let worker nodes reach seed-nodeport-proxy without the proxy and list it in NO_PROXY, \
+             or choose another strategy",
+        ));
+    }
+    if is_all || role.ends_with("-node") {
+        limits.push(UntestedPort::general(
+            "connections between the nodes of a cluster (CNI, CSI, all UDP) cannot be tested from \
+             one host",
+            "run doctor on each network that has machines of the role",
+        ));
+    }
+    limits
+}
+
 /// The connection that tests an endpoint. A wildcard has no name to connect to.
 pub(super) fn line_of_endpoint(endpoint: &Endpoint) -> PortLine {
     match endpoint.host.strip_prefix("*.") {
-        Some(_) => PortLine::Untested {
-            why: format!("{endpoint} is a wildcard ({})", endpoint.why),
+        Some(_) => PortLine::Untested(UntestedPort {
+            to: Some(endpoint.to_string()),
+            why: Some(endpoint.why.clone()),
+            reason: "a wildcard has no name to connect to".into(),
             fix: Some("check a name below it: landfall doctor https://NAME/".into()),
-        },
+        }),
         None => PortLine::Port {
             host: endpoint.host.clone(),
             port: endpoint.port,
@@ -224,7 +265,8 @@ pub(super) fn line_of_endpoint(endpoint: &Endpoint) -> PortLine {
 /// The values of `--set`: addresses by the name of the destination, and the range of node ports.
 struct PortSettings<'a> {
     addresses: BTreeMap<&'a str, (String, Option<u16>)>,
-    range: RangeInclusive<u16>,
+    /// The range of node ports, if it is not [`NODE_PORTS`].
+    range: Option<RangeInclusive<u16>>,
 }
 
 impl PortSettings<'_> {
@@ -236,13 +278,14 @@ impl PortSettings<'_> {
             .collect();
         let mut settings = PortSettings {
             addresses: BTreeMap::new(),
-            range: NODE_PORTS,
+            range: None,
         };
         for (key, value) in set {
             let wrong = |words: String| PortQueryError::Set(format!("{key}={value}"), words);
             if key == RANGE {
-                settings.range =
+                let range =
                     range(value).ok_or_else(|| wrong("write a range as 30000-32767".into()))?;
+                settings.range = Some(range).filter(|range| *range != NODE_PORTS);
             } else if known.contains(key.as_str()) {
                 let address =
                     address(value).ok_or_else(|| wrong("write HOST or HOST:PORT".into()))?;
@@ -262,21 +305,32 @@ impl PortSettings<'_> {
 
     fn fill(&self, row: &PortRow) -> Vec<PortLine> {
         let what = row.to.clone();
-        let why = format!("{} ({})", row.why, row.component);
+        let why = row.purpose();
+        let untested = |reason: &str, fix: String| {
+            vec![PortLine::Untested(UntestedPort {
+                to: Some(what.clone()),
+                why: Some(why.clone()),
+                reason: reason.into(),
+                fix: Some(fix),
+            })]
+        };
         let Some((host, own)) = self.addresses.get(row.to.as_str()) else {
-            return vec![PortLine::Untested {
-                why: format!("{what}: {why}: no address is known"),
-                fix: Some(format!("name it with --set {what}=ADDRESS")),
-            }];
+            let fix = format!("name it with --set {what}=ADDRESS");
+            return untested("no address is known", fix);
         };
         // The machines of a site reach each other without a proxy: SSH, the Kubernetes API and
         // Konnectivity.
+        let route = if row.outside {
+            ConnectRoute::ByRules
+        } else {
+            ConnectRoute::Direct
+        };
         let port = |port| PortLine::Port {
             host: host.clone(),
             port,
             what: what.clone(),
             why: why.clone(),
-            route: ConnectRoute::Direct,
+            route,
         };
         match (&row.ports, own) {
             // A port given with `--set` replaces the first port of the row.
@@ -287,17 +341,12 @@ impl PortSettings<'_> {
             (Ports::Of(ports), None) => ports.iter().copied().map(port).collect(),
             (_, Some(own)) => vec![port(*own)],
             (Ports::Decided(Decided::Provider), None) => {
-                vec![PortLine::Untested {
-                    why: format!("{what}: {why}: the table names no port"),
-                    fix: Some(format!(
-                        "name it with --set {what}={}",
-                        join_port(host, "PORT")
-                    )),
-                }]
+                let fix = format!("name it with --set {what}={}", join_port(host, "PORT"));
+                untested("the table names no port", fix)
             }
             (Ports::Decided(Decided::NodePorts), None) => {
                 let host = host.clone();
-                let range = self.range.clone();
+                let range = self.range.clone().unwrap_or(NODE_PORTS);
                 vec![PortLine::Range {
                     host,
                     ports: sample(&range),
@@ -384,12 +433,14 @@ mod tests {
         let lines = ask.lines.iter().map(|line| match line {
             PortLine::Port { host, port, .. } => format!("{host}:{port}"),
             PortLine::Range { host, ports, .. } => format!("{host} {ports:?}"),
-            PortLine::Untested { why, .. } => why
-                .split([':', '('])
-                .next()
-                .unwrap_or_default()
-                .trim()
-                .to_owned(),
+            PortLine::Untested(untested) => {
+                let says = untested.says();
+                says.split([':', '('])
+                    .next()
+                    .unwrap_or_default()
+                    .trim()
+                    .to_owned()
+            }
         });
         Ok(lines.collect())
     }
@@ -405,10 +456,13 @@ mod tests {
         ];
         let rows = |role: &str, strategy: &str| {
             let mut rows = connections(role, strategy, &proxy).unwrap();
-            assert!(
-                rows.pop()
-                    .unwrap()
-                    .starts_with("connections between the nodes")
+            let about_nodes = rows.pop_if(|last| last.starts_with("connections between the nodes"));
+            assert_eq!(about_nodes.is_some(), role.ends_with("-node"), "{role}");
+            let about_proxies = rows.pop_if(|last| last.starts_with("Tunneling is not supported"));
+            assert_eq!(
+                about_proxies.is_some(),
+                (role, strategy) == ("user-cluster-node", "Tunneling"),
+                "{role} {strategy}"
             );
             rows.pop_if(|last| last == "nothing was probed");
             assert_eq!(rows.pop().unwrap(), "*.all.test");
@@ -439,10 +493,7 @@ mod tests {
         );
         assert_eq!(
             rows("user-cluster-node", ""),
-            [
-                "seed-nodeport-proxy with Tunneling",
-                "seed-nodeport-proxy with NodePort or LoadBalancer"
-            ]
+            ["seed-nodeport-proxy", "seed-nodeport-proxy"]
         );
     }
 
@@ -467,11 +518,31 @@ mod tests {
         let set = [("cloud-provider-api".to_owned(), "fd00::9".to_owned())];
         let query = PortQuery::new("seed-cluster-node", None, &set, &[]).unwrap();
         let fixes = query.lines.iter().filter_map(|line| match line {
-            PortLine::Untested { fix, .. } => fix.as_deref(),
+            PortLine::Untested(untested) => untested.fix.as_deref(),
             _ => None,
         });
         let fix = "name it with --set cloud-provider-api=[fd00::9]:PORT";
         assert!(fixes.clone().any(|one| one == fix), "{:?}", query.lines);
+        let set = [
+            ("cloud-provider-api".to_owned(), "api.test:443".to_owned()),
+            ("node".to_owned(), "10.0.0.9".to_owned()),
+        ];
+        let query = PortQuery::new("provisioning-host", None, &set, &[]).unwrap();
+        let routes: Vec<_> = query
+            .lines
+            .iter()
+            .filter_map(|line| match line {
+                PortLine::Port { host, route, .. } => Some((host.as_str(), *route)),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(
+            routes,
+            [
+                ("10.0.0.9", ConnectRoute::Direct),
+                ("api.test", ConnectRoute::ByRules)
+            ]
+        );
         let message = connections("user-clusternode", "", &[]).unwrap_err();
         assert!(
             message.contains("did you mean user-cluster-node?"),

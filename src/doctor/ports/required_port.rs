@@ -1,6 +1,6 @@
 //! The rows of the table of required ports, as reports and files contain them.
 
-use super::kkp_table::{Decided, PortRow, Ports};
+use super::kkp_table::{Decided, NODE_PORTS, PortRow, Ports};
 use landfall_item::lockfile::Endpoint;
 use serde::Serialize;
 use std::fmt;
@@ -13,6 +13,9 @@ pub(crate) struct RequiredPort {
     pub role: String,
     /// The port, or the range of ports.
     pub port: PortRange,
+    /// The mark of the port in KKP's table.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mark: Option<PortMark>,
     pub protocol: &'static str,
     /// The component that opens the connection. For an endpoint, its roles, or `any machine`.
     pub from: String,
@@ -21,8 +24,29 @@ pub(crate) struct RequiredPort {
     /// The address of the destination, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
+    /// The expose strategies that need the port, or `any`; empty for an endpoint.
+    pub strategy: String,
     /// The purpose of the connection.
     pub why: String,
+}
+
+/// A mark of KKP's table. A port that the site chose has none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(crate) enum PortMark {
+    #[serde(rename = "*")]
+    Overridable,
+    #[serde(rename = "**")]
+    NodePorts,
+}
+
+impl PortMark {
+    /// The mark and its meaning.
+    pub(super) fn legend(self) -> (&'static str, &'static str) {
+        match self {
+            PortMark::Overridable => ("*", "an installation may use another port"),
+            PortMark::NodePorts => ("**", "the default range of ports of NodePort services"),
+        }
+    }
 }
 
 /// The ports of a row.
@@ -60,13 +84,11 @@ impl Serialize for PortRange {
 
 /// Expands a row of KKP's table to one row per port or range. `address` is the destination's
 /// address and, if the site chose another port than the table's, that port. `node_ports` is the
-/// range of node ports. `is_conditional` says that the row needs a certain strategy, and that the
-/// strategy is not known.
+/// range of node ports, if `--set` changed it.
 pub(super) fn rows_of_table(
     row: &PortRow,
     address: Option<&(String, Option<u16>)>,
-    node_ports: &RangeInclusive<u16>,
-    is_conditional: bool,
+    node_ports: Option<&RangeInclusive<u16>>,
 ) -> Vec<RequiredPort> {
     let own = address.and_then(|(_, port)| *port);
     let ports: Vec<PortRange> = match (&row.ports, own) {
@@ -77,24 +99,30 @@ pub(super) fn rows_of_table(
             .collect(),
         (Ports::Of(ports), None) => ports.iter().copied().map(PortRange::one).collect(),
         (Ports::Decided(_), Some(own)) => vec![PortRange::one(own)],
-        (Ports::Decided(Decided::NodePorts), None) => vec![PortRange::Known(node_ports.clone())],
+        (Ports::Decided(Decided::NodePorts), None) => {
+            vec![PortRange::Known(node_ports.cloned().unwrap_or(NODE_PORTS))]
+        }
         (Ports::Decided(Decided::Provider), None) => vec![PortRange::Provider],
     };
-    let why = if is_conditional {
-        format!("{} (with {})", row.why, row.strategies.join(" or "))
-    } else {
-        row.why.clone()
+    let mark = match (&row.ports, own) {
+        (Ports::Of(_), None) if row.overridable => Some(PortMark::Overridable),
+        (Ports::Decided(Decided::NodePorts), None) if node_ports.is_none() => {
+            Some(PortMark::NodePorts)
+        }
+        _ => None,
     };
     ports
         .into_iter()
         .map(|port| RequiredPort {
             role: row.role.clone(),
             port,
+            mark,
             protocol: "TCP",
             from: row.component.clone(),
             to: row.to.clone(),
             address: address.map(|(host, _)| host.clone()),
-            why: why.clone(),
+            strategy: row.strategy(),
+            why: row.why.clone(),
         })
         .collect()
 }
@@ -105,6 +133,7 @@ pub(super) fn row_of_endpoint(endpoint: &Endpoint, role: &str) -> RequiredPort {
     RequiredPort {
         role: role.into(),
         port: PortRange::one(endpoint.port),
+        mark: None,
         protocol: "TCP",
         from: if endpoint.from.is_empty() {
             "any machine".into()
@@ -113,6 +142,7 @@ pub(super) fn row_of_endpoint(endpoint: &Endpoint, role: &str) -> RequiredPort {
         },
         to: endpoint.host.clone(),
         address: is_address.then(|| endpoint.host.clone()),
+        strategy: String::new(),
         why: endpoint.why.clone(),
     }
 }

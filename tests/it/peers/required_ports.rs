@@ -121,6 +121,91 @@ fn the_check_of_an_endpoint_behind_a_proxy_names_the_proxy() {
 }
 
 #[test]
+fn the_api_of_a_cloud_provider_is_reached_through_the_proxy() {
+    let place = Place::new();
+    let proxy = proxy_that_accepts_everything();
+    place.set("HTTPS_PROXY", &format!("http://{}", proxy.address));
+    for role in ["seed-cluster-node", "provisioning-host"] {
+        let set = "cloud-provider-api=ec2.cloud.invalid:443";
+        let report = place.json(0, &["doctor", "--role", role, "--set", set]);
+        let [verdict, says, _] = step(&report, "port");
+        assert!(
+            verdict == "ok" && says.contains("opens a tunnel to ec2.cloud.invalid:443"),
+            "{says}"
+        );
+    }
+    // an exception of the rules applies, as for every other client
+    place.set("NO_PROXY", ".cloud.invalid");
+    let set = "cloud-provider-api=ec2.cloud.invalid:443";
+    let report = place.json(4, &["doctor", "--role", "seed-cluster-node", "--set", set]);
+    let checks = report["targets"][0]["checks"].as_array().unwrap();
+    let port = checks
+        .iter()
+        .find(|check| check["check"] == "port")
+        .unwrap();
+    assert!(
+        port["reason"]
+            .as_str()
+            .unwrap()
+            .contains("cannot be resolved")
+            && port["to"] == "cloud-provider-api"
+            && port["why"]
+                .as_str()
+                .unwrap()
+                .contains("machines, load balancers"),
+        "{port}"
+    );
+}
+
+#[test]
+fn example_names_of_shipped_sites_do_not_fail() {
+    let place = Place::new();
+    place.ok(&["init", "--from", "kubermatic", "-o", "kkp"]);
+    // the addresses of the sample do not exist here
+    let text = place.read("kkp/site.yaml");
+    let names = text.split("\nnames:\n").nth(1).unwrap();
+    let kept = |names: &str| format!("apiVersion: landfall/v1\nkind: Site\nnames:\n{names}");
+    place.write("site.yaml", kept(names));
+    place.write(
+        "landfall.lock",
+        "version: 1\nendpoints:\n- host: vcenter.example.com\n  port: 443\n  why: machines\n",
+    );
+    place.set("no_proxy", "*");
+    let report = place.json(0, &["doctor", "--site", "site.yaml"]);
+    let says = |check: &str| -> Vec<String> {
+        steps(&report, check)
+            .into_iter()
+            .map(|[_, says, _]| says)
+            .collect()
+    };
+    let found = says("name");
+    for name in [
+        "kubermatic.example.com is an example",
+        "*.seed.kubermatic.example.com (looked up as landfall-doctor.seed.kubermatic.example.com) is",
+        "*.azure-seed.",
+        "*.openstack-dc-seed.",
+        "*.vsphere-dc-seed.",
+        "*.cluster-1.",
+    ] {
+        assert!(
+            found.iter().any(|says| says.starts_with(name)),
+            "{name}: {found:#?}"
+        );
+    }
+    assert!(says("port")[0].starts_with("vcenter.example.com:443 is an example"));
+    let certificates = says("certificate");
+    assert!(
+        certificates
+            .iter()
+            .any(|says| says.contains("kibana.kubermatic.example.com"))
+            && !certificates.iter().any(|says| says.contains("*.seed.")),
+        "an empty list of certificates means none: {certificates:#?}"
+    );
+    place.write("site.yaml", kept("- kkp.corp.invalid\n"));
+    place.json(4, &["doctor", "--site", "site.yaml"]);
+}
+
+#[test]
 fn a_dead_proxy_does_not_affect_port_probes() {
     if !need(&["nginx", "curl"]) {
         return;
@@ -170,13 +255,29 @@ fn without_addresses_the_table_is_printed_and_nothing_is_probed() {
         "30000-32767",
         "TCP",
         "seed-nodeport-proxy",
-        "Konnectivity (with Tunneling)",
+        "NodePort or LoadBalancer  API of user clusters, and Konnectivity",
+        "connections between the nodes of a cluster (CNI",
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }
     assert!(
         text.contains("nothing was probed: no connection of this role can be tested yet"),
         "{text}"
+    );
+    let text = place.ok(&["doctor", "--role", "kkp-user"]);
+    assert!(
+        !text.contains("CNI") && text.contains("no address is known"),
+        "{text}"
+    );
+    let report = place.json(0, &["doctor", "--role", "kkp-user"]);
+    let untested = &report["targets"][0]["checks"][0];
+    assert_eq!(
+        [&untested["to"], &untested["why"], &untested["reason"]],
+        [
+            "master-ingress",
+            "the dashboard (a browser)",
+            "no address is known"
+        ]
     );
     let report = place.json(0, &["doctor", "--role", "all", "--expose", "Tunneling"]);
     let ports = report["ports"].as_array().unwrap();
@@ -192,7 +293,10 @@ fn without_addresses_the_table_is_printed_and_nothing_is_probed() {
     assert!(
         lines
             .iter()
-            .any(|says| says.starts_with("nothing was probed: these are the ports of all")),
+            .any(|says| says.starts_with("nothing was probed: these are the ports of all"))
+            && lines.iter().any(|says| says.starts_with(
+                "Tunneling is not supported where worker nodes reach the control plane through a"
+            )),
         "{lines:?}"
     );
     // if something is probed, the note `nothing was probed` is absent
@@ -230,25 +334,58 @@ fn the_table_has_formats_for_tickets_and_clusters() {
     };
     assert_eq!(
         form("csv"),
-        "role,port,protocol,from,to,address,why\r\n\
-         kkp-user,443,TCP,a browser,master-ingress,kkp.test,the dashboard\r\n\
-         kkp-user,6443,TCP,kubectl,seed-nodeport-proxy,10.0.0.5,API of user clusters (with Tunneling)\r\n\
-         kkp-user,30000-32767,TCP,kubectl,seed-nodeport-proxy,10.0.0.5,API of user clusters (with NodePort or LoadBalancer)\r\n"
+        "role,port,mark,protocol,from,to,address,strategy,why\r\n\
+         kkp-user,443,*,TCP,a browser,master-ingress,kkp.test,any,the dashboard\r\n\
+         kkp-user,6443,,TCP,kubectl,seed-nodeport-proxy,10.0.0.5,Tunneling,API of user clusters\r\n\
+         kkp-user,30000-32767,**,TCP,kubectl,seed-nodeport-proxy,10.0.0.5,NodePort or LoadBalancer,API of user clusters\r\n"
     );
     let markdown = form("markdown");
     assert!(
-        markdown.starts_with("| role | port | protocol | from | to | address | why |\n| --- |"),
+        markdown.starts_with(
+            "| role | port | mark | protocol | from | to | address | strategy | why |\n| --- |"
+        ),
         "{markdown}"
     );
     assert!(
-        markdown.contains("| kkp-user | 443 | TCP | a browser | master-ingress | kkp.test |"),
+        markdown.contains(
+            "| kkp-user | 443 | \\* | TCP | a browser | master-ingress | kkp.test | any |"
+        ),
         "{markdown}"
     );
+    let legend = "\\*\\*: the default range of ports of NodePort services";
+    assert!(markdown.contains(legend), "{markdown}");
+    let text = form("text");
     assert!(
-        form("text").starts_with("role      port         protocol  from"),
-        "{}",
-        form("text")
+        text.starts_with("role      port         mark  protocol  from")
+            && text.ends_with(
+                "*  an installation may use another port\n\
+                 ** the default range of ports of NodePort services\n"
+            ),
+        "{text}"
     );
+    // ports of the site have no mark
+    let own = place.json(
+        0,
+        &[
+            "doctor",
+            "--role",
+            "kkp-user",
+            "--expose",
+            "NodePort",
+            "--set",
+            "nodeport-range=31000-31099",
+            "--set",
+            "master-ingress=kkp.test:8443",
+            "--format",
+            "csv",
+        ],
+    );
+    let ports = own["ports"].as_array().unwrap();
+    assert!(
+        ports.len() == 2 && ports.iter().all(|row| row.get("mark").is_none()),
+        "{ports:#?}"
+    );
+    assert_eq!(ports[1]["strategy"], "NodePort or LoadBalancer");
     let policy: serde_yaml::Value = serde_yaml::from_str(&form("networkpolicy")).unwrap();
     assert_eq!(policy["kind"], "NetworkPolicy");
     assert_eq!(

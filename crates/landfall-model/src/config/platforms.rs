@@ -31,9 +31,10 @@ pub enum RequiredNames {
 pub struct RequiredNamesEntry {
     /// The names that must resolve; `*.` at the start of one matches any label.
     pub dns: Vec<String>,
-    /// The names that the certificate must contain.
+    /// The names that the certificate must contain. By default, these are the names under `dns`;
+    /// with an empty list, no certificate is checked.
     #[serde(default)]
-    pub certificate: Vec<String>,
+    pub certificate: Option<Vec<String>>,
 }
 
 impl RequiredNames {
@@ -48,8 +49,8 @@ impl RequiredNames {
     /// Returns the names that the certificate of the server must contain.
     pub fn certificate(&self) -> &[String] {
         match self {
-            RequiredNames::One(_) => &[],
-            RequiredNames::Entry(entry) => &entry.certificate,
+            RequiredNames::One(name) => std::slice::from_ref(name),
+            RequiredNames::Entry(entry) => entry.certificate.as_deref().unwrap_or(&entry.dns),
         }
     }
 }

@@ -282,7 +282,8 @@ upstreams:
             .iter()
             .map(|names| (names.dns(), names.certificate()))
             .collect();
-        assert_eq!(names[0], (&["*.seed.example.com".to_owned()][..], &[][..]));
+        assert_eq!(names[0].0, ["*.seed.example.com"]);
+        assert_eq!(names[0].1, names[0].0, "without `certificate`");
         assert_eq!(names[1].1, ["b.example.com"]);
         assert_eq!(
             site.resolve(Path::new("certs/ca.crt")),
