@@ -127,6 +127,13 @@ impl NoProxyEntries {
         }
     }
 
+    /// Adds an entry that the platform needs at every site.
+    #[must_use]
+    pub fn with(mut self, entry: &str) -> NoProxyEntries {
+        self.own.push(entry.to_owned());
+        self
+    }
+
     /// Returns the entries in the order that the documentation of this module gives.
     pub fn entries(&self, dialect: NoProxyDialect) -> Vec<String> {
         let text = |text: &str| text.to_owned();

@@ -1,7 +1,7 @@
 //! The `KubermaticConfiguration`: the repositories of KKP's images and charts, the proxy and the
 //! certificate authorities.
 
-use super::site::{KubermaticProxy, NAMESPACE, at_registry, repository};
+use super::site::{KubermaticProxy, NAMESPACE, at_registry, no_proxy, repository};
 use crate::credentials::BasicCredentials;
 use crate::kubernetes_objects::{map, metadata, optional};
 use crate::no_proxy::NoProxyDialect;
@@ -104,8 +104,7 @@ pub(super) fn configuration(
             ("https", proxy.https.clone()),
             (
                 "noProxy",
-                request
-                    .no_proxy()
+                no_proxy(request)
                     .list_without(NoProxyDialect::Dotted, &added)
                     .into(),
             ),

@@ -2,7 +2,7 @@
 //! 2.12.
 
 use super::profile::{self, MachineProfile};
-use super::site::{KubermaticProxy, NAMESPACE, at_registry, repository};
+use super::site::{KubermaticProxy, NAMESPACE, at_registry, no_proxy, repository};
 use crate::error::RenderError;
 use crate::host_mirrors::host_mirrors;
 use crate::kubernetes_objects::{map, metadata, optional, some_map, texts};
@@ -38,10 +38,13 @@ pub(super) fn seed(
     profiles: &[MachineProfile],
     notes: &mut Vec<String>,
 ) -> Result<Value, RenderError> {
-    let no_proxy = request.no_proxy().list(NoProxyDialect::Dotted);
+    let no_proxy_list = no_proxy(request).list(NoProxyDialect::Dotted);
     let settings = || {
         proxy.map_or([Value::Null, Value::Null], |proxy| {
-            [proxy.node_proxy.as_str().into(), no_proxy.as_str().into()]
+            [
+                proxy.node_proxy.as_str().into(),
+                no_proxy_list.as_str().into(),
+            ]
         })
     };
     let [http_proxy, list] = settings();
@@ -263,7 +266,7 @@ pub(super) fn datacenters(
         ),
         (
             "no_proxy",
-            optional(proxy.map(|_| request.no_proxy().list(NoProxyDialect::Dotted))),
+            optional(proxy.map(|_| no_proxy(request).list(NoProxyDialect::Dotted))),
         ),
         ("insecure_registries", insecure),
         ("pause_image", optional(sandbox_image(request, notes)?)),

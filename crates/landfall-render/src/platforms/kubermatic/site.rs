@@ -2,8 +2,10 @@
 
 use crate::error::RenderError;
 use crate::kubernetes_objects::{map, optional};
+use crate::no_proxy::NoProxyEntries;
 use crate::node_proxy::ProxyAddress;
 use crate::request::RenderRequest;
+use landfall_model::NODE_LOCAL_DNS;
 use serde_yaml::Value;
 
 /// The namespace in which KKP runs.
@@ -43,6 +45,11 @@ impl KubermaticProxy {
             has_account,
         }))
     }
+}
+
+/// Returns the entries of NO_PROXY, with the DNS cache of KKP's nodes.
+pub(super) fn no_proxy(request: &RenderRequest<'_>) -> NoProxyEntries {
+    request.no_proxy().with(NODE_LOCAL_DNS.name)
 }
 
 /// Returns the destination of the first of these repositories that the lock contains, or null.
