@@ -1,14 +1,17 @@
 //! Runs the landfall commands in the tables of `docs/how-to/coming-from.md`, from top to bottom,
-//! section by section.
+//! section by section, and those of `docs/how-to/vendor-pages.md`.
 
 use crate::support::Place;
 use crate::support::faults::{Content, Faults};
 use crate::support::images::tarball;
 use std::path::Path;
 
-/// The landfall commands of each section: those in backticks in the second column of its table.
-fn sections() -> Vec<(String, Vec<String>)> {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/how-to/coming-from.md");
+/// The landfall commands of each section of a page: those in backticks in the second column of its
+/// table.
+fn sections(page: &str) -> Vec<(String, Vec<String>)> {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("docs/how-to")
+        .join(page);
     let text = std::fs::read_to_string(page).unwrap();
     let section = |part: &str| {
         let rows = part.lines().filter(|line| line.starts_with("| ")).skip(1);
@@ -80,7 +83,7 @@ fn the_documented_commands_for_users_of_other_tools_run() {
     content.tag("team/app", "v1", &image);
     let up = Faults::new(content);
     let image = format!("{}/team/app:v1", up.address);
-    let sections = sections();
+    let sections = sections("coming-from.md");
     assert_eq!(sections.len(), 5, "{sections:?}");
     for (section, commands) in sections {
         let place = Place::new();
@@ -125,5 +128,40 @@ fn the_documented_commands_for_users_of_other_tools_run() {
             ran += 1;
         }
         assert!(ran > 4, "{section}: {commands:?}");
+    }
+}
+
+#[test]
+fn the_commands_for_readers_of_vendors_pages_run() {
+    // a name alone stands for a command that other pages describe
+    let is_whole = |command: &String| {
+        ["init --from", " --role ", " -o ", " help ", "no-proxy"]
+            .iter()
+            .any(|part| command.contains(part))
+    };
+    let sections = sections("vendor-pages.md");
+    assert_eq!(sections.len(), 5, "{sections:?}");
+    for (section, commands) in sections {
+        let place = Place::new();
+        place.write("landfall.lock", "version: 1\n");
+        place.write("cluster.yaml", "CLUSTER_NAME: blue\n");
+        place.write(
+            "site.yaml",
+            "apiVersion: landfall/v1\nkind: Site\nregistry: {address: registry.test}\n\
+             proxy:\n  http: http://proxy.test:3128\n  https: http://proxy.test:3128\n  \
+             noProxy: {cluster: {podCIDR: 10.244.0.0/16}}\nclusters: [{name: blue, namespace: org-blue}]\n",
+        );
+        let mut ran = 0;
+        for command in commands.iter().filter(|command| is_whole(command)) {
+            let mut words: Vec<&str> = command.split(' ').skip(1).collect();
+            let folder = format!("new-{ran}");
+            if words[0] == "init" {
+                words.extend(["-o", &folder]);
+            }
+            println!("{section}: {command}");
+            place.ok(&words);
+            ran += 1;
+        }
+        assert!(ran > 1, "{section}: {commands:?}");
     }
 }

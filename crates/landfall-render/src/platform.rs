@@ -13,6 +13,11 @@ pub trait RenderPlatform: Sync {
     /// Describes the platform for the command line.
     fn spec(&self) -> &'static PlatformSpec;
 
+    /// Other names on the command line.
+    fn aliases(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Whether the platform needs the address of a registry. A platform that does not need it
     /// ignores [`RenderRequest::mapping`].
     fn needs_registry(&self) -> bool {

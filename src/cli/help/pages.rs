@@ -14,6 +14,7 @@ const PAGES: &[(&str, &str)] = &[
     ("bundle-format", "reference/bundle-format.md"),
     ("capi", "how-to/platforms/capi.md"),
     ("catalogue", "how-to/catalogue.md"),
+    ("changed-names", "reference/changed-names.md"),
     ("charts", "how-to/charts.md"),
     ("ci", "how-to/ci.md"),
     ("coming-from", "how-to/coming-from.md"),
@@ -58,6 +59,7 @@ const PAGES: &[(&str, &str)] = &[
     ("platform-serve", "how-to/platforms/serve.md"),
     ("platforms", "how-to/platforms.md"),
     ("podman", "how-to/platforms/podman.md"),
+    ("ports", "reference/ports.md"),
     ("providers", "how-to/providers.md"),
     ("proxies", "how-to/proxies.md"),
     ("push", "how-to/push.md"),
@@ -79,12 +81,16 @@ const PAGES: &[(&str, &str)] = &[
     ("tofu", "how-to/platforms/tofu.md"),
     ("trivy", "how-to/platforms/trivy.md"),
     ("update", "how-to/update.md"),
+    ("vendor-pages", "how-to/vendor-pages.md"),
     (
         "verify-image-signatures",
         "how-to/verify-image-signatures.md",
     ),
     ("yum", "how-to/platforms/yum.md"),
 ];
+
+/// Other words for pages.
+const ALIASES: &[(&str, &str)] = &[("firewall", "egress"), ("kkp", "kubermatic")];
 
 /// All pages, compressed by the build script.
 const ARCHIVE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/pages.tar.gz"));
@@ -93,11 +99,19 @@ const ARCHIVE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/pages.tar.gz"))
 pub(crate) fn page(word: &str) -> Option<String> {
     let word = word.trim_start_matches("docs/").trim_end_matches(".md");
     let last = word.rsplit('/').next().unwrap_or(word);
+    let alias = ALIASES.iter().find(|(alias, _)| *alias == last);
+    let last = alias.map_or(last, |(_, name)| name);
     let by_path = PAGES
         .iter()
         .find(|(_, path)| path.trim_end_matches(".md") == word);
     let (_, path) = by_path.or_else(|| PAGES.iter().find(|(name, _)| *name == last))?;
     archived_file(&Path::new("docs").join(path))
+}
+
+/// The name of the page whose file is `path` below `docs/`.
+pub(crate) fn name_of(path: &str) -> Option<&'static str> {
+    let page = PAGES.iter().find(|(_, known)| *known == path);
+    page.map(|(name, _)| *name)
 }
 
 /// The text of the file at `path` in the archive, or `None` if the archive does not contain it.
@@ -112,6 +126,11 @@ pub(crate) fn archived_file(path: &Path) -> Option<String> {
     let mut text = String::new();
     page.read_to_string(&mut text).ok()?;
     Some(text)
+}
+
+/// The names of all pages, and other words for them.
+pub(crate) fn words() -> impl Iterator<Item = &'static str> {
+    PAGES.iter().chain(ALIASES).map(|(word, _)| *word)
 }
 
 /// The names of all pages, in lines of at most `width` columns, not counting a comma at the end.
@@ -159,6 +178,12 @@ mod tests {
             files.len()
         );
         assert!(PAGES.is_sorted_by_key(|(word, _)| *word));
+        for (alias, name) in ALIASES {
+            assert!(
+                page(alias).is_some() && page(alias) == page(name),
+                "{alias}"
+            );
+        }
         let platform = page("docs/how-to/platforms/serve.md");
         assert!(platform.is_some() && platform == page("platform-serve"));
         for word in ["signing", "docs/how-to/signing.md", "platforms/nonsense"] {

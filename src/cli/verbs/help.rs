@@ -4,6 +4,7 @@ use crate::cli::help::pager::show;
 use crate::cli::help::pages;
 use crate::cli::shared::{CliError, VerbOutcome};
 use clap::{Args, Command};
+use landfall_model::document::nearest;
 
 /// Print the help of a verb or a page of the manual
 #[derive(Args)]
@@ -38,10 +39,19 @@ impl HelpCommand {
                 self.words.concat()
             ))),
             (_, Some(page)) => Ok(show(&page)),
-            _ => Err(CliError::usage(format!(
-                "there is no verb and no page '{}'; `landfall help` lists both",
-                self.words.join(" ")
-            ))),
+            _ => {
+                let written = self.words.join(" ");
+                let verbs = command
+                    .get_subcommands()
+                    .map(|verb| verb.get_name().to_owned());
+                let known: Vec<String> = verbs.chain(pages::words().map(str::to_owned)).collect();
+                let near = nearest(&written, known.iter().map(String::as_str))
+                    .map(|near| format!("did you mean {near}? "));
+                Err(CliError::usage(format!(
+                    "there is no verb and no page '{written}'; {}`landfall help` lists both",
+                    near.unwrap_or_default()
+                )))
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The arguments of `landfall render`: a subcommand for each platform in `PLATFORMS`.
 
+use crate::cli::help::pages;
 use crate::cli::shared::lock_flags::LockFlags;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
@@ -65,7 +66,8 @@ impl Args for RenderCommand {
             .arg(list)
             .arg_required_else_help(true);
         PLATFORMS.iter().fold(command, |command, platform| {
-            command.subcommand(subcommand(platform.spec()))
+            let command_of_platform = subcommand(platform.spec());
+            command.subcommand(command_of_platform.visible_aliases(platform.aliases()))
         })
     }
 
@@ -85,6 +87,13 @@ fn subcommand(spec: &'static PlatformSpec) -> Command {
             [] => set.hide(true),
             _ => set.help(settings_help(spec)),
         });
+    let page = format!("how-to/platforms/{}.md", spec.name);
+    let command = match pages::name_of(&page) {
+        Some(name) => command.after_help(format!(
+            "The manual has a page on this: landfall help {name}"
+        )),
+        None => command,
+    };
     match spec.writes {
         OutputForm::Text { out } => without_into(command.mut_arg("out", |arg| arg.help(out))),
         OutputForm::Files { not_into } => {

@@ -29,6 +29,10 @@ const VERSION: PlatformSetting = PlatformSetting {
 };
 
 impl RenderPlatform for KubermaticPlatform {
+    fn aliases(&self) -> &'static [&'static str] {
+        &["kkp"]
+    }
+
     fn spec(&self) -> &'static PlatformSpec {
         &PlatformSpec {
             name: "kubermatic",
