@@ -33,15 +33,19 @@ fn manifests(system: &Value, folder: &Path) -> Vec<PathBuf> {
     names.map(|name| folder.join(name)).collect()
 }
 
-/// Removes from `text` the checksums of files and the digests that follow tags, since the content
-/// of the stand-in has other digests.
+/// Removes from `text` the checksums of files and the digests of images, since the content of the
+/// stand-in has other digests. An image without a tag gets one.
 fn without_pins(text: &str) -> String {
     let is_checksum = |line: &&str| {
         ["checksum: sha256:", "checksum: sha512:"]
             .iter()
             .any(|start| line.trim_start().starts_with(start))
     };
-    let line = |line: &str| line.split("@sha256:").next().unwrap().to_owned() + "\n";
+    let line = |line: &str| {
+        let name = line.split("@sha256:").next().unwrap();
+        let is_digest_only = name != line && !name.rsplit('/').next().unwrap().contains(':');
+        format!("{name}{}\n", if is_digest_only { ":latest" } else { "" })
+    };
     text.lines()
         .filter(|line| !is_checksum(line))
         .map(line)

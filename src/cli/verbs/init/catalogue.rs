@@ -116,6 +116,7 @@ fn with_address(path: &Path, text: &str, address: &str) -> Result<String, CliErr
 #[cfg(test)]
 mod tests {
     use super::*;
+    use landfall_model::ChangedName;
 
     #[test]
     fn the_address_of_every_shipped_site_can_be_replaced() {
@@ -128,5 +129,26 @@ mod tests {
             assert_eq!(moved.lines().count(), text.lines().count());
             assert!(!text.contains("manifests/"), "{text}");
         }
+    }
+    #[test]
+    fn shipped_files_with_old_names_name_the_new_ones() {
+        let mut old = 0;
+        for (name, text) in CATALOGUE
+            .iter()
+            .flat_map(CatalogueManifest::standalone_files)
+        {
+            // a value begins after a blank, a bracket or a quote
+            let written = text
+                .lines()
+                .filter(|line| !line.trim_start().starts_with('#'))
+                .flat_map(|line| line.split([' ', '[', '{', '"', '\'', ',']));
+            for row in written.filter_map(ChangedName::of) {
+                old += 1;
+                let says = row.replacement.unwrap_or("landfall help changed-names");
+                let head = text.split("apiVersion:").next().unwrap();
+                assert!(head.contains(says), "{name} uses {}: {says}", row.name);
+            }
+        }
+        assert!(old > 5, "{old}");
     }
 }
