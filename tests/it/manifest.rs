@@ -163,6 +163,12 @@ fn the_shipped_site_gives_the_destinations_of_the_whitelisting_page() {
         pause,
         ["172.20.0.2:5000/kubernetes/pause", "172.20.0.2:5000/pause"]
     );
+    // the mapping applies to the name that the manifest of today locks, too
+    assert_eq!(goes("registry.k8s.io/pause:3.10.1"), pause);
+    assert_ne!(
+        goes("registry.k8s.io/kube-proxy:v1.35.7")[0],
+        "172.20.0.2:5000/kubernetes/kube-proxy"
+    );
     let hyperkube = goes("gcr.io/google_containers/hyperkube-amd64:v1.14.8");
     assert_eq!(hyperkube[0], "172.20.0.2:5000/kubernetes/hyperkube-amd64");
     assert_eq!(
