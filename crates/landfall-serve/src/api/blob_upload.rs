@@ -211,7 +211,7 @@ pub(super) async fn receive(
     })?;
     // checked before the body is read: a client that cannot succeed need not send it
     ensure_room(state, store, content_length(headers).unwrap_or(0)).await?;
-    write_body(slot, body, state.limits.stall).await
+    write_body(slot, body).await
 }
 
 /// Ensures that the quota has room for `bytes` more, by removing unreferenced blobs if necessary.

@@ -27,10 +27,9 @@ type BodyPieces = (Vec<Bytes>, Option<Result<(), RequestError>>);
 pub(super) async fn write_body(
     mut slot: LockedUpload,
     body: Body,
-    stall: Duration,
 ) -> Result<LockedUpload, RequestError> {
     let mut stream = body.into_data_stream();
-    let mut received = collect_pieces(&mut stream, stall).await;
+    let mut received = collect_pieces(&mut stream).await;
     loop {
         let (pieces, end) = received;
         let write = spawn_blocking(move || {
@@ -43,7 +42,7 @@ pub(super) async fn write_body(
         });
         received = match &end {
             // the next pieces arrive while the previous ones are written
-            None => collect_pieces(&mut stream, stall).await,
+            None => collect_pieces(&mut stream).await,
             Some(_) => Default::default(),
         };
         let (written, result) = write
@@ -57,26 +56,23 @@ pub(super) async fn write_body(
     }
 }
 
-/// The next pieces of a body.
-async fn collect_pieces(stream: &mut BodyDataStream, stall: Duration) -> BodyPieces {
+/// The next pieces of a body. The connection table ends the body of a client that stalls.
+async fn collect_pieces(stream: &mut BodyDataStream) -> BodyPieces {
     let mut pieces = Vec::new();
     let mut length = 0;
     while length < BATCH && pieces.len() < MAX_PIECES {
-        let patience = if pieces.is_empty() {
-            stall
+        let next = if pieces.is_empty() {
+            Ok(stream.next().await)
         } else {
-            PAUSE.min(stall)
+            timeout(PAUSE, stream.next()).await
         };
-        match timeout(patience, stream.next()).await {
+        match next {
             Ok(Some(Ok(piece))) => {
                 length += piece.len();
                 pieces.push(piece);
             }
             Ok(None) => return (pieces, Some(Ok(()))),
             Ok(Some(Err(error))) => return (pieces, Some(Err(body_error(error)))),
-            Err(_) if pieces.is_empty() => {
-                return (pieces, Some(Err(incomplete("the body stalled".to_owned()))));
-            }
             // the client pauses: its bytes are written, which frees their memory
             Err(_) => return (pieces, None),
         }
@@ -126,7 +122,7 @@ mod tests {
             }
         });
         let slot = upload.clone().lock_owned().await;
-        let received = write_body(slot, Body::from_stream(body), Duration::MAX);
+        let received = write_body(slot, Body::from_stream(body));
         tokio::select! {
             _ = received => panic!("the body has not ended"),
             () = is_waiting.notified() => {}
@@ -146,14 +142,10 @@ mod tests {
                 Body::new(Limited::new(Body::from("abcd"), 3)),
                 StatusCode::PAYLOAD_TOO_LARGE,
             ),
-            (
-                Body::from_stream(stream::pending::<Result<Bytes, io::Error>>()),
-                StatusCode::BAD_REQUEST,
-            ),
         ] {
             let upload = shared_upload(store.blobs.begin(Algorithm::Sha256).unwrap());
             let slot = upload.lock_owned().await;
-            let result = write_body(slot, body, Duration::ZERO).await;
+            let result = write_body(slot, body).await;
             assert_eq!(result.map(drop).unwrap_err().status, status);
         }
     }

@@ -1,21 +1,24 @@
 //! All open connections. If the table is full, a new connection closes one that is idle or whose
 //! client is stalled.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 /// How long a client may be stalled before its connection is closed for a waiting client.
 const STALL_GRACE: Duration = Duration::from_secs(2);
+/// The minimum number of bytes that a client must send or receive in each second in which the
+/// server waits for it. Without a minimum, single bytes would keep a connection and a permit.
+const MIN_BYTES_PER_SECOND: u64 = 1000;
 
 /// All open connections, with their limits.
 pub(crate) struct ConnectionTable {
     max: usize,
     keep_alive: Duration,
     stall: Duration,
-    start: Instant,
     open: Mutex<HashMap<u64, Arc<TrackedConnection>>>,
     next_id: AtomicU64,
     freed: Notify,
@@ -26,19 +29,24 @@ pub(crate) struct ConnectionTable {
 /// One open connection, and the state of its client.
 pub(crate) struct TrackedConnection {
     id: u64,
-    start: Instant,
-    /// When bytes were last sent, or received for a request in progress, in milliseconds since
-    /// `start`. Received bytes of a TLS handshake or of a request's head do not count: a client
-    /// could send them one by one to stay connected.
-    last_progress: AtomicU64,
-    /// Whether the last write had to wait, because the client takes no more bytes.
-    unread: AtomicBool,
-    /// Whether a request waits for bytes of its body that the client has not sent.
-    body_awaited: AtomicBool,
-    /// The number of requests in progress.
-    requests: AtomicUsize,
+    progress: Mutex<ClientProgress>,
     must_close: AtomicBool,
     close: Notify,
+}
+
+/// What the server waits for at a connection, and for how long.
+struct ClientProgress {
+    /// The number of requests in progress.
+    requests: usize,
+    /// Whether the last write had to wait, because the client takes no more bytes.
+    is_unread: bool,
+    /// Whether a request waits for bytes of its body that the client has not sent.
+    is_body_awaited: bool,
+    /// When the server began to wait for the client. `None` while the server itself works.
+    waits_since: Option<Instant>,
+    /// How long the server has waited in this request before, less the time that the bytes since
+    /// then are worth ([`MIN_BYTES_PER_SECOND`]).
+    waited: Duration,
 }
 
 /// Counts a request as in progress as long as the guard lives.
@@ -63,7 +71,6 @@ impl ConnectionTable {
             max,
             keep_alive,
             stall,
-            start: Instant::now(),
             open: Mutex::default(),
             next_id: AtomicU64::new(0),
             freed: Notify::new(),
@@ -113,11 +120,13 @@ impl ConnectionTable {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let connection = Arc::new(TrackedConnection {
             id,
-            start: self.start,
-            last_progress: AtomicU64::new(millis_since(self.start)),
-            unread: AtomicBool::new(false),
-            body_awaited: AtomicBool::new(false),
-            requests: AtomicUsize::new(0),
+            progress: Mutex::new(ClientProgress {
+                requests: 0,
+                is_unread: false,
+                is_body_awaited: false,
+                waits_since: Some(Instant::now()),
+                waited: Duration::ZERO,
+            }),
             must_close: AtomicBool::new(false),
             close: Notify::new(),
         });
@@ -137,7 +146,7 @@ impl ConnectionTable {
         let open = self.open();
         let longest_idle = staying(&open)
             .filter(|connection| connection.is_idle())
-            .min_by_key(|connection| (connection.last_progress(), connection.id));
+            .max_by_key(|connection| (connection.waiting_time(), Reverse(connection.id)));
         if let Some(connection) = longest_idle.or_else(|| longest_stalled(staying(&open))) {
             self.close(connection, CloseReason::Room);
         }
@@ -162,11 +171,10 @@ impl ConnectionTable {
                 if connection.must_close() {
                     continue;
                 }
-                let without_progress = connection.without_progress();
-                // a request that waits for its body is not closed here: pushes have a timeout
-                if connection.is_unread() && without_progress >= self.stall {
+                let waiting = connection.waiting_time();
+                if connection.waits_for_client() && waiting >= self.stall {
                     self.close(connection, CloseReason::Stalled);
-                } else if connection.is_idle() && without_progress >= self.keep_alive {
+                } else if connection.is_idle() && waiting >= self.keep_alive {
                     self.close(connection, CloseReason::Idle);
                 }
             }
@@ -196,46 +204,51 @@ fn longest_stalled<'a>(
     connections: impl Iterator<Item = &'a Arc<TrackedConnection>>,
 ) -> Option<&'a Arc<TrackedConnection>> {
     connections
-        .filter(|connection| {
-            connection.waits_for_client() && connection.without_progress() >= STALL_GRACE
-        })
-        .min_by_key(|connection| connection.last_progress())
-}
-
-fn millis_since(start: Instant) -> u64 {
-    start.elapsed().as_millis() as u64
+        .filter(|connection| connection.waits_for_client())
+        .map(|connection| (connection.waiting_time(), connection))
+        .filter(|(waiting, _)| *waiting >= STALL_GRACE)
+        .max_by_key(|(waiting, _)| *waiting)
+        .map(|(_, connection)| connection)
 }
 
 impl TrackedConnection {
-    /// Records that bytes were received.
-    pub(crate) fn received(&self) {
-        // bytes outside of a request, such as a slow handshake, do not keep a connection open
-        if self.requests.load(Ordering::Acquire) > 0 {
-            self.record_progress();
+    /// Records that `bytes` bytes were received.
+    pub(crate) fn received(&self, bytes: usize) {
+        let mut progress = self.progress();
+        // bytes outside of a request, such as a slow handshake or a slow head, do not keep a
+        // connection open
+        if progress.requests > 0 {
+            progress.is_body_awaited = false;
+            progress.moved(bytes);
         }
-        self.body_awaited.store(false, Ordering::Relaxed);
     }
 
-    /// Records that the client took bytes.
-    pub(crate) fn sent(&self) {
-        self.record_progress();
-        self.unread.store(false, Ordering::Relaxed);
+    /// Records that the client took `bytes` bytes.
+    pub(crate) fn sent(&self, bytes: usize) {
+        let mut progress = self.progress();
+        progress.is_unread = false;
+        progress.moved(bytes);
     }
 
     /// Records that the client takes no more bytes at the moment.
     pub(crate) fn not_read(&self) {
-        self.unread.store(true, Ordering::Relaxed);
+        let mut progress = self.progress();
+        progress.is_unread = true;
+        progress.wait();
     }
 
     /// Records that a request waits for bytes of its body.
     pub(crate) fn waits_for_body(&self) {
-        self.body_awaited.store(true, Ordering::Relaxed);
+        let mut progress = self.progress();
+        progress.is_body_awaited = true;
+        progress.wait();
     }
 
     /// Counts a request as in progress until the guard is dropped.
     pub(crate) fn begin_request(self: &Arc<TrackedConnection>) -> RequestGuard {
-        self.requests.fetch_add(1, Ordering::AcqRel);
-        self.received();
+        let mut progress = self.progress();
+        progress.requests += 1;
+        progress.restart();
         RequestGuard(self.clone())
     }
 
@@ -250,37 +263,62 @@ impl TrackedConnection {
 
     /// Whether the last write had to wait, because the client takes no more bytes.
     pub(crate) fn is_unread(&self) -> bool {
-        self.unread.load(Ordering::Relaxed)
+        self.progress().is_unread
     }
 
     fn waits_for_client(&self) -> bool {
-        self.is_unread() || self.body_awaited.load(Ordering::Relaxed)
+        let progress = self.progress();
+        progress.is_unread || progress.is_body_awaited
     }
 
     fn is_idle(&self) -> bool {
+        let progress = self.progress();
         // the last bytes of a response may still wait in hyper's buffer
-        self.requests.load(Ordering::Acquire) == 0 && !self.is_unread()
+        progress.requests == 0 && !progress.is_unread
     }
 
-    fn record_progress(&self) {
-        self.last_progress
-            .store(millis_since(self.start), Ordering::Relaxed);
+    /// How long the server has waited for this client without enough progress.
+    fn waiting_time(&self) -> Duration {
+        self.progress().waiting_time()
     }
 
-    fn last_progress(&self) -> u64 {
-        self.last_progress.load(Ordering::Relaxed)
+    fn progress(&self) -> MutexGuard<'_, ClientProgress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ClientProgress {
+    fn wait(&mut self) {
+        self.waits_since.get_or_insert_with(Instant::now);
     }
 
-    fn without_progress(&self) -> Duration {
-        Duration::from_millis(millis_since(self.start).saturating_sub(self.last_progress()))
+    fn waiting_time(&self) -> Duration {
+        let now = self.waits_since.map(|since| since.elapsed());
+        self.waited + now.unwrap_or_default()
+    }
+
+    fn moved(&mut self, bytes: usize) {
+        let worth = Duration::from_millis(bytes as u64 * 1000 / MIN_BYTES_PER_SECOND);
+        self.waited = self.waiting_time().saturating_sub(worth);
+        let waits = self.is_unread || self.is_body_awaited || self.requests == 0;
+        self.waits_since = waits.then(Instant::now);
+    }
+
+    /// Begins to measure anew, because a request began or ended.
+    fn restart(&mut self) {
+        self.is_body_awaited = false;
+        self.waited = Duration::ZERO;
+        let waits = self.is_unread || self.requests == 0;
+        self.waits_since = waits.then(Instant::now);
     }
 }
 
 impl Drop for RequestGuard {
     fn drop(&mut self) {
+        let mut progress = self.0.progress();
+        progress.requests -= 1;
         // the idle time of a connection counts from the end of its last response
-        self.0.received();
-        self.0.requests.fetch_sub(1, Ordering::AcqRel);
+        progress.restart();
     }
 }
 
@@ -288,18 +326,13 @@ impl Drop for RequestGuard {
 mod tests {
     use super::*;
 
+    /// Puts the last progress of a connection into the past.
     fn long_ago(connection: &TrackedConnection, seconds: u64) {
-        connection.last_progress.store(
-            millis_since(connection.start).saturating_sub(seconds * 1000),
-            Ordering::Relaxed,
-        );
+        connection.progress().waited += Duration::from_secs(seconds);
     }
 
     fn table(limit: usize) -> ConnectionTable {
-        let mut table =
-            ConnectionTable::new(limit, Duration::from_secs(100), Duration::from_secs(50));
-        table.start -= Duration::from_secs(1000);
-        table
+        ConnectionTable::new(limit, Duration::from_secs(100), Duration::from_secs(50))
     }
 
     #[tokio::test]
@@ -309,17 +342,17 @@ mod tests {
         let second = table.add().await;
         long_ago(&first, 9);
         long_ago(&second, 8);
-        first.received();
+        first.received(1 << 20);
         table.make_room();
         assert!(
             first.must_close() && !second.must_close(),
             "the bytes of a handshake or of a head are not progress"
         );
         let busy = second.begin_request();
-        assert!(second.without_progress() < Duration::from_secs(8));
+        assert!(second.waiting_time() < Duration::from_secs(8));
         long_ago(&second, 8);
-        second.received();
-        assert!(second.without_progress() < Duration::from_secs(8));
+        second.received(1 << 20);
+        assert!(second.waiting_time() < Duration::from_secs(8));
         drop(busy);
     }
 
@@ -351,5 +384,29 @@ mod tests {
             (table.count(), table.add().await.must_close(), table.count()),
             (3, false, 4)
         );
+    }
+
+    #[tokio::test]
+    async fn a_client_must_move_a_minimum_of_bytes_while_the_server_waits_for_it() {
+        let table = table(2);
+        let [trickles, sends] = [table.add().await, table.add().await];
+        let _busy = [&trickles, &sends].map(TrackedConnection::begin_request);
+        for _ in 0..3 {
+            for connection in [&trickles, &sends] {
+                connection.waits_for_body();
+                long_ago(connection, 1);
+            }
+            trickles.received(1);
+            sends.received(MIN_BYTES_PER_SECOND as usize);
+        }
+        trickles.waits_for_body();
+        sends.waits_for_body();
+        for _ in 0..2 {
+            table.close_longest_stalled();
+            assert!(trickles.must_close() && !sends.must_close());
+        }
+        // the time in which the server works does not count
+        sends.received(1);
+        assert_eq!(sends.progress().waits_since, None);
     }
 }

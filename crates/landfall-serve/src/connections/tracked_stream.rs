@@ -41,9 +41,10 @@ impl AsyncRead for TrackedStream {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let result = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let count = buffer.filled().len() - before;
         // the end of the stream is not progress of the client
-        if buffer.filled().len() > before {
-            self.connection.received();
+        if count > 0 {
+            self.connection.received(count);
         }
         result
     }
@@ -74,10 +75,11 @@ impl AsyncWrite for TrackedStream {
             }
             None => Pin::new(&mut self.stream).poll_write_vectored(context, slices),
         };
-        match result {
+        match &result {
             // the system's send buffer is full: the client takes no more bytes at the moment
             Poll::Pending => self.connection.not_read(),
-            Poll::Ready(_) => self.connection.sent(),
+            Poll::Ready(Ok(count)) => self.connection.sent(*count),
+            Poll::Ready(Err(_)) => {}
         }
         result
     }
