@@ -1,13 +1,14 @@
 //! A full disk: a clear error, an intact store, and another run that continues.
 
 use crate::support::faults::{Fault, FaultKind, RequestKind, Rig};
-use crate::support::{need, skip, test_name};
+use crate::support::git::{GitServer, history};
+use crate::support::{Place, need, skip, test_name};
 use std::process::Command;
 use std::time::Duration;
 
 /// Runs a script in its own mount namespace, in which `small` is a tmpfs of this many KiB. If this
 /// machine allows no such mount, returns `None`, and the test counts as skipped.
-fn on_small_disk(rig: &Rig, kib: usize, script: &str) -> Option<String> {
+fn on_small_disk(place: &Place, kib: usize, script: &str) -> Option<String> {
     let mount = "mount -t tmpfs -o size=1m none /tmp";
     let possible = Command::new("unshare")
         .args(["-m", "sh", "-c", mount])
@@ -16,9 +17,9 @@ fn on_small_disk(rig: &Rig, kib: usize, script: &str) -> Option<String> {
         skip(&test_name(), "this machine allows no mount of a tmpfs");
         return None;
     }
-    std::fs::create_dir_all(rig.place.path("small")).unwrap();
+    std::fs::create_dir_all(place.path("small")).unwrap();
     let script = format!("set -u\nmount -t tmpfs -o size={kib}k none small || exit 99\n{script}");
-    let mut command = rig.place.clean("unshare");
+    let mut command = place.clean("unshare");
     command
         .args(["-m", "sh", "-c", &script])
         .env("LANDFALL", env!("CARGO_BIN_EXE_landfall"));
@@ -54,7 +55,7 @@ fn a_pull_to_a_full_disk_is_resumed_after_space_is_freed() {
          {pull}; echo \"again $?\"\n\
          cp -r small/store stores/grown"
     );
-    let Some(printed) = on_small_disk(&rig, 1200, &script) else {
+    let Some(printed) = on_small_disk(&rig.place, 1200, &script) else {
         return;
     };
     for words in [
@@ -125,7 +126,7 @@ fn a_store_without_room_is_refused_before_the_first_byte() {
         "$LANDFALL pull --store small/store --plain-http {} --progress none; echo \"exit $?\"",
         rig.up.address
     );
-    let Some(printed) = on_small_disk(&rig, 500, &script) else {
+    let Some(printed) = on_small_disk(&rig.place, 500, &script) else {
         return;
     };
     let words = "destination: store: it needs at most 805 kB in small/store, which has 492 kB free; make room there, or \
@@ -148,7 +149,7 @@ fn a_full_disk_leaves_the_old_bundle_and_no_partial_one() {
          ls -A small; cat small/b\n\
          mount -o remount,size=16m small || exit 1\n\
          $LANDFALL pack --store stores/first -o small/b --level 1 --progress none && $LANDFALL verify small/b";
-    let Some(printed) = on_small_disk(&rig, 300, script) else {
+    let Some(printed) = on_small_disk(&rig.place, 300, script) else {
         return;
     };
     assert!(
@@ -160,4 +161,39 @@ fn a_full_disk_leaves_the_old_bundle_and_no_partial_one() {
             && printed.contains(&rig.bundle.to_string()),
         "{printed}"
     );
+}
+
+#[test]
+fn a_small_pack_that_unpacks_to_more_than_the_free_space_is_refused_before_it_is_written() {
+    let Some(server) = GitServer::new().filter(|_| need(&["unshare", "mount"])) else {
+        return;
+    };
+    let repository = server.create("a.git");
+    let zeros = "\0".repeat(12 << 20);
+    let large = format!(
+        "commit refs/heads/main\ncommitter a <a> 1700000000 +0000\ndata 0\n\
+         M 644 inline zeros\ndata {}\n{zeros}\n",
+        zeros.len()
+    );
+    server.import(&repository, &(history("main", 0, 2) + &large));
+    let place = Place::new();
+    place.write(
+        "m.yaml",
+        format!(
+            "apiVersion: landfall/v1\nkind: Manifest\ngit:\n- {{url: \"{}\", ref: main}}\n",
+            server.url("a.git")
+        ),
+    );
+    let script = "$LANDFALL lock -f m.yaml --store small/store; echo \"exit $?\"";
+    let Some(printed) = on_small_disk(&place, 6 << 10, script) else {
+        return;
+    };
+    for words in [
+        "exit 1",
+        "the pack: it has at least 12",
+        "small/store has",
+        "free some space",
+    ] {
+        assert!(printed.contains(words), "{words}: {printed}");
+    }
 }

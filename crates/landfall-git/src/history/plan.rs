@@ -35,6 +35,13 @@ pub(crate) struct PlannedObject {
 }
 
 impl GitPackPlan {
+    /// The least size of the pack, in bytes: that of all objects that are not deltas, since packs
+    /// are not compressed.
+    pub fn least_size(&self, database: &ObjectDatabase) -> u64 {
+        let whole = self.objects().filter(|planned| planned.base.is_none());
+        whole.map(|planned| database.size(planned.object)).sum()
+    }
+
     /// Plans a pack with everything that `tips` need and `before` do not. Follows every link, and
     /// so verifies that no object is missing.
     ///

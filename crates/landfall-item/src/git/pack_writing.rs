@@ -8,9 +8,11 @@ use super::signatures::{RefSignatureError, verified_refs};
 use super::submodules::{SubmoduleError, locked_submodules};
 use landfall_content::store::DiskStore;
 use landfall_content::upstream::{FetchedPack, write_pack_file};
-use landfall_content::{BlobPackBytes, GitPacks};
+use landfall_content::{BlobPackBytes, DiskSpace, GitPacks};
 use landfall_git::{GitError, GitPackPlan, ObjectDatabase, ObjectId, reaches, shallow_boundary};
-use landfall_model::Limits;
+use landfall_model::{Limits, human_size};
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 /// After this many packs, a new lock begins with one pack again: many small packs take more space
@@ -138,14 +140,16 @@ impl PackWriting {
         }
         let plan = GitPackPlan::new(database, &self.wants, &before)?;
         if !plan.is_empty() {
+            let needed = plan.least_size(database);
+            check_space(self.disk.dir(), needed).map_err(GitError::WritePack)?;
             let file = self
                 .disk
                 .temporary_file()
-                .map_err(|error| GitError::WritePack(std::io::Error::other(error)))?;
+                .map_err(|error| GitError::WritePack(io::Error::other(error)))?;
             let facts = write_pack_file(database, &plan, file.as_file())?;
             self.disk
                 .adopt(file, &facts.digest)
-                .map_err(|error| GitError::WritePack(std::io::Error::other(error)))?;
+                .map_err(|error| GitError::WritePack(io::Error::other(error)))?;
             packs.push(LockedGitPack {
                 digest: facts.digest,
                 size: facts.size,
@@ -158,4 +162,20 @@ impl PackWriting {
             ..WrittenPacks::default()
         })
     }
+}
+
+/// Checks that a pack of at least `needed` bytes fits on the disk: a small pack of a server may
+/// unpack to gigabytes.
+fn check_space(store: &Path, needed: u64) -> io::Result<()> {
+    let space = DiskSpace::measure(store, needed)?;
+    if space.is_enough() {
+        return Ok(());
+    }
+    let why = format!(
+        "it has at least {}, and {} has {} free; free some space, or limit the history with depth",
+        human_size(needed),
+        store.display(),
+        human_size(space.free)
+    );
+    Err(io::Error::new(io::ErrorKind::StorageFull, why))
 }
