@@ -41,11 +41,13 @@ pub use object::{
     TagTarget, TreeEntries, TreeEntry, is_ref_name, tag_name,
 };
 pub use pack::{
-    ObjectDatabase, ObjectIndex, PackBytes, PackIndexFile, PackSending, send_pack, write_pack,
+    GitContentCache, ObjectDatabase, ObjectIndex, PackBytes, PackIndexFile, PackSending, send_pack,
+    write_pack,
 };
 pub use wire::{
-    FetchRequest, MAX_ADVERTISEMENT, OfferedRef, PackStream, Packet, Packets, ReceiveAdvertisement,
-    RefListStream, RefUpdate, RefsRequest, RemoteRef, UploadPackRequest, advertise_version_0,
-    advertise_version_2, check_advertisement, check_report, error_answer, fetch_request,
-    list_refs_answer, ls_refs_request, push_data, push_delimiter, push_flush, push_text,
+    FetchRequest, MAX_ADVERTISEMENT, OfferedRef, OfferedRepository, PackStream, Packet, Packets,
+    ReceiveAdvertisement, RefListStream, RefUpdate, RefsRequest, RemoteRef, UploadPackReader,
+    UploadPackRequest, advertise_version_0, advertise_version_2, check_advertisement, check_report,
+    error_answer, fetch_request, list_refs_answer, ls_refs_request, push_data, push_delimiter,
+    push_flush, push_text,
 };

@@ -30,6 +30,7 @@
 //! `landfall-item`. Begin with `run.rs` and `router.rs`.
 
 mod accept;
+mod answer_memory;
 mod api;
 mod blobs;
 mod body_buffers;

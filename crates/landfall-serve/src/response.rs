@@ -1,11 +1,13 @@
 //! Building responses, and errors in the format of the distribution API.
 
 use crate::writable::WritableStoreError;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName};
 use axum::http::{HeaderValue, StatusCode};
+use futures_util::stream;
 use landfall_content::ContentError;
 use serde_json::json;
+use std::convert::Infallible;
 use std::io;
 use tokio::task::spawn_blocking;
 
@@ -17,7 +19,7 @@ pub(crate) type ServerResponse = axum::http::Response<Body>;
 
 /// Why a request fails. Becomes the body of the response: JSON for the API (distribution-spec
 /// "Error Codes"), text for all other requests.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct RequestError {
     pub(crate) status: StatusCode,
     pub(crate) code: &'static str,
@@ -132,13 +134,25 @@ impl From<WritableStoreError> for RequestError {
 pub(crate) fn response_with_body(
     status: StatusCode,
     content_type: &str,
-    body: Vec<u8>,
+    body: impl Into<Bytes>,
 ) -> ServerResponse {
+    let body = body.into();
     let mut response = ServerResponse::new(Body::empty());
     *response.status_mut() = status;
     set_header(&mut response, CONTENT_TYPE, content_type);
     set_header(&mut response, CONTENT_LENGTH, &body.len().to_string());
     *response.body_mut() = Body::from(body);
+    response
+}
+
+/// A response whose body is made piece by piece while it is sent.
+pub(crate) fn response_in_pieces(
+    content_type: &str,
+    pieces: impl Iterator<Item = Vec<u8>> + Send + 'static,
+) -> ServerResponse {
+    let pieces = stream::iter(pieces.map(Ok::<_, Infallible>));
+    let mut response = ServerResponse::new(Body::from_stream(pieces));
+    set_header(&mut response, CONTENT_TYPE, content_type);
     response
 }
 

@@ -1,5 +1,6 @@
 //! Handles one request: authentication, its route, and the handler that answers it.
 
+use crate::answer_memory::within_answer_memory;
 use crate::api::{self, ReadResult};
 use crate::blobs::blob_response;
 use crate::catalog::{CHART_INDEX, media_type_of};
@@ -134,7 +135,7 @@ async fn admit(
     } else {
         None
     };
-    let permit = state.requests.enter(&state.connections).await;
+    let permit = state.requests.enter(&state.connections, 1).await;
     let permit = permit.ok_or_else(|| {
         overloaded(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -144,7 +145,8 @@ async fn admit(
     Ok((user, permit))
 }
 
-fn overloaded(status: StatusCode, why: &str) -> RequestError {
+/// The error for a request that waited too long for a limit.
+pub(crate) fn overloaded(status: StatusCode, why: &str) -> RequestError {
     RequestError::new(status, "TOOMANYREQUESTS", format!("{why}; retry later"))
         .with_header(RETRY_AFTER, "5")
 }
@@ -252,11 +254,17 @@ async fn respond_read(
         Route::Referrers(..) => state.manifest_slots.acquire().await.ok(),
         _ => None,
     };
+    let _turn = match route {
+        Route::Catalog | Route::Tags(_) | Route::Referrers(..) => {
+            state.documents.acquire().await.ok()
+        }
+        _ => None,
+    };
     let reader = state.clone();
     let read_parts = parts.clone();
     let result = blocking(move || api::read(&reader, &read_parts, &hosts, &route)).await??;
     match result {
-        ReadResult::Response(response) => Ok(response),
+        ReadResult::Response(response) => within_answer_memory(&state, response).await,
         ReadResult::Blob { digest, media_type } => {
             blob_response(&state, &digest, &media_type, &parts).await
         }
@@ -367,11 +375,11 @@ async fn respond_plain(
         && !state.bundles.providers.is_empty()
     {
         return match state.bundles.providers.find(file)? {
-            MirrorFile::Document(text) => Ok(response_with_body(
-                StatusCode::OK,
-                media_type_of(file),
-                text.clone().into_bytes(),
-            )),
+            MirrorFile::Document(text) => {
+                let media_type = media_type_of(file);
+                let response = response_with_body(StatusCode::OK, media_type, text.clone());
+                within_answer_memory(&state, response).await
+            }
             MirrorFile::Package { digest, .. } => {
                 blob_response(&state, digest, media_type_of(file), &parts).await
             }
@@ -404,9 +412,9 @@ async fn respond_chart(
         let reader = state.clone();
         let index = blocking(move || {
             let charts = &reader.bundles.charts;
-            charts.index(&reader.blobs, &*reader.progress).to_owned()
+            charts.index(&reader.blobs, &*reader.progress)
         });
-        let index = index.await?.into_bytes();
+        let index = index.await?;
         return Ok(response_with_body(
             StatusCode::OK,
             "application/yaml",

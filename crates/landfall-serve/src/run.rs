@@ -1,6 +1,7 @@
 //! Starts the server: opens the listeners and the writable store, reads the names in the bundles,
 //! and accepts connections. A reload creates a new [`ServerState`] for the requests that follow.
 
+use crate::answer_memory::{ANSWER_MEMORY, DOCUMENTS};
 use crate::body_buffers::BodyBuffers;
 use crate::catalog::{BundleCatalog, ServedRepository};
 use crate::connections::{ConnectionTable, RequestLimiter, raise_open_files};
@@ -157,6 +158,9 @@ fn new_context(
         needs_sweep: AtomicBool::new(false),
         connections: ConnectionTable::new(max_connections, limits.keep_alive, limits.stall),
         requests: RequestLimiter::new(limits.requests),
+        answer_memory: RequestLimiter::new(ANSWER_MEMORY),
+        documents: Semaphore::new(DOCUMENTS),
+        git_selections: Arc::new(Semaphore::new(limits.hashing)),
         sign_ins: Arc::new(SignInQueue::new(max_connections)),
         manifest_slots: Arc::new(Semaphore::new(limits.manifests)),
         observer: Arc::new(RequestObserver::new(options.log)),

@@ -54,6 +54,12 @@ pub(crate) struct ServerContext {
     pub(crate) needs_sweep: AtomicBool,
     pub(crate) connections: ConnectionTable,
     pub(crate) requests: RequestLimiter,
+    /// Limits the memory of answers that are documents or packs.
+    pub(crate) answer_memory: RequestLimiter,
+    /// Limits how many documents are built at once.
+    pub(crate) documents: Semaphore,
+    /// Limits how many requests select the objects of a pack at once.
+    pub(crate) git_selections: Arc<Semaphore>,
     pub(crate) sign_ins: Arc<SignInQueue>,
     /// Limits how many manifests are in memory at once, for pushes and referrers requests.
     pub(crate) manifest_slots: Arc<Semaphore>,

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 /// The bytes of a pack, read at any offset.
@@ -44,29 +45,26 @@ impl PackBytes for Vec<u8> {
     }
 }
 
-/// Reads a pack from its beginning.
+/// Reads the bytes of a pack one after another.
 pub(super) struct SequentialBytes<'a> {
     bytes: &'a dyn PackBytes,
-    /// The number of bytes that were read.
-    at: u64,
-    length: u64,
+    range: Range<u64>,
 }
 
 impl<'a> SequentialBytes<'a> {
-    pub(super) fn new(bytes: &'a dyn PackBytes) -> io::Result<SequentialBytes<'a>> {
-        Ok(SequentialBytes {
-            bytes,
-            at: 0,
-            length: bytes.length()?,
-        })
+    /// Reads the bytes in `range`.
+    pub(super) fn new(bytes: &'a dyn PackBytes, range: Range<u64>) -> SequentialBytes<'a> {
+        SequentialBytes { bytes, range }
     }
 }
 
 impl Read for SequentialBytes<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = (self.length - self.at).min(buffer.len() as u64) as usize;
-        self.bytes.read_exact_at(&mut buffer[..count], self.at)?;
-        self.at += count as u64;
+        let rest = self.range.end - self.range.start;
+        let count = rest.min(buffer.len() as u64) as usize;
+        self.bytes
+            .read_exact_at(&mut buffer[..count], self.range.start)?;
+        self.range.start += count as u64;
         Ok(count)
     }
 }

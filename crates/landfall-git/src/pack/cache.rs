@@ -1,32 +1,53 @@
 //! The contents of recently used objects, which are often the bases of the next deltas.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The maximum total size of the contents in `ContentCache::contents`, in bytes.
 const MAX_BYTES: usize = 96 << 20;
 
-/// The contents of recently used objects.
-#[derive(Default)]
-pub(super) struct ContentCache {
-    contents: HashMap<u32, CachedContent>,
+/// The contents of recently used objects, of one or more databases.
+#[derive(Debug, Clone, Default)]
+pub struct GitContentCache(Arc<Mutex<ContentCache>>);
+
+/// The number of a database and the number of an object in it.
+pub(super) type CacheKey = (u64, u32);
+
+impl GitContentCache {
+    pub(super) fn get(&self, key: CacheKey) -> Option<Arc<[u8]>> {
+        self.contents().get(key)
+    }
+
+    pub(super) fn put(&self, key: CacheKey, content: Arc<[u8]>) {
+        self.contents().put(key, content);
+    }
+
+    fn contents(&self) -> MutexGuard<'_, ContentCache> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Debug, Default)]
+struct ContentCache {
+    contents: HashMap<CacheKey, CachedContent>,
     /// The object that was read last among those that are too large for `contents`. Without it,
     /// reading each object in a chain of deltas between large objects would apply all deltas below
     /// it again.
-    large: Option<(u32, Arc<[u8]>)>,
+    large: Option<(CacheKey, Arc<[u8]>)>,
     /// The objects by the time of their last use.
-    by_use: BTreeMap<u64, u32>,
+    by_use: BTreeMap<u64, CacheKey>,
     bytes: usize,
     uses: u64,
 }
 
+#[derive(Debug)]
 struct CachedContent {
     content: Arc<[u8]>,
     used: u64,
 }
 
 impl ContentCache {
-    pub(super) fn get(&mut self, object: u32) -> Option<Arc<[u8]>> {
+    fn get(&mut self, object: CacheKey) -> Option<Arc<[u8]>> {
         self.uses += 1;
         if let Some((large, content)) = &self.large
             && *large == object
@@ -40,7 +61,7 @@ impl ContentCache {
         Some(cached.content.clone())
     }
 
-    pub(super) fn put(&mut self, object: u32, content: Arc<[u8]>) {
+    fn put(&mut self, object: CacheKey, content: Arc<[u8]>) {
         // a content of this size would displace too many other contents
         if content.len() > MAX_BYTES / 4 {
             self.large = Some((object, content));
@@ -74,11 +95,11 @@ mod tests {
     fn the_last_large_content_is_kept_besides_small_ones() {
         let mut cache = ContentCache::default();
         let large: Arc<[u8]> = vec![0; MAX_BYTES / 4 + 1].into();
-        cache.put(1, Arc::from(*b"small"));
-        cache.put(2, large.clone());
-        assert!(cache.get(1).is_some() && cache.get(2).is_some());
-        cache.put(3, large);
-        assert!(cache.get(2).is_none() && cache.get(3).is_some());
+        cache.put((0, 1), Arc::from(*b"small"));
+        cache.put((0, 2), large.clone());
+        assert!(cache.get((0, 1)).is_some() && cache.get((0, 2)).is_some());
+        cache.put((0, 3), large);
+        assert!(cache.get((0, 2)).is_none() && cache.get((0, 3)).is_some());
         assert_eq!(cache.bytes, 5);
     }
 
@@ -87,11 +108,11 @@ mod tests {
         let mut cache = ContentCache::default();
         let quarter: Arc<[u8]> = vec![0; MAX_BYTES / 4].into();
         for object in 0..4 {
-            cache.put(object, quarter.clone());
+            cache.put((0, object), quarter.clone());
         }
-        assert!(cache.get(0).is_some());
-        cache.put(4, Arc::from(*b"small"));
-        let is_cached = [0, 1, 2, 3, 4].map(|object| cache.contents.contains_key(&object));
+        assert!(cache.get((0, 0)).is_some());
+        cache.put((0, 4), Arc::from(*b"small"));
+        let is_cached = [0, 1, 2, 3, 4].map(|object| cache.contents.contains_key(&(0, object)));
         assert_eq!(is_cached, [true, false, true, true, true]);
         assert_eq!(cache.bytes, 3 * quarter.len() + 5);
         assert_eq!(cache.by_use.len(), 4);

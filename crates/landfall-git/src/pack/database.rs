@@ -1,7 +1,7 @@
 //! The objects of one or more packs, found by id.
 
-use super::bytes::PackBytes;
-use super::cache::ContentCache;
+use super::bytes::{PackBytes, SequentialBytes};
+use super::cache::GitContentCache;
 use super::entry_header::EntryHeader;
 use super::scan::{damaged, inflate};
 use crate::delta;
@@ -10,6 +10,7 @@ use crate::object::{CommitLinks, GitObjectKind, ObjectId, TagTarget};
 use landfall_model::Limits;
 use std::collections::{HashMap, HashSet};
 use std::io::{BufReader, Cursor, Read};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The objects of one or more packs, found by id.
@@ -22,7 +23,9 @@ pub struct ObjectDatabase {
     pub(super) unpacked: u64,
     /// The commits whose parents are not part of the repository.
     shallow: HashSet<ObjectId>,
-    cache: Mutex<ContentCache>,
+    /// The number of this database in `cache`.
+    number: u64,
+    cache: GitContentCache,
     /// For each annotated tag that was followed, the object at the end of its chain of tags.
     ends: Mutex<HashMap<ObjectIndex, ObjectIndex>>,
     /// The total size of the contents that were read, by which tests measure work.
@@ -55,6 +58,12 @@ pub(super) struct PackedObject {
 impl ObjectDatabase {
     /// A database without packs.
     pub fn new(limits: Limits) -> ObjectDatabase {
+        ObjectDatabase::with_cache(limits, GitContentCache::default())
+    }
+
+    /// A database without packs, whose contents share `cache` with other databases.
+    pub fn with_cache(limits: Limits, cache: GitContentCache) -> ObjectDatabase {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
         ObjectDatabase {
             limits,
             packs: Vec::new(),
@@ -62,7 +71,8 @@ impl ObjectDatabase {
             by_id: HashMap::new(),
             unpacked: 0,
             shallow: HashSet::new(),
-            cache: Mutex::default(),
+            number: NUMBER.fetch_add(1, Ordering::Relaxed),
+            cache,
             ends: Mutex::default(),
             #[cfg(test)]
             content_bytes: std::sync::atomic::AtomicU64::new(0),
@@ -146,6 +156,11 @@ impl ObjectDatabase {
         self.object(object).size
     }
 
+    /// Whether an object is stored as a delta to another object.
+    pub fn is_delta(&self, object: ObjectIndex) -> bool {
+        self.object(object).base.is_some()
+    }
+
     pub(super) fn object(&self, object: ObjectIndex) -> &PackedObject {
         &self.objects[object.0 as usize]
     }
@@ -161,7 +176,7 @@ impl ObjectDatabase {
         let mut chain = Vec::new();
         let mut next = object.0;
         let mut content: Arc<[u8]> = loop {
-            if let Some(known) = self.cache().get(next) {
+            if let Some(known) = self.cache.get((self.number, next)) {
                 break known;
             }
             let found = &self.objects[next as usize];
@@ -172,7 +187,7 @@ impl ObjectDatabase {
                 }
                 None => {
                     let content: Arc<[u8]> = self.packed_content(found)?.into();
-                    self.cache().put(next, content.clone());
+                    self.keep(next, &content);
                     break content;
                 }
             }
@@ -186,18 +201,14 @@ impl ObjectDatabase {
             }
             let applied = delta::apply(&content, &delta).ok_or_else(bad_delta)?;
             content = applied.into();
-            self.cache().put(object, content.clone());
+            self.keep(object, &content);
         }
         Ok(content)
     }
 
     /// Keeps `content`, the content of the object with this number, as the base of the next delta.
     pub(super) fn keep(&self, object: u32, content: &Arc<[u8]>) {
-        self.cache().put(object, content.clone());
-    }
-
-    fn cache(&self) -> std::sync::MutexGuard<'_, ContentCache> {
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+        self.cache.put((self.number, object), content.clone());
     }
 
     /// The content or the delta in the entry of an object.
@@ -215,6 +226,12 @@ impl ObjectDatabase {
     pub(crate) fn pack_position(&self, object: ObjectIndex) -> (u16, u64) {
         let object = self.object(object);
         (object.pack, object.offset)
+    }
+
+    /// Reads the raw bytes of an object's entry in its pack.
+    pub(super) fn entry_reader(&self, object: &PackedObject) -> SequentialBytes<'_> {
+        let pack = &*self.packs[usize::from(object.pack)];
+        SequentialBytes::new(pack, object.offset..object.end)
     }
 
     /// The raw bytes of an object's entry in its pack.
@@ -294,7 +311,7 @@ impl ObjectDatabase {
     }
 }
 
-fn changed() -> GitError {
+pub(super) fn changed() -> GitError {
     GitError::DamagedPack("it changed while it was read".into())
 }
 
@@ -328,7 +345,7 @@ mod tests {
         assert!(changed.len() <= length);
         changed.resize(length, 0);
         database.packs[0] = Arc::new(changed);
-        database.cache = Mutex::default();
+        database.cache = GitContentCache::default();
         let error = database.content(found).unwrap_err();
         assert!(error.to_string().contains("changed"), "{error}");
     }

@@ -11,6 +11,7 @@ mod send;
 mod write;
 
 pub use bytes::PackBytes;
+pub use cache::GitContentCache;
 pub use database::{ObjectDatabase, ObjectIndex};
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub(crate) use entry_header::EntryForm;

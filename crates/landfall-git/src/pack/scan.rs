@@ -33,7 +33,7 @@ pub(super) fn scan(
     counted: &mut dyn FnMut(u64) -> Result<(), GitError>,
 ) -> Result<Vec<ScannedEntry>, GitError> {
     let length = bytes.length().map_err(GitError::ReadPack)?;
-    let source = SequentialBytes::new(bytes).map_err(GitError::ReadPack)?;
+    let source = SequentialBytes::new(bytes, 0..length);
     let mut reader = CountedReader {
         inner: BufReader::with_capacity(256 << 10, source),
         at: 0,

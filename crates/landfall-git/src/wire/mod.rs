@@ -8,18 +8,18 @@ mod advertise;
 mod advertisement;
 mod fetch;
 mod ls_refs;
+mod offered;
 mod pack_stream;
 mod packet;
 mod receive;
 mod server_request;
 
-pub use advertise::{
-    OfferedRef, advertise_version_0, advertise_version_2, error_answer, list_refs_answer,
-};
+pub use advertise::{advertise_version_2, error_answer};
 pub use advertisement::{MAX_ADVERTISEMENT, check_advertisement};
 pub use fetch::fetch_request;
 pub use ls_refs::{RefListStream, RemoteRef, ls_refs_request};
+pub use offered::{OfferedRef, OfferedRepository, advertise_version_0, list_refs_answer};
 pub use pack_stream::PackStream;
 pub use packet::{Packet, Packets, push_data, push_delimiter, push_flush, push_text};
 pub use receive::{ReceiveAdvertisement, RefUpdate, check_report};
-pub use server_request::{FetchRequest, RefsRequest, UploadPackRequest};
+pub use server_request::{FetchRequest, RefsRequest, UploadPackReader, UploadPackRequest};

@@ -1,8 +1,11 @@
 //! Requests to a server: the commands of version 2, and the one request of version 0.
 
-use super::packet::{Packet, Packets};
+use super::offered::{OfferedRepository, RefSelection};
+use super::packet::{Packet, PacketBuffer};
 use crate::error::GitError;
 use crate::object::ObjectId;
+use std::collections::HashSet;
+use std::sync::Arc;
 
 /// A request to `git-upload-pack`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,8 +19,8 @@ pub enum UploadPackRequest {
 /// A request for the list of refs, in version 2.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RefsRequest {
-    /// The prefixes of the names to list; if it is empty, all refs are listed.
-    pub prefixes: Vec<String>,
+    /// The refs to list; if it is `None`, all refs are listed.
+    pub(super) selection: Option<RefSelection>,
     /// Whether the targets of annotated tags are listed.
     pub peel: bool,
     /// Whether the branch that `HEAD` points to is listed.
@@ -29,8 +32,10 @@ pub struct RefsRequest {
 pub struct FetchRequest {
     /// The objects that the client wants with everything that they need.
     pub wants: Vec<ObjectId>,
-    /// The commits that the client has.
+    /// The commits that the client has. A server keeps only those that the repository has, too.
     pub haves: Vec<ObjectId>,
+    /// Whether the client named any commit that it has.
+    pub has_haves: bool,
     /// The commits whose parents the client does not have.
     pub shallow: Vec<ObjectId>,
     /// The maximum number of commits that are sent from each history; `None` means no limit.
@@ -47,71 +52,185 @@ pub struct FetchRequest {
     pub bands: bool,
 }
 
-impl UploadPackRequest {
-    /// Reads a request of version 2.
+/// Reads a request to `git-upload-pack` that arrives in pieces of any size. Keeps only what the
+/// answer needs: each object that the repository has once, and no prefixes of refs. So a request
+/// takes no more memory than the repository, whatever its client sends.
+pub struct UploadPackReader {
+    offered: Arc<OfferedRepository>,
+    packets: PacketBuffer,
+    state: RequestState,
+}
+
+/// The part of a request that was read.
+#[derive(Debug, Default)]
+struct RequestState {
+    is_version_2: bool,
+    command: Option<Command>,
+    /// Whether the capabilities of version 2 have ended.
+    has_capabilities: bool,
+    refs: RefsRequest,
+    fetch: FetchRequest,
+    /// The objects in each list of `fetch`.
+    seen: HashSet<(IdList, ObjectId)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Command {
+    ListRefs,
+    Fetch,
+}
+
+/// The lists of objects of a [`FetchRequest`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum IdList {
+    Wants,
+    Haves,
+    Shallow,
+}
+
+impl UploadPackReader {
+    /// Reads a request for `offered`, of version 2 or of version 0.
+    pub fn new(offered: Arc<OfferedRepository>, is_version_2: bool) -> UploadPackReader {
+        UploadPackReader {
+            offered,
+            packets: PacketBuffer::default(),
+            state: RequestState {
+                is_version_2,
+                command: (!is_version_2).then_some(Command::Fetch),
+                fetch: FetchRequest {
+                    bands: is_version_2,
+                    ..FetchRequest::default()
+                },
+                ..RequestState::default()
+            },
+        }
+    }
+
+    /// Reads the next bytes of the request.
     ///
     /// # Errors
-    /// If it is not valid, or needs a feature that the server does not offer.
-    pub fn parse(message: &[u8]) -> Result<UploadPackRequest, GitError> {
-        let mut lines = Lines::new(message);
-        let mut command = None;
-        // the command and the capabilities of the client, up to the delimiter
-        while let Some(line) = lines.next_line()? {
-            match line.split_once('=') {
-                Some(("command", word)) => command = Some(word.to_owned()),
-                Some(("object-format", format)) if format != "sha1" => {
-                    return Err(GitError::Unsupported("this repository uses SHA-1"));
-                }
-                _ => {}
-            }
+    /// If the request is not valid, names an object that the repository lacks, or needs a feature
+    /// that the server does not offer.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), GitError> {
+        let UploadPackReader {
+            offered,
+            packets,
+            state,
+        } = self;
+        packets.push(bytes, |packet| state.accept(packet, offered))
+    }
+
+    /// The request, after all its bytes were read.
+    ///
+    /// # Errors
+    /// If it is cut off, or has no known command.
+    pub fn finish(self) -> Result<UploadPackRequest, GitError> {
+        if !self.packets.is_empty() {
+            return Err(GitError::Protocol("a packet is cut off".into()));
         }
-        match command.as_deref() {
-            Some("ls-refs") => lines.refs_request().map(UploadPackRequest::ListRefs),
-            Some("fetch") => lines.fetch_request().map(UploadPackRequest::Fetch),
-            _ => Err(GitError::Protocol("the command is not known".into())),
+        match self.state.command {
+            Some(Command::ListRefs) => Ok(UploadPackRequest::ListRefs(self.state.refs)),
+            Some(Command::Fetch) => Ok(UploadPackRequest::Fetch(self.state.fetch)),
+            None => Err(GitError::Protocol("the command is not known".into())),
         }
     }
 }
 
-impl FetchRequest {
-    /// Reads a request of version 0.
-    ///
-    /// # Errors
-    /// If it is not valid, or needs a feature that the server does not offer.
-    pub fn parse_version_0(message: &[u8]) -> Result<FetchRequest, GitError> {
-        let mut request = FetchRequest::default();
-        for packet in Packets::new(message) {
-            let Some(line) = packet?.line().map(str::to_owned) else {
-                continue;
-            };
-            // the capabilities follow the first want
-            let mut words = line.splitn(3, ' ');
-            let key = words.next();
-            let value = words.next();
-            for capability in words.next().unwrap_or_default().split(' ') {
-                match capability {
-                    "side-band-64k" => request.bands = true,
-                    "ofs-delta" => request.offset_deltas = true,
-                    "include-tag" => request.include_tags = true,
-                    _ => {}
-                }
+impl RequestState {
+    fn accept(&mut self, packet: Packet<'_>, offered: &OfferedRepository) -> Result<(), GitError> {
+        let Packet::Data(_) = packet else {
+            // in version 2, the capabilities end at a delimiter
+            self.has_capabilities |= self.is_version_2;
+            return Ok(());
+        };
+        let line = packet
+            .line()
+            .ok_or_else(|| GitError::Protocol("a line is not UTF-8".into()))?;
+        match self.command {
+            _ if self.is_version_2 && !self.has_capabilities => self.add_capability(line),
+            Some(Command::ListRefs) => {
+                self.add_to_refs(line, offered);
+                Ok(())
             }
-            let line = [key, value]
-                .into_iter()
-                .flatten()
-                .collect::<Vec<_>>()
-                .join(" ");
-            request.add(&line)?;
+            Some(Command::Fetch) if self.is_version_2 => self.add_to_fetch(line, offered),
+            Some(Command::Fetch) => self.add_version_0(line, offered),
+            None => Ok(()),
         }
-        Ok(request)
     }
 
-    fn add(&mut self, line: &str) -> Result<(), GitError> {
-        let id = |text: &str| text.parse::<ObjectId>().map_err(GitError::Protocol);
+    fn add_capability(&mut self, line: &str) -> Result<(), GitError> {
+        match line.split_once('=') {
+            Some(("command", "ls-refs")) => self.command = Some(Command::ListRefs),
+            Some(("command", "fetch")) => self.command = Some(Command::Fetch),
+            Some(("command", _)) => self.command = None,
+            Some(("object-format", format)) if format != "sha1" => {
+                return Err(GitError::Unsupported("this repository uses SHA-1"));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn add_to_refs(&mut self, line: &str, offered: &OfferedRepository) {
         match line.split_once(' ').unwrap_or((line, "")) {
-            ("want", text) => self.wants.push(id(text)?),
-            ("have", text) => self.haves.push(id(text)?),
-            ("shallow", text) => self.shallow.push(id(text)?),
+            ("ref-prefix", prefix) => {
+                let selection = self.refs.selection.get_or_insert_default();
+                selection.add(offered.with_prefix(prefix));
+            }
+            ("peel", _) => self.refs.peel = true,
+            ("symrefs", _) => self.refs.symrefs = true,
+            _ => {}
+        }
+    }
+
+    /// Reads a line of version 0, which may have capabilities after the first object.
+    fn add_version_0(&mut self, line: &str, offered: &OfferedRepository) -> Result<(), GitError> {
+        let capabilities = line.match_indices(' ').nth(1).map(|(at, _)| at);
+        let (line, capabilities) = line.split_at(capabilities.unwrap_or(line.len()));
+        for capability in capabilities.split(' ') {
+            match capability {
+                "side-band-64k" => self.fetch.bands = true,
+                "ofs-delta" => self.fetch.offset_deltas = true,
+                "include-tag" => self.fetch.include_tags = true,
+                _ => {}
+            }
+        }
+        self.add_to_fetch(line, offered)
+    }
+
+    fn add_to_fetch(&mut self, line: &str, offered: &OfferedRepository) -> Result<(), GitError> {
+        let list = match line.split_once(' ') {
+            Some(("want", text)) => Some((IdList::Wants, text)),
+            Some(("have", text)) => Some((IdList::Haves, text)),
+            Some(("shallow", text)) => Some((IdList::Shallow, text)),
+            _ => None,
+        };
+        let Some((list, text)) = list else {
+            return self.fetch.add_option(line);
+        };
+        let id: ObjectId = text.parse().map_err(GitError::Protocol)?;
+        self.fetch.has_haves |= list == IdList::Haves;
+        let known = offered.database.find(id);
+        if list == IdList::Wants {
+            known?;
+        } else if known.is_err() {
+            return Ok(());
+        }
+        if self.seen.insert((list, id)) {
+            let ids = match list {
+                IdList::Wants => &mut self.fetch.wants,
+                IdList::Haves => &mut self.fetch.haves,
+                IdList::Shallow => &mut self.fetch.shallow,
+            };
+            ids.push(id);
+        }
+        Ok(())
+    }
+}
+
+impl FetchRequest {
+    fn add_option(&mut self, line: &str) -> Result<(), GitError> {
+        match line.split_once(' ').unwrap_or((line, "")) {
             ("deepen", text) => {
                 let depth: u32 = text
                     .parse()
@@ -140,92 +259,117 @@ impl FetchRequest {
     }
 }
 
-/// The lines of a message, section by section.
-struct Lines<'a>(Packets<'a>);
-
-impl<'a> Lines<'a> {
-    fn new(message: &'a [u8]) -> Lines<'a> {
-        Lines(Packets::new(message))
-    }
-
-    /// The next line of the section; `None` at its end.
-    fn next_line(&mut self) -> Result<Option<&'a str>, GitError> {
-        match self.0.next().transpose()? {
-            Some(packet @ Packet::Data(_)) => packet
-                .line()
-                .map(Some)
-                .ok_or_else(|| GitError::Protocol("a line is not UTF-8".into())),
-            _ => Ok(None),
-        }
-    }
-
-    fn refs_request(mut self) -> Result<RefsRequest, GitError> {
-        let mut request = RefsRequest::default();
-        while let Some(line) = self.next_line()? {
-            match line.split_once(' ').unwrap_or((line, "")) {
-                ("ref-prefix", prefix) => request.prefixes.push(prefix.to_owned()),
-                ("peel", _) => request.peel = true,
-                ("symrefs", _) => request.symrefs = true,
-                _ => {}
-            }
-        }
-        Ok(request)
-    }
-
-    fn fetch_request(mut self) -> Result<FetchRequest, GitError> {
-        let mut request = FetchRequest {
-            bands: true,
-            ..FetchRequest::default()
-        };
-        while let Some(line) = self.next_line()? {
-            request.add(line)?;
-        }
-        Ok(request)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::{fetch_request, ls_refs_request};
+    use super::super::fetch_request;
+    use super::super::packet::{push_delimiter, push_flush, push_text};
     use super::*;
+    use crate::object::GitObjectKind;
+    use crate::pack::ObjectDatabase;
+    use crate::testing::TestPack;
+    use landfall_model::Limits;
     use proptest::prelude::*;
+
+    /// A repository with one object, and the id of this object.
+    fn offered() -> (Arc<OfferedRepository>, ObjectId) {
+        let mut pack = TestPack::default();
+        pack.add(GitObjectKind::Blob, b"");
+        let mut database = ObjectDatabase::new(Limits::DEFAULT);
+        database.add_pack(Arc::new(pack.bytes())).unwrap();
+        let id = ObjectId::of_object(GitObjectKind::Blob, b"").unwrap();
+        (
+            Arc::new(OfferedRepository::new(database, Vec::new(), Vec::new())),
+            id,
+        )
+    }
+
+    /// The request in `message`, which arrives in pieces of `length` bytes.
+    fn read(
+        offered: &Arc<OfferedRepository>,
+        message: &[u8],
+        is_version_2: bool,
+        length: usize,
+    ) -> Result<UploadPackRequest, GitError> {
+        let mut reader = UploadPackReader::new(offered.clone(), is_version_2);
+        for piece in message.chunks(length) {
+            reader.push(piece)?;
+        }
+        reader.finish()
+    }
 
     #[test]
     fn the_requests_of_landfall_itself_are_read() {
-        let id: ObjectId = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391".parse().unwrap();
-        let request = UploadPackRequest::parse(&ls_refs_request()).unwrap();
-        let UploadPackRequest::ListRefs(refs) = request else {
-            panic!("{request:?}")
-        };
-        assert!(refs.peel && refs.symrefs && refs.prefixes.contains(&"HEAD".to_owned()));
-        let request = UploadPackRequest::parse(&fetch_request(&[id], &[id], Some(3))).unwrap();
+        let (offered, id) = offered();
         let expected = FetchRequest {
             wants: vec![id],
             haves: vec![id],
+            has_haves: true,
             depth: Some(3),
             offset_deltas: true,
             done: true,
             bands: true,
             ..FetchRequest::default()
         };
-        assert_eq!(request, UploadPackRequest::Fetch(expected));
+        let message = fetch_request(&[id], &[id], Some(3));
+        for length in [1, 7, 1000] {
+            let request = read(&offered, &message, true, length).unwrap();
+            assert_eq!(request, UploadPackRequest::Fetch(expected.clone()));
+        }
+        let cut = &message[..message.len() - 3];
+        assert!(read(&offered, cut, true, 1000).is_err());
     }
 
     #[test]
     fn a_request_of_version_0_has_its_capabilities_after_the_first_want() {
-        let id = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391";
+        let (offered, id) = offered();
         let first = format!("want {id} side-band-64k ofs-delta agent=x\n");
         let message = format!("{:04x}{first}000ddeepen 1\n00000009done\n", first.len() + 4);
-        let request = FetchRequest::parse_version_0(message.as_bytes()).unwrap();
-        assert!(request.bands && request.offset_deltas && request.done);
-        assert_eq!((request.depth, request.wants.len()), (Some(1), 1));
+        let request = read(&offered, message.as_bytes(), false, 1000).unwrap();
+        let UploadPackRequest::Fetch(request) = request else {
+            panic!("{request:?}")
+        };
+        assert!(request.bands && request.offset_deltas && request.done && !request.has_haves);
+        assert_eq!((request.depth, request.wants), (Some(1), vec![id]));
+    }
+
+    #[test]
+    fn a_request_keeps_each_object_of_the_repository_once() {
+        let (offered, id) = offered();
+        let mut message = Vec::new();
+        push_text(&mut message, "command=fetch");
+        push_delimiter(&mut message);
+        let foreign = ObjectId::ZERO;
+        for _ in 0..9 {
+            for line in ["want", "have", "shallow"] {
+                push_text(&mut message, &format!("{line} {id}"));
+            }
+            push_text(&mut message, &format!("have {foreign}"));
+            push_text(&mut message, &format!("shallow {foreign}"));
+        }
+        push_flush(&mut message);
+        let UploadPackRequest::Fetch(request) = read(&offered, &message, true, 99).unwrap() else {
+            panic!("not a fetch")
+        };
+        assert_eq!(
+            [&request.wants, &request.haves, &request.shallow],
+            [&[id]; 3]
+        );
+        let mut unknown = Vec::new();
+        push_text(&mut unknown, &format!("want {foreign}"));
+        let refused = read(&offered, &unknown, false, 99).unwrap_err();
+        assert!(
+            matches!(refused, GitError::MissingObject { .. }),
+            "{refused}"
+        );
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_a_request_or_error(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = UploadPackRequest::parse(&bytes);
-            let _ = FetchRequest::parse_version_0(&bytes);
+            let (offered, _) = offered();
+            for is_version_2 in [false, true] {
+                let _ = read(&offered, &bytes, is_version_2, 7);
+            }
         }
     }
 }

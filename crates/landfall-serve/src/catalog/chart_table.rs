@@ -2,6 +2,7 @@
 //! `.prov`.
 
 use crate::response::RequestError;
+use axum::body::Bytes;
 use landfall_content::BlobRead;
 use landfall_item::{ChartArchive, chart_index, clash, index_entry};
 use landfall_model::Digest;
@@ -19,7 +20,8 @@ pub(crate) struct ChartTable {
     charts: Vec<ChartArchive>,
     /// The content of each file by its name, or why the name is ambiguous.
     files: BTreeMap<String, Result<Digest, String>>,
-    index: OnceLock<String>,
+    /// Shared with the responses that send it.
+    index: OnceLock<Bytes>,
 }
 
 impl ChartTable {
@@ -71,8 +73,8 @@ impl ChartTable {
 
     /// The index of the repository. The first call reads every archive, since the index repeats
     /// the Chart.yaml of each chart; a chart that cannot be read is omitted with a warning.
-    pub(crate) fn index(&self, blobs: &dyn BlobRead, progress: &dyn Progress) -> &str {
-        self.index.get_or_init(|| {
+    pub(crate) fn index(&self, blobs: &dyn BlobRead, progress: &dyn Progress) -> Bytes {
+        let index = self.index.get_or_init(|| {
             let mut names = BTreeSet::new();
             let mut entries = Vec::new();
             for chart in &self.charts {
@@ -90,8 +92,9 @@ impl ChartTable {
                     }
                 }
             }
-            chart_index(entries)
-        })
+            chart_index(entries).into()
+        });
+        index.clone()
     }
 }
 

@@ -2,19 +2,27 @@
 
 use super::file_table::UrlPath;
 use landfall_item::LockedGitRepository;
-use std::collections::BTreeMap;
+use landfall_model::Digest;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 /// The end of a path that clients may add or leave out.
 const ENDING: &str = ".git";
 
+/// A git repository that is served.
+pub(crate) struct ServedGitRepository {
+    pub(crate) locked: LockedGitRepository,
+    /// The digests of its large files.
+    pub(crate) large_files: HashSet<Digest>,
+}
+
 /// The git repositories by `host/path`.
 #[derive(Default)]
 pub(crate) struct GitTable {
-    repositories: BTreeMap<String, Arc<LockedGitRepository>>,
+    repositories: BTreeMap<String, Arc<ServedGitRepository>>,
     /// The repositories whose large files are at another Git LFS server, by `host/path` of the
     /// server and by `host/path` of the repository. Several repositories may share a server.
-    lfs_servers: BTreeMap<String, BTreeMap<String, Arc<LockedGitRepository>>>,
+    lfs_servers: BTreeMap<String, BTreeMap<String, Arc<ServedGitRepository>>>,
 }
 
 impl GitTable {
@@ -24,7 +32,11 @@ impl GitTable {
         let Some(key) = key_of(repository.url()) else {
             return;
         };
-        let added = Arc::new(repository.clone());
+        let large_files = repository.large_files.iter().flatten();
+        let added = Arc::new(ServedGitRepository {
+            locked: repository.clone(),
+            large_files: large_files.map(|file| file.digest.clone()).collect(),
+        });
         for server in repository
             .other_lfs_servers()
             .into_iter()
@@ -34,11 +46,11 @@ impl GitTable {
             sharing.insert(key.clone(), added.clone());
         }
         if let Some(before) = self.repositories.insert(key, added)
-            && before.digest != repository.digest
+            && before.locked.digest != repository.digest
         {
             warnings.push(format!(
                 "{}: serving {} instead of {}",
-                repository.name, repository.digest, before.digest
+                repository.name, repository.digest, before.locked.digest
             ));
         }
     }
@@ -46,7 +58,7 @@ impl GitTable {
     /// The repository at `path`, which is `host/path` with or without `.git`. A lock may have both
     /// URLs as two repositories with other refs: the manifest lists one, and a submodule has the
     /// other. So the path as it is written takes precedence.
-    pub(crate) fn find(&self, path: &str) -> Option<&Arc<LockedGitRepository>> {
+    pub(crate) fn find(&self, path: &str) -> Option<&Arc<ServedGitRepository>> {
         let path = path.trim_end_matches('/');
         self.repositories.get(path).or_else(|| {
             let other = match path.strip_suffix(ENDING) {
@@ -59,7 +71,7 @@ impl GitTable {
 
     /// The repositories that have large files at the Git LFS server `path`, which is its
     /// `host/path`: those that name it, and the one whose own server it is.
-    pub(crate) fn with_lfs_server(&self, path: &str) -> Vec<Arc<LockedGitRepository>> {
+    pub(crate) fn with_lfs_server(&self, path: &str) -> Vec<Arc<ServedGitRepository>> {
         let sharing = self.lfs_servers.get(path.trim_end_matches('/'));
         let own = path
             .strip_suffix("/info/lfs")
@@ -92,7 +104,7 @@ mod tests {
             table.add(&LockedGitRepository::without_refs(url), &mut warnings);
         }
         assert!(warnings.is_empty(), "{warnings:?}");
-        let found = |path: &str| table.find(path).map(|found| found.url().to_owned());
+        let found = |path: &str| table.find(path).map(|found| found.locked.url().to_owned());
         for (path, url) in [
             ("h/a", "https://h/a"),
             ("h/a/", "https://h/a"),

@@ -14,6 +14,6 @@ pub(crate) use chart_table::CHART_INDEX;
 #[cfg(test)]
 pub(crate) use file_table::file_link;
 pub(crate) use file_table::{UrlPath, media_type_of};
-pub(crate) use git_table::GitTable;
+pub(crate) use git_table::{GitTable, ServedGitRepository};
 pub(crate) use listing::{AttachedManifest, BundleListing, ItemListing};
 pub(crate) use repository::{ServedRepository, pushed_names};

@@ -1,114 +1,180 @@
-//! The objects of the repositories that were requested most recently.
+//! The git repositories that were requested most recently, with their objects and refs.
 
 use crate::response::RequestError;
-use landfall_git::ObjectDatabase;
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, Shared};
+use landfall_git::{GitContentCache, OfferedRepository};
 use landfall_model::Digest;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Semaphore;
 
-/// The maximum number of open repositories. Each needs about 100 bytes per object, and a cache.
-const MAX_OPEN: usize = 8;
+/// The maximum number of objects of all open repositories, unless one alone has more. Each needs
+/// about 100 bytes.
+const MAX_OBJECTS: usize = 4_000_000;
+/// The maximum number of repositories that are opened at once. Each may hold a few large objects
+/// meanwhile; further repositories wait, but open ones never do.
+const MAX_OPENING: usize = 4;
 
-/// The objects of the repositories that were requested most recently, by the digests of the
-/// repositories. They stay open, because opening a repository reads and hashes all its objects.
-#[derive(Clone, Default)]
+/// The repositories that were requested most recently, by their digests. They stay open, because
+/// opening a repository reads and hashes all its objects.
+#[derive(Clone)]
 pub(crate) struct GitDatabases {
-    known: Arc<Mutex<Vec<OpenRepository>>>,
-    /// Locked while a repository is opened: opening a second repository at the same time would
-    /// compete for disk and processors.
-    opening: Arc<tokio::sync::Mutex<()>>,
+    known: Arc<Mutex<Vec<KnownRepository>>>,
+    opening: Arc<Semaphore>,
+    /// The contents of objects. All repositories share its limit.
+    pub(super) contents: GitContentCache,
 }
 
-struct OpenRepository {
+/// A repository that is open, or is being opened.
+struct KnownRepository {
     digest: Digest,
-    database: Arc<ObjectDatabase>,
+    opening: OpeningRepository,
+}
+
+/// Becomes the repository when it is open. All requests for it wait for the same task.
+type OpeningRepository = Shared<BoxFuture<'static, Result<Arc<OfferedRepository>, RequestError>>>;
+
+impl Default for GitDatabases {
+    fn default() -> GitDatabases {
+        GitDatabases {
+            known: Arc::default(),
+            opening: Arc::new(Semaphore::new(MAX_OPENING)),
+            contents: GitContentCache::default(),
+        }
+    }
 }
 
 impl GitDatabases {
-    /// The objects of the repository `digest`. If the repository is not open yet, `open` reads
-    /// them, in a task of its own: a client that disconnects again and again would otherwise start
-    /// the work anew each time.
+    /// The repository `digest`. If it is not open yet, `open` reads its objects, in a task of its
+    /// own: a client that disconnects again and again would otherwise start the work anew each
+    /// time.
     pub(super) async fn get_or_open<F>(
         &self,
         digest: &Digest,
         open: impl FnOnce() -> F,
-    ) -> Result<Arc<ObjectDatabase>, RequestError>
+    ) -> Result<Arc<OfferedRepository>, RequestError>
     where
-        F: Future<Output = Result<ObjectDatabase, RequestError>> + Send + 'static,
+        F: Future<Output = Result<OfferedRepository, RequestError>> + Send + 'static,
     {
-        if let Some(database) = self.known(digest) {
-            return Ok(database);
+        let opening = self.known_or_started(digest, open);
+        let opened = opening.await;
+        self.forget_oldest();
+        opened
+    }
+
+    /// The repository `digest`, which then counts as the last one requested.
+    fn known_or_started<F>(&self, digest: &Digest, open: impl FnOnce() -> F) -> OpeningRepository
+    where
+        F: Future<Output = Result<OfferedRepository, RequestError>> + Send + 'static,
+    {
+        let mut known = self.known();
+        if let Some(at) = known.iter().position(|known| known.digest == *digest) {
+            known[..=at].rotate_right(1);
+            return known[0].opening.clone();
         }
-        let turn = self.opening.clone().lock_owned().await;
-        // another request may have opened it meanwhile
-        if let Some(database) = self.known(digest) {
-            return Ok(database);
-        }
-        let databases = self.clone();
-        let digest = digest.clone();
-        let opened = open();
+        let permit = self.opening.clone().acquire_owned();
+        let open = open();
         let task = tokio::spawn(async move {
-            let database = Arc::new(opened.await?);
-            databases.remember(digest, database.clone());
-            drop(turn);
-            Ok(database)
+            let _permit = permit.await;
+            open.await.map(Arc::new)
         });
-        task.await
-            .unwrap_or_else(|error| Err(RequestError::internal(error.to_string())))
+        let opening = async { task.await.unwrap_or_else(|error| Err(stopped(&error))) };
+        let opening = opening.boxed().shared();
+        let started = KnownRepository {
+            digest: digest.clone(),
+            opening: opening.clone(),
+        };
+        known.insert(0, started);
+        opening
     }
 
-    /// The objects of `digest` if the repository is open. It then counts as the last one requested.
-    fn known(&self, digest: &Digest) -> Option<Arc<ObjectDatabase>> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = known.iter().position(|open| open.digest == *digest)?;
-        known[..=at].rotate_right(1);
-        Some(known[0].database.clone())
+    /// Closes the repositories that were not requested for longest, down to the limit of objects,
+    /// and forgets those that could not be opened.
+    fn forget_oldest(&self) {
+        let mut objects = 0;
+        self.known().retain(|known| match known.opening.peek() {
+            None => true,
+            Some(Err(_)) => false,
+            Some(Ok(repository)) => {
+                let is_first = objects == 0;
+                objects += repository.database.len();
+                is_first || objects <= MAX_OBJECTS
+            }
+        });
     }
 
-    fn remember(&self, digest: Digest, database: Arc<ObjectDatabase>) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.truncate(MAX_OPEN - 1);
-        known.insert(0, OpenRepository { digest, database });
+    fn known(&self) -> MutexGuard<'_, Vec<KnownRepository>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn stopped(error: &tokio::task::JoinError) -> RequestError {
+    RequestError::internal(error.to_string())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use landfall_git::ObjectDatabase;
     use landfall_model::Limits;
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use tokio::sync::Semaphore;
+
+    fn empty() -> OfferedRepository {
+        let database = ObjectDatabase::new(Limits::default());
+        OfferedRepository::new(database, Vec::new(), Vec::new())
+    }
 
     #[tokio::test]
-    async fn a_repository_whose_clients_disconnect_is_opened_once_and_delays_no_open_one() {
+    async fn a_repository_whose_clients_disconnect_is_opened_once_and_delays_no_other() {
         let databases = GitDatabases::default();
-        let open_one = Digest::sha256(b"open");
         let slow = Digest::sha256(b"slow");
         let opened = Arc::new(AtomicUsize::new(0));
         let gate = Arc::new(Semaphore::new(0));
-        let at_once = || std::future::ready(Ok(ObjectDatabase::new(Limits::default())));
-        databases.get_or_open(&open_one, at_once).await.unwrap();
-
         let slowly = || {
             let opened = opened.clone();
             let gate = gate.clone();
             async move {
                 opened.fetch_add(1, Ordering::Relaxed);
                 gate.acquire().await.unwrap().forget();
-                Ok(ObjectDatabase::new(Limits::default()))
+                Ok(empty())
             }
         };
-        for _ in 0..3 {
+        for number in 0..3_u8 {
             let request = databases.get_or_open(&slow, slowly);
             tokio::select! {
                 biased;
                 _ = request => panic!("the repository cannot be open yet"),
                 () = tokio::task::yield_now() => {}
             }
-            // an open repository does not wait for the one that is being opened
-            databases.get_or_open(&open_one, at_once).await.unwrap();
+            // another repository does not wait for the one that is being opened
+            let other = Digest::sha256(&[number]);
+            let at_once = || std::future::ready(Ok(empty()));
+            databases.get_or_open(&other, at_once).await.unwrap();
         }
         gate.add_permits(1);
         databases.get_or_open(&slow, slowly).await.unwrap();
         assert_eq!(opened.load(Ordering::Relaxed), 1);
+    }
+
+    #[tokio::test]
+    async fn many_small_repositories_stay_open_and_one_that_failed_is_opened_again() {
+        let databases = GitDatabases::default();
+        let opened = AtomicUsize::new(0);
+        for _ in 0..2 {
+            for number in 0..100_u8 {
+                let open = || {
+                    opened.fetch_add(1, Ordering::Relaxed);
+                    std::future::ready(Ok(empty()))
+                };
+                let digest = Digest::sha256(&[number]);
+                databases.get_or_open(&digest, open).await.unwrap();
+            }
+        }
+        assert_eq!(opened.load(Ordering::Relaxed), 100);
+        let failing = Digest::sha256(b"failing");
+        let fail = || std::future::ready(Err(RequestError::internal("damaged")));
+        assert!(databases.get_or_open(&failing, fail).await.is_err());
+        let succeed = || std::future::ready(Ok(empty()));
+        assert!(databases.get_or_open(&failing, succeed).await.is_ok());
     }
 }

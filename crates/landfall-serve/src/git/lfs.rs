@@ -1,21 +1,25 @@
 //! Large files of git repositories: the batch API of Git LFS (git-lfs, docs/api/batch.md), for
 //! downloads.
 
+use super::message::read_message;
+use crate::catalog::ServedGitRepository;
 use crate::request_host::ServerName;
-use crate::response::{RequestError, ServerResponse, blocking, response_with_body};
-use axum::body::Bytes;
+use crate::response::{RequestError, ServerResponse, response_in_pieces, response_with_body};
+use axum::body::Body;
 use axum::http::StatusCode;
 use axum::http::header::HOST;
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
-use landfall_item::{LockedGitRepository, LockedLargeFile};
 use landfall_model::Digest;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 const MEDIA_TYPE: &str = "application/vnd.git-lfs+json";
+/// The maximum size of a request, in bytes: 2,600 files. git-lfs requests 100 at once.
+const MAX_REQUEST: usize = 256 << 10;
+/// The size from which the next piece of an answer begins, in bytes.
+const PIECE: usize = 16 << 10;
 
 /// A request for several files.
 #[derive(Debug, Deserialize)]
@@ -26,27 +30,86 @@ struct BatchRequest {
 
 #[derive(Debug, Deserialize)]
 struct RequestedFile {
-    oid: String,
+    oid: Box<str>,
     size: u64,
-}
-
-/// The answer to a batch request.
-struct LfsBatchResponse {
-    status: StatusCode,
-    body: Vec<u8>,
 }
 
 /// Answers a batch request.
 pub(super) async fn answer_batch(
-    repositories: &[Arc<LockedGitRepository>],
+    repositories: &[Arc<ServedGitRepository>],
     parts: &Parts,
-    message: Bytes,
+    body: Body,
 ) -> Result<ServerResponse, RequestError> {
-    let repositories = repositories.to_vec();
-    let base = base_url(parts);
-    // a request may list many thousand files
-    let answer = blocking(move || LfsBatchResponse::new(&repositories, &base, &message)).await?;
-    Ok(response_with_body(answer.status, MEDIA_TYPE, answer.body))
+    let mut message = Vec::new();
+    read_message(parts, body, MAX_REQUEST, |bytes| {
+        message.extend_from_slice(bytes)
+    })
+    .await?;
+    let refusal = |status, message: &str| {
+        let body = json!({"message": message}).to_string();
+        Ok(response_with_body(status, MEDIA_TYPE, body))
+    };
+    let Ok(request) = serde_json::from_slice::<BatchRequest>(&message) else {
+        let why = "this is not a batch request of Git LFS";
+        return refusal(StatusCode::UNPROCESSABLE_ENTITY, why);
+    };
+    if request.operation != "download" {
+        return refusal(StatusCode::FORBIDDEN, "repositories are read-only here");
+    }
+    let answer = batch_answer(repositories.to_vec(), base_url(parts), request.objects);
+    Ok(response_in_pieces(MEDIA_TYPE, answer))
+}
+
+/// The answer for `files` of repositories whose large files are at URLs below `base`, in pieces
+/// that are made when they are needed.
+fn batch_answer(
+    repositories: Vec<Arc<ServedGitRepository>>,
+    base: String,
+    files: Vec<RequestedFile>,
+) -> impl Iterator<Item = Vec<u8>> + Send + 'static {
+    let mut files = files.into_iter();
+    let mut next = Some("{\"transfer\":\"basic\",\"objects\":[".to_owned());
+    let mut separator = "";
+    std::iter::from_fn(move || {
+        let mut piece = next.take()?;
+        while piece.len() < PIECE {
+            let Some(file) = files.next() else {
+                piece.push_str("]}");
+                return Some(piece.into_bytes());
+            };
+            piece.push_str(std::mem::replace(&mut separator, ","));
+            piece.push_str(&file.answer(&repositories, &base).to_string());
+        }
+        next = Some(String::with_capacity(PIECE));
+        Some(piece.into_bytes())
+    })
+}
+
+impl RequestedFile {
+    fn answer(&self, repositories: &[Arc<ServedGitRepository>], base: &str) -> Value {
+        let RequestedFile { oid, size } = self;
+        let digest: Option<Digest> = format!("sha256:{oid}").parse().ok();
+        if digest.is_some_and(|digest| has_file(repositories, &digest)) {
+            json!({
+                "oid": oid,
+                "size": size,
+                "authenticated": true,
+                "actions": {"download": {"href": format!("{base}{oid}")}},
+            })
+        } else {
+            json!({
+                "oid": oid,
+                "size": size,
+                "error": {"code": 404, "message": "the mirror does not have this file"},
+            })
+        }
+    }
+}
+
+/// Whether one of the repositories has the large file with this digest.
+pub(super) fn has_file(repositories: &[Arc<ServedGitRepository>], digest: &Digest) -> bool {
+    let mut repositories = repositories.iter();
+    repositories.any(|repository| repository.large_files.contains(digest))
 }
 
 /// The URL below which the large files of a batch request are, with a trailing slash.
@@ -63,100 +126,33 @@ fn base_url(parts: &Parts) -> String {
     format!("{scheme}://{}{folder}", host.unwrap_or_default())
 }
 
-impl LfsBatchResponse {
-    /// The answer to `message`, for repositories whose large files are at URLs below `base`.
-    fn new(
-        repositories: &[Arc<LockedGitRepository>],
-        base: &str,
-        message: &[u8],
-    ) -> LfsBatchResponse {
-        let answer = |status, body: Value| LfsBatchResponse {
-            status,
-            body: body.to_string().into_bytes(),
-        };
-        let Ok(request) = serde_json::from_slice::<BatchRequest>(message) else {
-            let body = json!({"message": "this is not a batch request of Git LFS"});
-            return answer(StatusCode::UNPROCESSABLE_ENTITY, body);
-        };
-        if request.operation != "download" {
-            let body = json!({"message": "repositories are read-only here"});
-            return answer(StatusCode::FORBIDDEN, body);
-        }
-        let files = large_files(repositories);
-        let known: BTreeSet<&Digest> = files.map(|file| &file.digest).collect();
-        let objects: Vec<Value> = request
-            .objects
-            .iter()
-            .map(|RequestedFile { oid, size }| {
-                let digest: Option<Digest> = format!("sha256:{oid}").parse().ok();
-                if digest.is_some_and(|digest| known.contains(&digest)) {
-                    json!({
-                        "oid": oid,
-                        "size": size,
-                        "authenticated": true,
-                        "actions": {"download": {"href": format!("{base}{oid}")}},
-                    })
-                } else {
-                    json!({
-                        "oid": oid,
-                        "size": size,
-                        "error": {"code": 404, "message": "the mirror does not have this file"},
-                    })
-                }
-            })
-            .collect();
-        answer(
-            StatusCode::OK,
-            json!({"transfer": "basic", "objects": objects}),
-        )
-    }
-}
-
-fn large_files(
-    repositories: &[Arc<LockedGitRepository>],
-) -> impl Iterator<Item = &LockedLargeFile> {
-    let files = repositories.iter().flat_map(|one| &one.large_files);
-    files.flatten()
-}
-
-/// The large file with this digest, if one of the repositories has it.
-pub(super) fn large_file<'r>(
-    repositories: &'r [Arc<LockedGitRepository>],
-    digest: &Digest,
-) -> Option<&'r LockedLargeFile> {
-    let mut files = large_files(repositories);
-    files.find(|file| file.digest == *digest)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use landfall_model::document::growth::assert_linear;
+    use landfall_item::LockedGitRepository;
+    use std::collections::HashSet;
 
     #[test]
-    fn a_batch_takes_linear_time() {
-        assert_linear(2_000, |count| {
-            let file = |n: usize| LockedLargeFile {
-                digest: Digest::sha256(&n.to_be_bytes()),
-                size: 1,
-                server: None,
-            };
-            let files: Vec<LockedLargeFile> = (0..count).map(file).collect();
-            let objects = files.iter().rev().map(|file| file.digest.hex());
-            let objects: Vec<Value> = objects
-                .map(|oid| json!({"oid": oid, "size": 1}))
-                .chain([json!({"oid": "00".repeat(32), "size": 1})])
-                .collect();
-            let repository = LockedGitRepository {
-                large_files: Some(files),
-                ..LockedGitRepository::without_refs("https://h/a")
-            };
-            let message = json!({"operation": "download", "objects": objects}).to_string();
-            let answer =
-                LfsBatchResponse::new(&[repository.into()], "http://h/", message.as_bytes());
-            let body = String::from_utf8(answer.body).unwrap();
-            assert_eq!(body.matches("\"href\":\"http://h/").count(), count);
-            assert_eq!(body.matches("\"code\":404").count(), 1);
-        });
+    fn a_batch_is_answered_in_small_pieces() {
+        let digests: HashSet<Digest> = (0..2000_u32)
+            .map(|number| Digest::sha256(&number.to_be_bytes()))
+            .collect();
+        let oids = digests.iter().map(|digest| digest.hex().into());
+        let files: Vec<RequestedFile> = oids
+            .chain(["00".repeat(32).into(), "\"".into()])
+            .map(|oid| RequestedFile { oid, size: 1 })
+            .collect();
+        let repository = ServedGitRepository {
+            locked: LockedGitRepository::without_refs("https://h/a"),
+            large_files: digests,
+        };
+        let pieces: Vec<Vec<u8>> =
+            batch_answer(vec![repository.into()], "http://h/".into(), files).collect();
+        assert!(pieces.iter().all(|piece| piece.len() < 2 * PIECE));
+        let body = String::from_utf8(pieces.concat()).unwrap();
+        let answer: Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(answer["objects"].as_array().unwrap().len(), 2002);
+        assert_eq!(body.matches("\"href\":\"http://h/").count(), 2000);
+        assert_eq!(body.matches("\"code\":404").count(), 2);
     }
 }

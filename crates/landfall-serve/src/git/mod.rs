@@ -4,6 +4,7 @@
 
 mod databases;
 mod lfs;
+mod message;
 mod pack_body;
 mod prepared_answer;
 mod respond;

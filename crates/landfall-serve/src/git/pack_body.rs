@@ -1,8 +1,9 @@
 //! The body of a response with a pack, which is written while it is sent.
 
+use crate::connections::RequestPermit;
 use axum::body::{Body, Bytes};
 use landfall_git::{
-    ObjectDatabase, PackSending, Packet, SelectedObjects, push_data, push_flush, send_pack,
+    OfferedRepository, PackSending, Packet, SelectedObjects, push_data, push_flush, send_pack,
 };
 use landfall_model::report::Progress;
 use std::io::{self, Write};
@@ -11,7 +12,11 @@ use std::thread::Builder;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 /// How many pieces are written ahead of the client.
-const PIECES: usize = 4;
+const PIECES: usize = 1;
+/// The size from which a piece is sent, in bytes.
+const PIECE: usize = 64 << 10;
+/// The memory of a thread, its buffers and all pieces that are not sent yet, in bytes.
+pub(super) const PIECES_MEMORY: u64 = 512 << 10;
 /// The side band that carries the pack.
 const PACK_BAND: u8 = 1;
 
@@ -20,7 +25,9 @@ type PieceSender = Sender<io::Result<Bytes>>;
 
 /// The parts of a response body with a pack.
 pub(super) struct PackBody {
-    pub(super) database: Arc<ObjectDatabase>,
+    /// Held until the last piece is written.
+    pub(super) permit: RequestPermit,
+    pub(super) offered: Arc<OfferedRepository>,
     pub(super) selected: SelectedObjects,
     /// The bytes before the pack.
     pub(super) head: Vec<u8>,
@@ -45,7 +52,7 @@ impl PackBody {
             bands: self.bands,
         };
         send_pack(
-            &self.database,
+            &self.offered.database,
             &self.selected.objects,
             PackSending {
                 offset_deltas: self.offset_deltas,
@@ -57,7 +64,9 @@ impl PackBody {
         if out.bands {
             push_flush(&mut out.piece);
         }
-        out.send().map_err(|error| error.to_string())
+        let sent = out.send().map_err(|error| error.to_string());
+        drop(self.permit);
+        sent
     }
 }
 
@@ -108,16 +117,15 @@ impl PacketWriter<'_> {
 
 impl Write for PacketWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        const PIECE: usize = 256 << 10;
-        if self.bands {
-            for data in bytes.chunks(Packet::MAX_DATA - 1) {
+        for data in bytes.chunks(Packet::MAX_DATA - 1) {
+            if self.bands {
                 push_data(&mut self.piece, &[&[PACK_BAND], data].concat());
+            } else {
+                self.piece.extend_from_slice(data);
             }
-        } else {
-            self.piece.extend_from_slice(bytes);
-        }
-        if self.piece.len() >= PIECE {
-            self.send()?;
+            if self.piece.len() >= PIECE {
+                self.send()?;
+            }
         }
         Ok(bytes.len())
     }

@@ -1,9 +1,10 @@
 //! Prepares the answer to a command of git's protocol: the objects of a pack, and the bytes before
 //! it.
 
+use super::pack_body::PIECES_MEMORY;
 use landfall_git::{
-    FetchRequest, GitError, ObjectDatabase, ObjectId, OfferedRef, SelectedObjects, push_delimiter,
-    push_flush, push_text,
+    FetchRequest, GitError, ObjectDatabase, ObjectId, OfferedRef, OfferedRepository,
+    SelectedObjects, push_delimiter, push_flush, push_text,
 };
 use landfall_item::LockedGitRepository;
 
@@ -23,17 +24,26 @@ pub(super) struct PreparedPack {
     pub(super) request: FetchRequest,
 }
 
+impl PreparedPack {
+    /// The memory that sending the pack takes, in bytes: an entry of two lists for each object, and
+    /// the largest delta with its content, because it may have to be sent as a whole.
+    pub(super) fn memory(&self, database: &ObjectDatabase) -> u64 {
+        let objects = &self.selected.objects;
+        let deltas = objects.iter().filter(|object| database.is_delta(**object));
+        let largest = deltas.map(|object| database.size(*object)).max();
+        PIECES_MEMORY + objects.len() as u64 * 12 + largest.unwrap_or_default() * 3
+    }
+}
+
 /// Selects the objects of a pack, and writes the bytes before it. If the protocol requires another
 /// request first, the answer is a message without a pack.
 pub(super) fn prepare_pack(
-    database: &ObjectDatabase,
-    request: &FetchRequest,
-    refs: &[OfferedRef],
+    offered: &OfferedRepository,
+    request: FetchRequest,
     is_version_2: bool,
 ) -> Result<PreparedAnswer, GitError> {
     let mut head = Vec::new();
-    let known = request.haves.iter().filter(|id| database.contains(**id));
-    let common: Vec<&ObjectId> = known.collect();
+    let common = &request.haves;
     if is_version_2 && !request.done {
         push_text(&mut head, "acknowledgments");
         if common.is_empty() {
@@ -41,19 +51,15 @@ pub(super) fn prepare_pack(
             push_flush(&mut head);
             return Ok(PreparedAnswer::Message(head));
         }
-        for id in &common {
+        for id in common {
             push_text(&mut head, &format!("ACK {id}"));
         }
         // one common commit is enough: clients name the newest first
         push_text(&mut head, "ready");
         push_delimiter(&mut head);
     }
-    let tags: Vec<ObjectId> = refs
-        .iter()
-        .filter(|one| one.peeled.is_some())
-        .map(|one| one.id)
-        .collect();
-    let selected = SelectedObjects::new(database, request, &tags)?;
+    let tags: Vec<ObjectId> = offered.tags().collect();
+    let selected = SelectedObjects::new(&offered.database, &request, &tags)?;
     // in version 0, clients know from the list of refs where the history of the repository ends
     let has_depth = request.depth.is_some()
         || (is_version_2 && !(request.shallow.is_empty() && selected.shallow.is_empty()));
@@ -79,7 +85,7 @@ pub(super) fn prepare_pack(
         match common.first() {
             Some(id) => push_text(&mut head, &format!("ACK {id}")),
             // the client only asks which commits are shallow
-            None if !request.done && request.haves.is_empty() => {}
+            None if !request.done && !request.has_haves => {}
             None => push_text(&mut head, "NAK"),
         }
         if !request.done {
@@ -89,7 +95,7 @@ pub(super) fn prepare_pack(
     Ok(PreparedAnswer::Pack(PreparedPack {
         head,
         selected,
-        request: request.clone(),
+        request,
     }))
 }
 

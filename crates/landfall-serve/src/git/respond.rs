@@ -1,32 +1,31 @@
 //! Answers the requests of git's smart HTTP protocol (gitprotocol-http, gitprotocol-v2).
 
 use super::lfs;
+use super::message::read_message;
 use super::pack_body::PackBody;
 use super::prepared_answer::{PreparedAnswer, offered_refs, prepare_pack};
 use super::route::GitRoute;
+use crate::answer_memory::answer_permit;
 use crate::blobs::blob_response;
-use crate::response::{RequestError, ServerResponse, blocking, response_with_body, set_header};
+use crate::catalog::ServedGitRepository;
+use crate::response::{
+    RequestError, ServerResponse, blocking, response_in_pieces, response_with_body, set_header,
+};
 use crate::route::query_value;
 use crate::state::ServerState;
 use crate::verified_blobs::blob_holders;
-use axum::body::{Body, Bytes};
-use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE};
+use axum::body::Body;
+use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
-use bytes::BytesMut;
-use flate2::read::GzDecoder;
-use futures_util::StreamExt;
+use axum::http::{HeaderMap, Method, StatusCode};
 use landfall_content::BlobPackBytes;
 use landfall_git::{
-    FetchRequest, GitError, ObjectDatabase, PackBytes, UploadPackRequest, advertise_version_0,
-    advertise_version_2, error_answer, list_refs_answer,
+    GitError, ObjectDatabase, OfferedRepository, PackBytes, UploadPackReader, UploadPackRequest,
+    advertise_version_0, advertise_version_2, error_answer, list_refs_answer,
 };
 use landfall_item::LockedGitRepository;
 use landfall_model::media_type;
-use std::io::Read;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::time::timeout;
 
 const ADVERTISEMENT: &str = "application/x-git-upload-pack-advertisement";
 const RESULT: &str = "application/x-git-upload-pack-result";
@@ -50,42 +49,34 @@ pub(crate) async fn respond_git(
                 let message = "repositories are read-only here, over git's smart HTTP protocol";
                 return Err(RequestError::denied(message));
             }
-            let message = if is_version_2 {
-                advertise_version_2()
+            if is_version_2 {
+                response_with_body(StatusCode::OK, ADVERTISEMENT, advertise_version_2())
             } else {
-                let database = open_database(state, repository).await?;
-                let read = repository.clone();
-                let refs = blocking(move || offered_refs(&database, &read)).await?;
-                advertise_version_0(
-                    &refs.map_err(|error| internal(&error))?,
-                    &repository.shallow,
-                )
-            };
-            response_with_body(StatusCode::OK, ADVERTISEMENT, message)
+                let offered = open_repository(state, repository).await?;
+                response_in_pieces(ADVERTISEMENT, advertise_version_0(offered))
+            }
         }
         GitRoute::UploadPack(repository) => {
             if parts.method != Method::POST {
                 return Err(not_allowed("POST"));
             }
-            let message = read_message(state, parts, body).await?;
-            answer_command(state, repository, &message, is_version_2).await?
+            answer_command(state, parts, repository, body, is_version_2).await?
         }
         GitRoute::LargeFiles(repositories) => {
             if parts.method != Method::POST {
                 return Err(not_allowed("POST"));
             }
-            let message = read_message(state, parts, body).await?;
-            lfs::answer_batch(repositories, parts, message).await?
+            lfs::answer_batch(repositories, parts, body).await?
         }
         GitRoute::LargeFile(repositories, digest) => {
             if parts.method != Method::GET && parts.method != Method::HEAD {
                 return Err(not_allowed("GET, HEAD"));
             }
-            let Some(file) = lfs::large_file(repositories, digest) else {
+            if !lfs::has_file(repositories, digest) {
                 let message = format!("the repository has no large file {digest}");
                 return Err(RequestError::not_found("BLOB_UNKNOWN", message));
-            };
-            return blob_response(state, &file.digest, media_type::OCTETS, parts).await;
+            }
+            return blob_response(state, digest, media_type::OCTETS, parts).await;
         }
     };
     // gitprotocol-http: answers must not be cached
@@ -114,84 +105,48 @@ fn speaks_version_2(headers: &HeaderMap) -> bool {
     version.is_some_and(|value| value.split(':').any(|word| word == "version=2"))
 }
 
-/// Reads the body of a request, which git compresses if it is long.
-async fn read_message(
-    state: &ServerState,
-    parts: &Parts,
-    body: Body,
-) -> Result<Bytes, RequestError> {
-    let most = state.limits.document_bytes;
-    let bad = |why: &str| RequestError::bad_request("UNSUPPORTED", why);
-    let bytes = read_body(body, most, state.limits.stall).await?;
-    match parts
-        .headers
-        .get(CONTENT_ENCODING)
-        .map(HeaderValue::as_bytes)
-    {
-        None => Ok(bytes),
-        Some(b"gzip" | b"x-gzip") => {
-            let mut message = Vec::new();
-            GzDecoder::new(&bytes[..])
-                .take(most as u64 + 1)
-                .read_to_end(&mut message)
-                .map_err(|_| bad("the request is not valid gzip"))?;
-            if message.len() > most {
-                return Err(bad("the request is too large"));
-            }
-            Ok(message.into())
-        }
-        Some(_) => Err(bad("the request has an unknown encoding")),
-    }
-}
-
-/// Reads a body of at most `most` bytes. A client that pauses for `stall` gets an error, because it
-/// holds a connection and a permit meanwhile.
-async fn read_body(body: Body, most: usize, stall: Duration) -> Result<Bytes, RequestError> {
-    let bad = |why: &str| RequestError::bad_request("UNSUPPORTED", why);
-    let mut pieces = body.into_data_stream();
-    let mut bytes = BytesMut::new();
-    loop {
-        let Ok(next) = timeout(stall, pieces.next()).await else {
-            return Err(bad("the body of the request stalled"));
-        };
-        match next {
-            Some(Ok(piece)) if piece.len() <= most - bytes.len() => bytes.extend_from_slice(&piece),
-            Some(_) => return Err(bad("the request is too large or incomplete")),
-            None => return Ok(bytes.freeze()),
-        }
-    }
-}
-
 async fn answer_command(
     state: &Arc<ServerState>,
-    repository: &Arc<LockedGitRepository>,
-    message: &[u8],
+    parts: &Parts,
+    repository: &ServedGitRepository,
+    body: Body,
     is_version_2: bool,
 ) -> Result<ServerResponse, RequestError> {
-    let request = if is_version_2 {
-        UploadPackRequest::parse(message)
-    } else {
-        FetchRequest::parse_version_0(message).map(UploadPackRequest::Fetch)
-    };
+    let offered = open_repository(state, repository).await?;
+    let mut reader = UploadPackReader::new(offered.clone(), is_version_2);
+    let mut refused = None;
+    let most = state.limits.document_bytes;
+    read_message(parts, body, most, |bytes| {
+        // the rest of the body is read, because clients read the answer after they have sent it
+        if refused.is_none() {
+            refused = reader.push(bytes).err();
+        }
+    })
+    .await?;
     // clients show the text of an error packet, and not the body of an error response
     let refusal = |error: GitError| {
         response_with_body(StatusCode::OK, RESULT, error_answer(&error.to_string()))
     };
+    let request = match refused {
+        None => reader.finish(),
+        Some(error) => Err(error),
+    };
     let request = match request {
-        Ok(request) => request,
+        Ok(UploadPackRequest::ListRefs(request)) => {
+            return Ok(response_in_pieces(
+                RESULT,
+                list_refs_answer(offered, request),
+            ));
+        }
+        Ok(UploadPackRequest::Fetch(request)) => request,
         Err(error) => return Ok(refusal(error)),
     };
-    let database = open_database(state, repository).await?;
-    let read = database.clone();
-    let repository = repository.clone();
+    let read = offered.clone();
+    // each selection reads all commits and folders that it selects
+    let turn = state.git_selections.clone().acquire_owned().await;
     let prepared = blocking(move || {
-        let refs = offered_refs(&read, &repository)?;
-        match request {
-            UploadPackRequest::ListRefs(request) => {
-                Ok(PreparedAnswer::Message(list_refs_answer(&refs, &request)))
-            }
-            UploadPackRequest::Fetch(request) => prepare_pack(&read, &request, &refs, is_version_2),
-        }
+        let _turn = turn;
+        prepare_pack(&read, request, is_version_2)
     });
     match prepared.await? {
         Ok(PreparedAnswer::Message(message)) => {
@@ -199,7 +154,8 @@ async fn answer_command(
         }
         Ok(PreparedAnswer::Pack(pack)) => {
             let body = PackBody {
-                database,
+                permit: answer_permit(state, pack.memory(&offered.database)).await?,
+                offered,
                 selected: pack.selected,
                 head: pack.head,
                 bands: pack.request.bands,
@@ -215,23 +171,23 @@ async fn answer_command(
     }
 }
 
-/// The objects of a repository. Its packs are verified first.
-async fn open_database(
+/// The objects and refs of a repository. Its packs are verified first.
+async fn open_repository(
     state: &Arc<ServerState>,
-    repository: &LockedGitRepository,
-) -> Result<Arc<ObjectDatabase>, RequestError> {
+    repository: &ServedGitRepository,
+) -> Result<Arc<OfferedRepository>, RequestError> {
     state
         .git_databases
-        .get_or_open(&repository.digest, || {
-            read_objects(state.clone(), repository.clone())
+        .get_or_open(&repository.locked.digest, || {
+            read_repository(state.clone(), repository.locked.clone())
         })
         .await
 }
 
-async fn read_objects(
+async fn read_repository(
     state: Arc<ServerState>,
     repository: LockedGitRepository,
-) -> Result<ObjectDatabase, RequestError> {
+) -> Result<OfferedRepository, RequestError> {
     let mut packs: Vec<Arc<dyn PackBytes>> = Vec::new();
     for pack in &repository.packs {
         let reader = state.clone();
@@ -243,38 +199,18 @@ async fn read_objects(
         packs.push(Arc::new(bytes));
     }
     let limits = state.limits;
+    let contents = state.git_databases.contents.clone();
+    let name = repository.name.clone();
     let opened = blocking(move || {
-        let mut database = ObjectDatabase::new(limits);
+        let mut database = ObjectDatabase::with_cache(limits, contents);
         for pack in packs {
             database.add_pack(pack)?;
         }
-        database.set_shallow(&repository.shallow);
-        Ok::<_, GitError>(database)
+        let refs = offered_refs(&database, &repository)?;
+        let shallow = repository.shallow;
+        Ok::<_, GitError>(OfferedRepository::new(database, refs, shallow))
     });
     opened
         .await?
-        .map_err(|error| RequestError::internal(format!("{}: {error}", repository.name)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use futures_util::stream;
-    use std::io;
-
-    #[tokio::test]
-    async fn a_body_that_stalls_or_is_too_large_is_refused() {
-        let body = |rest: Vec<&'static str>| {
-            let pieces = rest.into_iter().map(Ok::<_, io::Error>);
-            stream::iter(pieces)
-        };
-        let complete = Body::from_stream(body(vec!["ab", "", "c"]));
-        assert_eq!(read_body(complete, 3, Duration::ZERO).await.unwrap(), "abc");
-        let stalled = Body::from_stream(body(vec!["ab"]).chain(stream::pending()));
-        let refused = read_body(stalled, 3, Duration::ZERO).await.unwrap_err();
-        assert!(refused.message.contains("stalled"), "{}", refused.message);
-        let large = Body::from_stream(body(vec!["ab", "cd"]).chain(stream::pending()));
-        let refused = read_body(large, 3, Duration::ZERO).await.unwrap_err();
-        assert!(refused.message.contains("too large"), "{}", refused.message);
-    }
+        .map_err(|error| RequestError::internal(format!("{name}: {error}")))
 }

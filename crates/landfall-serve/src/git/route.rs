@@ -1,9 +1,8 @@
 //! Determines the repository and the service that a request names.
 
-use crate::catalog::GitTable;
+use crate::catalog::{GitTable, ServedGitRepository};
 use crate::request_host::RequestHosts;
 use crate::response::RequestError;
-use landfall_item::LockedGitRepository;
 use landfall_model::Digest;
 use percent_encoding::percent_decode_str;
 use std::sync::Arc;
@@ -11,13 +10,13 @@ use std::sync::Arc;
 /// A request of git's smart HTTP protocol, or of Git LFS.
 pub(crate) enum GitRoute {
     /// `info/refs`: the refs of a repository, or the capabilities of the server.
-    Advertisement(Arc<LockedGitRepository>),
+    Advertisement(Arc<ServedGitRepository>),
     /// `git-upload-pack`: a command to a repository.
-    UploadPack(Arc<LockedGitRepository>),
+    UploadPack(Arc<ServedGitRepository>),
     /// A batch request of Git LFS for the large files of these repositories.
-    LargeFiles(Vec<Arc<LockedGitRepository>>),
+    LargeFiles(Vec<Arc<ServedGitRepository>>),
     /// The large file with this digest, of one of these repositories.
-    LargeFile(Vec<Arc<LockedGitRepository>>, Digest),
+    LargeFile(Vec<Arc<ServedGitRepository>>, Digest),
 }
 
 /// What a request of git's protocol asks for.

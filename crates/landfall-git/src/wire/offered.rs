@@ -1,0 +1,266 @@
+//! A repository as a server offers it: its objects and its refs, and the lists of refs that it
+//! sends.
+
+use super::packet::{push_flush, push_text};
+use super::server_request::RefsRequest;
+use crate::object::ObjectId;
+use crate::pack::ObjectDatabase;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The size from which the next piece of a list of refs begins, in bytes.
+const PIECE: usize = 16 << 10;
+
+/// A ref that a server offers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OfferedRef {
+    /// The full name: `HEAD` or `refs/…`.
+    pub name: String,
+    /// The object that the ref points to.
+    pub id: ObjectId,
+    /// The object that an annotated tag names in the end.
+    pub peeled: Option<ObjectId>,
+    /// For `HEAD`: the ref that it points to, if any. `None` for every other ref.
+    pub target: Option<String>,
+}
+
+/// A repository as a server offers it.
+pub struct OfferedRepository {
+    /// The objects.
+    pub database: ObjectDatabase,
+    /// The refs by their names; `HEAD` is the first.
+    refs: Vec<OfferedRef>,
+    /// The commits at which the history ends.
+    shallow: Vec<ObjectId>,
+}
+
+/// A selection of refs by prefixes of their names. Two prefixes select the same refs, different
+/// refs, or one selects all refs of the other: so the selection needs no more memory than the refs,
+/// however many prefixes a request has.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct RefSelection {
+    /// Separate ranges of refs: their starts and ends.
+    ranges: BTreeMap<usize, usize>,
+}
+
+impl OfferedRepository {
+    /// A repository with these refs, whose history ends at `shallow`.
+    pub fn new(
+        mut database: ObjectDatabase,
+        mut refs: Vec<OfferedRef>,
+        shallow: Vec<ObjectId>,
+    ) -> OfferedRepository {
+        database.set_shallow(&shallow);
+        refs.sort_by(|one, other| one.name.cmp(&other.name));
+        OfferedRepository {
+            database,
+            refs,
+            shallow,
+        }
+    }
+
+    /// The annotated tags among the refs.
+    pub fn tags(&self) -> impl Iterator<Item = ObjectId> {
+        let tags = self.refs.iter().filter(|one| one.peeled.is_some());
+        tags.map(|one| one.id)
+    }
+
+    /// The refs whose names begin with `prefix`.
+    pub(super) fn with_prefix(&self, prefix: &str) -> Range<usize> {
+        let start = self.refs.partition_point(|one| *one.name < *prefix);
+        let rest = &self.refs[start..];
+        start..start + rest.partition_point(|one| one.name.starts_with(prefix))
+    }
+}
+
+impl RefSelection {
+    pub(super) fn add(&mut self, added: Range<usize>) {
+        if added.is_empty() {
+            return;
+        }
+        let before = self.ranges.range(..=added.start).next_back();
+        if before.is_some_and(|(_, end)| *end >= added.end) {
+            return;
+        }
+        while let Some((start, _)) = self.ranges.range(added.clone()).next() {
+            let start = *start;
+            self.ranges.remove(&start);
+        }
+        self.ranges.insert(added.start, added.end);
+    }
+}
+
+/// The answer to `ls-refs`, in pieces that are made when they are needed.
+pub fn list_refs_answer(
+    offered: Arc<OfferedRepository>,
+    request: RefsRequest,
+) -> impl Iterator<Item = Vec<u8>> + Send + 'static {
+    let all = || BTreeMap::from([(0, offered.refs.len())]);
+    let ranges = request
+        .selection
+        .map_or_else(all, |selection| selection.ranges);
+    let wanted = ranges.into_iter().flat_map(|(start, end)| start..end);
+    let lines = wanted.map(move |number| {
+        let one = &offered.refs[number];
+        let mut line = format!("{} {}", one.id, one.name);
+        if let Some(target) = one.target.as_ref().filter(|_| request.symrefs) {
+            line.push_str(&format!(" symref-target:{target}"));
+        }
+        if let Some(peeled) = one.peeled.filter(|_| request.peel) {
+            line.push_str(&format!(" peeled:{peeled}"));
+        }
+        line
+    });
+    message_in_pieces(Vec::new(), lines)
+}
+
+/// The refs and capabilities of a server that speaks version 0, and the commits at which its
+/// history ends, in pieces that are made when they are needed.
+pub fn advertise_version_0(
+    offered: Arc<OfferedRepository>,
+) -> impl Iterator<Item = Vec<u8>> + Send + 'static {
+    let mut capabilities =
+        "\0side-band-64k ofs-delta shallow no-progress include-tag object-format=sha1 \
+         agent=landfall"
+            .to_owned();
+    for one in &offered.refs {
+        if let Some(target) = &one.target {
+            capabilities.push_str(&format!(" symref={}:{target}", one.name));
+        }
+    }
+    let listed = offered.clone();
+    // the capabilities follow the first ref
+    let refs = (0..listed.refs.len()).flat_map(move |number| {
+        let one = &listed.refs[number];
+        let capabilities = std::mem::take(&mut capabilities);
+        let peeled = one
+            .peeled
+            .map(|peeled| format!("{peeled} {}^{{}}", one.name));
+        [
+            Some(format!("{} {}{capabilities}", one.id, one.name)),
+            peeled,
+        ]
+        .into_iter()
+        .flatten()
+    });
+    let shallow = (0..offered.shallow.len())
+        .map(move |number| format!("shallow {}", offered.shallow[number]));
+    message_in_pieces(super::advertise::service_line(), refs.chain(shallow))
+}
+
+/// A message of `head` and `lines`. Only one piece of it is in memory.
+fn message_in_pieces(
+    head: Vec<u8>,
+    mut lines: impl Iterator<Item = String> + Send + 'static,
+) -> impl Iterator<Item = Vec<u8>> + Send + 'static {
+    let mut next = Some(head);
+    std::iter::from_fn(move || {
+        let mut piece = next.take()?;
+        while piece.len() < PIECE {
+            let Some(line) = lines.next() else {
+                push_flush(&mut piece);
+                return Some(piece);
+            };
+            push_text(&mut piece, &line);
+        }
+        next = Some(Vec::with_capacity(PIECE));
+        Some(piece)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{RefListStream, RemoteRef, check_advertisement, ls_refs_request};
+    use super::*;
+    use crate::wire::{UploadPackReader, UploadPackRequest};
+    use landfall_model::Limits;
+
+    fn plain(name: &str) -> OfferedRef {
+        OfferedRef {
+            name: name.into(),
+            id: ObjectId::ZERO,
+            peeled: None,
+            target: None,
+        }
+    }
+
+    fn offered(refs: Vec<OfferedRef>, shallow: Vec<ObjectId>) -> Arc<OfferedRepository> {
+        let database = ObjectDatabase::new(Limits::DEFAULT);
+        Arc::new(OfferedRepository::new(database, refs, shallow))
+    }
+
+    fn parse_refs(message: &[u8]) -> Vec<RemoteRef> {
+        let mut stream = RefListStream::new(10_000);
+        stream.push(message).unwrap();
+        stream.finish().unwrap()
+    }
+
+    fn answer(offered: &Arc<OfferedRepository>, message: &[u8]) -> Vec<u8> {
+        let mut reader = UploadPackReader::new(offered.clone(), true);
+        reader.push(message).unwrap();
+        let UploadPackRequest::ListRefs(request) = reader.finish().unwrap() else {
+            panic!("not a list")
+        };
+        list_refs_answer(offered.clone(), request)
+            .flatten()
+            .collect()
+    }
+
+    #[test]
+    fn landfall_reads_what_landfall_offers() {
+        assert!(check_advertisement(&super::super::advertise_version_2()).is_ok());
+        let head = OfferedRef {
+            target: Some("refs/heads/main".into()),
+            ..plain("HEAD")
+        };
+        let tag = OfferedRef {
+            peeled: Some(ObjectId::ZERO),
+            ..plain("refs/tags/v1")
+        };
+        let offered = offered(vec![tag, head.clone()], vec![ObjectId::ZERO]);
+        let found = parse_refs(&answer(&offered, &ls_refs_request()));
+        assert_eq!(found[0].target, head.target);
+        assert_eq!((found[1].peeled, found.len()), (Some(ObjectId::ZERO), 2));
+        let old: Vec<u8> = advertise_version_0(offered).flatten().collect();
+        let old = String::from_utf8(old).unwrap();
+        assert!(
+            old.contains("HEAD\0side-band-64k") && old.contains("refs/tags/v1^{}\n0035shallow 0"),
+            "{old}"
+        );
+        assert_eq!(old.matches("side-band-64k").count(), 1, "{old}");
+    }
+
+    #[test]
+    fn prefixes_select_refs_without_being_kept() {
+        let names = ["refs/a", "refs/a/b", "refs/a/c", "refs/ab", "refs/b"];
+        let offered = offered(names.map(plain).to_vec(), Vec::new());
+        let selected = |prefixes: &[&str]| {
+            let mut selection = RefSelection::default();
+            for prefix in prefixes {
+                selection.add(offered.with_prefix(prefix));
+            }
+            assert!(selection.ranges.len() <= names.len());
+            let ranges = selection.ranges.into_iter();
+            let numbers = ranges.flat_map(|(start, end)| start..end);
+            numbers.map(|number| names[number]).collect::<Vec<_>>()
+        };
+        assert_eq!(selected(&["refs/c", "HEAD"]), [""; 0]);
+        assert_eq!(selected(&["refs/a/c", "refs/a/", "refs/a/b"]), names[1..3]);
+        assert_eq!(selected(&["refs/b", "refs/a/b", "refs/a"]), names);
+        assert_eq!(selected(&["", "refs/b"]), names);
+        assert_eq!(selected(&["refs/b", "refs/ab", "refs/b"]), names[3..]);
+    }
+
+    #[test]
+    fn a_long_list_of_refs_is_made_piece_by_piece() {
+        let names = (0..10_000).map(|number| format!("refs/tags/{number:05}"));
+        let offered = offered(names.map(|name| plain(&name)).collect(), Vec::new());
+        let request = RefsRequest::default();
+        let pieces: Vec<Vec<u8>> = list_refs_answer(offered, request).collect();
+        assert!(pieces.iter().all(|piece| piece.len() < 2 * PIECE));
+        let refs = parse_refs(&pieces.concat());
+        assert_eq!(refs.len(), 10_000);
+        assert_eq!(refs[9_999].name, "refs/tags/09999");
+    }
+}
