@@ -16,7 +16,7 @@ const PIECES: usize = 1;
 /// The size from which a piece is sent, in bytes.
 const PIECE: usize = 64 << 10;
 /// The memory of a thread, its buffers and all pieces that are not sent yet, in bytes.
-pub(super) const PIECES_MEMORY: u64 = 512 << 10;
+pub(super) const PIECES_MEMORY: u64 = 1 << 20;
 /// The side band that carries the pack.
 const PACK_BAND: u8 = 1;
 
