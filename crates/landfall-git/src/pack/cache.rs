@@ -11,14 +11,14 @@ const MAX_BYTES: usize = 96 << 20;
 pub struct GitContentCache(Arc<Mutex<ContentCache>>);
 
 /// The number of a database and the number of an object in it.
-pub(super) type CacheKey = (u64, u32);
+pub(super) type ContentKey = (u64, u32);
 
 impl GitContentCache {
-    pub(super) fn get(&self, key: CacheKey) -> Option<Arc<[u8]>> {
+    pub(super) fn get(&self, key: ContentKey) -> Option<Arc<[u8]>> {
         self.contents().get(key)
     }
 
-    pub(super) fn put(&self, key: CacheKey, content: Arc<[u8]>) {
+    pub(super) fn put(&self, key: ContentKey, content: Arc<[u8]>) {
         self.contents().put(key, content);
     }
 
@@ -29,13 +29,13 @@ impl GitContentCache {
 
 #[derive(Debug, Default)]
 struct ContentCache {
-    contents: HashMap<CacheKey, CachedContent>,
+    contents: HashMap<ContentKey, CachedContent>,
     /// The object that was read last among those that are too large for `contents`. Without it,
     /// reading each object in a chain of deltas between large objects would apply all deltas below
     /// it again.
-    large: Option<(CacheKey, Arc<[u8]>)>,
+    large: Option<(ContentKey, Arc<[u8]>)>,
     /// The objects by the time of their last use.
-    by_use: BTreeMap<u64, CacheKey>,
+    by_use: BTreeMap<u64, ContentKey>,
     bytes: usize,
     uses: u64,
 }
@@ -47,7 +47,7 @@ struct CachedContent {
 }
 
 impl ContentCache {
-    fn get(&mut self, object: CacheKey) -> Option<Arc<[u8]>> {
+    fn get(&mut self, object: ContentKey) -> Option<Arc<[u8]>> {
         self.uses += 1;
         if let Some((large, content)) = &self.large
             && *large == object
@@ -61,7 +61,7 @@ impl ContentCache {
         Some(cached.content.clone())
     }
 
-    fn put(&mut self, object: CacheKey, content: Arc<[u8]>) {
+    fn put(&mut self, object: ContentKey, content: Arc<[u8]>) {
         // a content of this size would displace too many other contents
         if content.len() > MAX_BYTES / 4 {
             self.large = Some((object, content));

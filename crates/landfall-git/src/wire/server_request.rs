@@ -65,7 +65,7 @@ pub struct UploadPackReader {
 #[derive(Debug, Default)]
 struct RequestState {
     is_version_2: bool,
-    command: Option<Command>,
+    command: Option<UploadPackCommand>,
     /// Whether the capabilities of version 2 have ended.
     has_capabilities: bool,
     refs: RefsRequest,
@@ -75,7 +75,7 @@ struct RequestState {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Command {
+enum UploadPackCommand {
     ListRefs,
     Fetch,
 }
@@ -96,7 +96,7 @@ impl UploadPackReader {
             packets: PacketBuffer::default(),
             state: RequestState {
                 is_version_2,
-                command: (!is_version_2).then_some(Command::Fetch),
+                command: (!is_version_2).then_some(UploadPackCommand::Fetch),
                 fetch: FetchRequest {
                     bands: is_version_2,
                     ..FetchRequest::default()
@@ -129,8 +129,8 @@ impl UploadPackReader {
             return Err(GitError::Protocol("a packet is cut off".into()));
         }
         match self.state.command {
-            Some(Command::ListRefs) => Ok(UploadPackRequest::ListRefs(self.state.refs)),
-            Some(Command::Fetch) => Ok(UploadPackRequest::Fetch(self.state.fetch)),
+            Some(UploadPackCommand::ListRefs) => Ok(UploadPackRequest::ListRefs(self.state.refs)),
+            Some(UploadPackCommand::Fetch) => Ok(UploadPackRequest::Fetch(self.state.fetch)),
             None => Err(GitError::Protocol("the command is not known".into())),
         }
     }
@@ -148,20 +148,20 @@ impl RequestState {
             .ok_or_else(|| GitError::Protocol("a line is not UTF-8".into()))?;
         match self.command {
             _ if self.is_version_2 && !self.has_capabilities => self.add_capability(line),
-            Some(Command::ListRefs) => {
+            Some(UploadPackCommand::ListRefs) => {
                 self.add_to_refs(line, offered);
                 Ok(())
             }
-            Some(Command::Fetch) if self.is_version_2 => self.add_to_fetch(line, offered),
-            Some(Command::Fetch) => self.add_version_0(line, offered),
+            Some(UploadPackCommand::Fetch) if self.is_version_2 => self.add_to_fetch(line, offered),
+            Some(UploadPackCommand::Fetch) => self.add_version_0(line, offered),
             None => Ok(()),
         }
     }
 
     fn add_capability(&mut self, line: &str) -> Result<(), GitError> {
         match line.split_once('=') {
-            Some(("command", "ls-refs")) => self.command = Some(Command::ListRefs),
-            Some(("command", "fetch")) => self.command = Some(Command::Fetch),
+            Some(("command", "ls-refs")) => self.command = Some(UploadPackCommand::ListRefs),
+            Some(("command", "fetch")) => self.command = Some(UploadPackCommand::Fetch),
             Some(("command", _)) => self.command = None,
             Some(("object-format", format)) if format != "sha1" => {
                 return Err(GitError::Unsupported("this repository uses SHA-1"));
