@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 /// The address space in MiB. A reader that needs much more than a document has fails to allocate,
 /// and landfall then has no exit code.
-const ENOUGH: u64 = 640;
+const ENOUGH: u64 = 512;
 
 /// The size of a document in bytes.
-const SIZE: usize = 1 << 20;
+const SIZE: usize = 256 << 10;
 
 /// Documents of about [`SIZE`] bytes, each with the name of its shape. They are short texts that
 /// many formats have in common; `src/fuzz/cost.rs` has those of single formats.
@@ -134,10 +134,9 @@ fn every_format_of_import_is_among_the_readers() {
         let is_read = FILE_READERS
             .iter()
             .any(|args| args[..2] == ["import", format]);
-        assert!(
-            is_read || format == "kubeone",
-            "{format} is not among the readers"
-        );
+        // `kubeone` is read like `images-txt`
+        let is_alias = matches!(format, "auto" | "kubeone");
+        assert!(is_read || is_alias, "{format} is not among the readers");
     }
     assert!(count > 10, "{help}");
 }
@@ -150,7 +149,10 @@ fn short_files_take_little_memory_in_every_verb_that_reads_them() {
         for name in ["doc", "config.toml", "registries.conf"] {
             place.write(name, &document);
         }
-        for args in FILE_READERS {
+        // all formats of import are read by few parsers
+        let is_list = shape.starts_with("list") || ["brackets", "references"].contains(&shape);
+        let readers = FILE_READERS.iter();
+        for args in readers.filter(|args| is_list || args[0] != "import") {
             exit_of(&place, args, shape);
         }
     }
@@ -211,8 +213,8 @@ fn manifest(address: &str) -> String {
          - {{repo: \"http://{address}/charts\", name: app, version: 1.0.0}}\n\
          packages:\n\
          - apt: {{url: \"http://{address}/apt\", suite: s, components: [c], architectures: [amd64], \
-         key: key.asc, install: [a]}}\n\
-         - yum: {{url: \"http://{address}/yum\", key: key.asc, install: [a]}}\n\
+         key: key.asc, install: [app]}}\n\
+         - yum: {{url: \"http://{address}/yum\", key: key.asc, install: [app]}}\n\
          git:\n- {{url: \"http://{address}/r.git\", ref: main}}\n"
     )
 }

@@ -5,6 +5,9 @@ use crate::manifest::lists::{ImageListFormat, format_named};
 use landfall_model::document::Diagnostic;
 use serde_json::Value;
 
+/// A list with more lines that are not references has another format.
+const MAX_LEFT: usize = 10_000;
+
 /// Reads a list with one image reference on each line.
 pub(super) fn images_txt(
     source: &ImportSource,
@@ -60,6 +63,13 @@ fn listed(
             &reference,
             &[],
         );
+        // each takes a hundred times the bytes of a short line
+        if imported.left.len() > MAX_LEFT {
+            return Err(source.format_error(
+                &format!("a list of images: more than {MAX_LEFT} lines are not references"),
+                "name the format of the file; `landfall import --help` lists the formats",
+            ));
+        }
     }
     Ok(())
 }
