@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 /// The maximum number of blobs that are rebuilt at the same time.
 const AT_ONCE: usize = 4;
 
-/// How often a blob is rebuilt again after other files were removed, because the folder was full.
+/// How often a file is written again after other files were removed, because the folder was full.
 /// Other blobs may need the room at the same time.
 const MAX_RETRIES: usize = 3;
 
@@ -75,6 +75,18 @@ type CacheKey = (Digest, Option<BlobCoding>);
 
 /// A file, once it is complete. Others who need it wait for the lock.
 type CacheSlot = Arc<Mutex<Option<Arc<TemporaryFile>>>>;
+
+/// A base that was opened.
+type OpenedBase = io::Result<Box<dyn Read + Send>>;
+
+/// Opens a base that is not rebuilt itself.
+type OpenBase<'b> = &'b dyn Fn(&Digest) -> OpenedBase;
+
+/// The bytes of a base, which can be opened again.
+struct BaseSource<'b> {
+    size: u64,
+    open: Box<dyn Fn() -> OpenedBase + 'b>,
+}
 
 impl RebuiltBlobs {
     /// `content`, with the recipes of `bundles`. Temporary files are written to `folder`: the plain
@@ -192,14 +204,7 @@ impl RebuiltBlobs {
         let known = self
             .chosen(digest)?
             .ok_or_else(|| ContentError::missing(digest))?;
-        let mut file = self.rebuild(known);
-        for _ in 0..MAX_RETRIES {
-            // the files that are kept make room for this one
-            if !file.as_ref().is_err_and(is_full) || !self.evict_all() {
-                break;
-            }
-            file = self.rebuild(known);
-        }
+        let file = self.rebuild(known);
         let file = Arc::new(file.map_err(|error| ContentError::read(digest, error))?);
         *slot = Some(Arc::clone(&file));
         drop(slot);
@@ -261,7 +266,7 @@ impl RebuiltBlobs {
     fn rebuild_from(
         &self,
         known: &KnownRecipe,
-        open_base: &dyn Fn(&Digest) -> io::Result<Box<dyn Read + Send>>,
+        open_base: OpenBase<'_>,
         uses_cache: bool,
     ) -> io::Result<TemporaryFile> {
         let KnownRecipe {
@@ -276,29 +281,29 @@ impl RebuiltBlobs {
             return Err(PlainFileError::TooLong(header.coding.max_plain(recipe.blob.size)).into());
         }
         // a base that must be rebuilt itself is complete before this blob takes a turn
-        let mut readers = Vec::new();
+        let mut sources = Vec::new();
         for (base, coding) in recipe.from.iter().zip(&header.bases) {
             let slot = if uses_cache {
                 self.slot(&(base.clone(), Some(*coding)))
             } else {
                 CacheSlot::default()
             };
-            let size = self.stat(base).map_err(io::Error::other)?;
             let is_kept = locked(&slot).is_some();
-            let reader = (!is_kept).then(|| open_base(base)).transpose()?;
-            readers.push((reader, size.unwrap_or_default(), slot));
+            let source = (!is_kept).then(|| self.base_source(base, open_base));
+            sources.push((source.transpose()?, slot));
         }
         let _turn = self.turns.take();
         let mut bases: Vec<Arc<PlainFile>> = Vec::new();
-        for ((reader, base_size, slot), (base, coding)) in readers
+        for ((source, slot), (base, coding)) in sources
             .into_iter()
             .zip(recipe.from.iter().zip(&header.bases))
         {
             let mut slot = locked(&slot);
-            let plain = match (slot.clone(), reader) {
+            let plain = match (slot.clone(), source) {
                 (Some(plain), _) => plain,
-                (None, Some(reader)) => {
-                    let plain = write_plain(reader, base_size, *coding, &self.folder)?;
+                (None, Some(BaseSource { size, open })) => {
+                    let plain =
+                        self.with_room(|| Ok(write_plain(open()?, size, *coding, &self.folder)?))?;
                     let plain = Arc::new(plain);
                     *slot = Some(Arc::clone(&plain));
                     drop(slot);
@@ -311,8 +316,40 @@ impl RebuiltBlobs {
             };
             bases.push(plain);
         }
-        let file = TemporaryFile::writer(&self.folder)?;
-        rebuild(&recipe.blob, &header, &open, bases, file)?.finish()
+        self.with_room(|| {
+            let file = TemporaryFile::writer(&self.folder)?;
+            rebuild(&recipe.blob, &header, &open, bases.clone(), file)?.finish()
+        })
+    }
+
+    /// Finds the bytes of a base, which is rebuilt first if it has a recipe itself.
+    fn base_source<'b>(
+        &self,
+        base: &'b Digest,
+        open_base: OpenBase<'b>,
+    ) -> io::Result<BaseSource<'b>> {
+        let size = self.stat_plain(base).map_err(io::Error::other)?;
+        if let Some(size) = size {
+            let open = Box::new(move || open_base(base));
+            return Ok(BaseSource { size, open });
+        }
+        let file = self.rebuilt(base).map_err(io::Error::other)?;
+        let size = file.size();
+        let open = move || -> OpenedBase { Ok(Box::new(file.reader(0))) };
+        let open = Box::new(open);
+        Ok(BaseSource { size, open })
+    }
+
+    /// Writes temporary files. If the folder is full, the files that are kept make room for them.
+    fn with_room<T>(&self, write: impl Fn() -> io::Result<T>) -> io::Result<T> {
+        let mut written = write();
+        for _ in 0..MAX_RETRIES {
+            if !written.as_ref().is_err_and(is_full) || !self.evict_all() {
+                break;
+            }
+            written = write();
+        }
+        written
     }
 
     /// Removes all files from the cache. Returns `false` if there are none. A file that is being
