@@ -41,7 +41,7 @@ pub(crate) async fn diagnose(
 
 pub(super) struct HostChecker<'a> {
     pub(super) sessions: &'a RegistrySessions,
-    steps: DiagnosisSteps,
+    pub(super) steps: DiagnosisSteps,
 }
 
 impl HostChecker<'_> {

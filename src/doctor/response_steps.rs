@@ -2,7 +2,7 @@
 
 use super::CheckStatus;
 use super::diagnose::HostChecker;
-use landfall_content::registry::{Challenge, CredentialLookup};
+use landfall_content::registry::{Challenge, CredentialLookup, realm_url};
 use landfall_http::{HttpRequest, HttpResponse, redacted_url};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -44,8 +44,40 @@ impl HostChecker<'_> {
                 json!({"hosts": hosts}),
             );
         }
-        let is_wanted = answer.is_ok_and(|response| response.status == StatusCode::UNAUTHORIZED);
+        let Ok(response) = answer else {
+            return false;
+        };
+        let is_wanted = response.status == StatusCode::UNAUTHORIZED;
+        if response.url.path().ends_with("/v2/") {
+            self.add_words(response).await;
+        }
         is_wanted && trusted && matches!(account, Ok(Some(_)))
+    }
+
+    /// Adds what the server says to the step `answer` of a registry, unless it answers like one: a
+    /// page or a text tells which other server has this address.
+    async fn add_words(&mut self, response: HttpResponse) {
+        let names_itself = response.header("docker-distribution-api-version").is_some();
+        let is_page = response.is_page();
+        let is_usual = matches!(
+            response.status,
+            StatusCode::OK | StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN
+        );
+        if names_itself || (is_usual && !is_page) {
+            return;
+        }
+        let is_other = is_page || matches!(response.status.as_u16(), 404 | 405);
+        let words = response.server_words().await;
+        let mut steps = self.steps.0.iter_mut();
+        let Some(step) = steps.find(|step| step.check == "answer") else {
+            return;
+        };
+        step.says += &words.text;
+        if is_other && words.errors.is_empty() {
+            step.says += ": no registry answers at this address";
+            step.verdict = CheckStatus::No;
+            step.fix = Some("name the host and port of the registry itself".into());
+        }
     }
 
     fn add_response_steps(
@@ -104,9 +136,7 @@ impl HostChecker<'_> {
                     self.add("sign-in", verdict, format!("Basic; {whose}"), facts(None));
                 }
                 Ok(Challenge::Bearer { realm, .. }) => {
-                    let shown = response
-                        .url
-                        .join(&realm)
+                    let shown = realm_url(&response.url, &realm)
                         .map_or("no URL".into(), |realm| redacted_url(&realm));
                     let says = format!("Bearer tokens from {shown}; {whose}");
                     self.add("sign-in", CheckStatus::Ok, says, facts(Some(&shown)));

@@ -9,7 +9,7 @@ use super::transport::Transport;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{BoxStream, StreamExt};
-use reqwest::header::{HeaderMap, LOCATION};
+use reqwest::header::{HeaderMap, HeaderValue, LOCATION};
 use reqwest::{Method, StatusCode};
 use std::sync::Arc;
 use std::time::Duration;
@@ -142,27 +142,26 @@ impl HttpResponse {
     }
 
     /// Returns the `Location` of the response, with bytes that are not ASCII percent-encoded, as
-    /// browsers do.
+    /// browsers do. If there are several, the first one counts.
     pub fn location(&self) -> Option<String> {
-        self.url_header(LOCATION.as_str())
+        self.url_headers(LOCATION.as_str()).next()
     }
 
-    /// Returns all values of a header that contains URLs, joined by commas, with bytes that are not
-    /// ASCII percent-encoded.
-    pub fn url_header(&self, name: &str) -> Option<String> {
-        let mut text = String::new();
-        for value in self.headers.get_all(name) {
-            if !text.is_empty() {
-                text += ", ";
-            }
-            for &byte in value.as_bytes() {
+    /// Returns the values of a header that contains URLs, with bytes that are not ASCII
+    /// percent-encoded. Empty values are left out.
+    pub fn url_headers(&self, name: &str) -> impl Iterator<Item = String> {
+        let encoded = |value: &HeaderValue| {
+            let mut text = String::new();
+            for &byte in value.as_bytes().trim_ascii() {
                 match byte {
                     0x21..=0x7e | b' ' => text.push(char::from(byte)),
                     _ => text += &format!("%{byte:02X}"),
                 }
             }
-        }
-        Some(text).filter(|text| !text.is_empty())
+            text
+        };
+        let values = self.headers.get_all(name).iter().map(encoded);
+        values.filter(|text| !text.is_empty())
     }
 
     /// Returns the body as a stream. A stall longer than the idle limit is an error of kind

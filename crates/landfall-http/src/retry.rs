@@ -100,18 +100,28 @@ pub(super) fn is_failing(status: StatusCode) -> bool {
 }
 
 /// Parses `Retry-After`, which is a number of seconds or an HTTP date (RFC 9110, 10.2.3), as a
-/// duration from `now`.
+/// duration from `now`. Some servers send a fraction, a unit, quotes or a timestamp in another
+/// format. Returns `None` if the value names no time.
 pub(super) fn retry_after(value: &str, now: SystemTime) -> Option<Duration> {
-    let value = value.trim();
-    let wait = match value.parse::<u64>() {
-        Ok(seconds) => Duration::from_secs(seconds),
-        // a date in the past is a wait of 0
-        Err(_) => httpdate::parse_http_date(value)
-            .ok()?
-            .duration_since(now)
-            .unwrap_or_default(),
-    };
-    Some(bounded(wait))
+    let value = value.trim_matches(|c: char| c.is_whitespace() || c == '"');
+    let digits = value.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+')));
+    let (number, unit) = value.split_at(digits.unwrap_or(value.len()));
+    let unit = unit.trim().to_ascii_lowercase();
+    let is_seconds = matches!(
+        unit.as_str(),
+        "" | "s" | "sec" | "secs" | "second" | "seconds"
+    );
+    if is_seconds && let Ok(seconds) = number.parse::<f64>() {
+        // a negative number is a time in the past, and a huge one does not fit into a duration
+        let wait = Duration::try_from_secs_f64(seconds.max(0.0).ceil());
+        return Some(bounded(wait.unwrap_or(Duration::MAX)));
+    }
+    let time = httpdate::parse_http_date(value).ok().or_else(|| {
+        let stamp: jiff::Timestamp = value.parse().ok()?;
+        Some(stamp.into())
+    })?;
+    // a date in the past is a wait of 0
+    Some(bounded(time.duration_since(now).unwrap_or_default()))
 }
 
 /// Limits a duration from a server to a year: a longer one might overflow when it is added to a
@@ -137,7 +147,24 @@ mod tests {
             retry_after("Sat, 06 Nov 1993 08:50:07 GMT", now),
             Some(Duration::ZERO)
         );
-        assert_eq!(retry_after("soon", now), None);
+        for text in ["soon", "", "-", "1.2.3", "5 minutes", "Sun, 99 Nov 1994"] {
+            assert_eq!(retry_after(text, now), None, "{text}");
+        }
+        for (text, seconds) in [
+            ("1.5", 2),
+            ("-3", 0),
+            ("+4", 4),
+            ("\"30\"", 30),
+            ("30s", 30),
+            ("30 seconds", 30),
+            ("1994-11-06T08:50:07Z", 30),
+            ("1994-11-06T10:50:07+02:00", 30),
+            ("Sunday, 06-Nov-94 08:50:07 GMT", 30),
+            ("99999999999999999999999", 365 * 24 * 3600),
+        ] {
+            let expected = Duration::from_secs(seconds);
+            assert_eq!(retry_after(text, now), Some(expected), "{text}");
+        }
         assert!(retry_after("18446744073709551615", now).unwrap() < Duration::from_hours(400 * 24));
     }
 

@@ -124,6 +124,15 @@ fn error_words(error: &DistributionError) -> String {
         Value::String(text) => text.trim().to_owned(),
         Value::Object(members) if members.is_empty() => String::new(),
         Value::Array(members) if members.is_empty() => String::new(),
+        // short members first, such as the refused type: a long description is cut off
+        Value::Object(members) => {
+            let pairs = members.iter();
+            let mut pairs: Vec<String> = pairs
+                .map(|(key, value)| format!("{}:{value}", Value::from(key.as_str())))
+                .collect();
+            pairs.sort_by_key(String::len);
+            format!("{{{}}}", pairs.join(","))
+        }
         other => other.to_string(),
     };
     if !detail.is_empty() && !words.contains(&detail) {
@@ -218,6 +227,10 @@ mod tests {
         let page = "<!DOCTYPE html><html><head><TITLE> Blocked </TITLE>";
         assert!(said(page, Some("text/html"), None).contains("titled 'Blocked'"));
         let long = "x".repeat(1000);
+        let detail = format!(r#"{{"description":"{long}","mediaType":"a/b"}}"#);
+        let body = format!(r#"{{"errors":[{{"code":"MANIFEST_INVALID","detail":{detail}}}]}}"#);
+        let start = r#": MANIFEST_INVALID ({"mediaType":"a/b","description":"xxx"#;
+        assert!(said(&body, None, None).starts_with(start));
         assert_eq!(said(&long, None, None).chars().count(), SHOWN + 3);
     }
 }

@@ -93,7 +93,8 @@ impl<'a> JsonText<'a> {
             .unwrap_or_default()
     }
 
-    fn is_null(self) -> bool {
+    /// Whether the text is `null`.
+    pub fn is_null(self) -> bool {
         self.0 == "null"
     }
 }

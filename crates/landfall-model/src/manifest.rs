@@ -323,7 +323,9 @@ pub fn unreadable_children(bytes: &[u8]) -> Vec<UnreadableChild> {
     let text = String::from_utf8_lossy(bytes);
     let [children] = JsonText::new(&text).members_if_object(["manifests"]);
     let children = children.and_then(JsonText::elements).unwrap_or_default();
-    let unreadable = children.into_iter().filter_map(|raw| {
+    // an entry `null` names nothing that could be lost
+    let named = children.into_iter().filter(|raw| !raw.is_null());
+    let unreadable = named.filter_map(|raw| {
         let why = read_child(raw).err()?;
         let [digest, platform] = raw.members_if_object(["digest", "platform"]);
         Some(UnreadableChild {

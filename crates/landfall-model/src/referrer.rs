@@ -132,7 +132,9 @@ pub fn merge_referrers(
         .map_err(|error| ManifestError::Json(error.to_string()))?;
     let raw: RawList<'_> = serde_json::from_str(old).map_err(json)?;
     let list = raw.manifests.get();
-    let known: Vec<&RawValue> = serde_json::from_str(list).map_err(json)?;
+    // tools written in Go write an empty list as `null`
+    let known: Option<Vec<&RawValue>> = serde_json::from_str(list).map_err(json)?;
+    let known = known.unwrap_or_default();
     let mut merged: Vec<String> = known.iter().map(|entry| entry.get().to_owned()).collect();
     let parsed: Vec<Value> = known
         .iter()

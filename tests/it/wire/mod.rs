@@ -2,6 +2,7 @@
 
 mod accounts;
 mod answers;
+mod headers;
 mod hosts;
 mod manifest_limits;
 

@@ -154,7 +154,7 @@ impl Auth {
     /// Learns the scheme from the challenge to a request. `sent` is the `Authorization` header of
     /// that request. Fails if the scheme is unknown, if the token realm is not a URL, or if there
     /// is no account for Basic. Also fails if the request presented a Basic account that was never
-    /// accepted; that account is then denied for all requests.
+    /// accepted; that account is then denied for all requests. `said` are the words of the response.
     pub(super) async fn challenged(
         &self,
         headers: &HeaderMap,
@@ -162,6 +162,7 @@ impl Auth {
         scope: &TokenScope,
         signer: &RequestAccount,
         sent: Option<&str>,
+        said: &str,
     ) -> Result<(), HttpError> {
         match Challenge::read(headers) {
             Ok(Challenge::Basic) => {
@@ -172,7 +173,7 @@ impl Auth {
                     // another attempt could lock an account that was never accepted; an account
                     // that was accepted before is tried once more, alone
                     if !signer.state.was_accepted() {
-                        return Err(self.deny_account(&account, &signer.state));
+                        return Err(self.deny_account(&account, &signer.state, said));
                     }
                     signer.state.require_solo();
                 }
@@ -199,21 +200,24 @@ impl Auth {
         }
     }
 
-    /// Returns the error for a request that was denied again. `sent` is its `Authorization` header.
+    /// Returns the error for a request that was denied again. `sent` is its `Authorization` header,
+    /// `said` are the words of the response.
     /// Finds out whether the registry denies the account altogether or only for this scope.
     pub(super) async fn denied_again(
         &self,
         scope: &TokenScope,
         signer: &RequestAccount,
         sent: Option<&str>,
+        said: &str,
     ) -> HttpError {
         if let Some(account) = &signer.account
             && let Some(sent) = sent.filter(|sent| sent.starts_with("Basic "))
             && self.is_denied_everywhere(sent).await
         {
-            return self.deny_account(account, &signer.state);
+            return self.deny_account(account, &signer.state, said);
         }
         let error = self.denied(scope, StatusCode::UNAUTHORIZED).await;
+        let error = error.hint(said);
         // a push may cancel many uploads: after the first denial, no more `DELETE` requests of this
         // scope are sent
         if scope.delete {
@@ -323,7 +327,13 @@ impl Auth {
     }
 
     /// Denies an account for all workers and returns the error. More attempts could get it locked.
-    pub(super) fn deny_account(&self, account: &Credential, state: &AccountState) -> HttpError {
+    /// `said` are the words of the response.
+    pub(super) fn deny_account(
+        &self,
+        account: &Credential,
+        state: &AccountState,
+        said: &str,
+    ) -> HttpError {
         let hint = match &account.secret {
             // Harbor names its robot accounts `robot$NAME`, and a shell expands `$NAME` to nothing
             RegistrySecret::Basic(user, _) if user == "robot" => {
@@ -332,8 +342,8 @@ impl Auth {
             RegistrySecret::Basic(..) => "; correct its password, or use another account",
             RegistrySecret::Identity(_) => "; sign in again, or use another account",
         };
-        let error = HttpError::new(ErrorKind::Denied, format!("{account} was refused{hint}"))
-            .about(&*self.host);
+        let words = format!("{account} was refused{said}{hint}");
+        let error = HttpError::new(ErrorKind::Denied, words).about(&*self.host);
         state.deny(error.clone());
         error
     }

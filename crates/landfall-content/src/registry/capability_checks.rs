@@ -3,11 +3,11 @@
 
 use super::error_codes::SparseRefusal;
 use super::session::RegistrySession;
-use super::upload_session::{UploadSession, upload_url};
+use super::upload_session::UploadSession;
 use bytes::Bytes;
 use landfall_http::{ErrorKind, HttpError, HttpRequest, RequestBody, RequestPurpose};
 use landfall_model::{Digest, media_type};
-use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE, LOCATION};
+use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE};
 use reqwest::{Method, StatusCode};
 
 /// Whether a registry accepts an index with missing children.
@@ -85,9 +85,10 @@ impl RegistrySession {
             }
         };
         let status = response.status;
-        let location = response.header(LOCATION.as_str()).map(str::to_owned);
+        let location = response.location();
         // an upload is cancelled at the URL in its latest Location
-        let continued = location.and_then(|location| upload_url(&opened.target, &location).ok());
+        let continued = location
+            .and_then(|location| self.upload_url(&opened.target, &location, repository).ok());
         let target = continued.unwrap_or_else(|| opened.target.clone());
         let passed = match status {
             StatusCode::PAYLOAD_TOO_LARGE => {

@@ -43,6 +43,7 @@ impl Challenge {
                             scope: parameter(&parameters, "scope"),
                         });
                     }
+                    ("bearer", None) => offered.push(format!("{scheme} without a realm")),
                     // not returned at once, because Bearer may follow, in this header or in another
                     ("basic", _) => basic = true,
                     _ => offered.push(scheme),
@@ -59,62 +60,63 @@ impl Challenge {
 
 type Parameters = Vec<(String, String)>;
 
+/// The first parameter of this name that is not empty.
 fn parameter(parameters: &[(String, String)], name: &str) -> Option<String> {
     parameters
         .iter()
-        .find(|(key, _)| key.eq_ignore_ascii_case(name))
-        .map(|(_, value)| value.clone())
+        .find(|(key, value)| key.eq_ignore_ascii_case(name) && !value.trim().is_empty())
+        .map(|(_, value)| value.trim().to_owned())
 }
 
-/// Splits a header value into its challenges. Quoted parameters may contain commas.
+/// Splits a header value into its challenges. Commas separate parameters as well as challenges, and
+/// some servers omit them or put blanks around `=`: a word that no `=` follows is a scheme.
 fn split(value: &str) -> Vec<(String, Parameters)> {
     let mut challenges: Vec<(String, Parameters)> = Vec::new();
-    for piece in pieces(value) {
-        let piece = piece.trim();
-        let (head, tail) = piece.split_once([' ', '\t']).unwrap_or((piece, ""));
-        // commas separate parameters as well as challenges; only a challenge begins with a bare
-        // word
-        let (scheme, parameter) = if head.contains('=') {
-            (None, piece)
-        } else {
-            (Some(head), tail.trim())
-        };
-        if let Some(scheme) = scheme.filter(|scheme| !scheme.is_empty()) {
-            challenges.push((scheme.to_owned(), Vec::new()));
+    let is_separator = |c: char| c == ',' || c.is_whitespace();
+    let mut rest = value.trim_start_matches(is_separator);
+    while !rest.is_empty() {
+        let end = rest.find(|c| c == '=' || is_separator(c));
+        let (word, tail) = rest.split_at(end.unwrap_or(rest.len()));
+        rest = match tail.trim_start().strip_prefix('=') {
+            Some(tail) => {
+                let (value, tail) = parameter_value(tail.trim_start());
+                if let Some((_, parameters)) = challenges.last_mut() {
+                    parameters.push((word.to_owned(), value));
+                }
+                tail
+            }
+            None => {
+                challenges.push((word.to_owned(), Vec::new()));
+                tail
+            }
         }
-        if let (Some((key, value)), Some(last)) = (parameter.split_once('='), challenges.last_mut())
-        {
-            let value = value.trim();
-            let bare = value
-                .strip_prefix('"')
-                .and_then(|value| value.strip_suffix('"'))
-                .unwrap_or(value);
-            last.1
-                .push((key.trim().to_owned(), bare.replace("\\\"", "\"")));
-        }
+        .trim_start_matches(is_separator);
     }
     challenges
 }
 
-fn pieces(value: &str) -> Vec<&str> {
-    let mut out = Vec::new();
-    let mut start = 0;
-    let mut quoted = false;
-    let mut escaped = false;
-    for (at, c) in value.char_indices() {
+/// Splits the value of a parameter, which may be quoted, from the text that follows it.
+fn parameter_value(text: &str) -> (String, &str) {
+    let Some(quoted) = text.strip_prefix('"') else {
+        let end = text.find(|c: char| c == ',' || c.is_whitespace());
+        let (value, rest) = text.split_at(end.unwrap_or(text.len()));
+        return (value.to_owned(), rest);
+    };
+    let mut value = String::new();
+    let mut is_escaped = false;
+    for (at, c) in quoted.char_indices() {
         match c {
-            _ if escaped => escaped = false,
-            '\\' if quoted => escaped = true,
-            '"' => quoted = !quoted,
-            ',' if !quoted => {
-                out.push(&value[start..at]);
-                start = at + 1;
+            _ if is_escaped => {
+                value.push(c);
+                is_escaped = false;
             }
-            _ => {}
+            '\\' => is_escaped = true,
+            '"' => return (value, &quoted[at + 1..]),
+            _ => value.push(c),
         }
     }
-    out.push(&value[start..]);
-    out
+    // the quote is not closed
+    (value, "")
 }
 
 #[cfg(test)]
@@ -139,6 +141,40 @@ mod tests {
         let value = r#"Negotiate, bEARER realm="https://auth.test/token",service="r",scope="repository:a:pull,push""#;
         assert_eq!(of(&[value]), Ok(expected.clone()));
         assert_eq!(of(&["Negotiate", &value[11..]]), Ok(expected));
+    }
+
+    #[test]
+    fn challenges_in_odd_forms_are_parsed() {
+        let bearer = |service: Option<&str>, scope: Option<&str>| {
+            Ok(Challenge::Bearer {
+                realm: "https://auth.test/token?a=b".into(),
+                service: service.map(str::to_owned),
+                scope: scope.map(str::to_owned),
+            })
+        };
+        for value in [
+            r#"Bearer realm = "https://auth.test/token?a=b" , service = "r""#,
+            r#"BEARER realm="https://auth.test/token?a=b" service="r""#,
+            r"bearer  realm=https://auth.test/token?a=b,service=r",
+            r#"Bearer realm="https://auth.test/token?a=b",service="r"#,
+            r#"Bearer Realm="https://auth.test/token?a=b",, SERVICE="r",scope="""#,
+            r#"Bearer realm="https://auth.test\/token?a=b",service="r",error="a, b=\"c\"""#,
+            r#"Negotiate YII=, Bearer realm="https://auth.test/token?a=b",service="r""#,
+            r#"Basic realm="", Bearer realm="https://auth.test/token?a=b",service="r""#,
+            r#"Bearer realm="", Bearer realm="https://auth.test/token?a=b",service="r""#,
+        ] {
+            assert_eq!(of(&[value]), bearer(Some("r"), None), "{value}");
+        }
+        assert_eq!(
+            of(&[r#"Bearer service="",scope="a:b c",realm="https://auth.test/token?a=b""#]),
+            bearer(None, Some("a:b c"))
+        );
+        // without a realm, no token can be fetched, and Basic may be offered too
+        assert_eq!(of(&[r#"Bearer realm="""#, "Basic"]), Ok(Challenge::Basic));
+        assert_eq!(
+            of(&[r#"Bearer realm=" ""#]),
+            Err(UnknownSchemes(vec!["Bearer without a realm".into()]))
+        );
     }
 
     #[test]

@@ -16,6 +16,7 @@ use landfall_model::{
 use reqwest::header::{ACCEPT, LINK};
 use reqwest::{Method, StatusCode};
 use serde::Deserialize;
+use serde_json::Value;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::Ordering;
 use url::Url;
@@ -25,7 +26,7 @@ const PAGE_SIZE: usize = 1000;
 
 #[derive(Deserialize)]
 struct TagsPage {
-    tags: Option<Vec<String>>,
+    tags: Option<Vec<Value>>,
 }
 
 /// A response to a request for a list.
@@ -115,7 +116,11 @@ impl RegistrySession {
             let found = page.tags.unwrap_or_default();
             // a full page without a link to the next: the registry may have cut off the list
             let is_cut = next.is_none() && found.len() == PAGE_SIZE && url != plain_url;
-            tags.extend(found);
+            // entries such as `null` name no tag
+            tags.extend(found.into_iter().filter_map(|tag| match tag {
+                Value::String(tag) => Some(tag),
+                _ => None,
+            }));
             number += 1;
             match next {
                 // a page that was read before would be read for ever
@@ -405,7 +410,8 @@ async fn no_list(response: HttpResponse) -> ReferrersResponse {
 /// are kept, because a registry behind a proxy may name its internal address. If the link leads to
 /// the same list below another prefix, the path of the request is kept too.
 fn next_page(request_url: &Url, response: &HttpResponse) -> Option<Url> {
-    next_link(request_url, &response.url_header(LINK.as_str())?)
+    let links: Vec<String> = response.url_headers(LINK.as_str()).collect();
+    next_link(request_url, &links.join(", "))
 }
 
 /// Whether the parameters of a link, up to the next link, contain `rel="next"`.
@@ -446,16 +452,27 @@ fn list_name(path: &str) -> &str {
     &path[start..]
 }
 
+/// Splits a `Link` header into targets and their parameters. Some servers omit `<` and `>`.
+fn links(header: &str) -> Vec<(&str, &str)> {
+    if !header.contains('<') {
+        let links = split_unquoted(header, ',').map(str::trim);
+        return links.filter_map(|link| link.split_once(';')).collect();
+    }
+    let links = header.split('<').skip(1);
+    links.filter_map(|link| link.split_once('>')).collect()
+}
+
 fn next_link(request_url: &Url, header: &str) -> Option<Url> {
-    let links = header
-        .split('<')
-        .skip(1)
-        .filter_map(|link| link.split_once('>'));
-    let target = links
-        .filter(|(_, parameters)| has_rel_next(parameters))
-        .map(|(target, _)| target)
-        .next()?;
-    let joined = request_url.join(target).ok()?;
+    let links = links(header);
+    let next = links
+        .iter()
+        .find(|(_, parameters)| has_rel_next(parameters));
+    let (target, _) = next.or_else(|| match &links[..] {
+        // without any relation, the only link can only lead to the next page
+        [only] if !only.1.to_ascii_lowercase().contains("rel") => Some(only),
+        _ => None,
+    })?;
+    let joined = request_url.join(target.trim()).ok()?;
     let mut next = request_url.clone();
     if !joined.path().ends_with(list_name(request_url.path())) {
         next.set_path(joined.path());
@@ -494,7 +511,17 @@ mod tests {
             next(r#"</v2/a/tags/list?last=b&n=2>; title="a, \"b; c"; rel="next""#),
             second
         );
+        for link in [
+            r#"/v2/a/tags/list?last=b&n=2; rel="next""#,
+            r#"/v2/a/tags/list?n=2; rel="first", /v2/a/tags/list?last=b&n=2 ; rel=next"#,
+            "</v2/a/tags/list?last=b&n=2>",
+            r#"</v2/a/tags/list?n=2>; rel="first", </v2/a/tags/list?last=b&n=2>; rel="next""#,
+        ] {
+            assert_eq!(next(link), second, "{link}");
+        }
         assert_eq!(next(r#"</x>; rel="prev", </y>; rel="last""#), None);
+        assert_eq!(next(r#"</x>; rel="prev""#), None);
+        assert_eq!(next("/x; rel=prev"), None);
         assert_eq!(next("nonsense"), None);
     }
 

@@ -4,12 +4,13 @@ use super::response::plain_http_advice;
 use super::session::{RegistrySession, host_of};
 use bytes::Bytes;
 use landfall_http::{
-    BodyFailure, ErrorKind, HttpError, HttpRequest, RequestBody, RequestPurpose, SIGN_IN_HINT,
-    api_errors, describe, is_html, page_error,
+    BodyFailure, ErrorKind, HttpError, HttpRequest, HttpResponse, RequestBody, RequestPurpose,
+    SIGN_IN_HINT, api_errors, describe, is_html, page_error,
 };
 use landfall_model::{Algorithm, Descriptor, Digest, Manifest, ManifestError, locked, media_type};
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Method, StatusCode};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// A manifest as the registry sent it, byte for byte.
 #[derive(Debug, Clone)]
@@ -139,9 +140,7 @@ impl RegistrySession {
             )
             .await?;
         let content_type = response.header(CONTENT_TYPE.as_str()).map(str::to_owned);
-        let named = response
-            .header("docker-content-digest")
-            .and_then(|text| text.parse::<Digest>().ok());
+        let named = content_digest(&response);
         // only the SHA-256 of the bytes is computed, so a SHA-512 digest cannot be compared
         let named = named.filter(|named| named.algorithm() == Algorithm::Sha256);
         let url = response.url.clone();
@@ -226,16 +225,24 @@ impl RegistrySession {
         let response = self.send(request, &scope).await?;
         let is_elsewhere = response.url.origin() != self.base.origin();
         match response.status {
+            StatusCode::NOT_FOUND if !is_elsewhere && self.manifest_heads.confirm() => {
+                response.discard().await;
+                let found = self.get_digest(repository, reference, push).await?;
+                if found.is_some() {
+                    self.manifest_heads.record_false_404();
+                }
+                Ok(found)
+            }
             StatusCode::NOT_FOUND if !is_elsewhere => Ok(None),
             StatusCode::OK if response.is_page() => Err(response
                 .page_error(&format!("{}/{repository}:{reference}", self.host()))
                 .await),
             StatusCode::OK => {
-                match response
-                    .header("docker-content-digest")
-                    .and_then(|text| text.parse().ok())
-                {
-                    Some(digest) => Ok(Some(digest)),
+                match content_digest(&response) {
+                    Some(digest) => {
+                        self.manifest_heads.record_success();
+                        Ok(Some(digest))
+                    }
                     // some registries omit the header for HEAD
                     None => self.get_digest(repository, reference, false).await,
                 }
@@ -318,6 +325,47 @@ impl RegistrySession {
         let listed = response.headers.contains_key("oci-subject");
         response.discard().await;
         Ok(listed)
+    }
+}
+
+/// The digest in the header of a response for a manifest. Some servers put it in quotes.
+fn content_digest(response: &HttpResponse) -> Option<Digest> {
+    let values = response.headers.get_all("docker-content-digest").iter();
+    let mut texts = values.filter_map(|value| value.to_str().ok());
+    let is_around = |c: char| c.is_whitespace() || c == '"';
+    texts.find_map(|text| text.trim_matches(is_around).parse().ok())
+}
+
+/// Whether a 404 to a HEAD of a manifest means that there is no such manifest. Some servers answer
+/// 404 although GET succeeds.
+#[derive(Debug, Default)]
+pub(super) struct ManifestHeads {
+    /// Whether a HEAD found a manifest, so that the registry implements it.
+    work: AtomicBool,
+    /// Whether a GET found a manifest that a HEAD did not find. From then on, GET confirms each
+    /// 404.
+    fail: AtomicBool,
+    /// The number of 404s that were confirmed before either is known.
+    confirmed: AtomicU32,
+}
+
+impl ManifestHeads {
+    /// The number of 404s to confirm: at an empty registry, each costs one more request.
+    const CONFIRMED: u32 = 3;
+
+    /// Whether a GET has to confirm a 404.
+    fn confirm(&self) -> bool {
+        self.fail.load(Ordering::Relaxed)
+            || !self.work.load(Ordering::Relaxed)
+                && self.confirmed.fetch_add(1, Ordering::Relaxed) < Self::CONFIRMED
+    }
+
+    fn record_success(&self) {
+        self.work.store(true, Ordering::Relaxed);
+    }
+
+    fn record_false_404(&self) {
+        self.fail.store(true, Ordering::Relaxed);
     }
 }
 

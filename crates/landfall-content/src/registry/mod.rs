@@ -67,3 +67,4 @@ pub use sessions::RegistrySessions;
 pub use setup_error::SetupError;
 pub use sink::RegistrySink;
 pub use site_account::{site_account, site_proxy_accounts};
+pub use token::realm_url;

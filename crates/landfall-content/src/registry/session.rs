@@ -2,6 +2,7 @@
 
 use super::auth::Auth;
 use super::keychain::Keychain;
+use super::manifests::ManifestHeads;
 use super::registry_url::BaseUrl;
 use super::scope::TokenScope;
 use super::upload_session::{BodyLimit, SelfMounts};
@@ -14,7 +15,7 @@ use reqwest::StatusCode;
 use reqwest::header::AUTHORIZATION;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use tracing::debug;
 use url::Url;
 
@@ -31,12 +32,15 @@ pub struct RegistrySession {
     pub(super) auth: Auth,
     pub(super) body_limit: BodyLimit,
     pub(super) self_mounts: SelfMounts,
+    /// The host in the `Location` of uploads, once it turned out that it cannot be used.
+    pub(super) misdirected_uploads: OnceLock<String>,
     /// For each repository, whether the first request for referrers showed that there is no API.
     pub(super) lacks_referrers_api: OnceMap<String, bool>,
     /// Whether tag lists are complete.
     lists_all_tags: bool,
     /// The repositories where a HEAD of a manifest failed whose GET succeeded.
     pub(super) refused_heads: Mutex<HashSet<String>>,
+    pub(super) manifest_heads: ManifestHeads,
     /// Why the registry lists no tags, once two requests for a list failed with 500.
     pub(super) tags_failure: Mutex<Option<HttpError>>,
     /// The turn to request a list of tags, until one succeeds. Otherwise all repositories would
@@ -84,9 +88,11 @@ impl RegistrySession {
             auth,
             body_limit: BodyLimit::default(),
             self_mounts: SelfMounts::default(),
+            misdirected_uploads: OnceLock::new(),
             lacks_referrers_api: OnceMap::default(),
             lists_all_tags,
             refused_heads: Mutex::default(),
+            manifest_heads: ManifestHeads::default(),
             tags_failure: Mutex::default(),
             first_tags: tokio::sync::Mutex::default(),
             has_listed_tags: AtomicBool::new(false),
@@ -204,7 +210,7 @@ impl RegistrySession {
             // the response holds a slot of its host, so it is discarded before the next request
             let headers = response.headers.clone();
             let url = response.url.clone();
-            response.discard().await;
+            let said = response.server_words().await.text;
             challenges += 1;
             debug!(
                 url = %redacted_url(&url),
@@ -235,14 +241,14 @@ impl RegistrySession {
             denials += u32::from(is_fresh);
             let header = signed.as_ref().map(|signed| signed.header.as_str());
             if denials > 1 || challenges > self.transport.limits().waits {
-                return Err(self.auth.denied_again(scope, &account, header).await);
+                return Err(self.auth.denied_again(scope, &account, header, &said).await);
             }
             if is_fresh {
                 // if the clock of the registry is behind, a new token is not valid yet
                 tokio::time::sleep(self.transport.retry_policy().pause(1)).await;
             }
             self.auth
-                .challenged(&headers, &url, scope, &account, header)
+                .challenged(&headers, &url, scope, &account, header, &said)
                 .await?;
             // the turn is kept unless the request now uses another account
             if turn.is_none() || !self.auth.is_current(scope, &account).await {

@@ -134,6 +134,10 @@ impl RegistrySinkInner {
     /// Returns why a body failed, which decides whether another attempt is made.
     fn failure_cause(&self, digest: &Digest, failed: &FailedUpload) -> FailureCause {
         let before = self.cuts().remove(digest);
+        if let Some(host) = &failed.silent_host {
+            self.session.note_misdirected_uploads(host.clone());
+            return FailureCause::SinkAdapted;
+        }
         if self.session.reduce_body_size(failed, before) {
             return FailureCause::SinkAdapted;
         }

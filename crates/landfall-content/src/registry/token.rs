@@ -76,9 +76,23 @@ fn seconds(value: &Value) -> Option<u64> {
     number.is_finite().then_some(number as u64)
 }
 
-/// Returns the URL of a token realm, which may be relative to the URL of the request.
-pub(super) fn realm_url(request_url: &Url, realm: &str) -> Result<Url, HttpError> {
-    request_url.join(realm).map_err(|error| {
+/// Returns the URL of a token realm. It may be relative to the URL of the request, or begin with a
+/// host instead of a scheme.
+///
+/// # Errors
+/// If the realm is not a URL.
+pub fn realm_url(request_url: &Url, realm: &str) -> Result<Url, HttpError> {
+    let first = realm.split('/').next().unwrap_or_default();
+    // like the first component of an image reference
+    let is_host = !first.ends_with(':')
+        && !first.starts_with('.')
+        && (first.contains(['.', ':']) || first == "localhost");
+    let url = if is_host {
+        Url::parse(&format!("{}://{realm}", request_url.scheme()))
+    } else {
+        request_url.join(realm)
+    };
+    url.map_err(|error| {
         HttpError::new(ErrorKind::Invalid, "its token realm is not a URL")
             .at(request_url)
             .caused_by(error)
@@ -107,6 +121,27 @@ mod tests {
             (lives("-5"), lives("1e300"), lives("0")),
             (1, 24 * 3600 - 30, 1)
         );
+    }
+
+    #[test]
+    fn a_realm_may_be_relative_or_lack_its_scheme() {
+        let request = Url::parse("https://r.test/v2/a/manifests/v1").unwrap();
+        for (realm, expected) in [
+            ("https://auth.test/token", "https://auth.test/token"),
+            ("//auth.test/token", "https://auth.test/token"),
+            (
+                "auth.test/token?x=http://y",
+                "https://auth.test/token?x=http://y",
+            ),
+            ("auth.test", "https://auth.test/"),
+            ("localhost:5001/token", "https://localhost:5001/token"),
+            ("/service/token", "https://r.test/service/token"),
+            ("../token", "https://r.test/v2/a/token"),
+            ("HTTPS://Auth.test/token", "https://auth.test/token"),
+        ] {
+            assert_eq!(realm_url(&request, realm).unwrap().as_str(), expected);
+        }
+        assert!(realm_url(&request, "https://").is_err());
     }
 
     #[test]

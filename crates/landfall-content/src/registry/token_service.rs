@@ -100,7 +100,7 @@ impl Auth {
         }
         if matches!(
             failure,
-            Err(TokenFailure::Refused(StatusCode::UNAUTHORIZED))
+            Err(TokenFailure::Refused(StatusCode::UNAUTHORIZED, _))
         ) && state.was_accepted()
         {
             tokio::time::sleep(self.transport.retry_policy().pause(1)).await;
@@ -108,13 +108,13 @@ impl Auth {
             state.check(scope)?;
             failure = self.fetch(&scopes, realm, service, Some(account)).await;
         }
-        let status = match failure {
+        let (status, said) = match failure {
             Ok(token) => {
                 state.account_accepted();
                 return Ok(token);
             }
             Err(TokenFailure::Error(error)) => return Err(error),
-            Err(TokenFailure::Refused(status)) => status,
+            Err(TokenFailure::Refused(status, said)) => (status, said),
         };
         // 403 denies the scope; 401 denies an account that was never accepted; for an accepted
         // account, a request without a scope decides
@@ -122,12 +122,12 @@ impl Auth {
             && (!state.was_accepted()
                 || matches!(
                     self.fetch(&[], realm, service, Some(account)).await,
-                    Err(TokenFailure::Refused(StatusCode::UNAUTHORIZED))
+                    Err(TokenFailure::Refused(StatusCode::UNAUTHORIZED, _))
                 ));
         if everywhere {
-            return Err(self.deny_account(account, state));
+            return Err(self.deny_account(account, state, &said));
         }
-        let error = self.denied(scope, status).await;
+        let error = self.denied(scope, status).await.hint(&said);
         state.deny_scope(scope, error.clone());
         Err(error)
     }
@@ -142,7 +142,7 @@ impl Auth {
         match self.fetch(&scope.to_strings(), realm, service, None).await {
             Ok(token) => Ok(token),
             Err(TokenFailure::Error(error)) => Err(error),
-            Err(TokenFailure::Refused(_)) => Err(self.no_account(scope).await),
+            Err(TokenFailure::Refused(_, said)) => Err(self.no_account(scope).await.hint(&said)),
         }
     }
 
@@ -209,8 +209,8 @@ impl Auth {
         })?;
         let status = response.status;
         if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-            response.discard().await;
-            return Err(TokenFailure::Refused(status));
+            let said = response.server_words().await.text;
+            return Err(TokenFailure::Refused(status, said));
         }
         let realm_name = redacted_url(realm);
         let body = response
@@ -225,10 +225,10 @@ impl Auth {
                 })
             );
             // a rejected refresh token is answered with 400, not 401
-            if by_refresh_token && is_invalid_grant(status, &body) {
-                return Err(TokenFailure::Refused(StatusCode::UNAUTHORIZED));
-            }
             let said = describe(&api_errors(&body), &body, None, None);
+            if by_refresh_token && is_invalid_grant(status, &body) {
+                return Err(TokenFailure::Refused(StatusCode::UNAUTHORIZED, said));
+            }
             let words = format!("its token service {realm_name} answered {status}{said}");
             let error = HttpError::new(ErrorKind::Status(status.as_u16()), words);
             return Err(error.at(realm).about(&*self.host).into());
@@ -312,8 +312,9 @@ fn is_invalid_grant(status: StatusCode, body: &[u8]) -> bool {
 
 /// Why a token service issued no token.
 enum TokenFailure {
-    /// The service denies the account or the scope. A rejected refresh token counts as 401.
-    Refused(StatusCode),
+    /// The service denies the account or the scope, with these words. A rejected refresh token
+    /// counts as 401.
+    Refused(StatusCode, String),
     /// The request failed, or the response is invalid.
     Error(HttpError),
 }

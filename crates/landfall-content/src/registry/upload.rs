@@ -4,9 +4,8 @@
 use super::scope::TokenScope;
 use super::session::RegistrySession;
 use super::upload_session::{UploadSession, upload_url};
-use landfall_http::{ErrorKind, HttpError, HttpRequest, RequestPurpose};
+use landfall_http::{ErrorKind, HttpError, HttpRequest, RequestPurpose, host_port};
 use landfall_model::{Algorithm, Digest};
-use reqwest::header::LOCATION;
 use reqwest::{Method, StatusCode};
 use url::Url;
 
@@ -52,15 +51,11 @@ impl RegistrySession {
             response.discard().await;
             return Ok(None);
         }
-        let location = response.header(LOCATION.as_str()).ok_or_else(|| {
+        let location = response.location().ok_or_else(|| {
             let words = "the registry opened an upload without a Location";
             HttpError::new(ErrorKind::Invalid, words).about(&*name)
         })?;
-        let target = upload_url(&response.url, location).map_err(|error| {
-            HttpError::new(ErrorKind::Invalid, error.to_string())
-                .about(&*name)
-                .caused_by(error)
-        })?;
+        let target = self.upload_url(&response.url, &location, &name)?;
         let min_chunk: Option<u64> = response
             .header("oci-chunk-min-length")
             .and_then(|length| length.trim().parse().ok());
@@ -69,6 +64,47 @@ impl RegistrySession {
             target,
             min_chunk: min_chunk.unwrap_or(0),
         }))
+    }
+
+    /// Returns the URL of a `Location` at which the upload `name` continues.
+    pub(super) fn upload_url(
+        &self,
+        request: &Url,
+        location: &str,
+        name: &str,
+    ) -> Result<Url, HttpError> {
+        let at_own_host = self.misdirected_uploads.get().is_some();
+        let target = upload_url(request, location, at_own_host).map_err(|error| {
+            HttpError::new(ErrorKind::Invalid, error.to_string())
+                .about(name)
+                .caused_by(error)
+        })?;
+        let named = request.join(location).ok();
+        let named = named.filter(|named| named.host_str() != target.host_str() && !at_own_host);
+        if let Some(named) = named {
+            self.note_misdirected_uploads(host_port(&named));
+        }
+        Ok(target)
+    }
+
+    /// Records that the `Location` of an upload names a host that cannot be used: from now on,
+    /// uploads continue at the host of the registry.
+    pub(super) fn note_misdirected_uploads(&self, named: String) {
+        let is_new = self.misdirected_uploads.set(named).is_ok();
+        if is_new && let Some(cause) = self.misdirection() {
+            let note = format!("{0}: uploads continue at {0}: {cause}", self.host());
+            self.transport.note_once(&note);
+        }
+    }
+
+    /// Why uploads continue at the host of the registry instead of the host that it names.
+    pub(super) fn misdirection(&self) -> Option<String> {
+        self.misdirected_uploads.get().map(|named| {
+            format!(
+                "the registry names {named} in the Location of uploads, which cannot be used; its \
+                 external URL, or the X-Forwarded headers of the proxy before it, are misconfigured"
+            )
+        })
     }
 
     /// Mounts a blob of the repository `from` in `repository`. Returns whether the registry did so.

@@ -2,14 +2,15 @@
 //! a body (distribution-spec, "Pushing a blob in chunks").
 
 use super::session::RegistrySession;
-use super::upload_session::{FailedUpload, UploadSession, upload_url};
+use super::upload_session::{FailedUpload, UploadSession, is_api_upload};
 use crate::PartOpener;
 use futures_util::StreamExt;
 use landfall_http::{
     ByteStream, ErrorKind, HttpError, HttpRequest, HttpResponse, RequestBody, RequestPurpose,
+    host_port,
 };
 use landfall_model::Descriptor;
-use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE, LOCATION};
+use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE};
 use reqwest::{Method, StatusCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -72,14 +73,8 @@ impl RegistrySession {
                     .await?;
                 // each response may name another URL to continue at; its `Range` header is ignored,
                 // because some registries send a stale one
-                if let Some(location) = response.header(LOCATION.as_str()) {
-                    let continued = upload_url(&target, location);
-                    target = continued.map_err(|error| {
-                        let words = error.to_string();
-                        HttpError::new(ErrorKind::Invalid, words)
-                            .about(repository)
-                            .caused_by(error)
-                    })?;
+                if let Some(location) = response.location() {
+                    target = self.upload_url(&target, &location, repository)?;
                 }
                 response.discard().await;
                 at += length;
@@ -113,6 +108,8 @@ impl RegistrySession {
             min_chunk,
         } = part;
         let sent = Arc::new(AtomicU64::new(0));
+        let is_elsewhere = target.origin() != self.base.origin() && is_api_upload(&target);
+        let elsewhere = is_elsewhere.then(|| host_port(&target));
         let mut request = HttpRequest::new(method.clone(), target, RequestPurpose::Registry)
             .header(CONTENT_TYPE, "application/octet-stream");
         if method == Method::PATCH {
@@ -142,11 +139,18 @@ impl RegistrySession {
             let sent = sent.load(Ordering::Relaxed);
             // a body that ends because its source broke off is not the destination's fault
             let cut = error.kind == ErrorKind::Network && sent > 0 && !opener.is_broken();
+            let is_silent = error.status.is_none() && sent == 0 && !opener.is_broken();
+            let may_be_misdirected = matches!(error.status, None | Some(404 | 405));
+            let cause = self.misdirection().filter(|_| may_be_misdirected);
             FailedUpload {
-                error,
+                error: match cause {
+                    Some(cause) => error.hint(&format!("; {cause}")),
+                    None => error,
+                },
                 cut: cut.then_some(sent),
                 length,
                 min_chunk,
+                silent_host: elsewhere.clone().filter(|_| is_silent),
             }
         };
         let response = self.send(request, &scope).await.map_err(failed)?;
@@ -169,11 +173,20 @@ impl RegistrySession {
             )
             .await;
         answered.map_err(|error| {
-            let hint = format!(
-                "; the server accepts no body of {}: raise its limit (nginx: client_max_body_size)",
-                mib(length)
-            );
-            failed(if large { error.hint(&hint) } else { error })
+            let chunked = self.body_limit.cause().filter(|_| method == Method::PATCH);
+            let hint = match chunked {
+                Some(cause) if !error.is_transient() => format!(
+                    "; it was sent in chunks because {cause}: raise that limit (nginx: \
+                     client_max_body_size)"
+                ),
+                _ if large => format!(
+                    "; the server accepts no body of {}: raise its limit (nginx: \
+                     client_max_body_size)",
+                    mib(length)
+                ),
+                _ => String::new(),
+            };
+            failed(error.hint(&hint))
         })
     }
 
@@ -197,18 +210,16 @@ impl RegistrySession {
         if !too_large && !twice {
             return false;
         }
-        if self.body_limit.lower(chunk) {
-            let why = if too_large {
-                "refuses (413)"
-            } else {
-                "cut the connection twice at the same position of"
-            };
-            self.transport.progress().note(&format!(
-                "{} {why} a body of {}: sending it in chunks of {}",
-                self.host(),
-                mib(failed.length),
-                mib(chunk.max(failed.min_chunk))
-            ));
+        let why = if too_large {
+            "refuses (413)"
+        } else {
+            "cut the connection twice at the same position of"
+        };
+        let cause = format!("{} {why} a body of {}", self.host(), mib(failed.length));
+        if self.body_limit.lower(chunk, &cause) {
+            let size = mib(chunk.max(failed.min_chunk));
+            let note = format!("{cause}: sending it in chunks of {size}");
+            self.transport.progress().note(&note);
         }
         true
     }

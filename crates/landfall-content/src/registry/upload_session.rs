@@ -2,6 +2,7 @@
 //! and properties of the registry that a run detects.
 
 use landfall_http::HttpError;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use url::Url;
 
@@ -46,18 +47,28 @@ impl SelfMounts {
 /// The largest body that is sent to a host, in bytes; 0 until the host refuses a body for its size,
 /// or twice cuts off a body at the same position.
 #[derive(Debug, Default)]
-pub(super) struct BodyLimit(AtomicU64);
+pub(super) struct BodyLimit {
+    bytes: AtomicU64,
+    /// Why bodies were limited first.
+    cause: OnceLock<String>,
+}
 
 impl BodyLimit {
     /// Returns the limit, or 0 if there is none.
     pub(super) fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Returns why bodies are limited, if they are.
+    pub(super) fn cause(&self) -> Option<&str> {
+        self.cause.get().map(String::as_str)
     }
 
     /// Lowers the limit to `bytes`, unless it is that low already. Returns whether it was lowered.
-    pub(super) fn lower(&self, bytes: u64) -> bool {
+    pub(super) fn lower(&self, bytes: u64, cause: &str) -> bool {
+        let _ = self.cause.set(cause.to_owned());
         let lower = |limit| (limit == 0 || bytes < limit).then_some(bytes);
-        self.0
+        self.bytes
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, lower)
             .is_ok()
     }
@@ -80,6 +91,8 @@ pub(super) struct FailedUpload {
     pub(super) length: u64,
     /// The shortest chunk that the registry accepts, in bytes.
     pub(super) min_chunk: u64,
+    /// The other host that the registry named, if it gave no response.
+    pub(super) silent_host: Option<String>,
 }
 
 impl From<HttpError> for FailedUpload {
@@ -89,6 +102,7 @@ impl From<HttpError> for FailedUpload {
             cut: None,
             length: 0,
             min_chunk: 0,
+            silent_host: None,
         }
     }
 }
@@ -98,15 +112,35 @@ impl From<HttpError> for FailedUpload {
 pub(super) enum LocationError {
     #[error("the Location of the upload is not a URL")]
     InvalidUrl(#[from] url::ParseError),
-    #[error("the Location of the upload leads from https to http")]
+    #[error(
+        "the Location of the upload leads from https to http; the external URL of the registry, or \
+         the X-Forwarded headers of the proxy before it, are misconfigured"
+    )]
     LeavesHttps,
 }
 
 /// Returns the URL at which an upload continues. A `Location` may be relative, absolute or without
 /// a scheme. A registry behind a TLS proxy may send a wrong scheme or leave out the port; if the
 /// host is the same, the scheme and port of the request are used instead.
-pub(super) fn upload_url(request: &Url, location: &str) -> Result<Url, LocationError> {
+///
+/// A registry whose external URL is misconfigured names an internal host. If the path is that of an
+/// upload of the distribution API, the host of the request has it too. It is used if the named host
+/// must not be used, or with `at_own_host`.
+pub(super) fn upload_url(
+    request: &Url,
+    location: &str,
+    at_own_host: bool,
+) -> Result<Url, LocationError> {
     let mut target = request.join(location)?;
+    let leaves_https = request.scheme() == "https" && target.scheme() != "https";
+    let is_misdirected = at_own_host && target.origin() != request.origin()
+        || leaves_https && target.host_str() != request.host_str();
+    if is_misdirected && is_api_upload(&target) {
+        let mut own = request.clone();
+        own.set_path(target.path());
+        own.set_query(target.query());
+        return Ok(own);
+    }
     let same_host = target.host_str() == request.host_str();
     // some registries leave out the port
     if same_host && (target.scheme() != request.scheme() || target.port().is_none()) {
@@ -121,6 +155,11 @@ pub(super) fn upload_url(request: &Url, location: &str) -> Result<Url, LocationE
     Ok(target)
 }
 
+/// Whether the path of a URL is that of an upload of the distribution API.
+pub(super) fn is_api_upload(url: &Url) -> bool {
+    url.path().starts_with("/v2/") && url.path().contains("/blobs/uploads/")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,7 +167,8 @@ mod tests {
     #[test]
     fn locations_are_resolved_in_all_forms() {
         let request = Url::parse("https://r.test:5000/v2/a/blobs/uploads/").unwrap();
-        let target = |location: &str| upload_url(&request, location).map(|url| url.to_string());
+        let target =
+            |location: &str| upload_url(&request, location, false).map(|url| url.to_string());
         assert_eq!(
             target("/v2/a/blobs/uploads/1?_state=x"),
             Ok("https://r.test:5000/v2/a/blobs/uploads/1?_state=x".into())
@@ -150,5 +190,17 @@ mod tests {
             Ok("https://other.test/u".into())
         );
         assert!(target("http://other.test/u").is_err());
+        // the host of the request has the path of the API, too
+        let internal = "http://internal:8080/v2/a/blobs/uploads/1?_state=x";
+        let own = "https://r.test:5000/v2/a/blobs/uploads/1?_state=x";
+        assert_eq!(target(internal), Ok(own.into()));
+        let elsewhere = "https://other.test/v2/a/blobs/uploads/1";
+        assert_eq!(target(elsewhere), Ok(elsewhere.into()));
+        let url = upload_url(&request, elsewhere, true).unwrap();
+        assert_eq!(url.as_str(), "https://r.test:5000/v2/a/blobs/uploads/1");
+        let url = upload_url(&request, "https://r.test:1/v2/a/blobs/uploads/1", true).unwrap();
+        assert_eq!(url.as_str(), "https://r.test:5000/v2/a/blobs/uploads/1");
+        let url = upload_url(&request, "https://other.test/u", true).unwrap();
+        assert_eq!(url.as_str(), "https://other.test/u");
     }
 }

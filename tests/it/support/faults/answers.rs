@@ -181,6 +181,7 @@ impl Faults {
             Some(Location::OtherHost) => {
                 format!("http://{}{path}&repository={repository}", self.second)
             }
+            Some(Location::Silent) => format!("http://127.0.0.1:1{path}"),
             None => format!("http://{}{path}", self.address),
         };
         Answer::new(202, "")

@@ -606,6 +606,7 @@ fn busy(status: u16, later: RetryAfter) -> Answer {
             let when = SystemTime::now() + Duration::from_secs(seconds);
             answer.header("Retry-After", httpdate::fmt_http_date(when))
         }
+        RetryAfter::Text(text) => answer.header("Retry-After", text),
         RetryAfter::Unsaid => answer,
         RetryAfter::Quota(seconds) => answer
             .header("ratelimit-limit", format!("100;w={seconds}"))
@@ -638,6 +639,13 @@ fn spoil(answer: &mut Answer, fault: &FaultKind, request: &Request) {
         FaultKind::NoDigest => answer
             .headers
             .retain(|(name, _)| name != "Docker-Content-Digest"),
+        FaultKind::Header(name, value) => {
+            let is_named = |own: &str| own.eq_ignore_ascii_case(name);
+            let old = answer.headers.iter().find(|(own, _)| is_named(own));
+            let value = value.replace("VALUE", old.map_or("", |(_, value)| value));
+            answer.headers.retain(|(own, _)| !is_named(own));
+            answer.headers.push(((*name).to_owned(), value));
+        }
         FaultKind::NoLength if request.method == "HEAD" => answer.length = None,
         _ => {}
     }

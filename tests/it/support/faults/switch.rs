@@ -73,6 +73,8 @@ pub enum FaultKind {
     Unauthorized,
     /// Omits `Docker-Content-Digest`.
     NoDigest,
+    /// Sets this header, in which `VALUE` is replaced by the value that the response has.
+    Header(&'static str, String),
     /// Omits `Content-Length` in the response to HEAD.
     NoLength,
     /// Redirects (307) to the second host, with a valid or an expired URL.
@@ -106,6 +108,8 @@ pub enum RetryAfter {
     Seconds(u64),
     /// The date that is this many seconds in the future.
     Date(u64),
+    /// The value as it is.
+    Text(&'static str),
     /// No header says when to retry.
     Unsaid,
     /// The pull quota is exhausted for this many seconds.
@@ -120,6 +124,8 @@ pub enum Location {
     /// Without a scheme.
     NoScheme,
     OtherHost,
+    /// On another host, where nothing listens.
+    Silent,
 }
 
 impl FaultKind {
