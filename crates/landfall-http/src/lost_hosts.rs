@@ -27,6 +27,9 @@ struct HostRecord {
     failing: Option<FailingSince>,
     /// When the host first asked a request to wait after its last answer.
     postponed_since: Option<Instant>,
+    /// Whether requests are not repeated: three rounds failed, but perhaps each because of its
+    /// request alone. Ends with the next answer.
+    doubtful: bool,
     /// The error for all further requests, once the host is given up.
     given_up: Option<HttpError>,
 }
@@ -70,6 +73,7 @@ impl LostHosts {
         record.rounds = 0;
         record.counted = None;
         record.failing = None;
+        record.doubtful = false;
         if record.given_up.is_none() && since.elapsed() > Duration::from_secs(limits.max_wait_secs)
         {
             record.given_up = Some(error());
@@ -82,6 +86,11 @@ impl LostHosts {
         self.hosts().get(host)?.given_up.clone()
     }
 
+    /// Whether failed requests to this host are not repeated.
+    pub(super) fn is_doubtful(&self, host: &str) -> bool {
+        self.hosts().get(host).is_some_and(|record| record.doubtful)
+    }
+
     /// Counts a failed attempt at a request that began at `began`. `is_last` says whether it was
     /// the last attempt. Returns the error for this and all further requests if the host is given
     /// up:
@@ -92,6 +101,10 @@ impl LostHosts {
     ///   that were under way together are one round;
     /// - if all its requests have failed for [`Limits::lost_after`], with as many failed attempts
     ///   as those rounds have.
+    ///
+    /// A host that hangs up or answers with a status is never given up, because the items of these
+    /// requests may be the cause, and others may succeed. It [becomes
+    /// doubtful](LostHosts::is_doubtful) instead.
     pub(super) fn failed(
         &self,
         host: &str,
@@ -116,14 +129,16 @@ impl LostHosts {
             record.counted = Some(Instant::now());
         }
         // One bad request must not fail all items of a host that works otherwise.
-        let may_be_the_request = record.answered || error.is_hang_up() || error.status.is_some();
-        let rounds = if may_be_the_request {
+        let may_be_the_request = error.is_hang_up() || error.status.is_some();
+        let rounds = if record.answered || may_be_the_request {
             limits.lost_rounds
         } else {
             1
         };
+        let is_lost = record.rounds >= rounds || only_fails;
+        record.doubtful |= is_lost;
         // the first error is kept, so that all items report the same cause
-        if record.given_up.is_none() && (record.rounds >= rounds || only_fails) {
+        if is_lost && !may_be_the_request && record.given_up.is_none() {
             record.given_up = Some(given_up_error(host, error));
         }
         record.given_up.clone()
@@ -165,14 +180,20 @@ mod tests {
     const LIMITS: Limits = Limits::DEFAULT;
 
     #[tokio::test]
-    async fn a_host_that_hangs_up_or_answers_502_is_given_up_after_three_rounds() {
+    async fn a_host_that_hangs_up_or_answers_502_is_doubtful_after_three_rounds() {
         let error = HttpError::new(ErrorKind::Status(502), "it answered 502 Bad Gateway");
         let error = error.at(&Url::parse("https://r.test/v2/").unwrap());
         for failure in [refused().hung_up(true), error] {
             let hosts = LostHosts::default();
-            let lost = || hosts.failed("r.test:443", Instant::now(), true, &ROUNDS, &failure);
+            let host = "r.test:443";
+            let lost = || hosts.failed(host, Instant::now(), true, &ROUNDS, &failure);
             assert!(lost().is_none() && lost().is_none());
-            assert_eq!(lost().unwrap().kind, ErrorKind::GivenUp);
+            assert!(!hosts.is_doubtful(host));
+            // the items of these requests may be the cause, so others are still requested
+            assert!(lost().is_none());
+            assert!(hosts.is_doubtful(host) && hosts.check(host).is_none());
+            hosts.answered(host);
+            assert!(!hosts.is_doubtful(host));
         }
     }
 

@@ -72,7 +72,7 @@ impl Transport {
         loop {
             attempt += 1;
             let result = self.follow(request, attempt).await;
-            let pause = match &result {
+            let mut pause = match &result {
                 Ok(response) => self.pause_after(request, response, &mut tally)?,
                 Err(error) if error.is_transient() => tally.attempts.fail(),
                 Err(_) => None,
@@ -82,6 +82,15 @@ impl Transport {
                 && let Some(given_up) = self.count_failure(host, began, pause.is_none(), error)
             {
                 return Err(given_up);
+            }
+            if let Some((host, _)) = &failure
+                && self.0.lost_hosts.is_doubtful(host)
+            {
+                let host = host.strip_suffix(":443").unwrap_or(host);
+                self.note_once(&format!(
+                    "{host}: its requests keep failing, and are not repeated until one succeeds"
+                ));
+                pause = None;
             }
             let Some(pause) = pause else {
                 return result;
@@ -277,8 +286,11 @@ fn log_retry(
 
 /// Returns the wait in `Retry-After` of a response.
 fn requested_wait(response: &HttpResponse) -> Option<Duration> {
-    let value = response.headers.get(RETRY_AFTER)?.to_str().ok()?;
-    retry::retry_after(value, SystemTime::now())
+    let now = SystemTime::now();
+    let values = response.headers.get_all(RETRY_AFTER).iter();
+    values
+        .filter_map(|value| retry::retry_after(value.to_str().ok()?, now))
+        .max()
 }
 
 /// Returns the host that failed, as `host:port`, and its error: no answer, or a transient status.
@@ -286,7 +298,7 @@ fn requested_wait(response: &HttpResponse) -> Option<Duration> {
 fn host_failure(result: &Result<HttpResponse, HttpError>) -> Option<(String, HttpError)> {
     match result {
         // the host responds, and names a time
-        Ok(response) if response.headers.contains_key(RETRY_AFTER) => None,
+        Ok(response) if requested_wait(response).is_some() => None,
         Ok(response) if retry::is_failing(response.status) => {
             let words = format!("it answered {}", response.status);
             let kind = ErrorKind::Status(response.status.as_u16());
