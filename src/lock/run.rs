@@ -51,8 +51,9 @@ pub(crate) async fn lock(
         postponed: BTreeMap::new(),
         dependencies: Vec::new(),
     };
-    let earlier = run.old.lost_referrers().map(|(item, _)| item.to_owned());
-    resolver.lost_referrers().retry(earlier.collect());
+    let earlier = run.old.lost_referrers();
+    let earlier = earlier.map(|(item, lost)| (item, lost.name.as_str()));
+    resolver.lost_referrers().retry(earlier);
     let mut requests = manifest.requests.clone();
     run.postpone_submodules(&mut requests.git);
     // Each round requests only names that no earlier round requested, or more of a git repository

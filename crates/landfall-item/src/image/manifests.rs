@@ -104,7 +104,8 @@ impl ManifestBudget {
 }
 
 /// Fetches the manifests among the `kept` children and every manifest below them, level by level.
-/// Manifests that are `known` are skipped, with everything below them.
+/// Manifests that are `known` are skipped, with everything below them. Attestations among the
+/// `kept` children that upstream does not have are not in the result.
 pub(super) async fn fetch_below(
     resolver: &Resolver,
     name: &ImageRef,
@@ -140,12 +141,21 @@ pub(super) async fn fetch_below(
             .into());
         }
         budget.spend(limits, level.iter().map(|descriptor| descriptor.size))?;
-        let fetching = level
-            .iter()
-            .map(|descriptor| fetch_one(resolver, name, descriptor));
+        let is_attestation = |digest: &Digest| {
+            let mut own = kept
+                .iter()
+                .filter(|child| child.descriptor.digest == *digest);
+            depth == 0 && own.all(|child| child.attests.is_some())
+        };
+        let fetching = level.iter().map(async |descriptor| {
+            match fetch_one(resolver, name, descriptor).await {
+                Err(cause) if cause.is_gone && is_attestation(&descriptor.digest) => Ok(None),
+                fetched => fetched.map(Some),
+            }
+        });
         let fetched = futures_util::future::try_join_all(fetching).await?;
         level = Vec::new();
-        for one in fetched {
+        for one in fetched.into_iter().flatten() {
             if let Manifest::Index(children) = &one.manifest {
                 level.extend(
                     children

@@ -116,7 +116,11 @@ impl ImageRequest {
         let request = if archived { &without_referrers } else { self };
         let matching =
             old.filter(|old| old.platforms == request.platforms && old.pin == request.pin);
-        if let Some(old) = matching {
+        // the index may have an attestation now that it lacked: its children are fetched again
+        let lacks_attestation = resolver
+            .lost_referrers()
+            .lacks_attestation(&self.name.to_string());
+        if let Some(old) = matching.filter(|_| !lacks_attestation) {
             match pins {
                 PinPolicy::Keep
                     if archived

@@ -8,7 +8,7 @@ use super::platforms::select_children;
 use super::referrer_search::listed_tags;
 use super::referrers;
 use super::request::ImageRequest;
-use crate::resolver::{ResolveError, Resolver};
+use crate::resolver::{ATTESTATION, LostReferrer, ResolveError, Resolver};
 use landfall_model::{
     ChildManifest, Descriptor, Digest, ImageRef, Manifest, Platform, media_type,
     platform_of_config, trim_index, unreadable_children,
@@ -41,6 +41,7 @@ pub(super) async fn resolve(
         pin: request.pin.clone(),
         ..LockedImage::new(name.clone(), top)
     };
+    let mut lost = Vec::new();
     match &manifest {
         Manifest::Image { config, .. } => {
             if let Some(config) = config {
@@ -50,7 +51,7 @@ pub(super) async fn resolve(
             image.blobs = blobs_of([&manifest], &[]);
         }
         Manifest::Index(children) => {
-            let (kept, count) = requested_children(&raw.bytes, children, request)?;
+            let (mut kept, count) = requested_children(&raw.bytes, children, request)?;
             let known = BTreeSet::new();
             let budget = ManifestBudget::new(resolver.limits());
             // The look-up of referrers needs the tags. They are listed while the manifests are
@@ -62,6 +63,15 @@ pub(super) async fn resolve(
                     }
                 });
             let below = below?;
+            // Clients do not need an attestation to run the image. Without it, the index has a
+            // missing child, as if the child were for another platform.
+            let absent = kept.extract_if(.., |child| {
+                is_manifest(child) && !below.contains_key(&child.descriptor.digest)
+            });
+            lost.extend(absent.map(lost_attestation));
+            for LostReferrer { reference, cause } in &lost {
+                resolver.note_once(&format!("{name}: the {reference} is left out: {cause}"));
+            }
             let loose: Vec<&ChildManifest> = kept
                 .iter()
                 .copied()
@@ -91,7 +101,17 @@ pub(super) async fn resolve(
             }
         }
     }
-    referrers::look_up_new(resolver, &image, request.referrers).await
+    let image = referrers::look_up_new(resolver, &image, request.referrers).await?;
+    resolver.lost_referrers().add(&name.to_string(), lost);
+    Ok(image)
+}
+
+/// The loss of an attestation that an index lists and upstream does not have.
+fn lost_attestation(child: &ChildManifest) -> LostReferrer {
+    LostReferrer {
+        reference: format!("{ATTESTATION} {}", child.descriptor.digest),
+        cause: "upstream does not have it, although the index of the image lists it".into(),
+    }
 }
 
 /// Checks that the manifest `digest` is that of an image with the requested platforms.

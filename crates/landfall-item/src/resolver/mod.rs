@@ -7,6 +7,7 @@ mod manifests;
 mod resolve_error;
 mod state;
 
+pub(crate) use lost_referrers::ATTESTATION;
 pub use lost_referrers::{LostReferrer, LostReferrers};
 pub use resolve_error::ResolveError;
 pub use state::Resolver;
