@@ -4,7 +4,7 @@ use landfall_content::{
     BlobStore, EntryPart, LockEntry, PartOrigin, ShardEntry, TransferError, TransferOutcome,
 };
 use landfall_http::ErrorKind;
-use landfall_item::lockfile::lost_referrer_name;
+use landfall_item::lockfile::referrer_item;
 use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, TransferSide};
 use landfall_model::{Digest, media_type, trim_index};
 use std::collections::HashMap;
@@ -130,16 +130,9 @@ impl PullOutcome {
                     if error.side == TransferSide::Source
                         && entry.is_of_referrers(&part.descriptor.digest) =>
                 {
-                    let digest = &part.descriptor.digest;
-                    lost.push(ReportItem {
-                        kind: EntryKind::Referrer,
-                        name: lost_referrer_name(&entry.name, &digest.to_string()),
-                        digest: Some(digest.clone()),
-                        bytes: Some(part.descriptor.size),
-                        packages: 0,
-                        status: ItemStatus::Failed,
-                        reason: Some(failure_reason(entry, part, error)),
-                    });
+                    let reason = failure_reason(entry, part, error);
+                    let failed = ItemStatus::Failed;
+                    lost.push(referrer_item(&entry.name, &part.descriptor, failed, reason));
                 }
                 Some(result) => {
                     status = ItemStatus::Failed;

@@ -4,13 +4,23 @@ use super::refusal::may_be_push_race;
 use super::uploader::Uploader;
 use futures_util::StreamExt;
 use landfall_content::{EntryPart, LockEntry, PartOrigin, TransferError};
-use landfall_http::RetryPolicy;
+use landfall_http::{ErrorKind, RetryPolicy};
 use landfall_model::report::{ItemStatus, TransferSide};
 use landfall_model::{Digest, media_type};
 use std::sync::Arc;
 
 /// The maximum number of manifests of one delivery that are put at the same time.
 pub(super) const MANIFESTS_AT_ONCE: usize = 4;
+
+/// Whether the content of a source is damaged. A source that is read over the network may also
+/// fail to respond.
+fn is_damage(error: &TransferError) -> bool {
+    let is_unread = matches!(
+        error.why.kind,
+        ErrorKind::Network | ErrorKind::GivenUp | ErrorKind::RetryAfter(_) | ErrorKind::Denied
+    );
+    error.side == TransferSide::Source && error.why.status.is_none() && !is_unread
+}
 
 impl Uploader {
     /// Delivers one entry to `repository:tag`. Returns the digest that the tag points to, and
@@ -33,10 +43,7 @@ impl Uploader {
                 .await
                 .map(|digest| (ItemStatus::Done, digest)),
         };
-        if delivered
-            .as_ref()
-            .is_err_and(|error| error.side == TransferSide::Source)
-        {
+        if delivered.as_ref().is_err_and(is_damage) {
             self.note_damaged_content(&entry.name);
         }
         delivered.inspect_err(|error| self.note_quota_error(error, repository, &entry.name))
@@ -71,7 +78,9 @@ impl Uploader {
         let lost = self.put_referrers(entry, repository, &failed_blobs).await?;
         let count = lost.len();
         for (referrer, error) in lost {
-            if self.requires_referrers(entry) || (!is_last && may_be_push_race(&error)) {
+            if self.requires_referrer(entry, referrer).await
+                || (!is_last && may_be_push_race(&error))
+            {
                 return Err(error);
             }
             self.note_quota_error(&error, repository, &entry.name);

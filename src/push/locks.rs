@@ -3,8 +3,8 @@
 
 use super::options::PushOptions;
 use super::uploader::Uploader;
-use landfall_content::TransferError;
-use landfall_content::registry::RegistrySession;
+use landfall_content::registry::{RegistrySession, is_immutable_tag_error};
+use landfall_content::{LockEntry, TransferError};
 use landfall_http::ErrorKind;
 use landfall_item::lockfile::Lock;
 use landfall_item::lockfile::delivered::{self, DeliveredLocks};
@@ -57,7 +57,7 @@ async fn add_to_list(
         limits,
         ..
     } = uploader;
-    let mut known = listed_locks(session, repository).await?;
+    let (mut number, mut known) = listed_locks(session, repository).await?;
     if known.is_newest(lock) && !options.recheck {
         return Ok(());
     }
@@ -70,12 +70,14 @@ async fn add_to_list(
         SignaturePolicy::default(),
     ));
     for _ in 0..ATTEMPTS {
-        uploader
-            .deliver(&known.with(lock), repository, delivered::TAG, None)
-            .await?;
+        let list = known.with(lock);
+        if !put_list(&uploader, &list, repository, number).await? {
+            // the tags are immutable, so the list gets a tag of its own
+            put_list(&uploader, &list, repository, number + 1).await?;
+        }
         // A registry replaces a tag without a condition, so another push that read the list at the
         // same time may have dropped this lock from the list.
-        known = listed_locks(session, repository).await?;
+        (number, known) = listed_locks(session, repository).await?;
         if known.contains(lock) {
             return Ok(());
         }
@@ -87,22 +89,43 @@ async fn add_to_list(
     ))
 }
 
-/// The locks in the list at the registry; none if there is no list.
+/// Puts the list at the tag with this number. Returns `false` if the tag has another list that the
+/// registry does not replace.
+async fn put_list(
+    uploader: &Arc<Uploader>,
+    list: &LockEntry,
+    repository: &str,
+    number: u32,
+) -> Result<bool, TransferError> {
+    let tag = delivered::tag(number);
+    match uploader.deliver(list, repository, &tag, None).await {
+        Ok(_) => Ok(true),
+        Err(error)
+            if error.side == TransferSide::Destination
+                && is_immutable_tag_error(error.why.kind, &error.why.codes) =>
+        {
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The locks in the newest list at the registry, and its number; none if there is no list.
 async fn listed_locks(
     session: &RegistrySession,
     repository: &str,
-) -> Result<DeliveredLocks, TransferError> {
-    match session.manifest(repository, delivered::TAG).await {
-        Ok(manifest) => DeliveredLocks::parse(&manifest.bytes).map_err(|why| {
-            TransferError::new(
-                TransferSide::Destination,
-                ErrorKind::Invalid,
-                format!("the tag does not contain a list of locks: {why}"),
-            )
-        }),
+) -> Result<(u32, DeliveredLocks), TransferError> {
+    let list = match delivered::fetch_newest(session, repository).await {
+        Ok(Some(list)) => list,
+        Ok(None) => return Ok((1, DeliveredLocks::default())),
         // Some registries answer 403 for a repository that does not exist. If this account really
         // may not access it, the upload fails.
-        Err(error) if error.may_be_missing() => Ok(DeliveredLocks::default()),
-        Err(error) => Err(TransferError::destination(error)),
-    }
+        Err(error) if error.may_be_missing() => return Ok((1, DeliveredLocks::default())),
+        Err(error) => return Err(TransferError::destination(error)),
+    };
+    let locks = DeliveredLocks::parse(&list.bytes).map_err(|why| {
+        let words = format!("the tag does not contain a list of locks: {why}");
+        TransferError::new(TransferSide::Destination, ErrorKind::Invalid, words)
+    })?;
+    Ok((list.number, locks))
 }

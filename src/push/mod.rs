@@ -64,5 +64,6 @@ pub(crate) use references::References;
 pub(crate) use run::{PushContent, push};
 #[cfg(feature = "cli")]
 pub(crate) use signed_images::{SignedImages, sign_images};
+pub(crate) use skipped::is_left_out;
 #[cfg(feature = "cli")]
 pub(crate) use status::{RegistryTag, StatusScope, TagStatus, status};

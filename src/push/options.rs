@@ -1,5 +1,6 @@
 //! The options of a push.
 
+use landfall_model::Digest;
 use landfall_model::config::{IndexPolicy, ReferrerPolicy};
 use landfall_model::report::EntryKind;
 use std::collections::BTreeSet;
@@ -9,8 +10,8 @@ use std::collections::BTreeSet;
 pub struct PushOptions {
     /// Replace tags that point to another digest.
     pub move_tags: bool,
-    /// Abort the whole push if a tag already points to another digest. By default only that item
-    /// is skipped.
+    /// Abort the whole push if the preflight finds a problem, such as a tag that points to another
+    /// digest. By default only the affected items fail.
     pub all_or_nothing: bool,
     /// Look up every manifest and blob of items whose tag is right, and upload missing ones.
     /// Otherwise an item with the right tag and all referrers counts as complete, and the receipt
@@ -26,6 +27,8 @@ pub struct PushOptions {
     pub index: IndexPolicy,
     /// What to do with referrers. Those that the site's rules demand are always required.
     pub referrers: ReferrerPolicy,
+    /// The manifests and blobs of signatures that the site made itself: they are never skipped.
+    pub own_signatures: BTreeSet<Digest>,
     /// The kinds of items that are not pushed.
     pub skip_kinds: BTreeSet<EntryKind>,
 }

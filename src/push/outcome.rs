@@ -12,9 +12,10 @@ pub struct Pushed {
     /// One report item for each entry that this shard delivers. The first shard also has one for
     /// each loss that the lock records.
     pub items: Vec<ReportItem>,
-    /// Problems that the preflight found. If one of them [stops all](Problem::stops_all), no entry
-    /// was delivered.
+    /// Problems that the preflight found.
     pub problems: Vec<Problem>,
+    /// Whether the problems stopped all deliveries.
+    pub is_stopped: bool,
     /// Tags that pointed to another digest and were replaced.
     pub moved: Vec<Moved>,
     /// Indexes that were replaced by their trimmed form.

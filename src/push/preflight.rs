@@ -347,13 +347,19 @@ impl Preflight<'_> {
                      {error}"
                 ),
             ),
-            _ if error.status == Some(405) || error.has_code("UNSUPPORTED") => (
-                ProblemKind::Rights,
-                format!(
-                    "{host} accepts no uploads to {repository}, as a cache, a proxy or a group of \
-                     repositories: push to a repository that it hosts itself: {error}"
-                ),
-            ),
+            _ if error.status == Some(405)
+                || error.has_code("UNSUPPORTED")
+                || names_read_only(&error.to_string()) =>
+            {
+                (
+                    ProblemKind::Rights,
+                    format!(
+                        "{host} accepts no uploads to {repository}, which is read-only, as a cache, a \
+                     proxy or a group of repositories: push to a repository that it hosts itself: \
+                     {error}"
+                    ),
+                )
+            }
             _ => (
                 ProblemKind::Rights,
                 format!("this account cannot push to {repository}: {error}"),
@@ -393,4 +399,26 @@ impl Preflight<'_> {
         });
         problems.await.into_iter().flatten().collect()
     }
+}
+
+/// Whether a registry says, in its words for this refusal, that the repository is read-only.
+fn names_read_only(refusal: &str) -> bool {
+    let refusal = refusal.to_ascii_lowercase();
+    let words = [
+        "read-only",
+        "read only",
+        "readonly",
+        "proxy project",
+        "proxy repositor",
+        "proxy cache",
+        "pull-through",
+        "pull through",
+        "remote repositor",
+        "group repositor",
+        // Nexus
+        "deploying to groups",
+        // Artifactory, for a virtual repository
+        "default deployment",
+    ];
+    words.iter().any(|word| refusal.contains(word))
 }

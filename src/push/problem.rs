@@ -46,10 +46,11 @@ pub enum ProblemKind {
 }
 
 impl Problem {
-    /// Whether the whole push is aborted. A tag that points to another digest stops only its own
-    /// delivery, unless `all_or_nothing` is set.
+    /// Whether the whole push is aborted: the site refuses other indexes (`index: exact`), or the
+    /// bundle lacks blobs. Other problems stop only the deliveries that they affect, unless
+    /// `all_or_nothing` is set.
     pub fn stops_all(&self, all_or_nothing: bool) -> bool {
-        self.kind != ProblemKind::Tag || all_or_nothing
+        all_or_nothing || matches!(self.kind, ProblemKind::Index | ProblemKind::Content)
     }
 
     /// The number of deliveries that the problem stops.

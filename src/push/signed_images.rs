@@ -5,37 +5,44 @@
 use landfall_content::{BlobChain, BlobRead, ContentError};
 use landfall_item::lockfile::Lock;
 use landfall_item::{LockedImage, LockedReferrer};
+use landfall_model::config::ReferrerPolicy;
 use landfall_model::media_type::{OCI_CONFIG, OCI_EMPTY, OCI_MANIFEST};
 use landfall_model::{Descriptor, DestinationMap, Digest, cosign_tags};
 use landfall_signature::{BUNDLE_TYPE, ImageSigningKey, SIMPLE_SIGNING};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Cursor, Read};
 use std::sync::Arc;
 
 /// A lock with the new signatures of its images, and its content.
 pub(crate) struct SignedImages {
     pub(crate) lock: Lock,
+    /// The manifests and blobs of the new signatures.
+    pub(crate) made: BTreeSet<Digest>,
     pub(crate) blobs: Arc<dyn BlobRead>,
 }
 
 /// Signs all images of `lock`, whose content is in `blobs`, for their destinations. Fails if a
-/// manifest with upstream's signatures cannot be read.
+/// manifest with upstream's signatures cannot be read. If upstream's referrers are skipped, its
+/// signatures are not repeated.
 pub(crate) fn sign_images(
     mut lock: Lock,
     blobs: Arc<dyn BlobRead>,
     mapping: &DestinationMap,
     key: &ImageSigningKey,
+    referrers: ReferrerPolicy,
 ) -> Result<SignedImages, ContentError> {
     let mut made = SignatureBlobs::default();
     for image in &mut lock.images {
         add_bundle(image, key, &mut made);
         if let Some(tag) = cosign_tags(&image.digest).into_iter().next() {
-            add_to_tag(image, tag, &*blobs, mapping, key, &mut made)?;
+            let upstream = (referrers != ReferrerPolicy::Skip).then_some(&*blobs);
+            add_to_tag(image, tag, upstream, mapping, key, &mut made)?;
         }
     }
     Ok(SignedImages {
         lock,
+        made: made.0.keys().cloned().collect(),
         blobs: Arc::new(BlobChain(vec![Arc::new(made), blobs])),
     })
 }
@@ -64,11 +71,12 @@ fn add_bundle(image: &mut LockedImage, key: &ImageSigningKey, made: &mut Signatu
     add_blobs(image, [config, bundle]);
 }
 
-/// Adds a signature for each destination to the manifest at cosign's `.sig` tag.
+/// Adds a signature for each destination to the manifest at cosign's `.sig` tag. `upstream` is the
+/// content with upstream's signatures, if they are kept.
 fn add_to_tag(
     image: &mut LockedImage,
     tag: String,
-    blobs: &dyn BlobRead,
+    upstream: Option<&dyn BlobRead>,
     mapping: &DestinationMap,
     key: &ImageSigningKey,
     made: &mut SignatureBlobs,
@@ -87,7 +95,7 @@ fn add_to_tag(
     let known = referrers
         .iter()
         .position(|one| one.tag.as_ref() == Some(&tag));
-    if let Some(at) = known {
+    if let (Some(at), Some(blobs)) = (known, upstream) {
         let bytes = blobs.read(&referrers.remove(at).descriptor())?;
         // anything other than a manifest with layers is replaced, since no client can read it
         if let Ok(upstream) = serde_json::from_slice::<Value>(&bytes)

@@ -1,11 +1,24 @@
 //! The content of a lock that a push leaves out on request: referrers and kinds of items.
 
 use super::options::PushOptions;
-use landfall_item::lockfile::{Lock, lost_referrer_name};
+use landfall_item::lockfile::{Lock, referrer_item};
+use landfall_model::Digest;
 use landfall_model::config::ReferrerPolicy;
-use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
+use landfall_model::report::{ItemStatus, ReportItem};
 use landfall_signature::SignaturePolicy;
 use std::borrow::Cow;
+
+/// The reason of referrers that are left out.
+const NO_REFERRERS: &str = "referrers are skipped";
+/// The reason of items whose kind is left out.
+pub(super) const NOT_THIS_KIND: &str = "this kind is skipped";
+
+/// Whether an item was left out on request.
+pub(crate) fn is_left_out(item: &ReportItem) -> bool {
+    let reason = item.reason.as_deref();
+    item.status == ItemStatus::Skipped
+        && reason.is_some_and(|reason| [NO_REFERRERS, NOT_THIS_KIND].contains(&reason))
+}
 
 /// The content that a push delivers, and the referrers that it leaves out.
 pub(super) struct WantedContent<'a> {
@@ -39,18 +52,15 @@ pub(super) fn wanted_content<'a>(
         (!is_demanded).then_some((name, &mut chart.referrers, &mut chart.referrer_blobs))
     });
     for (name, referrers, blobs) in images.chain(charts) {
-        for referrer in referrers.iter_mut().flat_map(std::mem::take) {
-            skipped.push(ReportItem {
-                kind: EntryKind::Referrer,
-                name: lost_referrer_name(&name, &referrer.digest.to_string()),
-                digest: Some(referrer.digest),
-                bytes: Some(referrer.size),
-                packages: 0,
-                status: ItemStatus::Skipped,
-                reason: Some("referrers are skipped".into()),
-            });
+        let is_own = |digest: &Digest| options.own_signatures.contains(digest);
+        if let Some(referrers) = referrers {
+            let removed = referrers.extract_if(.., |referrer| !is_own(&referrer.digest));
+            skipped.extend(removed.map(|referrer| {
+                let descriptor = referrer.descriptor();
+                referrer_item(&name, &descriptor, ItemStatus::Skipped, NO_REFERRERS)
+            }));
         }
-        blobs.clear();
+        blobs.retain(|blob| is_own(&blob.digest));
     }
     WantedContent {
         lock: Cow::Owned(kept),

@@ -6,6 +6,7 @@ use super::outcome::{Moved, Pushed, Replaced};
 use super::plan::{Delivery, TagState};
 use super::problem::{Problem, ProblemKind};
 use super::receipt::{Delivered, Receipt};
+use super::skipped::NOT_THIS_KIND;
 use super::uploader::Uploader;
 use landfall_content::TransferError;
 use landfall_http::{ErrorKind, HttpError};
@@ -39,6 +40,8 @@ pub(super) struct PushRun<'a> {
     /// The result of each delivery; `None` while it is pending.
     pub(super) results: Vec<Option<Result<(ItemStatus, Digest), TransferError>>>,
     problems: Vec<Problem>,
+    /// Whether problems stop all deliveries.
+    is_stopped: bool,
     moved: Vec<Moved>,
     pub(super) needed_bytes: u64,
     pub(super) unlisted: Option<String>,
@@ -61,6 +64,7 @@ impl<'a> PushRun<'a> {
             skip_kinds,
             results,
             problems: Vec::new(),
+            is_stopped: false,
             moved: Vec::new(),
             needed_bytes: 0,
             unlisted: None,
@@ -121,21 +125,18 @@ impl<'a> PushRun<'a> {
                 self.results[at].get_or_insert_with(|| Err(invalid_error(side, &problem.message)));
             }
         }
-        self.problems = problems;
-        if self.is_stopped(all_or_nothing) {
+        if problems.iter().any(|one| one.stops_all(all_or_nothing)) {
             for at in std::mem::take(&mut todo) {
                 self.results[at]
                     .get_or_insert_with(|| Err(invalid_error(TransferSide::Destination, NOT_SENT)));
             }
         }
         todo.retain(|&at| self.results[at].is_none());
+        // a tag that was not replaced is a usual result
+        let is_serious = |one: &Problem| all_or_nothing || one.kind != ProblemKind::Tag;
+        self.is_stopped = todo.is_empty() && problems.iter().any(is_serious);
+        self.problems = problems;
         todo
-    }
-
-    /// Whether a problem stops the whole push.
-    fn is_stopped(&self, all_or_nothing: bool) -> bool {
-        let mut problems = self.problems.iter();
-        problems.any(|problem| problem.stops_all(all_or_nothing))
     }
 
     /// Adds `whole`, the lock as it was approved, to the registry's list of locks if anything was delivered or present, unless a
@@ -148,7 +149,7 @@ impl<'a> PushRun<'a> {
         uploader: &Uploader,
         options: &PushOptions,
     ) -> Option<String> {
-        if self.is_stopped(options.all_or_nothing)
+        if self.is_stopped
             || !self.shard.is_first()
             || !self.results.iter().flatten().any(Result::is_ok)
         {
@@ -216,7 +217,7 @@ impl<'a> PushRun<'a> {
         for item in &mut items {
             if self.skip_kinds.contains(&item.kind) {
                 item.status = ItemStatus::Skipped;
-                item.reason = Some("this kind is skipped".into());
+                item.reason = Some(NOT_THIS_KIND.into());
             }
         }
         let mut replaced = Vec::new();
@@ -285,6 +286,7 @@ impl<'a> PushRun<'a> {
         Pushed {
             items,
             problems: self.problems,
+            is_stopped: self.is_stopped,
             moved,
             trimmed: replaced,
             unlisted,

@@ -5,14 +5,14 @@ use super::names::project;
 use super::options::PushOptions;
 use super::upload_slots::UploadSlots;
 use landfall_content::registry::{RegistrySession, is_quota_error};
-use landfall_content::{LockEntry, PartSource, TransferError};
+use landfall_content::{LockEntry, PartSource, TransferError, read_part};
 use landfall_http::ErrorKind;
 use landfall_item::ChartName;
-use landfall_item::lockfile::lost_referrer_name;
+use landfall_item::lockfile::referrer_item;
 use landfall_model::config::{IndexPolicy, ReferrerPolicy};
 use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, TransferSide};
-use landfall_model::{Descriptor, Digest, Limits, locked};
-use landfall_signature::{RuleSubject, SignaturePolicy};
+use landfall_model::{Descriptor, Digest, Limits, Manifest, locked};
+use landfall_signature::{RuleSubject, SignatureFormat, SignaturePolicy};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
@@ -194,8 +194,9 @@ impl Uploader {
         sure
     }
 
-    /// Whether an entry gets its tag only after its referrers were delivered.
-    pub(super) fn requires_referrers(&self, entry: &LockEntry) -> bool {
+    /// Whether an entry gets its tag only after this referrer was delivered: the options say so, or
+    /// a rule of the site verifies the entry, and the referrer may be a signature.
+    pub(super) async fn requires_referrer(&self, entry: &LockEntry, referrer: &Descriptor) -> bool {
         let subject = match entry.kind {
             EntryKind::Image => entry.name.parse().ok().map(RuleSubject::Image),
             EntryKind::Chart => ChartName::try_from(entry.name.clone())
@@ -205,6 +206,25 @@ impl Uploader {
         };
         self.referrers == ReferrerPolicy::Required
             || subject.is_some_and(|subject| self.demanded.applies_to(subject))
+                && self.may_be_signature(entry, &referrer.digest).await
+    }
+
+    /// Whether a referrer may be a signature or an attestation, by the types of its layers. An
+    /// unreadable one may be.
+    async fn may_be_signature(&self, entry: &LockEntry, digest: &Digest) -> bool {
+        let mut manifests = entry.parts.iter().filter(|part| part.is_manifest());
+        let Some(part) = manifests.find(|part| part.descriptor.digest == *digest) else {
+            return true;
+        };
+        let Ok(bytes) = read_part(&*self.source, part).await else {
+            return true;
+        };
+        match Manifest::parse(&bytes, None) {
+            Ok((Manifest::Image { layers, .. }, _)) => layers
+                .iter()
+                .any(|layer| SignatureFormat::of(&layer.media_type).is_some()),
+            _ => true,
+        }
     }
 
     /// Notes that the registry refused a referrer of `entry`, but not the entry itself.
@@ -214,17 +234,11 @@ impl Uploader {
         referrer: &Descriptor,
         error: &TransferError,
     ) {
-        let name = lost_referrer_name(&entry.name, &referrer.digest.to_string());
-        let item = ReportItem {
-            kind: EntryKind::Referrer,
-            name: name.clone(),
-            digest: Some(referrer.digest.clone()),
-            bytes: Some(referrer.size),
-            packages: 0,
-            status: ItemStatus::Failed,
-            reason: Some(format!("{}: {error}", error.side)),
-        };
-        locked(&self.lost_referrers).entry(name).or_insert(item);
+        let reason = format!("{}: {error}", error.side);
+        let item = referrer_item(&entry.name, referrer, ItemStatus::Failed, reason);
+        let mut lost = locked(&self.lost_referrers);
+        lost.entry(item.name.clone()).or_insert(item);
+        drop(lost);
         locked(&self.lost_blobs).extend(entry.referrer_blobs.iter().cloned());
     }
 

@@ -1,9 +1,12 @@
 //! Registries that refuse some content: what they refuse never changes or blocks other content.
 
-use crate::support::faults::{Content, Fault, FaultKind, RequestKind, Rig, Settings};
+use crate::support::faults::{Content, Fault, FaultKind, RequestKind, Rig, Rule, Settings};
 use crate::support::images::{OCI_INDEX, sha256};
 use crate::support::library::{ItemKind, ItemStatus, ReferrerPolicy, ReportItem};
-use serde_json::Value;
+use crate::support::{need, run};
+use serde_json::{Value, json};
+use std::process::Command;
+use std::sync::Arc;
 
 /// The kind, status and reason of each item that is neither done nor present.
 fn lacking(items: &[ReportItem]) -> Vec<(ItemKind, ItemStatus, String)> {
@@ -314,4 +317,198 @@ fn entries_without_type_in_a_list_of_referrers_are_completed() {
             .iter()
             .all(|item| item.status == ItemStatus::Present)
     );
+}
+
+/// Before, a whole push was aborted because of one repository.
+#[test]
+fn a_repository_that_refuses_uploads_stops_only_its_own_items() {
+    for code in ["DENIED", "UNSUPPORTED"] {
+        let rig = Rig::new();
+        let refused = FaultKind::Refusal(if code == "DENIED" { 403 } else { 405 }, code);
+        rig.down
+            .set_faults([Fault::always(RequestKind::Begin, refused).at("team/tool")]);
+        let pushed = rig.push("first").unwrap();
+        let lost = lacking(&pushed.items);
+        assert!(
+            lost.iter().all(|(_, how, _)| *how == ItemStatus::Failed),
+            "{lost:?}"
+        );
+        assert_eq!(lost.len(), 1, "{lost:?}");
+        assert!(!pushed.is_stopped);
+        let key = |repository: &str| (repository.to_owned(), "v1".to_owned());
+        let tags = rig.down.content(|content| content.tags.clone());
+        assert!(tags.contains_key(&key("team/app")) && !tags.contains_key(&key("team/tool")));
+    }
+}
+
+/// Before, the third failing item made the host count as lost, with all items that it has.
+#[test]
+fn items_that_always_fail_with_500_do_not_block_others_of_the_host() {
+    let mut rig = Rig::of_images(12);
+    rig.limits.jobs = 1;
+    let odd = |at: usize| {
+        Fault::always(RequestKind::Blob, FaultKind::Status(500)).at(&format!("team/app{at}/"))
+    };
+    rig.up.set_faults((0..6).map(odd));
+    let items = rig.pull("odd");
+    let lost = lacking(&items);
+    assert_eq!(lost.len(), 6, "{lost:?}");
+    for (_, _, why) in &lost {
+        assert!(why.contains("500"), "{why}");
+    }
+    // once three rounds failed, requests are not repeated
+    let failed = rig.up.met();
+    assert!(failed < 6 * 2 * 5, "{failed} requests failed");
+}
+
+/// Before, only the second refusal was named.
+#[test]
+fn a_refused_chunk_after_a_refused_size_names_both() {
+    let rig = Rig::new();
+    rig.down.set_faults([
+        Fault::always(RequestKind::Upload, FaultKind::TooLarge(8000)),
+        Fault::always(RequestKind::Patch, FaultKind::Refusal(405, "UNSUPPORTED")),
+    ]);
+    let lost = lacking(&rig.push("first").unwrap().items);
+    let (_, _, why) = &lost[0];
+    assert!(
+        why.contains("405") && why.contains("refuses (413)"),
+        "{why}"
+    );
+}
+
+/// Before, the list of locks kept its first state at such a registry, and `serve --from` found
+/// nothing newer.
+#[test]
+fn the_list_of_locks_gets_a_new_tag_if_tags_are_immutable() {
+    let mut rig = Rig::new();
+    rig.down.set(Settings {
+        rules: immutable_tags(),
+        ..Settings::default()
+    });
+    let lists = |rig: &Rig| {
+        let tags = rig.down.content(|content| content.tags.clone());
+        let lists = tags.keys().filter(|(own, _)| own == "landfall/locks");
+        lists.map(|(_, tag)| tag.clone()).collect::<Vec<_>>()
+    };
+    for (name, expected) in [
+        ("one", vec!["latest"]),
+        ("two", vec!["latest", "latest-2"]),
+        ("three", vec!["latest", "latest-2", "latest-3"]),
+    ] {
+        rig.lock.name = Some(name.to_owned());
+        let pushed = rig.push("first").unwrap();
+        assert_eq!(pushed.unlisted, None, "{name}");
+        assert_eq!(lists(&rig), expected);
+    }
+    // nothing is new
+    let pushed = rig.push("first").unwrap();
+    assert_eq!(pushed.unlisted, None);
+    assert_eq!(lists(&rig).len(), 3);
+}
+
+fn immutable_tags() -> Arc<[Rule]> {
+    let answer = json!({"status": 400, "code": "TAG_INVALID", "message": "it is immutable"});
+    Arc::new([serde_json::from_value(json!({"immutable-tags": answer})).unwrap()])
+}
+
+/// Before, the image was not delivered.
+#[test]
+fn an_attestation_that_upstream_lacks_costs_only_itself() {
+    let rig = Rig::new();
+    let gone = rig.up.content(|content| {
+        let image = content.image("team/attested", "linux/amd64", &[(1, 400)]);
+        let mut attestation = content.artifact("team/attested", "provenance", None);
+        let digest = attestation["digest"].as_str().unwrap().to_owned();
+        attestation["platform"] = json!({"os": "unknown", "architecture": "unknown"});
+        attestation["annotations"] = json!({
+            "vnd.docker.reference.type": "attestation-manifest",
+            "vnd.docker.reference.digest": image["digest"],
+        });
+        let index = content.index("team/attested", &[image, attestation]);
+        content.tag("team/attested", "v1", &index);
+        let key = ("team/attested".to_owned(), digest.clone());
+        (content.manifests.remove(&key).unwrap(), key)
+    });
+    let up = &rig.up.address;
+    let head = "apiVersion: landfall/v1\nkind: Manifest\n";
+    let images = format!("{head}images: [\"{up}/team/attested:v1\"]\n");
+    rig.place.write("m.yaml", images);
+    let mut rig = rig;
+    rig.lock = rig.resolve("attested").lock;
+    let lost: Vec<_> = rig.lock.unresolved.iter().map(|one| &one.name).collect();
+    let (_, (_, digest)) = &gone;
+    assert!(
+        matches!(lost[..], [name] if name.ends_with(&format!(":v1 attestation {digest}"))),
+        "{lost:?}"
+    );
+    // the index is delivered like one with a child for another platform
+    let image = &rig.lock.images[0];
+    assert!(image.trimmed.is_some() && image.manifests.len() == 1);
+    rig.pull("attested");
+    let pushed = rig.push("attested").unwrap();
+    let failed = pushed
+        .items
+        .iter()
+        .filter(|item| item.kind == ItemKind::Image);
+    assert!(
+        failed
+            .into_iter()
+            .all(|item| item.status == ItemStatus::Done)
+    );
+
+    // upstream has it again: the next lock has the whole index
+    let digest = image.digest.clone();
+    rig.up
+        .content(|content| content.manifests.insert(gone.1, gone.0));
+    let found = rig.resolve_again("attested").lock;
+    assert_eq!(found.unresolved, []);
+    let image = &found.images[0];
+    assert_eq!((&image.digest, image.manifests.len()), (&digest, 2));
+    assert!(image.trimmed.is_none());
+}
+
+/// Before, the signatures that the push had just made were left out too, and a dry run counted
+/// what it leaves out as planned.
+#[test]
+fn signatures_of_the_site_are_delivered_although_referrers_are_skipped() {
+    if !need(&["openssl"]) {
+        return;
+    }
+    let rig = Rig::new();
+    let mut openssl = Command::new("openssl");
+    openssl.args(["genpkey", "-algorithm", "EC", "-pkeyopt"]);
+    openssl.args(["ec_paramgen_curve:P-256", "-out", "site.pem"]);
+    run(openssl.current_dir(rig.place.dir()));
+    let to = &rig.down.address;
+    let mut push = vec![
+        "push",
+        "--store",
+        "stores/first",
+        "--to",
+        to,
+        "--plain-http",
+        to,
+    ];
+    push.extend(["--referrers", "skip", "--sign-images", "site.pem"]);
+    let dry_run = [&push[..], &["--dry-run", "--skip-kinds", "file"]].concat();
+    let output = rig.place.command().args(&dry_run).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("would deliver 2 images to"), "{text}");
+    let report = rig.place.json(0, &push);
+    let items = report["items"].as_array().unwrap();
+    let skipped = items.iter().filter(|item| item["status"] == "skipped");
+    assert_eq!(skipped.count(), 3, "{report:#}");
+    let delivered = rig.down.content(|content| content.clone());
+    for repository in ["team/app", "team/tool"] {
+        let manifests = delivered.manifests.iter();
+        let own = manifests.filter(|((own, _), _)| own == repository);
+        let texts: Vec<String> = own
+            .map(|(_, (_, bytes))| String::from_utf8_lossy(bytes).into_owned())
+            .collect();
+        for kind in ["dev.sigstore.bundle.content", "simplesigning"] {
+            let count = texts.iter().filter(|text| text.contains(kind)).count();
+            assert_eq!(count, 1, "{repository} {kind}");
+        }
+    }
 }

@@ -34,8 +34,8 @@ pub(crate) struct DeliveryFlags {
     /// Move tags that point to another digest. Without this flag such images are skipped
     #[arg(long)]
     move_tags: bool,
-    /// Abort the whole push if a tag already points to another digest. By default only that image
-    /// is skipped
+    /// Upload nothing if an item cannot be delivered, for example because its tag already points to
+    /// another digest. By default only such items fail
     #[arg(long, conflicts_with = "shard")]
     all_or_nothing: bool,
     /// Check every manifest and blob of images that are already there, and upload what is missing
@@ -177,6 +177,7 @@ impl DeliveryFlags {
                 },
                 ReferrerPolicy::from,
             ),
+            own_signatures: BTreeSet::new(),
             skip_kinds: self.skip_kinds.iter().copied().collect(),
         }
     }
@@ -209,11 +210,7 @@ impl DeliveryFlags {
         report
             .extra
             .insert("lock".into(), serde_json::json!(fingerprint));
-        if pushed
-            .problems
-            .iter()
-            .any(|problem| problem.stops_all(self.all_or_nothing))
-        {
+        if pushed.is_stopped {
             return Err(refused(report, &pushed, mapping));
         }
         let runner = report_shard(&self.shard, client.shard(), &mut report);
@@ -301,6 +298,10 @@ impl DeliveryFlags {
             lacking.filter(|item| !matches!(item.status, ItemStatus::Done | ItemStatus::Present));
         let (planned, lacking): (Vec<&ReportItem>, Vec<&ReportItem>) =
             lacking.partition(|item| self.dry_run && is_planned(item));
+        let present = report
+            .items
+            .iter()
+            .filter(|item| item.status == ItemStatus::Present);
         for item in &planned {
             let _ = writeln!(
                 text,
@@ -320,7 +321,7 @@ impl DeliveryFlags {
                 "delivered"
             },
             if self.dry_run {
-                count_kinds(&report.items)
+                count_kinds(planned.iter().copied().chain(present))
             } else {
                 success_counts(&report.items)
             },

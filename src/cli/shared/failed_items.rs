@@ -180,7 +180,35 @@ fn general_reason(item: &ReportItem, reason: &str) -> String {
             text = without(&text, own);
         }
     }
-    without_paths(&without_digests(&text))
+    without_targets(&without_paths(&without_digests(&text)))
+}
+
+/// Replaces the repositories of `HOST/REPOSITORY` by `…`, and the tags after `manifest
+/// HOST/REPOSITORY`: the destination of an item may differ from its name.
+fn without_targets(text: &str) -> String {
+    let mut is_tag = false;
+    let mut before = "";
+    let words = text.split(' ').map(|word| {
+        let bare = word.trim_end_matches([':', ',', ';', '.']);
+        let end = &word[bare.len()..];
+        let is_target = bare.split_once('/').is_some_and(|(host, path)| {
+            let host = host.trim_start_matches('(');
+            let is_host = host.contains(['.', ':']) || host == "localhost";
+            is_host && !path.starts_with('/') && !path.is_empty() && path != "…"
+        });
+        let shown = if is_target {
+            let host = bare.split('/').next().unwrap_or_default();
+            format!("{host}/…{end}")
+        } else if is_tag {
+            format!("…{end}")
+        } else {
+            word.to_owned()
+        };
+        is_tag = is_target && before == "manifest" && end.is_empty();
+        before = word;
+        shown
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Replaces `own` by `…` where it is a whole word.
@@ -314,6 +342,26 @@ mod tests {
             "{lines}"
         );
         assert_eq!(lines.lines().count(), 13, "{lines}");
+    }
+
+    #[test]
+    fn destinations_that_differ_from_the_names_are_one_cause() {
+        let item = |at: usize| {
+            let reason = format!(
+                "destination: manifest 10.0.0.1:5000/mapped/a{at}/b v{at}: 10.0.0.1:5000 answered \
+                 415 Unsupported Media Type: no (a/b)"
+            );
+            let name = format!("quay.io/team/x{at}:v{at}");
+            item(EntryKind::Chart, &name, ItemStatus::Failed, Some(&reason))
+        };
+        let items: Vec<ReportItem> = (0..3).map(item).collect();
+        let cause = "failed   3 charts: destination: manifest 10.0.0.1:5000/… …: 10.0.0.1:5000 \
+                     answered 415 Unsupported Media Type: no (a/b)\n";
+        assert!(
+            loss_lines(&items).starts_with(cause),
+            "{}",
+            loss_lines(&items)
+        );
     }
 
     #[test]

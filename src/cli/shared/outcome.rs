@@ -1,6 +1,7 @@
 //! The result of a verb that ran to its end.
 
 use crate::cli::error::Exit;
+use crate::push::is_left_out;
 use landfall_model::report::{ItemStatus, ReportItem, RunReport};
 
 /// The result of a verb that ran to its end, which need not be success.
@@ -67,5 +68,5 @@ impl VerbOutcome {
 
 /// Whether a dry run found that this item would be written.
 pub(crate) fn is_planned(item: &ReportItem) -> bool {
-    item.status == ItemStatus::Skipped && item.digest.is_some()
+    item.status == ItemStatus::Skipped && item.digest.is_some() && !is_left_out(item)
 }

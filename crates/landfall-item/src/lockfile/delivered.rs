@@ -1,9 +1,14 @@
 //! The list of locks that were delivered to a registry, stored there as an artifact with one layer
 //! for each lock, the oldest first. Not every account may list the content of a registry, so
 //! `serve --from` finds the content by this list.
+//!
+//! A registry with immutable tags does not replace the list. Each further list then gets a tag of
+//! its own, `latest-2`, `latest-3` and so on, and the one with the highest number counts.
 
 use super::Lock;
+use landfall_content::registry::RegistrySession;
 use landfall_content::{EntryPart, LockEntry, PartOrigin};
+use landfall_http::{ErrorKind, HttpError};
 use landfall_model::report::EntryKind;
 use landfall_model::{Descriptor, Digest, media_type};
 use serde::Deserialize;
@@ -22,10 +27,69 @@ const EMPTY: &[u8] = b"{}";
 /// The maximum number of locks in the list; the oldest are dropped. The limit keeps the manifest of
 /// the list far below the size limits of registries.
 const MAX_LOCKS: usize = 1000;
+/// The maximum number of lists at a registry.
+const MAX_LISTS: u32 = 1 << 20;
 
 /// The locks that were delivered, the oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeliveredLocks(Vec<DeliveredLock>);
+
+/// A list of locks at a registry.
+#[derive(Debug, Clone)]
+pub struct FoundList {
+    /// The number of the list at this registry, counted from 1.
+    pub number: u32,
+    /// The manifest of the list.
+    pub bytes: bytes::Bytes,
+}
+
+/// The tag of the list with this number, counted from 1.
+pub fn tag(number: u32) -> String {
+    match number {
+        0 | 1 => TAG.to_owned(),
+        _ => format!("{TAG}-{number}"),
+    }
+}
+
+/// Fetches the list with the highest number, or `None` if there is none. A registry whose list can
+/// be replaced gets one request more than for the list alone.
+///
+/// # Errors
+/// If a list cannot be read.
+pub async fn fetch_newest(
+    session: &RegistrySession,
+    repository: &str,
+) -> Result<Option<FoundList>, HttpError> {
+    let fetch = async |number| match session.manifest(repository, &tag(number)).await {
+        Ok(manifest) => Ok(Some(FoundList {
+            number,
+            bytes: manifest.bytes,
+        })),
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(None),
+        // some registries answer 403 for a missing tag
+        Err(error) if number > 1 && error.may_be_missing() => Ok(None),
+        Err(error) => Err(error),
+    };
+    let Some(mut newest) = fetch(1).await? else {
+        return Ok(None);
+    };
+    // numbers have no gaps: first doubled while there is a list, then narrowed down
+    let mut missing = loop {
+        let number = newest.number.saturating_mul(2);
+        match fetch(number).await? {
+            Some(found) if number < MAX_LISTS => newest = found,
+            _ => break number,
+        }
+    };
+    while missing - newest.number > 1 {
+        let number = newest.number.midpoint(missing);
+        match fetch(number).await? {
+            Some(found) => newest = found,
+            None => missing = number,
+        }
+    }
+    Ok(Some(newest))
+}
 
 /// A lock that was delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]

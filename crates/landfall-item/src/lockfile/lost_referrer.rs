@@ -3,7 +3,7 @@
 
 use super::{Lock, UnresolvedItem};
 use crate::image::LockedReferrer;
-use landfall_model::report::EntryKind;
+use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
 use landfall_model::{Descriptor, Digest};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +17,24 @@ pub fn lost_referrer_name(item: &str, reference: &str) -> String {
 /// The item in the name of a lost referrer.
 pub fn lost_referrer_item(name: &str) -> Option<&str> {
     Some(name.split_once(' ')?.0)
+}
+
+/// The report item of a referrer that was lost or skipped.
+pub fn referrer_item(
+    item: &str,
+    referrer: &Descriptor,
+    status: ItemStatus,
+    reason: impl Into<String>,
+) -> ReportItem {
+    ReportItem {
+        kind: EntryKind::Referrer,
+        name: lost_referrer_name(item, &referrer.digest.to_string()),
+        digest: Some(referrer.digest.clone()),
+        bytes: Some(referrer.size),
+        packages: 0,
+        status,
+        reason: Some(reason.into()),
+    }
 }
 
 impl Lock {

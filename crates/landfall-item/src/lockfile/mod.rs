@@ -23,5 +23,5 @@ pub use endpoint::Endpoint;
 pub use error::LockError;
 pub use lists::{EXPORT_FORMATS, ExportInput};
 pub use losses::{accepted_losses, losses};
-pub use lost_referrer::{lost_referrer_item, lost_referrer_name};
+pub use lost_referrer::{lost_referrer_item, lost_referrer_name, referrer_item};
 pub use url_conflict::{UrlConflict, url_conflicts};

@@ -43,12 +43,11 @@ pub async fn find_delivered(
         .destination(&target.registry)
         .await
         .map_err(unreadable)?;
-    let deliveries = match session.manifest(&repository, delivered_locks::TAG).await {
-        Err(error) if error.kind == ErrorKind::NotFound => {
-            return Err(RegistrySourceError::NothingDelivered { list });
-        }
-        manifest => delivered_locks::DeliveredLocks::parse(&manifest.map_err(unreadable)?.bytes),
+    let newest = delivered_locks::fetch_newest(&session, &repository).await;
+    let Some(newest) = newest.map_err(unreadable)? else {
+        return Err(RegistrySourceError::NothingDelivered { list });
     };
+    let deliveries = delivered_locks::DeliveredLocks::parse(&newest.bytes);
     let deliveries = deliveries.map_err(|why| RegistrySourceError::List {
         list: list.clone(),
         why,

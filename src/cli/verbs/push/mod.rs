@@ -22,6 +22,7 @@ use landfall_model::report::{EntryCount, EntryKind, ReportItem};
 use landfall_model::{Digest, redact_urls};
 use prune::PruneFlags;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use url::Url;
@@ -132,12 +133,18 @@ impl PushCommand {
             None => self.store_source(context)?,
         };
         let signatures = ImageSignatures::verify(context.site.as_ref(), &lock, &*blobs)?;
-        let SignedImages { lock, blobs } = match self.signing.key()? {
-            Some(key) => sign_images(lock, blobs, &mapping, &key).map_err(|error| {
-                CliError::refused(format!("a signature cannot be read: {error}"))
-            })?,
-            None => SignedImages { lock, blobs },
-        };
+        let delivery = self.delivery.options(context);
+        let SignedImages { lock, made, blobs } =
+            match self.signing.key()? {
+                Some(key) => sign_images(lock, blobs, &mapping, &key, delivery.referrers).map_err(
+                    |error| CliError::refused(format!("a signature cannot be read: {error}")),
+                )?,
+                None => SignedImages {
+                    lock,
+                    made: BTreeSet::new(),
+                    blobs,
+                },
+            };
         let dry_run = self.delivery.is_dry_run();
         let prune = || {
             self.pruning
@@ -152,7 +159,8 @@ impl PushCommand {
             let stop_at_damage = self.bundle.is_some() && !self.allow_partial;
             let options = PushOptions {
                 stop_at_damage,
-                ..self.delivery.options(context)
+                own_signatures: made,
+                ..delivery
             };
             // Verifying reads every volume, so a dry run first finds out whether the registry
             // lacks anything. If the dry run fails, so does the push, with the better error.

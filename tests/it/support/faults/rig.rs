@@ -244,6 +244,16 @@ impl Rig {
         )
     }
 
+    /// `landfall lock` with the lock of the last run.
+    pub fn resolve_again(&self, store: &str) -> Locked {
+        let wanted = load_manifests(&[self.place.path("m.yaml")]).unwrap();
+        let old = Some(&self.lock);
+        self.runtime.block_on(
+            self.client()
+                .lock(&wanted, old, PinPolicy::Keep, &self.open(store)),
+        )
+    }
+
     /// `landfall pull` into a store.
     pub fn pull(&self, store: &str) -> Vec<ReportItem> {
         self.runtime
