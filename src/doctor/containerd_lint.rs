@@ -74,7 +74,8 @@ pub(super) fn lint_containerd(files: &[ContainerdFile], absent: &[String]) -> Di
     };
     let path = last("config_path").and_then(Value::as_str);
     if last("mirrors").is_some() {
-        report_mirrors(path, &mut steps);
+        let is_second = files.iter().any(|file| file.version() > 2);
+        report_mirrors(path, is_second, &mut steps);
     } else {
         report_path(files, path, &mut steps);
     }
@@ -169,19 +170,24 @@ fn report_imports(files: &[ContainerdFile], absent: &[String], steps: &mut Diagn
     }
 }
 
-/// Reports `registry.mirrors`, with which no hosts.toml is read.
-fn report_mirrors(path: Option<&str>, steps: &mut DiagnosisSteps) {
-    let says = match path {
-        Some(_) => {
+/// Reports `registry.mirrors`, with which no hosts.toml is read. Kubespray, KubeOne and others write
+/// it for containerd 1.x, which uses these mirrors; `is_second` is whether the file is for
+/// containerd 2.
+fn report_mirrors(path: Option<&str>, is_second: bool, steps: &mut DiagnosisSteps) {
+    let (verdict, says) = match path {
+        Some(_) => (
+            No,
             "registry.mirrors beside config_path: containerd does not load its CRI plugin, \
-                    so the kubelet has no runtime"
-        }
-        None => {
-            "registry.mirrors without config_path: containerd reads no hosts.toml; 2.2.0 and \
-                 2.2.1 do not load their CRI plugin, because their default config_path is set"
-        }
+                    so the kubelet has no runtime",
+        ),
+        None => (
+            if is_second { No } else { Note },
+            "registry.mirrors without config_path: containerd uses these mirrors and reads no \
+                 hosts.toml; 2.2.0 and 2.2.1 do not load their CRI plugin, because their default \
+                 config_path is set",
+        ),
     };
-    steps.say("mirrors", No, says);
+    steps.say("mirrors", verdict, says);
     steps.fix(format!(
         "remove registry.mirrors, set config_path = \"{FOLDER}\", and write hosts.toml files \
          (landfall render containerd)"
@@ -334,6 +340,9 @@ mod tests {
         assert_eq!(lines(3, VERSION_3, &[MIRRORS]), ["NO mirrors"]);
         assert_eq!(lines(3, VERSION_3, &[MIRRORS, ONE]), ["NO mirrors"]);
         assert_eq!(lines(2, VERSION_2, &[MIRRORS, PAIR]), ["NO mirrors"]);
+        // as Kubespray writes it by default
+        assert_eq!(lines(2, VERSION_2, &[MIRRORS]), ["note mirrors"]);
+        assert_eq!(lines(2, VERSION_2, &[MIRRORS, TLS]), ["note mirrors"]);
         assert_eq!(
             lines(2, VERSION_2, &[ONE, TLS]),
             ["ok config_path", "NO tls"]

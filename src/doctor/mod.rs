@@ -30,6 +30,8 @@ pub(crate) use kkp_keys::lint_seeds;
 pub(crate) use lint::LintMessage;
 pub(crate) use names::check_names;
 pub(crate) use no_proxy::lint_entries;
+#[cfg(any(test, fuzzing, feature = "testkit"))]
+pub(crate) use node_config::fuzz as fuzz_node_config;
 pub(crate) use node_config::lint_node_config;
 pub(crate) use packages::{NodeList, simulate_install};
 pub(crate) use ports::{PORTS_FORMATS, PortQuery, Strategy, port_table, probe_ports};

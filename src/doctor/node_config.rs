@@ -27,11 +27,10 @@ pub(crate) fn lint_node_config(path: &Path) -> Result<Diagnosis, String> {
         ));
     }
     let root = read(path)?;
-    let has = |keys: &[&str]| keys.iter().any(|key| root.get(key).is_some());
-    let checks = if has(&["plugins", "version", "imports", "disabled_plugins"]) {
+    let checks = if is_containerd(&root) {
         let (files, absent) = with_imports(path, root)?;
         lint_containerd(&files, &absent)
-    } else if has(&["registry", "registries", "unqualified-search-registries"]) {
+    } else if is_registries_conf(&root) {
         lint_registries_conf(&root)
     } else {
         return Err(format!(
@@ -44,13 +43,42 @@ pub(crate) fn lint_node_config(path: &Path) -> Result<Diagnosis, String> {
     })
 }
 
+fn has_any(root: &Value, keys: &[&str]) -> bool {
+    keys.iter().any(|key| root.get(key).is_some())
+}
+
+fn is_containerd(root: &Value) -> bool {
+    has_any(root, &["plugins", "version", "imports", "disabled_plugins"])
+}
+
+fn is_registries_conf(root: &Value) -> bool {
+    let keys = ["registry", "registries", "unqualified-search-registries"];
+    has_any(root, &keys)
+}
+
+/// Checks `bytes` as both kinds of configuration, without imports.
+#[cfg(any(test, fuzzing, feature = "testkit"))]
+pub(crate) fn fuzz(bytes: &[u8]) {
+    let Ok(root) = parse("fuzz", &String::from_utf8_lossy(bytes)) else {
+        return;
+    };
+    let _ = lint_registries_conf(&root);
+    let name = "fuzz".to_owned();
+    let _ = lint_containerd(&[ContainerdFile { name, root }], &[]);
+}
+
 fn read(path: &Path) -> Result<Value, String> {
     let name = path.display();
     let text = read_text_input(path).map_err(|error| format!("cannot read {name}: {error}"))?;
-    if text.len() > MAX_BYTES || is_deep(&text) {
+    parse(&name.to_string(), &text)
+}
+
+/// Parses the text of the file `name`.
+fn parse(name: &str, text: &str) -> Result<Value, String> {
+    if text.len() > MAX_BYTES || is_deep(text) {
         return Err(format!("{name} is too large, or nested too deeply"));
     }
-    basic_toml::from_str(&text).map_err(|error| {
+    basic_toml::from_str(text).map_err(|error| {
         format!("{name} is not valid TOML, so no program reads it: {error}; a table may occur once")
     })
 }

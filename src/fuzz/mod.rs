@@ -153,6 +153,11 @@ pub const TARGETS: &[Target] = &[
         run: network::htpasswd,
     },
     Target {
+        name: "node_config",
+        seeds: network::node_config_seeds,
+        run: network::node_config,
+    },
+    Target {
         name: "registry_error",
         seeds: network::error_seeds,
         run: network::registry_error,

@@ -39,6 +39,21 @@ pub(super) fn htpasswd(bytes: &[u8]) {
     landfall_serve::fuzz(bytes);
 }
 
+/// Configurations of containerd and podman.
+pub(super) fn node_config_seeds() -> Vec<Vec<u8>> {
+    vec![
+        b"version = 3\nimports = [\"/etc/x/*.toml\"]\n[plugins.\"io.containerd.cri.v1.images\".registry]\nconfig_path = '/a:/b'\nmirrors = {\"docker.io\" = {endpoint = [\"http://m:5000\"]}}\n"
+            .to_vec(),
+        b"unqualified-search-registries = ['docker.io']\n[[registry]]\nlocation = \"docker.io\"\n[registries.search]\nregistries = []\n"
+            .to_vec(),
+    ]
+}
+
+/// Checks the bytes as the configuration of a node.
+pub(super) fn node_config(bytes: &[u8]) {
+    crate::doctor::fuzz_node_config(bytes);
+}
+
 /// Error responses of a registry, and of a proxy in front of one.
 pub(super) fn error_seeds() -> Vec<Vec<u8>> {
     vec![

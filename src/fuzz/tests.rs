@@ -78,5 +78,6 @@ targets!(
     egress,
     evidence,
     htpasswd,
+    node_config,
     registry_error,
 );

@@ -260,6 +260,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         &[
             ("landfall doctor --site site.yaml", "Check a site"),
             ("landfall doctor quay.io", "Check one host"),
+            (
+                "landfall doctor /etc/containerd/config.toml",
+                "Check the configuration of a node",
+            ),
         ],
     ),
     (

@@ -360,7 +360,7 @@ pub fn containerd() -> PathBuf {
 }
 
 /// Whether this containerd is of release 2.
-fn is_second(program: &Path) -> bool {
+pub fn is_second(program: &Path) -> bool {
     let printed = run(Command::new(program).arg("--version"));
     String::from_utf8_lossy(&printed)
         .split_whitespace()
