@@ -30,7 +30,7 @@ pub(crate) use kkp_keys::lint_seeds;
 pub(crate) use lint::LintMessage;
 pub(crate) use names::check_names;
 pub(crate) use no_proxy::lint_entries;
-#[cfg(any(test, fuzzing, feature = "testkit"))]
+#[cfg(any(test, fuzzing))]
 pub(crate) use node_config::fuzz as fuzz_node_config;
 pub(crate) use node_config::lint_node_config;
 pub(crate) use packages::{NodeList, simulate_install};

@@ -57,7 +57,7 @@ fn is_registries_conf(root: &Value) -> bool {
 }
 
 /// Checks `bytes` as both kinds of configuration, without imports.
-#[cfg(any(test, fuzzing, feature = "testkit"))]
+#[cfg(any(test, fuzzing))]
 pub(crate) fn fuzz(bytes: &[u8]) {
     let Ok(root) = parse("fuzz", &String::from_utf8_lossy(bytes)) else {
         return;

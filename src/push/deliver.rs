@@ -1,26 +1,16 @@
 //! Makes one delivery: blobs, child manifests, index, referrers, and the tag last.
 
-use super::refusal::may_be_push_race;
+use super::refusal::{is_damage, may_be_push_race};
 use super::uploader::Uploader;
 use futures_util::StreamExt;
 use landfall_content::{EntryPart, LockEntry, PartOrigin, TransferError};
-use landfall_http::{ErrorKind, RetryPolicy};
-use landfall_model::report::{ItemStatus, TransferSide};
+use landfall_http::RetryPolicy;
+use landfall_model::report::ItemStatus;
 use landfall_model::{Digest, media_type};
 use std::sync::Arc;
 
 /// The maximum number of manifests of one delivery that are put at the same time.
 pub(super) const MANIFESTS_AT_ONCE: usize = 4;
-
-/// Whether the content of a source is damaged. A source that is read over the network may also
-/// fail to respond.
-fn is_damage(error: &TransferError) -> bool {
-    let is_unread = matches!(
-        error.why.kind,
-        ErrorKind::Network | ErrorKind::GivenUp | ErrorKind::RetryAfter(_) | ErrorKind::Denied
-    );
-    error.side == TransferSide::Source && error.why.status.is_none() && !is_unread
-}
 
 impl Uploader {
     /// Delivers one entry to `repository:tag`. Returns the digest that the tag points to, and

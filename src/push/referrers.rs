@@ -3,6 +3,7 @@
 //! tag (distribution-spec, "Referrers Tag Schema").
 
 use super::deliver::MANIFESTS_AT_ONCE;
+use super::refusal::is_damage;
 use super::uploader::Uploader;
 use futures_util::StreamExt;
 use landfall_content::registry::{RegistrySession, referrers_in};
@@ -65,7 +66,7 @@ impl Uploader {
                 }
                 Ok(None) => {}
                 // the content of a bundle was verified before, so damage is not only of a referrer
-                Err(error) if error.side == TransferSide::Source && self.stops_at_damage => {
+                Err(error) if self.stops_at_damage && is_damage(&error) => {
                     return Err(error);
                 }
                 Err(error) => refused.push((referrer, error)),

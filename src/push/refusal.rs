@@ -1,8 +1,8 @@
-//! Finds out why a registry refused a manifest.
+//! Finds out why a registry refused a manifest, or why content cannot be read.
 
 use landfall_content::TransferError;
 use landfall_content::registry::{self, SparseRefusal, is_quota_error};
-use landfall_http::HttpError;
+use landfall_http::{ErrorKind, HttpError};
 use landfall_model::report::TransferSide;
 use landfall_model::{Digest, Manifest, media_type};
 
@@ -18,6 +18,16 @@ pub(super) fn sparse_refusal(error: &TransferError, absent: &[Digest]) -> Sparse
 /// manifest at the same time.
 pub(super) fn may_be_push_race(error: &TransferError) -> bool {
     error.side == TransferSide::Destination && registry::may_be_push_race(&error.why)
+}
+
+/// Whether the content of a source is damaged. A source that is read over the network may also
+/// fail to respond.
+pub(super) fn is_damage(error: &TransferError) -> bool {
+    let is_unread = matches!(
+        error.why.kind,
+        ErrorKind::Network | ErrorKind::GivenUp | ErrorKind::RetryAfter(_) | ErrorKind::Denied
+    );
+    error.side == TransferSide::Source && error.why.status.is_none() && !is_unread
 }
 
 /// The advice for a manifest that the registry refuses, perhaps for its type; `None` for images and

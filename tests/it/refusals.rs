@@ -512,3 +512,99 @@ fn signatures_of_the_site_are_delivered_although_referrers_are_skipped() {
         }
     }
 }
+
+/// Before, a source that did not answer counted as a damaged bundle, so nothing more was sent.
+#[test]
+fn content_that_cannot_be_read_over_the_network_is_not_damage() {
+    let mut rig = Rig::of_images(4);
+    rig.limits.jobs = 1;
+    rig.delivery.stop_at_damage = true;
+    for what in [
+        FaultKind::Status(500),
+        FaultKind::HangUp,
+        FaultKind::Status(404),
+    ] {
+        rig.empty_far_side();
+        rig.set_faults([Fault::always(RequestKind::Blob, what.clone()).at("team/app1/")]);
+        let lost = lacking(&rig.mirror().unwrap().items);
+        assert_eq!(lost.len(), 1, "{what:?}: {lost:?}");
+        assert!(!lost[0].2.contains("damaged"), "{lost:?}");
+    }
+}
+
+/// Before, a refused SBOM cost an image that a rule of the site demands to be signed.
+#[test]
+fn of_an_image_that_must_be_signed_only_signatures_are_required() {
+    if !need(&["openssl"]) {
+        return;
+    }
+    let rig = Rig::new();
+    let plain = referrers(&rig);
+    let openssl = |args: &[&str]| {
+        run(Command::new("openssl")
+            .args(args)
+            .current_dir(rig.place.dir()));
+    };
+    let curve = "ec_paramgen_curve:P-256";
+    openssl(&[
+        "genpkey",
+        "-algorithm",
+        "EC",
+        "-pkeyopt",
+        curve,
+        "-out",
+        "site.pem",
+    ]);
+    openssl(&["pkey", "-in", "site.pem", "-pubout", "-out", "site.pub"]);
+    let (up, down) = (&rig.up.address, &rig.down.address);
+    let sign = [
+        "push",
+        "--store",
+        "stores/first",
+        "--to",
+        down,
+        "--plain-http",
+        down,
+    ];
+    rig.place
+        .json(0, &[&sign[..], &["--sign-images", "site.pem"]].concat());
+    let rule = "verify: [{match: \"*\", keys: [site.pub]}]\n";
+    let head = "apiVersion: landfall/v1\nkind: Manifest\n";
+    let images = format!("{head}images: [\"{down}/team/tool:v1\"]\n{rule}");
+    rig.place.write("two.yaml", images);
+    let site = format!("apiVersion: landfall/v1\nkind: Site\n{rule}");
+    rig.place.write("site.yaml", site);
+    let own = ["--lock", "two.lock", "--store", "two"];
+    let from = ["--plain-http", down];
+    rig.place
+        .json(0, &[&["lock", "-f", "two.yaml"], &own[..], &from].concat());
+    rig.place.json(0, &[&["pull"], &own[..], &from].concat());
+    let to = format!("{up}/mirror");
+    let to = ["--to", &to, "--plain-http", up, "--site", "site.yaml"];
+    let push = [&["push"], &own[..], &to].concat();
+    let refuse = |digests: &[String]| {
+        let refused = FaultKind::Refusal(415, "UNSUPPORTED");
+        let faults = digests
+            .iter()
+            .map(|digest| Fault::always(RequestKind::PutManifest, refused.clone()).at(digest));
+        rig.up.set_faults(faults.collect::<Vec<Fault>>());
+    };
+    let has_tag = || {
+        let key = ("mirror/team/tool".to_owned(), "v1".to_owned());
+        rig.up
+            .content(|content| content.tags.remove(&key).is_some())
+    };
+    refuse(&plain);
+    let report = rig.place.json(3, &push);
+    assert_eq!(report["totals"]["failed"], plain.len(), "{report:#}");
+    assert!(has_tag(), "{report:#}");
+    let manifests = rig.down.content(|content| content.manifests.clone());
+    let signatures = manifests.into_iter().filter(|(_, (_, bytes))| {
+        let text = String::from_utf8_lossy(bytes);
+        text.contains("dev.sigstore.bundle.content")
+    });
+    let signatures: Vec<String> = signatures.map(|((_, digest), _)| digest).collect();
+    refuse(&signatures);
+    rig.place.json(1, &push);
+    assert!(!has_tag());
+}

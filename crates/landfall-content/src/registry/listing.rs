@@ -10,7 +10,7 @@ use landfall_http::{
     BodyFailure, ErrorKind, HttpError, HttpRequest, HttpResponse, RequestPurpose, api_errors,
 };
 use landfall_model::{
-    ChildManifest, Descriptor, Digest, Manifest, ManifestError, locked, media_type, referrers_tag,
+    ChildManifest, Descriptor, Digest, Manifest, ManifestError, media_type, referrers_tag,
     unreadable_children,
 };
 use reqwest::header::{ACCEPT, LINK};
@@ -18,7 +18,6 @@ use reqwest::{Method, StatusCode};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::{BTreeSet, HashSet};
-use std::sync::atomic::Ordering;
 use url::Url;
 
 /// How many tags are requested per page.
@@ -60,10 +59,10 @@ impl RegistrySession {
     /// If the request fails.
     pub async fn tag_list(&self, repository: &str, pages: usize) -> Result<TagList, HttpError> {
         let mut turn = None;
-        if !self.has_listed_tags.load(Ordering::Relaxed) {
+        if self.lists_tags.get().is_none() {
             turn = Some(self.first_tags.lock().await);
         }
-        if locked(&self.tags_failure).is_some() {
+        if self.lists_tags.get().is_some_and(Result::is_err) {
             return Ok(TagList::Refused);
         }
         let scope = self.scope(repository, false);
@@ -79,7 +78,7 @@ impl RegistrySession {
             let request = HttpRequest::new(Method::GET, url.clone(), RequestPurpose::Registry);
             let (bytes, next) = match self.tags_page(request, &scope, left).await {
                 Ok(ListResponse::Page(bytes, next)) => {
-                    self.has_listed_tags.store(true, Ordering::Relaxed);
+                    let _ = self.lists_tags.set(Ok(()));
                     drop(turn.take());
                     (bytes, next)
                 }
@@ -175,11 +174,10 @@ impl RegistrySession {
             return Ok(TagList::Refused);
         };
         // a list of another repository succeeded, so this failure concerns this repository alone
-        if self.has_listed_tags.load(Ordering::Relaxed) {
+        if self.lists_tags.get().is_some_and(Result::is_ok) {
             return Ok(TagList::Refused);
         }
-        let is_first = locked(&self.tags_failure).replace(error.clone()).is_none();
-        if is_first {
+        if self.lists_tags.set(Err(error.clone())).is_ok() {
             self.transport.note_once(&format!(
                 "note: {} lists no tags: {error}; no more lists are requested from it in this run",
                 self.host()
@@ -190,9 +188,8 @@ impl RegistrySession {
 
     /// Why the registry lists no tags, if its lists failed in this run.
     pub fn tags_failure(&self) -> Option<String> {
-        locked(&self.tags_failure)
-            .as_ref()
-            .map(HttpError::to_string)
+        let known = self.lists_tags.get()?;
+        known.as_ref().err().map(HttpError::to_string)
     }
 
     /// Returns the referrers of `subject`, or `None` if the registry returns no list. With `push`,

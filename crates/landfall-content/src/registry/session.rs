@@ -14,7 +14,7 @@ use landfall_http::{
 use reqwest::StatusCode;
 use reqwest::header::AUTHORIZATION;
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
 use tracing::debug;
 use url::Url;
@@ -41,12 +41,12 @@ pub struct RegistrySession {
     /// The repositories where a HEAD of a manifest failed whose GET succeeded.
     pub(super) refused_heads: Mutex<HashSet<String>>,
     pub(super) manifest_heads: ManifestHeads,
-    /// Why the registry lists no tags, once two requests for a list failed with 500.
-    pub(super) tags_failure: Mutex<Option<HttpError>>,
-    /// The turn to request a list of tags, until one succeeds. Otherwise all repositories would
+    /// Whether the registry lists tags: a list succeeded, or two requests for a list failed with
+    /// 500 before any succeeded.
+    pub(super) lists_tags: OnceLock<Result<(), HttpError>>,
+    /// The turn to request a list of tags, until `lists_tags` is known. Otherwise all repositories would
     /// request theirs before the first failure is known.
     pub(super) first_tags: tokio::sync::Mutex<()>,
-    pub(super) has_listed_tags: AtomicBool,
 }
 
 impl RegistrySession {
@@ -93,9 +93,8 @@ impl RegistrySession {
             lists_all_tags,
             refused_heads: Mutex::default(),
             manifest_heads: ManifestHeads::default(),
-            tags_failure: Mutex::default(),
+            lists_tags: OnceLock::new(),
             first_tags: tokio::sync::Mutex::default(),
-            has_listed_tags: AtomicBool::new(false),
         }
     }
 

@@ -181,6 +181,13 @@ pub(super) const MEMBERS: &[Member] = &[
         "what the registry has now: `name`, `at`, `digest`",
     ),
     member(
+        "unlisted",
+        "string",
+        &["push", "mirror"],
+        "why the list of locks could not be written, so that `serve --from` does not find the new \
+         items",
+    ),
+    member(
         "volume",
         "object",
         &["pack"],
@@ -192,6 +199,12 @@ pub(super) const MEMBERS: &[Member] = &[
         &["lock", "verify", "push", "status", "report"],
         "verified signatures of images, charts and files: `name`, `by` and the other keys of \
          `verified` in the lock, and `verified`: whether this run verified it",
+    ),
+    member(
+        "unmatchedRules",
+        "array",
+        &["lock", "verify", "push"],
+        "the rules for signatures that match no item",
     ),
     member(
         "repositories",
