@@ -13,7 +13,7 @@ use landfall_content::{EntryPart, LockEntry, PartOrigin};
 use landfall_http::host_port;
 use landfall_item::lockfile::{Endpoint, Lock};
 use landfall_model::report::{EntryKind, count_of};
-use landfall_model::{Descriptor, Digest, media_type};
+use landfall_model::{Descriptor, Digest, is_example_name, media_type};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use url::Url;
@@ -253,6 +253,11 @@ pub(crate) fn needed(
         .try_for_each(|endpoint| list.declare(endpoint))?;
     let changed = lock.changed_names().into_iter();
     notes.extend(changed.map(|row| format!("{}, see {}", row.summary(), row.source)));
+    let hosts = lock.endpoints.iter().map(|endpoint| &endpoint.host);
+    let examples = hosts.filter(|host| is_example_name(host));
+    notes.extend(examples.map(|host| {
+        format!("{host} is an example: replace it in the manifest by the name of your site, or remove it")
+    }));
     if !lock.unresolved.is_empty() {
         notes.insert(format!(
             "{} of the lock could not be resolved: only the hosts in their names are listed; \

@@ -20,7 +20,8 @@ fn place_of_old_names() -> (Place, Faults) {
          - quay.io/coreos/kube-rbac-proxy:v0.4.1\n- quay.io/team/gone:v1\n\
          - projects.registry.vmware.com/tkg/pause:3.4.1\n\
          files:\n- url: https://storage.googleapis.com/kubernetes-release/release/v1.16.2/kubelet\n\
-         endpoints:\n- {host: apt.kubernetes.io, port: 443, why: KubeOne, from: [seed-cluster-node]}\n",
+         endpoints:\n- {host: apt.kubernetes.io, port: 443, why: KubeOne, from: [seed-cluster-node]}\n\
+         - {host: vcenter.example.com, port: 443, why: machines}\n",
     );
     let mirrors: String = [
         "registry.k8s.io",
@@ -104,6 +105,13 @@ fn egress_and_doctor_note_old_names_of_items_and_endpoints() {
             "{words}: {notes:#?}"
         );
     }
+    assert!(
+        notes.iter().any(|note| note
+            .as_str()
+            .unwrap()
+            .starts_with("vcenter.example.com is an example")),
+        "{notes:#?}"
+    );
     // 4 because the endpoint does not exist
     place.set("no_proxy", "*");
     let report = place.json(4, &[&["doctor"], &site[..]].concat());
