@@ -410,7 +410,7 @@ fn doctor_judges_a_configuration_as_containerd_reads_it() {
             .iter()
             .any(|check| check["check"] == "config_path" && check["verdict"] == "ok");
         assert_eq!(is_good, is_read, "{text}\n{report:#}\n{dumped}");
-        let has_failed = checks.iter().any(|check| check["verdict"] == "NO");
+        let has_failed = checks.iter().any(|check| check["verdict"] == "no");
         let code = if has_failed { 4 } else { 0 };
         assert_eq!(output.status.code(), Some(code), "{text}\n{report:#}");
     }
