@@ -247,7 +247,7 @@ impl BundleError {
     /// a temporary file for it.
     pub(crate) fn content(item: &str) -> impl Fn(ContentError) -> BundleError + Copy {
         move |source| match ScratchError::cause_of(&source) {
-            Some(scratch) => scratch.to_bundle_error(),
+            Some(scratch) => BundleError::write(scratch.folder())(scratch.system_error()),
             None => BundleError::Content {
                 item: item.to_owned(),
                 source,

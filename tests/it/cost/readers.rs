@@ -124,9 +124,9 @@ const FILE_READERS: &[&[&str]] = &[
 #[test]
 fn every_format_of_import_is_among_the_readers() {
     let help = Place::new().ok(&["import", "--help"]);
-    let formats = help
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix("- "));
+    let lines = help.lines().map(str::trim);
+    let lines = lines.take_while(|line| !line.starts_with("<FILES>"));
+    let formats = lines.filter_map(|line| line.strip_prefix("- "));
     let formats = formats.filter_map(|line| Some(line.split_once(':')?.0));
     let mut count = 0;
     for format in formats {

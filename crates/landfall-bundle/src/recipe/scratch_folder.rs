@@ -1,6 +1,5 @@
 //! The folder for large temporary files.
 
-use crate::error::BundleError;
 use landfall_content::ContentError;
 use std::error::Error;
 use std::ffi::OsString;
@@ -51,13 +50,17 @@ impl ScratchError {
         }
     }
 
-    /// The error for a bundle that cannot be written because of this failure.
-    pub(crate) fn to_bundle_error(&self) -> BundleError {
-        let source = match self.source.raw_os_error() {
+    /// The folder.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// A copy of the error of the system.
+    pub(crate) fn system_error(&self) -> io::Error {
+        match self.source.raw_os_error() {
             Some(code) => io::Error::from_raw_os_error(code),
             None => io::Error::new(self.source.kind(), self.source.to_string()),
-        };
-        BundleError::write(&self.folder)(source)
+        }
     }
 
     /// Whether the folder has no room.
