@@ -181,7 +181,7 @@ fn hostile_repositories_are_refused_and_not_locked() {
             "a package without bytes",
             Box::new(|| primary("<size package=\"100\"", "<size package=\"0\"")),
             true,
-            "its index has no size of b",
+            "its index has no size of a",
         ),
         (
             "an index that is cut in the middle",

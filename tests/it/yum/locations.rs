@@ -95,7 +95,10 @@ fn locations_with_several_dots_are_mirrored_for_an_unmodified_dnf() {
         &there.address,
     ]);
     let host = &up.server.address;
-    for (name, arguments) in [("b", vec!["b"]), ("r", vec!["--from", &there.address])] {
+    for (name, arguments) in [
+        ("from-bundle", vec!["b"]),
+        ("from-registry", vec!["--from", &there.address]),
+    ] {
         let server = landfall_serve(place, &arguments);
         let url = format!("http://{}/yum/{host}", server.address);
         assert_eq!(
@@ -199,7 +202,7 @@ fn packages_at_urls_are_mirrored_from_hosts_that_the_manifest_names() {
     wants(&up, &format!("hosts: ['{}'], install: [app]", cdn.address));
     let lock = place
         .landfall()
-        .args(["lock", "-f", "m.yaml"])
+        .args(["lock", "-f", "m.yaml", "--lock", "signed.lock"])
         .output()
         .unwrap();
     let printed = String::from_utf8_lossy(&lock.stderr).into_owned();
