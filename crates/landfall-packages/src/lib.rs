@@ -19,4 +19,4 @@ pub mod yum;
 pub use decompress::{COMPRESSIONS, Compression, decompress, decompressed};
 pub use error::PackagesError;
 pub use identity::PackageIdentity;
-pub use path::{LocationError, file_url, host_of, is_location, is_plain_path, location};
+pub use path::{RepositoryPathError, file_url, host_of, is_location, is_plain_path, location};

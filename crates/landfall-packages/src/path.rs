@@ -30,7 +30,7 @@ pub fn is_plain_path(path: &str) -> bool {
 
 /// Why landfall cannot mirror a file from where an index says that the file is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum LocationError {
+pub enum RepositoryPathError {
     /// The location has more `../` than the URL of the repository has folders.
     #[error(
         "'{0}' leads above the host of the repository, so machines behind the gap would look for \
@@ -51,8 +51,8 @@ pub enum LocationError {
 ///
 /// # Errors
 /// If `text` leads above the host, or is not the location of a file.
-pub fn location(base: &str, text: &str) -> Result<String, LocationError> {
-    let no_file = || LocationError::NoFile(text.escape_default().to_string());
+pub fn location(base: &str, text: &str) -> Result<String, RepositoryPathError> {
+    let no_file = || RepositoryPathError::NoFile(text.escape_default().to_string());
     let below = folders(base);
     let mut target = below.clone();
     let mut path = text;
@@ -60,7 +60,7 @@ pub fn location(base: &str, text: &str) -> Result<String, LocationError> {
         let (host, path_of_url) = rest.split_once('/').ok_or_else(no_file)?;
         let is_plain = matches!(scheme, "http" | "https") && !rest.contains(['?', '#']);
         if !is_plain || host.is_empty() || host.contains(['@', '\\', ' ', '%']) {
-            return Err(LocationError::Url(text.escape_default().to_string()));
+            return Err(RepositoryPathError::Url(text.escape_default().to_string()));
         }
         let path_of_url = percent_decode_str(path_of_url)
             .decode_utf8()
@@ -79,7 +79,9 @@ pub fn location(base: &str, text: &str) -> Result<String, LocationError> {
             "." => {}
             "" if path.is_empty() => {}
             ".." if target.pop().is_none() => {
-                return Err(LocationError::AboveHost(text.escape_default().to_string()));
+                return Err(RepositoryPathError::AboveHost(
+                    text.escape_default().to_string(),
+                ));
             }
             ".." => {}
             part => target.push(part.to_owned()),

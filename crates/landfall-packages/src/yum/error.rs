@@ -1,6 +1,6 @@
 //! Errors in the indexes of an RPM repository.
 
-use crate::LocationError;
+use crate::RepositoryPathError;
 use std::io;
 
 /// The reason why an index, or something in it, cannot be used.
@@ -19,7 +19,7 @@ pub enum YumError {
     },
     /// A location leads out of the host of the repository, or is malformed.
     #[error("it lists a file whose location cannot be mirrored: {0}")]
-    Path(#[from] LocationError),
+    Path(#[from] RepositoryPathError),
     /// An index is on another host than its repository.
     #[error("it lists '{0}', which is on another host than the repository")]
     OtherHost(String),

@@ -17,7 +17,7 @@ pub struct Repomd {
     pub date: Option<Timestamp>,
     /// The indexes as they are written. An odd one must not hide the others, so each is checked
     /// when it is used.
-    listed: Vec<ListedIndex>,
+    listed: Vec<RepomdEntry>,
 }
 
 /// An index of a repository.
@@ -44,7 +44,7 @@ impl Repomd {
     /// If the file is not a complete `repomd.xml`.
     pub fn parse(bytes: &[u8]) -> Result<Repomd, YumError> {
         let mut listed = Vec::new();
-        let mut one = ListedIndex::default();
+        let mut one = RepomdEntry::default();
         let mut checksum = String::new();
         let mut is_repomd = false;
         let mut newest = None;
@@ -55,9 +55,9 @@ impl Repomd {
                     "repomd" => is_repomd = true,
                     "data" => {
                         // a new one, so that no field of the previous index remains
-                        one = ListedIndex {
+                        one = RepomdEntry {
                             kind: element.attribute("type")?.unwrap_or_default(),
-                            ..ListedIndex::default()
+                            ..RepomdEntry::default()
                         }
                     }
                     "checksum" | "open-checksum" => {
@@ -93,7 +93,7 @@ impl Repomd {
     /// The kind of each index, in the order of the file, without duplicates.
     pub fn kinds(&self) -> Vec<&str> {
         let mut kinds: Vec<&str> = Vec::new();
-        for ListedIndex { kind, .. } in &self.listed {
+        for RepomdEntry { kind, .. } in &self.listed {
             if !kinds.contains(&kind.as_str()) {
                 kinds.push(kind);
             }
@@ -114,7 +114,7 @@ impl Repomd {
 
 /// The content of a `data` element.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct ListedIndex {
+struct RepomdEntry {
     kind: String,
     path: String,
     checksum: (String, String),
@@ -123,7 +123,7 @@ struct ListedIndex {
     open_size: Option<u64>,
 }
 
-impl ListedIndex {
+impl RepomdEntry {
     fn checked(&self, url: &str) -> Result<RepomdIndex, YumError> {
         let (algorithm, hex) = &self.checksum;
         let digest = digest(algorithm, hex).ok_or_else(|| {
