@@ -72,7 +72,9 @@ pub use manifest::{ChildManifest, Manifest, ManifestError, UnreadableChild};
 pub use manifest::{platform_of_config, trim_index, unreadable_children};
 pub use media_type::MediaType;
 pub use minimum_age::{MinimumAge, MinimumAgeError};
-pub use name_pattern::{NamePattern, TextPattern, is_same_host, is_same_url};
+pub use name_pattern::{
+    NamePattern, TextPattern, is_same_host, is_same_name, is_same_url, upstream_host,
+};
 pub use null_default::null_as_default;
 pub use platform::Platform;
 pub use redaction::{redact_document, redact_reference, redact_urls, redact_userinfo};

@@ -78,6 +78,18 @@ impl NamePattern {
         self.written.contains("://")
     }
 
+    /// The pattern of images at the host of this URL, as in `quay.io/team/*` for
+    /// `https://quay.io/team/*`. `None` if the pattern has no http or https scheme, or if `*` stands
+    /// for a part of the host: such patterns are meant for files.
+    pub fn of_images(&self) -> Option<NamePattern> {
+        let (scheme, rest) = self.written.split_once("://")?;
+        let (host, _) = rest.split_once('/')?;
+        let is_web = ["https", "http"]
+            .iter()
+            .any(|web| scheme.eq_ignore_ascii_case(web));
+        (is_web && !host.contains('*') && has_host(rest)).then(|| NamePattern::new(rest))
+    }
+
     /// Whether a form of the reference matches: with its tag, with its digest, with both, or the
     /// repository alone.
     pub fn matches_image(&self, image: &ImageRef) -> bool {
@@ -132,6 +144,24 @@ pub(crate) fn normal_name(image: &ImageRef) -> String {
         without_port(&image.registry, "443"),
         image.repository
     )
+}
+
+/// Whether two names of items are the same: URLs, or references to images and charts.
+pub fn is_same_name(one: &str, other: &str) -> bool {
+    let reference = |text: &str| {
+        let image: ImageRef = text.parse().ok()?;
+        Some((normal_name(&image), image.tag, image.digest))
+    };
+    if one.contains("://") || other.contains("://") {
+        return is_same_url(one, other);
+    }
+    one == other || reference(one).is_some_and(|one| Some(one) == reference(other))
+}
+
+/// Returns a key of `upstreams`, or the host of a reference, in the form in which they are compared:
+/// in lower case, without the default port, and `docker.io` for each name of Docker Hub.
+pub fn upstream_host(host: &str) -> String {
+    normal_host(host)
 }
 
 /// Whether two hosts of references are the same: https is spoken at port 443 by default.
@@ -316,6 +346,35 @@ mod tests {
             let image: ImageRef = image.parse().unwrap();
             let matches = NamePattern::new(pattern).matches_image(&image);
             assert_eq!(matches, expected, "{pattern} {image}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_of_urls_at_one_host_has_a_pattern_of_images() {
+        for (pattern, expected) in [
+            ("https://quay.io/team/*", Some("quay.io/team/*")),
+            ("HTTPS://Quay.io:443/*", Some("Quay.io:443/*")),
+            ("https://*", None),
+            ("https://*.io/team/*", None),
+            ("*://*", None),
+            ("oci://quay.io/team/*", None),
+            ("quay.io/team/*", None),
+        ] {
+            let images = NamePattern::new(pattern).of_images();
+            assert_eq!(images, expected.map(NamePattern::new), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn names_are_the_same_in_every_form() {
+        for (one, other, expected) in [
+            ("quay.io:443/a/b:1", "quay.io/a/b:1", true),
+            ("index.docker.io/nginx:1", "docker.io/library/nginx:1", true),
+            ("quay.io/a/b:1", "quay.io/a/b:2", false),
+            ("HTTPS://A.test:443/x", "https://a.test/x", true),
+            ("https://a.test/x", "a.test/x", false),
+        ] {
+            assert_eq!(is_same_name(one, other), expected, "{one} {other}");
         }
     }
 

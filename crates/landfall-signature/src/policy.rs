@@ -89,7 +89,8 @@ impl SignaturePolicy {
     /// Returns the patterns of the rules that match none of the items, as they are written.
     pub fn unmatched(&self, items: &[RuleSubject]) -> Vec<String> {
         let rules = self.lists.iter().flatten();
-        let unmatched = rules.filter(|rule| !items.iter().any(|item| rule.matches(item)));
+        let matches = |rule: &PolicyRule, item| rule.matches(item) || rule.matches_by_url(item);
+        let unmatched = rules.filter(|rule| !items.iter().any(|item| matches(rule, item)));
         unmatched.map(|rule| rule.items.to_string()).collect()
     }
 
@@ -235,7 +236,9 @@ impl SignaturePolicy {
         self.lists
             .iter()
             .filter_map(|list| {
-                let rule = list.iter().find(|rule| rule.matches(&item))?;
+                let by_name = list.iter().find(|rule| rule.matches(&item));
+                let rule =
+                    by_name.or_else(|| list.iter().find(|rule| rule.matches_by_url(&item)))?;
                 rule.requirement.as_ref()
             })
             .collect()

@@ -33,6 +33,16 @@ pub struct SignatureRuleError {
 }
 
 impl PolicyRule {
+    /// Whether the rule matches an image, or a chart in a registry, although it has a scheme. Other
+    /// rules have precedence, so that a rule for files does not hide a rule for images.
+    pub(crate) fn matches_by_url(&self, item: &RuleSubject) -> bool {
+        let RuleSubject::Image(image) = item else {
+            return false;
+        };
+        let images = self.items.of_images();
+        images.is_some_and(|images| images.matches_image(image))
+    }
+
     /// Whether the rule matches an item.
     pub(crate) fn matches(&self, item: &RuleSubject) -> bool {
         match item {

@@ -8,7 +8,7 @@ use super::session::RegistrySession;
 use super::setup_error::{MirrorFault, SetupError};
 use landfall_http::{ErrorKind, HttpError, OnceMap, Transport, host_port};
 use landfall_model::config::Site;
-use landfall_model::has_userinfo;
+use landfall_model::{has_userinfo, upstream_host};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use url::Url;
@@ -104,9 +104,14 @@ impl RegistrySessions {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The mirror of a host of references.
+    fn mirror_of(&self, host: &str) -> Option<&Url> {
+        self.mirrors.get(&upstream_host(host))
+    }
+
     /// Whether `upstreams` of the site has this host.
     pub fn is_in_site(&self, host: &str) -> bool {
-        self.in_site.contains(host)
+        self.in_site.contains(&upstream_host(host))
     }
 
     /// Returns the transport of all sessions.
@@ -162,8 +167,8 @@ impl RegistrySessions {
     }
 
     async fn find_base_url(&self, host: &str, mirrored: bool) -> Result<BaseUrl, HttpError> {
-        if let Some(mirror) = self.mirrors.get(host).filter(|_| mirrored) {
-            let lists_all_tags = self.whole_lists.contains(host);
+        if let Some(mirror) = self.mirror_of(host).filter(|_| mirrored) {
+            let lists_all_tags = self.whole_lists.contains(&upstream_host(host));
             let origin = Some(host.to_owned());
             return Ok(BaseUrl {
                 url: mirror.clone(),
@@ -193,7 +198,7 @@ impl RegistrySessions {
     /// # Errors
     /// If the host does not form a URL.
     pub fn expected_url(&self, host: &str) -> Result<Url, HttpError> {
-        match self.mirrors.get(host) {
+        match self.mirror_of(host) {
             Some(mirror) => Ok(mirror.clone()),
             None => self.transport.configured_url(api_host(host)),
         }

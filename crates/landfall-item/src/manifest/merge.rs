@@ -6,6 +6,7 @@ use super::merged_manifest::MergedManifest;
 use crate::lockfile::{AcceptedLoss, Endpoint};
 use crate::{Exclusion, FieldConflict, ItemRequest, ItemRequests};
 use landfall_model::document::{Diagnostic, SourceSpan, nearest};
+use landfall_model::is_same_name;
 use landfall_model::report::EntryKind;
 use landfall_signature::SignaturePolicy;
 use std::collections::BTreeMap;
@@ -41,7 +42,14 @@ pub(super) fn merge(
     for manifest in &mut manifests {
         signatures.append(std::mem::take(&mut manifest.signatures));
     }
-    let missing = take_all(&mut manifests, |manifest| &mut manifest.missing);
+    let mut missing = take_all(&mut manifests, |manifest| &mut manifest.missing);
+    // a loss may be written in another form than the item
+    for loss in missing.iter_mut().map(|located| &mut located.value) {
+        let mut items = requests.summaries().filter(|item| item.kind == loss.kind);
+        if let Some(item) = items.find(|item| is_same_name(&item.name, &loss.name)) {
+            loss.name = item.name;
+        }
+    }
     let endpoints = take_all(&mut manifests, |manifest| &mut manifest.endpoints);
     MergedManifest {
         name: shared_name(manifests),

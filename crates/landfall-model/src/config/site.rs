@@ -7,7 +7,8 @@ use super::registry_check::check_registry;
 use super::required_names_check::check_required_names;
 use super::signers::SiteSigners;
 use super::upstream::SiteUpstream;
-use crate::document::{self, Diagnostic, SignatureRule, read_text_input};
+use crate::document::{self, Diagnostic, SignatureRule, YamlNode, read_text_input};
+use crate::upstream_host;
 use crate::{Consumer, DestinationMap, DestinationRules, Digest, TargetRegistry};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -127,6 +128,7 @@ impl Site {
             check_registry(registry, &name, text)?;
         }
         check_required_names(&site.names, &name, text)?;
+        site.upstreams = upstreams_by_host(site.upstreams, &name, text)?;
         // values are written into lines of rendered files: a line feed could add another line
         let errors = document::control_characters(&name, text, &[]);
         if let Some(error) = errors.into_iter().next() {
@@ -208,6 +210,29 @@ impl Site {
     pub fn resolve(&self, path: &Path) -> PathBuf {
         self.folder.join(path)
     }
+}
+
+/// Returns `upstreams` with the hosts in the form in which they are compared.
+fn upstreams_by_host(
+    upstreams: BTreeMap<String, SiteUpstream>,
+    file: &str,
+    text: &str,
+) -> Result<BTreeMap<String, SiteUpstream>, Box<Diagnostic>> {
+    let mut by_host = BTreeMap::new();
+    for (written, upstream) in upstreams {
+        let host = upstream_host(&written);
+        if by_host.insert(host.clone(), upstream).is_some() {
+            let root = YamlNode::parse(text).unwrap_or_default();
+            return Err(Box::new(Diagnostic {
+                file: file.to_owned(),
+                text: text.to_owned(),
+                span: root.get("upstreams").get(&written).span(),
+                message: format!("`upstreams` has {host} twice"),
+                help: Some("write its settings below one key".into()),
+            }));
+        }
+    }
+    Ok(by_host)
 }
 
 /// Returns the mapping to `target`, by the rules of `site` if one is given.
