@@ -239,16 +239,52 @@ fn hashes_decide_which_packages_are_accepted() {
 
     // if a version is published again with other content, an unchanged entry keeps its hashes, and
     // another platform can be added only with --refresh
-    up.locked_by(&[], platforms);
+    let entry = format!("source: {HOST}/acme/random, version: 1.0.0");
+    up.manifest(&format!("{entry}{platforms}"));
     up.lock(0, &[]);
     up.files
         .put("1.0.0", "linux_amd64", &zip_package(&[("x", b"y")]));
     up.lock(0, &[]);
-    up.locked_by(&[], ", platforms: [linux_amd64, linux_arm64]");
+    up.manifest(&format!("{entry}, platforms: [linux_amd64, linux_arm64]"));
     let report = up.lock(1, &[]).to_string();
     assert!(report.contains("--refresh"), "{report}");
     up.lock(0, &["--refresh"]);
     assert_ne!(up.place.read("landfall.lock"), before);
+}
+
+/// Before, every package was accepted without a note.
+#[test]
+fn a_lock_file_without_hashes_accepts_no_package() {
+    let up = Providers::new();
+    let platforms = ", platforms: [linux_amd64]";
+    // a pin that was made without the lock file does not stay either
+    up.manifest(&format!(
+        "source: {HOST}/acme/random, version: 1.0.0{platforms}"
+    ));
+    up.lock(0, &[]);
+    up.locked_by(&[], platforms);
+    let empty = up.place.read("infra/.terraform.lock.hcl");
+    let start = empty.find("  hashes").unwrap();
+    let without = format!("{}}}\n", &empty[..start]);
+    for text in [&empty, &without] {
+        up.place.write("infra/.terraform.lock.hcl", text);
+        let report = up.lock(1, &[]);
+        let reason = report["items"][0]["reason"].as_str().unwrap();
+        assert!(reason.contains("no hashes for this version"), "{reason}");
+        assert_eq!(report["items"][0]["status"], "missing");
+    }
+    let before = up.server.requests("GET /files/");
+    up.lock(1, &["--refresh"]);
+    assert_eq!(up.server.requests("GET /files/"), before);
+    // another lock file may have the hashes
+    let archive = package("1.0.0", "linux_amd64");
+    let text = lock_file(HOST, "1.0.0", &[zh(&archive)]);
+    up.place.write("other/.terraform.lock.hcl", text);
+    up.manifest(&format!(
+        "lockfile: infra/.terraform.lock.hcl{platforms}}}\n- {{lockfile: \
+         other/.terraform.lock.hcl{platforms}"
+    ));
+    up.lock(0, &[]);
 }
 
 #[test]

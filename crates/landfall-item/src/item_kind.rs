@@ -138,6 +138,12 @@ pub trait ResolvableRequest: UpdatableRequest {
         Vec::new()
     }
 
+    /// Whether the lock may keep `old`, the item of this name in the last lock, although this
+    /// request could not be resolved: its recorded signatures must meet the rules and keys of now.
+    fn accepts(&self, old: &Self::Item, resolver: &Resolver) -> bool {
+        meets_rules(old, resolver)
+    }
+
     /// Checks that upstream still has `old`, the item of this name in the last lock.
     fn check_upstream(
         _resolver: &Resolver,
@@ -145,6 +151,15 @@ pub trait ResolvableRequest: UpdatableRequest {
     ) -> impl Future<Output = Result<(), ResolveError>> {
         async { Ok(()) }
     }
+}
+
+/// Whether the recorded signatures of `old` meet the rules of `resolver`.
+pub(crate) fn meets_rules(old: &dyn LockedItem, resolver: &Resolver) -> bool {
+    old.signature_subject().is_none_or(|subject| {
+        resolver
+            .signatures()
+            .accepts(subject, old.recorded_signatures())
+    })
 }
 
 /// How `update` finds newer versions for a request.

@@ -10,7 +10,6 @@ use crate::{
 use landfall_model::document::{SourceSpan, SourceText, UpdateRule, VarBinding, YamlNode};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::collections::BTreeSet;
 
 /// Providers of OpenTofu and Terraform in a manifest: all that a `.terraform.lock.hcl` lists, or
 /// one version of one provider.
@@ -163,7 +162,7 @@ impl ProviderEntry {
         let request = ProviderRequest {
             name,
             platforms: Vec::new(),
-            hashes: BTreeSet::new(),
+            hashes: None,
             update,
             at: at.location(),
         };
@@ -209,7 +208,7 @@ fn from_lock_file(
         let request = ProviderRequest {
             name: provider.name,
             platforms: Vec::new(),
-            hashes: provider.hashes,
+            hashes: Some(provider.hashes),
             update: None,
             at: at.location(),
         };

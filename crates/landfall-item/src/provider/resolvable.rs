@@ -6,6 +6,7 @@ use super::registry::provider_versions;
 use super::request::ProviderRequest;
 use super::resolve::{check_hashes, check_platforms, resolve};
 use crate::field_conflict::{FieldConflict, merge_option};
+use crate::item_kind::meets_rules;
 use crate::{
     Exclusion, ItemRequest, PinPolicy, ResolvableRequest, ResolveError, ResolveOutcome, Resolver,
     UpdatableRequest, UpstreamStatus,
@@ -36,7 +37,10 @@ impl ItemRequest for ProviderRequest {
             self.platforms.sort();
             self.platforms.dedup();
         }
-        self.hashes.extend(other.hashes.iter().cloned());
+        if let Some(others) = &other.hashes {
+            let hashes = self.hashes.get_or_insert_default();
+            hashes.extend(others.iter().cloned());
+        }
         merge_option("update", &mut self.update, &other.update)
     }
 }
@@ -51,11 +55,8 @@ impl ResolvableRequest for ProviderRequest {
         pins: PinPolicy,
     ) -> ResolveOutcome<LockedProvider> {
         let keeps = matches!(pins, PinPolicy::Keep | PinPolicy::Referrers);
-        let matching = old.filter(|old| {
-            let mut packages = old.packages.iter();
-            old.platforms == self.platforms
-                && packages.all(|package| check_hashes(self, package).is_ok())
-        });
+        let matching =
+            old.filter(|old| old.platforms == self.platforms && self.accepts_packages_of(old));
         if let Some(old) = matching.filter(|_| keeps) {
             return ResolveOutcome::Kept(old.clone());
         }
@@ -75,8 +76,20 @@ impl ResolvableRequest for ProviderRequest {
         }
     }
 
+    fn accepts(&self, old: &LockedProvider, resolver: &Resolver) -> bool {
+        self.accepts_packages_of(old) && meets_rules(old, resolver)
+    }
+
     async fn check_upstream(resolver: &Resolver, old: &LockedProvider) -> Result<(), ResolveError> {
         find_version(resolver, &old.name).await
+    }
+}
+
+impl ProviderRequest {
+    /// Whether each package of `old` has a hash that the request accepts.
+    fn accepts_packages_of(&self, old: &LockedProvider) -> bool {
+        let mut packages = old.packages.iter();
+        packages.all(|package| check_hashes(self, package).is_ok())
     }
 }
 

@@ -20,6 +20,13 @@ pub(super) async fn resolve(
     old: Option<&LockedProvider>,
 ) -> Result<LockedProvider, ResolveError> {
     let name = &request.name;
+    if request.lacks_hashes() {
+        return Err(
+            "its lock file has no hashes for this version, so it accepts no package; add them with \
+             `tofu providers lock`"
+                .into(),
+        );
+    }
     let registry = ProviderRegistry::discover(resolver, &name.address.host).await?;
     let mut versions = registry.versions(&name.address).await?;
     let offered = versions
@@ -172,7 +179,7 @@ mod tests {
             let request = ProviderRequest {
                 name: ProviderName::new("h.test/a/b".parse().unwrap(), "1.0.0").unwrap(),
                 platforms: platforms(wanted),
-                hashes: BTreeSet::new(),
+                hashes: None,
                 update: None,
                 at: SourceLocation {
                     file: "m.yaml".into(),
