@@ -5,7 +5,8 @@ use landfall_content::run_concurrently_by_host;
 use landfall_item::lockfile::{Lock, LockedKind};
 use landfall_item::manifest::MergedManifest;
 use landfall_item::{
-    ItemKind, RequestVisitor, ResolvableRequest, ResolveError, Resolver, UpstreamStatus, host_in,
+    ItemKind, RequestVisitor, ResolvableRequest, ResolveError, Resolver, UpdatableRequest,
+    UpstreamStatus, host_in,
 };
 use landfall_model::document::{SourceLocation, UpdateRule};
 use landfall_model::report::EntryKind;
@@ -70,6 +71,17 @@ pub(super) fn changed_package_sets(
         .collect()
 }
 
+/// The repositories whose signed refs differ between `before` and `after`.
+pub(super) fn changed_signed_repositories(
+    before: &MergedManifest,
+    after: &MergedManifest,
+) -> BTreeSet<(EntryKind, String)> {
+    let before = &before.requests.git;
+    let requests = after.requests.git.iter();
+    let changed = requests.filter(|one| !one.signers.is_empty() && !before.contains(one));
+    changed.map(key).collect()
+}
+
 fn key<R: ResolvableRequest>(request: &R) -> (EntryKind, String) {
     (R::Item::KIND, request.name().to_string())
 }
@@ -99,8 +111,21 @@ impl UpstreamLookups<'_> {
         self.results.get(&(item.kind, item.name.clone()))
     }
 
-    /// Checks that all sets of packages in `names` can be locked as `manifest` requests them; `old`
-    /// is the last lock. Fails with the first set that cannot be locked, and the reason.
+    /// The digests that were looked up.
+    pub(super) fn digests(&self) -> BTreeMap<(EntryKind, String), Digest> {
+        let found = self
+            .results
+            .iter()
+            .filter_map(|(item, status)| match status {
+                Ok(UpstreamStatus::Present { digest, .. }) => Some((item.clone(), digest.clone()?)),
+                _ => None,
+            });
+        found.collect()
+    }
+
+    /// Checks that all sets of packages and repositories in `names` can be locked as `manifest`
+    /// requests them; `old` is the last lock. Fails with the first that cannot be locked, and the
+    /// reason.
     pub(super) async fn can_lock(
         &self,
         manifest: &MergedManifest,
@@ -117,6 +142,12 @@ impl UpstreamLookups<'_> {
                 .check_resolvable(self.resolver, old)
                 .await
                 .map_err(|error| (key(request), error))?;
+        }
+        for request in &manifest.requests.git {
+            if names.contains(&key(request)) {
+                let checked = request.check_content(self.resolver, None).await;
+                checked.map_err(|error| (key(request), error))?;
+            }
         }
         Ok(())
     }

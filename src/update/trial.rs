@@ -2,7 +2,7 @@
 //! request.
 
 use super::first_sights::SightKey;
-use super::lookups::{RequestedItem, changed_package_sets};
+use super::lookups::{RequestedItem, changed_package_sets, changed_signed_repositories};
 use super::state::{RejectedVersion, UpdateRun, added_items, failed, update_checksum};
 use super::version_ages::AgeWait;
 use super::versions::VersionCandidate;
@@ -109,9 +109,11 @@ impl UpdateRun<'_> {
         }
         // Solving a set may take millions of steps, so the cheaper checks come first.
         let package_sets = changed_package_sets(&self.outcome.manifest, &trial.manifest);
+        let repositories = changed_signed_repositories(&self.outcome.manifest, &trial.manifest);
+        let changed = package_sets.iter().chain(&repositories).cloned().collect();
         let solved = self
             .lookups
-            .can_lock(&trial.manifest, self.request.old, &package_sets)
+            .can_lock(&trial.manifest, self.request.old, &changed)
             .await;
         solved.map_err(cannot_be_locked)?;
         // a set keeps its name when its packages change, so it is not among the added items

@@ -199,6 +199,59 @@ fn a_signed_tag_is_valid_under_its_own_name_only() {
     place.json(2, &["lock", "-f", "m.yaml"]);
 }
 
+/// Before, where commits are signed, a server could offer the signed commit of v1.0.0 as v2.0.0.
+#[test]
+fn a_tag_that_a_pattern_or_policy_chooses_must_be_signed_itself() {
+    let (true, Some(server)) = (need(&["ssh-keygen"]), GitServer::new()) else {
+        return;
+    };
+    let repository = server.create("team/platform.git");
+    server.import(&repository, &history("main", 0, 3));
+    ssh_key(&server, "release");
+    let release = with_ssh(&server, "release");
+    signed_commit(&server, &repository, &release, "signed");
+    let tag = |args: &[&str]| signing(&server, &repository, &release, &[&["tag"], args].concat());
+    tag(&["-s", "-m", "one", "v1.0.0", "signed"]);
+    let place = Place::new();
+    place.write("release.pub", public(&server, "release"));
+    let url = server.url("team/platform.git");
+    let write = |refs: &str| {
+        let more = format!("{refs}, verify: {{keys: [release.pub]}}");
+        place.write("m.yaml", manifest(&url, &more));
+    };
+    write("tags: \"^v\"");
+    place.json(0, &["lock", "-f", "m.yaml"]);
+    write("ref: v1.0.0, update: minor");
+    place.json(0, &["lock", "-f", "m.yaml"]);
+    let pinned = place.read("landfall.lock");
+
+    // a lightweight tag and an unsigned annotated tag of the signed commit
+    tag(&["v1.1.0", "signed"]);
+    tag(&["-a", "-m", "two", "v1.2.0", "signed"]);
+    let report = place.json(0, &["update", "-f", "m.yaml"]);
+    let held = &report["updates"][0]["held"];
+    for (at, version) in ["v1.2.0", "v1.1.0"].iter().enumerate() {
+        assert_eq!(held[at]["version"], *version, "{report}");
+        let why = held[at]["why"].as_str().unwrap();
+        assert!(why.contains("is not a signed tag"), "{why}");
+    }
+    assert_eq!(place.read("landfall.lock"), pinned);
+    assert!(place.read("m.yaml").contains("v1.0.0"));
+    // the next lower version that is signed is used
+    tag(&["-s", "-m", "signed", "v1.1.1", "signed"]);
+    place.json(0, &["update", "-f", "m.yaml"]);
+    assert!(place.read("m.yaml").contains("v1.1.1"));
+    write("tags: \"^v\"");
+    let report = place.json(1, &["lock", "-f", "m.yaml"]);
+    assert!(reason(&report).contains("is not a signed tag"), "{report}");
+    // a tag that the manifest names may be covered by its commit; branches and commits always are
+    write("refs: [v1.1.0, signed]");
+    place.json(0, &["lock", "-f", "m.yaml"]);
+    let commit = server.git(&repository, &["rev-parse", "signed"]);
+    write(&format!("ref: {}", commit.trim()));
+    place.json(0, &["lock", "-f", "m.yaml"]);
+}
+
 #[test]
 fn tags_and_commits_that_gpg_signed_are_locked_with_their_keys() {
     let (true, Some(server)) = (need(&["gpg"]), GitServer::new()) else {

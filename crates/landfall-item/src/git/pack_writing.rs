@@ -92,8 +92,8 @@ impl PackWriting {
             let file = fetched.file.try_clone().map_err(GitError::ReadPack)?;
             database.add_pack(Arc::new(file))?;
         }
-        let GitRequest { url, signers, .. } = &self.request;
-        let verified = verified_refs(&database, &self.refs, signers)?;
+        let GitRequest { url, .. } = &self.request;
+        let verified = verified_refs(&database, &self.refs, &self.request)?;
         let submodules = if self.request.submodules {
             let found = locked_submodules(&database, url, &self.refs)?;
             Some(found)

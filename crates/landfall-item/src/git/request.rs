@@ -3,6 +3,7 @@
 use landfall_git::ObjectId;
 use landfall_model::document::{SourceLocation, UpdateRule};
 use landfall_model::sign::GitSigners;
+use std::collections::HashSet;
 
 /// A request for branches, tags and commits of one git repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +52,24 @@ impl GitRequest {
     pub(super) fn commit_tag(commit: ObjectId) -> String {
         const DIGITS: usize = 12;
         format!("refs/tags/commit-{:.DIGITS$}", commit.to_string())
+    }
+
+    /// The tags for which the signature of their commit is enough: those that the manifest names,
+    /// and those that are added for commits. Only a signed tag proves its name, so a server could
+    /// offer an old signed commit under the name of a new version. Tags that a pattern or an update
+    /// policy chooses must therefore be signed themselves.
+    pub(super) fn tags_signed_by_commits(&self) -> HashSet<String> {
+        let tags = self.wanted.iter().filter_map(|one| {
+            match (GitRequest::commit_in(one), GitRequest::pattern_in(one)) {
+                (Some(commit), _) => Some(GitRequest::commit_tag(commit)),
+                (None, None) if self.update.is_none() && one.starts_with("refs/") => {
+                    Some(one.clone())
+                }
+                (None, None) if self.update.is_none() => Some(format!("refs/tags/{one}")),
+                (None, _) => None,
+            }
+        });
+        tags.collect()
     }
 
     /// Writes a pattern of tags as an element of `wanted`.

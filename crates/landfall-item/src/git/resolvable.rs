@@ -6,11 +6,13 @@ use super::request::GitRequest;
 use super::resolve::{GitResolveError, resolve};
 use super::signatures::is_verified;
 use crate::field_conflict::{FieldConflict, merge_option};
+use crate::item_kind::meets_rules;
 use crate::{
     DependencyRequest, Exclusion, ItemRequest, PinPolicy, ResolvableRequest, ResolveError,
     ResolveOutcome, Resolver, UpdatableRequest, UpstreamStatus, host_in,
 };
 use landfall_content::upstream::list_refs;
+use landfall_model::Digest;
 use landfall_model::document::UpdateRule;
 use landfall_model::sign::GitSigners;
 
@@ -95,6 +97,10 @@ impl ResolvableRequest for GitRequest {
         }
     }
 
+    fn accepts(&self, old: &LockedGitRepository, resolver: &Resolver) -> bool {
+        is_verified(old, &self.signers) && meets_rules(old, resolver)
+    }
+
     fn dependencies(&self, repository: &LockedGitRepository) -> Vec<DependencyRequest> {
         let submodules = repository.submodules.iter().flatten();
         let requests = submodules.map(|submodule| {
@@ -151,6 +157,25 @@ impl GitRequest {
 impl UpdatableRequest for GitRequest {
     fn update_rule(&self) -> Option<&UpdateRule> {
         self.update.as_ref()
+    }
+
+    async fn check_content(
+        &self,
+        resolver: &Resolver,
+        _digest: Option<&Digest>,
+    ) -> Result<(), ResolveError> {
+        if self.signers.is_empty() {
+            return Ok(());
+        }
+        // the newest commits are enough to verify the signatures
+        let shallow = GitRequest {
+            depth: Some(1),
+            submodules: false,
+            lfs: false,
+            ..self.clone()
+        };
+        let found = resolve(resolver, &shallow, None).await;
+        found.map(drop).map_err(|error| error.cause)
     }
 
     async fn upstream_status(&self, resolver: &Resolver) -> Result<UpstreamStatus, ResolveError> {

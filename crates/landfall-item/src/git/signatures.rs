@@ -1,6 +1,7 @@
 //! Verifies the signatures of tags and commits.
 
 use super::locked::{LockedGitRef, LockedGitRepository, VerifiedGitRef};
+use super::request::GitRequest;
 use jiff::Timestamp;
 use landfall_git::{GitError, GitObjectKind, ObjectDatabase, ObjectIndex, SignedObject, tag_name};
 use landfall_model::report::one_line;
@@ -17,6 +18,12 @@ pub(super) enum RefSignatureError {
     /// Neither the tag nor its commit is signed.
     #[error("{name} is not signed, and `verify` requires a signature")]
     Unsigned { name: String },
+    /// The tag has no signature of its own, but the server decides which tags are chosen.
+    #[error(
+        "{name} is not a signed tag, and a tag that `tags` or `update` chooses must be one: the \
+         signature of a commit does not cover the names of tags"
+    )]
+    UnsignedTag { name: String },
     /// The signed tag was made for another name. A server could offer an old tag as a new one.
     #[error("{name} is a signed tag with another name: '{found}'")]
     OtherName { name: String, found: String },
@@ -34,17 +41,18 @@ pub(super) fn is_verified(repository: &LockedGitRepository, signers: &[GitSigner
     signers.is_empty() || repository.refs.iter().all(is_verified)
 }
 
-/// Verifies that one of `signers` signed each of `refs`: the annotated tag or, if the tag has no
-/// signature, the commit.
+/// Verifies that one of the signers of `request` signed each of `refs`: the annotated tag or, if the
+/// tag has no signature and `request` names it, the commit.
 pub(super) fn verified_refs(
     database: &ObjectDatabase,
     refs: &[LockedGitRef],
-    signers: &[GitSigners],
+    request: &GitRequest,
 ) -> Result<Vec<VerifiedGitRef>, RefSignatureError> {
-    if signers.is_empty() {
+    if request.signers.is_empty() {
         return Ok(Vec::new());
     }
     let mut verified = Vec::new();
+    let named = request.tags_signed_by_commits();
     // many refs may name the same object, whose signature is verified once
     let mut unsigned: HashSet<ObjectIndex> = HashSet::new();
     let mut keys: HashMap<ObjectIndex, String> = HashMap::new();
@@ -55,7 +63,11 @@ pub(super) fn verified_refs(
             _ => None,
         };
         let key = match tag {
-            Some(signed) => signer_of(&one.name, &signed, signers)?,
+            Some(signed) => signer_of(&one.name, &signed, &request.signers)?,
+            None if one.name.starts_with("refs/tags/") && !named.contains(&one.name) => {
+                let name = one.name.clone();
+                return Err(RefSignatureError::UnsignedTag { name });
+            }
             None => {
                 unsigned.insert(object);
                 let commit = database.peeled(object)?;
@@ -63,7 +75,7 @@ pub(super) fn verified_refs(
                     Entry::Occupied(known) => known.get().clone(),
                     Entry::Vacant(entry) => {
                         let signed = signed_commit(database, commit, one)?;
-                        let key = signer_of(&one.name, &signed, signers)?;
+                        let key = signer_of(&one.name, &signed, &request.signers)?;
                         entry.insert(key).clone()
                     }
                 }
