@@ -1,7 +1,7 @@
 //! Resolves the items of manifests to digests, and updates versions by their policies.
 
 use super::Client;
-use crate::lock::{ChartImages, Locked, diff, lock, recall, remember};
+use crate::lock::{ChartImages, Locked, lock, recall, remember};
 use crate::update::{UpdateOutcome, UpdateRequest, update};
 use landfall_content::WriteError;
 use landfall_content::archives::{ArchiveImages, read_image_names};
@@ -11,7 +11,6 @@ use landfall_item::manifest::{self, FileOverrides, MergedManifest, load_edited};
 use landfall_item::{PinPolicy, Resolver};
 use landfall_model::report::count_of;
 use landfall_signature::SignaturePolicy;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl Client {
@@ -24,10 +23,25 @@ impl Client {
         pins: PinPolicy,
         store: &DiskStore,
     ) -> Locked {
+        self.lock_after(manifest, old, &UpdateOutcome::default(), pins, store)
+            .await
+    }
+
+    /// Like [`Client::lock`], after an update. The items that `updated` replaces are resolved
+    /// again, and keep their pins only if that fails. The digests that it looked up are locked.
+    async fn lock_after(
+        &self,
+        manifest: &MergedManifest,
+        old: Option<&Lock>,
+        updated: &UpdateOutcome,
+        pins: PinPolicy,
+        store: &DiskStore,
+    ) -> Locked {
         let resolver = Resolver::new(self.sessions.clone(), store.clone(), self.progress.clone())
             .with_signatures(self.signatures_for(manifest))
             .finding_images(Arc::new(ChartImages(self.limits)))
             .with_archives(self.archive_images(store).await)
+            .with_looked_up(updated.looked_up.clone())
             // accounts of chart repositories are used only for the repositories that the
             // manifests name, not for the repositories of a chart's dependencies
             .with_accounts_for(
@@ -37,7 +51,7 @@ impl Client {
                     .iter()
                     .map(|chart| chart.name.repository_url()),
             );
-        let locked = lock(manifest, old, pins, &resolver).await;
+        let locked = lock(manifest, old, &updated.relock, pins, &resolver).await;
         // facts about repositories save requests in the next run, even if items failed
         resolver.remember();
         locked
@@ -67,7 +81,7 @@ impl Client {
     }
 
     /// Locks the manifests after an update. The update replaces some pins, and all others are kept.
-    /// If the new digest of an item cannot be resolved, its old pin is kept. With `referrers`,
+    /// If the new digest of an item cannot be resolved, its old pin is kept if it meets the rules. With `referrers`,
     /// signatures and other referrers are looked up again.
     pub(crate) async fn lock_updated(
         &self,
@@ -81,55 +95,9 @@ impl Client {
         } else {
             PinPolicy::Keep
         };
-        // Items that the update replaces are left out of the old lock, so that they are resolved
-        // again.
-        let is_moved = |kind, name: &str| updated.relock.contains(&(kind, name.to_owned()));
-        let kept = old.map(|old| {
-            let mut kept = old.clone();
-            kept.retain(|item| !is_moved(item.kind(), &item.name()));
-            kept
-        });
-        let mut locked = self
-            .lock(&updated.manifest, kept.as_ref(), pins, store)
-            .await;
-        let Some(old) = old else { return locked };
-        // If an item that the update replaces cannot be resolved, `lock` has no old pin to keep, so
-        // the pin is restored here: an update must not lose an item.
-        let unresolved: BTreeSet<_> = locked
-            .lock
-            .unresolved
-            .iter()
-            .map(|item| (item.kind, item.name.clone()))
-            .collect();
-        let mut restored = Lock {
-            endpoints: Vec::new(),
-            missing: Vec::new(),
-            unresolved: Vec::new(),
-            ..old.clone()
-        };
-        restored.retain(|item| {
-            is_moved(item.kind(), &item.name())
-                && unresolved.contains(&(item.kind(), item.name().into_owned()))
-        });
-        let names: BTreeSet<_> = restored
-            .items()
-            .map(|item| (item.kind(), item.name().into_owned()))
-            .collect();
-        locked
-            .lock
-            .unresolved
-            .retain(|item| !names.contains(&(item.kind, item.name.clone())));
-        locked.lock.append(restored);
-        locked.lock.sort();
-        // `lock` compared with the reduced old lock, so the comparison is made again; the changes
-        // `gone` are kept, because they cannot be computed from the two locks
-        let gone = locked
-            .changes
-            .iter()
-            .filter(|change| change.change == "gone")
-            .cloned();
-        locked.changes = diff(old, &locked.lock).into_iter().chain(gone).collect();
-        locked
+        // an update must not lose an item whose new version cannot be resolved
+        self.lock_after(&updated.manifest, old, updated, pins, store)
+            .await
     }
 
     /// Like [`Client::lock`] without an old lock, for a lock that is not kept. `store` remembers

@@ -28,10 +28,13 @@ pub struct Locked {
     pub endpoints: Vec<EndpointChange>,
 }
 
-/// Locks everything that the manifests request, and the dependencies of those items.
+/// Locks everything that the manifests request, and the dependencies of those items. The items
+/// `moved` are resolved again, whatever `pins` says, and their old pins do not restrict the result.
+/// They stay in the lock if they cannot be resolved.
 pub(crate) async fn lock(
     manifest: &MergedManifest,
     old: Option<&Lock>,
+    moved: &BTreeSet<(EntryKind, String)>,
     pins: PinPolicy,
     resolver: &Resolver,
 ) -> Locked {
@@ -39,6 +42,7 @@ pub(crate) async fn lock(
     let mut run = LockRun {
         resolver,
         pins,
+        moved,
         old: old.unwrap_or(&empty),
         lock: Lock {
             version: 1,
@@ -110,6 +114,8 @@ pub(crate) async fn lock(
 pub(super) struct LockRun<'a> {
     resolver: &'a Resolver,
     pins: PinPolicy,
+    /// The items whose pins the run replaces.
+    moved: &'a BTreeSet<(EntryKind, String)>,
     pub(super) old: &'a Lock,
     pub(super) lock: Lock,
     pub(super) results: SortedResults<'a>,
@@ -185,6 +191,10 @@ impl LockRun<'_> {
         // A pin is normally kept without a request. But if the manifest accepts the loss of the
         // item, the lock must record whether it is lost.
         let name = request.name().to_string();
+        let is_moved = self.moved.contains(&(R::Item::KIND, name.clone()));
+        // the old pin, if it may stay although the request cannot be resolved
+        let fallback = pinned.filter(|old| request.accepts(old, self.resolver));
+        let pinned = pinned.filter(|_| !is_moved);
         let is_accepted_loss = self.results.accepted.contains_key(name.as_str());
         let upstream_error = match pinned.filter(|_| is_accepted_loss) {
             Some(pinned) => R::check_upstream(self.resolver, pinned).await.err(),
@@ -202,8 +212,12 @@ impl LockRun<'_> {
                 None => ResolveOutcome::Kept(item),
             },
             // a hostile server may send sizes that would make the lock unreadable
-            ResolveOutcome::New(item) => match item.implausibility() {
-                Some(why) => ResolveOutcome::Failed(pinned.cloned(), why.into()),
+            ResolveOutcome::New(item) => match self
+                .moved_since_look_up(&item)
+                .filter(|_| pinned.is_none())
+                .or_else(|| item.implausibility())
+            {
+                Some(why) => ResolveOutcome::Failed(fallback.cloned(), why.into()),
                 None => ResolveOutcome::New(item),
             },
             outcome => outcome,
@@ -213,8 +227,21 @@ impl LockRun<'_> {
             ResolveOutcome::Failed(Some(_), error) if self.pins == PinPolicy::Recall => {
                 ResolveOutcome::Failed(None, error)
             }
+            ResolveOutcome::Failed(None, error) if is_moved => {
+                ResolveOutcome::Failed(fallback.cloned(), error)
+            }
             outcome => outcome,
         }
+    }
+
+    /// The reason why `item` is not locked if an update looked up another digest, whose age and
+    /// signatures it checked.
+    fn moved_since_look_up(&self, item: &dyn LockedItem) -> Option<String> {
+        let looked_up = self.resolver.looked_up(item.kind(), &item.name())?;
+        let digest = item.digest();
+        (looked_up != digest).then(|| {
+            format!("upstream had {looked_up} when the update looked it up, and has {digest} now")
+        })
     }
 
     /// The requests for the dependencies of this round's items, without names that were already

@@ -119,6 +119,8 @@ pub(crate) struct UpdateOutcome {
     /// The items that must be locked again although their names are the same: their tag moved and
     /// their policy is `digest`.
     pub(crate) relock: BTreeSet<(EntryKind, String)>,
+    /// The digests that the run looked up, whose age and signatures it checked.
+    pub(crate) looked_up: BTreeMap<(EntryKind, String), Digest>,
     /// The first sights of versions after the run, and notices about their ages.
     pub(crate) ages: AgesOutcome,
     /// The patterns of `--only` that match nothing in the manifests.

@@ -64,6 +64,7 @@ pub(crate) async fn update(
         rewrite: request.rewrite_sights,
         clock: run.clock(),
     };
+    run.outcome.looked_up = run.lookups.digests();
     run.outcome.unused_only = run.unused_only();
     run.outcome.ages = run.ages.end(end);
     Ok(run.outcome)

@@ -479,3 +479,31 @@ fn a_killed_refresh_keeps_the_times_at_which_versions_were_first_seen() {
     let report = up.run(0, "refresh", &["-o", "b2"]);
     assert_eq!(moved(&report), [(up.here("REG/a"), "1.0.1".into())]);
 }
+
+/// Before, the tag was resolved again after its age was checked, so an image that nobody had waited
+/// for was locked.
+#[test]
+fn the_digest_whose_age_was_checked_is_locked() {
+    let up = Upstream::new();
+    up.put("a", "1.0.0", 1);
+    up.manifest("minAge: 7d\nimages: [{ref: 'REG/a:1.0.0', update: patch}]\n");
+    up.day(0);
+    up.run(0, "update", &[]);
+    let waited_for = up.put("a", "1.0.1", 2);
+    let fresh = up.put("a", "other", 3);
+    up.run(0, "update", &[]);
+    up.day(8);
+    // a GET of the tag gets another image than the HEAD before it
+    let moving = Fault {
+        at: "/a/manifests/1.0.1".into(),
+        times: usize::MAX,
+        ..Fault::once(RequestKind::Manifest, FaultKind::Moving)
+    };
+    up.faults.set_faults([moving]);
+    up.place.json(0, &up.args("update", &[]));
+    let lock = up.place.read("landfall.lock");
+    assert!(
+        lock.contains(&waited_for) && !lock.contains(&fresh),
+        "{lock}"
+    );
+}

@@ -6,6 +6,7 @@ use super::request::{ChartRequest, DependencyOrigin};
 use super::{artifact, repository, resolve};
 use crate::field_conflict::{FieldConflict, merge_option};
 use crate::image::{ImageRequest, check_equal_platforms, check_equal_referrers, logged_since};
+use crate::item_kind::meets_rules;
 use crate::{
     DependencyRequest, Exclusion, ItemRequest, PinPolicy, ResolvableRequest, ResolveError,
     ResolveOutcome, Resolver, UpdatableRequest, UpstreamStatus,
@@ -74,6 +75,10 @@ impl ResolvableRequest for ChartRequest {
             .resolve_content(resolver, chart_resolver, old, pins)
             .await;
         artifact::verify_outcome(chart_resolver, outcome, old, pins).await
+    }
+
+    fn accepts(&self, old: &LockedChart, resolver: &Resolver) -> bool {
+        is_signed_for(self, old) && meets_rules(old, resolver)
     }
 
     fn dependencies(&self, chart: &LockedChart) -> Vec<DependencyRequest> {

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use landfall_content::registry::FetchedManifest;
 use landfall_http::{ErrorKind, HttpError};
 use landfall_model::document::ArchiveBudget;
+use landfall_model::report::EntryKind;
 use landfall_model::sign::SignatureTime;
 use landfall_model::{Algorithm, Descriptor, Digest, ImageRef, Manifest, media_type, redact_urls};
 use std::sync::Arc;
@@ -163,8 +164,15 @@ async fn fetch_artifact(
     name: &ChartName,
     reference: &ImageRef,
 ) -> Result<FetchedChart, ResolveError> {
-    let tag = reference.tag.clone().unwrap_or_default();
-    let raw = resolver.manifest(reference, &tag, None).await?;
+    // a tag that moved after the update looked it up has another digest, which was not checked
+    let looked_up = resolver.looked_up(EntryKind::Chart, &name.to_string());
+    let version = looked_up
+        .filter(|_| name.repository.is_none())
+        .map(Digest::to_string);
+    let version = version
+        .or_else(|| reference.tag.clone())
+        .unwrap_or_default();
+    let raw = resolver.manifest(reference, &version, None).await?;
     let ChartArtifact {
         kind,
         config,

@@ -4,6 +4,7 @@ use super::locked::LockedFile;
 use super::request::{Checksum, FileRequest};
 use super::{resolve, signature_lookup};
 use crate::field_conflict::{FieldConflict, merge_option};
+use crate::item_kind::meets_rules;
 use crate::{
     Exclusion, ItemRequest, PinPolicy, ResolvableRequest, ResolveError, ResolveOutcome, Resolver,
     UpdatableRequest, UpstreamStatus,
@@ -88,6 +89,10 @@ impl ResolvableRequest for FileRequest {
         signature_lookup::verify_outcome(resolver, self, outcome, old, pins).await
     }
 
+    fn accepts(&self, old: &LockedFile, resolver: &Resolver) -> bool {
+        is_signed_for(self, old) && meets_rules(old, resolver)
+    }
+
     async fn check_upstream(resolver: &Resolver, old: &LockedFile) -> Result<(), ResolveError> {
         resolve::size_of(resolver, &old.name).await.map(drop)
     }
@@ -129,11 +134,15 @@ fn has_required_signatures(old: &LockedFile, request: &FileRequest, resolver: &R
     };
     let mut named = request.signatures.iter();
     let has_all = named.all(|url| old.sidecars.iter().any(|sidecar| sidecar.url == *url));
-    let is_signed = request
-        .key
-        .as_ref()
-        .is_none_or(|key| old.signed_by.as_ref().is_some_and(|name| key.has(name)));
-    has_all && is_signed && old.sidecars.iter().all(|sidecar| is_own(&sidecar.url))
+    has_all
+        && is_signed_for(request, old)
+        && old.sidecars.iter().all(|sidecar| is_own(&sidecar.url))
+}
+
+/// Whether a signature of `old` was verified with the key of `request`, if it has one.
+fn is_signed_for(request: &FileRequest, old: &LockedFile) -> bool {
+    let key = request.key.as_ref();
+    key.is_none_or(|key| old.signed_by.as_ref().is_some_and(|name| key.has(name)))
 }
 
 impl UpdatableRequest for FileRequest {

@@ -10,6 +10,7 @@ use crate::{
 };
 use jiff::Timestamp;
 use landfall_model::document::{SourceLocation, UpdateRule};
+use landfall_model::report::EntryKind;
 use landfall_model::{Digest, ImageRef, Platform};
 
 impl ItemRequest for ImageRequest {
@@ -160,9 +161,17 @@ impl ImageRequest {
                 matches!(pins, PinPolicy::Keep | PinPolicy::Referrers) && request.pin.is_none()
             })
             .map(|old| old.digest.to_string());
+        // A tag that moved after the update looked it up has another digest, which was not checked.
+        let looked_up = || {
+            let name = request.name.to_string();
+            resolver
+                .looked_up(EntryKind::Image, &name)
+                .map(Digest::to_string)
+        };
         // The tag is requested even if the manifest requires a digest: upstream must answer with
         // that digest.
         let reference = locked
+            .or_else(looked_up)
             .or_else(|| request.name.tag.clone())
             .or_else(|| request.name.digest.as_ref().map(Digest::to_string))
             .unwrap_or_else(|| "latest".into());

@@ -4,6 +4,7 @@ use super::locked::{LockedPackageSet, PackageSource};
 use super::parts;
 use super::request::{OfferedIndex, PackageSetRequest, PackageSourceRequest, add_request};
 use crate::field_conflict::FieldConflict;
+use crate::item_kind::meets_rules;
 use crate::{
     Exclusion, ItemRequest, PinPolicy, ResolvableRequest, ResolveError, ResolveOutcome, Resolver,
     UpdatableRequest,
@@ -126,6 +127,10 @@ impl ResolvableRequest for PackageSetRequest {
                 (old, _) => ResolveOutcome::Failed(old.cloned(), cause),
             },
         }
+    }
+
+    fn accepts(&self, old: &LockedPackageSet, resolver: &Resolver) -> bool {
+        is_trusted(old, self) && meets_rules(old, resolver)
     }
 }
 

@@ -11,10 +11,10 @@ use landfall_content::archives::ArchiveImages;
 use landfall_content::registry::RegistrySessions;
 use landfall_content::store::DiskStore;
 use landfall_http::OnceMap;
-use landfall_model::report::Progress;
+use landfall_model::report::{EntryKind, Progress};
 use landfall_model::{Descriptor, Digest, Limits};
 use landfall_signature::SignaturePolicy;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -36,6 +36,8 @@ pub struct Resolver {
     pub(super) archives: Arc<ArchiveImages>,
     /// The rules for the signatures that items must have.
     signatures: SignaturePolicy,
+    /// The digests that an update looked up and accepted, by kind and name.
+    looked_up: Arc<BTreeMap<(EntryKind, String), Digest>>,
     /// Chart repositories that the manifest names, as `ChartName::repository_url` writes them.
     named: BTreeSet<String>,
     /// A copy of this resolver without credentials, for chart and git repositories that the
@@ -65,6 +67,7 @@ impl Resolver {
             image_finder: None,
             archives: Arc::default(),
             signatures: SignaturePolicy::default(),
+            looked_up: Arc::default(),
             named: BTreeSet::new(),
             without_accounts: OnceLock::new(),
             dependencies: AtomicUsize::new(0),
@@ -93,6 +96,21 @@ impl Resolver {
         Resolver { signatures, ..self }
     }
 
+    /// Sets the digests that an update looked up. Items that are locked for the first time, or
+    /// again, get these digests, even if their names have moved since.
+    #[must_use]
+    pub fn with_looked_up(self, looked_up: BTreeMap<(EntryKind, String), Digest>) -> Resolver {
+        Resolver {
+            looked_up: Arc::new(looked_up),
+            ..self
+        }
+    }
+
+    /// The digest that an update looked up for an item.
+    pub fn looked_up(&self, kind: EntryKind, name: &str) -> Option<&Digest> {
+        self.looked_up.get(&(kind, name.to_owned()))
+    }
+
     /// Sets the chart repositories that the manifest names, which may be read with credentials.
     #[must_use]
     pub fn with_accounts_for(self, named: impl Iterator<Item = String>) -> Resolver {
@@ -119,6 +137,7 @@ impl Resolver {
                 image_finder: self.image_finder.clone(),
                 archives: self.archives.clone(),
                 signatures: self.signatures.clone(),
+                looked_up: self.looked_up.clone(),
                 lost_referrers: self.lost_referrers.clone(),
                 ..other
             })
