@@ -8,6 +8,8 @@ use landfall_content::store::DiskStore;
 use landfall_content::upstream::Upstreams;
 use landfall_content::{BlobRead, BlobStore, CachePolicy, CachedSource, LocalSource, PartSource};
 use landfall_item::lockfile::Lock;
+#[cfg(feature = "cli")]
+use landfall_item::{Resolver, SignatureVerdicts};
 use landfall_model::DestinationMap;
 use landfall_model::report::ReportItem;
 use std::sync::Arc;
@@ -82,6 +84,19 @@ impl Client {
         let source = Arc::new(CachedSource::new(store, upstream, keep, self.limits));
         self.deliver(lock, source, &Omitted::default(), mapping, options)
             .await
+    }
+
+    /// Verifies the items of `lock` by the rules of the site, without their content. `store` keeps
+    /// the signatures that are downloaded.
+    #[cfg(feature = "cli")]
+    pub(crate) async fn verify_upstream(
+        &self,
+        lock: &Lock,
+        store: &DiskStore,
+    ) -> SignatureVerdicts {
+        let resolver = Resolver::new(self.sessions.clone(), store.clone(), self.progress.clone())
+            .with_signatures(self.signatures.clone());
+        SignatureVerdicts::of_upstream(lock, &resolver).await
     }
 
     async fn deliver(

@@ -1,9 +1,9 @@
 //! Downloads the items of a lock into a store, or straight into a bundle.
 
 use super::{Client, ClientError};
-use crate::pull::{PullError, ShardShare, check_packages, pull};
+use crate::pull::{PullError, ShardShare, check_packages, check_signatures, pull};
 use landfall_bundle::{
-    self as bundle, DirectBundle, DirectStart, PackOptions, PackPlan, PackedBundle,
+    self as bundle, Bundle, DirectBundle, DirectStart, PackOptions, PackPlan, PackedBundle,
 };
 use landfall_content::archives::{ImportedBlobs, import_blobs};
 use landfall_content::store::DiskStore;
@@ -88,7 +88,10 @@ impl Client {
                 imported,
             )
             .await?;
-        check_packages(lock, store, &mut items).await;
+        check_packages(lock, store.clone(), &mut items).await;
+        if self.shard.is_only() {
+            check_signatures(lock, &self.signatures, store, &mut items).await;
+        }
         Ok(items)
     }
 
@@ -200,10 +203,17 @@ impl Client {
         match blocking(begin).await? {
             // an earlier run has written this bundle
             DirectStart::Complete(packed, keys) => {
-                let items = plan.items.iter().cloned().chain(losses(lock)).collect();
+                let items = plan.items.iter().cloned().chain(losses(lock));
+                let mut items: Vec<ReportItem> = items.collect();
+                if !self.signatures.is_empty() {
+                    // the site may have other rules than in the earlier run
+                    let earlier = Arc::new(Bundle::open(out).map_err(ClientError::from)?);
+                    check_signatures(lock, &self.signatures, earlier, &mut items).await;
+                }
+                let is_accepted = items.iter().all(|item| item.status != ItemStatus::Failed);
                 Ok(PulledBundle {
                     items,
-                    packed: Some(packed),
+                    packed: Some(packed).filter(|_| is_accepted),
                     keys,
                 })
             }
@@ -260,8 +270,10 @@ impl Client {
         // Package signatures are checked in the complete bundle, before it gets its name, so that
         // no published bundle has a package with a wrong signature.
         let whole = blocking(move || bundle.complete()).await?;
-        if !lock.packages.is_empty() {
-            check_packages(lock, Arc::new(whole.open()?), &mut items).await;
+        if !lock.packages.is_empty() || !self.signatures.is_empty() {
+            let content = Arc::new(whole.open()?);
+            check_packages(lock, content.clone(), &mut items).await;
+            check_signatures(lock, &self.signatures, content, &mut items).await;
         }
         if items.iter().any(is_lost) {
             return Ok((items, None));

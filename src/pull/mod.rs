@@ -22,4 +22,4 @@ mod together;
 pub use run::PullError;
 pub(crate) use run::pull;
 pub(crate) use share::ShardShare;
-pub(crate) use signatures::check_packages;
+pub(crate) use signatures::{check_packages, check_signatures};

@@ -105,6 +105,7 @@ mod serve_origin;
 mod serve_page;
 mod shards;
 mod sign;
+mod site_rules;
 mod status;
 mod storms;
 mod structure;

@@ -69,6 +69,7 @@ mod provider;
 mod repositories;
 mod resolve_outcome;
 mod resolver;
+mod signature_verdicts;
 mod text;
 
 pub use chart::chart_versions;
@@ -91,8 +92,9 @@ pub use git::{
     GitContentError, GitRequest, LockedGitPack, LockedGitRef, LockedGitRepository,
     LockedGitSubmodule, LockedLargeFile, SubmoduleError, VerifiedGitRef,
 };
+pub use image::ImageSignatureError;
+pub(crate) use image::verified_signatures;
 pub use image::{ImageRequest, LockedImage, LockedManifest, LockedReferrer, LockedTrimmedIndex};
-pub use image::{ImageSignatureError, verified_signatures};
 pub use image::{OneManifest, ReadError, Selection, SelectionError};
 pub use image::{listed, platforms, tag_of};
 pub use item_kind::{
@@ -118,4 +120,5 @@ pub use provider::{
 pub use provider::{read_provider_lock_file, read_provider_package, zip_package};
 pub use resolve_outcome::ResolveOutcome;
 pub use resolver::{LostReferrer, LostReferrers, ResolveError, Resolver};
+pub use signature_verdicts::SignatureVerdicts;
 pub use text::{host_in, quoted};

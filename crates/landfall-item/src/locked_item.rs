@@ -11,6 +11,7 @@ use landfall_content::{BlobRead, LockEntry};
 use landfall_model::report::EntryKind;
 use landfall_model::sign::SignatureTime;
 use landfall_model::{Destination, DestinationMap, Digest, ImageRef};
+use landfall_signature::{RuleSubject, SignaturePolicy, VerifiedSignature};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -106,6 +107,30 @@ pub trait LockedItem: PushedItem + AuditedItem + ServedItem + fmt::Debug + Send 
     /// Signatures are checked as of `time`.
     fn contradictions(&self, _blobs: &dyn BlobRead, _time: SignatureTime) -> Vec<String> {
         Vec::new()
+    }
+
+    /// The names by which rules of `verify:` match the item; `None` for kinds without such rules.
+    fn signature_subject(&self) -> Option<RuleSubject> {
+        None
+    }
+
+    /// The verified signatures that the lock records.
+    fn recorded_signatures(&self) -> &[VerifiedSignature] {
+        &[]
+    }
+
+    /// Verifies the signatures of the item, which are read from `blobs`. Returns those that meet
+    /// the policy; empty if the item needs none. OpenPGP signatures must be valid at `time`.
+    ///
+    /// # Errors
+    /// If the item does not meet the policy, or a signature cannot be read.
+    fn verify_signatures(
+        &self,
+        _policy: &SignaturePolicy,
+        _blobs: &dyn BlobRead,
+        _time: SignatureTime,
+    ) -> Result<Vec<VerifiedSignature>, String> {
+        Ok(Vec::new())
     }
 
     /// URLs that `lock` requests, but `pull` does not, such as the index of a repository.

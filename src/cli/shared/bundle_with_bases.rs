@@ -48,7 +48,7 @@ impl BundleWithBases {
             receipts: Vec::new(),
         };
         for path in bases {
-            match OpenedFile::open(context, path)? {
+            match OpenedFile::open_base(context, path)? {
                 OpenedFile::Receipt(receipt) if takes_receipts => chain.receipts.push(receipt),
                 given => chain.bases.push(given.into_bundle(path)?),
             }

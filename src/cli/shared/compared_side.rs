@@ -3,7 +3,7 @@
 use crate::cli::shared::opened_file::OpenedFile;
 use crate::cli::shared::package_changes::add_changelogs;
 use crate::cli::shared::store_location::StoreLocation;
-use crate::cli::shared::{CliError, Context, open_bundle};
+use crate::cli::shared::{CliError, Context};
 use crate::lock::{DiffSide, LockChange};
 use crate::push::Receipt;
 use landfall_bundle::Bundle;
@@ -29,10 +29,7 @@ impl ComparedSide {
     /// Opens a lock, bundle or receipt.
     pub(crate) fn open(context: &Context, path: &Path) -> Result<ComparedSide, CliError> {
         Ok(match OpenedFile::open(context, path)? {
-            OpenedFile::Bundle(bundle) => {
-                open_bundle::signed_by(context, &bundle, None)?;
-                ComparedSide::bundle(&bundle)?
-            }
+            OpenedFile::Bundle(bundle) => ComparedSide::bundle(&bundle)?,
             OpenedFile::Lock(lock) => ComparedSide::Lock {
                 fingerprint: lock.fingerprint(),
                 lock: lock.into(),

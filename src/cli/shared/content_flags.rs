@@ -1,6 +1,7 @@
 //! The flags that name content: a bundle and its bases, or a lock whose content is in the store.
 
 use crate::cli::shared::bundle_with_bases::{BundleWithBases, optional_store};
+use crate::cli::shared::image_signatures::ImageSignatures;
 use crate::cli::shared::open_bundle::BundleRequirements;
 use crate::cli::shared::{CliError, Context, input_file, open_bundle};
 use clap::Args;
@@ -34,8 +35,21 @@ pub(crate) struct ContentFlags {
 
 impl ContentFlags {
     /// Opens the lock and the content. A delta, its bases and the store of `--with-store` must
-    /// together have all content of the entries that are `wanted`.
+    /// together have all content of the entries that are `wanted`, and these entries must be signed
+    /// as the site demands.
     pub(crate) fn open(
+        &self,
+        context: &Context,
+        wanted: impl Fn(&LockEntry) -> bool,
+    ) -> Result<(Lock, Arc<dyn BlobRead>), CliError> {
+        let (lock, blobs) = self.open_content(context, &wanted)?;
+        let mut delivered = lock.clone();
+        delivered.retain(|item| wanted(&item.entry()));
+        ImageSignatures::verify(context.site.as_ref(), &delivered, &*blobs)?;
+        Ok((lock, blobs))
+    }
+
+    fn open_content(
         &self,
         context: &Context,
         wanted: impl Fn(&LockEntry) -> bool,

@@ -174,6 +174,12 @@ impl Context {
         ))
     }
 
+    /// Whether the site names the signers of bundles.
+    pub(crate) fn has_signers(&self) -> bool {
+        let signers = self.site.as_ref().and_then(|site| site.signers.as_ref());
+        signers.is_some()
+    }
+
     /// The receipt that the site names.
     pub(crate) fn site_receipt(&self) -> Option<PathBuf> {
         let site = self.site.as_ref()?;

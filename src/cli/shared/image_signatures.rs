@@ -1,12 +1,13 @@
 //! Signatures of items: verified by the rules of the site, or as a lock records them.
 
 use crate::cli::shared::CliError;
+use crate::client::Client;
 use landfall_content::BlobRead;
+use landfall_content::store::DiskStore;
 use landfall_item::lockfile::Lock;
-use landfall_item::{ChartName, LockedChart, LockedFile, LockedItem, verified_signatures};
+use landfall_item::{ChartName, LockedItem, SignatureVerdicts};
 use landfall_model::config::Site;
-use landfall_model::report::{EntryKind, ItemStatus, ReportItem, RunReport, count_of};
-use landfall_model::sign::SignatureTime;
+use landfall_model::report::{EntryKind, RunReport, count_of};
 use landfall_signature::{RuleSubject, SignaturePolicy, VerifiedSignature};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -26,24 +27,12 @@ pub(crate) struct ImageSignatures {
 impl ImageSignatures {
     /// The signatures that `lock` records as verified.
     pub(crate) fn recorded(lock: &Lock) -> ImageSignatures {
-        let images = lock
-            .images
-            .iter()
-            .map(|image| (image.name.to_string(), image.verified.clone()));
-        let charts = lock
-            .charts
-            .iter()
-            .map(|chart| (chart.name.to_string(), chart.verified.clone()));
-        let files = lock
-            .files
-            .iter()
-            .map(|file| (file.name.clone(), file.verified.clone()));
-        let verified = images
-            .chain(charts)
-            .chain(files)
-            .filter(|(_, verified)| !verified.is_empty());
+        let recorded = lock.items().filter_map(|item| {
+            let verified = item.recorded_signatures().to_vec();
+            (!verified.is_empty()).then(|| (item.name().into_owned(), verified))
+        });
         ImageSignatures {
-            verified: verified.collect(),
+            verified: recorded.collect(),
             artifacts: artifacts(lock),
             is_proven: false,
             unmatched: Vec::new(),
@@ -58,10 +47,10 @@ impl ImageSignatures {
         }
     }
 
-    /// Verifies the signatures of the images, charts and files of `lock` by the rules of the site.
-    /// The signatures are read from `blobs`. A signature must have been valid when it was made; its
-    /// key may have expired since then. Refuses the lock if an item does not meet the rules.
-    /// Without rules, returns the signatures that the lock records.
+    /// Verifies the signatures of the items of `lock` by the rules of the site. The signatures are
+    /// read from `blobs`. Refuses the lock if an item does not meet the rules. Without rules,
+    /// returns the signatures that the lock records. Every verb that delivers items to the site, or
+    /// writes them for it, calls this or [`verify_upstream`](Self::verify_upstream).
     pub(crate) fn verify(
         site: Option<&Site>,
         lock: &Lock,
@@ -71,40 +60,33 @@ impl ImageSignatures {
             return Ok(ImageSignatures::recorded(lock));
         };
         let policy = SignaturePolicy::of_site(site)?;
-        let mut verified = Vec::new();
-        let mut failed = Vec::new();
-        let images = lock.images.iter().map(|image| {
-            let found = verified_signatures(image, &policy, blobs);
-            (
-                image as &dyn LockedItem,
-                found.map_err(|error| error.to_string()),
-            )
-        });
-        let charts = lock.charts.iter().map(|chart| {
-            let found = chart.verified_signatures(&policy, blobs, SignatureTime::Made);
-            (
-                chart as &dyn LockedItem,
-                found.map_err(|error| error.to_string()),
-            )
-        });
-        let files = lock.files.iter().map(|file| {
-            let found = file.verified_signatures(&policy, blobs, SignatureTime::Made);
-            (
-                file as &dyn LockedItem,
-                found.map_err(|error| error.to_string()),
-            )
-        });
-        for (item, found) in images.chain(charts).chain(files) {
-            match found {
-                Ok(found) if found.is_empty() => {}
-                Ok(found) => verified.push((item.name().into_owned(), found)),
-                Err(error) => failed.push(ReportItem {
-                    status: ItemStatus::Failed,
-                    reason: Some(error),
-                    ..item.entry().item()
-                }),
-            }
-        }
+        let verdicts = SignatureVerdicts::of(lock, &policy, blobs);
+        ImageSignatures::accepted(site, lock, &policy, verdicts)
+    }
+
+    /// Like [`verify`](Self::verify), for content that is still upstream. `store` keeps the
+    /// signatures that are downloaded.
+    pub(crate) async fn verify_upstream(
+        site: Option<&Site>,
+        lock: &Lock,
+        client: &Client,
+        store: &DiskStore,
+    ) -> Result<ImageSignatures, CliError> {
+        let Some(site) = site.filter(|site| !site.verify.is_empty()) else {
+            return Ok(ImageSignatures::recorded(lock));
+        };
+        let policy = SignaturePolicy::of_site(site)?;
+        let verdicts = client.verify_upstream(lock, store).await;
+        ImageSignatures::accepted(site, lock, &policy, verdicts)
+    }
+
+    fn accepted(
+        site: &Site,
+        lock: &Lock,
+        policy: &SignaturePolicy,
+        verdicts: SignatureVerdicts,
+    ) -> Result<ImageSignatures, CliError> {
+        let SignatureVerdicts { verified, failed } = verdicts;
         if failed.is_empty() {
             return Ok(ImageSignatures {
                 verified,
@@ -188,12 +170,7 @@ impl ImageSignatures {
 
 /// The items of a lock that rules may match, including those that are missing.
 fn rule_subjects(lock: &Lock) -> Vec<RuleSubject> {
-    let images = lock
-        .images
-        .iter()
-        .map(|image| RuleSubject::from(&image.name));
-    let charts = lock.charts.iter().map(LockedChart::rule_subject);
-    let files = lock.files.iter().map(LockedFile::rule_subject);
+    let locked = lock.items().filter_map(LockedItem::signature_subject);
     let unresolved = lock.unresolved.iter().map(|item| (item.kind, &item.name));
     let lost = lock.missing.iter().map(|loss| (loss.kind, &loss.name));
     let missing = unresolved
@@ -204,7 +181,7 @@ fn rule_subjects(lock: &Lock) -> Vec<RuleSubject> {
             EntryKind::Chart => Some(ChartName::try_from(name.clone()).ok()?.rule_subject()),
             _ => None,
         });
-    images.chain(charts).chain(files).chain(missing).collect()
+    locked.chain(missing).collect()
 }
 
 /// The number of items that are usually signed: all images and all charts from registries. Files

@@ -72,8 +72,17 @@ pub(crate) fn open(
     })
 }
 
-/// Opens the bundle at `locations` without checking it.
+/// Opens the bundle at `locations`, which may be partial. If the site names signers, they must have
+/// signed it.
 pub(crate) fn open_any(context: &Context, locations: &[PathBuf]) -> Result<Bundle, CliError> {
+    let bundle = open_base(context, locations)?;
+    signed_by(context, &bundle, None)?;
+    Ok(bundle)
+}
+
+/// Opens the bundle at `locations` without checking its signatures. Only for bases, whose content
+/// is compared with the digests of a lock that was checked.
+pub(crate) fn open_base(context: &Context, locations: &[PathBuf]) -> Result<Bundle, CliError> {
     let opened = try_open(context, locations)?;
     opened.map_err(|error| {
         input_file::bundle_error(

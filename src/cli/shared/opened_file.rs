@@ -1,6 +1,6 @@
 //! Opens an input file that may be a bundle, a lock or a receipt.
 
-use crate::cli::shared::remote_bundle::remote;
+use crate::cli::shared::remote_bundle::is_remote;
 use crate::cli::shared::{CliError, Context, input_file, open_bundle};
 use crate::client::DeliveredBundles;
 use crate::push::Receipt;
@@ -20,15 +20,23 @@ pub(crate) enum OpenedFile {
 }
 
 impl OpenedFile {
-    /// Opens the file at `path`, or the object that it names.
+    /// Opens the file at `path`, or the object that it names. A bundle must be signed by the
+    /// signers of the site.
     pub(crate) fn open(context: &Context, path: &Path) -> Result<OpenedFile, CliError> {
-        if let Some(bundle) = remote(context, path)? {
-            context.inputs.add("bundle", path, bundle.digest());
-            return Ok(OpenedFile::Bundle(bundle));
+        let opened = OpenedFile::open_base(context, path)?;
+        if let OpenedFile::Bundle(bundle) = &opened {
+            open_bundle::signed_by(context, bundle, None)?;
         }
+        Ok(opened)
+    }
+
+    /// Like [`open`](Self::open), without checking the signatures of a bundle. See
+    /// [`open_bundle::open_base`].
+    pub(crate) fn open_base(context: &Context, path: &Path) -> Result<OpenedFile, CliError> {
         let paths = [path.to_path_buf()];
-        if is_split(&paths) {
-            return Ok(OpenedFile::Bundle(open_bundle::open_any(context, &paths)?));
+        let bundle = || open_bundle::open_base(context, &paths).map(OpenedFile::Bundle);
+        if is_remote(path) || is_split(&paths) {
+            return bundle();
         }
         let mut start = Vec::new();
         open_input(path)
@@ -43,7 +51,7 @@ impl OpenedFile {
             Err(error) => error.error_len().is_none(),
         };
         if !is_text {
-            return Ok(OpenedFile::Bundle(open_bundle::open_any(context, &paths)?));
+            return bundle();
         }
         if start.trim_ascii_start().first() == Some(&b'{') {
             let receipt = input_file::receipt(path)?;

@@ -1,6 +1,7 @@
 //! `landfall mirror`: copies from upstream to a registry, without a bundle.
 
 use crate::cli::shared::delivery_flags::DeliveryFlags;
+use crate::cli::shared::image_signatures::ImageSignatures;
 use crate::cli::shared::manifest_args::ManifestArgs;
 use crate::cli::shared::series_history::SeriesHistory;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
@@ -92,6 +93,8 @@ impl MirrorCommand {
             let fingerprint;
             let lock = match (given, &wanted) {
                 (Some(lock), _) => {
+                    let site = context.site.as_ref();
+                    ImageSignatures::verify_upstream(site, &lock, &client, &memory).await?;
                     fingerprint = lock.fingerprint();
                     lock
                 }

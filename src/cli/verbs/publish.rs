@@ -1,6 +1,7 @@
 //! `landfall publish`: switches the servers of a store to a lock.
 
 use crate::cli::shared::failed_items::loss_lines;
+use crate::cli::shared::image_signatures::ImageSignatures;
 use crate::cli::shared::listing::{count, lines};
 use crate::cli::shared::lock_args::LockArgs;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
@@ -88,6 +89,7 @@ impl PublishCommand {
                 .with_help("run `landfall pull` with this --store, and publish again");
             return Err(failure.with_report(report));
         }
+        ImageSignatures::verify(context.site.as_ref(), &lock, &*store)?;
         // Servers answer 404 for items that could not be locked.
         let lost = losses(&lock);
         let lost_lines = loss_lines(&lost);

@@ -5,7 +5,9 @@
 use super::locked::LockedChart;
 use super::{parts, provenance};
 use crate::file::{FileSignatureError, ensure_stored, read_sidecar};
-use crate::image::{ImageSignatureError, LockedImage, contradictions, find_signatures};
+use crate::image::{
+    ImageSignatureError, LockedImage, contradictions, download_locked, find_signatures,
+};
 use crate::{PinPolicy, ResolveError, ResolveOutcome, Resolver, verified_signatures};
 use landfall_content::BlobRead;
 use landfall_model::sign::SignatureTime;
@@ -89,6 +91,18 @@ impl LockedChart {
         match self.artifact().filter(|_| self.referrers.is_some()) {
             Some(artifact) => contradictions(&artifact, blobs),
             None => Vec::new(),
+        }
+    }
+
+    /// Downloads the signatures that the lock lists for the chart.
+    pub(crate) async fn download_signatures(
+        &self,
+        resolver: &Resolver,
+    ) -> Result<(), ResolveError> {
+        match (self.artifact(), &self.provenance) {
+            (Some(artifact), _) => download_locked(resolver, &artifact).await,
+            (None, Some(provenance)) => Ok(ensure_stored(resolver, provenance).await?),
+            (None, None) => Ok(()),
         }
     }
 

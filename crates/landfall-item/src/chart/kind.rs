@@ -18,6 +18,7 @@ use landfall_model::document::SourceSpan;
 use landfall_model::report::EntryKind;
 use landfall_model::sign::SignatureTime;
 use landfall_model::{Destination, DestinationMap, Digest, ImageRef, Manifest, host_component};
+use landfall_signature::{RuleSubject, SignaturePolicy, VerifiedSignature};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -142,6 +143,24 @@ impl LockedItem for LockedChart {
 
     fn entry(&self) -> LockEntry {
         parts::entry(self)
+    }
+
+    fn signature_subject(&self) -> Option<RuleSubject> {
+        Some(self.rule_subject())
+    }
+
+    fn recorded_signatures(&self) -> &[VerifiedSignature] {
+        &self.verified
+    }
+
+    fn verify_signatures(
+        &self,
+        policy: &SignaturePolicy,
+        blobs: &dyn BlobRead,
+        time: SignatureTime,
+    ) -> Result<Vec<VerifiedSignature>, String> {
+        let verified = self.verified_signatures(policy, blobs, time);
+        verified.map_err(|error| error.to_string())
     }
 
     fn lookup_urls(&self) -> Vec<String> {

@@ -9,10 +9,12 @@ use crate::{
     AuditedItem, Exclusion, ItemIdentity, ItemKind, LockedItem, ManifestResult, PushedItem,
     ServedItem, UrlFile,
 };
-use landfall_content::LockEntry;
+use landfall_content::{BlobRead, LockEntry};
 use landfall_model::document::SourceSpan;
 use landfall_model::report::EntryKind;
+use landfall_model::sign::SignatureTime;
 use landfall_model::{Destination, DestinationMap, Digest};
+use landfall_signature::{RuleSubject, SignaturePolicy, VerifiedSignature};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -101,6 +103,24 @@ impl LockedItem for LockedFile {
 
     fn entry(&self) -> LockEntry {
         parts::entry(self)
+    }
+
+    fn signature_subject(&self) -> Option<RuleSubject> {
+        Some(self.rule_subject())
+    }
+
+    fn recorded_signatures(&self) -> &[VerifiedSignature] {
+        &self.verified
+    }
+
+    fn verify_signatures(
+        &self,
+        policy: &SignaturePolicy,
+        blobs: &dyn BlobRead,
+        time: SignatureTime,
+    ) -> Result<Vec<VerifiedSignature>, String> {
+        let verified = self.verified_signatures(policy, blobs, time);
+        verified.map_err(|error| error.to_string())
     }
 }
 

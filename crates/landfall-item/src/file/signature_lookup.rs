@@ -109,6 +109,23 @@ async fn verify(
     Err(failure(error))
 }
 
+impl LockedFile {
+    /// Downloads the signatures that the lock lists for the file, and the file itself if its
+    /// digest is not enough to verify them.
+    pub(crate) async fn download_signatures(
+        &self,
+        resolver: &Resolver,
+    ) -> Result<(), ResolveError> {
+        for sidecar in &self.sidecars {
+            ensure_stored(resolver, sidecar).await?;
+        }
+        if has_signature_files(self) && verify_stored(resolver, self).await.is_err() {
+            ensure_downloaded(resolver, self).await?;
+        }
+        Ok(())
+    }
+}
+
 fn has_signature_files(file: &LockedFile) -> bool {
     let checksums = file.checksum_sidecar().iter().count();
     file.sidecars.len() > checksums

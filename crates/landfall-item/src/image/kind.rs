@@ -7,7 +7,7 @@ use super::{manifest_entry, parts, text, verify};
 use crate::text::oversize;
 use crate::{
     AuditedItem, Exclusion, ItemIdentity, ItemKind, LockedItem, ManifestResult, PushedItem,
-    ServedItem,
+    ServedItem, verified_signatures,
 };
 use landfall_content::{BlobRead, LockEntry};
 use landfall_model::document::SourceSpan;
@@ -16,6 +16,7 @@ use landfall_model::sign::SignatureTime;
 use landfall_model::{
     Destination, DestinationMap, Digest, ImageRef, Platform, ReferenceError, host_component,
 };
+use landfall_signature::{RuleSubject, SignaturePolicy, VerifiedSignature};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -129,6 +130,24 @@ impl LockedItem for LockedImage {
 
     fn entry(&self) -> LockEntry {
         parts::entry(self)
+    }
+
+    fn signature_subject(&self) -> Option<RuleSubject> {
+        Some((&self.name).into())
+    }
+
+    fn recorded_signatures(&self) -> &[VerifiedSignature] {
+        &self.verified
+    }
+
+    fn verify_signatures(
+        &self,
+        policy: &SignaturePolicy,
+        blobs: &dyn BlobRead,
+        _time: SignatureTime,
+    ) -> Result<Vec<VerifiedSignature>, String> {
+        let verified = verified_signatures(self, policy, blobs);
+        verified.map_err(|error| error.to_string())
     }
 
     fn contradictions(&self, blobs: &dyn BlobRead, _time: SignatureTime) -> Vec<String> {

@@ -38,7 +38,7 @@ pub enum ImageSignatureError {
 ///
 /// # Errors
 /// If the image does not meet the policy, or a signature cannot be read.
-pub fn verified_signatures(
+pub(crate) fn verified_signatures(
     image: &LockedImage,
     policy: &SignaturePolicy,
     blobs: &dyn BlobRead,
@@ -186,6 +186,18 @@ async fn verify(
         }),
         (verified, _) => verified,
     }
+}
+
+/// Downloads the signatures that the lock lists for `image`.
+pub(crate) async fn download_locked(
+    resolver: &Resolver,
+    image: &LockedImage,
+) -> Result<(), ResolveError> {
+    // the lock does not say which signatures the image has
+    if image.referrers.is_none() {
+        return Ok(());
+    }
+    download(resolver, image).await?.map_or(Ok(()), Err)
 }
 
 /// Downloads the signatures of `image`. Returns the first reason why one of them cannot be

@@ -7,6 +7,7 @@ use crate::cli::shared::bundle_report::{
     paths, signer, volume_lines,
 };
 use crate::cli::shared::context::run_blocking;
+use crate::cli::shared::image_signatures::ImageSignatures;
 use crate::cli::shared::listing::count;
 use crate::cli::shared::lock_args::LockArgs;
 use crate::cli::shared::opened_file::OpenedFile;
@@ -19,11 +20,14 @@ use clap::{Args, Command};
 use landfall_bundle::{self as bundle, PackOptions, PackPlan, Packaging, PackedBundle, VolumeSize};
 use landfall_content::bucket::Bucket;
 use landfall_content::store::DiskStore;
-use landfall_content::{BlobRead, BlobStore, EntryPart, LockEntry, present_blobs, unique_blobs};
-use landfall_model::report::{ItemStatus, RunReport, TransferSide, count_of};
+use landfall_content::{
+    BlobChain, BlobRead, BlobStore, EntryPart, LockEntry, present_blobs, unique_blobs,
+};
+use landfall_model::report::{EntryKind, ItemStatus, RunReport, TransferSide, count_of};
 use landfall_model::sign::PublicKey;
 use landfall_model::{Descriptor, human_size, sum_sizes, today};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -109,13 +113,20 @@ impl PackCommand {
         let out = self.out.clone().unwrap_or_else(|| BUNDLE.into());
         let mut delivered = DeliveredBundles::default();
         let mut bases = Vec::new();
+        // the signatures of a delta may be in its bases
+        let mut signatures: Vec<Arc<dyn BlobRead>> = vec![store.clone()];
         for path in &self.since {
             let opened = OpenedFile::open(context, path)?;
+            if let OpenedFile::Bundle(bundle) = &opened {
+                signatures.push(Arc::new(bundle.clone()));
+            }
             if self.patches {
                 opened.add_to(&mut delivered)?;
             }
             bases.push(opened.into_base());
         }
+        let signatures = BlobChain(signatures);
+        let site = context.site.clone();
         let signer = signer(self.sign.as_deref())?;
         let progress = Arc::clone(&context.progress);
         let page = Arc::clone(&context.page);
@@ -160,6 +171,13 @@ impl PackCommand {
                         .with_help("run `landfall pull` first")
                         .with_report(report(ItemStatus::Present)));
                 }
+                let packed: BTreeSet<(EntryKind, String)> = plan
+                    .included_entries(&lock)
+                    .map(|entry| (entry.kind, entry.name))
+                    .collect();
+                let mut accepted = lock.clone();
+                accepted.retain(|item| packed.contains(&(item.kind(), item.name().into_owned())));
+                ImageSignatures::verify(site.as_ref(), &accepted, &signatures)?;
                 let mut about = self.delta_lines(&plan);
                 let mut patches = None;
                 if self.patches {

@@ -1,7 +1,8 @@
 //! `landfall pack --like BUNDLE --only-volume N`: packs one lost volume again.
 
 use crate::cli::shared::context::run_blocking;
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
+use crate::cli::shared::open_bundle::BundleRequirements;
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, open_bundle};
 use clap::Args;
 use landfall_bundle as bundle;
 use landfall_content::store::DiskStore;
@@ -42,6 +43,14 @@ impl RepackFlags {
             ));
         };
         let like = self.like;
+        if context.has_signers() {
+            let requirements = BundleRequirements {
+                allow_partial: true,
+                takes_rest: true,
+                ..BundleRequirements::default()
+            };
+            open_bundle::open(context, &like, &requirements)?;
+        }
         let progress = Arc::clone(&context.progress);
         let (path, bytes) = run_blocking("packing", move || {
             let lock = || {

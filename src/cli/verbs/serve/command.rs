@@ -5,6 +5,7 @@ use super::node_guides::node_guides;
 use super::published::{ServeSources, published};
 use super::served_bundles::{add_changes, bases_first, served};
 use crate::cli::shared::bundle_with_bases::KEPT_BYTES;
+use crate::cli::shared::image_signatures::ImageSignatures;
 use crate::cli::shared::open_bundle::BundleRequirements;
 use crate::cli::shared::opened_file::OpenedFile;
 use crate::cli::shared::packages_key::PackagesKey;
@@ -15,6 +16,7 @@ use crate::client::Client;
 use clap::Args;
 use landfall_bundle::{Bundle, RebuiltBlobs, RecipeBlobs, scratch_folder, volume_locations};
 use landfall_content::{BlobChain, BlobRead, VerifiedRead};
+use landfall_model::config::Site;
 use landfall_model::report::{EntryCount, RunReport};
 use landfall_model::{Digest, Limits, TargetRegistry, parse_size};
 use landfall_serve::{
@@ -170,11 +172,17 @@ impl ServeCommand {
             .transpose()?;
         let load = || {
             let found = match &published_store {
-                Some(published_store) => published(published_store, &requirements),
+                Some(published_store) => published(context, published_store, &requirements),
                 None => self.found(context, &requirements, client.as_ref()),
             };
             self.load(context, found?, target_of_guides.as_ref())
         };
+        let has_rules = |site: &Site| !site.verify.is_empty();
+        if self.writable.is_some() && context.site.as_ref().is_some_and(has_rules) {
+            context.progress.note(
+                "note: the rules of `verify` are not applied to what clients push to --writable",
+            );
+        }
         let options = ServeOptions {
             listen: self.listen.clone(),
             target,
@@ -232,7 +240,7 @@ impl ServeCommand {
         let bundles = bases_first(bundles);
         let mut given = bundles.clone();
         for path in &self.base {
-            given.push(OpenedFile::open(context, path)?.into_bundle(path)?);
+            given.push(OpenedFile::open_base(context, path)?.into_bundle(path)?);
         }
         let content = given
             .iter()
@@ -259,6 +267,9 @@ impl ServeCommand {
             .iter()
             .map(|bundle| served(bundle, &given, &content))
             .collect::<Result<_, _>>()?;
+        for bundle in &all {
+            ImageSignatures::verify(context.site.as_ref(), &bundle.lock, &*bundle.blobs)?;
+        }
         if let (Some(from), Some(client)) = (&self.from, client) {
             let finding = async {
                 find_delivered(client.sessions(), &context.mapping(Some(from))?)
@@ -267,6 +278,12 @@ impl ServeCommand {
             };
             // `serve` runs this in `block_in_place`, where waiting is allowed.
             let mut found = Handle::current().block_on(finding)?;
+            for delivered in &found.bundles {
+                // nodes pull the other items from the registry itself
+                let mut lock = delivered.lock.clone();
+                lock.retain(|item| item.is_served_from_registry());
+                ImageSignatures::verify(context.site.as_ref(), &lock, &*delivered.blobs)?;
+            }
             content.push(found.content);
             // A bundle that is named wins over content that was pushed earlier.
             found.bundles.append(&mut all);

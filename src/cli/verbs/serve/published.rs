@@ -2,8 +2,9 @@
 //! previous lock, which clients may still be pulling. The content of the previous lock is served
 //! only by digest.
 
-use crate::cli::shared::CliError;
+use crate::cli::shared::image_signatures::ImageSignatures;
 use crate::cli::shared::open_bundle::BundleRequirements;
+use crate::cli::shared::{CliError, Context};
 use crate::client::ClientError;
 use crate::lock::diff;
 use futures_util::FutureExt;
@@ -28,6 +29,7 @@ pub(crate) struct ServeSources {
 
 /// Reads the published lock from the store, and checks it against `requirements`.
 pub(crate) fn published(
+    context: &Context,
     published_store: &ServedStore,
     requirements: &BundleRequirements<'_>,
 ) -> Result<ServeSources, CliError> {
@@ -53,11 +55,26 @@ pub(crate) fn published(
             )));
         }
     }
-    let entries = std::iter::once(&lock)
-        .chain(&before)
-        .flat_map(Lock::each_entry);
     // Only content that a published lock names is served, not everything in the store.
-    let blobs = Arc::new(OfferedBlobs::new(published_store, entries));
+    let content_of = |locks: &[&Lock]| {
+        let entries = locks.iter().flat_map(|lock| lock.each_entry());
+        Arc::new(OfferedBlobs::new(published_store, entries))
+    };
+    let site = context.site.as_ref();
+    ImageSignatures::verify(site, &lock, &*content_of(&[&lock]))?;
+    // the previous lock may have been published before the site had these rules
+    let is_accepted = |before: &Lock| {
+        let refused = ImageSignatures::verify(site, before, &*content_of(&[before])).err();
+        if let Some(error) = &refused {
+            let message = &error.message;
+            let note = format!("the content of the previous lock is not served: {message}");
+            context.progress.note(&note);
+        }
+        refused.is_none()
+    };
+    let before = before.filter(is_accepted);
+    let locks: Vec<&Lock> = std::iter::once(&lock).chain(&before).collect();
+    let blobs = content_of(&locks);
     let served = |lock: Lock, fingerprint: &Digest| ServedBundle {
         name: lock.name.clone().unwrap_or_else(|| place.clone()),
         digest: Some(fingerprint.clone()),
