@@ -69,7 +69,6 @@ mod provider;
 mod repositories;
 mod resolve_outcome;
 mod resolver;
-mod signature_verdicts;
 mod text;
 
 pub use chart::chart_versions;
@@ -103,6 +102,7 @@ pub use item_kind::{
 };
 pub use kinds::{has_files, item_kinds, kind_named, locked_name, parse_exclusion};
 pub use locked_item::{AuditedItem, ItemIdentity, LockedItem, PushedItem, ServedItem, UrlFile};
+pub use lockfile::SignatureVerdicts;
 pub use manifest::{ItemRequests, PackageVersions, RequestSummary, RequestVisitor, VersionSource};
 #[cfg(any(test, feature = "testkit"))]
 pub use note::LockedNote;
@@ -120,5 +120,4 @@ pub use provider::{
 pub use provider::{read_provider_lock_file, read_provider_package, zip_package};
 pub use resolve_outcome::ResolveOutcome;
 pub use resolver::{LostReferrer, LostReferrers, ResolveError, Resolver};
-pub use signature_verdicts::SignatureVerdicts;
 pub use text::{host_in, quoted};

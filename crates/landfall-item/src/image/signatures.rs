@@ -34,10 +34,8 @@ pub enum ImageSignatureError {
 }
 
 /// Verifies the signatures of `image`, which are read from `blobs`. Returns those that meet the
-/// policy; empty if the image needs none.
-///
-/// # Errors
-/// If the image does not meet the policy, or a signature cannot be read.
+/// policy; empty if the image needs none. Fails if the image does not meet the policy, or a
+/// signature cannot be read.
 pub(crate) fn verified_signatures(
     image: &LockedImage,
     policy: &SignaturePolicy,

@@ -9,6 +9,7 @@ mod lists;
 mod load;
 mod losses;
 mod lost_referrer;
+mod signature_verdicts;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -24,4 +25,5 @@ pub use error::LockError;
 pub use lists::{EXPORT_FORMATS, ExportInput};
 pub use losses::{accepted_losses, losses};
 pub use lost_referrer::{lost_referrer_item, lost_referrer_name, referrer_item};
+pub use signature_verdicts::SignatureVerdicts;
 pub use url_conflict::{UrlConflict, url_conflicts};

@@ -1,8 +1,8 @@
 //! Verifies the signatures of all items of a lock by the rules of a site. Every command that
 //! delivers items asks here.
 
+use super::document::Lock;
 use crate::image::download_locked;
-use crate::lockfile::Lock;
 use crate::{LockedItem, ResolveError, Resolver};
 use futures_util::{FutureExt, StreamExt};
 use landfall_content::BlobRead;
