@@ -1,6 +1,7 @@
 //! `landfall init` and `landfall discover`: a first manifest and a first site.
 
 use crate::support::peers::own_registry;
+use crate::support::test_proxy::{ProxyAction, TestProxy};
 use crate::support::{Images, Place, need};
 use serde_json::json;
 
@@ -89,7 +90,8 @@ fn init_writes_a_manifest_and_a_site_that_are_valid() {
             ]
             .concat(),
         );
-        let next = format!("next: landfall lock -f {folder}/manifest.yaml\n");
+        let next =
+            format!("next: landfall lock -f {folder}/manifest.yaml --site {folder}/site.yaml\n");
         assert!(message.ends_with(&next), "{folder}: {message}");
         assert!(
             message.contains(&format!(
@@ -191,7 +193,10 @@ fn the_command_that_init_prints_locks_its_manifest() {
     place.write("my list.txt", format!("{}/app:v1\n", registry.address));
     let report = place.json(0, &["init", "my list.txt", "-o", "a place"]);
     let next = report["next"].as_str().unwrap();
-    assert_eq!(next, "landfall lock -f 'a place/manifest.yaml'");
+    assert_eq!(
+        next,
+        "landfall lock -f 'a place/manifest.yaml' --site 'a place/site.yaml'"
+    );
     let mut shell = place.clean("sh");
     shell.args(["-c", &next.replacen("landfall", "\"$LANDFALL\"", 1)]);
     crate::support::run(shell.env("LANDFALL", env!("CARGO_BIN_EXE_landfall")));
@@ -220,4 +225,38 @@ fn discover_drafts_platforms() {
         draft(&["c.yaml"])
             .contains("\n# platforms: [linux/amd64]  # of all images here; the default is all")
     );
+}
+
+/// A proxy is the only way out, and `init` asked for it: the next step goes through it. A command
+/// that does not name the site says so.
+#[test]
+fn the_next_step_uses_the_proxy_of_the_site() {
+    let place = Place::new();
+    let proxy = TestProxy::new("", |_| ProxyAction::status(403));
+    place.write("list.txt", "quay.io/a/app:v1\n");
+    let report = place.json(0, &["init", "list.txt", "-o", "kit"]);
+    let next = report["next"].as_str().unwrap();
+    let site = place.read("kit/site.yaml");
+    assert!(!site.contains("\nproxy:"), "{site}");
+    let address = &proxy.address;
+    let rules = format!("\nproxy: {{http: \"http://{address}\", https: \"http://{address}\"}}\n");
+    place.write("kit/site.yaml", site + &rules);
+    printed(&place, 1, &next.split(' ').skip(1).collect::<Vec<_>>());
+    assert!(!proxy.requests().is_empty(), "{next}");
+    let note = "kit/site.yaml is not used; add --site kit/site.yaml";
+    for manifest in ["kit", "kit/manifest.yaml"] {
+        let egress = ["egress", "-f", manifest, "--store", "store"];
+        assert!(printed(&place, 0, &egress).contains(note), "{manifest}");
+        let with_site = [&egress[..], &["--site", "kit/site.yaml"]].concat();
+        assert!(!printed(&place, 0, &with_site).contains("is not used"));
+    }
+    // all shipped systems have a site
+    let listed = place.json(0, &["init", "--list"]);
+    for system in listed["systems"].as_array().unwrap() {
+        let name = system["name"].as_str().unwrap();
+        let report = place.json(0, &["init", "--from", name, "-o", name]);
+        let expected = format!("landfall lock -f {name} --site {name}/site.yaml");
+        assert_eq!(report["next"], expected);
+        assert!(place.path(format!("{name}/site.yaml")).exists());
+    }
 }

@@ -12,7 +12,7 @@ use landfall_item::lockfile::Lock;
 use landfall_item::manifest::MergedManifest;
 use landfall_model::Limits;
 use landfall_model::config::Site;
-use landfall_model::report::{Progress, TransferSide};
+use landfall_model::report::{Progress, TransferSide, shell_word};
 use landfall_model::{DestinationMap, Digest, Platform, Shard, TargetRegistry};
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -146,6 +146,14 @@ impl Context {
         platforms: &[Platform],
     ) -> Result<MergedManifest, CliError> {
         let merged = input_file::manifests(paths, platforms)?;
+        if self.site.is_none()
+            && let Some(site) = input_file::site_beside(paths)
+        {
+            self.progress.note(&format!(
+                "{site} is not used; add --site {}",
+                shell_word(&site),
+            ));
+        }
         for (path, digest) in input_file::manifest_digests(paths)? {
             self.inputs.add("manifest", &path, &digest);
         }

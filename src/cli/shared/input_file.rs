@@ -193,6 +193,17 @@ pub(crate) fn site(path: &Path) -> Result<Site, CliError> {
     Site::load(path).map_err(|error| wrong_kind(FileKind::Site, path, error))
 }
 
+/// Returns the `site.yaml` beside the first of these manifests and folders that has one. A user who
+/// names no site may not know that it is not read.
+pub(crate) fn site_beside(paths: &[PathBuf]) -> Option<String> {
+    let site = |path: &PathBuf| {
+        let folder = if path.is_dir() { path } else { path.parent()? };
+        let site = folder.join("site.yaml");
+        (FileKind::recognize(&site) == Some(FileKind::Site)).then(|| site.display().to_string())
+    };
+    paths.iter().find_map(site)
+}
+
 /// Reads the manifests and plain lists at `paths`; `platforms` are for the lists.
 pub(crate) fn manifests(
     paths: &[PathBuf],

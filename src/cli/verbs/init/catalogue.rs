@@ -59,10 +59,7 @@ pub(crate) fn written(
     }
     refuse_present(&files.iter().map(|(path, _)| path).collect::<Vec<_>>())?;
     let mut report = RunReport::default();
-    let next = format!(
-        "landfall lock -f {}",
-        shell_word(&out.display().to_string())
-    );
+    let next = next_step(out, &out.join(SITE));
     let names: Vec<String> = files
         .iter()
         .map(|(path, _)| path.display().to_string())
@@ -97,6 +94,12 @@ pub(crate) fn written(
         .for_each(|line| text += &format!("edit {line}\n"));
     text += &format!("next: {next}\n");
     Ok(VerbOutcome::new(report, text, Exit::Done))
+}
+
+/// The command that follows: it needs the site too, which may have the proxy.
+pub(crate) fn next_step(manifests: &Path, site: &Path) -> String {
+    let [manifests, site] = [manifests, site].map(|path| shell_word(&path.display().to_string()));
+    format!("landfall lock -f {manifests} --site {site}")
 }
 
 /// Replaces the address of the registry in the `text` of a site file.

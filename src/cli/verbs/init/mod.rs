@@ -5,12 +5,12 @@ mod catalogue;
 use crate::cli::shared::draft::{DraftRequest, DraftResult, draft_manifest, parse_manifest_name};
 use crate::cli::shared::new_files::{refuse_present, write_new};
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
-use catalogue::{listing, written};
+use catalogue::{listing, next_step, written};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use landfall_item::manifest::{CATALOGUE, MORE, example_manifest, from_list, platforms_line};
 use landfall_model::config::starter_site;
-use landfall_model::report::{RunReport, one_line, shell_word};
+use landfall_model::report::{RunReport, one_line};
 use landfall_model::{Platform, TargetRegistry};
 use landfall_rewrite::audit::HelmCommand;
 use serde_json::json;
@@ -88,10 +88,7 @@ impl InitCommand {
             exit,
         } = self.first(context)?;
         let [manifest_file, site_file] = &files;
-        let next = format!(
-            "landfall lock -f {}",
-            shell_word(&manifest_file.display().to_string())
-        );
+        let next = next_step(manifest_file, site_file);
         report.extra.insert("manifest".into(), json!(manifest));
         report.extra.insert("site".into(), json!(site));
         report.extra.insert("next".into(), json!(next));
