@@ -6,6 +6,7 @@ use super::host::{EgressHost, HostEvidence};
 use super::known_services::{HostPurpose, KnownService, services_at};
 use super::pattern::{EgressPattern, InvalidHost};
 use super::record::{ContactRecord, Contacted};
+use super::role::{EgressRole, OWN_ROLE};
 use super::source_kind::SourceKind;
 use super::unresolved::unresolved_source;
 use landfall_content::registry::RegistrySessions;
@@ -171,19 +172,88 @@ fn index_part(url: String) -> EntryPart {
     }
 }
 
-/// Returns the hosts that `lock` needs, according to the contacts of earlier runs and the mirrors
+/// What hosts are listed for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EgressQuery<'q> {
+    /// The lock that needs the hosts.
+    pub lock: &'q Lock,
+    /// Whether `landfall lock` wrote it. Otherwise it has only the names in manifests.
+    pub is_locked: bool,
+    /// The role of the machines that need the hosts; `None` means all machines.
+    pub role: Option<&'q EgressRole>,
+}
+
+impl<'q> EgressQuery<'q> {
+    /// All hosts that a lock needs.
+    pub(crate) fn of_lock(lock: &'q Lock) -> EgressQuery<'q> {
+        EgressQuery {
+            lock,
+            is_locked: true,
+            role: None,
+        }
+    }
+}
+
+/// Returns the hosts that a lock needs, according to the contacts of earlier runs and the mirrors
 /// and proxies of this run.
 pub(crate) fn needed(
-    lock: &Lock,
+    query: EgressQuery<'_>,
     record: &ContactRecord,
     sessions: &RegistrySessions,
 ) -> Result<Egress, EgressError> {
+    let EgressQuery {
+        lock,
+        is_locked,
+        role,
+    } = query;
     let mut list = HostList {
         hosts: BTreeMap::new(),
         sessions,
     };
     let mut notes = BTreeSet::new();
-    for source in sources(lock, sessions)?.into_values() {
+    let is_own = role.is_none_or(EgressRole::is_own);
+    if is_own {
+        add_sources(&mut list, &mut notes, lock, record)?;
+    }
+    lock.endpoints
+        .iter()
+        .filter(|endpoint| role.is_none_or(|role| role.needs(endpoint)))
+        .try_for_each(|endpoint| list.declare(endpoint))?;
+    let changed = lock.changed_names().into_iter();
+    notes.extend(changed.map(|row| format!("{}, see {}", row.summary(), row.source)));
+    let hosts = lock.endpoints.iter().map(|endpoint| &endpoint.host);
+    let examples = hosts.filter(|host| is_example_name(host));
+    notes.extend(examples.map(|host| {
+        format!("{host} is an example: replace it in the manifest by the name of your site, or remove it")
+    }));
+    if is_own && !is_locked {
+        notes.insert(
+            "nothing was requested: the list is predicted from the names in the manifests; images \
+             of charts and git submodules may come from further hosts, which become known when \
+             `lock` resolves them"
+                .into(),
+        );
+    } else if is_own && !lock.unresolved.is_empty() {
+        notes.insert(format!(
+            "{} of the lock could not be resolved: only the hosts in their names are listed; \
+             further hosts become known when `lock` resolves them",
+            count_of(lock.unresolved.len(), "item")
+        ));
+    }
+    Ok(Egress {
+        hosts: list.hosts.into_values().collect(),
+        notes: notes.into_iter().collect(),
+    })
+}
+
+/// Adds the hosts that landfall contacts for `lock`, and notes about those that are not known.
+fn add_sources(
+    list: &mut HostList<'_>,
+    notes: &mut BTreeSet<String>,
+    lock: &Lock,
+    record: &ContactRecord,
+) -> Result<(), EgressError> {
+    for source in sources(lock, list.sessions)?.into_values() {
         let SourceHost {
             url,
             name,
@@ -195,8 +265,10 @@ pub(crate) fn needed(
         let address = host_port(&url);
         let host = url.host_str().unwrap_or_default();
         let port = url.port_or_known_default().unwrap_or_default();
-        let known = record.get(host, port);
-        let scheme = known.map_or(url.scheme(), |known| &known.scheme);
+        let contacted = record.get(host, port);
+        let scheme = contacted.map_or(url.scheme(), |contacted| &contacted.scheme);
+        // a refused request shows nothing about the hosts that the response would have named
+        let known = contacted.filter(|contacted| !contacted.refused);
         let evidence = if known.is_some() {
             HostEvidence::Observed
         } else {
@@ -205,7 +277,9 @@ pub(crate) fn needed(
         list.add(host, port, scheme, evidence, kind.reason(&name))?;
         // Token services and redirect targets are not in the lock. Those that this host named in
         // any earlier run are needed for every lock that needs this host.
+        let mut refused = None;
         for named in record.named_by(&address) {
+            refused = refused.or(named.refused.then_some(&named.host));
             list.add(
                 &named.host,
                 named.port,
@@ -214,14 +288,16 @@ pub(crate) fn needed(
                 contact_reason(named, &name),
             )?;
         }
-        let unknown_because = match known {
-            None => "no run with this store has contacted it",
-            Some(_) if is_requested_by_lock => continue,
+        let unknown_because = match (known, refused) {
+            (None, _) if contacted.is_some() => "it refused or failed every request".to_owned(),
+            (None, _) => "no run with this store has contacted it".to_owned(),
+            (Some(_), Some(host)) => format!("{host}, which it named, has not answered yet"),
+            (Some(_), None) if is_requested_by_lock => continue,
             // the redirects of blobs become known only when a blob is requested
-            Some(known) if known.by.iter().all(|command| requests_no_blobs(command)) => {
-                "only commands that request no blobs, such as `lock`, have contacted it"
+            (Some(known), None) if known.by.iter().all(|command| requests_no_blobs(command)) => {
+                "only commands that request no blobs, such as `lock`, have contacted it".to_owned()
             }
-            Some(_) => continue,
+            (Some(_), None) => continue,
         };
         // a pull does not request an index
         let first = match kind {
@@ -248,27 +324,7 @@ pub(crate) fn needed(
             ));
         }
     }
-    lock.endpoints
-        .iter()
-        .try_for_each(|endpoint| list.declare(endpoint))?;
-    let changed = lock.changed_names().into_iter();
-    notes.extend(changed.map(|row| format!("{}, see {}", row.summary(), row.source)));
-    let hosts = lock.endpoints.iter().map(|endpoint| &endpoint.host);
-    let examples = hosts.filter(|host| is_example_name(host));
-    notes.extend(examples.map(|host| {
-        format!("{host} is an example: replace it in the manifest by the name of your site, or remove it")
-    }));
-    if !lock.unresolved.is_empty() {
-        notes.insert(format!(
-            "{} of the lock could not be resolved: only the hosts in their names are listed; \
-             further hosts become known when `lock` resolves them",
-            count_of(lock.unresolved.len(), "item")
-        ));
-    }
-    Ok(Egress {
-        hosts: list.hosts.into_values().collect(),
-        notes: notes.into_iter().collect(),
-    })
+    Ok(())
 }
 
 /// The reason why a host that a response named was contacted.
@@ -281,10 +337,6 @@ fn contact_reason(named: &Contacted, source: &str) -> String {
         (false, false) => format!("content that {source} names"),
     }
 }
-
-/// The role of the machine that runs landfall, for a host of the lock that is also an endpoint of
-/// other machines.
-const OWN_ROLE: &str = "landfall";
 
 struct HostList<'a> {
     hosts: BTreeMap<(String, u16), EgressHost>,

@@ -30,6 +30,10 @@ pub(super) struct Contacted {
     pub(super) named_by: BTreeSet<String>,
     /// The commands that contacted it.
     pub(super) by: BTreeSet<String>,
+    /// Whether the host itself has never answered: a proxy or firewall refused every request. Then
+    /// nothing is known about the hosts that its responses would name.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) refused: bool,
 }
 
 /// The JSON document in the file.
@@ -100,12 +104,14 @@ impl ContactRecord {
                     why: BTreeSet::new(),
                     named_by: BTreeSet::new(),
                     by: BTreeSet::new(),
+                    refused: true,
                 });
             // a server may have changed to https since an earlier run
             known.scheme.clone_from(&used.scheme);
             known.why.extend(used.why.split(',').map(str::to_owned));
             known.named_by.extend(used.named_by.iter().cloned());
             known.by.insert(command.into());
+            known.refused &= !used.answered;
         }
     }
 
@@ -173,6 +179,7 @@ mod tests {
             requests: 1,
             why: why.into(),
             named_by,
+            answered: true,
         }
     }
 

@@ -613,3 +613,152 @@ fn a_mirror_in_the_site_replaces_the_documented_hosts() {
         "{found:?}"
     );
 }
+
+const MANIFEST: &str = "apiVersion: landfall/v1
+kind: Manifest
+metadata: {name: t}
+vars: {v: v1.33.4}
+images: [\"quay.io/a/app:v1\", \"docker.io/library/nginx:1.27\", \"registry.k8s.io/pause:3.10\"]
+files:
+- {url: \"https://dl.k8s.io/${v}/bin/linux/amd64/kubelet\", checksum: \"https://sums.test/kubelet.sha256\"}
+- {url: \"https://github.com/o/r/releases/download/v1/x.tgz\"}
+charts: [\"oci://ghcr.io/o/app:1.2.3\", {repo: \"https://charts.test\", name: app, version: 1.2.3}]
+git: [{url: \"https://git.test/a.git\", ref: main}]
+endpoints:
+- {host: ec2.test, port: 443, why: machines, from: [seed-cluster-node]}
+- {host: time.test, port: 443, why: time}
+- {host: quay.io, port: 443, why: nodes pull here, from: [user-cluster-node]}
+";
+
+/// The first question of a reader is the allow-list, before anything can be requested.
+#[test]
+fn the_hosts_of_a_manifest_are_predicted_without_a_lock() {
+    let place = Place::new();
+    place.write("m.yaml", MANIFEST);
+    let found = |more: &[&str]| evidence(&place, &[&["-f", "m.yaml"], more].concat());
+    let all = found(&[]);
+    for host in [
+        "quay.io",
+        "cdn01.quay.io",
+        "registry-1.docker.io",
+        "auth.docker.io",
+        "production.cloudflare.docker.com",
+        "registry.k8s.io",
+        "*.pkg.dev",
+        "dl.k8s.io",
+        "sums.test",
+        "github.com",
+        "release-assets.githubusercontent.com",
+        "ghcr.io",
+        "pkg-containers.githubusercontent.com",
+        "charts.test",
+        "git.test",
+    ] {
+        assert_eq!(all[host], "predicted", "{host}: {all:?}");
+    }
+    assert_eq!(all["ec2.test"], "declared");
+    let text = place.ok(&["egress", "-f", "m.yaml", "--store", "store"]);
+    assert!(
+        text.contains(
+            "note: nothing was requested: the list is predicted from the names in the manifests"
+        ),
+        "{text}"
+    );
+    assert!(!text.contains("could not be resolved"), "{text}");
+    // without a lock, the error leads to the prediction
+    let run = place.command().arg("egress").output().unwrap();
+    let printed = String::from_utf8_lossy(&run.stderr);
+    assert!(
+        run.status.code() == Some(2) && printed.contains("egress -f MANIFEST"),
+        "{printed}"
+    );
+
+    // landfall's machine and the nodes have lists of their own
+    let own = found(&["--role", "landfall"]);
+    assert!(
+        own.contains_key("cdn01.quay.io") && own.contains_key("time.test"),
+        "{own:?}"
+    );
+    assert!(!own.contains_key("ec2.test"), "{own:?}");
+    let list = |role: &str| found(&["--role", role]).into_keys().collect::<Vec<_>>();
+    assert_eq!(list("seed-cluster-node"), ["ec2.test", "time.test"]);
+    assert_eq!(list("user-cluster-node"), ["quay.io", "time.test"]);
+    let ticket = place.ok(&[
+        "egress", "-f", "m.yaml", "--store", "store", "--format", "json",
+    ]);
+    place.write("ticket.json", ticket);
+    let diff = ["--role", "seed-cluster-node", "--diff", "ticket.json"];
+    assert_eq!(found(&diff).len(), 0);
+    for (args, words) in [
+        (
+            &["-f", "m.yaml", "--role", "landfal"][..],
+            "did you mean landfall?",
+        ),
+        (&["-f", "m.yaml", "--probe"], "--probe"),
+    ] {
+        let run = place.command().arg("egress").args(args).output().unwrap();
+        let printed = String::from_utf8_lossy(&run.stderr);
+        assert!(
+            run.status.code() == Some(2) && printed.contains(words),
+            "{printed}"
+        );
+    }
+}
+
+/// Hosts that a proxy refused are still predicted, with the further hosts that their responses would
+/// have named.
+#[test]
+fn the_list_does_not_shrink_after_a_refused_run() {
+    let place = Place::new();
+    place.write("m.yaml", MANIFEST);
+    let before = evidence(&place, &["-f", "m.yaml"]);
+    let proxy = TestProxy::new("", |_| ProxyAction::status(403));
+    for command in [
+        &["lock", "-f", "m.yaml"][..],
+        &["mirror", "-f", "m.yaml", "--to", "r.test"],
+    ] {
+        let mut run = place.command();
+        run.args(command).args(["--store", "store"]);
+        for name in ["HTTP_PROXY", "HTTPS_PROXY"] {
+            run.env(name, format!("http://{}", proxy.address));
+        }
+        assert_ne!(run.output().unwrap().status.code(), Some(0), "{command:?}");
+    }
+    assert!(proxy.requests().len() > 3, "the proxy was asked");
+    assert_eq!(evidence(&place, &["-f", "m.yaml"]), before);
+    let text = place.ok(&["egress", "-f", "m.yaml", "--store", "store"]);
+    assert!(
+        text.contains("note: quay.io: it refused or failed every request"),
+        "{text}"
+    );
+}
+
+/// A registry answers, but the host of its blobs is refused: which further hosts it names is known
+/// only in part.
+#[test]
+fn a_refused_redirect_keeps_the_documented_hosts() {
+    let place = docker_hub();
+    let hub = "registry-1.docker.io:443";
+    let host = |host: &str, named_by: &[&str], refused: bool| {
+        serde_json::json!({
+            "host": host, "port": 443, "scheme": "https", "why": ["registry"],
+            "namedBy": named_by, "by": ["lock", "pull"], "refused": refused,
+        })
+    };
+    for (refused, is_predicted) in [(true, true), (false, false)] {
+        let hosts = [
+            host("registry-1.docker.io", &[], false),
+            host("tokens.test", &[hub], false),
+            host("cdn.test", &[hub], refused),
+        ];
+        let record = serde_json::json!({"version": 1, "hosts": hosts});
+        place.write("store/.landfall/egress", record.to_string());
+        let found = evidence(&place, &[]);
+        assert_eq!(found["cdn.test"], "observed");
+        let documented = found.contains_key("production.cloudflare.docker.com");
+        assert_eq!(documented, is_predicted, "{found:?}");
+        let text = place.ok(&["egress", "--store", "store"]);
+        let note = "docker.io: cdn.test, which it named, has not answered yet";
+        assert_eq!(text.contains(note), is_predicted, "{text}");
+    }
+}

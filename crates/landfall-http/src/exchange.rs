@@ -297,7 +297,8 @@ impl Transport {
             Some(proxy) => self.check_proxy_answer(proxy, url, turn, answer)?,
             None => answer?,
         };
-        self.0.ledger.server_clock(&entry, answer.headers());
+        let ledger = &self.0.ledger;
+        ledger.response(&entry, answer.status(), answer.headers());
         let is_public = self.note_peer(url, route, answer.remote_addr());
         // A host may break off every body, so a success with a body counts as an answer only later:
         // see `HttpResponse::stream`.

@@ -4,6 +4,7 @@
 use super::server_clock::{clock_offset, median};
 use landfall_model::locked;
 use landfall_model::report::HostUse;
+use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -71,6 +72,7 @@ struct LedgerLine {
     requests: u64,
     purposes: BTreeSet<RequestPurpose>,
     named_by: BTreeSet<String>,
+    answered: bool,
     /// The largest number of seconds by which a date of this host was ahead of this machine's
     /// clock.
     clock_offset: Option<i64>,
@@ -115,10 +117,19 @@ impl Ledger {
         }
     }
 
-    /// Records the server's clock, if the response has a date.
-    pub(super) fn server_clock(&self, entry: &LedgerEntry, headers: &HeaderMap) {
+    /// Records a response: whether the host itself answered, and its clock, if there is a date.
+    pub(super) fn response(&self, entry: &LedgerEntry, status: StatusCode, headers: &HeaderMap) {
         let offset = clock_offset(headers, SystemTime::now());
+        // a proxy or firewall on the way may send these instead of the host
+        let is_refusal = status.is_server_error()
+            || [
+                StatusCode::FORBIDDEN,
+                StatusCode::PROXY_AUTHENTICATION_REQUIRED,
+                StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS,
+            ]
+            .contains(&status);
         if let Some(line) = locked(&self.0).get_mut(&entry.0) {
+            line.answered |= !is_refusal;
             // a cache without `Age` may send an old date, so the largest offset counts
             line.clock_offset = line.clock_offset.max(offset);
         }
@@ -155,6 +166,7 @@ impl Ledger {
                     .collect::<Vec<_>>()
                     .join(","),
                 named_by: line.named_by.iter().cloned().collect(),
+                answered: line.answered,
             })
             .collect()
     }

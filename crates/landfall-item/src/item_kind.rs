@@ -102,6 +102,11 @@ pub trait ItemRequest: Clone + fmt::Debug + PartialEq + Sync {
         Vec::new()
     }
 
+    /// The URLs besides the name that are requested to lock or pull the item.
+    fn further_urls(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
     /// Adds the fields that `other`, a request with the same name, specifies and `self` does not.
     ///
     /// # Errors

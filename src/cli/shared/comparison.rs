@@ -8,7 +8,7 @@ use crate::cli::shared::{CliError, Context};
 use crate::egress;
 use crate::egress::ContactRecord;
 use crate::egress::EgressHost;
-use crate::egress::needed;
+use crate::egress::{EgressQuery, needed};
 use crate::lock;
 use crate::lock::EndpointChange;
 use crate::lock::LockChange;
@@ -361,7 +361,7 @@ fn version_line(change: &LockChange) -> Option<String> {
 fn hosts(context: &Context, old: &Lock, new: &Lock) -> Result<Vec<EgressHost>, CliError> {
     let sessions = context.client()?.shared_sessions();
     let record = ContactRecord::load(&context.memory_dir()?)?;
-    let [old, new] = [old, new].map(|lock| needed(lock, &record, &sessions));
+    let [old, new] = [old, new].map(|lock| needed(EgressQuery::of_lock(lock), &record, &sessions));
     Ok(egress::diff(
         without_declared(old?.hosts),
         without_declared(new?.hosts),

@@ -2,7 +2,10 @@
 
 use crate::cli::shared::opened_file::OpenedFile;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
-use crate::egress::{ContactRecord, FORMATS, diff, needed, probe, read_list, remember};
+use crate::egress::{
+    ContactRecord, EgressQuery, EgressRole, FORMATS, diff, needed, probe, read_list, remember,
+    unresolved_lock,
+};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use landfall_content::store::DiskStore;
@@ -14,9 +17,9 @@ use std::path::{Path, PathBuf};
 
 /// List the hosts that the firewall must allow
 ///
-/// A host is `observed` if an earlier command with this store contacted it, `predicted` if only the
-/// lock or the documentation of a registry names it, and `declared` if it is an endpoint of the
-/// manifests. Exits with 4 if a request of --probe fails.
+/// A host is `observed` if it answered an earlier command with this store, or if such a host named
+/// it; `predicted` if only the lock, a manifest or the documentation of a registry names it; and
+/// `declared` if it is an endpoint of the manifests. Exits with 4 if a request of --probe fails.
 #[derive(Args)]
 pub(crate) struct EgressCommand {
     /// The lock, or a bundle with a lock [default: landfall.lock]
@@ -25,6 +28,14 @@ pub(crate) struct EgressCommand {
     /// The lock, instead of the argument
     #[arg(long, value_name = "FILE", conflicts_with = "place")]
     lock: Option<PathBuf>,
+    /// Predict the hosts of manifests, before there is a lock (may be repeated)
+    #[arg(short = 'f', long = "file", value_name = "MANIFEST|DIR|LIST", num_args = 1..,
+        conflicts_with_all = ["place", "lock", "probe"])]
+    manifests: Vec<PathBuf>,
+    /// List only the hosts that machines of this role need: `landfall` for the machine that runs
+    /// landfall, or a role in `from` of an endpoint
+    #[arg(long, value_name = "ROLE")]
+    role: Option<String>,
     /// Request a token, a manifest and the first byte of a blob or file from each host, following
     /// redirects. A refusal by one host does not stop the probe
     #[arg(long)]
@@ -54,6 +65,14 @@ impl EgressCommand {
             )));
         }
         let lock = self.lock(context)?;
+        let role = self.role(&lock)?;
+        let role = role.as_ref();
+        if self.probe && role.is_some_and(|role| !role.is_own()) {
+            return Err(CliError::usage(
+                "--probe sends the requests of the machine that runs landfall, so it can be used \
+                 only with --role landfall",
+            ));
+        }
         let old = self.diff.as_deref().map(DiffBase::load).transpose()?;
         // A refusal is a result of the probe, and retrying it would only take time.
         let limits = if self.probe {
@@ -80,15 +99,26 @@ impl EgressCommand {
                 remember(&DiskStore::open(&store)?, &report.hosts, "probe")?;
             }
             let record = ContactRecord::load(&store)?;
-            let mut list = needed(&lock, &record, &sessions)?;
+            let hosts_of = |lock: &Lock, is_locked: bool| {
+                let query = EgressQuery {
+                    lock,
+                    is_locked,
+                    role,
+                };
+                needed(query, &record, &sessions)
+            };
+            let mut list = hosts_of(&lock, self.manifests.is_empty())?;
             if let Some(probed) = &probed {
                 probed.apply(&mut list.hosts, &report.hosts);
                 list.notes.extend(probed.notes.iter().cloned());
             }
             if let Some(old) = old {
                 let old = match old {
-                    DiffBase::Lock(lock) => needed(&lock, &record, &sessions)?.hosts,
-                    DiffBase::List(hosts) => hosts,
+                    DiffBase::Lock(lock) => hosts_of(&lock, true)?.hosts,
+                    DiffBase::List(mut hosts) => {
+                        hosts.retain(|host| role.is_none_or(|role| role.needs_host(host)));
+                        hosts
+                    }
                 };
                 list.hosts = diff(old, list.hosts);
             }
@@ -107,13 +137,35 @@ impl EgressCommand {
 
 impl EgressCommand {
     fn lock(&self, context: &Context) -> Result<Lock, CliError> {
+        if !self.manifests.is_empty() {
+            return Ok(unresolved_lock(
+                &context.read_manifests(&self.manifests, &[])?,
+            ));
+        }
         let Some(place) = &self.place else {
-            return input_file::lock(self.lock.as_deref().unwrap_or(Path::new(FILE_NAME)));
+            let path = self.lock.as_deref().unwrap_or(Path::new(FILE_NAME));
+            return input_file::lock(path).map_err(|error| {
+                if path.exists() {
+                    return error;
+                }
+                error.with_help(
+                    "before there is a lock, `landfall egress -f MANIFEST` predicts the hosts; \
+                     `landfall lock -f MANIFEST` writes a lock",
+                )
+            });
         };
         match OpenedFile::open(context, place)? {
             OpenedFile::Lock(lock) => Ok(lock),
             other => Ok(other.into_bundle(place)?.lock()?),
         }
+    }
+}
+
+impl EgressCommand {
+    fn role(&self, lock: &Lock) -> Result<Option<EgressRole>, CliError> {
+        let role = |name| EgressRole::new(name, &lock.endpoints);
+        let role = self.role.as_deref().map(role).transpose();
+        role.map_err(|error| CliError::usage(format!("--role: {error}")))
     }
 }
 

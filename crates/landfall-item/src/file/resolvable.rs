@@ -35,6 +35,15 @@ impl ItemRequest for FileRequest {
             .collect()
     }
 
+    fn further_urls(&self) -> Vec<&str> {
+        let sidecar = match &self.checksum {
+            Some(Checksum::Sidecar(url)) => Some(url),
+            _ => None,
+        };
+        let urls = sidecar.into_iter().chain(&self.signatures);
+        urls.map(String::as_str).collect()
+    }
+
     fn merge(&mut self, other: &FileRequest) -> Result<(), FieldConflict> {
         merge_option("checksum", &mut self.checksum, &other.checksum)?;
         merge_option("mode", &mut self.mode, &other.mode)?;

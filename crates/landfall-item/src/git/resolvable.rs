@@ -27,6 +27,10 @@ impl ItemRequest for GitRequest {
         exclusion.matches_url(&self.name)
     }
 
+    fn further_urls(&self) -> Vec<&str> {
+        self.lfs_server.as_deref().into_iter().collect()
+    }
+
     fn name_like(&self, exclusion: &Exclusion) -> Option<String> {
         matches!(exclusion, Exclusion::Url(_)).then(|| self.name.clone())
     }

@@ -86,6 +86,8 @@ pub struct RequestSummary<'a> {
     pub kind: EntryKind,
     /// The name under which the item is locked.
     pub name: String,
+    /// The URLs besides the name that are requested to lock or pull the item.
+    pub further_urls: Vec<&'a str>,
     /// The update policy and its further rules; see
     /// [`UpdatableRequest::update_rule`](crate::UpdatableRequest::update_rule).
     pub update_rule: Option<&'a UpdateRule>,
@@ -102,6 +104,7 @@ impl<'a> RequestSummary<'a> {
         RequestSummary {
             kind: R::Item::KIND,
             name: request.name().to_string(),
+            further_urls: request.further_urls(),
             update_rule: request.update_rule(),
             tagged_reference: request.tagged_reference(),
             demanded_digest: request.demanded_digest(),

@@ -2,7 +2,9 @@
 
 use super::locked::{LockedPackageSet, PackageSource};
 use super::parts;
-use super::request::{OfferedIndex, PackageSetRequest, PackageSourceRequest, add_request};
+use super::request::{
+    MirrorsRequest, OfferedIndex, PackageSetRequest, PackageSourceRequest, add_request,
+};
 use crate::field_conflict::FieldConflict;
 use crate::item_kind::meets_rules;
 use crate::{
@@ -20,6 +22,16 @@ impl ItemRequest for PackageSetRequest {
 
     fn is_excluded_by(&self, exclusion: &Exclusion) -> bool {
         exclusion.matches_url(&self.name)
+    }
+
+    fn further_urls(&self) -> Vec<&str> {
+        let urls = self.sources.iter().flat_map(|source| {
+            let mirrors = source.mirrors.as_ref().map(|mirrors| match mirrors {
+                MirrorsRequest::Metalink(url) | MirrorsRequest::List(url) => url,
+            });
+            std::iter::once(&source.url).chain(mirrors)
+        });
+        urls.map(String::as_str).collect()
     }
 
     fn name_like(&self, exclusion: &Exclusion) -> Option<String> {

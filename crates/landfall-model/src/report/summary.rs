@@ -51,6 +51,9 @@ pub struct HostUse {
     /// realm.
     #[serde(rename = "namedBy", skip_serializing_if = "Vec::is_empty")]
     pub named_by: Vec<String>,
+    /// Whether the host itself answered a request. A refusal may come from a proxy or firewall.
+    #[serde(skip)]
+    pub answered: bool,
 }
 
 impl HostUse {
@@ -153,6 +156,7 @@ impl RunReport {
                 Some(host) => {
                     host.bytes += other.bytes;
                     host.requests += other.requests;
+                    host.answered |= other.answered;
                     host.named_by.extend(other.named_by);
                     host.named_by.sort_unstable();
                     host.named_by.dedup();
@@ -238,6 +242,7 @@ mod tests {
             requests: 1,
             why: "redirect".into(),
             named_by: named_by.iter().map(ToString::to_string).collect(),
+            answered: true,
         };
         let mut report = RunReport::default();
         report.add_hosts(vec![used(&["b.test:443"])]);

@@ -174,6 +174,7 @@ mod tests {
             requests: 1,
             why: name(0),
             named_by: Vec::new(),
+            answered: true,
         };
         let mut report = RunReport {
             items: contents.iter().map(item).collect(),
