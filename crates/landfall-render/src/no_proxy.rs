@@ -29,32 +29,35 @@ pub(super) fn check(site: &Site) -> Result<(), RenderError> {
     let Some(proxy) = &site.proxy else {
         return Ok(());
     };
-    let cluster = proxy.no_proxy.cluster.clone().unwrap_or_default();
-    let domain = cluster
-        .domain
-        .map(|domain| domain.trim_matches('.').to_owned());
-    let cluster = [
-        ("cluster.serviceCIDR", cluster.service_cidr),
-        ("cluster.podCIDR", cluster.pod_cidr),
-        ("cluster.domain", domain),
-        (
-            "cluster.controlPlaneEndpoint",
-            cluster
-                .control_plane_endpoint
-                .map(|one| host_of(&one).to_owned()),
-        ),
-    ];
     let installation = proxy
         .no_proxy
         .installation
         .iter()
-        .map(|entry| ("installation", entry.clone()));
-    let all = installation.chain(
-        cluster
-            .into_iter()
-            .filter_map(|(key, value)| Some((key, value?))),
-    );
-    for (key, value) in all {
+        .map(|entry| ("proxy.noProxy.installation".to_owned(), entry.clone()));
+    let common = proxy.no_proxy.cluster.clone().unwrap_or_default();
+    // the clusters come first: their values also override those of `proxy.noProxy.cluster`
+    let clusters = site
+        .clusters
+        .iter()
+        .map(|cluster| (format!("clusters.{}", cluster.name), cluster.no_proxy()))
+        .chain([("proxy.noProxy.cluster".to_owned(), common)]);
+    let clusters = clusters.flat_map(|(key, cluster)| {
+        let domain = cluster
+            .domain
+            .map(|domain| domain.trim_matches('.').to_owned());
+        let endpoint = cluster
+            .control_plane_endpoint
+            .map(|one| host_of(&one).to_owned());
+        [
+            ("serviceCIDR", cluster.service_cidr),
+            ("podCIDR", cluster.pod_cidr),
+            ("domain", domain),
+            ("controlPlaneEndpoint", endpoint),
+        ]
+        .into_iter()
+        .filter_map(move |(name, value)| Some((format!("{key}.{name}"), value?)))
+    });
+    for (key, value) in installation.chain(clusters) {
         for entry in words(&value) {
             let Some(ineffective) = ineffective_entry(&entry) else {
                 continue;
@@ -64,7 +67,7 @@ pub(super) fn check(site: &Site) -> Result<(), RenderError> {
                 .map(|instead| format!("; write {instead}"))
                 .unwrap_or_default();
             return Err(RenderError::Site(format!(
-                "'{entry}' in proxy.noProxy.{key} of the site: containerd, kubelet and other \
+                "'{entry}' in {key} of the site: containerd, kubelet and other \
                  programs {}{instead}",
                 ineffective.why
             )));

@@ -6,6 +6,7 @@ use super::error::RenderError;
 use super::missing_destinations::missing_destinations;
 use super::platform::{RenderPlatform, RenderedConfig, RenderedOutput};
 use super::request::RenderRequest;
+use super::settings::CLUSTER;
 use landfall_model::Consumer;
 use std::collections::BTreeSet;
 
@@ -35,7 +36,18 @@ pub fn render(
         .map(|site| site.clusters.as_slice())
         .unwrap_or_default();
     if clusters.is_empty() || !request.settings.wants_clusters() {
-        let mut rendered = with_headers(platform.render(request)?, &command);
+        let named = request.settings.get(CLUSTER.key);
+        let cluster = clusters
+            .iter()
+            .find(|cluster| Some(&*cluster.name) == named);
+        let site = cluster.and_then(|cluster| Some(request.site?.of_cluster(cluster)));
+        let mut rendered = with_headers(
+            platform.render(&RenderRequest {
+                site: site.as_ref().or(request.site),
+                ..request.clone()
+            })?,
+            &command,
+        );
         rendered.notes.extend(scheme_note(spec.consumer, request)?);
         return Ok(rendered);
     }
@@ -48,8 +60,10 @@ pub fn render(
             return Err(RenderError::Site(format!("{why}; rename one of them")));
         }
         let settings = request.settings.of_cluster(cluster)?;
+        let site = request.site.map(|site| site.of_cluster(cluster));
         let one = platform.render(&RenderRequest {
             settings,
+            site: site.as_ref(),
             ..request.clone()
         })?;
         if let RenderedOutput::Files(made) = one.output {

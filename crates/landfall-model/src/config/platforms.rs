@@ -1,17 +1,43 @@
 //! The clusters of a site, and the names that must resolve there.
 
+use super::proxy::ClusterNoProxy;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A cluster that configuration is rendered for.
+/// A cluster that configuration is rendered for. Its addresses override those of
+/// `proxy.noProxy.cluster`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct SiteCluster {
     /// The name of the cluster.
     pub name: String,
     /// The namespace of the objects of the cluster.
     #[serde(default)]
     pub namespace: Option<String>,
+    /// Address range of the pods.
+    #[serde(default, rename = "podCIDR")]
+    pub pod_cidr: Option<String>,
+    /// Address range of the services.
+    #[serde(default, rename = "serviceCIDR")]
+    pub service_cidr: Option<String>,
+    /// DNS domain inside the cluster.
+    #[serde(default)]
+    pub domain: Option<String>,
+    /// Host of the API server.
+    #[serde(default)]
+    pub control_plane_endpoint: Option<String>,
+}
+
+impl SiteCluster {
+    /// The part of NO_PROXY that the cluster itself has.
+    pub fn no_proxy(&self) -> ClusterNoProxy {
+        ClusterNoProxy {
+            pod_cidr: self.pod_cidr.clone(),
+            service_cidr: self.service_cidr.clone(),
+            domain: self.domain.clone(),
+            control_plane_endpoint: self.control_plane_endpoint.clone(),
+        }
+    }
 }
 
 /// Names that must resolve at the site, and optionally the names that the certificate of their

@@ -55,3 +55,16 @@ pub struct ClusterNoProxy {
     #[serde(default)]
     pub control_plane_endpoint: Option<String>,
 }
+
+impl ClusterNoProxy {
+    /// These values, and those of `other` where this one has none.
+    #[must_use]
+    pub fn or(self, other: ClusterNoProxy) -> ClusterNoProxy {
+        ClusterNoProxy {
+            pod_cidr: self.pod_cidr.or(other.pod_cidr),
+            service_cidr: self.service_cidr.or(other.service_cidr),
+            domain: self.domain.or(other.domain),
+            control_plane_endpoint: self.control_plane_endpoint.or(other.control_plane_endpoint),
+        }
+    }
+}

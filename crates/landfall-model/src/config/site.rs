@@ -206,6 +206,17 @@ impl Site {
         Some(self.key(&key))
     }
 
+    /// The site as `cluster`, one of its clusters, sees it: with the cluster's part of NO_PROXY.
+    #[must_use]
+    pub fn of_cluster(&self, cluster: &SiteCluster) -> Site {
+        let mut site = self.clone();
+        if let Some(proxy) = &mut site.proxy {
+            let common = proxy.no_proxy.cluster.take().unwrap_or_default();
+            proxy.no_proxy.cluster = Some(cluster.no_proxy().or(common));
+        }
+        site
+    }
+
     /// Resolves a path of the site file, relative to the folder of the file.
     pub fn resolve(&self, path: &Path) -> PathBuf {
         self.folder.join(path)
