@@ -2,7 +2,9 @@
 
 use landfall_item::lockfile::Lock;
 use landfall_model::DestinationMap;
-use landfall_model::document::{MergeRules, documents as parsed, merge as merged, read};
+use landfall_model::document::{
+    MergeRules, ObjectPosition, documents as parsed, merge as merged, read,
+};
 use landfall_rewrite::{ReferenceIndex, RewriteOptions, TextSyntax, rewrite};
 use serde_yaml::Value;
 
@@ -43,7 +45,8 @@ pub(super) fn merge(bytes: &[u8]) {
         "landfall: {merged: [1, \"a: b\"]}\nspec: {x: y}\n",
     )
     .unwrap();
-    let Ok(after) = merged(&text, 0, &values, MergeRules::default()) else {
+    let first = ObjectPosition::default();
+    let Ok(after) = merged(&text, first, &values, MergeRules::default()) else {
         return;
     };
     let text_after = &after.text;
@@ -65,7 +68,7 @@ pub(super) fn merge(bytes: &[u8]) {
         assert_eq!(document.get(key), Some(value), "{key:?}: {text_after}");
     }
     assert!(before.iter().skip(1).eq(&documents[1..]), "{text_after}");
-    let again = merged(text_after, 0, &values, MergeRules::default()).unwrap();
+    let again = merged(text_after, first, &values, MergeRules::default()).unwrap();
     assert_eq!(&again.text, text_after);
 }
 

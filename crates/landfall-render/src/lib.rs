@@ -28,6 +28,7 @@ mod sandbox_image;
 mod separate_accounts;
 mod settings;
 mod signature_policy;
+mod site_facts;
 mod static_pods;
 mod value_quoting;
 
@@ -43,3 +44,4 @@ pub use render::render;
 pub use rendered_file::RenderedFile;
 pub use request::RenderRequest;
 pub use settings::PlatformSettings;
+pub use site_facts::site_facts;

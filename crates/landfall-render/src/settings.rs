@@ -40,6 +40,15 @@ pub(crate) const NAMESPACE: PlatformSetting = PlatformSetting {
     choices: &[],
 };
 
+/// How the cluster's nodes connect to their cloud.
+pub(crate) const CLOUD_PROVIDER: PlatformSetting = PlatformSetting {
+    key: "cloud-provider",
+    value_name: "KIND",
+    help: "in-tree: the kubelet connects to the cloud itself, so it gets the proxy too",
+    default: Some("external"),
+    choices: &["external", "in-tree"],
+};
+
 /// The settings of one run of a platform.
 #[derive(Debug, Clone, Default)]
 pub struct PlatformSettings {
@@ -95,6 +104,15 @@ impl PlatformSettings {
                 .find(|setting| setting.key == key)?
                 .default
         })
+    }
+
+    /// Returns the services of nodes that get the proxy, by [`CLOUD_PROVIDER`]: the kubelet gets it
+    /// only if it connects to the cloud itself.
+    pub(super) fn proxied_services(&self) -> &'static [&'static str] {
+        match self.get(CLOUD_PROVIDER.key) {
+            Some("in-tree") => &["containerd", "kubelet"],
+            _ => &["containerd"],
+        }
     }
 
     /// Returns the value of `key`, which the platform requires.

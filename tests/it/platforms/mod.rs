@@ -7,6 +7,7 @@ mod both_sites;
 mod common;
 mod containerd;
 mod giantswarm;
+mod into_objects;
 mod k0s;
 mod kubeone;
 mod kubermatic;

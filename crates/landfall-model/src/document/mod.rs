@@ -30,7 +30,9 @@ pub use file_kinds::{
 };
 pub use line_index::LineIndex;
 pub use location::SourceLocation;
-pub use merge::{DecodedText, MergeError, MergeRules, documents, merge};
+pub use merge::{
+    DecodedText, MergeError, MergeRules, ObjectPosition, SiteFacts, documents, merge, objects,
+};
 pub use moving_var::{ChartVersions, MovingVar, VersionsFrom};
 pub use nearest::nearest;
 pub use read::read;

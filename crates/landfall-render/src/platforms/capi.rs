@@ -12,7 +12,7 @@ use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, 
 use crate::pod_proxy::PodProxy;
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
-use crate::settings::{CLUSTER, NAMESPACE, PlatformSetting};
+use crate::settings::{CLOUD_PROVIDER, CLUSTER, NAMESPACE, PlatformSetting};
 use crate::static_pods::{PATCHES, static_pod_patches};
 use landfall_model::Consumer;
 use serde_yaml::{Mapping, Value};
@@ -44,7 +44,14 @@ impl RenderPlatform for CapiPlatform {
             details: "Apply the Secret first: Cluster API does not create machines before it \
                       exists.",
             inputs: &[PACKAGES_KEY],
-            settings: &[CLUSTER, NAMESPACE, CONTROL_PLANE, WORKERS, PACKAGE_SET],
+            settings: &[
+                CLUSTER,
+                NAMESPACE,
+                CONTROL_PLANE,
+                WORKERS,
+                CLOUD_PROVIDER,
+                PACKAGE_SET,
+            ],
             consumer: Some(Consumer::Capi),
             reads_lock: true,
             writes: OutputForm::Files { not_into: None },
@@ -62,7 +69,7 @@ impl RenderPlatform for CapiPlatform {
 
         let registry = request.registry()?;
         let mut workers = hosts(request, &registry, true)?;
-        for service in ["containerd", "kubelet"] {
+        for service in settings.proxied_services() {
             workers.extend(drop_in(service, DropInForm::GiantSwarm, request)?);
         }
         let mut notes = other_accounts(request, &registry, true)?;

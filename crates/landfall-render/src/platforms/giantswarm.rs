@@ -9,20 +9,12 @@ use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, 
 use crate::pod_proxy::PodProxy;
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
-use crate::settings::{CLUSTER, NAMESPACE, PlatformSetting};
+use crate::settings::{CLOUD_PROVIDER, CLUSTER, NAMESPACE, PlatformSetting};
 use crate::static_pods::{PATCHES, env, static_pod_patches};
 use crate::value_quoting::quoted_string;
 use serde_yaml::{Mapping, Value};
 
 pub(super) struct GiantSwarmPlatform;
-
-const CLOUD_PROVIDER: PlatformSetting = PlatformSetting {
-    key: "cloud-provider",
-    value_name: "KIND",
-    help: "in-tree: the kubelet connects to the cloud itself, so it gets the proxy too",
-    default: Some("external"),
-    choices: &["external", "in-tree"],
-};
 
 const APP: PlatformSetting = PlatformSetting {
     key: "app",
@@ -163,10 +155,6 @@ impl RenderPlatform for GiantSwarmPlatform {
             document(&app(request, cluster, namespace)?),
         ));
 
-        let mut services = vec!["containerd"];
-        if request.settings.get(CLOUD_PROVIDER.key) == Some("in-tree") {
-            services.push("kubelet");
-        }
         let of_service = |service: &&str| {
             let path = format!("etc/systemd/system/{service}.service.d/http-proxy.conf");
             file_from(&path, 0o600, &proxy_name, "containerdProxy")
@@ -174,8 +162,8 @@ impl RenderPlatform for GiantSwarmPlatform {
         let of_patch = |file: &RenderedFile| {
             file_from(&file.path, 0o600, &patches_name, &file_name(&file.path))
         };
+        let services = request.settings.proxied_services().iter();
         let machine_files: Vec<Value> = services
-            .iter()
             .map(of_service)
             .chain(patches.iter().map(of_patch))
             .collect();

@@ -72,10 +72,20 @@ impl RenderPlatform for KubeadmPlatform {
             ("imageRepository", repository.as_str().into()),
             ("imageTag", tag("coredns/coredns")),
         ]);
-        let etcd = map([
-            ("imageRepository", repository.as_str().into()),
-            ("imageTag", tag("etcd")),
-        ]);
+        // kubeadm accepts only one of `etcd.local` and `etcd.external`
+        let is_external = request
+            .existing
+            .iter()
+            .any(|document| !document["etcd"]["external"].is_null());
+        let etcd = if is_external {
+            Value::Null
+        } else {
+            let local = map([
+                ("imageRepository", repository.as_str().into()),
+                ("imageTag", tag("etcd")),
+            ]);
+            map([("local", local)])
+        };
         if tags(request, "pause").is_empty() {
             notes.push(format!(
                 "the lock has no {UPSTREAM}/pause: every pod needs it"
@@ -87,7 +97,7 @@ impl RenderPlatform for KubeadmPlatform {
             ("kubernetesVersion", kubernetes),
             ("imageRepository", repository.as_str().into()),
             ("dns", dns),
-            ("etcd", map([("local", etcd)])),
+            ("etcd", etcd),
         ]);
         let files = vec![RenderedFile::new("kubeadm.yaml", document(&configuration))];
         Ok(RenderedConfig {

@@ -50,7 +50,8 @@ pub(super) struct MergeFlags {
     /// With --into: change nothing, and print a unified diff in which values of Secrets are masked
     #[arg(long, requires = "into", conflicts_with = "out")]
     pub(super) diff: bool,
-    /// With --into: replace texts that cannot be merged, instead of failing
+    /// With --into: also replace values that are not facts of the site, such as names, folders,
+    /// commands and texts that cannot be merged, instead of failing
     #[arg(long, requires = "into", conflicts_with = "out")]
     pub(super) replace: bool,
 }

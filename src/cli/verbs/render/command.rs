@@ -8,7 +8,7 @@ use crate::cli::shared::unified_diff::DiffReader;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use landfall_content::replace_file;
 use landfall_item::lockfile::{Lock, collision};
-use landfall_model::document::{documents, read_text_input};
+use landfall_model::document::{MergeRules, SiteFacts, objects, read_text_input};
 use landfall_model::report::{RunReport, TransferSide, one_line};
 use landfall_model::{DestinationMap, DestinationRules, TargetRegistry, today};
 use landfall_render::{
@@ -77,7 +77,7 @@ impl PlatformRun {
         };
         let existing = into
             .as_deref()
-            .map(documents_of)
+            .map(objects_of)
             .transpose()?
             .unwrap_or_default();
         if let Some(collision) = collision(&mapping, &lock) {
@@ -98,6 +98,10 @@ impl PlatformRun {
             settings,
         };
         let rendered = render::render(self.platform, &request)?;
+        let facts = match into {
+            Some(_) => render::site_facts(&request)?,
+            None => SiteFacts::default(),
+        };
 
         let mut report = RunReport {
             items: rendered.items,
@@ -148,6 +152,7 @@ impl PlatformRun {
                     path,
                     &files,
                     self.common.merging,
+                    &facts,
                     lines,
                     context,
                     &mut report,
@@ -231,12 +236,13 @@ fn write_files(
     Ok(lines)
 }
 
-/// The documents of the file at `path`.
-fn documents_of(path: &Path) -> Result<Vec<Value>, CliError> {
+/// The documents of the file at `path`, and the items of its lists.
+fn objects_of(path: &Path) -> Result<Vec<Value>, CliError> {
     let shown = path.display();
     let text = read_text_input(path)
         .map_err(|error| CliError::usage(format!("cannot read {shown}: {error}")))?;
-    documents(&text).map_err(|error| CliError::usage(format!("{shown}: {error}")))
+    let objects = objects(&text).map_err(|error| CliError::usage(format!("{shown}: {error}")))?;
+    Ok(objects.into_iter().map(|(_, object)| object).collect())
 }
 
 /// Merges `files` into the file at `path`. Returns the text for stdout: the keys that were set, or
@@ -245,6 +251,7 @@ fn merge_into(
     path: &Path,
     files: &[RenderedFile],
     merging: MergeFlags,
+    facts: &SiteFacts,
     notes: Vec<String>,
     context: &Context,
     report: &mut RunReport,
@@ -252,7 +259,12 @@ fn merge_into(
     let shown = path.display();
     let text = read_text_input(path)
         .map_err(|error| CliError::usage(format!("cannot read {shown}: {error}")))?;
-    let merged = render::merge_into(path, &text, files, merging.replace)?;
+    let rules = MergeRules {
+        replace: merging.replace,
+        facts,
+        ..MergeRules::default()
+    };
+    let merged = render::merge_into(path, &text, files, rules)?;
     let failed = |error: &dyn std::fmt::Display| {
         CliError::new(Exit::Failed, format!("cannot write {shown}: {error}"))
             .on(TransferSide::Destination)

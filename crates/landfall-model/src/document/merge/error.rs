@@ -23,8 +23,8 @@ pub enum MergeError {
     /// Content would be removed: one line for each value, with its dotted path and the reason.
     #[error(
         "existing content would be removed:\n{}\n\
-         help: keep a copy and add --replace; with --diff nothing is written, and the change is \
-         shown",
+         help: change it by hand, or keep a copy and add --replace; with --replace --diff nothing \
+         is written, and the change is shown",
         .0.join("\n")
     )]
     Lost(Vec<String>),
@@ -53,4 +53,36 @@ pub enum MergeError {
         /// The new command as a YAML list, without the secrets in URLs.
         items: String,
     },
+}
+
+impl MergeError {
+    /// Replaces the path of the value by `map` of it.
+    pub(super) fn map_path(self, map: impl Fn(&str) -> String) -> MergeError {
+        match self {
+            MergeError::Kind {
+                path,
+                there,
+                wanted,
+            } => MergeError::Kind {
+                path: map(&path),
+                there,
+                wanted,
+            },
+            MergeError::Form(path) => MergeError::Form(map(&path)),
+            MergeError::Order { path, items } => MergeError::Order {
+                path: map(&path),
+                items,
+            },
+            MergeError::Command {
+                path,
+                command,
+                items,
+            } => MergeError::Command {
+                path: map(&path),
+                command,
+                items,
+            },
+            other @ (MergeError::NotYaml(_) | MergeError::Lost(_)) => other,
+        }
+    }
 }

@@ -1,13 +1,16 @@
 //! Sets values in mappings and lists.
 //!
-//! Existing keys get the new values; missing keys are added after the last key of their mapping. An
-//! item of a list is merged with the existing item that has the same `mountPath`, `name`, `path` or
-//! `source`; any other item is added unless the list contains it. The result is read again: unless
-//! it has exactly the requested values, the merge fails.
+//! An existing key gets a new value only if that states a fact of the site; any other value that
+//! differs is refused. Missing keys are added after the last key of their mapping. An item of a
+//! list is merged with the existing item that has the same `mountPath`, `name`, `path` or `source`;
+//! any other item is added unless the list contains it. The result is read again: unless it has
+//! exactly the requested values, the merge fails.
 
 use super::edits::{TextEdits, block_text, flow_text};
 use super::error::MergeError;
+use super::facts::{NO_FACTS, SiteFacts};
 use super::merge_keys::inherited_value;
+use super::no_proxy_lists::NoProxyLists;
 use super::ordered::{OrderedConflict, is_ordered, merge_ordered, quoted_items};
 use crate::document::yaml;
 use crate::document::yaml_tree::{YamlEntry, YamlMapping, YamlNode, YamlSequence, document_roots};
@@ -38,18 +41,42 @@ pub struct DecodedText {
 }
 
 /// How a merge treats existing content.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct MergeRules {
-    /// Replace texts and lists that cannot be merged, and remove keys that conflict with new ones.
+#[derive(Debug, Clone, Copy)]
+pub struct MergeRules<'r> {
+    /// Replace any existing value, and remove keys that conflict with new ones.
     pub replace: bool,
     /// A top-level key whose values are base64, such as `data` of a Secret. New values are given as
     /// plain text.
     pub base64: Option<&'static str>,
+    /// The values that replace existing ones even without `replace`.
+    pub facts: &'r SiteFacts,
+}
+
+impl Default for MergeRules<'_> {
+    fn default() -> Self {
+        MergeRules {
+            replace: false,
+            base64: None,
+            facts: &NO_FACTS,
+        }
+    }
+}
+
+/// The position of an object in a text: a document, or an item of a document that is a list of
+/// objects.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ObjectPosition {
+    /// The number of the document, counted from 0.
+    pub document: usize,
+    /// The number of the item in the `items` of a `List`, as `kubectl get -o yaml` prints for
+    /// several objects.
+    pub item: Option<usize>,
 }
 
 /// Pairs of keys that the APIs of Kubernetes (`env`) and Cluster API (`files`) refuse in one
-/// mapping: the key to remove, and the new key that excludes it.
-const EXCLUSIVE: [(&str, &str); 5] = [
+/// mapping, and kubeadm (`etcd`): the key to remove, and the new key that excludes it.
+const EXCLUSIVE: [(&str, &str); 6] = [
+    ("external", "local"),
     ("content", "contentFrom"),
     ("encoding", "contentFrom"),
     ("contentFrom", "content"),
@@ -67,39 +94,96 @@ pub fn documents(text: &str) -> Result<Vec<Value>, MergeError> {
         .map_err(|error| MergeError::NotYaml(error.to_string()))
 }
 
-/// Sets `values` in the document number `document` of `text`, counted from 0.
+/// The objects of `text` with their positions: its documents, or the items of a document that is a
+/// list of objects.
 ///
 /// # Errors
-/// If `text` is not YAML or has too few documents; if a new value has another kind than the
-/// existing one; if the notation cannot be edited; if content would be removed although `rules`
-/// forbid it; if an ordered list has common items in another order, or has an item whose value
-/// cannot be changed.
+/// Like [`documents`].
+pub fn objects(text: &str) -> Result<Vec<(ObjectPosition, Value)>, MergeError> {
+    let mut all = Vec::new();
+    for (number, document) in documents(text)?.into_iter().enumerate() {
+        let at = |item| ObjectPosition {
+            document: number,
+            item,
+        };
+        match listed_objects(&document) {
+            Some(items) => all.extend(
+                (0..)
+                    .zip(items)
+                    .map(|(item, object)| (at(Some(item)), object.clone())),
+            ),
+            None => all.push((at(None), document)),
+        }
+    }
+    Ok(all)
+}
+
+/// The items of a `List`, or of a list of one kind, such as `SecretList`.
+fn listed_objects(document: &Value) -> Option<&Vec<Value>> {
+    let is_list = document.get("kind")?.as_str()?.ends_with("List");
+    let items = document.get("items")?.as_sequence()?;
+    let are_objects = items.iter().all(|item| item.get("kind").is_some());
+    (is_list && are_objects && !items.is_empty()).then_some(items)
+}
+
+/// Sets `values` in the object of `text` at this position.
+///
+/// # Errors
+/// If `text` is not YAML or has no such object; if a new value has another kind than the existing
+/// one; if the notation cannot be edited; if content would be removed although `rules` forbid it;
+/// if an ordered list has common items in another order, or has an item whose value cannot be
+/// changed.
 pub fn merge(
     text: &str,
-    document: usize,
+    position: ObjectPosition,
     values: &Mapping,
-    rules: MergeRules,
+    rules: MergeRules<'_>,
 ) -> Result<MergedText, MergeError> {
-    let old = documents(text)?;
+    let mut lists = NoProxyLists::default();
+    let merged = merge_once(text, position, values, rules, &mut lists)?;
+    match lists.common(values) {
+        Some((mut lists, values)) => merge_once(text, position, &values, rules, &mut lists),
+        None => Ok(merged),
+    }
+}
+
+/// Like [`merge`], but NO_PROXY lists become equal only if `lists` says so.
+pub(super) fn merge_once(
+    text: &str,
+    position: ObjectPosition,
+    values: &Mapping,
+    rules: MergeRules<'_>,
+    lists: &mut NoProxyLists,
+) -> Result<MergedText, MergeError> {
+    let mut expected = documents(text)?;
     let roots =
         document_roots(text).ok_or_else(|| MergeError::NotYaml("it does not parse".into()))?;
-    let (Some(root), Some(value)) = (roots.get(document), old.get(document)) else {
+    let (Some(mut node), Some(mut value)) = (
+        roots.get(position.document),
+        expected.get_mut(position.document),
+    ) else {
         return Err(MergeError::NotYaml("it has too few documents".into()));
     };
+    let mut path = Vec::new();
+    if let Some(item) = position.item {
+        path.push(format!("items[{item}]"));
+        let found = list_item(node, item).zip(value["items"].get_mut(item));
+        (node, value) = found.ok_or_else(|| MergeError::Form(path.join(".")))?;
+    }
     let mut merger = ValueMerger {
         rules,
         edits: TextEdits::new(text),
-        path: Vec::new(),
+        depth: path.len(),
+        path,
         merged: MergedText::default(),
         lost: Vec::new(),
+        lists,
     };
-    let wanted = merger.merge_mapping(root, value, values)?;
+    *value = merger.merge_mapping(node, &value.clone(), values)?;
     if !merger.lost.is_empty() {
         return Err(MergeError::Lost(merger.lost));
     }
     let text = merger.edits.apply();
-    let mut expected = old;
-    expected[document] = wanted;
     // the edits depend on the notation, of which YAML has many: only reading the result shows
     // whether the edits are right
     if !documents(&text).is_ok_and(|found| found == expected) {
@@ -114,15 +198,29 @@ pub fn merge(
     })
 }
 
+/// The node of an item of `items`.
+fn list_item<'n, 'a>(node: &'n YamlNode<'a>, item: usize) -> Option<&'n YamlNode<'a>> {
+    let YamlNode::Mapping(mapping) = node else {
+        return None;
+    };
+    let YamlNode::Sequence(items) = &mapping.entry("items")?.value else {
+        return None;
+    };
+    items.items.get(item)
+}
+
 /// The state of a merge.
 pub(super) struct ValueMerger<'t> {
-    pub(super) rules: MergeRules,
+    pub(super) rules: MergeRules<'t>,
     edits: TextEdits<'t>,
     /// The keys that lead to the value that is being merged.
     pub(super) path: Vec<String>,
+    /// How many of these keys lead to the object.
+    depth: usize,
     pub(super) merged: MergedText,
     /// The content that would be removed, one line for each value.
     pub(super) lost: Vec<String>,
+    pub(super) lists: &'t mut NoProxyLists,
 }
 
 impl ValueMerger<'_> {
@@ -220,7 +318,7 @@ impl ValueMerger<'_> {
 
     /// Whether the value at the path is base64; `parent` is the mapping that contains it.
     fn is_base64(&self, parent: &Mapping) -> bool {
-        match &self.path[..] {
+        match &self.path[self.depth..] {
             [top, _] if Some(top.as_str()) == self.rules.base64 => true,
             // a file of Cluster API
             [.., key] => {
@@ -270,11 +368,19 @@ impl ValueMerger<'_> {
                 _ => {}
             }
         }
-        let new = match (old.as_str().unwrap_or_default(), new) {
-            ("", Value::String(new)) if is_base64 => Value::from(STANDARD.encode(new)),
-            (old, Value::String(new)) if is_base64 => self.merge_base64(old, new)?,
-            (old, Value::String(new)) => Value::from(self.merge_text(old, new)?),
-            _ => new.clone(),
+        let is_blank = is_empty || old.as_str().is_some_and(|old| old.trim().is_empty());
+        let new = match (old, new) {
+            (_, Value::String(new)) if is_base64 && is_blank => STANDARD.encode(new).into(),
+            (Value::String(old), Value::String(new)) if is_base64 => self.merge_base64(old, new)?,
+            (Value::String(old), Value::String(new)) => self.merge_text(old, new)?.into(),
+            // `"true"` and `true`: the notation of the file is kept
+            _ if scalar_text(old) == scalar_text(new) => old.clone(),
+            _ => {
+                if !is_blank {
+                    self.overwrite(&scalar_text(new));
+                }
+                new.clone()
+            }
         };
         if *old == new {
             return Ok(new);
@@ -353,7 +459,8 @@ impl ValueMerger<'_> {
         let old_texts: Vec<&str> = old.iter().filter_map(Value::as_str).collect();
         let new_texts: Vec<&str> = new.iter().filter_map(Value::as_str).collect();
         let path = self.dotted_path();
-        let merge = merge_ordered(&old_texts, &new_texts).map_err(|conflict| match conflict {
+        let merged = merge_ordered(&old_texts, &new_texts, self.lists);
+        let merge = merged.map_err(|conflict| match conflict {
             OrderedConflict::Order => MergeError::Order {
                 path,
                 items: quoted_items(&new_texts),
@@ -429,6 +536,14 @@ fn identity(item: &Value) -> Option<&str> {
     ["mountPath", "name", "path", "source"]
         .iter()
         .find_map(|key| item.get(key)?.as_str())
+}
+
+/// The text of a scalar, without the notation that shows its type.
+fn scalar_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => flow_text(other),
+    }
 }
 
 fn kind_of(value: &Value) -> &'static str {

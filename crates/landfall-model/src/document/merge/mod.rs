@@ -4,13 +4,17 @@
 //! - `scalars.rs`: scalars, plain or base64. A scalar that contains YAML is merged like a document.
 //! - `merge_keys.rs`: entries that a mapping inherits.
 //! - `ordered.rs`: lists whose order matters, such as commands.
-//! - `texts.rs`: certificates, systemd drop-ins and NO_PROXY lists.
+//! - `texts.rs`: certificates and systemd drop-ins.
+//! - `no_proxy_lists.rs`: NO_PROXY lists, which are equal in all of a document.
+//! - `facts.rs`: the values that may replace existing ones.
 //! - `edits.rs`: the edits of the text, and the YAML of new values.
 
 mod edits;
 mod error;
+mod facts;
 mod merge_keys;
 mod merger;
+mod no_proxy_lists;
 mod ordered;
 mod scalars;
 #[cfg(test)]
@@ -18,4 +22,5 @@ mod tests;
 mod texts;
 
 pub use error::MergeError;
-pub use merger::{DecodedText, MergeRules, documents, merge};
+pub use facts::SiteFacts;
+pub use merger::{DecodedText, MergeRules, ObjectPosition, documents, merge, objects};

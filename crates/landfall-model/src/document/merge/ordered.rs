@@ -1,7 +1,7 @@
 //! Merges lists whose order matters: each new item is inserted relative to the items that both
 //! lists contain.
 
-use super::texts::{is_no_proxy, with_entries};
+use super::no_proxy_lists::{NoProxyLists, is_no_proxy};
 use crate::redaction::redact_urls;
 
 /// The changes that make an old list contain all items of a new one. The items of each list keep
@@ -50,6 +50,7 @@ pub(super) fn is_ordered(key: &str) -> bool {
 pub(super) fn merge_ordered<'i>(
     old: &[&'i str],
     new: &[&'i str],
+    lists: &mut NoProxyLists,
 ) -> Result<OrderedMerge, OrderedConflict<'i>> {
     let old_keys: Vec<String> = old.iter().map(|item| command_identity(item)).collect();
     let new_keys: Vec<String> = new.iter().map(|item| command_identity(item)).collect();
@@ -60,10 +61,11 @@ pub(super) fn merge_ordered<'i>(
     };
     for (item, text) in new.iter().enumerate() {
         if let Some((at, _)) = pairs.iter().find(|(_, other)| *other == item) {
-            let changed = changed_item(old[*at], text).ok_or_else(|| OrderedConflict::Value {
-                old: old_keys[*at].clone(),
-                new: text,
-            })?;
+            let changed =
+                changed_item(old[*at], text, lists).ok_or_else(|| OrderedConflict::Value {
+                    old: old_keys[*at].clone(),
+                    new: text,
+                })?;
             if changed != old[*at] {
                 merge.changed.push((*at, changed));
             }
@@ -161,7 +163,7 @@ fn command_identity(item: &str) -> String {
 /// Merges two items with the same identity; returns the new text of the old item, or `None` if the
 /// old one does more than the new one. For commands that export NO_PROXY, returns `None` also if
 /// the value in one of them cannot be read.
-fn changed_item(old: &str, new: &str) -> Option<String> {
+fn changed_item(old: &str, new: &str, lists: &mut NoProxyLists) -> Option<String> {
     if old.split_whitespace().eq(new.split_whitespace()) {
         return Some(old.to_owned());
     }
@@ -172,7 +174,7 @@ fn changed_item(old: &str, new: &str) -> Option<String> {
             return shell_word(old_value).map(|_| new.to_owned());
         }
         let existing = unquoted(old_value)?;
-        let list = with_entries(existing, unquoted(new_value)?);
+        let list = lists.merge(existing, unquoted(new_value)?);
         if list == existing {
             return Some(old.to_owned());
         }
@@ -234,8 +236,12 @@ pub(super) fn quoted_items(items: &[&str]) -> String {
 mod tests {
     use super::*;
 
+    fn merged<'i>(old: &[&'i str], new: &[&'i str]) -> Result<OrderedMerge, OrderedConflict<'i>> {
+        merge_ordered(old, new, &mut NoProxyLists::default())
+    }
+
     fn result(old: &[&str], new: &[&str]) -> Option<Vec<String>> {
-        let merge = merge_ordered(old, new).ok()?;
+        let merge = merged(old, new).ok()?;
         let mut list: Vec<String> = old.iter().map(|item| (*item).to_owned()).collect();
         for (place, text) in &merge.changed {
             list[*place].clone_from(text);
@@ -293,8 +299,8 @@ mod tests {
             "export NO_PROXY=\"b,c\"",
             "sed -i 's|\".*/pause|\"old.test/pause|' /etc/containerd/config.toml",
         ];
-        let merged = result(&old, &NEW[4..]).unwrap();
-        assert_eq!(merged, [NEW[4], "export NO_PROXY='b,c,a'", NEW[6], NEW[7]]);
+        let list = result(&old, &NEW[4..]).unwrap();
+        assert_eq!(list, [NEW[4], "export NO_PROXY='b,c,a'", NEW[6], NEW[7]]);
     }
 
     #[test]
@@ -317,7 +323,7 @@ mod tests {
                 "grep -qF 'a' f || printf 'c' >> f",
             ),
         ] {
-            let conflict = merge_ordered(&[old], &[new]);
+            let conflict = merged(&[old], &[new]);
             let old = command_identity(new);
             assert_eq!(conflict, Err(OrderedConflict::Value { old, new }));
         }
@@ -337,7 +343,7 @@ mod tests {
     #[test]
     fn another_order_is_refused_unless_a_command_may_be_repeated() {
         assert_eq!(
-            merge_ordered(&["b", "a"], &["a", "b"]),
+            merged(&["b", "a"], &["a", "b"]),
             Err(OrderedConflict::Order)
         );
         let old = ["systemctl restart containerd", "export HTTP_PROXY=x"];

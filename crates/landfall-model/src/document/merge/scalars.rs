@@ -2,8 +2,10 @@
 //! document.
 
 use super::error::MergeError;
-use super::merger::{DecodedText, MergeRules, ValueMerger, documents, merge};
+use super::merger::{DecodedText, MergeRules, ObjectPosition, ValueMerger, documents, merge_once};
+use super::no_proxy_lists::{is_no_proxy_path, is_separate, with_entries};
 use super::texts;
+use crate::redaction::redact_urls;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_yaml::{Mapping, Value};
@@ -30,10 +32,12 @@ impl ValueMerger<'_> {
 
     /// Merges the text `new` into the text `old`.
     pub(super) fn merge_text(&mut self, old: &str, new: &str) -> Result<String, MergeError> {
-        // in an item of `env`, the key is `value`, below the name of the variable
-        let mut keys = self.path.iter().rev().take(2);
-        if keys.any(|key| texts::is_no_proxy(key)) && !new.contains('\n') {
-            return Ok(texts::with_entries(old, new));
+        if is_no_proxy_path(&self.path) && !new.contains('\n') {
+            return Ok(if is_separate(&self.path) {
+                with_entries(old, new)
+            } else {
+                self.lists.merge(old, new)
+            });
         }
         let mut reason = "it has lines that the new text lacks";
         if let Some(values) = embedded_mapping(new) {
@@ -43,11 +47,30 @@ impl ValueMerger<'_> {
                 _ => reason = "it is not a YAML mapping, unlike the new text",
             }
         }
-        if let Some(text) = texts::merge_known_text(old, new) {
+        if let Some(text) = texts::merge_known_text(old, new, self.lists) {
             return Ok(text);
         }
-        self.lose(reason);
+        let are_single_lines = ![old, new].iter().any(|text| text.trim_end().contains('\n'));
+        if are_single_lines {
+            self.overwrite(new);
+        } else {
+            self.lose(reason);
+        }
         Ok(new.to_owned())
+    }
+
+    /// Unless the rules allow it, records that the value at the path would be replaced by `new`,
+    /// which is not a fact of the site.
+    pub(super) fn overwrite(&mut self, new: &str) {
+        if !self.rules.facts.states(new) {
+            let mut shown = redact_urls(new);
+            if let Some((at, _)) = shown.char_indices().nth(100) {
+                shown.truncate(at);
+                shown.push('…');
+            }
+            let shown = serde_json::Value::from(shown);
+            self.lose(&format!("it has another value than {shown}"));
+        }
     }
 
     /// Sets `values` in the YAML text `old`, the value of a scalar.
@@ -58,42 +81,13 @@ impl ValueMerger<'_> {
             base64: None,
             ..self.rules
         };
-        let inner = match merge(old, 0, values, rules) {
+        let inner = match merge_once(old, ObjectPosition::default(), values, rules, self.lists) {
             Ok(inner) => inner,
             Err(MergeError::Lost(lost)) => {
                 self.lost.extend(lost.iter().map(|line| inner_path(line)));
                 return Ok(old.to_owned());
             }
-            Err(MergeError::Kind {
-                path,
-                there,
-                wanted,
-            }) => {
-                return Err(MergeError::Kind {
-                    path: inner_path(&path),
-                    there,
-                    wanted,
-                });
-            }
-            Err(MergeError::Order { path, items }) => {
-                return Err(MergeError::Order {
-                    path: inner_path(&path),
-                    items,
-                });
-            }
-            Err(MergeError::Command {
-                path,
-                command,
-                items,
-            }) => {
-                return Err(MergeError::Command {
-                    path: inner_path(&path),
-                    command,
-                    items,
-                });
-            }
-            Err(MergeError::Form(path)) => return Err(MergeError::Form(inner_path(&path))),
-            Err(error @ MergeError::NotYaml(_)) => return Err(error),
+            Err(error) => return Err(error.map_path(inner_path)),
         };
         // an edit may turn JSON into YAML, which programs that expect JSON cannot read
         if is_json(old) && !is_json(&inner.text) {
@@ -123,11 +117,12 @@ fn is_json(text: &str) -> bool {
 
 /// The mapping in `text`, if it is YAML of several lines, or JSON.
 fn embedded_mapping(text: &str) -> Option<Mapping> {
-    if !text.contains('\n') && !text.trim_start().starts_with('{') {
-        return None;
+    if !text.contains('\n') {
+        return serde_json::from_str(text).ok();
     }
     match <[Value; 1]>::try_from(documents(text).ok()?) {
-        Ok([Value::Mapping(mapping)]) => Some(mapping),
+        // a template such as `{{ hostname }}` is a mapping with another mapping as its key
+        Ok([Value::Mapping(mapping)]) if mapping.keys().all(Value::is_string) => Some(mapping),
         _ => None,
     }
 }

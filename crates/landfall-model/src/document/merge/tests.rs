@@ -4,15 +4,38 @@ use super::merger::MergedText;
 use super::*;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_yaml::Mapping;
+use serde_yaml::{Mapping, Value};
 
+const FIRST: ObjectPosition = ObjectPosition {
+    document: 0,
+    item: None,
+};
+
+/// Merges values of which all texts are facts of the site.
 fn merged(text: &str, values: &str) -> Result<MergedText, MergeError> {
-    merge(
-        text,
-        0,
-        &serde_yaml::from_str(values).unwrap(),
-        MergeRules::default(),
-    )
+    let values: Mapping = serde_yaml::from_str(values).unwrap();
+    let mut facts = SiteFacts::default();
+    add_texts(&Value::Mapping(values.clone()), &mut facts.wholes);
+    let rules = MergeRules {
+        facts: &facts,
+        ..MergeRules::default()
+    };
+    merge(text, FIRST, &values, rules)
+}
+
+fn add_texts(value: &Value, texts: &mut Vec<String>) {
+    match value {
+        Value::Mapping(mapping) => mapping.values().for_each(|value| add_texts(value, texts)),
+        Value::Sequence(items) => items.iter().for_each(|item| add_texts(item, texts)),
+        Value::String(text) => texts.push(text.clone()),
+        other => texts.push(serde_json::to_string(other).unwrap()),
+    }
+}
+
+/// Merges values that are no facts of the site.
+fn merged_names(text: &str, values: &str) -> Result<MergedText, MergeError> {
+    let values = serde_yaml::from_str(values).unwrap();
+    merge(text, FIRST, &values, MergeRules::default())
 }
 
 fn text(text: &str, values: &str) -> String {
@@ -85,18 +108,7 @@ last: 1
         merged.paths
     );
     // a second merge changes nothing
-    assert_eq!(
-        merge(
-            &merged.text,
-            0,
-            &serde_yaml::from_str(values).unwrap(),
-            MergeRules::default()
-        )
-        .unwrap()
-        .paths
-        .len(),
-        0
-    );
+    assert!(merged_names(&merged.text, values).unwrap().paths.is_empty());
 }
 
 #[test]
@@ -106,14 +118,13 @@ fn other_documents_and_line_endings_are_kept_and_a_last_newline_is_added() {
         "a: 1\r\nb: 2\r\nc:\r\n  d: 3\r\n"
     );
     let two = "a: 1\n---\n# two\nb: 1\n...\n";
-    let second = merge(
-        two,
-        1,
-        &serde_yaml::from_str("{b: 2, c: 3}").unwrap(),
-        MergeRules::default(),
-    )
-    .unwrap();
-    assert_eq!(second.text, "a: 1\n---\n# two\nb: 2\nc: 3\n...\n");
+    let position = ObjectPosition {
+        document: 1,
+        item: None,
+    };
+    let values = serde_yaml::from_str("{c: 3}").unwrap();
+    let second = merge(two, position, &values, MergeRules::default()).unwrap();
+    assert_eq!(second.text, "a: 1\n---\n# two\nb: 1\nc: 3\n...\n");
     assert_eq!(text("a: |\n  x\nb: 1\n", "{a: y}"), "a: y\nb: 1\n");
 }
 
@@ -264,7 +275,7 @@ fn yaml_in_a_scalar_is_merged_like_yaml_outside() {
         )
     };
     let plain: Mapping = serde_yaml::from_str(&values.replace("stringData", "data")).unwrap();
-    let merged = merge(&encoded(inner), 0, &plain, rules).unwrap();
+    let merged = merge(&encoded(inner), FIRST, &plain, rules).unwrap();
     assert_eq!(merged.text, encoded(&expected));
     assert_eq!(
         merged.paths,
@@ -278,7 +289,7 @@ fn yaml_in_a_scalar_is_merged_like_yaml_outside() {
     };
     assert_eq!((&*decoded.old, &*decoded.new), (inner, &*expected));
     assert_eq!(
-        merge(&merged.text, 0, &plain, rules).unwrap().text,
+        merge(&merged.text, FIRST, &plain, rules).unwrap().text,
         merged.text
     );
     // a text that is base64 according to its `encoding` key
@@ -309,7 +320,7 @@ fn yaml_in_a_scalar_is_merged_like_yaml_outside() {
 fn removals_are_refused_unless_replace_is_set() {
     let rules = MergeRules {
         replace: true,
-        base64: None,
+        ..MergeRules::default()
     };
     for (file, values, lost, replaced) in [
         (
@@ -373,7 +384,7 @@ fn removals_are_refused_unless_replace_is_set() {
             "{error}"
         );
         let values: Mapping = serde_yaml::from_str(values).unwrap();
-        assert_eq!(merge(file, 0, &values, rules).unwrap().text, replaced);
+        assert_eq!(merge(file, FIRST, &values, rules).unwrap().text, replaced);
     }
     // the error lists every value that would be lost
     let error = merged(
@@ -433,4 +444,166 @@ fn a_no_proxy_list_keeps_its_entries() {
         ),
         "env:\n- name: NO_PROXY\n  value: a,b\n"
     );
+}
+
+/// The names that a person gave, and everything else that is not a fact of the site.
+#[test]
+fn an_existing_value_is_replaced_only_by_a_fact_of_the_site() {
+    let facts = SiteFacts {
+        parts: vec!["r.test:5000".into()],
+        wholes: vec!["hush".into()],
+    };
+    let rules = MergeRules {
+        facts: &facts,
+        ..MergeRules::default()
+    };
+    let file = "config: {configMap: {name: mine}}\npatches:\n  directory: /mine\nenabled: false\ntemplate: '{{ mine }}'\n\
+                count: 2\nname:\nquoted: \"true\"\nimage: old.test/a\npassword: x\nmode: 0600\n\
+                text: |\n  image: old.test/a\n  tag: v1\n";
+    let set = |values: &str| merge(file, FIRST, &serde_yaml::from_str(values).unwrap(), rules);
+    for (values, path) in [
+        (
+            "{config: {configMap: {name: theirs}}}",
+            "config.configMap.name: it has another value than \"theirs\"",
+        ),
+        (
+            "{patches: {directory: /theirs}}",
+            "patches.directory: it has another value than \"/theirs\"",
+        ),
+        (
+            "{enabled: true}",
+            "enabled: it has another value than \"true\"",
+        ),
+        (
+            "{template: '{{ theirs }}'}",
+            "template: it has another value than \"{{ theirs }}\"",
+        ),
+        ("{count: 3}", "count: it has another value than \"3\""),
+        ("{count: x}", "count: it has another value than \"x\""),
+        ("{mode: '0640'}", "mode: it has another value than \"0640\""),
+        (
+            "{image: other.test/a}",
+            "image: it has another value than \"other.test/a\"",
+        ),
+        (
+            "{text: \"image: r.test:5000/a\\ntag: v2\\n\"}",
+            "text: tag: it has another value than \"v2\"",
+        ),
+    ] {
+        let error = set(values).unwrap_err();
+        assert!(
+            matches!(&error, MergeError::Lost(lost) if lost[..] == [path]),
+            "{values}: {error}"
+        );
+        let replaced = MergeRules {
+            replace: true,
+            ..rules
+        };
+        let values = serde_yaml::from_str(values).unwrap();
+        assert!(
+            !merge(file, FIRST, &values, replaced)
+                .unwrap()
+                .paths
+                .is_empty()
+        );
+    }
+    for (values, from, to) in [
+        (
+            "{image: \"r.test:5000/a\"}",
+            "image: old.test/a\npass",
+            "image: r.test:5000/a\npass",
+        ),
+        ("{password: hush}", "password: x", "password: hush"),
+        ("{name: theirs}", "name:\n", "name: theirs\n"),
+        ("{quoted: true, mode: '0600'}", "", ""),
+        (
+            "{text: \"image: r.test:5000/a\\ntag: v1\\n\"}",
+            "  image: old.test/a",
+            "  image: r.test:5000/a",
+        ),
+    ] {
+        assert_eq!(
+            set(values).unwrap().text,
+            file.replacen(from, to, 1),
+            "{values}"
+        );
+    }
+}
+
+#[test]
+fn objects_of_a_list_are_merged_in_place() {
+    let file = "apiVersion: v1\nitems:\n- kind: Secret   # ours\n  data: {a: eA==}\n- kind: App\n  \
+                spec: {b: 1}\nkind: List\n---\nkind: App\n---\nkind: ShoppingList\nitems: [{a: 1}]\n";
+    let found = objects(file).unwrap();
+    let places: Vec<_> = found.iter().map(|(at, _)| (at.document, at.item)).collect();
+    assert_eq!(places, [(0, Some(0)), (0, Some(1)), (1, None), (2, None)]);
+    let rules = MergeRules {
+        base64: Some("data"),
+        ..MergeRules::default()
+    };
+    let values = serde_yaml::from_str("{data: {b: y}}").unwrap();
+    let merged = merge(file, found[0].0, &values, rules).unwrap();
+    assert_eq!(merged.text, file.replace("eA==}", "eA==, \"b\": \"eQ==\"}"));
+    assert_eq!(merged.paths, ["items[0].data.b"]);
+    let values = serde_yaml::from_str("{spec: {c: 2}, more: x}").unwrap();
+    let merged = merge(file, found[1].0, &values, rules).unwrap();
+    assert_eq!(
+        merged.text,
+        file.replace("{b: 1}", "{b: 1, \"c\": 2}\n  more: x")
+    );
+    let values = serde_yaml::from_str("{spec: {b: 2}}").unwrap();
+    let error = merge(file, found[1].0, &values, rules)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("items[1].spec.b: it has another value"),
+        "{error}"
+    );
+}
+
+/// cluster-apps-operator spells NO_PROXY three times in one Secret; drop-ins and commands contain
+/// the list, too.
+#[test]
+fn all_lists_of_a_document_are_equal_after_a_merge() {
+    let values = "no_proxy: svc,10.0.0.1\ncluster: {proxy: {noProxy: 'svc,10.0.0.1'}}\n\
+                  env: [{name: NO_PROXY, value: 'svc,10.0.0.1'}]\n\
+                  unit: \"[Service]\\nEnvironment=\\\"NO_PROXY=svc,10.0.0.1\\\"\\n\"\n\
+                  preKubeadmCommands: [\"export NO_PROXY='svc,10.0.0.1'\"]\n\
+                  datacenters: {a: {noProxy: 'svc,10.0.0.1'}}\n";
+    let rest = "datacenters:\n  a:\n    noProxy: dc.test\n";
+    for (file, list) in [
+        (
+            "no_proxy: mine.test\ncluster: {proxy: {noProxy: ours.test}}\n",
+            "mine.test,svc,10.0.0.1,ours.test",
+        ),
+        (
+            "env:\n- name: NO_PROXY\n  value: mine.test,svc\n",
+            "mine.test,svc,10.0.0.1",
+        ),
+        (
+            "preKubeadmCommands:\n- export NO_PROXY=\"mine.test\"\n",
+            "mine.test,svc,10.0.0.1",
+        ),
+        (
+            "unit: |\n  [Service]\n  Environment=NO_PROXY=mine.test\n  User=x\nno_proxy: 10.0.0.1,svc\n",
+            "10.0.0.1,svc,mine.test",
+        ),
+        ("mine: 1\n", "svc,10.0.0.1"),
+    ] {
+        let file = format!("{file}{rest}");
+        let merged = merged_names(&file, values).unwrap();
+        let found: Value = serde_yaml::from_str(&merged.text).unwrap();
+        assert_eq!(found["no_proxy"], list, "{}", merged.text);
+        assert_eq!(found["cluster"]["proxy"]["noProxy"], list);
+        assert_eq!(found["env"][0]["value"], list);
+        let unit = found["unit"].as_str().unwrap();
+        assert!(unit.contains(&format!("=\"NO_PROXY={list}\"\n")), "{unit}");
+        assert_eq!(
+            found["preKubeadmCommands"][0],
+            format!("export NO_PROXY='{list}'")
+        );
+        // each datacenter has a NO_PROXY of its own
+        assert_eq!(found["datacenters"]["a"]["noProxy"], "dc.test,svc,10.0.0.1");
+        assert!(merged_names(&merged.text, values).unwrap().paths.is_empty());
+    }
 }

@@ -1,5 +1,6 @@
 //! Merges two texts of a known format into one text that has the parts of both.
 
+use super::no_proxy_lists::{NoProxyLists, is_no_proxy};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
@@ -9,9 +10,9 @@ const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
 const END: &str = "-----END CERTIFICATE-----";
 
 /// Merges `new` into `old`: certificates and the variables of systemd drop-ins are added. Any other
-/// text becomes `new` if `old` is blank, if both are single lines, or if `new` has all lines of
-/// `old`; otherwise `None`.
-pub(super) fn merge_known_text(old: &str, new: &str) -> Option<String> {
+/// text becomes `new` if `old` is blank, or if `new` has all lines of `old`; otherwise `None`.
+/// NO_PROXY in drop-ins is merged with `lists`.
+pub(super) fn merge_known_text(old: &str, new: &str, lists: &mut NoProxyLists) -> Option<String> {
     if old.trim().is_empty() {
         return Some(new.to_owned());
     }
@@ -21,14 +22,13 @@ pub(super) fn merge_known_text(old: &str, new: &str) -> Option<String> {
     if let (Some(old), Some(new)) = (encoded_certificates(old), encoded_certificates(new)) {
         return Some(STANDARD.encode(with_certificates(&old, &new)));
     }
-    if let Some(unit) = with_variables(old, new) {
+    if let Some(unit) = with_variables(old, new, lists) {
         return Some(unit);
     }
     let is_kept = |line: &str| {
         line.trim().is_empty() || new.lines().any(|other| other.trim_end() == line.trim_end())
     };
-    let are_single_lines = !old.trim_end().contains('\n') && !new.trim_end().contains('\n');
-    (are_single_lines || old.lines().all(is_kept)).then(|| new.to_owned())
+    old.lines().all(is_kept).then(|| new.to_owned())
 }
 
 /// Decodes `text` if it encodes certificates in base64, as TKG's variables do.
@@ -70,7 +70,7 @@ fn without_whitespace(text: &str) -> String {
 /// Adds the variables of the systemd drop-in `new` to the drop-in `old`. `None` if a line of
 /// `new` sets anything other than one variable, if `old` has no `[Service]` section or several, or
 /// if a line of that section may set one of the variables but cannot be read.
-fn with_variables(old: &str, new: &str) -> Option<String> {
+fn with_variables(old: &str, new: &str, lists: &mut NoProxyLists) -> Option<String> {
     let mut lines: Vec<String> = old.lines().map(str::to_owned).collect();
     let mut sections = (0..lines.len()).filter(|at| lines[*at].trim() == "[Service]");
     let section = sections.next()?;
@@ -115,7 +115,7 @@ fn with_variables(old: &str, new: &str) -> Option<String> {
         };
         let existing = variable_value(&lines[at], name).unwrap_or_default();
         let value = if is_no_proxy(name) {
-            with_entries(existing, value)
+            lists.merge(existing, value)
         } else {
             value.to_owned()
         };
@@ -204,36 +204,13 @@ fn may_hide(line: &str, name: &str) -> bool {
     unit_variables(line).is_none() && (line.contains(name) || line.trim_end().ends_with('\\'))
 }
 
-/// Whether the variable or key `name` is a list of hosts that bypass the proxy.
-pub(super) fn is_no_proxy(name: &str) -> bool {
-    let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
-    plain.to_ascii_lowercase().ends_with("noproxy")
-}
-
-/// The comma-separated list `old` followed by the entries of `new` that it lacks.
-pub(super) fn with_entries(old: &str, new: &str) -> String {
-    if old.trim().is_empty() {
-        return new.to_owned();
-    }
-    let existing: Vec<&str> = list_entries(old).collect();
-    let missing: Vec<&str> = list_entries(new)
-        .filter(|entry| !existing.contains(entry))
-        .collect();
-    if missing.is_empty() {
-        return old.to_owned();
-    }
-    format!("{},{}", old.trim().trim_end_matches(','), missing.join(","))
-}
-
-fn list_entries(list: &str) -> impl Iterator<Item = &str> {
-    list.split(',')
-        .map(str::trim)
-        .filter(|entry| !entry.is_empty())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn merged(old: &str, new: &str) -> Option<String> {
+        merge_known_text(old, new, &mut NoProxyLists::default())
+    }
 
     fn pem(body: &str) -> String {
         format!("{BEGIN}\n{body}\n{END}\n")
@@ -242,11 +219,10 @@ mod tests {
     #[test]
     fn certificates_are_added_once() {
         let old = format!("# ours\n{}", pem("YQ=="));
-        let both = merge_known_text(&old, &(pem("Yg==") + &pem("YQ=="))).unwrap();
+        let both = merged(&old, &(pem("Yg==") + &pem("YQ=="))).unwrap();
         assert_eq!(both, format!("{old}{}", pem("Yg==")));
-        assert_eq!(merge_known_text(&both, &pem("Yg==")).unwrap(), both);
-        let encoded =
-            merge_known_text(&STANDARD.encode(pem("YQ==")), &STANDARD.encode(pem("Yg=="))).unwrap();
+        assert_eq!(merged(&both, &pem("Yg==")).unwrap(), both);
+        let encoded = merged(&STANDARD.encode(pem("YQ==")), &STANDARD.encode(pem("Yg=="))).unwrap();
         assert_eq!(decode_base64(&encoded).unwrap(), pem("YQ==") + &pem("Yg=="));
     }
 
@@ -259,8 +235,8 @@ mod tests {
         let expected = "[Unit]\nAfter=x\n[Service]\n# ours\nEnvironment=\"HTTP_PROXY=http://new\"\n\
                         Environment=\"NO_PROXY=10.0.0.0/8,svc\"\nLimitNOFILE=1\nEnvironment=\"HTTPS_PROXY=http://new\"\n\n\
                         [Install]\nWantedBy=y\n";
-        assert_eq!(merge_known_text(old, new).unwrap(), expected);
-        assert_eq!(merge_known_text(expected, new).unwrap(), expected);
+        assert_eq!(merged(old, new).unwrap(), expected);
+        assert_eq!(merged(expected, new).unwrap(), expected);
     }
 
     #[test]
@@ -273,8 +249,8 @@ mod tests {
                         Environment=\"HTTP_PROXY=http://new\"\n\
                         Environment = 'NO_PROXY=a, b' \"X=1 \\\" 2\"\n\
                         Environment=\"NO_PROXY=a, b,svc\"\nUser=x\n";
-        assert_eq!(merge_known_text(old, new).unwrap(), expected);
-        assert_eq!(merge_known_text(expected, new).unwrap(), expected);
+        assert_eq!(merged(old, new).unwrap(), expected);
+        assert_eq!(merged(expected, new).unwrap(), expected);
     }
 
     #[test]
@@ -287,11 +263,11 @@ mod tests {
             "Environment=FOO=bar \\\nNO_PROXY=a",
         ] {
             let old = format!("[Service]\n{line}\nUser=x\n");
-            assert_eq!(merge_known_text(&old, new), None, "{line}");
+            assert_eq!(merged(&old, new), None, "{line}");
         }
         let old = "[Service]\nEnvironment=FOO=\"a\"b\n";
         let expected = format!("{old}Environment=\"NO_PROXY=svc\"\n");
-        assert_eq!(merge_known_text(old, new).unwrap(), expected);
+        assert_eq!(merged(old, new).unwrap(), expected);
     }
 
     #[test]
@@ -299,34 +275,23 @@ mod tests {
         let new = "[Service]\nEnvironment=\"NO_PROXY=svc\"\n";
         let old = "[Service]\nEnvironment=NO_PROXY=a\nEnvironment =\nUser=x\n";
         let expected = format!("{old}Environment=\"NO_PROXY=svc\"\n");
-        assert_eq!(merge_known_text(old, new).unwrap(), expected);
-        assert_eq!(merge_known_text(&expected, new).unwrap(), expected);
+        assert_eq!(merged(old, new).unwrap(), expected);
+        assert_eq!(merged(&expected, new).unwrap(), expected);
     }
 
     #[test]
     fn a_drop_in_with_two_service_sections_is_refused() {
         let new = "[Service]\nEnvironment=\"NO_PROXY=svc\"\n";
         let old = "[Service]\nUser=x\n[Service]\nEnvironment=NO_PROXY=a\n";
-        assert_eq!(merge_known_text(old, new), None);
+        assert_eq!(merged(old, new), None);
     }
 
     #[test]
-    fn another_text_is_replaced_if_both_are_single_lines_or_no_line_is_lost() {
-        assert_eq!(
-            merge_known_text("a\nb\n", "a\nc\nb\n").as_deref(),
-            Some("a\nc\nb\n")
-        );
-        assert_eq!(merge_known_text("a\nb\n", "a\nc\n"), None);
-        assert_eq!(merge_known_text("one", "two").as_deref(), Some("two"));
-        assert_eq!(merge_known_text("one", "a\nb\n"), None);
-        assert_eq!(merge_known_text(" \n", "x").as_deref(), Some("x"));
-    }
-
-    #[test]
-    fn entries_of_a_list_are_added_once() {
-        assert_eq!(with_entries("a, b", "b,c"), "a, b,c");
-        assert_eq!(with_entries("a,b", "b"), "a,b");
-        assert_eq!(with_entries("", "b"), "b");
-        assert!(is_no_proxy("TKG_NO_PROXY") && is_no_proxy("noProxy") && !is_no_proxy("proxy"));
+    fn another_text_is_replaced_if_no_line_is_lost() {
+        assert_eq!(merged("a\nb\n", "a\nc\nb\n").as_deref(), Some("a\nc\nb\n"));
+        assert_eq!(merged("a\nb\n", "a\nc\n"), None);
+        assert_eq!(merged("one", "two"), None);
+        assert_eq!(merged("one", "a\nb\n"), None);
+        assert_eq!(merged(" \n", "x").as_deref(), Some("x"));
     }
 }

@@ -10,7 +10,7 @@ use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
 use crate::settings::PlatformSetting;
 use landfall_model::Digest;
-use landfall_model::document::{MergeRules, documents, merge};
+use landfall_model::document::{MergeRules, ObjectPosition, documents, merge};
 use landfall_rewrite::{
     ReferenceIndex, ReferenceMeaning, RewriteOptions, RewriteResult, TextSyntax, rewrite,
 };
@@ -192,18 +192,18 @@ impl<'r> ProfileRenderer<'r> {
         // `replace` loses no content of the user: the user's profile is only read
         let rules = MergeRules {
             replace: true,
-            base64: None,
+            ..MergeRules::default()
         };
         // KKP accepts a changed profile only with another version, so the version depends on the
         // content. The digest is build metadata of the version, which follows a `+`.
         let version = spec_text("version");
-        let content = merge(&text, 0, &added(&version), rules)
+        let content = merge(&text, ObjectPosition::default(), &added(&version), rules)
             .map_err(merge_error)?
             .text;
         let separator = if version.contains('+') { '.' } else { '+' };
         let digest = Digest::sha256(content.as_bytes());
         let version = format!("{version}{separator}landfall.{}", &digest.hex()[..12]);
-        let text = merge(&text, 0, &added(&version), rules)
+        let text = merge(&text, ObjectPosition::default(), &added(&version), rules)
             .map_err(merge_error)?
             .text;
         let file = RenderedFile::new(format!("{name}.yaml"), text);
