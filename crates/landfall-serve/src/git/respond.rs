@@ -144,11 +144,10 @@ async fn answer_command(
     let read = offered.clone();
     // each selection reads all commits and folders that it selects
     let turn = state.git_selections.clone().acquire_owned().await;
-    let prepared = blocking(move || {
-        let _turn = turn;
-        prepare_pack(&read, request, is_version_2)
-    });
-    match prepared.await? {
+    // held until there is memory for the pack: selections that wait for memory use memory
+    let prepared = blocking(move || (prepare_pack(&read, request, is_version_2), turn));
+    let (prepared, _turn) = prepared.await?;
+    match prepared {
         Ok(PreparedAnswer::Message(message)) => {
             Ok(response_with_body(StatusCode::OK, RESULT, message))
         }
