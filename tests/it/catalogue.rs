@@ -231,7 +231,9 @@ fn the_documented_commands_work_for_every_shipped_manifest() {
         let (init, rest) = commands.split_first().unwrap();
         let printed = place.ok(&init.iter().map(String::as_str).collect::<Vec<_>>());
         assert!(
-            printed.ends_with(&format!("next: landfall lock -f {name}\n")),
+            printed.ends_with(&format!(
+                "next: landfall lock -f {name} --site {name}/site.yaml\n"
+            )),
             "{printed}"
         );
         for edit in system["edit"].as_array().unwrap() {

@@ -476,7 +476,7 @@ fn checksums_of_files_are_read_from_files_lists_and_literals() {
     let hex = sha256(&content).replace("sha256:", "");
     let sha512 = Digest::compute(Algorithm::Sha512, &content);
     for name in [
-        "bare", "named", "list", "plain", "literal", "long", "wrong", "page",
+        "bare", "named", "list", "plain", "literal", "long", "wrong", "page", "text",
     ] {
         place.write(&format!("www/{name}.tgz"), &content);
     }
@@ -488,6 +488,7 @@ fn checksums_of_files_are_read_from_files_lists_and_literals() {
     );
     place.write("www/wrong.tgz.sha256", "0".repeat(64));
     place.write("www/page.tgz.sha256", "<html>not found</html>");
+    place.write("www/text.tgz.sha256", "not found");
     let server = file_server(&place.path("www"));
     let url = server.url();
     let manifest = format!(
@@ -513,12 +514,13 @@ fn checksums_of_files_are_read_from_files_lists_and_literals() {
 
     place.write(
         "m.yaml",
-        format!("{manifest}- {{url: {url}/wrong.tgz, checksum: \"${{url}}.sha256\"}}\n- {{url: {url}/page.tgz, checksum: \"${{url}}.sha256\"}}\n- {{url: {url}/none.tgz}}\n"),
+        format!("{manifest}- {{url: {url}/wrong.tgz, checksum: \"${{url}}.sha256\"}}\n- {{url: {url}/page.tgz, checksum: \"${{url}}.sha256\"}}\n- {{url: {url}/text.tgz, checksum: \"${{url}}.sha256\"}}\n- {{url: {url}/none.tgz}}\n"),
     );
     let report = place.json(3, &["lock", "-f", "m.yaml", "--store", "store"]);
     let text = report.to_string();
     assert!(
         text.contains("contains no SHA-256 or SHA-512 digest")
+            && text.contains("page.tgz.sha256: an HTML page was sent instead of the file")
             && text.contains("none.tgz: answered 404"),
         "{text}"
     );

@@ -144,7 +144,9 @@ fn reports_match_the_schema() {
         unseen,
         [
             "patches",
+            "unlisted",
             "signatures",
+            "unmatchedRules",
             "repositories",
             "archive",
             "keys",

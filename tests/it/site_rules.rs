@@ -299,6 +299,10 @@ const WAYS: &[(&str, Way)] = &[
     ),
     ("egress [LOCK|BUNDLE]", Reads("egress B --site F")),
     ("egress --lock", Free("reads a lock and no content")),
+    (
+        "egress --file",
+        Free("reads manifests and requests nothing"),
+    ),
     ("egress --diff", Free("reads a lock or a list")),
     ("doctor --lock", Free("reads a lock and no content")),
 ];

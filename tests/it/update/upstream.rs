@@ -110,6 +110,16 @@ impl Upstream {
         [&[verb], &common[..], more].concat()
     }
 
+    /// The number of requests of a kind since the last run began, without those that confirm by GET
+    /// that upstream lacks something.
+    pub(super) fn found(&self, on: RequestKind) -> usize {
+        let seen = self.faults.seen();
+        let found = seen
+            .iter()
+            .filter(|seen| seen.on == Some(on) && seen.status != 404);
+        found.count()
+    }
+
     /// The number of requests of a kind since the last run began.
     pub(super) fn count(&self, on: RequestKind) -> usize {
         self.faults

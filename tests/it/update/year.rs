@@ -212,7 +212,7 @@ impl Year {
             RequestKind::Blob,
             RequestKind::Referrers,
         ]
-        .map(|on| self.up.count(on));
+        .map(|on| self.up.found(on));
         assert_eq!(moved, [0, 0, 0], "{what}");
         assert_eq!(
             (
