@@ -161,6 +161,44 @@ fn a_version_without_a_required_signature_is_held() {
     assert_eq!(moved(&report), [(name, "1.0.2".into())], "{report:#}");
 }
 
+/// Rules may be added after an image was locked.
+#[test]
+fn a_pin_that_a_new_rule_refuses_is_not_restored() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    for moves in [false, true] {
+        let rig = LogRig::new();
+        let old = rig.push("app", "stable");
+        rig.push_signed("good", "v1", Tampering::None);
+        let ruled = rig.manifest(
+            "images:\n- REG/good:v1\n\
+             - {ref: 'REG/app:stable', update: {policy: digest, minAge: 0d}}\n",
+        );
+        let (head, entries) = (ruled.find("verify:"), ruled.find("images:"));
+        let free = [&ruled[..head.unwrap()], &ruled[entries.unwrap()..]].concat();
+        rig.place.write("m.yaml", &free);
+        rig.place.ok(&["lock", "-f", "m.yaml", "--store", "store"]);
+        let digest = old["digest"].as_str().unwrap();
+        assert!(rig.place.read("landfall.lock").contains(digest));
+        if moves {
+            let layer = rig.images.layer(&[("name", b"another")]);
+            let new = rig.images.image("linux/amd64", &[layer]);
+            rig.images.push(&rig.address, "app", "stable", &new);
+        }
+        rig.place.write("m.yaml", &ruled);
+        for (verb, more) in [("update", &[][..]), ("refresh", &["-o", "b"][..])] {
+            let args = [&[verb, "-f", "m.yaml", "--store", "store"][..], more].concat();
+            let report = rig.place.json(3, &args);
+            let lock = rig.place.read("landfall.lock");
+            let shown = format!("{verb}, moves: {moves}: {report:#}\n{lock}");
+            assert!(!lock.contains(digest), "{shown}");
+            assert!(lock.contains("no signature found"), "{shown}");
+            assert!(!rig.place.path("b").exists(), "{shown}");
+        }
+    }
+}
+
 #[test]
 fn an_older_version_that_was_logged_long_ago_does_not_wait_for_a_newer_one() {
     if !need(&["gzip"]) {
