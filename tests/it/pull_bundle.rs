@@ -493,6 +493,8 @@ fn kill(up: &Upstream, out: &str, after: usize) -> bool {
     }
     let _ = child.kill();
     child.wait().unwrap();
+    // what was sent to the killed process is counted before the next process starts
+    up.rig.up.settle();
     alive
 }
 

@@ -124,6 +124,8 @@ pub(super) struct State {
     seen: Vec<Seen>,
     /// How often `seen` was emptied: a late response must not be added to the next list.
     epoch: usize,
+    /// The number of answers that are being sent.
+    open: usize,
     tokens: Vec<usize>,
     pub(super) uploads: Vec<Option<Vec<u8>>>,
 }
@@ -220,6 +222,14 @@ impl Faults {
 
     pub fn seen(&self) -> Vec<Seen> {
         self.state().seen.clone()
+    }
+
+    /// Waits until no answer is being sent: those to a process that was killed end when its
+    /// connections are closed.
+    pub fn settle(&self) {
+        while self.state().open > 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Bytes of bodies in both directions so far.
@@ -322,6 +332,7 @@ impl Faults {
             let (epoch, at) = self.log(on, &request, answer.status, answer.body.len());
             let (sent, is_kept_open) = wire.answer(&answer, request.method == "HEAD");
             let mut state = self.state();
+            state.open -= 1;
             if state.epoch == epoch {
                 state.seen[at].sent = sent;
             }
@@ -353,6 +364,7 @@ impl Faults {
             length: if request.method == "HEAD" { 0 } else { length },
             sent: 0,
         });
+        state.open += 1;
         (state.epoch, state.seen.len() - 1)
     }
 
