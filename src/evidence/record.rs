@@ -108,7 +108,10 @@ pub(super) fn parse_line(line: &[u8]) -> Result<EvidenceRecord, LineFault> {
 fn split_hash(line: &[u8]) -> Option<(&[u8], Digest)> {
     let rest = line.strip_suffix(AFTER_HASH)?;
     let (rest, hash) = rest.split_at_checked(rest.len().checked_sub(HASH_LENGTH)?)?;
-    let hash = std::str::from_utf8(hash).ok()?.parse().ok()?;
+    let written = std::str::from_utf8(hash).ok()?;
+    let hash: Digest = written.parse().ok()?;
+    // a digest may be written in upper case elsewhere, but here that is a changed byte
+    (hash.to_string() == written).then_some(())?;
     Some((rest.strip_suffix(BEFORE_HASH)?, hash))
 }
 

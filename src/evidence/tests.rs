@@ -337,6 +337,22 @@ fn a_log_whose_incomplete_lines_are_too_long_is_not_continued() {
     }
 }
 
+/// Digests are read in upper case elsewhere.
+#[test]
+fn the_case_of_a_digit_of_a_hash_is_a_changed_byte() {
+    let (bytes, _) = log_of(1);
+    let text = String::from_utf8(bytes).unwrap();
+    let hash = text.rfind("sha256:").unwrap();
+    let upper = [&text[..hash], &text[hash..].to_ascii_uppercase()].concat();
+    let digits = text[hash..].replace("sha256", "SHA256");
+    let digits = [&text[..hash], &digits].concat();
+    for changed in [upper, digits] {
+        let found = read(changed.as_bytes(), None);
+        let is_noticed = found.map_or(true, |summary| summary.incomplete_line.is_some());
+        assert!(is_noticed, "{changed}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: 300, failure_persistence: None, ..ProptestConfig::default()
