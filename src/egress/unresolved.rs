@@ -1,14 +1,37 @@
-//! The hosts of items that could not be locked. Their names contain the host that `lock` requested,
-//! which a firewall may have refused.
+//! The hosts of items that are not locked, because that failed or because there is no lock yet:
+//! their names contain the host that `lock` requests, which a firewall may refuse.
 
 use super::pattern::EgressPattern;
 use super::source_kind::SourceKind;
 use landfall_content::registry::RegistrySessions;
 use landfall_item::ChartName;
-use landfall_item::lockfile::UnresolvedItem;
+use landfall_item::lockfile::{Lock, UnresolvedItem};
+use landfall_item::manifest::MergedManifest;
 use landfall_model::ImageRef;
 use landfall_model::report::EntryKind;
+use std::collections::BTreeSet;
 use url::Url;
+
+/// Returns a lock in which every item of the manifests is unresolved.
+pub(crate) fn unresolved_lock(manifest: &MergedManifest) -> Lock {
+    let item = |kind, name: String| UnresolvedItem {
+        kind,
+        name,
+        cause: "not requested yet".into(),
+    };
+    let mut lock = Lock {
+        endpoints: manifest.endpoints.clone(),
+        ..Lock::default()
+    };
+    let mut urls = BTreeSet::new();
+    for summary in manifest.requests.summaries() {
+        urls.extend(summary.further_urls.iter().map(|url| (*url).to_owned()));
+        lock.unresolved.push(item(summary.kind, summary.name));
+    }
+    let urls = urls.into_iter().map(|url| item(EntryKind::File, url));
+    lock.unresolved.extend(urls);
+    lock
+}
 
 /// The host that `lock` requests for an item: its URL, which may be that of a mirror, its name and
 /// its kind. Returns `None` if the name of the item contains no host.
