@@ -1,7 +1,6 @@
 //! One blob or manifest of a lock entry, and the origin of its bytes.
 
 use super::git_packs::GitPacks;
-use super::lfs_server::LfsServer;
 use landfall_model::{Descriptor, Digest};
 use std::sync::Arc;
 
@@ -120,4 +119,26 @@ impl EntryPart {
 /// Returns the host of a URL, with its port: the text between `//` and the next `/`.
 fn host_of(url: &str) -> &str {
     url.split('/').nth(2).unwrap_or(url)
+}
+
+/// A Git LFS server: the URL of its API, and the repository that names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LfsServer {
+    /// The URL to which `/objects/batch` is appended.
+    pub url: String,
+    /// The URL of the repository whose `.lfsconfig` names the server. `None` if the user named the
+    /// server or its repository.
+    pub named_by: Option<String>,
+}
+
+impl LfsServer {
+    /// The server of the repository at `url`, unless its `.lfsconfig` names another one (git-lfs,
+    /// docs/api/server-discovery.md).
+    pub fn of_repository(url: &str) -> LfsServer {
+        let ending = if url.ends_with(".git") { "" } else { ".git" };
+        LfsServer {
+            url: format!("{url}{ending}/info/lfs"),
+            named_by: None,
+        }
+    }
 }
