@@ -256,6 +256,21 @@ fn packet(text: &str) -> String {
     format!("{:04x}{text}", text.len() + 4)
 }
 
+/// The message of `lock` for a repository at the git server `address`, which must fail.
+#[track_caller]
+fn lock_repository(address: &str) -> String {
+    let place = Place::new();
+    let url = format!("http://{address}/r.git");
+    let manifest =
+        format!("apiVersion: landfall/v1\nkind: Manifest\ngit:\n- {{url: \"{url}\", ref: main}}\n");
+    place.write("m.yaml", manifest);
+    let lock = ["lock", "-f", "m.yaml", "--store", "store"];
+    let args = [&lock[..], &["--plain-http", address]].concat();
+    let (code, text) = exit_of(&place, &args, "refs");
+    assert_eq!(code, 1, "{text}");
+    text
+}
+
 /// The message of `lock` for a git server whose list of refs is `list`.
 fn lock_refs(list: String) -> String {
     let version = [&packet("version 2\n"), &packet("ls-refs\n"), "0000"].concat();
@@ -269,23 +284,7 @@ fn lock_refs(list: String) -> String {
             body.clone().into_bytes(),
         )
     });
-    let place = Place::new();
-    let url = format!("http://{address}/r.git");
-    let manifest =
-        format!("apiVersion: landfall/v1\nkind: Manifest\ngit:\n- {{url: \"{url}\", ref: main}}\n");
-    place.write("m.yaml", manifest);
-    let args = [
-        "lock",
-        "-f",
-        "m.yaml",
-        "--store",
-        "store",
-        "--plain-http",
-        &address,
-    ];
-    let (code, text) = exit_of(&place, &args, "refs");
-    assert_eq!(code, 1, "{text}");
-    text
+    lock_repository(&address)
 }
 
 #[test]
@@ -322,22 +321,6 @@ fn a_first_answer_that_lists_refs_is_read_only_as_far_as_needed() {
             list.into_bytes(),
         )
     });
-    let place = Place::new();
-    let url = format!("http://{address}/r.git");
-    place.write(
-        "m.yaml",
-        format!("apiVersion: landfall/v1\nkind: Manifest\ngit:\n- {{url: \"{url}\", ref: main}}\n"),
-    );
-    let args = [
-        "lock",
-        "-f",
-        "m.yaml",
-        "--store",
-        "store",
-        "--plain-http",
-        &address,
-    ];
-    let (code, text) = exit_of(&place, &args, "advertisement");
-    assert_eq!(code, 1, "{text}");
+    let text = lock_repository(&address);
     assert!(text.contains("does not offer version 2"), "{text}");
 }

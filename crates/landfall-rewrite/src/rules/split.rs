@@ -6,7 +6,7 @@ use crate::index::{ReferenceLookup, ReferenceReplacement};
 use crate::inventory::Inventory;
 use crate::notation::{pin, replaced};
 use crate::occurrence::{Occurrence, ReferenceMeaning};
-use crate::reference_parts::{PartKind, part};
+use crate::reference_parts::{PartGroup, PartKind, part};
 use crate::role::ReferenceRole;
 use crate::settings::ScanSettings;
 use crate::split_reference::{PartValue, SplitReference};
@@ -26,15 +26,9 @@ impl ReferenceRule for SplitRule {
         members: &MappingContext<'s>,
         taken: &[usize],
     ) -> Vec<usize> {
-        let MappingContext {
-            entries, around, ..
-        } = members;
         let mut found = Vec::new();
-        for (group, reference) in SplitReference::all(entries, around.key, collector.document) {
-            if group.values().any(|at| taken.binary_search(at).is_ok()) {
-                continue;
-            }
-            if decide(&reference, collector, around) {
+        for (group, reference) in untaken(collector.document, members, taken) {
+            if decide(&reference, collector, &members.around) {
                 found.extend(group.values());
             }
         }
@@ -52,10 +46,7 @@ impl ReferenceRule for SplitRule {
             entries, around, ..
         } = members;
         let mut done = Vec::new();
-        for (group, reference) in SplitReference::all(entries, around.key, collector.document) {
-            if group.values().any(|at| taken.binary_search(at).is_ok()) {
-                continue;
-            }
+        for (group, reference) in untaken(collector.document, members, taken) {
             let key = group
                 .get(&PartKind::Repository)
                 .and_then(|at| entries[*at].key.scalar());
@@ -94,6 +85,18 @@ impl ReferenceRule for SplitRule {
         }
         done
     }
+}
+
+/// The split references in a mapping whose parts no earlier rule took.
+fn untaken<'s>(
+    document: &'s YamlDocument<'s>,
+    members: &MappingContext<'s>,
+    taken: &[usize],
+) -> Vec<(PartGroup, SplitReference<'s>)> {
+    let mut references = SplitReference::all(members.entries, members.around.key, document);
+    let is_taken = |at: &usize| taken.binary_search(at).is_ok();
+    references.retain(|(group, _)| !group.values().any(is_taken));
+    references
 }
 
 /// Rewrites or leaves `reference`. Returns whether its parts are certainly one reference: because
