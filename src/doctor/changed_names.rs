@@ -21,8 +21,7 @@ pub(crate) fn changed_names(targets: &[CheckTarget], lock: Option<&Lock>) -> Opt
             "name": row.name, "replacement": row.replacement, "date": row.date,
             "source": row.source,
         });
-        let says = format!("{}, see {}", row.summary(), row.source);
-        steps.add("changed", CheckStatus::Note, says, facts);
+        steps.add("changed", CheckStatus::Note, row.note(), facts);
     }
     (!steps.0.is_empty()).then(|| Diagnosis {
         target: "changed names".into(),

@@ -14,7 +14,7 @@ use landfall_content::{EntryPart, LockEntry, PartOrigin};
 use landfall_http::host_port;
 use landfall_item::lockfile::{Endpoint, Lock};
 use landfall_model::report::{EntryKind, count_of};
-use landfall_model::{Descriptor, Digest, is_example_name, media_type};
+use landfall_model::{ChangedName, Descriptor, Digest, is_example_name, media_type};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use url::Url;
@@ -220,7 +220,7 @@ pub(crate) fn needed(
         .filter(|endpoint| role.is_none_or(|role| role.needs(endpoint)))
         .try_for_each(|endpoint| list.declare(endpoint))?;
     let changed = lock.changed_names().into_iter();
-    notes.extend(changed.map(|row| format!("{}, see {}", row.summary(), row.source)));
+    notes.extend(changed.map(ChangedName::note));
     let hosts = lock.endpoints.iter().map(|endpoint| &endpoint.host);
     let examples = hosts.filter(|host| is_example_name(host));
     notes.extend(examples.map(|host| {

@@ -231,6 +231,11 @@ impl ChangedName {
             detail.unwrap_or_default()
         )
     }
+
+    /// The summary, with its source.
+    pub fn note(&self) -> String {
+        format!("{}, see {}", self.summary(), self.source)
+    }
 }
 
 /// Returns the other hosts that serve the same repositories as `host`.

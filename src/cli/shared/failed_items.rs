@@ -141,9 +141,7 @@ pub(crate) fn add_changed_names(report: &mut RunReport) -> String {
     report
         .extra
         .insert("changedNames".into(), members.collect());
-    let lines = changed
-        .iter()
-        .map(|row| format!("note: {}, see {}\n", row.summary(), row.source));
+    let lines = changed.iter().map(|row| format!("note: {}\n", row.note()));
     lines.collect()
 }
 
