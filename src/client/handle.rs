@@ -3,10 +3,11 @@
 use landfall_content::archives::{ImportedBlobs, SourceArchive};
 use landfall_content::registry::RegistrySessions;
 use landfall_content::store::DiskStore;
+use landfall_model::locked;
 use landfall_model::report::{Progress, ReportItem, RunReport};
 use landfall_model::{Limits, Shard};
 use landfall_signature::SignaturePolicy;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Connections to registries and web servers, and the operations that use them. All operations of
@@ -51,10 +52,7 @@ impl Client {
 
     /// The blobs that were copied from archives so far, per archive.
     pub(crate) fn imports(&self) -> Vec<ImportedBlobs> {
-        self.imports
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        locked(&self.imports).clone()
     }
 
     /// The shard of each lock that is pulled and pushed.

@@ -12,12 +12,13 @@ use landfall_content::{
     BlobStore, LocalFirst, LocalStore, PartSource, WriteError, present_blobs, unique_blobs,
 };
 use landfall_item::lockfile::{Lock, losses};
+use landfall_model::locked;
 use landfall_model::report::{ItemStatus, ReportItem};
 use landfall_model::sign::{PublicKey, Signer};
 use landfall_model::{Digest, Shard, sum_sizes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// The options of [`Client::pull_bundle`].
 #[derive(Default)]
@@ -169,10 +170,7 @@ impl Client {
             .flat_map(|import| &import.digests)
             .cloned()
             .collect();
-        self.imports
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .extend(imports);
+        locked(&self.imports).extend(imports);
         Ok(imported)
     }
 

@@ -5,6 +5,7 @@ use landfall_content::BlobRead;
 use landfall_item::lockfile::Lock;
 use landfall_item::{LockedPackageSet, PackageSummary};
 use landfall_model::Digest;
+use landfall_model::locked;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -36,7 +37,7 @@ pub(crate) fn add_changelogs(
         .min(packages.len());
     let queue = Mutex::new(packages.into_iter());
     let faults = Mutex::new(Vec::new());
-    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let next = || locked(&queue).next();
     thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
@@ -51,10 +52,7 @@ pub(crate) fn add_changelogs(
                                 "the changelog of {} {} cannot be read: {error}",
                                 summary.name, summary.version
                             );
-                            faults
-                                .lock()
-                                .unwrap_or_else(PoisonError::into_inner)
-                                .push(fault);
+                            locked(&faults).push(fault);
                         }
                     }
                 }

@@ -16,6 +16,7 @@ use landfall_content::{LockEntry, PartSource, Watchdog, run_concurrently_by_host
 use landfall_http::{ErrorKind, HttpError};
 use landfall_item::lockfile::{Lock, collision};
 use landfall_model::config::IndexPolicy;
+use landfall_model::locked;
 use landfall_model::report::Progress;
 use landfall_model::{DestinationMap, Shard};
 use landfall_signature::SignaturePolicy;
@@ -162,7 +163,7 @@ pub(crate) async fn push(
             progress.parts_done(part_count(at));
             progress.item(&name);
             if let Some(Ok(result)) = result {
-                let mut finished = finished.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut finished = locked(&finished);
                 finished.push((at, result));
             }
         },

@@ -3,8 +3,9 @@
 use bytes::Bytes;
 use futures_util::StreamExt;
 use landfall_http::{ByteStream, ErrorKind, HttpError};
+use landfall_model::locked;
 use std::io::Read;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// The largest piece of the stream in bytes.
 const PIECE_SIZE: usize = 256 << 10;
@@ -64,7 +65,7 @@ struct PooledPiece {
 
 impl PooledPiece {
     fn new(pool: FreeBuffers) -> PooledPiece {
-        let free = pool.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let free = locked(&pool).pop();
         PooledPiece {
             buffer: free.unwrap_or_default(),
             length: 0,
@@ -92,9 +93,6 @@ impl AsRef<[u8]> for PooledPiece {
 impl Drop for PooledPiece {
     fn drop(&mut self) {
         let buffer = std::mem::take(&mut self.buffer);
-        self.pool
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(buffer);
+        locked(&self.pool).push(buffer);
     }
 }

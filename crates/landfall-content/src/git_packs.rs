@@ -3,9 +3,10 @@
 use super::BlobRead;
 use landfall_git::{ObjectId, PackBytes};
 use landfall_model::Digest;
+use landfall_model::locked;
 use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, Read};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// The packs that contain a git repository. Each has the objects that its tips need and the earlier
 /// packs lack, so that a newer lock adds a pack instead of replacing one.
@@ -74,7 +75,7 @@ impl BlobPackBytes {
             let found = blocks.iter().find(|(known, _)| *known == number);
             found.map(|(_, block)| block.clone())
         };
-        let lock = || self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || locked(&self.blocks);
         if let Some(block) = known(&lock()) {
             return Ok(block);
         }

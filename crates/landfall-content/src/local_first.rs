@@ -6,8 +6,9 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use landfall_http::{ErrorKind, HttpError};
 use landfall_model::Digest;
+use landfall_model::locked;
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::sync::Semaphore;
 use tracing::debug;
 
@@ -40,11 +41,7 @@ impl LocalFirst {
     /// Whether there is a local copy of the right size that has not turned out wrong.
     fn has_local_copy(&self, part: &EntryPart) -> bool {
         let digest = &part.descriptor.digest;
-        let is_corrupt = self
-            .corrupt
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains(digest);
+        let is_corrupt = locked(&self.corrupt).contains(digest);
         let size = self.blobs.stat(digest);
         !is_corrupt && size.is_ok_and(|size| size == Some(part.descriptor.size))
     }
@@ -71,10 +68,7 @@ impl LocalFirst {
         let digest = part.descriptor.digest.clone();
         let opened = OpenedPart::unchecked(opened.start, stream.boxed());
         Ok(opened.on_corrupt(move || {
-            corrupt
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .insert(digest);
+            locked(&corrupt).insert(digest);
         }))
     }
 }

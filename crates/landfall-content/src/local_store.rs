@@ -9,8 +9,9 @@ use super::{
 };
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
+use landfall_model::locked;
 use landfall_model::{Descriptor, Limits};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
 use tracing::{debug, info};
 
@@ -96,11 +97,7 @@ impl BlobSink for LocalSink {
                 ),
                 Some(_) => debug!(digest = %blob.digest, size = blob.size, "receiving a blob"),
             }
-            let follower = self
-                .follower
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take();
+            let follower = locked(&self.follower).take();
             let Some((writer, ranges)) = begun else {
                 return Ok(None);
             };

@@ -1,9 +1,10 @@
 //! An object in memory that is read by ranges, for tests.
 
 use crate::RangeRead;
+use landfall_model::locked;
 use std::io::{self, Read};
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// An object in memory that records its requests and can cut off responses.
 #[derive(Debug, Default)]
@@ -29,7 +30,7 @@ impl MemoryObject {
 
     /// Returns the ranges that were requested since the last call.
     pub fn requests(&self) -> Vec<Range<u64>> {
-        std::mem::take(&mut self.requests.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut locked(&self.requests))
     }
 }
 
@@ -47,13 +48,10 @@ impl RangeRead for MemoryObject {
     }
 
     fn open(&self, range: Range<u64>) -> io::Result<Box<dyn Read + Send>> {
-        if *self.replaced.lock().unwrap_or_else(PoisonError::into_inner) {
+        if *locked(&self.replaced) {
             return Err(io::Error::other("it was replaced"));
         }
-        self.requests
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(range.clone());
+        locked(&self.requests).push(range.clone());
         let answer = io::Cursor::new(self.bytes[range.start as usize..range.end as usize].to_vec());
         let limit = if self.cut == 0 { u64::MAX } else { self.cut };
         Ok(Box::new(answer.take(limit)))

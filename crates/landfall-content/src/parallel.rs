@@ -16,10 +16,11 @@ use super::{
 use futures_util::StreamExt;
 use landfall_http::{ErrorKind, inherit_upload_mark};
 use landfall_model::Limits;
+use landfall_model::locked;
 use landfall_model::report::TransferSide;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
@@ -112,7 +113,7 @@ struct ParallelFetch {
 
 impl ParallelFetch {
     fn plan(&self) -> MutexGuard<'_, RangePlan> {
-        self.plan.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.plan)
     }
 
     /// Records a range. If that fails, another run fetches the range again.

@@ -10,8 +10,9 @@ use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
 use landfall_http::{Activity, ByteStream, ErrorKind, HttpError, LendableSlot, lend_while_waiting};
 use landfall_model::Limits;
+use landfall_model::locked;
 use landfall_model::report::Progress;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tracing::warn;
 
@@ -68,7 +69,7 @@ impl PartOpener {
     }
 
     fn state(&self) -> MutexGuard<'_, OpenerState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 
     /// Returns the part that is transferred.

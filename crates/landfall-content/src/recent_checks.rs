@@ -2,9 +2,10 @@
 //! same time is in the page cache, where bits do not rot: comparing it again for each client would
 //! find nothing.
 
+use landfall_model::locked;
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// How long a comparison is valid.
@@ -33,7 +34,7 @@ impl<K: Eq + Hash> Default for RecentChecks<K> {
 impl<K: Eq + Hash> RecentChecks<K> {
     /// Whether the frame was compared within the last minute and was right.
     pub fn has(&self, content: &K, frame: usize) -> bool {
-        let frames = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
+        let frames = locked(&self.frames);
         let at = frames
             .get(content)
             .and_then(|frames| frames.get(frame))
@@ -45,7 +46,7 @@ impl<K: Eq + Hash> RecentChecks<K> {
     /// Records that the frame was compared now and is right.
     pub fn add(&self, content: K, frame: usize) {
         let now = self.now();
-        let mut frames = self.frames.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut frames = locked(&self.frames);
         let frames = frames.entry(content).or_default();
         if frames.len() <= frame {
             frames.resize(frame + 1, 0);
@@ -55,10 +56,7 @@ impl<K: Eq + Hash> RecentChecks<K> {
 
     /// Forgets all frames of content that was removed.
     pub fn forget(&self, content: &K) {
-        self.frames
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(content);
+        locked(&self.frames).remove(content);
     }
 
     fn now(&self) -> u32 {

@@ -1,8 +1,9 @@
 //! The slots of running transfers, and the hosts that those transfers wait for.
 
 use landfall_http::LendableSlot;
+use landfall_model::locked;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// The right to run one transfer. Dropping it returns the slot. The slot is lent to other transfers
@@ -36,7 +37,7 @@ impl TransferSlot {
     }
 
     fn permit(&self) -> MutexGuard<'_, Option<OwnedSemaphorePermit>> {
-        self.permit.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.permit)
     }
 }
 
@@ -75,7 +76,7 @@ struct Load {
 
 impl HostLoad {
     fn loads(&self) -> MutexGuard<'_, HashMap<Arc<str>, Load>> {
-        self.loads.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.loads)
     }
 
     fn change(&self, host: &Arc<str>, change: impl FnOnce(&mut Load)) {

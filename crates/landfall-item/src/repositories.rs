@@ -6,10 +6,11 @@ use landfall_content::WriteError;
 use landfall_content::registry::{ListedReferrers, ReferrersResponse, RegistrySession, TagList};
 use landfall_content::store::DiskStore;
 use landfall_http::{HttpError, OnceMap};
+use landfall_model::locked;
 use landfall_model::{Digest, ImageRef, Limits};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tracing::debug;
 
 /// The file in the store. It only saves requests: without it, every registry is queried again.
@@ -382,7 +383,7 @@ impl UpstreamRepositories {
     }
 
     fn state(&self) -> MutexGuard<'_, KnownFacts> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 }
 

@@ -1,7 +1,8 @@
 //! Reusable buffers for the pieces of response bodies. Allocating fresh memory would take as long
 //! as reading the content into it, because the system clears fresh memory page by page.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use landfall_model::locked;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The number of free buffers that are kept.
 const MAX_FREE: usize = 64;
@@ -38,7 +39,7 @@ impl BodyBuffers {
     }
 
     fn free(&self) -> MutexGuard<'_, Vec<Box<[u8]>>> {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.free)
     }
 }
 

@@ -3,8 +3,9 @@
 use crate::response::RequestError;
 use crate::writable::IncomingBlob;
 use axum::http::StatusCode;
+use landfall_model::locked;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::OwnedMutexGuard;
 
@@ -89,7 +90,7 @@ impl UploadSessions {
     }
 
     fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<PushedUpload>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 }
 
@@ -104,9 +105,7 @@ impl PushedUpload {
     }
 
     fn last_used(&self) -> MutexGuard<'_, Instant> {
-        self.last_used
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        locked(&self.last_used)
     }
 }
 

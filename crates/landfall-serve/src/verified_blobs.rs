@@ -6,10 +6,11 @@
 
 use landfall_content::{ContentError, FileStamp, VerifiedRead};
 use landfall_model::Digest;
+use landfall_model::locked;
 use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::spawn_blocking;
 
@@ -201,7 +202,7 @@ impl VerifiedBlobs {
     }
 
     fn checks(&self) -> MutexGuard<'_, HashMap<Digest, Vec<BlobCheck>>> {
-        self.checks.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.checks)
     }
 }
 

@@ -12,11 +12,12 @@ use landfall_item::lockfile::Lock;
 use landfall_item::manifest::MergedManifest;
 use landfall_model::Limits;
 use landfall_model::config::Site;
+use landfall_model::locked;
 use landfall_model::report::{Progress, TransferSide, shell_word};
 use landfall_model::{DestinationMap, Digest, Platform, Shard, TargetRegistry};
 use std::future::Future;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// Runs `work` on a thread for blocking work, so that Ctrl-C is handled meanwhile. Fails if `work`
@@ -239,7 +240,7 @@ impl Context {
     }
 
     fn sessions(&self) -> MutexGuard<'_, ClientSessions> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.sessions)
     }
 
     /// The sessions of the clients so far and of later ones.

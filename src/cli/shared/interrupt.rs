@@ -1,8 +1,9 @@
 //! Ctrl-C ends a verb with exit 130 at any point.
 
+use landfall_model::locked;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 use tokio::runtime::Builder;
@@ -21,7 +22,7 @@ struct InterruptState {
 
 impl Interrupts {
     fn grace(&self) -> MutexGuard<'_, Option<Duration>> {
-        self.0.grace.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0.grace)
     }
 
     /// Returns whether the caller is the first to end the process, and so the one that reports the

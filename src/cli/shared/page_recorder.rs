@@ -10,13 +10,14 @@ use landfall_content::{BlobRead, LockEntry};
 use landfall_item::LockedPackageSet;
 use landfall_item::lockfile::Lock;
 use landfall_model::ImageRef;
+use landfall_model::locked;
 use landfall_model::report::page::{ItemContent, PackageRow, ReportPage, RunPhase, render};
 use landfall_model::report::{
     EntryKind, ErrorInfo, Notice, NoticeKind, Progress, RunReport, RunStatus, count_of,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// Records the parts of an HTML page that are not in the report.
@@ -61,7 +62,7 @@ impl PageRecorder {
 
     /// A notice for each item that was built longer ago than `age`.
     pub(crate) fn older_than(&self, age: &Age, today: Date) -> Vec<Notice> {
-        let content = self.content.lock().unwrap_or_else(PoisonError::into_inner);
+        let content = locked(&self.content);
         let dated = content
             .iter()
             .filter_map(|one| Some((one, one.created.as_deref()?)));
@@ -81,7 +82,7 @@ impl PageRecorder {
     /// it.
     pub(crate) fn set_content(&self, lock: &Lock, blobs: Option<&dyn BlobRead>) {
         if self.is_wanted {
-            *self.content.lock().unwrap_or_else(PoisonError::into_inner) = content_of(lock, blobs);
+            *locked(&self.content) = content_of(lock, blobs);
         }
     }
 
@@ -93,12 +94,8 @@ impl PageRecorder {
         error: Option<&ErrorInfo>,
         report: &RunReport,
     ) -> String {
-        let contents = self
-            .content
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        let phases = self.phases.lock().unwrap_or_else(PoisonError::into_inner);
+        let contents = locked(&self.content).clone();
+        let phases = locked(&self.phases);
         render(&ReportPage {
             command: command.to_owned(),
             bundle: self.started.is_none().then(|| name_of_bundle(report)),
@@ -309,11 +306,7 @@ impl Progress for PhaseRecorder {
             bytes,
             seconds: 0.0,
         };
-        let mut phases = self
-            .page
-            .phases
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut phases = locked(&self.page.phases);
         phases.push((phase, Instant::now()));
         drop(phases);
         self.inner.begin(what, items, bytes);
@@ -348,11 +341,7 @@ impl Progress for PhaseRecorder {
     }
 
     fn end(&self) {
-        let mut phases = self
-            .page
-            .phases
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut phases = locked(&self.page.phases);
         // The duration 0 marks a running phase, so a finished phase must have a greater duration.
         if let Some((phase, begun)) = phases.last_mut().filter(|(phase, _)| phase.seconds == 0.0) {
             phase.seconds = begun.elapsed().as_secs_f64().max(f64::MIN_POSITIVE);

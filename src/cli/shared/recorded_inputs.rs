@@ -1,10 +1,11 @@
 //! The files that a command read, with their digests, for the evidence log.
 
 use crate::evidence::{NamedDigest, RecordedInput};
+use landfall_model::locked;
 use landfall_model::{Digest, redact_userinfo};
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// Collects the files that a command reads.
 #[derive(Default)]
@@ -17,13 +18,13 @@ impl RecordedInputs {
             role: role.to_owned(),
             content: NamedDigest::new(without_secrets(&path.display().to_string()), digest),
         };
-        let mut inputs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inputs = locked(&self.0);
         inputs.insert(input);
     }
 
     /// The files so far, sorted.
     pub(crate) fn list(&self) -> Vec<RecordedInput> {
-        let inputs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let inputs = locked(&self.0);
         inputs.iter().cloned().collect()
     }
 }

@@ -1,8 +1,9 @@
 //! A gate for tests: the requests of two commands pass it in the order of a schedule.
 
 use landfall_content::bucket::emulator::{RequestHook, RequestMoment};
+use landfall_model::locked;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 
 /// The order in which the actors pass. Each entry is an actor, and how often it passes before the
@@ -46,7 +47,7 @@ impl Gate {
             // created before the check, so that a change after the check is not missed
             let changed = self.changed.notified();
             {
-                let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut turns = locked(&self.turns);
                 // skip the turns of an actor that has ended: the other actor would wait for them
                 // forever
                 while turns
@@ -74,10 +75,7 @@ impl Gate {
     }
 
     pub(super) fn end(&self, actor: usize) {
-        self.turns
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .is_done[actor] = true;
+        locked(&self.turns).is_done[actor] = true;
         self.changed.notify_waiters();
     }
 
@@ -91,9 +89,6 @@ impl Gate {
 
     /// The number of times that each actor has passed.
     pub(super) fn passed(&self) -> [usize; 2] {
-        self.turns
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .passed
+        locked(&self.turns).passed
     }
 }

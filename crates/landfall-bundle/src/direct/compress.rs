@@ -10,6 +10,7 @@ use crate::format::hash::FrameRecord;
 use crate::write::entry_writer::EntryWriter;
 use crate::write::volume_writer::VolumeWriter;
 use landfall_content::{BlobRead, ByteRange, ContentError};
+use landfall_model::locked;
 use landfall_model::report::SilentProgress;
 use landfall_model::{Digest, Hasher};
 use std::fs::{self, File};
@@ -106,7 +107,7 @@ impl BlobRead for Arriving<'_> {
 
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
         let (arrivals, arrived) = &(self.0).0.arrivals;
-        let arrivals = arrivals.lock().unwrap_or_else(PoisonError::into_inner);
+        let arrivals = locked(arrivals);
         let arrivals = arrived
             .wait_while(arrivals, |state| {
                 !state.closed && !state.here.contains(digest)

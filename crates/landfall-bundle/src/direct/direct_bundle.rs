@@ -8,6 +8,7 @@ use crate::plan::pack_plan::PackPlan;
 use crate::read::bundle::Bundle;
 use landfall_content::store::DiskStore;
 use landfall_model::Digest;
+use landfall_model::locked;
 use landfall_model::sign::Signer;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -88,18 +89,13 @@ impl DirectBundle {
 
 impl DirectState {
     pub(super) fn compressed_entries(&self) -> MutexGuard<'_, CompressedEntries> {
-        self.compressed_entries
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        locked(&self.compressed_entries)
     }
 
     /// Records that a stored blob is complete, with these frames.
     pub(super) fn arrived(&self, digest: &Digest, frames: Vec<FrameRecord>) {
         if let Some(&entry_index) = self.entry_indexes.get(digest) {
-            self.stored
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .insert(entry_index, frames);
+            locked(&self.stored).insert(entry_index, frames);
         }
         if let Some(reuse) = &self.reuse {
             // frees the space of the copy now, because both files together may not fit on the disk

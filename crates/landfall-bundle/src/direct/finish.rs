@@ -15,9 +15,10 @@ use crate::write::publish::publish;
 use crate::write::sign::sign_index;
 use crate::write::volume_writer::VolumeWriter;
 use landfall_content::ContentError;
+use landfall_model::locked;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// A complete bundle that does not have its final name yet. If it is dropped without being
 /// published, it becomes unfinished again.
@@ -45,7 +46,7 @@ impl DirectBundle {
     pub fn complete(&self) -> Result<UnpublishedBundle, BundleError> {
         let state = &*self.0;
         let failed = BundleError::write(&state.out);
-        let stored = state.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        let stored = locked(&state.stored);
         let compressed = state.compressed_entries();
         let mut index = IndexBuilder::new(&state.plan, state.options);
         let mut end = 0;

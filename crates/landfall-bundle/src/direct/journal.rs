@@ -3,11 +3,12 @@
 
 use landfall_content::{ByteRange, merge_ranges};
 use landfall_model::Digest;
+use landfall_model::locked;
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// The journal of a direct bundle. Its first line identifies the bundle; each other line is about
 /// one blob:
@@ -116,7 +117,7 @@ impl DirectJournal {
     }
 
     fn state(&self) -> MutexGuard<'_, JournalState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 
     fn add(&self, line: &str) -> io::Result<()> {

@@ -7,10 +7,11 @@ use crate::format::stored::runs;
 use crate::format::stream::FrameStream;
 use landfall_content::{ByteRange, PartialBlob, WriteError};
 use landfall_model::Descriptor;
+use landfall_model::locked;
 use std::fmt;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Writes the frames of one stored blob into the file of an unfinished bundle.
 pub(super) struct StoredBlobWriter {
@@ -54,7 +55,7 @@ impl StoredBlobWriter {
     }
 
     fn state(&self) -> MutexGuard<'_, FrameProgress> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 
     fn failed(&self) -> impl FnOnce(io::Error) -> WriteError {

@@ -1,6 +1,7 @@
 //! Reusable buffers: the system clears fresh memory page by page, which takes as long as hashing.
 
-use std::sync::{Mutex, PoisonError};
+use landfall_model::locked;
+use std::sync::Mutex;
 
 /// A pool of unused buffers.
 #[derive(Debug, Default)]
@@ -12,20 +13,13 @@ impl FrameBuffers {
 
     /// Removes a buffer from the pool, or creates one. Its length and content are unspecified.
     pub(crate) fn take(&self) -> Vec<u8> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop()
-            .unwrap_or_default()
+        locked(&self.0).pop().unwrap_or_default()
     }
 
     /// Returns a buffer to the pool.
     pub(crate) fn give(&self, buffer: Vec<u8>) {
         if buffer.capacity() >= FrameBuffers::LEAST {
-            self.0
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(buffer);
+            locked(&self.0).push(buffer);
         }
     }
 }

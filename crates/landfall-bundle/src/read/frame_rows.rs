@@ -9,8 +9,9 @@ use crate::format::frame_table::{self, FrameTable, ROW};
 use crate::format::hash::FrameHash;
 use crate::format::names::FRAMES;
 use crate::format::stored::{CHUNK, stored_len};
+use landfall_model::locked;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// The number of cached pieces of the table. Each has at most 1 MiB, with the rows for about 25 GiB
 /// of content.
@@ -58,7 +59,7 @@ impl FrameRows {
 
     fn piece(&self, volumes: &VolumeReader, number: usize) -> Result<Arc<Vec<u8>>, Damage> {
         // locked while a piece is read: threads that read in order need the same piece next
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = locked(&self.kept);
         if let Some((_, piece)) = kept.iter().find(|(of, _)| *of == number) {
             return Ok(piece.clone());
         }

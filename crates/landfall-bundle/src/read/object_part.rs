@@ -3,10 +3,11 @@
 
 use crate::format::stored::ReadAt;
 use landfall_content::{FileStamp, RangeRead, RangeReader};
+use landfall_model::locked;
 use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The bytes at the end that are read on opening: in most bundles the index, and the frame table
 /// before it.
@@ -55,7 +56,7 @@ impl ObjectPart {
     }
 
     fn windows(&self) -> MutexGuard<'_, VecDeque<(u64, Arc<Vec<u8>>)>> {
-        self.windows.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.windows)
     }
 
     fn window(&self, number: u64) -> io::Result<Arc<Vec<u8>>> {

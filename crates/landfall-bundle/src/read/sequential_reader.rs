@@ -5,8 +5,9 @@
 use super::open_bundle::OpenBundle;
 use crate::format::stored::ReadAt;
 use landfall_content::RangeReader;
+use landfall_model::locked;
 use std::io::{self, Read};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// The maximum number of bytes that are read and discarded to avoid another request.
 const SKIPPED: u64 = 256 << 10;
@@ -49,7 +50,7 @@ impl ReadAt for SequentialReader {
     fn read_exact_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
         let volumes = &self.bundle.volumes;
         let to = at + buffer.len() as u64;
-        let mut response = self.response.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut response = locked(&self.response);
         // taken out: after a failed read, the position of the response is unknown
         let usable = response
             .take()

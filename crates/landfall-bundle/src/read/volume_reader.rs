@@ -10,6 +10,7 @@ use crate::format::files::file_name;
 use crate::format::stored::ReadAt;
 use landfall_content::{FileRun, FileStamp, RangeRead, RangeReader};
 use landfall_model::document::open_input;
+use landfall_model::locked;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
@@ -302,7 +303,7 @@ impl VolumeReader {
     }
 
     fn file(&self, index: usize) -> io::Result<Arc<File>> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = locked(&self.open);
         // a file that is used moves to the end, so the file at the front is the least recently used
         if let Some(position) = open.iter().position(|(part, _)| *part == index) {
             let found = open[position].1.clone();

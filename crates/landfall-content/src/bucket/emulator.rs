@@ -12,6 +12,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, Method, Response, StatusCode};
 use http_body_util::BodyExt;
+use landfall_model::locked;
 use object_store::RetryConfig;
 use object_store::aws::AmazonS3Builder;
 use object_store::client::{
@@ -20,7 +21,7 @@ use object_store::client::{
 use object_store::gcp::GoogleCloudStorageBuilder;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
 /// A moment before or after a request takes effect.
@@ -62,7 +63,7 @@ struct StoredObject {
 
 impl Emulator {
     fn stored(&self) -> MutexGuard<'_, EmulatorState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 
     /// Returns another object store with the same content.

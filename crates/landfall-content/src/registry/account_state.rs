@@ -4,9 +4,10 @@
 
 use super::scope::TokenScope;
 use landfall_http::HttpError;
+use landfall_model::locked;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The state of one account at one registry.
 #[derive(Default)]
@@ -36,7 +37,7 @@ pub(super) type SoloTurn = tokio::sync::OwnedMutexGuard<()>;
 
 impl AccountState {
     fn state(&self) -> MutexGuard<'_, AccountHistory> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 
     /// Whether requests may be sent concurrently.

@@ -9,10 +9,11 @@ use super::redirect_tokens::RedirectTokens;
 use super::scope::TokenScope;
 use super::token::{Authorization, BearerToken, realm_url};
 use landfall_http::{ErrorKind, HttpError, HttpRequest, RequestPurpose, Transport, redacted_url};
+use landfall_model::locked;
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 use reqwest::{Method, StatusCode};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use url::Url;
 
 /// The state of authentication with one registry.
@@ -88,7 +89,7 @@ impl Auth {
     }
 
     fn state(&self, account: Option<&Credential>) -> Arc<AccountState> {
-        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut states = locked(&self.states);
         states.entry(account.cloned()).or_default().clone()
     }
 
@@ -154,7 +155,8 @@ impl Auth {
     /// Learns the scheme from the challenge to a request. `sent` is the `Authorization` header of
     /// that request. Fails if the scheme is unknown, if the token realm is not a URL, or if there
     /// is no account for Basic. Also fails if the request presented a Basic account that was never
-    /// accepted; that account is then denied for all requests. `said` are the words of the response.
+    /// accepted; that account is then denied for all requests. `said` are the words of the
+    /// response.
     pub(super) async fn challenged(
         &self,
         headers: &HeaderMap,

@@ -4,8 +4,9 @@
 
 use super::scope::TokenScope;
 use super::token::BearerToken;
+use landfall_model::locked;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::time::Instant;
 use url::Origin;
 
@@ -19,7 +20,7 @@ impl RedirectTokens {
     /// Returns the slot for the token of this scope at a host. While one request holds its lock and
     /// fetches the token, other requests wait for the token.
     pub(super) fn slot(&self, scope: &TokenScope, origin: Origin) -> Arc<TokenSlot> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = locked(&self.0);
         all.entry(scope.clone())
             .or_default()
             .entry(origin)
@@ -31,7 +32,7 @@ impl RedirectTokens {
     pub(super) async fn for_scope(&self, scope: &TokenScope) -> Vec<(Origin, String)> {
         // the map is unlocked before waiting for the tokens, each of which may be fetched right now
         let slots: Vec<(Origin, Arc<TokenSlot>)> = {
-            let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let all = locked(&self.0);
             let slots = all.get(scope).into_iter().flatten();
             slots
                 .map(|(origin, slot)| (origin.clone(), slot.clone()))

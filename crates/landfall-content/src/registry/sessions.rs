@@ -8,9 +8,10 @@ use super::session::RegistrySession;
 use super::setup_error::{MirrorFault, SetupError};
 use landfall_http::{ErrorKind, HttpError, OnceMap, Transport, host_port};
 use landfall_model::config::Site;
+use landfall_model::locked;
 use landfall_model::{has_userinfo, upstream_host};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use url::Url;
 
 /// All registry sessions of a run.
@@ -99,9 +100,7 @@ impl RegistrySessions {
 
     fn plain_plus(&self) -> MutexGuard<'_, BTreeSet<String>> {
         // the set is always consistent, so a panic elsewhere does not matter
-        self.plain_plus
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        locked(&self.plain_plus)
     }
 
     /// The mirror of a host of references.

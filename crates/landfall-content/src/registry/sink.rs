@@ -8,10 +8,11 @@ use super::upload_session::{FailedUpload, UploadSession};
 use crate::{BlobSink, BlobWrite, FailedAttempt, FailureCause, PartOpener, TransferError};
 use futures_util::future::BoxFuture;
 use landfall_http::HttpError;
+use landfall_model::locked;
 use landfall_model::{Descriptor, Digest};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tracing::info;
 
 /// A repository of a registry as a [`BlobSink`].
@@ -128,7 +129,7 @@ impl RegistrySinkInner {
     }
 
     fn cuts(&self) -> MutexGuard<'_, HashMap<Digest, u64>> {
-        self.cuts.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.cuts)
     }
 
     /// Returns why a body failed, which decides whether another attempt is made.

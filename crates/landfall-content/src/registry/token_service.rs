@@ -11,6 +11,7 @@ use landfall_http::{
     ErrorKind, HttpError, HttpRequest, RequestBody, RequestPurpose, api_errors, describe,
     host_port, is_html, page_error, redacted_url,
 };
+use landfall_model::locked;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap};
 use reqwest::{Method, StatusCode};
 use std::sync::Arc;
@@ -19,10 +20,7 @@ use url::{Origin, Url};
 
 impl Auth {
     fn slot(&self, scope: &TokenScope) -> Arc<tokio::sync::Mutex<Option<BearerToken>>> {
-        let mut tokens = self
-            .tokens
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut tokens = locked(&self.tokens);
         tokens.entry(scope.clone()).or_default().clone()
     }
 

@@ -10,10 +10,11 @@ use crate::{
     VerifiedRead,
 };
 use landfall_http::ErrorKind;
+use landfall_model::locked;
 use landfall_model::{Digest, Hasher};
 use std::collections::HashMap;
 use std::io::{self, Read};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// How long a presigned URL is valid. A client that resumes after that requests a new URL.
@@ -61,11 +62,7 @@ impl OfferedBlobs {
         digest: &Digest,
     ) -> Result<OpenObject, ContentError> {
         let size = self.size(digest)?;
-        let object = known
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(digest)
-            .cloned();
+        let object = locked(known).get(digest).cloned();
         if let Some(object) = object {
             return Ok(object);
         }
@@ -80,10 +77,7 @@ impl OfferedBlobs {
         if object.size() != size {
             return Err(ContentError::damaged(digest));
         }
-        known
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(digest.clone(), object.clone());
+        locked(known).insert(digest.clone(), object.clone());
         Ok(object)
     }
 
@@ -99,9 +93,7 @@ impl OfferedBlobs {
         match RangeReader::begin(Arc::new(object), range) {
             Ok(reader) => Ok(Box::new(reader)),
             Err(source) => {
-                known
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
+                locked(known)
                     // a replaced object is verified again, because its version differs
                     .remove(digest);
                 Err(ContentError::read(digest, source))

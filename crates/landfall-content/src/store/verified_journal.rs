@@ -4,6 +4,7 @@
 use super::journal_file::open_journal;
 use crate::FileStamp;
 use landfall_model::Digest;
+use landfall_model::locked;
 use std::collections::{BTreeSet, HashMap};
 use std::fs::{File, Metadata};
 use std::io::Write;
@@ -41,10 +42,7 @@ impl VerifiedJournal {
 
     /// Returns the content of a journal that lists only the digests in `keep`.
     pub(super) fn retained(&self, keep: &BTreeSet<Digest>) -> String {
-        let known = self
-            .known
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let known = locked(&self.known);
         keep.iter()
             .filter_map(|digest| Some(line(digest, *known.get(digest)?)))
             .collect()
@@ -57,10 +55,7 @@ impl VerifiedJournal {
         if let Ok(mut known) = self.known.lock() {
             known.insert(digest.clone(), file_stamp);
         }
-        let mut file = self
-            .file
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut file = locked(&self.file);
         // one write per line: in append mode, lines of two processes do not get mixed
         file.write_all(line.as_bytes())
     }

@@ -1,7 +1,8 @@
 //! The contents of recently used objects, which are often the bases of the next deltas.
 
+use landfall_model::locked;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The maximum total size of the contents in `ContentCache::contents`, in bytes.
 const MAX_BYTES: usize = 96 << 20;
@@ -23,7 +24,7 @@ impl GitContentCache {
     }
 
     fn contents(&self) -> MutexGuard<'_, ContentCache> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 }
 

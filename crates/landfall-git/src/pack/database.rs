@@ -8,10 +8,11 @@ use crate::delta;
 use crate::error::GitError;
 use crate::object::{CommitLinks, GitObjectKind, ObjectId, TagTarget};
 use landfall_model::Limits;
+use landfall_model::locked;
 use std::collections::{HashMap, HashSet};
 use std::io::{BufReader, Cursor, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// The objects of one or more packs, found by id.
 pub struct ObjectDatabase {
@@ -275,7 +276,7 @@ impl ObjectDatabase {
     /// # Errors
     /// If an object of the chain is missing or not valid.
     pub fn peeled(&self, object: ObjectIndex) -> Result<ObjectIndex, GitError> {
-        let ends = || self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        let ends = || locked(&self.ends);
         let mut chain = Vec::new();
         let mut end = object;
         while self.kind(end) == GitObjectKind::Tag {

@@ -3,9 +3,10 @@
 
 use super::locked::PackageSource;
 use super::request::{PackageSetRequest, PackageSourceRequest};
+use landfall_model::locked;
 use landfall_packages::apt::{AptRelease, Universe};
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use tokio::sync::{OnceCell, oneshot};
 
@@ -90,7 +91,7 @@ impl SharedSuites {
     /// The slot for the sources of `request`. The first set that uses the slot fills it, and the
     /// other sets wait.
     pub(super) fn slot_for(&self, request: &PackageSetRequest) -> Arc<OnceCell<ReadSuites>> {
-        let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slots = locked(&self.0);
         let known = slots.iter().find(|slot| {
             slot.sources == request.sources && slot.architectures == request.architectures
         });

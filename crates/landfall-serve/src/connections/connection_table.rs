@@ -1,10 +1,11 @@
 //! All open connections. If the table is full, a new connection closes one that is idle or whose
 //! client is stalled.
 
+use landfall_model::locked;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
@@ -189,7 +190,7 @@ impl ConnectionTable {
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<u64, Arc<TrackedConnection>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.open)
     }
 }
 
@@ -283,7 +284,7 @@ impl TrackedConnection {
     }
 
     fn progress(&self) -> MutexGuard<'_, ClientProgress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.progress)
     }
 }
 

@@ -8,10 +8,11 @@
 
 use axum::body::Bytes;
 use landfall_content::FileRun;
+use landfall_model::locked;
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 use tokio::net::TcpStream;
 
 /// The placeholder bytes. They are recognized by their address and never read. A constant array
@@ -74,7 +75,7 @@ impl SendfileQueue {
     }
 
     fn runs(&self) -> MutexGuard<'_, VecDeque<FileRun>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 }
 

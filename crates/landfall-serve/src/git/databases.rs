@@ -5,7 +5,8 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
 use landfall_git::{GitContentCache, OfferedRepository};
 use landfall_model::Digest;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use landfall_model::locked;
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Semaphore;
 
 /// The maximum number of objects of all open repositories, unless one alone has more. Each needs
@@ -104,7 +105,7 @@ impl GitDatabases {
     }
 
     fn known(&self) -> MutexGuard<'_, Vec<KnownRepository>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.known)
     }
 }
 

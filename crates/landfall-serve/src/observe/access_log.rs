@@ -3,13 +3,14 @@
 
 use super::request_info::CompletedRequest;
 use jiff::Timestamp;
+use landfall_model::locked;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The number of lines that may wait for the disk. Further lines are dropped and counted.
 const MAX_WAITING: usize = 4096;
@@ -112,7 +113,7 @@ fn write_lines(
 }
 
 fn lock(replacement: &Mutex<Option<LogWriter>>) -> MutexGuard<'_, Option<LogWriter>> {
-    replacement.lock().unwrap_or_else(PoisonError::into_inner)
+    locked(replacement)
 }
 
 /// The log line of a request that was completed at `now`. The query is masked, since it may contain

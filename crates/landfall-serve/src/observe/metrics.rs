@@ -1,9 +1,10 @@
 //! Counters of the running server.
 
 use super::request_info::CompletedRequest;
+use landfall_model::locked;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 /// Counters of the running server.
@@ -49,6 +50,6 @@ impl ServerMetrics {
     }
 
     fn lock_requests(&self) -> MutexGuard<'_, BTreeMap<(&'static str, u16), u64>> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.requests)
     }
 }

@@ -7,11 +7,12 @@ use futures_util::StreamExt;
 use landfall_content::registry::RegistrySession;
 use landfall_content::{BlobRead, ContentError, FileStamp, VerifiedRead};
 use landfall_http::{ByteStream, ErrorKind, HttpError};
+use landfall_model::locked;
 use landfall_model::{Descriptor, Digest, Hasher};
 use std::collections::HashMap;
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::runtime::Handle;
 
 /// Size of a frame in bytes; the last one of a blob may be shorter.
@@ -56,9 +57,7 @@ impl RegistryBlobs {
     }
 
     fn frame_hashes(&self) -> MutexGuard<'_, HashMap<Digest, Arc<[Digest]>>> {
-        self.frame_hashes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        locked(&self.frame_hashes)
     }
 
     /// Returns a reader that starts at frame number `frame` of the blob.

@@ -3,12 +3,13 @@
 //! key of this process.
 
 use super::queue::SignInQueue;
+use landfall_model::locked;
 use ring::hmac;
 use ring::rand::SystemRandom;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::watch;
 
 /// The number of wrong passwords that are remembered.
@@ -144,7 +145,7 @@ impl PasswordChecker {
     }
 
     fn outcomes(&self) -> MutexGuard<'_, PasswordOutcomes> {
-        self.outcomes.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.outcomes)
     }
 }
 

@@ -1,9 +1,10 @@
 //! The queue for bcrypt comparisons. Only a few passwords are compared at a time, and client
 //! addresses take turns, so an address that sends many wrong passwords delays only itself.
 
+use landfall_model::locked;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The number of simultaneous bcrypt comparisons: wrong passwords must not use up all cores.
@@ -81,7 +82,7 @@ impl SignInQueue {
     }
 
     fn waiting(&self) -> MutexGuard<'_, HashMap<IpAddr, AddressQueue>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.waiting)
     }
 }
 

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tempfile::NamedTempFile;
 
@@ -110,9 +110,7 @@ impl WritableBlobs {
     }
 
     fn protected(&self) -> MutexGuard<'_, HashMap<Digest, Instant>> {
-        self.protected
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        locked(&self.protected)
     }
 
     /// The folder of files that have no final name yet.

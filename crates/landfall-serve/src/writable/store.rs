@@ -6,6 +6,7 @@ use super::files::{list_folder, optional, sync_folder, write_file};
 use super::quota::FolderQuota;
 use crate::ServeError;
 use landfall_content::BlobRead;
+use landfall_model::locked;
 use landfall_model::{Algorithm, Descriptor, Digest, ReferrerManifest};
 use serde_json::value::RawValue;
 use std::fs::{self, File};
@@ -91,9 +92,7 @@ impl WritableStore {
 
     /// Allows one removal at a time. Pushes are not affected.
     pub(super) fn begin_removal(&self) -> MutexGuard<'_, ()> {
-        self.removal_lock
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        locked(&self.removal_lock)
     }
 
     fn repository_folder(&self, name: &str) -> PathBuf {

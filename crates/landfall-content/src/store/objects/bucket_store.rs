@@ -9,9 +9,10 @@ use crate::{ContentError, WriteError};
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
 use landfall_http::{ErrorKind, HttpError};
+use landfall_model::locked;
 use landfall_model::{Descriptor, Digest};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// How many blobs are looked up at the same time.
 const CONCURRENT_LOOKUPS: usize = 32;
@@ -130,7 +131,7 @@ impl BucketStore {
     }
 
     fn known(&self) -> MutexGuard<'_, KnownContent> {
-        self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0.known)
     }
 
     /// Returns the size of a blob in bytes if it is known to be present, without a request.
