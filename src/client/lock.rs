@@ -81,8 +81,8 @@ impl Client {
     }
 
     /// Locks the manifests after an update. The update replaces some pins, and all others are kept.
-    /// If the new digest of an item cannot be resolved, its old pin is kept if it meets the rules. With `referrers`,
-    /// signatures and other referrers are looked up again.
+    /// If the new digest of an item cannot be resolved, its old pin is kept if it meets the rules.
+    /// With `referrers`, signatures and other referrers are looked up again.
     pub(crate) async fn lock_updated(
         &self,
         updated: &UpdateOutcome,

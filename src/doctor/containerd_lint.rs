@@ -170,8 +170,8 @@ fn report_imports(files: &[ContainerdFile], absent: &[String], steps: &mut Diagn
     }
 }
 
-/// Reports `registry.mirrors`, with which no hosts.toml is read. Kubespray, KubeOne and others write
-/// it for containerd 1.x, which uses these mirrors; `is_second` is whether the file is for
+/// Reports `registry.mirrors`, with which no hosts.toml is read. Kubespray, KubeOne and others
+/// write it for containerd 1.x, which uses these mirrors; `is_second` is whether the file is for
 /// containerd 2.
 fn report_mirrors(path: Option<&str>, is_second: bool, steps: &mut DiagnosisSteps) {
     let (verdict, says) = match path {

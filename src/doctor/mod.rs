@@ -1,8 +1,8 @@
 //! Finds out why a host cannot be reached, and which settings of a site will not work. Checks each
 //! step to a host (name, proxy and the rule that chose it, connection, certificate, response,
 //! sign-in, redirects), the rights at the private registry, ports by role, names and their
-//! certificates, the settings that name proxies, names that changed, KKP Seeds, and configurations of
-//! containerd and podman. Simulates the installation of packages on a node.
+//! certificates, the settings that name proxies, names that changed, KKP Seeds, and configurations
+//! of containerd and podman. Simulates the installation of packages on a node.
 
 mod changed_names;
 mod containerd_lint;

@@ -42,7 +42,8 @@ impl EgressRole {
     /// Whether machines of this role need a host of an older list.
     pub(crate) fn needs_host(&self, host: &EgressHost) -> bool {
         if host.from.is_empty() {
-            // an endpoint without roles is one of all machines, and a host of the lock is landfall's
+            // an endpoint without roles is one of all machines, and a host of the lock is
+            // landfall's
             return self.is_own() || host.known == HostEvidence::Declared;
         }
         host.from.contains(&self.0)

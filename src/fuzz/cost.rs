@@ -25,7 +25,8 @@ const TABLES: &[(&str, u64)] = &[("deflate", 64 << 20)];
 /// quadratic time needs much more for one document.
 const MOST_SECONDS: u32 = 120;
 
-/// The variable with the name of the target and the folder with its documents, for [`reads_documents`].
+/// The variable with the name of the target and the folder with its documents, for
+/// [`reads_documents`].
 const VARIABLE: &str = "LANDFALL_COST";
 
 /// The documents of a target, each with the name of its shape.

@@ -25,8 +25,8 @@ struct UnlistedReferrer {
 
 impl Uploader {
     /// Puts the referrers of an entry. `repository` must have the entry's manifests and blobs.
-    /// `failed_blobs` are blobs of referrers that could not be delivered. Returns the referrers that
-    /// were not delivered.
+    /// `failed_blobs` are blobs of referrers that could not be delivered. Returns the referrers
+    /// that were not delivered.
     ///
     /// Fails if the content of a referrer is damaged and damage stops the push.
     pub(super) async fn put_referrers<'e>(

@@ -139,9 +139,10 @@ impl<'a> PushRun<'a> {
         todo
     }
 
-    /// Adds `whole`, the lock as it was approved, to the registry's list of locks if anything was delivered or present, unless a
-    /// problem stopped the whole push: then nothing is uploaded. Only the first shard does this,
-    /// because the list is written as a whole. Returns a message if that fails.
+    /// Adds `whole`, the lock as it was approved, to the registry's list of locks if anything was
+    /// delivered or present, unless a problem stopped the whole push: then nothing is uploaded.
+    /// Only the first shard does this, because the list is written as a whole. Returns a message if
+    /// that fails.
     pub(super) async fn record_lock(
         &self,
         whole: &Lock,

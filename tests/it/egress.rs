@@ -705,8 +705,8 @@ fn the_hosts_of_a_manifest_are_predicted_without_a_lock() {
     }
 }
 
-/// Hosts that a proxy refused are still predicted, with the further hosts that their responses would
-/// have named.
+/// Hosts that a proxy refused are still predicted, with the further hosts that their responses
+/// would have named.
 #[test]
 fn the_list_does_not_shrink_after_a_refused_run() {
     let place = Place::new();

@@ -1,5 +1,6 @@
-//! Manifests, indexes and configs as tools out there write them: with absent, `null` and contradicting
-//! members. They are locked, pulled, packed, verified, pushed and served with the same bytes.
+//! Manifests, indexes and configs as tools out there write them: with absent, `null` and
+//! contradicting members. They are locked, pulled, packed, verified, pushed and served with the
+//! same bytes.
 
 use crate::support::Place;
 use crate::support::faults::{Content, Fault, FaultKind, Faults, RequestKind};

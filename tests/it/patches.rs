@@ -607,8 +607,8 @@ fn a_reader_written_from_the_documentation_applies_patches() {
     assert!(error.contains("name a bundle that has it"), "{error}");
 }
 
-/// Runs landfall with these arguments while `TMPDIR` is a file system of `kib` KiB. Returns the exit
-/// code and the output, or `None` if this machine allows no such mount.
+/// Runs landfall with these arguments while `TMPDIR` is a file system of `kib` KiB. Returns the
+/// exit code and the output, or `None` if this machine allows no such mount.
 fn with_scratch_space(place: &Place, kib: usize, args: &str) -> Option<(i32, String)> {
     fs::create_dir_all(place.path("tmp")).unwrap();
     let landfall = env!("CARGO_BIN_EXE_landfall");

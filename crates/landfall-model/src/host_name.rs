@@ -16,7 +16,8 @@ fn is_dns_label(label: &str) -> bool {
         && !label.ends_with('-')
 }
 
-/// Whether `name`, which may begin with `*.`, is reserved for examples (RFC 2606, sections 2 and 3).
+/// Whether `name`, which may begin with `*.`, is reserved for examples (RFC 2606, sections 2 and
+/// 3).
 pub fn is_example_name(name: &str) -> bool {
     let name = name.trim_end_matches('.').to_ascii_lowercase();
     ["example", "example.com", "example.net", "example.org"]

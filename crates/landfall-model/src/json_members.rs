@@ -61,7 +61,8 @@ impl<'a> JsonText<'a> {
         Some(text).filter(|text| !text.is_empty())
     }
 
-    /// A number that is not negative and has no fraction, also if it is written as `12.0` or `"12"`.
+    /// A number that is not negative and has no fraction, also if it is written as `12.0` or
+    /// `"12"`.
     pub fn unsigned(self) -> Option<u64> {
         let digits = self.0.trim_matches('"');
         if let Ok(number) = digits.parse() {

@@ -79,8 +79,8 @@ impl NamePattern {
     }
 
     /// The pattern of images at the host of this URL, as in `quay.io/team/*` for
-    /// `https://quay.io/team/*`. `None` if the pattern has no http or https scheme, or if `*` stands
-    /// for a part of the host: such patterns are meant for files.
+    /// `https://quay.io/team/*`. `None` if the pattern has no http or https scheme, or if `*`
+    /// stands for a part of the host: such patterns are meant for files.
     pub fn of_images(&self) -> Option<NamePattern> {
         let (scheme, rest) = self.written.split_once("://")?;
         let (host, _) = rest.split_once('/')?;
@@ -158,8 +158,8 @@ pub fn is_same_name(one: &str, other: &str) -> bool {
     one == other || reference(one).is_some_and(|one| Some(one) == reference(other))
 }
 
-/// Returns a key of `upstreams`, or the host of a reference, in the form in which they are compared:
-/// in lower case, without the default port, and `docker.io` for each name of Docker Hub.
+/// Returns a key of `upstreams`, or the host of a reference, in the form in which they are
+/// compared: in lower case, without the default port, and `docker.io` for each name of Docker Hub.
 pub fn upstream_host(host: &str) -> String {
     normal_host(host)
 }

@@ -2,11 +2,11 @@
 //!
 //! Only references that the lock contains, and URLs of mirrored hosts, are changed; every byte
 //! outside them is kept. The [`ReferenceIndex`] resolves a written reference. [`scan`] finds the
-//! references of a text, [`rewrite`] changes those that are known, and [`audit`] also finds those that
-//! the lock lacks. All of them use one walk over a document: `walk` reads YAML and proves the result
-//! of a rewrite by reading it again, `text` reads all other texts word by word. Each rule about
-//! references is a row of the table in `rules`. A text within a value is scanned like any other;
-//! `source_map` maps edits of values to bytes of the text.
+//! references of a text, [`rewrite`] changes those that are known, and [`audit`] also finds those
+//! that the lock lacks. All of them use one walk over a document: `walk` reads YAML and proves the
+//! result of a rewrite by reading it again, `text` reads all other texts word by word. Each rule
+//! about references is a row of the table in `rules`. A text within a value is scanned like any
+//! other; `source_map` maps edits of values to bytes of the text.
 //!
 //! This crate imports `landfall-model`, `landfall-content`, `landfall-packages` and
 //! `landfall-item`. Start reading at `rules/mod.rs` and `walk/walker.rs`.

@@ -360,8 +360,8 @@ fn names_folders_and_switches_are_replaced_only_with_replace() {
     }
 }
 
-/// `kubectl get secret A,B -o yaml` prints one list. Each of its Secrets is merged in place, and all
-/// spellings of NO_PROXY in a Secret agree.
+/// `kubectl get secret A,B -o yaml` prints one list. Each of its Secrets is merged in place, and
+/// all spellings of NO_PROXY in a Secret agree.
 #[test]
 fn objects_in_a_list_are_merged_and_spellings_of_no_proxy_agree() {
     let place = corp();

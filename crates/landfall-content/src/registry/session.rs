@@ -44,8 +44,8 @@ pub struct RegistrySession {
     /// Whether the registry lists tags: a list succeeded, or two requests for a list failed with
     /// 500 before any succeeded.
     pub(super) lists_tags: OnceLock<Result<(), HttpError>>,
-    /// The turn to request a list of tags, until `lists_tags` is known. Otherwise all repositories would
-    /// request theirs before the first failure is known.
+    /// The turn to request a list of tags, until `lists_tags` is known. Otherwise all repositories
+    /// would request theirs before the first failure is known.
     pub(super) first_tags: tokio::sync::Mutex<()>,
 }
 

@@ -20,8 +20,8 @@ pub async fn get_file(
 }
 
 /// Requests `url`. If the path has a `+`, that is sent as `%2B`, since S3 and some servers in front
-/// of it read `+` as a blank; after 403 or 404, the plain form is tried. A host that has a file only
-/// in the plain form is asked in that form first from then on.
+/// of it read `+` as a blank; after 403 or 404, the plain form is tried. A host that has a file
+/// only in the plain form is asked in that form first from then on.
 async fn send_plus_forms(
     sessions: &RegistrySessions,
     method: Method,
@@ -70,8 +70,8 @@ async fn send_file_request(
     send_with_account(sessions, &request, fault).await
 }
 
-/// The host of `url`, and `url` with `%2B` and with `+` for each `+` in its path. `None` if its path
-/// has none.
+/// The host of `url`, and `url` with `%2B` and with `+` for each `+` in its path. `None` if its
+/// path has none.
 fn plus_forms(url: &str) -> Option<(&str, [String; 2])> {
     let end = url.find(['?', '#']).unwrap_or(url.len());
     let host_start = url.find("://")? + 3;

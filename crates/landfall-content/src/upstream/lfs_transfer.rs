@@ -15,8 +15,8 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The large files that a Git LFS server offers for download, and why it does not offer the first of
-/// the others.
+/// The large files that a Git LFS server offers for download, and why it does not offer the first
+/// of the others.
 #[derive(Debug, Default)]
 pub struct OfferedLargeFiles {
     /// The files that can be downloaded.

@@ -1,4 +1,5 @@
-//! The objects that a ref or a request needs, in a fixed order; large files, their servers, and submodules.
+//! The objects that a ref or a request needs, in a fixed order; large files, their servers, and
+//! submodules.
 
 mod commits;
 mod config_files;

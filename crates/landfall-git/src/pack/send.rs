@@ -27,9 +27,9 @@ pub struct PackSending {
     pub is_compact: bool,
 }
 
-/// Writes a pack with `objects`, which are in the order of the packs, to `out`. An object that is stored as a delta is
-/// sent as this delta if its base was sent before it; otherwise, the whole object is sent. Stored
-/// packs are not compressed (`write.rs`), so contents are compressed here.
+/// Writes a pack with `objects`, which are in the order of the packs, to `out`. An object that is
+/// stored as a delta is sent as this delta if its base was sent before it; otherwise, the whole
+/// object is sent. Stored packs are not compressed (`write.rs`), so contents are compressed here.
 ///
 /// # Errors
 /// If an object cannot be read, or `out` fails.

@@ -95,8 +95,8 @@ pub(super) struct OutsideNeeds {
     /// The dependencies that are not bundled. If a chart's Chart.lock or requirements.lock lists a
     /// dependency, the version is that in the file.
     pub(super) dependencies: Vec<ChartDependency>,
-    /// The URLs to which `values.schema.json` refers, each with the name of its chart. Helm requests
-    /// them when it validates values.
+    /// The URLs to which `values.schema.json` refers, each with the name of its chart. Helm
+    /// requests them when it validates values.
     pub(super) schemas: BTreeSet<(String, String)>,
 }
 

@@ -292,8 +292,8 @@ fn archive_url(repository: &str, text: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-/// The digest of an archive in an index. Helm writes it without its algorithm. Like helm, which does
-/// not compare it, landfall ignores a text that is no SHA-256.
+/// The digest of an archive in an index. Helm writes it without its algorithm. Like helm, which
+/// does not compare it, landfall ignores a text that is no SHA-256.
 fn archive_digest(digest: &Value) -> Option<Digest> {
     let text = plain(digest)?.trim().to_ascii_lowercase();
     let hex = text.strip_prefix("sha256:").unwrap_or(&text);

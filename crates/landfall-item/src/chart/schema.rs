@@ -18,8 +18,8 @@ const BY_NAME: [&str; 6] = [
 ];
 
 /// Returns the http and https URLs of other documents to which the JSON schema `text` refers:
-/// absolute references, those relative to the schema's own URL, and a dialect that validators do not
-/// know. Empty if `text` is not JSON.
+/// absolute references, those relative to the schema's own URL, and a dialect that validators do
+/// not know. Empty if `text` is not JSON.
 pub fn schema_urls(text: &str) -> BTreeSet<String> {
     let text = text.trim_start_matches('\u{feff}');
     let Ok(schema) = serde_json::from_str::<Value>(text) else {

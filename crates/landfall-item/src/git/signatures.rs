@@ -41,8 +41,8 @@ pub(super) fn is_verified(repository: &LockedGitRepository, signers: &[GitSigner
     signers.is_empty() || repository.refs.iter().all(is_verified)
 }
 
-/// Verifies that one of the signers of `request` signed each of `refs`: the annotated tag or, if the
-/// tag has no signature and `request` names it, the commit.
+/// Verifies that one of the signers of `request` signed each of `refs`: the annotated tag or, if
+/// the tag has no signature and `request` names it, the commit.
 pub(super) fn verified_refs(
     database: &ObjectDatabase,
     refs: &[LockedGitRef],

@@ -11,8 +11,8 @@ const NAMED: usize = 10;
 
 /// Returns `package`, whose index lists it at the location `listed` of the repository `url`, with
 /// its path and URL. `hosts` are the hosts from which packages may come, besides that of `url`.
-/// Fails if a lock would not accept the package. An index may be unsigned or damaged, and its texts become
-/// paths, and words in the configuration files of machines.
+/// Fails if a lock would not accept the package. An index may be unsigned or damaged, and its texts
+/// become paths, and words in the configuration files of machines.
 pub(super) fn check_chosen(
     package: LockedPackage,
     url: &str,

@@ -158,8 +158,8 @@ fn manifest(set: &LockedPackageSet) -> (Vec<u8>, Vec<EntryPart>) {
     (manifest.to_string().into_bytes(), parts)
 }
 
-/// The title of a layer, which clients of registries use as the path of its file: `path`, or host and
-/// path of `url` if `path` leads out of the repository.
+/// The title of a layer, which clients of registries use as the path of its file: `path`, or host
+/// and path of `url` if `path` leads out of the repository.
 fn title<'t>(path: &'t str, url: &'t str) -> &'t str {
     let is_below = !path.starts_with("../") && !path.contains("://");
     let below_host = url.split_once("://").map(|(_, rest)| rest);

@@ -17,8 +17,8 @@ pub(super) struct ListedIndex {
     /// How it is decompressed, and the maximum size of its decompressed content in bytes; `None` if
     /// it is carried without being read.
     pub(super) read: Option<(Compression, u64)>,
-    /// Other compressed forms, which are used if the server lacks `index`, with their compression if
-    /// landfall can read it.
+    /// Other compressed forms, which are used if the server lacks `index`, with their compression
+    /// if landfall can read it.
     pub(super) others: Vec<(PackageIndex, Option<Compression>)>,
     /// Whether apt works without the index if the server lacks all of its forms.
     pub(super) is_optional: bool,

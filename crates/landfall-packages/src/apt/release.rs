@@ -133,8 +133,8 @@ impl AptRelease {
         }
     }
 
-    /// What is wrong with the line that lists `path`, possibly compressed. `None` if no such line is
-    /// odd.
+    /// What is wrong with the line that lists `path`, possibly compressed. `None` if no such line
+    /// is odd.
     pub fn odd_line(&self, path: &str) -> Option<&PackagesError> {
         let mut odd = self.odd_lines.iter();
         let is_of_path = |(listed, _): &&(String, _)| listed.starts_with(path);
@@ -201,8 +201,8 @@ fn first_component(suite: &str) -> &str {
     suite.split('/').next().unwrap_or_default()
 }
 
-/// Parses the lines of a list of checksums: digest, size and path. Also returns the lines that cannot
-/// be read, by path: they matter only if their indexes are needed.
+/// Parses the lines of a list of checksums: digest, size and path. Also returns the lines that
+/// cannot be read, by path: they matter only if their indexes are needed.
 fn parse_checksums(
     name: &str,
     algorithm: &str,
@@ -214,8 +214,8 @@ fn parse_checksums(
         let words: Vec<&str> = text.split_whitespace().collect();
         let Some(path) = words.last() else { continue };
         match parse_checksum(algorithm, &words) {
-            // other paths could lead out of the suite; no index that landfall needs has such a path.
-            // Of two lines for one path, the first one counts, as for apt.
+            // other paths could lead out of the suite; no index that landfall needs has such a
+            // path. Of two lines for one path, the first one counts, as for apt.
             Ok(file) if is_plain_path(path) => {
                 files.entry((*path).to_owned()).or_insert(file);
             }

@@ -79,8 +79,8 @@ impl<'de> Deserialize<'de> for ModuleData {
     }
 }
 
-/// Splits a `modules.yaml` before each line that begins a document, so that one odd document does not
-/// hide the others.
+/// Splits a `modules.yaml` before each line that begins a document, so that one odd document does
+/// not hide the others.
 fn parts(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = text;

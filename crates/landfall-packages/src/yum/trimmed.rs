@@ -27,9 +27,9 @@ pub struct TrimmedPrimary {
 }
 
 impl TrimmedPrimary {
-    /// Adds the packages of an index of the repository `url` that are in `carried`, a map of digests
-    /// in hex to paths. Returns the digests of the packages that it added. `what` names the index in
-    /// messages. A location that dnf would look for on another server is replaced.
+    /// Adds the packages of an index of the repository `url` that are in `carried`, a map of
+    /// digests in hex to paths. Returns the digests of the packages that it added. `what` names the
+    /// index in messages. A location that dnf would look for on another server is replaced.
     ///
     /// # Errors
     /// If the index is malformed or truncated.

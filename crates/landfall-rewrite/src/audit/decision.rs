@@ -1,8 +1,7 @@
 //! Looks up candidates in the lock.
 
 use super::finding::AuditFinding;
-use crate::inventory::Inventory;
-use crate::inventory::LockCoverage;
+use crate::inventory::{Inventory, LockCoverage};
 use crate::walk::ImageCandidate;
 use landfall_model::document::LineIndex;
 use landfall_model::{ImageRef, has_host, redact_reference};

@@ -3,8 +3,7 @@
 
 use super::finding::{AuditFinding, NamedRepository};
 use crate::git_source::{GitSourceForm, GitUse};
-use crate::inventory::Inventory;
-use crate::inventory::LockCoverage;
+use crate::inventory::{Inventory, LockCoverage};
 use landfall_item::LockedGitRepository;
 use landfall_model::document::LineIndex;
 use landfall_model::redact_reference;

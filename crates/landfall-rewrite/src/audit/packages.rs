@@ -3,8 +3,7 @@
 
 use super::finding::{AuditFinding, FileFinding};
 use super::machine::{MachineInstall, packages_in};
-use crate::inventory::Inventory;
-use crate::inventory::LockCoverage;
+use crate::inventory::{Inventory, LockCoverage};
 use landfall_item::PackageAvailability;
 use std::path::Path;
 

@@ -3,8 +3,7 @@
 use super::decision::unless_ambiguous;
 use super::finding::AuditFinding;
 use super::{dockerfile, git_uses, node_list, reference_list, urls};
-use crate::inventory::Inventory;
-use crate::inventory::LockCoverage;
+use crate::inventory::{Inventory, LockCoverage};
 use crate::occurrence::{Occurrence, ReferenceMeaning};
 use crate::role::ReferenceRole;
 use crate::scan::{scan, scan_documents};

@@ -1,9 +1,8 @@
 //! Finds the URLs of locked files, and similar URLs.
 
 use super::finding::AuditFinding;
-use crate::inventory::Inventory;
-use crate::inventory::LockCoverage;
 use crate::inventory::LockedUrls;
+use crate::inventory::{Inventory, LockCoverage};
 use crate::text::JoinedText;
 use landfall_item::schema_urls;
 use landfall_model::document::LineIndex;

@@ -56,8 +56,8 @@ impl ReferenceRule for SuffixedRule {
         found.parts
     }
 
-    // only one of the images is used, so only those in the lock are reported; if the lock has none of
-    // them, all are reported
+    // only one of the images is used, so only those in the lock are reported; if the lock has none
+    // of them, all are reported
     fn candidates<'s>(
         &self,
         collector: &mut ReferenceCollector<'_, 's>,

@@ -1,4 +1,5 @@
-//! Collects the references and candidates of a document, and maps edits of values to edits of bytes.
+//! Collects the references and candidates of a document, and maps edits of values to edits of
+//! bytes.
 
 use super::candidate::{ImageCandidate, ImageClaim};
 use super::node_context::NodeStep;

@@ -9,9 +9,9 @@ use crate::scan_result::ScanResult;
 use crate::yaml::YamlNode;
 
 /// A rule about the references of documents: a shape in which they are written, a position at which
-/// images are named, or values that are left alone. Each rule is one file in `rules/` and one row of
-/// the table in that folder. The walk calls every method where it applies; a rule implements those
-/// that it needs.
+/// images are named, or values that are left alone. Each rule is one file in `rules/` and one row
+/// of the table in that folder. The walk calls every method where it applies; a rule implements
+/// those that it needs.
 pub(crate) trait ReferenceRule: Sync {
     /// What is not collected in the document with this root.
     fn skips(&self, _root: &YamlNode<'_>) -> Collects {

@@ -37,8 +37,9 @@ impl RequestLimiter {
         self.max - self.permits.available_permits()
     }
 
-    /// Waits for `count` permits, or for all if there are fewer; first come, first served. Meanwhile
-    /// it closes connections whose clients are stalled. Returns `None` if the wait takes too long.
+    /// Waits for `count` permits, or for all if there are fewer; first come, first served.
+    /// Meanwhile it closes connections whose clients are stalled. Returns `None` if the wait takes
+    /// too long.
     pub(crate) async fn enter(
         &self,
         connections: &ConnectionTable,

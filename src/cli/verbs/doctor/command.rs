@@ -48,9 +48,9 @@ pub(crate) struct DoctorCommand {
     #[arg(long)]
     read_only: bool,
     /// List the ports that machines of this role need, and probe those with a known address; those
-    /// at the site without a proxy: kkp-user, master-cluster-node, seed-cluster-node, user-cluster-node,
-    /// provisioning-host, or a role of the lock's endpoints. `all` lists the ports of every role
-    /// and probes none
+    /// at the site without a proxy: kkp-user, master-cluster-node, seed-cluster-node,
+    /// user-cluster-node, provisioning-host, or a role of the lock's endpoints. `all` lists the
+    /// ports of every role and probes none
     #[arg(long, value_name = "ROLE")]
     role: Option<String>,
     /// How KKP exposes user clusters
