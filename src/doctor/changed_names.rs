@@ -8,15 +8,11 @@ use serde_json::json;
 
 /// Reports the changed names among `targets` and in `lock`, or returns `None` if there are none.
 pub(crate) fn changed_names(targets: &[CheckTarget], lock: Option<&Lock>) -> Option<Diagnosis> {
-    let targets = targets
-        .iter()
-        .filter_map(|target| ChangedName::of(&target.to_string()));
+    let targets = targets.iter().map(ToString::to_string);
     let locked = lock.map(Lock::changed_names).unwrap_or_default();
-    let mut changed: Vec<&ChangedName> = targets.chain(locked).collect();
-    changed.sort_unstable_by_key(|row| row.name);
-    changed.dedup();
+    let locked = locked.into_iter().map(|row| row.name.to_owned());
     let mut steps = DiagnosisSteps::default();
-    for row in changed {
+    for row in ChangedName::among(targets.chain(locked)) {
         let facts = json!({
             "name": row.name, "replacement": row.replacement, "date": row.date,
             "source": row.source,

@@ -3,6 +3,7 @@
 //! this table, and the manual prints it.
 
 use super::ImageRef;
+use std::collections::BTreeMap;
 
 /// A name that changed: a host, or the beginning of a repository or URL without its scheme.
 #[derive(Debug, PartialEq, Eq)]
@@ -214,6 +215,15 @@ impl ChangedName {
             .iter()
             .filter(matches)
             .max_by_key(|row| row.name.len())
+    }
+
+    /// Returns the rows for these images, URLs and hosts, each once, sorted by name.
+    pub fn among<T: AsRef<str>>(written: impl IntoIterator<Item = T>) -> Vec<&'static ChangedName> {
+        let rows = written
+            .into_iter()
+            .filter_map(|written| ChangedName::of(written.as_ref()));
+        let rows: BTreeMap<&str, &ChangedName> = rows.map(|row| (row.name, row)).collect();
+        rows.into_values().collect()
     }
 
     /// Returns what changed and what to write instead, in one line.

@@ -127,11 +127,7 @@ pub(crate) fn add_changed_names(report: &mut RunReport) -> String {
         .items
         .iter()
         .filter(|item| matches!(item.status, ItemStatus::Missing | ItemStatus::Failed));
-    let mut changed: Vec<_> = failing
-        .filter_map(|item| ChangedName::of(&item.name))
-        .collect();
-    changed.sort_unstable_by_key(|row| row.name);
-    changed.dedup();
+    let changed = ChangedName::among(failing.map(|item| &item.name));
     let members = changed.iter().map(|row| {
         json!({
             "name": row.name, "replacement": row.replacement, "says": row.summary(),

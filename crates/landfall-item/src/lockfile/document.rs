@@ -108,11 +108,7 @@ impl Lock {
         let items = self.items().map(|item| item.name().into_owned());
         let unresolved = self.unresolved.iter().map(|item| item.name.clone());
         let hosts = self.endpoints.iter().map(|endpoint| endpoint.host.clone());
-        let names = items.chain(unresolved).chain(hosts);
-        let mut changed: Vec<_> = names.filter_map(|name| ChangedName::of(&name)).collect();
-        changed.sort_unstable_by_key(|row| row.name);
-        changed.dedup();
-        changed
+        ChangedName::among(items.chain(unresolved).chain(hosts))
     }
 
     /// The item at position `at` of [`items`](Lock::items).
