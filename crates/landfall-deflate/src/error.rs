@@ -34,7 +34,7 @@ pub enum DeflateError {
     Plain(&'static str),
 }
 
-/// The limits within which [`analyze`](crate::analyze) accepts a stream.
+/// The limits within which [`analyze`](crate::analyze()) accepts a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AnalysisLimits {
     /// The largest size of all plain bytes together.

@@ -17,7 +17,7 @@
 //! 6. `recipe_format`: the recipe and its encoding, which is part of the bundle format;
 //! 7. `analyze` and `rebuild`: the two directions.
 //!
-//! Begin with `analyze/pass.rs`.
+//! Begin with `analyze/mod.rs`.
 
 mod analyze;
 mod bits;

@@ -7,7 +7,7 @@ use crate::inflate::Inflater;
 use std::io::{self, Read};
 
 /// Reads the plain bytes of all members of a gzip, zlib or raw deflate stream, one after the other,
-/// as [`analyze`](crate::analyze) counts them. Checksums are not compared: a stream with a wrong
+/// as [`analyze`](crate::analyze()) counts them. Checksums are not compared: a stream with a wrong
 /// checksum can be rebuilt too.
 ///
 /// A stream that is not valid ends in an error of kind [`InvalidData`](io::ErrorKind::InvalidData)

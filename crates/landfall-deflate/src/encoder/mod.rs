@@ -6,15 +6,12 @@
 
 pub(crate) mod block;
 pub(crate) mod bytes;
-pub(crate) mod chain_search;
 pub(crate) mod chains;
 pub(crate) mod go;
 pub(crate) mod huffman;
 pub(crate) mod klauspost;
-pub(crate) mod linked_chains;
 #[cfg(test)]
 mod properties;
-mod replay;
 mod spec;
 pub(crate) mod symbols;
 #[cfg(test)]
@@ -23,5 +20,4 @@ pub(crate) mod testing;
 pub(crate) mod vectors;
 pub(crate) mod zlib;
 
-pub(crate) use replay::{BlockSize, Encoder, StreamHints};
-pub(crate) use spec::EncoderSpec;
+pub(crate) use spec::{BlockSize, Encoder, EncoderSpec, StreamHints};

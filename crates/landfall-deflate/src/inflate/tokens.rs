@@ -1,7 +1,6 @@
 //! Decodes the tokens of a block.
 
-use super::block::DecodedToken;
-use super::inflater::{COPIED_BYTES, Inflater};
+use super::{COPIED_BYTES, DecodedToken, Inflater};
 use crate::bits::BitReader;
 use crate::error::DeflateError;
 use crate::symbols::{DISTANCES, END_OF_BLOCK, FIRST_LENGTH_SYMBOL, LENGTHS, LONGEST_MATCH};

@@ -1,7 +1,7 @@
 //! Searches for matches in the window, as zlib does: positions with the same hash of three or four
 //! bytes are in a chain, and the nearest ones are compared first.
 
-use super::spec::PredictionSpec;
+use super::PredictionSpec;
 use crate::encoder::bytes::boxed_array;
 use crate::symbols::{LONGEST_MATCH, SHORTEST_MATCH, WINDOW};
 

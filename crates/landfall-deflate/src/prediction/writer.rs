@@ -1,11 +1,9 @@
 //! Codes the tokens of streams.
 
-use super::blocks::{BlockStart, PART_BYTES, PART_TOKENS, PartEnd};
+use super::blocks::{BlockStart, PART_BYTES, PART_TOKENS, PartEnd, TokenCounts};
 use super::coder::BitEncoder;
-use super::lengths::TokenCounts;
 use super::matcher::{LOOKAHEAD, MatchSearch};
-use super::spec::PredictionSpec;
-use super::state::PredictionModel;
+use super::{PredictionModel, PredictionSpec};
 use crate::error::DeflateError;
 use crate::inflate::{BlockKind, DecodedToken, DeflateBlock, InflatedPiece};
 use std::collections::VecDeque;

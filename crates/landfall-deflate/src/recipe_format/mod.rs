@@ -2,11 +2,273 @@
 //!
 //! Its encoding is frozen; `docs/reference/recipes.md` specifies it byte by byte.
 
-mod build;
 mod member;
-mod recipe;
 mod wire;
 
-pub(crate) use build::RecipeBuilder;
+use crate::error::DeflateError;
+use crate::framing::{LONGEST_TRAILING, StreamFormat, TrailingBytes};
+use member::MemberTotals;
 pub(crate) use member::{FlushList, FlushRun, MemberReader, RebuildMethod, StreamMember};
-pub use recipe::{EncoderShare, Recipe};
+use std::ops::Range;
+use wire::{RecipeCursor, put_bytes, put_number};
+
+/// The version of the encoding.
+const VERSION: u8 = 1;
+/// The maximum number of plain bytes for each compressed byte: a match of 258 bytes in two bits.
+const LARGEST_EXPANSION: u64 = 1032;
+
+/// Everything about a compressed stream that its plain bytes do not determine.
+///
+/// A `Recipe` holds its encoded form, which [`Recipe::as_bytes`] returns. The form was checked
+/// completely: its sums are correct, and all its offsets are within its bounds. This does not prove
+/// that it rebuilds a given stream: compare the digest of the output of
+/// [`Rebuilder`](crate::Rebuilder).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recipe {
+    bytes: Vec<u8>,
+    format: StreamFormat,
+    plain_size: u64,
+    compressed_size: u64,
+    member_count: u64,
+    members: Range<usize>,
+    trailing: TrailingBytes,
+    deviations: Range<usize>,
+}
+
+/// The share of a stream that one encoder wrote. All unknown encoders count as one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EncoderShare {
+    /// The name of the encoder with its parameters, or `unknown encoder`.
+    pub name: String,
+    /// Whether the encoder is replayed. Otherwise the recipe describes its tokens.
+    pub is_replayed: bool,
+    /// The number of members that it wrote.
+    pub members: u64,
+    /// The number of plain bytes.
+    pub plain_bytes: u64,
+}
+
+impl Recipe {
+    /// Reads the encoded form of a recipe.
+    ///
+    /// # Errors
+    /// [`DeflateError::Recipe`] if the bytes are not a recipe of a known version, name an unknown
+    /// encoder, or are inconsistent.
+    pub fn parse(bytes: Vec<u8>) -> Result<Self, DeflateError> {
+        let mut cursor = RecipeCursor {
+            at: 0,
+            end: bytes.len(),
+        };
+        if cursor.byte(&bytes)? != VERSION {
+            return Err(DeflateError::Recipe("its version is not supported"));
+        }
+        let format = StreamFormat::from_byte(cursor.byte(&bytes)?)
+            .ok_or(DeflateError::Recipe("the framing is unknown"))?;
+        let plain_size = cursor.number(&bytes)?;
+        let compressed_size = cursor.number(&bytes)?;
+        if plain_size / LARGEST_EXPANSION > compressed_size {
+            return Err(DeflateError::Recipe("it expands too much"));
+        }
+        let length = cursor.length(&bytes, usize::MAX)?;
+        let members = cursor.at..cursor.at + length;
+        cursor.at = members.end;
+        let trailing = TrailingBytes {
+            zeros: cursor.number(&bytes)?,
+            bytes: cursor.bytes(&bytes, LONGEST_TRAILING)?.to_vec(),
+        };
+        let length = cursor.length(&bytes, usize::MAX)?;
+        let deviations = cursor.at..cursor.at + length;
+        if deviations.end != bytes.len() {
+            return Err(DeflateError::Recipe("it is too long"));
+        }
+        let mut recipe = Self {
+            bytes,
+            format,
+            plain_size,
+            compressed_size,
+            member_count: 0,
+            members,
+            trailing,
+            deviations,
+        };
+        recipe.check_members()?;
+        Ok(recipe)
+    }
+
+    fn check_members(&mut self) -> Result<(), DeflateError> {
+        let mut totals = MemberTotals::default();
+        let mut reader = self.member_reader();
+        while let Some((member, repeats)) = reader.next_run(&self.bytes)? {
+            totals
+                .add(member, repeats, self.format)
+                .filter(|()| totals.smallest <= self.compressed_size)
+                .ok_or(DeflateError::Recipe("it expands too much"))?;
+        }
+        let after = self
+            .trailing
+            .zeros
+            .checked_add(self.trailing.bytes.len() as u64);
+        let smallest = after.and_then(|after| after.checked_add(totals.smallest));
+        if smallest.is_none_or(|smallest| smallest > self.compressed_size) {
+            return Err(DeflateError::Recipe("it expands too much"));
+        }
+        if totals.plain != self.plain_size {
+            return Err(DeflateError::Recipe(
+                "the sizes of its members do not add up to its size",
+            ));
+        }
+        if totals.members == 0 || self.format != StreamFormat::Gzip && totals.members > 1 {
+            return Err(DeflateError::Recipe("the number of members is invalid"));
+        }
+        self.member_count = totals.members;
+        Ok(())
+    }
+
+    /// The encoded form.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The encoded form.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// The framing of the stream.
+    pub fn format(&self) -> StreamFormat {
+        self.format
+    }
+
+    /// The number of plain bytes of all members.
+    pub fn plain_size(&self) -> u64 {
+        self.plain_size
+    }
+
+    /// The number of bytes of the compressed stream.
+    pub fn compressed_size(&self) -> u64 {
+        self.compressed_size
+    }
+
+    /// The number of gzip members; 1 for other framings.
+    pub fn member_count(&self) -> u64 {
+        self.member_count
+    }
+
+    /// The encoders that wrote the stream, in the order of their first members.
+    pub fn encoders(&self) -> Vec<EncoderShare> {
+        let mut shares: Vec<(RebuildMethod, EncoderShare)> = Vec::new();
+        let mut reader = self.member_reader();
+        while let Ok(Some((member, repeats))) = reader.next_run(&self.bytes) {
+            let known = shares.iter_mut().find(|(method, share)| {
+                *method == member.method
+                    || !share.is_replayed && matches!(member.method, RebuildMethod::Predict(_))
+            });
+            let (_, share) = match known {
+                Some(known) => known,
+                None => {
+                    let share = EncoderShare {
+                        name: member.method.to_string(),
+                        is_replayed: matches!(member.method, RebuildMethod::Replay(_)),
+                        members: 0,
+                        plain_bytes: 0,
+                    };
+                    shares.push((member.method, share));
+                    let last = shares.len() - 1;
+                    &mut shares[last]
+                }
+            };
+            share.members += repeats + 1;
+            share.plain_bytes += member.plain_size * (repeats + 1);
+        }
+        shares.into_iter().map(|(_, share)| share).collect()
+    }
+
+    /// A reader of the members, for the bytes of this recipe.
+    pub(crate) fn member_reader(&self) -> MemberReader {
+        let cursor = RecipeCursor {
+            at: self.members.start,
+            end: self.members.end,
+        };
+        MemberReader::new(cursor, self.format)
+    }
+
+    /// The bytes after the last member.
+    pub(crate) fn trailing(&self) -> &TrailingBytes {
+        &self.trailing
+    }
+
+    /// The coded deviations of all predicted members.
+    pub(crate) fn deviations(&self) -> &[u8] {
+        &self.bytes[self.deviations.clone()]
+    }
+}
+
+// Writes a recipe while a stream is read.
+
+/// Collects the members of a recipe.
+#[derive(Debug)]
+pub(crate) struct RecipeBuilder {
+    format: StreamFormat,
+    /// The encoded members, without `last`.
+    members: Vec<u8>,
+    /// The member before `last`.
+    before: Option<StreamMember>,
+    /// The last member that differs from the member before it, and how many equal ones follow it.
+    last: Option<(StreamMember, u64)>,
+    plain_size: u64,
+}
+
+impl RecipeBuilder {
+    /// A builder for a stream with this framing.
+    pub(crate) fn new(format: StreamFormat) -> Self {
+        Self {
+            format,
+            members: Vec::new(),
+            before: None,
+            last: None,
+            plain_size: 0,
+        }
+    }
+
+    /// The approximate size of the recipe so far, without deviations.
+    pub(crate) fn size(&self) -> u64 {
+        self.members.len() as u64
+    }
+
+    pub(crate) fn add(&mut self, member: StreamMember) {
+        self.plain_size += member.plain_size;
+        match &mut self.last {
+            Some((last, repeats)) if *last == member => *repeats += 1,
+            _ => {
+                self.write_last();
+                self.last = Some((member, 0));
+            }
+        }
+    }
+
+    fn write_last(&mut self) {
+        if let Some((last, repeats)) = self.last.take() {
+            let before = self.before.as_ref();
+            last.write(before, repeats, self.format, &mut self.members);
+            self.before = Some(last);
+        }
+    }
+
+    /// The recipe of a stream of `compressed_size` bytes.
+    pub(crate) fn finish(
+        mut self,
+        compressed_size: u64,
+        trailing: &TrailingBytes,
+        deviations: &[u8],
+    ) -> Result<Recipe, DeflateError> {
+        self.write_last();
+        let mut bytes = vec![VERSION, self.format.to_byte()];
+        put_number(self.plain_size, &mut bytes);
+        put_number(compressed_size, &mut bytes);
+        put_bytes(&self.members, &mut bytes);
+        put_number(trailing.zeros, &mut bytes);
+        put_bytes(&trailing.bytes, &mut bytes);
+        put_bytes(deviations, &mut bytes);
+        Recipe::parse(bytes)
+    }
+}

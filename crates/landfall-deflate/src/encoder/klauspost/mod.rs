@@ -8,28 +8,23 @@
 //! stream ends with an empty fixed block.
 //!
 //! Releases differ in details; [`rules`] lists them. `pgzip` compresses pieces of a stream in
-//! parallel ([`parallel`]).
+//! parallel.
 //!
 //! The output does not depend on how the input is split between calls: bytes are collected until
 //! the block or the window is full.
 
 mod blocks;
-mod estimate;
 mod fast;
 mod lazy;
-mod parallel;
-mod plain;
-mod restart;
 pub(crate) mod rules;
 
 use super::block::MAX_STORED;
 use super::{BlockSize, Encoder, StreamHints};
+use crate::bits::BitWriter;
+use blocks::KlauspostBlockWriter;
 use fast::FastEncoder;
 use lazy::LazyEncoder;
-use parallel::ParallelEncoder;
-use plain::KlauspostPlainEncoder;
-use restart::RestartEncoder;
-use rules::KlauspostGeneration;
+use rules::{KlauspostGeneration, KlauspostRules};
 use std::fmt;
 
 /// The way in which a stream is cut into pieces that are compressed in parallel.
@@ -68,7 +63,7 @@ impl KlauspostFlate {
             && (level < 7 || generation.has_lazy_levels())
             && match pieces {
                 PgzipPieces::One => true,
-                PgzipPieces::Parallel(size) => size > parallel::DICTIONARY as u32,
+                PgzipPieces::Parallel(size) => size > DICTIONARY as u32,
             };
         let generation = generation.representative(level, pieces != PgzipPieces::One);
         is_valid.then_some(Self {
@@ -208,6 +203,168 @@ pub(crate) fn can_be_full(generation: KlauspostGeneration, level: i8, size: Bloc
 /// Starts a stream at a level of −2 or 0 to 9.
 pub(crate) fn start(generation: KlauspostGeneration, level: i8) -> Box<dyn Encoder> {
     start_piece(generation, level)
+}
+
+// An encoder that is used for several streams, one after the other.
+
+/// An encoder that can begin another stream.
+trait RestartEncoder: Encoder + fmt::Debug {
+    /// Begins a stream whose matches may refer to `dictionary`.
+    fn restart(&mut self, dictionary: &[u8]);
+}
+
+// Levels 0 and −2: blocks without matches.
+
+/// The encoder of levels 0 and −2.
+#[derive(Debug)]
+struct KlauspostPlainEncoder {
+    block: Vec<u8>,
+    block_size: usize,
+    is_stored: bool,
+    blocks: KlauspostBlockWriter,
+}
+
+impl KlauspostPlainEncoder {
+    /// Level 0: stores all bytes.
+    fn stored(rules: KlauspostRules) -> Self {
+        Self::new(rules, MAX_STORED, true)
+    }
+
+    /// Level −2: codes the literals of a block unless a stored block is about as small.
+    fn literals(rules: KlauspostRules) -> Self {
+        Self::new(rules, rules.literal_block, false)
+    }
+
+    fn new(rules: KlauspostRules, block_size: usize, is_stored: bool) -> Self {
+        Self {
+            block: Vec::with_capacity(block_size),
+            block_size,
+            is_stored,
+            blocks: KlauspostBlockWriter::new(rules, rules.literal_penalty_shift),
+        }
+    }
+
+    fn write_block(&mut self, is_flush: bool, out: &mut BitWriter) {
+        if self.block.is_empty() {
+            return;
+        }
+        if self.is_stored {
+            self.blocks.write_stored(&self.block, out);
+        } else {
+            self.blocks.write_literals(&self.block, is_flush, out);
+        }
+        self.block.clear();
+    }
+}
+
+impl Encoder for KlauspostPlainEncoder {
+    fn write(&mut self, mut plain: &[u8], out: &mut BitWriter) {
+        while !plain.is_empty() {
+            if self.block.len() == self.block_size {
+                self.write_block(false, out);
+            }
+            let room = self.block_size - self.block.len();
+            let (now, later) = plain.split_at(plain.len().min(room));
+            self.block.extend_from_slice(now);
+            plain = later;
+        }
+    }
+
+    fn flush(&mut self, out: &mut BitWriter) {
+        self.write_block(true, out);
+        self.blocks.write_stored(&[], out);
+    }
+
+    fn finish(&mut self, out: &mut BitWriter) {
+        self.write_block(true, out);
+        self.blocks.finish(out);
+    }
+}
+
+impl RestartEncoder for KlauspostPlainEncoder {
+    fn restart(&mut self, _dictionary: &[u8]) {
+        self.block.clear();
+        self.blocks.reset();
+    }
+}
+
+// `pgzip`: pieces of a stream that are compressed in parallel.
+//
+// The stream is cut into pieces of equal size. The dictionary of a piece is the last 16 KiB of the
+// previous piece; there is none if that piece had at most 16 KiB. Each piece ends with an empty
+// stored block. The last piece, which may be empty, is followed by the end of the stream. A flush
+// ends a piece early.
+
+/// The number of bytes of a dictionary. The size of the pieces must be larger.
+const DICTIONARY: usize = 16_384;
+
+/// Compresses the pieces of a stream one after the other.
+#[derive(Debug)]
+struct ParallelEncoder {
+    piece: Box<dyn RestartEncoder>,
+    piece_size: usize,
+    /// The number of bytes in the piece.
+    written: usize,
+    /// The last bytes of the piece.
+    tail: Vec<u8>,
+}
+
+impl ParallelEncoder {
+    fn new(piece: Box<dyn RestartEncoder>, piece_size: usize) -> Self {
+        Self {
+            piece,
+            piece_size,
+            written: 0,
+            tail: Vec::with_capacity(2 * DICTIONARY),
+        }
+    }
+
+    fn end_piece(&mut self, out: &mut BitWriter) {
+        self.piece.flush(out);
+        if self.written <= DICTIONARY {
+            self.tail.clear();
+        }
+        self.piece.restart(&self.tail);
+        self.tail.clear();
+        self.written = 0;
+    }
+
+    /// Keeps the last bytes of `plain`, from which the next piece gets its dictionary.
+    fn remember(&mut self, plain: &[u8]) {
+        let last = &plain[plain.len().saturating_sub(DICTIONARY)..];
+        let kept = self.tail.len().min(DICTIONARY - last.len());
+        self.tail.drain(..self.tail.len() - kept);
+        self.tail.extend_from_slice(last);
+    }
+}
+
+impl Encoder for ParallelEncoder {
+    fn write(&mut self, mut plain: &[u8], out: &mut BitWriter) {
+        while !plain.is_empty() {
+            let room = self.piece_size - self.written;
+            let (now, later) = plain.split_at(plain.len().min(room));
+            self.piece.write(now, out);
+            self.written += now.len();
+            self.remember(now);
+            if self.written == self.piece_size {
+                self.end_piece(out);
+            }
+            plain = later;
+        }
+    }
+
+    fn flush(&mut self, out: &mut BitWriter) {
+        self.end_piece(out);
+    }
+
+    fn finish(&mut self, out: &mut BitWriter) {
+        self.end_piece(out);
+        self.piece.finish(out);
+    }
+
+    fn writes_empty_blocks(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

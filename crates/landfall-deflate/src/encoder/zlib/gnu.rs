@@ -11,9 +11,8 @@
 //!   window: two zeros, then remains of earlier input. A match that exceeds the input is cut; among
 //!   several such matches, the one that was the longest before the cut is used.
 
-use super::effort::Effort;
-use super::engine::{Dialect, Engine};
-use super::tokens::Tokens;
+use super::blocks::Tokens;
+use super::engine::{Dialect, Effort, Engine};
 use crate::encoder::symbols::{Token, distance_extra_bits};
 use crate::encoder::{Encoder, StreamHints};
 use crate::symbols::distance_symbol;

@@ -2,9 +2,9 @@
 //! pigz, which runs zlib on blocks in parallel.
 //!
 //! All follow the same plan. A window of up to 32 KiB with hash chains finds matches
-//! ([`window`], [`engine`]); tokens are collected until the block is full ([`tokens`]); the block
-//! is written in the shortest of three forms ([`block`]), with codes whose lengths depend on a
-//! particular order of ties ([`tree`]).
+//! ([`window`], [`engine`]); tokens are collected until the block is full; the block is written in
+//! the shortest of three forms, with codes whose lengths depend on a particular order of ties
+//! ([`blocks`]).
 //!
 //! A zlib block is full at 2^(m + 6) - 1 tokens, where m is the memory level: 16,383 by default.
 //! The hash has m + 7 bits.
@@ -18,24 +18,19 @@
 //! that pass pieces of other sizes differ only if a piece ends 262 bytes before the window's end,
 //! and a match is found there at the greatest distance.
 
-mod block;
+mod blocks;
 mod chains;
-mod effort;
 mod engine;
 pub(crate) mod gnu;
 mod index;
 pub(crate) mod pigz;
-mod tokens;
-mod tree;
 mod window;
 
 use super::{Encoder, StreamHints};
 use crate::bits::BitWriter;
-use block::BlockChoice;
-use effort::{Effort, Parsing};
-use engine::{Dialect, Engine};
+use blocks::{BlockChoice, Tokens};
+use engine::{Dialect, Effort, Engine, Parsing};
 use std::fmt;
-use tokens::Tokens;
 use window::WANTED_AHEAD;
 
 /// zlib's strategies, in the order of its numbers.

@@ -1,12 +1,13 @@
 //! Levels 2 to 9: hash chains over a window of 64 KiB.
 
-use super::blocks::GoBlockWriter;
+use super::GoBlockWriter;
 use crate::bits::BitWriter;
 use crate::encoder::Encoder;
 use crate::encoder::block::write_stored;
-use crate::encoder::chain_search::{ChainMatch, ChainSearch, best_match};
-use crate::encoder::chains::{ChainHash, ChainWindow, Chains, WINDOW, new_window};
-use crate::encoder::linked_chains::LinkedChains;
+use crate::encoder::chains::{
+    ChainHash, ChainMatch, ChainSearch, ChainWindow, Chains, LinkedChains, WINDOW, best_match,
+    new_window,
+};
 use crate::encoder::symbols::{MAX_DISTANCE, MAX_LENGTH, Token};
 
 /// The shortest match that is looked for.

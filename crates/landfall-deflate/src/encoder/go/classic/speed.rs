@@ -1,6 +1,6 @@
 //! Level 1: a table of the last position of each hash, and blocks of 65,535 bytes.
 
-use super::blocks::GoBlockWriter;
+use super::GoBlockWriter;
 use crate::bits::BitWriter;
 use crate::encoder::Encoder;
 use crate::encoder::block::{MAX_STORED, write_stored};

@@ -1,6 +1,6 @@
 //! Level 4: a table for hashes of four bytes and one for hashes of seven bytes.
 
-use super::places::{BlockSearch, FastMatch, HistoryPlaces, TablePosition, TokenOutput, hash};
+use super::{BlockSearch, FastMatch, HistoryPlaces, TablePosition, TokenOutput, hash};
 use crate::encoder::bytes::{boxed_array, load32};
 use crate::encoder::symbols::MAX_DISTANCE;
 

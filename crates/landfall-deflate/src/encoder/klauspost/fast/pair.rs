@@ -1,6 +1,6 @@
 //! Level 3: a table with the last two positions of each hash.
 
-use super::places::{
+use super::{
     BlockSearch, FastMatch, HistoryPlaces, KNOWN_LENGTH, MARGIN, PositionPair, TablePosition,
     TokenOutput, hash, hash_15,
 };

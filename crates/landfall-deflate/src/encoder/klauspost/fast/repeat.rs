@@ -1,7 +1,7 @@
 //! Levels 5 and 6: a table for hashes of four bytes, and one with the last two positions of each
 //! hash of seven bytes.
 
-use super::places::{
+use super::{
     BlockSearch, FastMatch, HistoryPlaces, PositionPair, TablePosition, TokenOutput, hash,
 };
 use crate::encoder::bytes::{boxed_array, load32};

@@ -1,8 +1,6 @@
 //! Levels 1 and 2: a table with the last position of each hash.
 
-use super::places::{
-    BlockSearch, FastMatch, HistoryPlaces, TablePosition, TokenOutput, hash, hash_15,
-};
+use super::{BlockSearch, FastMatch, HistoryPlaces, TablePosition, TokenOutput, hash, hash_15};
 use crate::encoder::bytes::boxed_array;
 use crate::encoder::klauspost::rules::{HashWidth, KlauspostRules};
 use crate::encoder::symbols::MAX_DISTANCE;

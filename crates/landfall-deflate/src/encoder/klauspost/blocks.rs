@@ -4,9 +4,6 @@
 //! all symbols of the tokens, and if the tokens then take at most as many bits as the estimate for
 //! a new block.
 
-mod filled;
-
-use super::estimate::estimated_bits;
 use super::rules::KlauspostRules;
 use crate::bits::BitWriter;
 use crate::encoder::block::{
@@ -15,7 +12,8 @@ use crate::encoder::block::{
 };
 use crate::encoder::huffman::{Code, MAX_BITS};
 use crate::encoder::symbols::{
-    DISTANCE_SYMBOLS, END_OF_BLOCK, LITERAL_SYMBOLS, SymbolCounts, Token,
+    DISTANCE_SYMBOLS, END_OF_BLOCK, LITERAL_SYMBOLS, SymbolCounts, Token, distance_extra_bits,
+    length_extra_bits, length_symbol,
 };
 
 /// Fixed codes are only considered for blocks with fewer tokens.
@@ -258,4 +256,237 @@ fn is_noise(counts: &SymbolCounts, length: usize) -> bool {
         difference * difference
     });
     squares.sum::<u64>() < 2 * length * 256 * 256
+}
+
+// Releases of klauspost/compress up to 1.13: an open block has codes for all symbols.
+
+impl KlauspostBlockWriter {
+    /// Writes tokens, or stores their bytes if a stored block is smaller than 17/16 of the size of
+    /// the coded tokens.
+    fn write_filled(
+        &mut self,
+        tokens: &[Token],
+        plain: Option<&[u8]>,
+        is_flush: bool,
+        out: &mut BitWriter,
+    ) {
+        let mut counts = SymbolCounts::of_tokens(tokens);
+        if self.has_only_literals && self.open_header > 0 {
+            self.close(out);
+            self.has_only_literals = false;
+        }
+        let mut total = tokens.len();
+        if is_flush {
+            counts.literals[END_OF_BLOCK] = 1;
+        } else {
+            total += fill(&mut counts.literals[..LITERAL_SYMBOLS]);
+            fill(&mut counts.distances[..DISTANCE_SYMBOLS]);
+        }
+        let estimated = estimated_bits(&counts, total, !self.rules.guesses_literals);
+        if counts.used_distances() == 0 {
+            counts.distances[0] = 1;
+        }
+        let extra_bits = counts.extra_bits();
+        let plain = plain.filter(|plain| plain.len() <= MAX_STORED);
+        let stored =
+            |size: u64| plain.filter(|plain| stored_size(plain.len()) < size + (size >> 4));
+        if self.open_header > 0 {
+            let estimate = self.open_header + estimated;
+            let new_size = estimate + (estimate >> self.penalty_shift);
+            let reused_size = self.codes.size(&counts) + extra_bits;
+            if new_size < reused_size {
+                self.close(out);
+            }
+            if let Some(plain) = stored(new_size.min(reused_size)) {
+                return self.write_stored(plain, out);
+            }
+        }
+        if self.open_header == 0 {
+            self.build_codes(&counts);
+            let codes = &self.codes;
+            let header = DynamicHeader::new(
+                &codes.literals,
+                counts.used_literals(),
+                &codes.distances,
+                counts.used_distances(),
+                self.rules.ties,
+            );
+            if let Some(plain) = stored(header.size() + codes.size(&counts) + extra_bits) {
+                return self.write_stored(plain, out);
+            }
+            header.write(false, out);
+            self.open_header = header.size();
+            self.has_only_literals = false;
+        }
+        self.codes.write_tokens(tokens, out);
+        if is_flush {
+            self.close(out);
+        }
+    }
+
+    /// Writes bytes as literals, or stores them, in releases that guess the size of literals.
+    fn write_guessed_literals(&mut self, plain: &[u8], is_flush: bool, out: &mut BitWriter) {
+        let mut counts = SymbolCounts::of_literals(plain);
+        let literals = &counts.literals[..END_OF_BLOCK];
+        let unused = literals.iter().filter(|count| **count == 0).count();
+        let added = if is_flush { 0 } else { unused };
+        let is_filled_later = self.rules.guesses_filled_literals;
+        let mut own_size = if is_filled_later {
+            estimated_literal_bits(literals, plain.len()) + 15
+        } else {
+            estimated_literal_bits(literals, plain.len() + added) + plain.len() as u64 / 32
+        };
+        own_size += match self.open_header {
+            0 => EXPECTED_HEADER,
+            size => size,
+        };
+        own_size += own_size >> self.penalty_shift;
+        if stored_size(plain.len()) < own_size {
+            return self.write_stored(plain, out);
+        }
+        if is_filled_later {
+            own_size += estimated_rare_bits(added, plain.len());
+            if !is_flush {
+                fill(&mut counts.literals[..END_OF_BLOCK]);
+            }
+        }
+        let reused_size = self.codes.literals.size(&counts.literals[..END_OF_BLOCK]);
+        if self.open_header > 0 && own_size < reused_size {
+            self.close(out);
+        }
+        if self.open_header == 0 {
+            if !is_flush {
+                fill(&mut counts.literals[..END_OF_BLOCK]);
+            }
+            counts.literals[END_OF_BLOCK] = 1;
+            let ties = self.rules.ties;
+            self.codes
+                .literals
+                .set_counts(&counts.literals, MAX_BITS, ties);
+            let header = DynamicHeader::new(
+                &self.codes.literals,
+                END_OF_BLOCK + 1,
+                &self.no_distances,
+                1,
+                ties,
+            );
+            header.write(false, out);
+            self.open_header = header.size();
+            self.has_only_literals = true;
+        }
+        self.codes.write_literals(plain, out);
+        if is_flush {
+            self.close(out);
+            self.has_only_literals = false;
+        }
+    }
+}
+
+/// Sets the count of each unused symbol to 1. Returns the number of these symbols.
+fn fill(counts: &mut [u32]) -> usize {
+    let mut filled = 0;
+    for count in counts.iter_mut().filter(|count| **count == 0) {
+        *count = 1;
+        filled += 1;
+    }
+    filled
+}
+
+// Estimates the size of a block with codes of its own, without building them.
+//
+// The estimate is a sum of single-precision numbers in a fixed order, with a logarithm that is
+// a polynomial of the mantissa. Each operation affects the result. Programs that Go compiled for
+// arm64 round less often, because they fuse multiplications and additions (`klauspost/compress`
+// 1.20.4 avoids this). Their estimates differ by a few bits. This changes the decision for at most
+// one of many thousands of blocks, and is not reproduced.
+
+/// The estimated total bits of `count` occurrences of a symbol among `1 / inverse_total` symbols.
+fn bits(count: u32, inverse_total: f32, bounds: BitBounds) -> f32 {
+    let count = count as f32;
+    let each = -fast_log2(count * inverse_total);
+    let bounded = match bounds {
+        BitBounds::None => each,
+        BitBounds::AtLeastOne => each.max(1.0),
+        BitBounds::OneToFifteen => each.clamp(1.0, 15.0),
+    };
+    bounded * count
+}
+
+/// The limits on the estimated bits for one occurrence of a symbol.
+#[derive(Debug, Clone, Copy)]
+enum BitBounds {
+    None,
+    AtLeastOne,
+    OneToFifteen,
+}
+
+/// The binary logarithm of a positive number, to about two digits.
+fn fast_log2(value: f32) -> f32 {
+    let bits = value.to_bits();
+    let exponent = (bits >> 23 & 0xff) as i32 - 128;
+    // the mantissa as a number of 1 to 2
+    let mantissa = f32::from_bits((bits & 0x807f_ffff) + (127 << 23));
+    #[expect(clippy::excessive_precision, reason = "the digits of the original")]
+    let fraction = (-0.344_848_43_f32 * mantissa + 2.024_665_78) * mantissa - 0.674_877_59;
+    exponent as f32 + fraction
+}
+
+/// The estimated size in bits of literals with these counts. `total` is the number of literals. It
+/// may also count one literal for each symbol that does not occur.
+pub(super) fn estimated_literal_bits(counts: &[u32], total: usize) -> u64 {
+    let inverse_total = 1.0 / total as f32;
+    let mut sum = 0.0_f32;
+    for count in counts.iter().filter(|count| **count > 0) {
+        sum += bits(*count, inverse_total, BitBounds::AtLeastOne);
+    }
+    (sum + 0.99) as u64
+}
+
+/// The estimated size in bits of `added` literals, each of which occurs once among `total`.
+pub(super) fn estimated_rare_bits(added: usize, total: usize) -> u64 {
+    let each = bits(1, 1.0 / total as f32, BitBounds::AtLeastOne);
+    let mut sum = 0.0_f32;
+    for _ in 0..added {
+        sum += each;
+    }
+    (sum + 0.99) as u64
+}
+
+/// The estimated size in bits of a block with `tokens` tokens that have these counts. The end of
+/// the block is counted as 15 bits. If `is_bounded` is set, each symbol costs 1 to 15 bits.
+pub(super) fn estimated_bits(counts: &SymbolCounts, tokens: usize, is_bounded: bool) -> u64 {
+    let bounds = if is_bounded {
+        BitBounds::OneToFifteen
+    } else {
+        BitBounds::None
+    };
+    let mut sum = 0.0_f32;
+    let mut extra_bits = 0;
+    let mut matches = 0;
+    if tokens > 0 {
+        let inverse_total = 1.0 / tokens as f32;
+        let used = |(_, count): &(usize, &u32)| **count > 0;
+        let literals = &counts.literals;
+        for (_, count) in literals[..END_OF_BLOCK].iter().enumerate().filter(used) {
+            sum += bits(*count, inverse_total, bounds);
+        }
+        sum += 15.0;
+        let lengths = &literals[length_symbol(0)..LITERAL_SYMBOLS];
+        for (code, count) in lengths.iter().enumerate().filter(used) {
+            sum += bits(*count, inverse_total, bounds);
+            extra_bits += u64::from(length_extra_bits(code)) * u64::from(*count);
+            matches += count;
+        }
+    }
+    if matches > 0 {
+        let inverse_total = 1.0 / matches as f32;
+        let distances = &counts.distances[..DISTANCE_SYMBOLS];
+        for (code, count) in distances.iter().enumerate() {
+            if *count > 0 {
+                sum += bits(*count, inverse_total, bounds);
+                extra_bits += u64::from(distance_extra_bits(code)) * u64::from(*count);
+            }
+        }
+    }
+    sum as u64 + extra_bits
 }

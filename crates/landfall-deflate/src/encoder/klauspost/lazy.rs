@@ -1,19 +1,20 @@
 //! Levels 7 to 9: hash chains over a window of 64 KiB.
 
-mod effort;
-mod match_end;
-mod search;
-
+use super::RestartEncoder;
 use super::blocks::KlauspostBlockWriter;
-use super::restart::RestartEncoder;
 use super::rules::{KlauspostRules, MatchEndRule};
 use crate::bits::BitWriter;
 use crate::encoder::Encoder;
-use crate::encoder::chain_search::ChainMatch;
-use crate::encoder::chains::{ChainHash, ChainWindow, WINDOW, new_window};
-use crate::encoder::linked_chains::LinkedChains;
-use crate::encoder::symbols::{MAX_DISTANCE, MAX_LENGTH, Token};
-use effort::{LazySearchRules, MIN_MATCH, NO_MATCH};
+use crate::encoder::bytes::match_length;
+use crate::encoder::chains::{
+    ChainHash, ChainMatch, ChainSearch, ChainWindow, LinkedChains, WINDOW, new_window,
+};
+use crate::encoder::huffman::{Code, MAX_BITS};
+use crate::encoder::symbols::{
+    LENGTH_CODES, MAX_DISTANCE, MAX_LENGTH, MIN_LENGTH, Token, distance_extra_bits,
+    length_extra_bits,
+};
+use crate::symbols::distance_symbol;
 
 /// The number of bytes that must follow before a match is searched, unless the stream is flushed.
 const LOOKAHEAD: usize = MIN_MATCH + MAX_LENGTH;
@@ -236,5 +237,198 @@ impl RestartEncoder for LazyEncoder {
         let insert_end = known.len().saturating_sub(MIN_MATCH - 1);
         self.chains.link_up_to(&self.window, insert_end);
         self.chains.skip_to(known.len());
+    }
+}
+
+/// The shortest match that is looked for.
+const MIN_MATCH: usize = 4;
+
+/// The parameters of the search for matches at one level.
+#[derive(Debug, Clone, Copy)]
+struct LazySearchRules {
+    /// The maximum number of positions of a chain that are tried.
+    tries: usize,
+    /// A match of this length ends the search.
+    nice: usize,
+    /// A match shorter than this is dropped if the next position has a longer one.
+    lazy: usize,
+    /// Whether matches are compared by the bits that they save, instead of only by their lengths.
+    estimates: bool,
+}
+
+impl LazySearchRules {
+    fn of_level(level: i8) -> Self {
+        let (lazy, nice, tries) = match level {
+            ..=7 => (12, 16, 24),
+            8 => (30, 40, 64),
+            9.. => (258, 258, 1024),
+        };
+        Self {
+            tries,
+            nice,
+            lazy,
+            estimates: level >= 9,
+        }
+    }
+}
+
+/// The value that means that there is no match.
+const NO_MATCH: ChainMatch = ChainMatch {
+    length: MIN_MATCH - 1,
+    distance: 0,
+};
+
+// Looks for a better match at the end of a match.
+
+/// The maximum number of bytes by which a better match may begin later.
+const SKIPPED: usize = 2;
+
+impl LazyEncoder {
+    /// Replaces the match at `index` − 1 by a longer one if there is one. The longer match is found
+    /// by the hash of the last two bytes of the first match and the two bytes after it.
+    fn improve_whole(&self, found: &mut ChainMatch, lookahead: usize, insert_end: usize) {
+        let start = self.index - 1;
+        let end = start + found.length;
+        if end + 2 >= insert_end {
+            return;
+        }
+        let first = self.index.saturating_sub(MAX_DISTANCE);
+        let source = self.chains.last_up_to(self.index, end - 2);
+        let Some(source) = source.and_then(|last| (last + 2).checked_sub(found.length)) else {
+            return;
+        };
+        if source > first {
+            let limit = lookahead.min(MAX_LENGTH);
+            let length = match_length(&self.window[..], source, start, limit);
+            if length > found.length {
+                *found = ChainMatch {
+                    length,
+                    distance: start - source,
+                };
+            }
+        }
+    }
+
+    /// Replaces the match at `index` − 1 by a longer one if there is one. The longer match is found
+    /// by the hash of the bytes after the first match. It may begin up to two bytes later; the
+    /// bytes before it are then literals.
+    fn improve_skipping(
+        &mut self,
+        found: &mut ChainMatch,
+        lookahead: usize,
+        insert_end: usize,
+        is_flush: bool,
+        out: &mut BitWriter,
+    ) {
+        let start = self.index - 1;
+        if found.length >= MAX_LENGTH - SKIPPED || start + found.length >= insert_end {
+            return;
+        }
+        let first = self.index.saturating_sub(MAX_DISTANCE);
+        let source = self.chains.last_up_to(self.index, start + found.length);
+        let Some(source) = source.and_then(|last| last.checked_sub(found.length)) else {
+            return;
+        };
+        if start - source == found.distance || source <= first + SKIPPED {
+            return;
+        }
+        let limit = lookahead.min(MAX_LENGTH + SKIPPED) - SKIPPED;
+        let length = match_length(&self.window[..], source + SKIPPED, start + SKIPPED, limit);
+        if length <= found.length {
+            return;
+        }
+        *found = ChainMatch {
+            length,
+            distance: start - source,
+        };
+        for offset in (0..SKIPPED).rev() {
+            if found.length < MAX_LENGTH
+                && self.window[start + offset] == self.window[source + offset]
+            {
+                found.length += 1;
+                continue;
+            }
+            for _ in 0..=offset {
+                self.push_literal(is_flush, out);
+                self.index += 1;
+            }
+            break;
+        }
+    }
+}
+
+impl LazyEncoder {
+    /// The first of the longest matches at `index` that are longer than `longer_than` bytes.
+    fn longest_match(&self, longer_than: usize, lookahead: usize) -> ChainMatch {
+        self.best_match(longer_than, lookahead, |_| true)
+    }
+
+    /// The match at `index` that saves the most bits. A match that is not longer than the best one
+    /// so far is not considered.
+    fn most_saving_match(&self, lookahead: usize) -> ChainMatch {
+        let (mut most_saved, cost) = match self.rules.lazy_match_end {
+            MatchEndRule::Unused | MatchEndRule::Whole => (0, 6),
+            MatchEndRule::Skipping => (4, 3),
+        };
+        let bits = &self.literal_bits[self.index..];
+        self.best_match(NO_MATCH.length, lookahead, |found| {
+            // the original passes the distance where its table expects the distance − 1, so the
+            // table has no code for the greatest distance
+            let distance_bits = match found.distance {
+                MAX_DISTANCE => 6,
+                distance => distance_extra_bits(distance_symbol(distance + 1)),
+            };
+            let length_code = LENGTH_CODES[found.length - MIN_LENGTH];
+            let match_bits = distance_bits + cost + length_extra_bits(usize::from(length_code));
+            let saved = (bits[found.length] - bits[0]).cast_signed() - match_bits.cast_signed();
+            let is_better = saved > most_saved;
+            if is_better {
+                most_saved = saved;
+            }
+            is_better
+        })
+    }
+
+    #[inline]
+    fn best_match(
+        &self,
+        longer_than: usize,
+        lookahead: usize,
+        is_better: impl FnMut(ChainMatch) -> bool,
+    ) -> ChainMatch {
+        let search = ChainSearch {
+            position: self.index,
+            lookahead,
+            longer_than,
+            tries: self.search.tries,
+            nice: self.search.nice,
+        };
+        let best = self.chains.best_match(&self.window, search, is_better);
+        best.or(NO_MATCH)
+    }
+
+    /// Estimates the bits of each literal from the next bytes in the window.
+    fn estimate_literals(&mut self) {
+        let plain = &self.window[self.index..self.end];
+        let mut counts = [0_u32; 256];
+        for byte in &plain[..plain.len().min(self.rules.literal_sample)] {
+            counts[usize::from(*byte)] += 1;
+        }
+        for count in &mut counts {
+            // releases that sample all bytes count with 16 bits
+            *count &= 0xffff;
+        }
+        let mut code: Code<256> = Code::EMPTY;
+        code.set_counts(&counts, MAX_BITS, self.rules.ties);
+        self.literal_bits.resize(WINDOW + 1, 0);
+        let mut total = 0;
+        let literal_bits = &mut self.literal_bits[self.index..];
+        literal_bits[0] = 0;
+        for (bits, byte) in literal_bits[1..].iter_mut().zip(plain) {
+            total += code
+                .length(usize::from(*byte))
+                .max(self.rules.rare_literal_bits);
+            *bits = total;
+        }
     }
 }

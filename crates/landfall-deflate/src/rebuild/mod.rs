@@ -1,6 +1,0 @@
-//! Rebuilds a stream from its plain bytes and its recipe.
-
-mod member;
-mod rebuilder;
-
-pub use rebuilder::Rebuilder;
