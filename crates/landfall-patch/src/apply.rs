@@ -1,10 +1,7 @@
 //! Applies a patch.
 
-use crate::error::PatchError;
-use crate::section_encoder::WINDOW_LOG;
-use crate::sections::{PatchSections, word};
-use crate::source::PlainSource;
-use crate::varint;
+use crate::sections::{self, PatchSections, WINDOW_LOG, word};
+use crate::{PatchError, PlainSource};
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
 
@@ -119,11 +116,11 @@ impl<R: Read> PatchReader<R> {
             self.insert = self.left;
             return Ok(());
         }
-        let mut number = || varint::read(parts).map_err(section_error);
+        let mut number = || sections::read(parts).map_err(section_error);
         self.insert = number()?;
         self.length = number()?;
         let base = number()?;
-        let moved = varint::read_signed(parts).map_err(section_error)?;
+        let moved = sections::read_signed(parts).map_err(section_error)?;
         let total = self.insert.checked_add(self.length);
         if self.length == 0 || total.is_none_or(|total| total > self.left) {
             return Err(PatchError::Damaged("a part exceeds the stream"));
@@ -193,7 +190,7 @@ impl<R: Read> PatchReader<R> {
         if gaps.fill_buf().map_err(section_error)?.is_empty() {
             return Ok(None);
         }
-        varint::read(gaps).map(Some).map_err(section_error)
+        sections::read(gaps).map(Some).map_err(section_error)
     }
 
     /// Fails if a section contains more than the stream needed.

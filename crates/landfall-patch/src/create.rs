@@ -1,11 +1,10 @@
 //! Creates a patch.
 
 use crate::correspondence::{BaseFile, Correspondence, Counterpart};
-use crate::error::PatchError;
 use crate::listing::{ListedFile, Listing};
 use crate::matching::similar_parts;
 use crate::sections::{PatchSections, SectionWriter};
-use crate::source::{PlainSource, read_vec};
+use crate::{PatchError, PlainSource, read_vec};
 use std::io::Write;
 
 /// The maximum number of bytes of a new file that are compared at a time, to bound the memory. A

@@ -1,6 +1,6 @@
 //! The files of a stream: those of a tar archive, or the stream itself.
 
-use crate::error::PatchError;
+use crate::PatchError;
 use ring::digest::{Context, SHA256};
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,10 +1,9 @@
 //! The four sections of a patch. Each is compressed by itself, since bytes of the same kind
 //! compress best together.
 
-use crate::error::PatchError;
-use crate::section_encoder::{LARGE_TABLES, SMALL_TABLES, SectionEncoder};
-use crate::varint;
-use std::io::{self, Write};
+use crate::PatchError;
+use std::io::{self, Read, Write};
+use zstd::stream::raw::CParameter;
 
 /// The number of sections in a patch.
 pub const SECTIONS: usize = 4;
@@ -130,7 +129,7 @@ impl<W: Write> SectionWriter<W> {
             let length = (new.len() - at).min(size_of::<u32>());
             let word = word(&new[at..at + length]).wrapping_sub(word(&old[at..at + length]));
             self.scratch.clear();
-            varint::push(&mut self.scratch, self.gap);
+            push(&mut self.scratch, self.gap);
             self.encoders
                 .gaps
                 .write(&self.scratch)
@@ -173,11 +172,11 @@ impl<W: Write> SectionWriter<W> {
             return Ok(());
         };
         self.scratch.clear();
-        varint::push(&mut self.scratch, self.inserted);
-        varint::push(&mut self.scratch, part.length);
-        varint::push(&mut self.scratch, part.base as u64);
+        push(&mut self.scratch, self.inserted);
+        push(&mut self.scratch, part.length);
+        push(&mut self.scratch, part.base as u64);
         let expected = &mut self.expected[part.base];
-        varint::push_signed(&mut self.scratch, part.offset as i64 - *expected as i64);
+        push_signed(&mut self.scratch, part.offset as i64 - *expected as i64);
         *expected = part.offset + part.length;
         self.inserted = 0;
         self.encoders
@@ -213,4 +212,179 @@ pub(crate) fn word(bytes: &[u8]) -> u32 {
     let mut padded = [0; 4];
     padded[..bytes.len()].copy_from_slice(bytes);
     u32::from_le_bytes(padded)
+}
+
+/// The base-2 logarithm of the largest window of the sections' zstd streams: 8 MiB, which bounds
+/// the memory of a reader.
+pub(crate) const WINDOW_LOG: u32 = 23;
+
+/// A section of at most this many bytes is compressed as a whole.
+const MAX_BUFFERED: usize = 1 << 20;
+
+/// Tables of 60 MB, which find matches that are far away.
+pub(crate) const LARGE_TABLES: &[CParameter] = &[CParameter::WindowLog(WINDOW_LOG)];
+
+/// Tables of 16 MB, for sections that are rarely long and have no matches far away.
+pub(crate) const SMALL_TABLES: &[CParameter] = &[
+    CParameter::WindowLog(21),
+    CParameter::ChainLog(21),
+    CParameter::HashLog(20),
+];
+
+/// The slowest level that compresses 15 MB of plain bytes in a second if a tenth of them is new.
+const LEVEL: i32 = 17;
+
+/// The compressor of a section. Short sections are compressed as a whole, because a compressor that
+/// does not know the size of its input allocates its tables in full.
+pub(crate) struct SectionEncoder<W: Write> {
+    state: EncoderState<W>,
+    tables: &'static [CParameter],
+}
+
+enum EncoderState<W: Write> {
+    Buffered {
+        bytes: Vec<u8>,
+        sink: W,
+    },
+    Streaming(Box<zstd::Encoder<'static, W>>),
+    /// The compressor could not be created, or could not write the buffered bytes.
+    Failed,
+}
+
+impl<W: Write> SectionEncoder<W> {
+    pub(crate) fn new(sink: W, tables: &'static [CParameter]) -> SectionEncoder<W> {
+        let state = EncoderState::Buffered {
+            bytes: Vec::new(),
+            sink,
+        };
+        SectionEncoder { state, tables }
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match &mut self.state {
+            EncoderState::Buffered {
+                bytes: buffered, ..
+            } if buffered.len() + bytes.len() <= MAX_BUFFERED => {
+                buffered.extend_from_slice(bytes);
+                Ok(())
+            }
+            EncoderState::Buffered { .. } => {
+                let state = std::mem::replace(&mut self.state, EncoderState::Failed);
+                if let EncoderState::Buffered {
+                    bytes: buffered,
+                    sink,
+                } = state
+                {
+                    let mut encoder = zstd::Encoder::new(sink, LEVEL)?;
+                    for parameter in self.tables {
+                        encoder.set_parameter(*parameter)?;
+                    }
+                    encoder.write_all(&buffered)?;
+                    encoder.write_all(bytes)?;
+                    self.state = EncoderState::Streaming(Box::new(encoder));
+                }
+                Ok(())
+            }
+            EncoderState::Streaming(encoder) => encoder.write_all(bytes),
+            EncoderState::Failed => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+
+    pub(crate) fn finish(self) -> io::Result<W> {
+        match self.state {
+            EncoderState::Buffered { bytes, mut sink } => {
+                let compressed = zstd::bulk::compress(&bytes, LEVEL)?;
+                sink.write_all(&compressed)?;
+                Ok(sink)
+            }
+            EncoderState::Streaming(encoder) => encoder.finish(),
+            EncoderState::Failed => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+}
+
+// Numbers of variable length (LEB128): seven bits a byte, the lowest first. The top bit is set in
+// each byte except the last. A signed number is mapped to an unsigned one first: 0, -1, 1, -2 …
+// become 0, 1, 2, 3 …
+
+/// The length of the longest encoding of 64 bits, in bytes.
+const MAX_BYTES: u32 = 10;
+
+pub(crate) fn push(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+pub(crate) fn push_signed(out: &mut Vec<u8>, number: i64) {
+    push(out, ((number << 1) ^ (number >> 63)) as u64);
+}
+
+/// Reads a number. Fails if the input ends, or if the encoding has more than 64 bits.
+pub(crate) fn read(input: &mut impl Read) -> io::Result<u64> {
+    let mut number = 0_u64;
+    for index in 0..MAX_BYTES {
+        let mut byte = [0];
+        input.read_exact(&mut byte)?;
+        let bits = u64::from(byte[0] & 0x7f);
+        let shifted = bits << (7 * index);
+        if shifted >> (7 * index) != bits {
+            break;
+        }
+        number |= shifted;
+        if byte[0] < 0x80 {
+            return Ok(number);
+        }
+    }
+    Err(io::Error::new(
+        io::ErrorKind::InvalidData,
+        "a number of more than 64 bits",
+    ))
+}
+
+pub(crate) fn read_signed(input: &mut impl Read) -> io::Result<i64> {
+    let number = read(input)?;
+    Ok((number >> 1) as i64 ^ -((number & 1) as i64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_long_section_is_compressed_with_the_window_of_its_tables() {
+        for (tables, window_log) in [(SMALL_TABLES, 21), (LARGE_TABLES, WINDOW_LOG)] {
+            let mut encoder = SectionEncoder::new(Vec::new(), tables);
+            encoder.write(&vec![0; MAX_BUFFERED + 1]).unwrap();
+            let compressed = encoder.finish().unwrap();
+            // the exponent of the window descriptor (RFC 8878, section 3.1.1.1.2)
+            assert_eq!(10 + u32::from(compressed[5] >> 3), window_log);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_are_read_as_they_were_written(number: u64, signed: i64) {
+            let mut bytes = Vec::new();
+            push(&mut bytes, number);
+            push_signed(&mut bytes, signed);
+            let mut input = &bytes[..];
+            prop_assert_eq!(read(&mut input).unwrap(), number);
+            prop_assert_eq!(read_signed(&mut input).unwrap(), signed);
+            prop_assert!(input.is_empty());
+        }
+    }
+
+    #[test]
+    fn more_than_64_bits_are_refused() {
+        assert!(read(&mut &[0xff; 11][..]).is_err());
+        assert!(read(&mut &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2][..]).is_err());
+        assert_eq!(
+            read(&mut &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1][..]).unwrap(),
+            u64::MAX
+        );
+    }
 }

@@ -22,6 +22,7 @@
 //!
 //! The program speaks plain HTTP with the oci-client crate, so that landfall's own client and
 //! server are tested against an independent implementation.
+
 #![allow(clippy::print_stdout)]
 #![allow(
     clippy::disallowed_methods,
@@ -31,7 +32,6 @@
 mod content;
 mod scale;
 mod sparse;
-mod upload;
 mod wan;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -78,7 +78,7 @@ async fn main() -> Result<()> {
             wan::proxy(listen, target, delay, bytes_per_second).await
         }
         ["read", reference] => seed.read(reference).await,
-        ["upload", address, dir] => upload::upload(address, Path::new(dir)).await,
+        ["upload", address, dir] => content::upload(address, Path::new(dir)).await,
         ["sparse", file, gigabytes] => {
             sparse::write_sparse(Path::new(file), gigabytes.parse::<u64>()? * 1_000_000_000)
         }
