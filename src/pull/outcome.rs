@@ -1,12 +1,14 @@
 //! The state of the entries of a pull, and its report.
 
 use landfall_content::{
-    BlobStore, EntryPart, LockEntry, PartOrigin, ShardEntry, TransferError, TransferOutcome,
+    BlobStore, EntryPart, ListedAttestations, LockEntry, PartOrigin, ShardEntry, TransferError,
+    TransferOutcome,
 };
 use landfall_http::ErrorKind;
 use landfall_item::lockfile::referrer_item;
 use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, TransferSide};
 use landfall_model::{Digest, media_type, trim_index};
+use std::cell::LazyCell;
 use std::collections::HashMap;
 
 /// The maximum number of origins that are tried for one blob.
@@ -109,9 +111,21 @@ impl PullOutcome {
     }
 
     /// The item of the report for an entry, and one for each part of its referrers that the source
-    /// did not deliver: they do not affect the entry itself.
-    pub(super) fn items(&self, shard_entry: &ShardEntry) -> (ReportItem, Vec<ReportItem>) {
+    /// did not deliver: they do not affect the entry itself. `into` has the manifests.
+    pub(super) fn items(
+        &self,
+        shard_entry: &ShardEntry,
+        into: &dyn BlobStore,
+    ) -> (ReportItem, Vec<ReportItem>) {
         let entry = &shard_entry.entry;
+        let attestations = LazyCell::new(|| {
+            if !shard_entry.is_whole() {
+                return ListedAttestations::default();
+            }
+            ListedAttestations::of(entry, |manifest| into.read(manifest).ok())
+        });
+        let is_of_referrers =
+            |digest| entry.is_of_referrers(digest) || attestations.contains(digest);
         let mut status = ItemStatus::Present;
         let mut reason = None;
         let mut lost = Vec::new();
@@ -128,7 +142,7 @@ impl PullOutcome {
                 Some(Some(Ok(_))) => {}
                 Some(Some(Err(error)))
                     if error.side == TransferSide::Source
-                        && entry.is_of_referrers(&part.descriptor.digest) =>
+                        && is_of_referrers(&part.descriptor.digest) =>
                 {
                     let reason = failure_reason(entry, part, error);
                     let failed = ItemStatus::Failed;

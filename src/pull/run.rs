@@ -117,7 +117,7 @@ pub(crate) async fn pull(
     progress.end();
     let (items, lost_referrers): (Vec<ReportItem>, Vec<Vec<ReportItem>>) = shard_entries
         .iter()
-        .map(|shard_entry| outcome.items(shard_entry))
+        .map(|shard_entry| outcome.items(shard_entry, &**into))
         .unzip();
     // The layout must not name an item whose parts are elsewhere. Items that are split between
     // shards get their names from `pack`.

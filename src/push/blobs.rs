@@ -1,5 +1,6 @@
 //! Delivers the blobs of an entry. Each is uploaded to a repository once per run.
 
+use super::refusal::is_damage;
 use super::uploader::{BlobLocation, Uploader};
 use landfall_content::registry::{RegistrySink, is_quota_error};
 use landfall_content::{EntryPart, LockEntry, Transfer, TransferError};
@@ -13,17 +14,30 @@ use tokio::task::{JoinError, JoinSet};
 
 impl Uploader {
     /// Delivers the blobs of an entry to `repository`, except those that only its referrers need.
+    /// Returns those that could not be read and that only attestations in its index need.
     pub(super) async fn deliver_blobs(
         self: &Arc<Self>,
         entry: &LockEntry,
         repository: &str,
-    ) -> Result<(), TransferError> {
+    ) -> Result<BTreeMap<Digest, TransferError>, TransferError> {
         let own = |digest: &Digest| !entry.referrer_blobs.contains(digest);
         let mut tasks = self.start_blobs(entry, repository, own);
+        let mut failed = BTreeMap::new();
         while let Some(done) = tasks.join_next().await {
-            done.map_err(|error| lost_task(&error))?.1?;
+            let (digest, delivered) = done.map_err(|error| lost_task(&error))?;
+            let Err(error) = delivered else {
+                continue;
+            };
+            let is_damage = self.stops_at_damage && is_damage(&error);
+            if error.side != TransferSide::Source
+                || is_damage
+                || !self.attestations(entry).await.contains(&digest)
+            {
+                return Err(error);
+            }
+            failed.insert(digest, error);
         }
-        Ok(())
+        Ok(failed)
     }
 
     /// Delivers the blobs that only the referrers of an entry need. Returns those that failed.
@@ -90,7 +104,7 @@ impl Uploader {
                 self.progress.more(part.descriptor.size);
             }
         }
-        self.deliver_blobs(entry, repository).await
+        self.deliver_blobs(entry, repository).await.map(drop)
     }
 
     /// Delivers one blob of `item` to `repository`: mounts it if another repository has it. If no

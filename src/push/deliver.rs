@@ -1,12 +1,16 @@
 //! Makes one delivery: blobs, child manifests, index, referrers, and the tag last.
 
-use super::refusal::{is_damage, may_be_push_race};
+use super::refusal::{check_blobs, is_damage, may_be_push_race};
 use super::uploader::Uploader;
 use futures_util::StreamExt;
-use landfall_content::{EntryPart, LockEntry, PartOrigin, TransferError};
+use landfall_content::registry::is_quota_error;
+use landfall_content::{
+    EntryPart, ListedAttestations, LockEntry, PartOrigin, TransferError, read_part,
+};
 use landfall_http::RetryPolicy;
 use landfall_model::report::ItemStatus;
-use landfall_model::{Digest, media_type};
+use landfall_model::{Descriptor, Digest, media_type};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The maximum number of manifests of one delivery that are put at the same time.
@@ -74,7 +78,7 @@ impl Uploader {
                 return Err(error);
             }
             self.note_quota_error(&error, repository, &entry.name);
-            self.note_lost_referrer(entry, referrer, &error);
+            self.note_lost_referrer(entry, referrer, &error, &entry.referrer_blobs);
         }
         Ok(count)
     }
@@ -87,8 +91,10 @@ impl Uploader {
     ) -> Result<Digest, TransferError> {
         self.check_content_sound()?;
         self.check_quota(repository)?;
-        self.deliver_blobs(entry, repository).await?;
-        let delivered = self.put_manifests(entry, repository, tag, false).await;
+        let failed_blobs = self.deliver_blobs(entry, repository).await?;
+        let delivered = self
+            .put_manifests(entry, repository, tag, &failed_blobs, false)
+            .await;
         if !delivered.as_ref().is_err_and(may_be_push_race) {
             return delivered;
         }
@@ -97,17 +103,19 @@ impl Uploader {
         tokio::time::sleep(RetryPolicy::new(&self.limits).pause(1)).await;
         self.session.distrust_self_mounts();
         self.redeliver_blobs(entry, repository).await?;
-        self.put_manifests(entry, repository, tag, true).await
+        self.put_manifests(entry, repository, tag, &failed_blobs, true)
+            .await
     }
 
     /// Puts the manifests of an entry whose blobs are present. Returns the digest that the tag
-    /// points to. With `is_last`, a referrer that may be refused because of another client's push
-    /// is given up.
+    /// points to. `failed_blobs` are blobs of attestations. With `is_last`, a referrer that may be
+    /// refused because of another client's push is given up.
     async fn put_manifests(
         self: &Arc<Self>,
         entry: &LockEntry,
         repository: &str,
         tag: &str,
+        failed_blobs: &BTreeMap<Digest, TransferError>,
         is_last: bool,
     ) -> Result<Digest, TransferError> {
         let manifests: Vec<&EntryPart> = entry
@@ -122,12 +130,28 @@ impl Uploader {
             .partition(|part| !media_type::is_image_manifest(&part.descriptor.media_type));
         let requests: Vec<_> = leaves
             .iter()
-            .map(|part| self.put_child(part, repository))
+            .map(|part| self.try_child(part, repository, failed_blobs))
             .collect();
         let mut requests = futures_util::stream::iter(requests).buffer_unordered(MANIFESTS_AT_ONCE);
-        while let Some(result) = requests.next().await {
-            result?;
+        let mut lost = None;
+        while let Some((child, result)) = requests.next().await {
+            if let Err(error) = result {
+                self.lose_attestation(entry, child, error, is_last).await?;
+                lost = Some(child);
+            }
         }
+        // The digest must stay that of the lock, so the index lists what is lost.
+        let advice = |mut error: TransferError| {
+            if let Some(child) = lost {
+                let why = error.why.hint(&format!(
+                    "; the index lists the attestation {}, which is not delivered: let the \
+                     registry accept indexes with missing children",
+                    child.digest
+                ));
+                error.why = why.into();
+            }
+            error
+        };
         // Nested indexes follow their children, one by one in the order of the entry: a registry
         // refuses an index whose children are missing.
         for part in indexes {
@@ -135,11 +159,66 @@ impl Uploader {
         }
         if !entry.referrers.is_empty() {
             // The tag comes last, so that a tagged image always has its referrers.
-            self.put_top(entry, repository, None).await?;
+            self.put_top(entry, repository, None)
+                .await
+                .map_err(advice)?;
             self.attach_referrers(entry, repository, is_last).await?;
         }
         // if another delivery has found damage meanwhile, this tag must not be set
         self.check_content_sound()?;
-        self.put_top(entry, repository, Some(tag)).await
+        self.put_top(entry, repository, Some(tag))
+            .await
+            .map_err(advice)
+    }
+
+    /// Puts a child of an index, unless one of its blobs failed.
+    async fn try_child<'e>(
+        &self,
+        part: &'e EntryPart,
+        repository: &str,
+        failed_blobs: &BTreeMap<Digest, TransferError>,
+    ) -> (&'e Descriptor, Result<(), TransferError>) {
+        let put = async {
+            if !failed_blobs.is_empty() {
+                let bytes = read_part(&*self.source, part).await;
+                let bytes = bytes.map_err(TransferError::source)?;
+                check_blobs(&bytes, failed_blobs)?;
+            }
+            self.put_child(part, repository).await
+        };
+        (&part.descriptor, put.await)
+    }
+
+    /// Notes that a child of the entry's index is lost, if it is an attestation that may be lost.
+    /// Otherwise returns the error.
+    async fn lose_attestation(
+        &self,
+        entry: &LockEntry,
+        child: &Descriptor,
+        error: TransferError,
+        is_last: bool,
+    ) -> Result<(), TransferError> {
+        let attestations = self.attestations(entry).await;
+        if !attestations.contains(&child.digest)
+            || (self.stops_at_damage && is_damage(&error))
+            || is_quota_error(error.why.kind, &error.why.codes)
+            || (!is_last && may_be_push_race(&error))
+            || self.requires_referrer(entry, child).await
+        {
+            return Err(error);
+        }
+        self.note_lost_referrer(entry, child, &error, attestations.blobs());
+        Ok(())
+    }
+
+    /// The attestations that the index of an entry lists.
+    pub(super) async fn attestations(&self, entry: &LockEntry) -> ListedAttestations {
+        let mut manifests = BTreeMap::new();
+        for part in entry.parts.iter().filter(|part| part.is_manifest()) {
+            if let Ok(bytes) = read_part(&*self.source, part).await {
+                manifests.insert(&part.descriptor.digest, bytes);
+            }
+        }
+        ListedAttestations::of(entry, |one| Some(manifests.get(&one.digest)?.to_vec()))
     }
 }

@@ -3,7 +3,7 @@
 //! tag (distribution-spec, "Referrers Tag Schema").
 
 use super::deliver::MANIFESTS_AT_ONCE;
-use super::refusal::is_damage;
+use super::refusal::{check_blobs, is_damage};
 use super::uploader::Uploader;
 use futures_util::StreamExt;
 use landfall_content::registry::{RegistrySession, referrers_in};
@@ -124,13 +124,7 @@ impl Uploader {
         let bytes = read_part(&*self.source, part)
             .await
             .map_err(TransferError::source)?;
-        let text = String::from_utf8_lossy(&bytes);
-        if let Some((_, error)) = failed_blobs
-            .iter()
-            .find(|(digest, _)| text.contains(&digest.hex()))
-        {
-            return Err(error.clone());
-        }
+        check_blobs(&bytes, failed_blobs)?;
         if let Some(tag) = &referrer.tag {
             self.check_tag(repository, tag, digest).await?;
         }

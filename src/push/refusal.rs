@@ -5,6 +5,7 @@ use landfall_content::registry::{self, SparseRefusal, is_quota_error};
 use landfall_http::{ErrorKind, HttpError};
 use landfall_model::report::TransferSide;
 use landfall_model::{Digest, Manifest, media_type};
+use std::collections::BTreeMap;
 
 /// What the refusal of an index says about its children in `absent`.
 pub(super) fn sparse_refusal(error: &TransferError, absent: &[Digest]) -> SparseRefusal {
@@ -28,6 +29,18 @@ pub(super) fn is_damage(error: &TransferError) -> bool {
         ErrorKind::Network | ErrorKind::GivenUp | ErrorKind::RetryAfter(_) | ErrorKind::Denied
     );
     error.side == TransferSide::Source && error.why.status.is_none() && !is_unread
+}
+
+/// Fails if `manifest` names one of the blobs that could not be delivered.
+pub(super) fn check_blobs(
+    manifest: &[u8],
+    failed_blobs: &BTreeMap<Digest, TransferError>,
+) -> Result<(), TransferError> {
+    let text = String::from_utf8_lossy(manifest);
+    let failed = failed_blobs
+        .iter()
+        .find(|(digest, _)| text.contains(&digest.hex()));
+    failed.map_or(Ok(()), |(_, error)| Err(error.clone()))
 }
 
 /// The advice for a manifest that the registry refuses, perhaps for its type; `None` for images and

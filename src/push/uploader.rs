@@ -13,7 +13,7 @@ use landfall_model::config::{IndexPolicy, ReferrerPolicy};
 use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, TransferSide};
 use landfall_model::{Descriptor, Digest, Limits, Manifest, locked};
 use landfall_signature::{RuleSubject, SignatureFormat, SignaturePolicy};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 /// A lock that is held while a manifest is written. After that, its value says whether the registry
@@ -227,19 +227,21 @@ impl Uploader {
         }
     }
 
-    /// Notes that the registry refused a referrer of `entry`, but not the entry itself.
+    /// Notes that a referrer of `entry` was not delivered, but the entry itself was. `blobs` are
+    /// those that perhaps only this referrer needs.
     pub(super) fn note_lost_referrer(
         &self,
         entry: &LockEntry,
         referrer: &Descriptor,
         error: &TransferError,
+        blobs: &BTreeSet<Digest>,
     ) {
         let reason = format!("{}: {error}", error.side);
         let item = referrer_item(&entry.name, referrer, ItemStatus::Failed, reason);
         let mut lost = locked(&self.lost_referrers);
         lost.entry(item.name.clone()).or_insert(item);
         drop(lost);
-        locked(&self.lost_blobs).extend(entry.referrer_blobs.iter().cloned());
+        locked(&self.lost_blobs).extend(blobs.iter().cloned());
     }
 
     /// The referrers that were not delivered, as failed items.

@@ -22,6 +22,7 @@
 mod apt;
 mod apt_choice;
 mod apt_metadata;
+mod attestations;
 mod audit;
 mod bundle;
 mod carried_versions;

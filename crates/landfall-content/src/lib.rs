@@ -56,6 +56,7 @@ pub mod store;
 pub mod upstream;
 
 mod atomic_file;
+mod attestations;
 mod blob_chain;
 mod blob_read;
 mod blob_sink;
@@ -103,6 +104,7 @@ mod watchdog;
 pub use atomic_file::{
     AtomicFile, lock_partial_file, parent_folder, refuse_special, sync_folder, temporary_file_in,
 };
+pub use attestations::ListedAttestations;
 pub use blob_chain::{BlobChain, MissingBlob, missing_blobs};
 pub use blob_read::{BlobRead, ContentError};
 pub use blob_sink::{BlobSink, BlobWrite};

@@ -141,6 +141,20 @@ impl Manifest {
         Ok((manifest, media_type))
     }
 
+    /// The digests that the manifest names: its children, or its config and layers.
+    pub fn into_digests(self) -> BTreeSet<Digest> {
+        let descriptors: Vec<Descriptor> = match self {
+            Manifest::Index(children) => {
+                children.into_iter().map(|child| child.descriptor).collect()
+            }
+            Manifest::Image { config, layers, .. } => config.into_iter().chain(layers).collect(),
+        };
+        descriptors
+            .into_iter()
+            .map(|content| content.digest)
+            .collect()
+    }
+
     /// Whether the body of a manifest names its media type.
     pub fn declares_type(bytes: &[u8]) -> bool {
         let text = String::from_utf8_lossy(bytes);

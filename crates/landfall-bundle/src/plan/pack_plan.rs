@@ -13,7 +13,7 @@ use crate::format::header;
 use crate::format::names::{FRONT_LEN, ItemName, LAYOUT, LOCK, OmittedItem};
 use crate::format::stored::{CHUNK, stored_len};
 use landfall_content::store::LayoutIndex;
-use landfall_content::{BlobRead, LockEntry};
+use landfall_content::{BlobRead, ListedAttestations, LockEntry};
 use landfall_item::lockfile::{Lock, lost_referrer_name};
 use landfall_model::report::{EntryKind, ReportItem};
 use landfall_model::sign::SignatureTime;
@@ -85,7 +85,7 @@ impl PackPlan {
         let mut all_kept = HashSet::new();
         for item in lock.items() {
             let entry = item.entry();
-            let mut absent = Vec::new();
+            let mut absent = BTreeMap::new();
             let mut absent_of_referrers: BTreeMap<Digest, String> = BTreeMap::new();
             let failed = BundleError::content(&entry.name);
             let kept = if bases.is_empty() {
@@ -111,9 +111,17 @@ impl PackPlan {
                 if entry.is_of_referrers(&part.descriptor.digest) {
                     absent_of_referrers.insert(digest.clone(), why);
                 } else {
-                    absent.push(why);
+                    absent.insert(digest.clone(), why);
                 }
             }
+            let attestations = if absent.is_empty() {
+                ListedAttestations::default()
+            } else {
+                ListedAttestations::of(&entry, |manifest| blobs.read(manifest).ok())
+            };
+            let of_attestations = absent.extract_if(.., |digest, _| attestations.contains(digest));
+            absent_of_referrers.extend(of_attestations);
+            let absent: Vec<String> = absent.into_values().collect();
 
             // the digest of an item covers neither the signatures of its packages nor the hashes of
             // a provider, and the store also contains items that `pull` refused
@@ -131,7 +139,7 @@ impl PackPlan {
                     if let Some(first) = absent_of_referrers.values().next() {
                         let reason = format!("the store lacks {first}");
                         let absent = absent_of_referrers.keys().cloned().collect();
-                        let lost = lost_referrers(&entry, absent, blobs);
+                        let lost = lost_referrers(&entry, &attestations, absent, blobs);
                         missing.extend(lost.iter().map(|digest| OmittedItem {
                             item: ItemName {
                                 kind: EntryKind::Referrer,

@@ -130,13 +130,16 @@ fn bad_partial_list(lock: &Lock, without: &BTreeSet<ItemName>, index_at: u64) ->
         .collect()
 }
 
-/// The manifests and blobs of the referrers of `entry`, by the names that a list of missing items
+/// The manifests and blobs that may belong to referrers of `entry`, by the names that a list of missing items
 /// gives them.
 fn referrer_parts(entry: LockEntry) -> Vec<ItemName> {
-    let parts = entry
-        .parts
-        .iter()
-        .filter(|part| entry.is_of_referrers(&part.descriptor.digest));
+    // parts of an image may belong to attestations that its index lists; whether they do is checked
+    // with its manifests
+    let parts = entry.parts.iter().filter(|part| {
+        let digest = &part.descriptor.digest;
+        entry.is_of_referrers(digest)
+            || (entry.kind == EntryKind::Image && *digest != entry.top.digest)
+    });
     let names = parts.map(|part| ItemName {
         kind: EntryKind::Referrer,
         name: lost_referrer_name(&entry.name, &part.descriptor.digest.to_string()),

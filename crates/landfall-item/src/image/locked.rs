@@ -3,6 +3,7 @@
 use landfall_model::{Descriptor, Digest, ImageRef, MediaType, Platform};
 use landfall_signature::{VerifiedSignature, read_verified};
 use serde::Deserialize;
+use std::collections::BTreeSet;
 
 /// A container image in the lock, with everything below it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -47,6 +48,10 @@ pub struct LockedImage {
     /// digest.
     #[serde(default, deserialize_with = "read_blobs")]
     pub referrer_blobs: Vec<Descriptor>,
+    /// Attestations that the index lists, and blobs that only they name, if a partial bundle lacks
+    /// them. They are listed under `manifests` and `blobs` too. Not in the text of a lock.
+    #[serde(skip)]
+    pub absent: BTreeSet<Digest>,
 }
 
 impl LockedImage {
@@ -71,6 +76,7 @@ impl LockedImage {
             trimmed: None,
             referrers: None,
             referrer_blobs: Vec::new(),
+            absent: BTreeSet::new(),
         }
     }
 }

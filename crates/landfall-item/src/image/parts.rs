@@ -73,6 +73,7 @@ pub(super) fn entry(image: &LockedImage) -> LockEntry {
         };
         parts.insert(parts.len() - 1, part);
     }
+    parts.retain(|part| !image.absent.contains(&part.descriptor.digest));
     LockEntry {
         kind: EntryKind::Image,
         name: image.name.to_string(),

@@ -7,7 +7,8 @@
 
 use super::locked::LockedImage;
 use super::manifests::{blobs_of, is_manifest, read_manifest};
-use landfall_content::BlobRead;
+use super::parts;
+use landfall_content::{BlobRead, ListedAttestations};
 use landfall_model::{
     ChildManifest, Descriptor, Digest, Manifest, media_type, read_referrer, trim_index,
 };
@@ -22,6 +23,7 @@ pub(crate) fn contradictions(image: &LockedImage, blobs: &dyn BlobRead) -> Vec<S
         contradictions: Vec::new(),
     };
     verifier.check_image();
+    verifier.check_absent();
     verifier.check_referrers();
     verifier.contradictions
 }
@@ -101,6 +103,7 @@ impl ImageVerifier<'_> {
         }
         let loose: Vec<&ChildManifest> = kept.iter().filter(|child| !is_manifest(child)).collect();
         let mut reached: BTreeMap<Digest, Manifest> = BTreeMap::new();
+        let mut absent = BTreeSet::new();
         let mut next: Vec<Descriptor> = kept
             .iter()
             .filter(|child| is_manifest(child))
@@ -120,6 +123,10 @@ impl ImageVerifier<'_> {
                 ));
                 continue;
             };
+            if image.absent.contains(&known.digest) {
+                absent.insert(&known.digest);
+                continue;
+            }
             let Some((_, manifest)) = self.read(known) else {
                 continue;
             };
@@ -130,7 +137,7 @@ impl ImageVerifier<'_> {
             reached.insert(child.digest, manifest);
         }
         for digest in locked.keys() {
-            if !reached.contains_key(*digest) {
+            if !reached.contains_key(*digest) && !absent.contains(*digest) {
                 self.contradictions.push(format!(
                     "the lock has the manifest {digest}, which no index of the image lists"
                 ));
@@ -138,7 +145,32 @@ impl ImageVerifier<'_> {
         }
         let only = matches!(top, Manifest::Image { .. }).then_some(&top);
         let named = blobs_of(reached.values().chain(only), &loose);
-        self.compare_blobs(&named, &image.blobs);
+        // the content of an absent attestation is unknown
+        let is_known = |blob: &&Descriptor| !image.absent.contains(&blob.digest);
+        let [named, locked] = [&named, &image.blobs]
+            .map(|blobs| -> Vec<Descriptor> { blobs.iter().filter(is_known).cloned().collect() });
+        self.compare_blobs(&named, &locked);
+    }
+
+    /// Checks that only attestations need the content that a partial bundle lacks.
+    fn check_absent(&mut self) {
+        let image = self.image;
+        if image.absent.is_empty() {
+            return;
+        }
+        let read = |descriptor: &Descriptor| self.blobs.read(descriptor).ok();
+        let whole = LockedImage {
+            absent: BTreeSet::new(),
+            ..image.clone()
+        };
+        let attestations = ListedAttestations::of(&parts::entry(&whole), read);
+        let needed = image
+            .absent
+            .iter()
+            .filter(|digest| attestations.is_needed(digest));
+        let needed = needed
+            .map(|digest| format!("the bundle lacks {digest}, which not only attestations need"));
+        self.contradictions.extend(needed.collect::<Vec<_>>());
     }
 
     /// Checks signatures and other referrers, with their blobs.
@@ -344,6 +376,27 @@ mod tests {
             assert!(
                 found.iter().any(|one| one.contains(why)),
                 "{n} {why}: {found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_attestations_may_be_absent() {
+        let (memory, image) = sample();
+        let manifests = image.manifests.iter().map(|child| &child.digest);
+        let listed: Vec<Digest> = manifests
+            .chain(image.blobs.iter().map(|blob| &blob.digest))
+            .cloned()
+            .collect();
+        for digest in listed {
+            let lacking = LockedImage {
+                absent: BTreeSet::from([digest.clone()]),
+                ..image.clone()
+            };
+            let found = contradictions(&lacking, &memory).concat();
+            assert!(
+                found.contains("not only attestations need"),
+                "{digest}: {found}"
             );
         }
     }

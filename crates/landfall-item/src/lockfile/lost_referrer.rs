@@ -63,6 +63,10 @@ impl Lock {
         for image in &mut lock.images {
             if let Some(lost) = lost.get(&*image.name.to_string()) {
                 remove(lost, &mut image.referrers, &mut image.referrer_blobs);
+                // attestations, which the index lists
+                let manifests = image.manifests.iter().map(|child| &child.digest);
+                let listed = manifests.chain(image.blobs.iter().map(|blob| &blob.digest));
+                image.absent = listed.filter(|own| lost.contains(own)).cloned().collect();
             }
         }
         for chart in &mut lock.charts {

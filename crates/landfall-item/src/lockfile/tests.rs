@@ -74,6 +74,7 @@ fn sample() -> Lock {
                 size: 245,
                 media_type: "application/vnd.dev.cosign.simplesigning.v1+json".into(),
             }],
+            absent: std::collections::BTreeSet::new(),
         }],
         files: vec![LockedFile {
             name: "https://dl.k8s.io/kubelet?x=1#y, z".into(),
