@@ -27,6 +27,8 @@ const EMPTY: &[u8] = b"{}";
 /// The maximum number of locks in the list; the oldest are dropped. The limit keeps the manifest of
 /// the list far below the size limits of registries.
 const MAX_LOCKS: usize = 1000;
+/// The maximum number of pages that are read of the tags of [`REPOSITORY`].
+const LIST_PAGES: usize = 16;
 /// The maximum number of lists at a registry.
 const MAX_LISTS: u32 = 1 << 20;
 
@@ -52,7 +54,7 @@ pub fn tag(number: u32) -> String {
 }
 
 /// Fetches the list with the highest number, or `None` if there is none. A registry whose list can
-/// be replaced gets one request more than for the list alone.
+/// be replaced gets two requests more than for the list alone.
 ///
 /// # Errors
 /// If a list cannot be read.
@@ -70,16 +72,30 @@ pub async fn fetch_newest(
         Err(error) if number > 1 && error.may_be_missing() => Ok(None),
         Err(error) => Err(error),
     };
-    let Some(mut newest) = fetch(1).await? else {
-        return Ok(None);
+    // The list of tags also shows numbers behind a gap, which clean-up jobs make. It may be old, so
+    // the next numbers are requested in any case.
+    let listed = session.tags(repository, LIST_PAGES).await.ok().flatten();
+    let last = listed
+        .iter()
+        .flatten()
+        .filter_map(|tag| number_of(tag))
+        .max();
+    let mut newest = match fetch(last.unwrap_or(1)).await? {
+        Some(found) => found,
+        None => match fetch(1).await? {
+            Some(found) => found,
+            None => return Ok(None),
+        },
     };
-    // numbers have no gaps: first doubled while there is a list, then narrowed down
+    // first doubled while there is a list, then narrowed down
+    let mut step = 1;
     let mut missing = loop {
-        let number = newest.number.saturating_mul(2);
+        let number = newest.number.saturating_add(step);
         match fetch(number).await? {
             Some(found) if number < MAX_LISTS => newest = found,
             _ => break number,
         }
+        step *= 2;
     };
     while missing - newest.number > 1 {
         let number = newest.number.midpoint(missing);
@@ -89,6 +105,17 @@ pub async fn fetch_newest(
         }
     }
     Ok(Some(newest))
+}
+
+/// The number of the list with this tag.
+fn number_of(tag_name: &str) -> Option<u32> {
+    if tag_name == TAG {
+        return Some(1);
+    }
+    let number = tag_name.strip_prefix(TAG)?.strip_prefix('-')?;
+    let number = number.parse().ok().filter(|number| *number < MAX_LISTS)?;
+    // not `latest-02`
+    (tag(number) == tag_name).then_some(number)
 }
 
 /// A lock that was delivered.
