@@ -5,6 +5,7 @@ use super::{ALL, upstream};
 use crate::support::charts::failure_reasons;
 use crate::support::http::request;
 use crate::support::peers::{file_server, own_registry};
+use crate::support::test_proxy::{ProxyAction, TestProxy};
 use crate::support::yum::{YumUpstream, dnf, planned};
 use crate::support::{Place, landfall_serve, run};
 use std::fs;
@@ -117,6 +118,41 @@ fn locations_with_several_dots_are_mirrored_for_an_unmodified_dnf() {
         installed(place, "out-root", &folder, "gpgcheck=0\n").len(),
         ALL.len()
     );
+}
+
+/// Servers differ in how they read `+` in a path: S3 reads it as a blank, and some servers do not
+/// decode `%2B`.
+#[test]
+fn a_path_with_a_plus_is_found_in_either_form() {
+    let Some(up) = upstream() else { return };
+    let place = &up.place;
+    let odd = "pool/g++";
+    move_packages(
+        &up,
+        odd,
+        &["--location-prefix", &format!("../../../../{odd}/")],
+    );
+    for (refused, accepted) in [("g%2B%2B", "g++"), ("g++", "g%2B%2B")] {
+        let front = TestProxy::new(&up.server.address, move |request| {
+            if request.target.contains(refused) {
+                ProxyAction::status(404)
+            } else {
+                // the server behind the proxy decodes
+                ProxyAction::As(request.target.replace('+', "%2B"))
+            }
+        });
+        let head = "apiVersion: landfall/v1\nkind: Manifest\npackages:\n";
+        let url = format!("http://{}/{REPOSITORY}", front.address);
+        let entry = format!("- yum: {{url: '{url}', key: key.asc, base: none, install: [app]}}\n");
+        place.write("m.yaml", format!("{head}{entry}"));
+        up.lock(0, &[]);
+        let store = format!("store-{}", refused.len());
+        place.ok(&["pull", "--store", &store]);
+        assert_eq!(front.count("GET", accepted), ALL.len(), "{accepted}");
+        let in_vain = front.count("GET", refused);
+        // the encoded form is first, until the host was seen to take the other one only
+        assert_eq!(in_vain > 0, refused.contains('%'), "{in_vain}");
+    }
 }
 
 #[test]
