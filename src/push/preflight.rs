@@ -355,7 +355,7 @@ impl Preflight<'_> {
                     ProblemKind::Rights,
                     format!(
                         "{host} accepts no uploads to {repository}, which is read-only, as a cache, a \
-                     proxy or a group of repositories: push to a repository that it hosts itself: \
+                     proxy, a group of repositories or a locked repository: push to a repository that it hosts itself: \
                      {error}"
                     ),
                 )
@@ -405,20 +405,32 @@ impl Preflight<'_> {
 fn names_read_only(refusal: &str) -> bool {
     let refusal = refusal.to_ascii_lowercase();
     let words = [
-        "read-only",
+        // Harbor: "The system is in read only mode. Any modification is prohibited."
+        // https://github.com/goharbor/harbor/blob/main/src/server/middleware/readonly/readonly.go
         "read only",
+        "read-only",
         "readonly",
+        // Harbor: "can not push artifact to a proxy project"
+        // https://github.com/goharbor/harbor/blob/main/src/server/middleware/repoproxy/proxy.go
         "proxy project",
+        // Nexus: "Deploying to groups is a PRO-licensed feature"
+        // https://github.com/sigstore/cosign/issues/2189
+        "deploying to groups",
+        // Quay: "Pushes to the registry are currently disabled"
+        // https://github.com/quay/quay/pull/2746
+        "are currently disabled",
+        // ACR, for a repository that is locked: "The operation is disallowed on this registry"
+        // https://github.com/Azure/acr-cli/issues/70
+        "registry_disallowed_operation",
+        // Artifactory, for a virtual repository; without a public source of the exact words
+        "default deployment",
+        // other names of such repositories; without a public source of the exact words
         "proxy repositor",
         "proxy cache",
         "pull-through",
         "pull through",
         "remote repositor",
         "group repositor",
-        // Nexus
-        "deploying to groups",
-        // Artifactory, for a virtual repository
-        "default deployment",
     ];
     words.iter().any(|word| refusal.contains(word))
 }

@@ -66,18 +66,37 @@ pub fn is_quota_error(kind: ErrorKind, codes: &[DistributionError]) -> bool {
     refused && mention(codes, &["quota"])
 }
 
-/// Whether a push was refused because its tag is immutable. ECR and Harbor answer 400, 409 or 412.
+/// Whether a push was refused because its tag is immutable. The specification has no code for this
+/// case, so codes, messages and details are searched for the words of registries:
+///
+/// - ECR: 400 `TAG_INVALID`, "… already exists … and cannot be overwritten because the repository
+///   is immutable" (<https://github.com/moby/buildkit/issues/3776>)
+/// - Harbor: 412 `PRECONDITION`, "Failed to process request due to '…' configured as immutable"
+///   (<https://github.com/goharbor/harbor/pull/9427>)
+/// - Nexus: 400 `BLOB_UPLOAD_INVALID` with the detail "Repository does not allow updating assets"
+///   (<https://github.com/GoogleContainerTools/jib/issues/3057>)
+/// - Artifactory: 403, "Not enough permissions to delete/overwrite artifact"
+///   (<https://github.com/odpi/egeria/issues/2879>)
+/// - ACR: 405 `REGISTRY_DISALLOWED_OPERATION` for a locked tag
+///   (<https://github.com/Azure/acr-cli/issues/70>)
 pub fn is_immutable_tag_error(kind: ErrorKind, codes: &[DistributionError]) -> bool {
     let refused = matches!(
         kind,
         ErrorKind::Denied | ErrorKind::Status(400 | 405 | 409 | 412)
     );
-    refused
-        && mention(
-            codes,
-            // the specification has no code for this case, so codes and messages are searched
-            &["immutable", "already exist", "tag_invalid", "overwrit"],
-        )
+    let words = [
+        "immutable",
+        "already exist",
+        "tag_invalid",
+        "overwrit",
+        "does not allow updating",
+        "registry_disallowed_operation",
+    ];
+    let detailed = |error: &DistributionError| {
+        let detail = error.detail.to_string().to_ascii_lowercase();
+        words.iter().any(|word| detail.contains(word))
+    };
+    refused && (mention(codes, &words) || codes.iter().any(detailed))
 }
 
 /// Returns what usually causes a refusal with these words, and what to do. `said` is the text of
@@ -99,7 +118,8 @@ pub(super) fn known_cause(
     if is_immutable_tag_error(kind, errors) {
         return Some(
             "the tag is immutable there: allow changes (ECR and ACR: the repository's settings; \
-             Harbor, GitLab and Quay: the project's rules), or push to another path",
+             Harbor, GitLab and Quay: the project's rules; Nexus: \"allow redeploy\"; Artifactory: \
+             the right to overwrite), or push to another path",
         );
     }
     // from here, only reasons that registries give for a manifest or a repository
@@ -211,6 +231,21 @@ mod tests {
         let harbor = errors(
             "PRECONDITION",
             "Failed to process request due to 'x:1' configured as immutable.",
+        );
+        let mut nexus = errors("BLOB_UPLOAD_INVALID", "blob upload invalid");
+        nexus[0].detail = "Repository does not allow updating assets: hosted".into();
+        let locked = errors(
+            "REGISTRY_DISALLOWED_OPERATION",
+            "The operation is disallowed on this registry, repository or image.",
+        );
+        let overwrite = errors(
+            "DENIED",
+            "Not enough permissions to delete/overwrite artifact",
+        );
+        assert!(
+            is_immutable_tag_error(ErrorKind::Status(400), &nexus)
+                && is_immutable_tag_error(ErrorKind::Status(405), &locked)
+                && is_immutable_tag_error(ErrorKind::Denied, &overwrite)
         );
         assert!(
             is_immutable_tag_error(ErrorKind::Status(400), &ecr)
