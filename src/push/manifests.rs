@@ -1,7 +1,7 @@
 //! Pushes the manifests of a delivery. Each is written once, and an index is replaced by its
 //! trimmed form if the registry refuses this index for its missing children.
 
-use super::refusal::{has_foreign_urls, sparse_refusal, type_advice};
+use super::refusal::{has_foreign_urls, refused_type, sparse_refusal};
 use super::uploader::Uploader;
 use bytes::Bytes;
 use landfall_content::registry::{SparseRefusal, is_immutable_tag_error};
@@ -99,8 +99,9 @@ impl Uploader {
                  accepts those that validation.manifests.urls.allow in its configuration matches",
             );
         }
-        if let Some(advice) = type_advice(&error, &bytes) {
-            error = error.hint(&advice);
+        if let Some(refused) = refused_type(&error, &bytes) {
+            error = error.hint("; the registry may not accept its type");
+            locked(&self.refused_types).insert(refused);
         }
         Err(TransferError::destination(error))
     }

@@ -5,7 +5,7 @@ use landfall_content::registry::{self, SparseRefusal, is_quota_error};
 use landfall_http::{ErrorKind, HttpError};
 use landfall_model::report::TransferSide;
 use landfall_model::{Digest, Manifest, media_type};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the refusal of an index says about its children in `absent`.
 pub(super) fn sparse_refusal(error: &TransferError, absent: &[Digest]) -> SparseRefusal {
@@ -43,9 +43,9 @@ pub(super) fn check_blobs(
     failed.map_or(Ok(()), |(_, error)| Err(error.clone()))
 }
 
-/// The advice for a manifest that the registry refuses, perhaps for its type; `None` for images and
-/// for refusals with another cause.
-pub(super) fn type_advice(error: &HttpError, manifest: &[u8]) -> Option<String> {
+/// The type of a manifest that the registry refuses, perhaps for its type; `None` for images and for
+/// refusals with another cause.
+pub(super) fn refused_type(error: &HttpError, manifest: &[u8]) -> Option<RefusedType> {
     // 404 and 405 are the answers of registries that do not route such a request at all
     let may_be_type = matches!(error.status, Some(400 | 404 | 405 | 406 | 415 | 422));
     if !may_be_type || is_quota_error(error.kind, &error.codes) {
@@ -55,17 +55,46 @@ pub(super) fn type_advice(error: &HttpError, manifest: &[u8]) -> Option<String> 
         return None;
     };
     let document: Option<serde_json::Value> = serde_json::from_slice(manifest).ok();
-    if document.is_some_and(|document| document.get("subject").is_some()) {
-        return Some(format!(
-            "; the registry may not accept {artifact_type} or a manifest with `subject`: \
-             --referrers skip leaves referrers out"
-        ));
+    let has_subject = document.is_some_and(|document| document.get("subject").is_some());
+    (has_subject || !media_type::is_image_config(&artifact_type)).then_some(RefusedType {
+        has_subject,
+        artifact_type,
+    })
+}
+
+/// A type of manifests that a registry refused.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct RefusedType {
+    /// Whether the manifest has a `subject`, which may be the cause.
+    pub(super) has_subject: bool,
+    pub(super) artifact_type: String,
+}
+
+/// The line about the types that the registry `host` refused, and what to do; `None` if it refused
+/// none.
+pub(super) fn refused_types_note(host: &str, types: &BTreeSet<RefusedType>) -> Option<String> {
+    let names = |has_subject| {
+        let names = types.iter().filter(|one| one.has_subject == has_subject);
+        let names = names.map(|one| one.artifact_type.as_str());
+        names.collect::<Vec<&str>>().join(", ")
+    };
+    let (artifacts, referrers) = (names(false), names(true));
+    let mut refused = Vec::new();
+    let mut flags = Vec::new();
+    if !artifacts.is_empty() {
+        refused.push(format!("artifacts of the types {artifacts}"));
+        flags.push("--skip-kinds");
     }
-    (!media_type::is_image_config(&artifact_type)).then(|| {
+    if !referrers.is_empty() {
+        refused.push(format!("manifests with `subject` of the types {referrers}"));
+        flags.push("--referrers skip");
+    }
+    (!refused.is_empty()).then(|| {
         format!(
-            "; the registry may not accept artifacts of the type {artifact_type}: allow the type \
-             there, leave the kind out with --skip-kinds, or use `landfall serve`, which has all \
-             kinds"
+            "note: {host} may not accept {}: allow them there, use `landfall serve`, which has all \
+             kinds, or leave them out with {}; another type would change the digest",
+            refused.join(" and "),
+            flags.join(" and ")
         )
     })
 }

@@ -213,6 +213,7 @@ impl<'a> PushRun<'a> {
         mapping: &DestinationMap,
         uploader: &Uploader,
     ) -> Pushed {
+        uploader.note_refused_types();
         let lock = self.lock;
         let mut items: Vec<ReportItem> = lock.each_entry().map(|entry| entry.item()).collect();
         for item in &mut items {

@@ -3,6 +3,7 @@
 
 use super::names::project;
 use super::options::PushOptions;
+use super::refusal::{RefusedType, refused_types_note};
 use super::upload_slots::UploadSlots;
 use landfall_content::registry::{RegistrySession, is_quota_error};
 use landfall_content::{LockEntry, PartSource, TransferError, read_part};
@@ -64,6 +65,8 @@ pub(super) struct Uploader {
     /// Blobs of items with lost referrers. The registry may delete them, since no manifest names
     /// them, so they are not in the receipt.
     lost_blobs: Mutex<HashSet<Digest>>,
+    /// The types of manifests that the registry refused.
+    pub(super) refused_types: Mutex<BTreeSet<RefusedType>>,
     /// Whether tags of referrers may be moved from another digest.
     pub(super) move_tags: bool,
     /// Whether the parts of present images were looked up one by one, not only their tags.
@@ -104,6 +107,7 @@ impl Uploader {
             demanded,
             lost_referrers: Mutex::default(),
             lost_blobs: Mutex::default(),
+            refused_types: Mutex::default(),
             move_tags: options.move_tags,
             rechecked: options.recheck,
             refused_mounts: Mutex::default(),
@@ -273,6 +277,14 @@ impl Uploader {
             ErrorKind::Invalid,
             message,
         ))
+    }
+
+    /// Reports the types of manifests that the registry refused, all in one line.
+    pub(super) fn note_refused_types(&self) {
+        let types = locked(&self.refused_types);
+        if let Some(note) = refused_types_note(self.session.host(), &types) {
+            self.progress.note(&note);
+        }
     }
 
     /// Notes that the quota of the project of `repository` is used up, if `error` says so.
