@@ -70,6 +70,7 @@ mod new_user;
 mod nothing_moved;
 mod object_store;
 mod object_store_shared;
+mod odd_charts;
 mod odd_manifests;
 mod outputs;
 mod package_contents;

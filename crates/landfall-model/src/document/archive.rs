@@ -5,10 +5,11 @@
 //! - **Decompression bombs.** The unpacked size, headers included, and the number of members are
 //!   limited ([`ArchiveBudget`]). Archives within an archive share its budget.
 //! - **Path traversal** and control characters in names. Names are only labels here; still,
-//!   absolute names, `..`, backslashes and control characters are refused.
+//!   absolute names, `..` and control characters are refused. A backslash is a separator, as it is
+//!   for helm, since archives are also packed on Windows.
 //! - **Links and devices** have no content here, and are skipped.
-//! - **Two files with one name**: one tool reads the first, another the last. An archive that
-//!   contains a name twice is refused.
+//! - **Two files with one name**: the last one counts, as for helm. Two files Chart.yaml are
+//!   refused, since helm merges them.
 
 use crate::Limits;
 use flate2::read::MultiGzDecoder;
@@ -30,12 +31,12 @@ pub enum UnpackError {
         "with the archives in it, it unpacks to more than {0} bytes, or to more than {1} members"
     )]
     Large(u64, usize),
-    /// The name of a file is unsafe: empty, absolute, not UTF-8, or with `..`, a backslash or a
-    /// control character.
+    /// The name of a file is unsafe: empty, absolute, not UTF-8, or with `..` or a control
+    /// character.
     #[error("it contains a file with the unsafe name '{0}'")]
     Name(String),
-    /// Two files have one name.
-    #[error("it contains '{0}' twice")]
+    /// Two files of the name Chart.yaml have one path.
+    #[error("it contains '{0}' twice, which helm would merge")]
     Twice(String),
 }
 
@@ -140,9 +141,10 @@ pub fn unpack(bytes: &[u8], budget: &mut ArchiveBudget) -> Result<UnpackedFiles,
         let name = safe_name(&entry.path_bytes())?;
         let mut content = Vec::new();
         entry.read_to_end(&mut content)?;
+        let is_metadata = name.rsplit('/').next() == Some("Chart.yaml");
         match files.insert(name.clone(), content) {
-            None => Ok(()),
-            Some(_) => Err(UnpackError::Twice(name)),
+            Some(_) if is_metadata => Err(UnpackError::Twice(name)),
+            _ => Ok(()),
         }
     })?;
     Ok(files)
@@ -155,16 +157,16 @@ fn safe_name(bytes: &[u8]) -> Result<String, UnpackError> {
     if text.contains(char::is_control) {
         return Err(bad());
     }
+    let text = text.replace('\\', "/");
     let mut parts = Vec::new();
-    for component in Path::new(text).components() {
+    for component in Path::new(&text).components() {
         match component {
             Component::Normal(part) => parts.push(part.to_str().ok_or_else(bad)?),
             Component::CurDir => {}
             _ => return Err(bad()),
         }
     }
-    // Windows tools treat a backslash as a separator
-    if parts.is_empty() || text.contains('\\') {
+    if parts.is_empty() {
         return Err(bad());
     }
     Ok(parts.join("/"))
@@ -215,8 +217,8 @@ mod tests {
     }
 
     #[test]
-    fn unsafe_and_repeated_names_are_refused() {
-        for bad in ["/etc/passwd", "../x", "a/../../x", "a\\..\\b", "."] {
+    fn unsafe_names_and_repeated_metadata_are_refused() {
+        for bad in ["/etc/passwd", "../x", "a/../../x", "a\\..\\b", "\\a", "."] {
             assert!(
                 names(&[(bad, b'0', b"x")])
                     .unwrap_err()
@@ -225,10 +227,25 @@ mod tests {
             );
         }
         assert!(
-            names(&[("a", b'0', b"1"), ("./a", b'0', b"2")])
+            names(&[("a/Chart.yaml", b'0', b"1"), ("a\\Chart.yaml", b'0', b"2")])
                 .unwrap_err()
-                .contains("'a' twice")
+                .contains("'a/Chart.yaml' twice")
         );
+    }
+
+    #[test]
+    fn the_last_of_several_files_counts_and_a_backslash_is_a_separator() {
+        let members: [TarMember<'_>; 3] = [
+            ("a\\b", b'0', b"1"),
+            ("./a/b", b'0', b"2"),
+            ("a\\c", b'0', b"3"),
+        ];
+        let files = unpack(&tgz(&members), &mut ArchiveBudget::new(&Limits::default())).unwrap();
+        let found: Vec<(&str, &[u8])> = files
+            .iter()
+            .map(|(name, text)| (&**name, &**text))
+            .collect();
+        assert_eq!(found, [("a/b", &b"2"[..]), ("a/c", b"3")]);
     }
 
     #[test]
