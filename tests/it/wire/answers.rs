@@ -380,3 +380,71 @@ fn no_image_fails_if_only_the_request_for_its_tag_list_gets_401() {
         assert!(middle.count("GET", "/tags/list") > 0);
     }
 }
+
+/// Before, the first two were refused: 200 as missing rights, 202 as an error.
+#[test]
+fn an_upload_may_be_answered_with_any_status_of_success() {
+    let mut content = Content::default();
+    let image = content.image("app", "linux/amd64", &[(1, 300)]);
+    content.tag("app", "v1", &image);
+    let up = Faults::new(content);
+    let place = Place::new();
+    manifest(&place, &format!("images: [\"{}/app:v1\"]\n", up.address));
+    place.json(0, &["lock", "-f", "m.yaml", "--store", "s"]);
+    place.json(0, &["pull", "--store", "s"]);
+    for (method, part, status) in [
+        ("POST", "/blobs/uploads/", 200),
+        ("PUT", "/uploads/", 202),
+        ("PUT", "/uploads/", 200),
+        ("PUT", "/manifests/", 202),
+        ("PUT", "/manifests/", 204),
+    ] {
+        let down = Faults::new(Content::default());
+        let front = TestProxy::new(&down.address, move |request| {
+            if request.is(method, part) {
+                ProxyAction::Change(Box::new(move |response| response.status = status))
+            } else {
+                ProxyAction::Pass
+            }
+        });
+        let to = ["--to", &front.address, "--plain-http", &front.address];
+        let report = place.json(0, &[&["push", "--store", "s"], &to[..]].concat());
+        assert_eq!(report["items"][0]["status"], "done", "{method} {status}");
+        assert!(front.count(method, part) > 0);
+    }
+    // a page of a proxy is not an open upload
+    let page = TestProxy::new(&up.address, |request| {
+        if request.is("POST", "/blobs/uploads/") {
+            let html = "<html><title>Portal</title></html>".to_owned();
+            ProxyAction::Answer(200, vec![("Content-Type".into(), "text/html".into())], html)
+        } else if request.target.contains("/manifests/") {
+            ProxyAction::status(404)
+        } else {
+            ProxyAction::Pass
+        }
+    });
+    let to = format!("{}/other", page.address);
+    let push = ["push", "--store", "s", "--to", &to, "--plain-http"];
+    let report = place.json(1, &[&push[..], &[&page.address]].concat());
+    assert!(report.to_string().contains("Portal"), "{report:#}");
+}
+
+/// Before, the words of the server were dropped.
+#[test]
+fn a_401_without_a_challenge_is_reported_with_the_words_of_the_server() {
+    let up = Faults::new(Content::default());
+    let front = TestProxy::new(&up.address, |request| {
+        if request.target.contains("/manifests/") {
+            ProxyAction::refuse(401, "UNAUTHORIZED", "the session has ended")
+        } else {
+            ProxyAction::Pass
+        }
+    });
+    let place = Place::new();
+    manifest(&place, &format!("images: [\"{}/app:v1\"]\n", front.address));
+    let lock = ["lock", "-f", "m.yaml", "--plain-http", &front.address];
+    let report = place.json(1, &lock);
+    let why = reasons(&report)[0];
+    assert!(why.contains("the session has ended"), "{why}");
+    assert!(why.contains("WWW-Authenticate"), "{why}");
+}

@@ -10,7 +10,7 @@ use super::scope::TokenScope;
 use super::token::{Authorization, BearerToken, realm_url};
 use landfall_http::{ErrorKind, HttpError, HttpRequest, RequestPurpose, Transport, redacted_url};
 use landfall_model::locked;
-use reqwest::header::{AUTHORIZATION, HeaderMap};
+use reqwest::header::{AUTHORIZATION, HeaderMap, WWW_AUTHENTICATE};
 use reqwest::{Method, StatusCode};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -192,10 +192,18 @@ impl Auth {
                 Ok(())
             }
             Err(offered) => {
-                let words = format!(
-                    "it requires authentication that landfall does not support ({offered}; supported: Basic, Bearer)"
-                );
+                let words = if headers.contains_key(WWW_AUTHENTICATE) {
+                    format!(
+                        "it requires authentication that landfall does not support ({offered}; \
+                         supported: Basic, Bearer)"
+                    )
+                } else {
+                    "it answered 401 without the header WWW-Authenticate, so no account can be \
+                     used; perhaps a proxy removes the header"
+                        .to_owned()
+                };
                 Err(HttpError::new(ErrorKind::Denied, words)
+                    .hint(said)
                     .at(url)
                     .about(&*self.host))
             }

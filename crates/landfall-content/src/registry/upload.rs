@@ -38,13 +38,14 @@ impl RegistrySession {
                 &scope,
             )
             .await?;
+        // 202 by the specification; a page of a proxy has 200 too, but no Location
+        let has_location = response.location().is_some();
+        let is_open = |status| {
+            matches!(status, StatusCode::ACCEPTED | StatusCode::CREATED)
+                || (status == StatusCode::OK && has_location)
+        };
         let response = self
-            .expect(
-                response,
-                &scope,
-                || name.clone(),
-                |status| matches!(status, StatusCode::ACCEPTED | StatusCode::CREATED),
-            )
+            .expect(response, &scope, || name.clone(), is_open)
             .await?;
         // 202 to a mount is not an error: the registry has opened an upload instead
         if response.status == StatusCode::CREATED && mount.is_some() {

@@ -154,14 +154,16 @@ impl RegistrySession {
             }
         };
         let response = self.send(request, &scope).await.map_err(failed)?;
-        // 202 for PATCH by the specification, but 201 from ECR and 204 from GCR
+        // By the specification, 202 for PATCH and 201 for PUT, but 201 for PATCH from ECR and 204
+        // from GCR. Whether the blob is there shows when its manifest is put.
         let good = |status| {
-            let patched = method == Method::PATCH && status == StatusCode::ACCEPTED;
-            patched
-                || matches!(
-                    status,
-                    StatusCode::CREATED | StatusCode::NO_CONTENT | StatusCode::OK
-                )
+            matches!(
+                status,
+                StatusCode::CREATED
+                    | StatusCode::ACCEPTED
+                    | StatusCode::NO_CONTENT
+                    | StatusCode::OK
+            )
         };
         let large = response.status == StatusCode::PAYLOAD_TOO_LARGE;
         let answered = self
