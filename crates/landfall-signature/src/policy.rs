@@ -231,16 +231,21 @@ impl SignaturePolicy {
         Ok(verified)
     }
 
+    /// The requirements of the rules for an item: from each list, the first rule that matches it.
+    /// For a file, a rule is chosen for each of its addresses.
     fn requirements(&self, item: impl Into<RuleSubject>) -> Vec<&SignatureRequirement> {
-        let item = item.into();
-        self.lists
-            .iter()
-            .filter_map(|list| {
-                let by_name = list.iter().find(|rule| rule.matches(&item));
-                let rule =
-                    by_name.or_else(|| list.iter().find(|rule| rule.matches_by_url(&item)))?;
-                rule.requirement.as_ref()
-            })
-            .collect()
+        let items = item.into().addresses();
+        let mut found: Vec<&SignatureRequirement> = Vec::new();
+        for list in &self.lists {
+            for item in &items {
+                let by_name = list.iter().find(|rule| rule.matches(item));
+                let rule = by_name.or_else(|| list.iter().find(|rule| rule.matches_by_url(item)));
+                let requirement = rule.and_then(|rule| rule.requirement.as_ref());
+                let requirement =
+                    requirement.filter(|new| !found.iter().any(|known| std::ptr::eq(*known, *new)));
+                found.extend(requirement);
+            }
+        }
+        found
     }
 }

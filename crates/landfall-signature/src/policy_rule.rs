@@ -47,7 +47,7 @@ impl PolicyRule {
     pub(crate) fn matches(&self, item: &RuleSubject) -> bool {
         match item {
             RuleSubject::Image(image) => !self.items.is_url() && self.items.matches_image(image),
-            RuleSubject::Urls(urls) => {
+            RuleSubject::Urls(urls) | RuleSubject::Addresses(urls) => {
                 self.items.is_url() && urls.iter().any(|url| self.items.matches(url))
             }
         }

@@ -177,7 +177,7 @@ fn rule_subjects(lock: &Lock) -> Vec<RuleSubject> {
         .chain(lost)
         .filter_map(|(kind, name)| match kind {
             EntryKind::Image => Some(RuleSubject::Image(name.parse().ok()?)),
-            EntryKind::File => Some(RuleSubject::Urls(vec![name.clone()])),
+            EntryKind::File => Some(RuleSubject::Addresses(vec![name.clone()])),
             EntryKind::Chart => Some(ChartName::try_from(name.clone()).ok()?.rule_subject()),
             _ => None,
         });

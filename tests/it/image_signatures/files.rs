@@ -335,3 +335,76 @@ fn a_signed_checksum_file_proves_the_files_that_it_lists() {
         "{report}"
     );
 }
+
+/// Before, rules matched the main URL of a file only, and a file that nobody signed was delivered
+/// under another URL for which a rule demands a signature.
+#[test]
+fn a_file_must_meet_the_rules_for_all_urls_under_which_it_is_delivered() {
+    let publisher = Publisher::new();
+    let place = &publisher.place;
+    let [ours, theirs] = [ImageSigner::with_key(), ImageSigner::with_key()];
+    place.write("ours.pub", ours.public_pem());
+    place.write("theirs.pub", theirs.public_pem());
+    let url = publisher.upstream.url();
+    let manifest = |rules: &str| {
+        format!(
+            "files:\n- {{url: \"{url}/tool\", also: [\"https://dl.test/v1/tool\"]}}\n\
+             verify: [{rules}]\n"
+        )
+    };
+    let own_free = format!("{{match: \"{url}/*\", none: ours}}");
+    let other_ours = "{match: \"https://dl.test/*\", keys: [ours.pub]}";
+    let strict = format!("{own_free}, {other_ours}");
+    let (exit, report, _) = lock(place, "none", &manifest(&strict));
+    assert_eq!(exit, 1, "{report}");
+    assert!(reason(&report).contains("no signature found"), "{report}");
+
+    place.write("www/tool.sig", ours.file_signature(CONTENT));
+    let (exit, report, locked) = lock(place, "landfall", &manifest(&strict));
+    assert_eq!(exit, 0, "{report}");
+    assert!(locked.contains("  verified: {by: key, "), "{locked}");
+    // each URL has a rule of its own, and the file must meet both
+    let own_theirs = format!("{{match: \"{url}/*\", keys: [theirs.pub]}}");
+    let both = manifest(&format!("{own_theirs}, {other_ours}"));
+    let (exit, report, _) = lock(place, "both", &both);
+    assert_eq!(exit, 1, "{report}");
+
+    // a lock of an unsigned file, made without rules, is not delivered to a site with the rule
+    place.write("www/tool", "unsigned");
+    let (exit, report, _) = lock(place, "bare", &manifest(&own_free));
+    assert_eq!(exit, 0, "{report}");
+    place.ok(&["pull", "bare.lock", "--store", "store"]);
+    place.ok(&[
+        "pack",
+        "bare.lock",
+        "--store",
+        "store",
+        "-o",
+        "bare.tar.zst",
+    ]);
+    let site = |rules: &str| {
+        let text = format!("apiVersion: landfall/v1\nkind: Site\nverify: [{rules}]\n");
+        place.write("site.yaml", text);
+    };
+    site(&strict);
+    for verb in [
+        &["verify", "bare.tar.zst"][..],
+        &["export", "files", "bare.tar.zst", "-o", "out"],
+        &["pull", "bare.lock", "--store", "store"],
+    ] {
+        let args = [verb, &["--site", "site.yaml"]].concat();
+        let output = place.command().args(&args).output().unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8_lossy(&text);
+        assert!(!output.status.success(), "{verb:?}");
+        assert!(text.contains("no signature found"), "{verb:?}: {text}");
+    }
+    site(&own_free);
+    place.json(0, &["verify", "bare.tar.zst", "--site", "site.yaml"]);
+
+    // an address that was added to a locked file is checked as well
+    let plain = manifest("").replace("also: [\"https://dl.test/v1/tool\"]", "also: []");
+    lock(place, "later", &plain);
+    let (exit, report, locked) = lock(place, "later", &manifest(other_ours));
+    assert_eq!(exit, 1, "{report}\n{locked}");
+}

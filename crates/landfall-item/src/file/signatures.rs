@@ -55,9 +55,10 @@ impl LockedFile {
         Ok(policy.verify_file(self.rule_subject(), &signatures, time)?)
     }
 
-    /// The URL by which rules match the file.
+    /// The URLs by which rules match the file: clients get it under each of them.
     pub fn rule_subject(&self) -> RuleSubject {
-        RuleSubject::Urls(vec![self.name.clone()])
+        let urls = std::iter::once(&self.name).chain(&self.also);
+        RuleSubject::Addresses(urls.cloned().collect())
     }
 
     /// The checksum file, if the manifest names one.

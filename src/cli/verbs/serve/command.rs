@@ -16,7 +16,6 @@ use crate::client::Client;
 use clap::Args;
 use landfall_bundle::{Bundle, RebuiltBlobs, RecipeBlobs, scratch_folder, volume_locations};
 use landfall_content::{BlobChain, BlobRead, VerifiedRead};
-use landfall_model::config::Site;
 use landfall_model::report::{EntryCount, RunReport};
 use landfall_model::{Digest, Limits, TargetRegistry, parse_size};
 use landfall_serve::{
@@ -140,6 +139,24 @@ impl ServeCommand {
                 "give one --tls-key for each --tls-cert, in their order",
             ));
         }
+        let site = context.site.as_ref();
+        let demands_signatures = site.filter(|site| !site.verify.is_empty());
+        let has_rules = demands_signatures.is_some();
+        if let Some(site) = demands_signatures
+            && self.writable.is_some()
+            && self.htpasswd.is_none()
+            && !self.anonymous_push
+        {
+            let rules = site.key("verify");
+            let why = format!(
+                "everybody could push to --writable, and {rules} demands signatures, which are not \
+                 verified when clients push"
+            );
+            return Err(CliError::usage(why).with_help(
+                "add --htpasswd FILE with the users whom the site trusts, or --anonymous-push to \
+                 trust everybody",
+            ));
+        }
         let target = match &self.to {
             Some(target) => Some(target.clone()),
             None => context.site_target()?,
@@ -177,8 +194,7 @@ impl ServeCommand {
             };
             self.load(context, found?, target_of_guides.as_ref())
         };
-        let has_rules = |site: &Site| !site.verify.is_empty();
-        if self.writable.is_some() && context.site.as_ref().is_some_and(has_rules) {
+        if self.writable.is_some() && has_rules {
             context.progress.note(
                 "note: the rules of `verify` are not applied to what clients push to --writable",
             );
