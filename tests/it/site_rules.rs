@@ -1,14 +1,18 @@
 //! The rules of a site: `verify` for items and `signers` for bundles. A table lists every verb and
 //! argument by which content is read or delivered; one that is not listed fails the test.
 
+use crate::image_signatures::COSIGN;
 use crate::support::charts::Chart;
 use crate::support::peers::{Server, file_server, landfall_serve, own_registry};
+use crate::support::programs::go_install;
 use crate::support::sigstore::{
     ImageSigner, Sigstore, Tampering, lock, push_image, push_tagged, simple_payload,
 };
 use crate::support::{Guard, Images, Place, free_port, http, need, run, wait_for};
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::net::TcpStream;
+use std::path::Path;
 
 /// How an argument reaches content.
 #[derive(Clone, Copy)]
@@ -105,7 +109,7 @@ const WAYS: &[(&str, Way)] = &[
     ("serve --from", Delivers(4, "serve --from TO/old --site F")),
     (
         "serve --writable",
-        Free("clients that sign in may push; a note says so"),
+        Free("see `a_writable_server_trusts_only_clients_that_it_was_told_to_trust`"),
     ),
     ("serve --base", Free("bases are not served by name")),
     (
@@ -409,8 +413,9 @@ impl World {
 
     /// Makes the manifest, lock, store and bundle `name`, with an image, a chart and a file, and
     /// publishes and pushes them: without a site, as before the site had rules. The items are
-    /// signed by `signer`, whose key the manifest demands, if there is one.
-    fn add(&self, name: &str, signer: Option<(&ImageSigner, &str)>) {
+    /// signed by `signer`, whose key the manifest demands, if there is one: with cosign, if `cosign`
+    /// is its program and the flag for the format of the signatures.
+    fn add(&self, name: &str, signer: Option<(&ImageSigner, &str)>, cosign: Option<(&Path, &str)>) {
         let (place, address) = (&self.place, &self.upstream.address);
         let images = Images::new(place.path(format!("layout-{name}")));
         let repository = format!("{name}/app");
@@ -423,6 +428,10 @@ impl World {
         let mut rules = String::new();
         if let Some((signer, key)) = signer {
             for (repository, subject) in [(&repository, &image), (&chart_repository, &chart)] {
+                if let Some((program, format)) = cosign {
+                    self.sign_with_cosign(program, format, (signer, key), (repository, subject));
+                    continue;
+                }
                 let payload = simple_payload(subject);
                 let layer =
                     self.sigstore
@@ -454,6 +463,37 @@ impl World {
         place.ok(&["publish", &lock, "--store", &store]);
         let old = format!("{}/old-{name}", self.target.address);
         place.ok(&["push", &format!("{name}.bundle"), "--to", &old]);
+    }
+
+    /// Lets cosign sign `subject` with the key of `signer`.
+    fn sign_with_cosign(
+        &self,
+        program: &Path,
+        format: &str,
+        (signer, key): (&ImageSigner, &str),
+        (repository, subject): (&str, &Value),
+    ) {
+        let place = &self.place;
+        let cosign = |args: &[&str]| {
+            let mut command = place.clean(program);
+            command.args(args).env("COSIGN_PASSWORD", "");
+            run(command.current_dir(place.dir()));
+        };
+        let (pem, private) = (format!("{key}.pem"), format!("{key}.key"));
+        if !place.path(&private).exists() {
+            place.write(&pem, signer.private_pem());
+            let prefix = ["--output-key-prefix", key];
+            cosign(&[&["import-key-pair", "--key", &pem], &prefix[..]].concat());
+        }
+        let digest = subject["digest"].as_str().unwrap();
+        let reference = format!("{}/{repository}@{digest}", self.upstream.address);
+        let unlogged = ["--use-signing-config=false", "--tlog-upload=false"];
+        let all = [
+            &["sign", "--key", &private],
+            &unlogged[..],
+            &[format, "-y", &reference],
+        ];
+        cosign(&all.concat());
     }
 
     /// Runs a command line of the table, and returns its exit code and output. `serve` is stopped
@@ -513,13 +553,39 @@ fn nothing_that_the_rules_refuse_is_delivered_by_any_verb() {
     place.write("ours.pub", ours.public_pem());
     place.write("theirs.pub", theirs.public_pem());
     std::fs::create_dir(place.path("out")).unwrap();
-    world.add("signed", Some((&ours, "ours.pub")));
-    world.add("wrong", Some((&theirs, "theirs.pub")));
-    world.add("bare", None);
+    let [signed, wrong] = [(&ours, "ours.pub"), (&theirs, "theirs.pub")].map(Some);
+    world.add("bare", None, None);
+    let mut contents = vec!["bare"];
+    let program = go_install(COSIGN);
+    match &program {
+        Some(program) => {
+            for (content, signer, is_bundle) in [
+                ("signed-sig", signed, false),
+                ("wrong-sig", wrong, false),
+                ("signed-bundle", signed, true),
+                ("wrong-bundle", wrong, true),
+            ] {
+                let format = format!("--new-bundle-format={is_bundle}");
+                world.add(content, signer, Some((program, &format)));
+                contents.push(content);
+            }
+        }
+        // without cosign, the signatures are made in the same format
+        None => {
+            for (content, signer) in [("signed", signed), ("wrong", wrong)] {
+                world.add(content, signer, None);
+                contents.push(content);
+            }
+        }
+    }
     for (site, key) in [("ours.yaml", "ours.pub"), ("rotated.yaml", "theirs.pub")] {
         let text = format!("apiVersion: landfall/v1\nkind: Site\n{}", verify(key));
         place.write(site, text);
     }
+    // a key that was rotated refuses what the old one signed
+    let rotated = contents.iter().filter(|name| name.starts_with("signed"));
+    let mut runs: Vec<(&str, &str)> = rotated.map(|name| (*name, "rotated.yaml")).collect();
+    runs.extend(contents.iter().map(|name| (*name, "ours.yaml")));
     let mut wrong = Vec::new();
     let lines = WAYS.iter().filter_map(|(way, reached)| match reached {
         Delivers(exit, line) => Some((way, *exit, *line)),
@@ -527,12 +593,9 @@ fn nothing_that_the_rules_refuse_is_delivered_by_any_verb() {
         Reads(_) | Free(_) => None,
     });
     for (number, (way, refused, line)) in lines.enumerate() {
-        for (content, site, expected) in [
-            ("bare", "ours.yaml", refused),
-            ("wrong", "ours.yaml", refused),
-            ("signed", "rotated.yaml", refused),
-            ("signed", "ours.yaml", 0),
-        ] {
+        for (content, site) in &runs {
+            let is_signed = content.starts_with("signed") && *site == "ours.yaml";
+            let expected = if is_signed { 0 } else { refused };
             let (exit, text) = world.run(line, content, site, number);
             let is_refused = text.contains("signature") && !text.contains("not a signature");
             if exit != expected || (expected != 0 && !is_refused) {
@@ -545,7 +608,9 @@ fn nothing_that_the_rules_refuse_is_delivered_by_any_verb() {
             }
         }
         // the next verb must not find what this one delivered
-        let _ = std::fs::remove_dir_all(place.path("registry/repositories/signed"));
+        for content in &contents {
+            let _ = std::fs::remove_dir_all(place.path(format!("registry/repositories/{content}")));
+        }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -579,7 +644,7 @@ fn every_verb_that_reads_a_bundle_demands_the_signers_of_the_site() {
         ("wrong", Some("theirs")),
         ("signed", Some("ours")),
     ] {
-        world.add(name, None);
+        world.add(name, None, None);
         let (lock, store) = (format!("{name}.lock"), format!("{name}.store"));
         let volumes = format!("{name}.volumes");
         let mut pack = vec!["pack", &lock, "--store", &store, "-o", &volumes];
@@ -609,4 +674,44 @@ fn every_verb_that_reads_a_bundle_demands_the_signers_of_the_site() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Before, `serve --writable` with rules accepted pushes of everybody at a loopback address, and
+/// only printed a note.
+#[test]
+fn a_writable_server_trusts_only_clients_that_it_was_told_to_trust() {
+    let place = Place::new();
+    let key = ImageSigner::with_key().public_pem();
+    place.write("ours.pub", key);
+    let head = "apiVersion: landfall/v1\nkind: Site\n";
+    place.write("rules.yaml", format!("{head}{}", verify("ours.pub")));
+    place.write("plain.yaml", head);
+    let user = "puller:$2y$05$LATlS73W.R.eF7/IR5XdVuCOgj9GGLqQcaRji6lexBxUk5Ho27Wry\n";
+    place.write("users", user);
+    let start = |site: &str, more: &[&str]| {
+        let address = format!("127.0.0.1:{}", free_port());
+        let mut command = place.command();
+        command.args(["serve", "--writable", "written", "--site", site]);
+        command.args(["--listen", &address]).args(more);
+        let mut server = Guard::start(command);
+        wait_for("the server to serve or end", || {
+            !server.alive() || TcpStream::connect(&address).is_ok()
+        });
+        let text = server.log();
+        let exit = (!server.alive()).then(|| server.wait().unwrap());
+        (exit, text)
+    };
+    let (exit, text) = start("rules.yaml", &[]);
+    assert_eq!(exit, Some(2), "{text}");
+    assert!(
+        text.contains("verify of rules.yaml") && text.contains("--htpasswd"),
+        "{text}"
+    );
+    for more in [&["--anonymous-push"][..], &["--htpasswd", "users"]] {
+        let (exit, text) = start("rules.yaml", more);
+        assert_eq!(exit, None, "{text}");
+        assert!(text.contains("not applied to what clients push"), "{text}");
+    }
+    let (exit, text) = start("plain.yaml", &[]);
+    assert_eq!(exit, None, "{text}");
 }

@@ -103,6 +103,11 @@ impl ImageSigner {
         pem("PUBLIC KEY", &self.key.subject_public_key_info())
     }
 
+    /// The private key.
+    pub fn private_pem(&self) -> String {
+        self.key.serialize_pem()
+    }
+
     /// The SHA-256 of the public key.
     pub fn fingerprint(&self) -> String {
         sha256(&self.key.subject_public_key_info())
