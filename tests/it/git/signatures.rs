@@ -342,3 +342,91 @@ fn tags_and_commits_that_gpg_signed_are_locked_with_their_keys() {
     let report = lock(1, "ref: v1.0");
     assert!(reason(&report).contains("is not valid"), "{report}");
 }
+
+/// A pin of a tag from before the rule is kept by no verb that makes a lock, as for images.
+#[test]
+fn a_pin_of_a_tag_that_a_new_rule_refuses_is_not_restored() {
+    let (true, Some(server)) = (need(&["ssh-keygen"]), GitServer::new()) else {
+        return;
+    };
+    let repository = server.create("team/platform.git");
+    server.import(&repository, &history("main", 0, 5));
+    ssh_key(&server, "release");
+    server.git(&repository, &["tag", "v1.0.0", "main~1"]);
+    let url = server.url("team/platform.git");
+    let good = server.create("good.git");
+    server.import(&good, &history("main", 0, 2));
+    let good = format!("- {{url: \"{}\", ref: main}}\n", server.url("good.git"));
+    let with_good = |fields: &str| manifest(&url, fields) + &good;
+    let key = public(&server, "release");
+    for more in ["", ", update: minor"] {
+        for (verb, args) in [
+            ("lock", &[][..]),
+            ("update", &[]),
+            ("refresh", &["-o", "b"]),
+        ] {
+            let place = Place::new();
+            place.write("release.pub", &key);
+            place.write("m.yaml", with_good(&format!("ref: v1.0.0{more}")));
+            place.ok(&["lock", "-f", "m.yaml", "--store", "store"]);
+            assert!(place.read("landfall.lock").contains("refs/tags/v1.0.0 "));
+            let rule = format!("ref: v1.0.0{more}, verify: {{keys: [release.pub]}}");
+            place.write("m.yaml", with_good(&rule));
+            let all = [&[verb, "-f", "m.yaml", "--store", "store"], args].concat();
+            let report = place.json(3, &all);
+            let lock = place.read("landfall.lock");
+            assert!(
+                !lock.contains("- refs/tags/v1.0.0 "),
+                "{verb}: {report:#}\n{lock}"
+            );
+            assert!(lock.contains("is not "), "{verb}: {report:#}\n{lock}");
+            assert!(!place.path("b").exists(), "{verb}");
+        }
+    }
+}
+
+/// Before, a pin whose tag was verified by its commit stayed after an update policy was added, with
+/// which the tag itself must be signed.
+#[test]
+fn a_pin_of_an_unsigned_tag_is_not_kept_if_the_tag_must_be_signed_itself() {
+    let (true, Some(server)) = (need(&["ssh-keygen"]), GitServer::new()) else {
+        return;
+    };
+    let repository = server.create("team/platform.git");
+    server.import(&repository, &history("main", 0, 5));
+    ssh_key(&server, "release");
+    let release = with_ssh(&server, "release");
+    signed_commit(&server, &repository, &release, "signed");
+    server.git(&repository, &["tag", "v1.0.0", "signed"]);
+    let place = Place::new();
+    place.write("release.pub", public(&server, "release"));
+    let url = server.url("team/platform.git");
+    let write = |more: &str| {
+        let fields = format!("ref: v1.0.0{more}, verify: {{keys: [release.pub]}}");
+        place.write("m.yaml", manifest(&url, &fields));
+    };
+    write("");
+    place.ok(&["lock", "-f", "m.yaml"]);
+    assert_eq!(locked(&place)["verified"][0]["ref"], "refs/tags/v1.0.0");
+    write(", update: minor");
+    let report = place.json(1, &["lock", "-f", "m.yaml"]);
+    assert!(
+        reason(&report).contains("is not a signed tag"),
+        "{report:#}"
+    );
+    // a signed tag keeps its pin without a request
+    server.git(&repository, &["tag", "-d", "v1.0.0"]);
+    signing(
+        &server,
+        &repository,
+        &release,
+        &["tag", "-s", "-m", "one", "v1.0.0", "signed"],
+    );
+    write("");
+    place.ok(&["lock", "-f", "m.yaml"]);
+    write(", update: minor");
+    place.ok(&["lock", "-f", "m.yaml"]);
+    let before = server.requests().len();
+    place.ok(&["lock", "-f", "m.yaml"]);
+    assert_eq!(server.requests().len(), before);
+}

@@ -80,14 +80,24 @@ pub(super) struct WrittenPacks {
     pub(super) is_rewritten: bool,
 }
 
+/// Opens `packs`, which the store has.
+pub(super) fn stored_objects(
+    disk: &DiskStore,
+    packs: &GitPacks,
+    limits: Limits,
+) -> Result<ObjectDatabase, GitError> {
+    let mut database = ObjectDatabase::new(limits);
+    for pack in &packs.packs {
+        let blobs = Arc::new(disk.clone());
+        let bytes = BlobPackBytes::new(blobs, pack.digest.clone(), pack.size);
+        database.add_pack(Arc::new(bytes))?;
+    }
+    Ok(database)
+}
+
 impl PackWriting {
     pub(super) fn run(self) -> Result<WrittenPacks, PackWritingError> {
-        let mut database = ObjectDatabase::new(self.limits);
-        for pack in &self.stored.packs {
-            let blobs = Arc::new(self.disk.clone());
-            let bytes = BlobPackBytes::new(blobs, pack.digest.clone(), pack.size);
-            database.add_pack(Arc::new(bytes))?;
-        }
+        let mut database = stored_objects(&self.disk, &self.stored, self.limits)?;
         if let Some(fetched) = &self.fetched {
             let file = fetched.file.try_clone().map_err(GitError::ReadPack)?;
             database.add_pack(Arc::new(file))?;

@@ -4,7 +4,7 @@ use super::choose::choose_refs;
 use super::locked::LockedGitRepository;
 use super::request::GitRequest;
 use super::resolve::{GitResolveError, resolve};
-use super::signatures::is_verified;
+use super::signatures::{has_signed_tags, is_verified};
 use crate::field_conflict::{FieldConflict, merge_option};
 use crate::item_kind::meets_rules;
 use crate::{
@@ -82,15 +82,26 @@ impl ResolvableRequest for GitRequest {
                 && old.lfs_server == self.lfs_server
                 && is_verified(old, &self.signers)
         });
-        if let (Some(old), PinPolicy::Keep | PinPolicy::Referrers) = (matching, pins) {
+        let keeps = matches!(pins, PinPolicy::Keep | PinPolicy::Referrers);
+        let proven = match matching.filter(|_| keeps) {
+            Some(old) => has_signed_tags(resolver, self, old).await,
+            None => None,
+        };
+        if let (Some(old), Some(true)) = (matching, proven) {
             return ResolveOutcome::Kept(old.clone());
         }
+        let matching = matching.filter(|_| proven != Some(false));
         let resolver = match self.resolver_in(resolver).await {
             Ok(resolver) => resolver,
             Err(cause) => return ResolveOutcome::Failed(None, cause),
         };
         match resolve(resolver, self, old).await {
             Ok(found) if old == Some(&found) => ResolveOutcome::Kept(found),
+            // only the signatures had to be verified again, so the refs must be the same
+            Ok(found) if keeps && matching.is_some_and(|old| old.refs != found.refs) => {
+                let why = "upstream has moved the refs; use `--refresh` to accept that";
+                ResolveOutcome::Failed(None, why.into())
+            }
             Ok(found) => ResolveOutcome::New(found),
             Err(GitResolveError { cause, refutes_old }) => match matching {
                 Some(old) if cause.is_gone && pins != PinPolicy::Recall => {

@@ -1,8 +1,11 @@
 //! Verifies the signatures of tags and commits.
 
 use super::locked::{LockedGitRef, LockedGitRepository, VerifiedGitRef};
+use super::pack_writing::stored_objects;
 use super::request::GitRequest;
+use crate::resolver::Resolver;
 use jiff::Timestamp;
+use landfall_content::GitPack;
 use landfall_git::{GitError, GitObjectKind, ObjectDatabase, ObjectIndex, SignedObject, tag_name};
 use landfall_model::report::one_line;
 use landfall_model::sign::GitSigners;
@@ -39,6 +42,36 @@ pub(super) fn is_verified(repository: &LockedGitRepository, signers: &[GitSigner
     let verified: HashSet<&str> = verified.map(|found| found.r#ref.as_str()).collect();
     let is_verified = |one: &LockedGitRef| verified.contains(one.name.as_str());
     signers.is_empty() || repository.refs.iter().all(is_verified)
+}
+
+/// Whether all tags of `old` that must be signed themselves are: the lock records the key that
+/// signed a tag or its commit, but not which of the two it signed. `None` if the store lacks the
+/// packs that show it.
+pub(super) async fn has_signed_tags(
+    resolver: &Resolver,
+    request: &GitRequest,
+    old: &LockedGitRepository,
+) -> Option<bool> {
+    let named = request.tags_signed_by_commits();
+    let must_be_signed =
+        |one: &LockedGitRef| one.name.starts_with("refs/tags/") && !named.contains(&one.name);
+    if request.signers.is_empty() || !old.refs.iter().any(must_be_signed) {
+        return Some(true);
+    }
+    let disk = resolver.disk().clone();
+    let limits = *resolver.limits();
+    let (request, old) = (request.clone(), old.clone());
+    let verifying = tokio::task::spawn_blocking(move || {
+        let packs = old.git_packs();
+        let has = |pack: &GitPack| disk.has(&pack.digest, pack.size).unwrap_or(false);
+        if !packs.packs.iter().all(has) {
+            return None;
+        }
+        let database = stored_objects(&disk, &packs, limits);
+        let verified = database.map(|database| verified_refs(&database, &old.refs, &request));
+        Some(verified.is_ok_and(|verified| verified.is_ok()))
+    });
+    verifying.await.ok().flatten()
 }
 
 /// Verifies that one of the signers of `request` signed each of `refs`: the annotated tag or, if
