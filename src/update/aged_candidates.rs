@@ -78,7 +78,7 @@ impl UpdateRun<'_> {
         version: &str,
         min_age: &MinimumAge,
     ) -> Option<AgeWait> {
-        let key = sight_of_version(slot, version)?;
+        let key = self.sight_of_version(slot, version)?;
         let clock = self.clock();
         // The first sight is recorded even if the version is urgent, because the next run may not
         // name it as urgent any more.
@@ -97,7 +97,7 @@ impl UpdateRun<'_> {
         version: &str,
         known_since: Option<Timestamp>,
     ) {
-        if let (Some(key), Some(time)) = (sight_of_version(slot, version), known_since) {
+        if let (Some(key), Some(time)) = (self.sight_of_version(slot, version), known_since) {
             self.ages.count_from(&key, time);
         }
     }
@@ -149,6 +149,36 @@ impl UpdateRun<'_> {
             }
         }
     }
+
+    /// The key of a version of `slot` in the file of first sights; `None` if its source is unknown.
+    fn sight_of_version(&self, slot: &UpdatableVersion, version: &str) -> Option<SightKey> {
+        let key = match slot.versions.as_ref().ok()? {
+            VersionSource::Tags {
+                image,
+                before,
+                after,
+            } => SightKey::new(image.name(), [before, version, after].concat()),
+            // a tag that is moved by force is new: the date of its commit is only a claim
+            VersionSource::GitTags(url) => match self.lookups.resolver.git_tag(url, version) {
+                Some(object) => SightKey::new(url, format!("{version}@{object}")),
+                None => SightKey::new(url, version),
+            },
+            VersionSource::Provider(address) => SightKey::new(address.to_string(), version),
+            VersionSource::Packages(found) => SightKey::new(
+                format!("{}:{}", found.machine.name, found.package),
+                [&found.before, version, &found.after].concat(),
+            ),
+            VersionSource::Chart(from) | VersionSource::Document(VersionsFrom::Chart(from)) => {
+                let repository = from.repo.trim_end_matches('/');
+                SightKey::new(format!("{repository}/{}", from.chart), version)
+            }
+            VersionSource::Document(VersionsFrom::Text(url)) => SightKey::new(url, version),
+            VersionSource::Document(VersionsFrom::Json(from)) => {
+                SightKey::new(format!("{}#{}", from.url, from.path), version)
+            }
+        };
+        Some(key)
+    }
 }
 
 /// The earliest first sight of the newer versions that can be used when they are old enough.
@@ -159,30 +189,4 @@ impl FirstSightOfNewer {
     fn is_before(&self, wait: AgeWait) -> bool {
         self.0.is_some_and(|newer| newer <= wait.first_seen)
     }
-}
-
-/// The key of a version of `slot` in the file of first sights; `None` if its source is unknown.
-fn sight_of_version(slot: &UpdatableVersion, version: &str) -> Option<SightKey> {
-    let key = match slot.versions.as_ref().ok()? {
-        VersionSource::Tags {
-            image,
-            before,
-            after,
-        } => SightKey::new(image.name(), [before, version, after].concat()),
-        VersionSource::GitTags(url) => SightKey::new(url, version),
-        VersionSource::Provider(address) => SightKey::new(address.to_string(), version),
-        VersionSource::Packages(found) => SightKey::new(
-            format!("{}:{}", found.machine.name, found.package),
-            [&found.before, version, &found.after].concat(),
-        ),
-        VersionSource::Chart(from) | VersionSource::Document(VersionsFrom::Chart(from)) => {
-            let repository = from.repo.trim_end_matches('/');
-            SightKey::new(format!("{repository}/{}", from.chart), version)
-        }
-        VersionSource::Document(VersionsFrom::Text(url)) => SightKey::new(url, version),
-        VersionSource::Document(VersionsFrom::Json(from)) => {
-            SightKey::new(format!("{}#{}", from.url, from.path), version)
-        }
-    };
-    Some(key)
 }

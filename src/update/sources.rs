@@ -39,6 +39,7 @@ pub(super) async fn versions(
         VersionSource::Chart(from) => chart_versions(resolver, &from.repo, &from.chart).await?,
         VersionSource::GitTags(url) => {
             let refs = list_refs(resolver.sessions(), url).await?;
+            resolver.keep_git_tags(url, &refs);
             refs.iter()
                 .filter_map(|one| Some(one.name.strip_prefix("refs/tags/")?.to_owned()))
                 .collect()

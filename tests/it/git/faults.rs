@@ -192,6 +192,46 @@ fn update_moves_a_tag_by_its_policy() {
     assert_eq!(after["packs"].as_array().unwrap().len(), 2);
 }
 
+/// Before, only the name of a tag had an age: a tag that was moved while it waited, to a commit that
+/// nobody had seen, was locked when the wait of its name was over. The dates in commits and tags do
+/// not count.
+#[test]
+fn the_wait_of_a_git_tag_starts_again_if_it_is_moved_by_force() {
+    let Some((server, place)) = sample("ref: v1.0.0, update: {policy: minor, minAge: 7d}") else {
+        return;
+    };
+    let repository = server.place.path("repos/team/platform.git");
+    let tag = |tag: &str, commit: &str| {
+        server.git(&repository, &["tag", "-f", tag, commit]);
+        server.git(&repository, &["rev-parse", commit])
+    };
+    let day = |day: u32| {
+        place.set(
+            "LANDFALL_TEST_CLOCK",
+            &format!("2026-11-{:02}T12:00:00Z", day + 1),
+        );
+    };
+    let locked_refs = || locked(&place)["refs"].to_string();
+    let old = tag("v1.0.0", "main~9");
+    day(0);
+    place.ok(&["lock", "-f", "m.yaml"]);
+    tag("v1.1.0", "main~5");
+    let update = ["update", "-f", "m.yaml"];
+    place.json(0, &update);
+    let moved = tag("v1.1.0", "main~2");
+    // the present commit of v1.1.0 was first seen on day 6, although its name on day 0
+    day(6);
+    place.json(0, &update);
+    day(8);
+    let report = place.json(0, &update);
+    let waiting = &report["updates"][0]["waiting"][0];
+    assert_eq!(waiting["until"], "2026-11-14T12:00:00Z", "{report:#}");
+    assert!(locked_refs().contains(old.trim()), "{report:#}");
+    day(13);
+    let report = place.json(0, &update);
+    assert!(locked_refs().contains(moved.trim()), "{report:#}");
+}
+
 #[test]
 fn a_force_push_upstream_is_reported() {
     let Some((server, place)) = sample("ref: main") else {

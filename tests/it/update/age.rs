@@ -26,7 +26,7 @@ impl Upstream {
     }
 
     /// Sets both clocks to noon of this day.
-    fn day(&self, day: i64) {
+    pub(super) fn day(&self, day: i64) {
         self.set_clocks(day, Some(day));
     }
 }

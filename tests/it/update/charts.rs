@@ -4,6 +4,7 @@
 use super::moved;
 use super::upstream::Upstream;
 use crate::support::charts::{Chart, repository};
+use crate::support::faults::{Fault, FaultKind, RequestKind};
 use crate::support::images::{Images, sha256};
 use crate::support::need;
 
@@ -193,5 +194,50 @@ fn the_digest_in_the_reference_of_a_chart_is_replaced() {
     assert!(
         report.to_string().contains("but the manifest requires"),
         "{report:#}"
+    );
+}
+
+/// What was looked up for the age of a chart is what is locked, although its tag moves between the
+/// look-up and the lock.
+#[test]
+fn the_chart_whose_age_was_checked_is_locked() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let up = Upstream::new();
+    publish(&up, &["1.0.0"], "");
+    up.manifest("minAge: 7d\ncharts: [{ref: 'oci://REG/team/charts/app:1.0.0', update: patch}]\n");
+    up.day(0);
+    up.run(0, "update", &[]);
+    publish(&up, &["1.0.1"], "");
+    let images = Images::new(up.place.path("other"));
+    let fresh = Chart::new("app", "1.0.1", "description: fresh\n", &[]);
+    let digest_of = |tag: &str| {
+        let key = ("team/charts/app".to_owned(), tag.to_owned());
+        up.faults.content(|content| content.tags[&key].clone())
+    };
+    let waited_for = digest_of("1.0.1");
+    fresh.push(&images, &up.faults.address, "team/charts/app");
+    let other = digest_of("1.0.1");
+    assert_ne!(waited_for, other);
+    up.faults.content(|content| {
+        let key = |tag: &str| ("team/charts/app".to_owned(), tag.to_owned());
+        content.tags.insert(key("1.0.1"), waited_for.clone());
+        content.tags.insert(key("other"), other.clone());
+    });
+    up.run(0, "update", &[]);
+    up.day(8);
+    // a GET of the tag gets another chart than the HEAD before it
+    let moving = Fault {
+        at: "/team/charts/app/manifests/1.0.1".into(),
+        times: usize::MAX,
+        ..Fault::once(RequestKind::Manifest, FaultKind::Moving)
+    };
+    up.faults.set_faults([moving]);
+    up.place.json(0, &up.args("update", &[]));
+    let lock = up.place.read("landfall.lock");
+    assert!(
+        lock.contains(&waited_for) && !lock.contains(&other),
+        "{lock}"
     );
 }

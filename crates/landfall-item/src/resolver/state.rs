@@ -10,14 +10,15 @@ use bytes::Bytes;
 use landfall_content::archives::ArchiveImages;
 use landfall_content::registry::RegistrySessions;
 use landfall_content::store::DiskStore;
+use landfall_git::{ObjectId, RemoteRef};
 use landfall_http::OnceMap;
 use landfall_model::report::{EntryKind, Progress};
-use landfall_model::{Descriptor, Digest, Limits};
+use landfall_model::{Descriptor, Digest, Limits, locked};
 use landfall_signature::SignaturePolicy;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Resolves the names of items to digests, and stores the content that it fetches.
 pub struct Resolver {
@@ -38,6 +39,8 @@ pub struct Resolver {
     signatures: SignaturePolicy,
     /// The digests that an update looked up and accepted, by kind and name.
     looked_up: Arc<BTreeMap<(EntryKind, String), Digest>>,
+    /// The objects that the listed tags of git repositories name, by URL and tag.
+    git_tags: Mutex<BTreeMap<(String, String), ObjectId>>,
     /// Chart repositories that the manifest names, as `ChartName::repository_url` writes them.
     named: BTreeSet<String>,
     /// A copy of this resolver without credentials, for chart and git repositories that the
@@ -68,6 +71,7 @@ impl Resolver {
             archives: Arc::default(),
             signatures: SignaturePolicy::default(),
             looked_up: Arc::default(),
+            git_tags: Mutex::default(),
             named: BTreeSet::new(),
             without_accounts: OnceLock::new(),
             dependencies: AtomicUsize::new(0),
@@ -109,6 +113,21 @@ impl Resolver {
     /// The digest that an update looked up for an item.
     pub fn looked_up(&self, kind: EntryKind, name: &str) -> Option<&Digest> {
         self.looked_up.get(&(kind, name.to_owned()))
+    }
+
+    /// Keeps the objects that the tags among `refs` of the git repository at `url` name.
+    pub fn keep_git_tags(&self, url: &str, refs: &[RemoteRef]) {
+        let tags = refs.iter().filter_map(|one| {
+            let tag = one.name.strip_prefix("refs/tags/")?;
+            Some(((url.to_owned(), tag.to_owned()), one.id))
+        });
+        locked(&self.git_tags).extend(tags);
+    }
+
+    /// The object that a tag of the git repository at `url` named when its tags were listed.
+    pub fn git_tag(&self, url: &str, tag: &str) -> Option<ObjectId> {
+        let key = (url.to_owned(), tag.to_owned());
+        locked(&self.git_tags).get(&key).copied()
     }
 
     /// Sets the chart repositories that the manifest names, which may be read with credentials.
