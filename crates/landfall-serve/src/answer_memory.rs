@@ -66,3 +66,36 @@ fn held_body(bytes: Bytes, permit: RequestPermit) -> Body {
     });
     Body::from_stream(pieces)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connections::{ConnectionTable, RequestLimiter};
+    use futures_util::StreamExt;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn a_document_counts_until_its_last_piece_is_sent_or_its_client_is_gone() {
+        let connections = ConnectionTable::new(1, Duration::from_secs(9), Duration::from_secs(9));
+        let memory = RequestLimiter::new(ANSWER_MEMORY);
+        let bytes = Bytes::from(vec![7; 3 * PIECE + 1]);
+        let body = async || {
+            let size = bytes.len().div_ceil(1024) as u64;
+            let permit = memory.enter(&connections, size).await.unwrap();
+            held_body(bytes.clone(), permit).into_data_stream()
+        };
+        let mut sent = body().await;
+        let mut received = Vec::new();
+        while received.len() < bytes.len() {
+            received.extend(sent.next().await.unwrap().unwrap());
+            assert_eq!(memory.count(), 193);
+        }
+        assert_eq!(received, bytes);
+        assert!(sent.next().await.is_none());
+        assert_eq!(memory.count(), 0);
+        let mut broken = body().await;
+        broken.next().await.unwrap().unwrap();
+        drop(broken);
+        assert_eq!(memory.count(), 0);
+    }
+}

@@ -16,6 +16,7 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 pub(crate) struct RequestLimiter {
     max: usize,
     permits: Arc<Semaphore>,
+    patience: Duration,
 }
 
 /// The permits of a request. The request holds them until its response has ended.
@@ -29,6 +30,7 @@ impl RequestLimiter {
         RequestLimiter {
             max,
             permits: Arc::new(Semaphore::new(max)),
+            patience: PATIENCE,
         }
     }
 
@@ -45,7 +47,7 @@ impl RequestLimiter {
         connections: &ConnectionTable,
         count: u64,
     ) -> Option<RequestPermit> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + self.patience;
         let count = count.min(self.max as u64) as u32;
         // pinned outside of the loop, so that the request keeps its position in the semaphore's
         // queue
@@ -64,5 +66,59 @@ impl RequestLimiter {
                 return None;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::answer_memory::ANSWER_MEMORY;
+
+    fn table() -> ConnectionTable {
+        ConnectionTable::new(9, Duration::from_secs(100), Duration::from_secs(50))
+    }
+
+    #[tokio::test]
+    async fn answers_share_the_limit_of_memory() {
+        let connections = table();
+        let memory = RequestLimiter {
+            patience: Duration::ZERO,
+            ..RequestLimiter::new(ANSWER_MEMORY)
+        };
+        // four answers of 100 MiB fit into 512 MiB together with another, and no sixth
+        let mut answers = Vec::new();
+        for _ in 0..5 {
+            answers.push(memory.enter(&connections, 100 << 10).await.unwrap());
+        }
+        assert_eq!(memory.count(), 500 << 10);
+        assert!(memory.enter(&connections, 100 << 10).await.is_none());
+        answers.pop();
+        answers.push(memory.enter(&connections, 100 << 10).await.unwrap());
+        drop(answers);
+        // an answer that is larger than the limit has all of it, and is alone
+        let large = memory.enter(&connections, u64::MAX).await.unwrap();
+        assert_eq!(memory.count(), ANSWER_MEMORY);
+        assert!(memory.enter(&connections, 1).await.is_none());
+        drop(large);
+        assert_eq!(memory.count(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_stalled_client_loses_its_answer_while_another_one_waits() {
+        let connections = table();
+        let stalled = connections.add().await;
+        let _request = stalled.begin_request();
+        stalled.not_read();
+        let memory = RequestLimiter::new(1);
+        let held = memory.enter(&connections, 1).await;
+        let waiting = memory.enter(&connections, 1);
+        let closing = async {
+            while !stalled.must_close() {
+                sleep(Duration::from_millis(5)).await;
+            }
+            drop(held);
+        };
+        let (permit, ()) = tokio::join!(waiting, closing);
+        assert!(permit.is_some());
     }
 }
