@@ -12,6 +12,10 @@ use std::rc::Rc;
 /// be reported as an error.
 const VARIABLES: &str = "vars";
 
+/// After an error, the whole text is read again without the faulty part. This many bytes are read
+/// in this way at most, so that the cost of many errors is limited.
+const MAX_REREAD_BYTES: usize = 4 << 20;
+
 /// A document, as far as it can be read, and its errors.
 pub struct ReadAll<T> {
     /// The document without the parts that have errors; `None` if there are too many errors, or if
@@ -30,6 +34,7 @@ pub fn read_all<T: DeserializeOwned>(text: &Rc<SourceText>) -> ReadAll<T> {
     // skipped parts are blanked, so that every other byte keeps its position
     let mut remaining = original.to_owned();
     let mut faults = Vec::<Diagnostic>::new();
+    let mut read_bytes = 0;
     loop {
         let fault = match read::<T>(&text.file, &remaining) {
             Ok(value) => {
@@ -70,7 +75,9 @@ pub fn read_all<T: DeserializeOwned>(text: &Rc<SourceText>) -> ReadAll<T> {
             });
         }
         // each round blanks some bytes or ends, so this loop terminates
-        match skipped.filter(|_| faults.len() < MAX_DIAGNOSTICS) {
+        read_bytes += remaining.len();
+        let may_continue = faults.len() < MAX_DIAGNOSTICS && read_bytes <= MAX_REREAD_BYTES;
+        match skipped.filter(|_| may_continue) {
             Some(part) => blank(&mut remaining, part),
             None => {
                 return ReadAll {
@@ -288,5 +295,16 @@ mod tests {
         );
         let (read, faults) = names_and_faults(&repeated);
         assert_eq!((read, faults.len()), (None, 1), "{faults:?}");
+    }
+
+    #[test]
+    fn a_large_text_is_read_again_for_a_few_errors_only() {
+        let repeated = "a: 1\n".repeat(9);
+        let large = format!("#{}\n{repeated}", "x".repeat(2 << 20));
+        let faults = |text: String| {
+            let text = SourceText::yaml("m.yaml".into(), text);
+            read_all::<serde_yaml::Value>(&text).faults.len()
+        };
+        assert_eq!((faults(repeated), faults(large)), (8, 2));
     }
 }
