@@ -16,6 +16,7 @@ mod missing_destinations;
 mod no_proxy;
 mod node_proxy;
 mod node_registry;
+mod object_cluster;
 mod output_folder;
 mod packages_key;
 mod platform;

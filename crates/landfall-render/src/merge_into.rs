@@ -1,7 +1,9 @@
 //! Merges rendered documents into a file of the user (`--into`).
 
 use super::error::RenderError;
+use super::object_cluster::cluster_of;
 use super::rendered_file::RenderedFile;
+use landfall_model::config::SiteCluster;
 use landfall_model::document::{DecodedText, MergeRules, documents, merge, objects};
 use serde_yaml::{Mapping, Value};
 use std::path::Path;
@@ -13,8 +15,8 @@ pub struct MergedFile {
     pub text: String,
     /// The values that were set, as dotted paths.
     pub changes: Vec<String>,
-    /// Notes about rendered documents that have no counterpart in the file, or a counterpart of
-    /// another name.
+    /// Notes about counterparts of another name, and the number of rendered documents that have no
+    /// counterpart in the file.
     pub notes: Vec<String>,
     /// Whether any of the values is a credential.
     pub secret: bool,
@@ -26,6 +28,8 @@ struct RenderedDocument {
     document: Value,
     /// The name of its file, without folders.
     file: String,
+    /// The cluster for which it was rendered.
+    cluster: Option<String>,
     secret: bool,
 }
 
@@ -36,7 +40,8 @@ struct RenderedDocument {
 /// kind, but not if it is a Secret or `ConfigMap`. A document without a kind is merged into the
 /// only document without a kind. If several rendered documents have no kind, only those
 /// from a file with the name of the user's file are merged. The items of a `List` are documents,
-/// too. `rules` decide which existing values may be replaced.
+/// too. A document that belongs to one of `clusters` is a counterpart only of what is rendered for
+/// this cluster. `rules` decide which existing values may be replaced.
 ///
 /// # Errors
 /// If the file is not YAML, has no counterpart for any document, cannot be edited, or would lose
@@ -45,6 +50,7 @@ pub fn merge_into(
     path: &Path,
     text: &str,
     files: &[RenderedFile],
+    clusters: &[SiteCluster],
     rules: MergeRules<'_>,
 ) -> Result<MergedFile, RenderError> {
     let merge_error = |source| RenderError::Merge {
@@ -54,16 +60,14 @@ pub fn merge_into(
     let (positions, existing): (Vec<_>, Vec<Value>) =
         objects(text).map_err(merge_error)?.into_iter().unzip();
     let mut rendered: Vec<RenderedDocument> = Vec::new();
-    for RenderedFile {
-        path, text, secret, ..
-    } in files
-    {
-        let file = path.rsplit('/').next().unwrap_or_default();
-        let each = documents(text).map_err(merge_error)?.into_iter();
+    for made in files {
+        let file = made.path.rsplit('/').next().unwrap_or_default();
+        let each = documents(&made.text).map_err(merge_error)?.into_iter();
         rendered.extend(each.map(|document| RenderedDocument {
             document,
             file: file.into(),
-            secret: *secret,
+            cluster: made.cluster.clone(),
+            secret: made.secret,
         }));
     }
     let file = path
@@ -74,28 +78,35 @@ pub fn merge_into(
         text: text.into(),
         ..MergedFile::default()
     };
-    let mut has_counterpart = false;
+    let clusters: Vec<Option<&str>> = existing
+        .iter()
+        .map(|object| Some(cluster_of(object, clusters)?.name.as_str()))
+        .collect();
+    let mut missing = 0;
     for one in &rendered {
         let is_only = rendered
             .iter()
-            .filter(|other| kind(&other.document) == kind(&one.document))
+            .filter(|other| {
+                kind(&other.document) == kind(&one.document) && other.cluster == one.cluster
+            })
             .count()
             == 1;
+        let candidates: Vec<(usize, &Value)> = existing
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| one.may_belong_to(clusters[*at]))
+            .collect();
         let counterpart = match kind(&one.document) {
             // several rendered files without a kind, such as configuration of k3s, differ only by
             // their names
             None if !is_only && one.file != file => None,
-            None => only_of_kind(&existing, None),
-            Some(_) => counterpart(&existing, &one.document, is_only),
+            None => only_of_kind(&candidates, None),
+            Some(_) => counterpart(&candidates, &one.document, is_only),
         };
         let (Some(at), Value::Mapping(values)) = (counterpart, &one.document) else {
-            merged.notes.push(format!(
-                "{}: the file has no such document, so it is not written",
-                one.label()
-            ));
+            missing += 1;
             continue;
         };
-        has_counterpart = true;
         if let (Some(ours), Some(theirs)) = (name(&one.document), name(&existing[at]))
             && ours != theirs
         {
@@ -120,17 +131,32 @@ pub fn merge_into(
         merged.changes.extend(next.paths);
         merged.decoded.extend(next.decoded);
     }
-    if !has_counterpart {
+    if missing == rendered.len() {
         let kinds: Vec<String> = rendered.iter().map(RenderedDocument::label).collect();
         return Err(RenderError::NoCounterpart {
             path: path.into(),
             kinds: kinds.join(", "),
         });
     }
+    if missing > 0 {
+        merged.notes.push(format!(
+            "the file has no counterpart of {} of the {} rendered documents; -o DIR writes all",
+            missing,
+            rendered.len()
+        ));
+    }
     Ok(merged)
 }
 
 impl RenderedDocument {
+    /// Whether a document of this cluster, if it belongs to one, can be the counterpart.
+    fn may_belong_to(&self, cluster: Option<&str>) -> bool {
+        match (self.cluster.as_deref(), cluster) {
+            (Some(own), Some(other)) => own == other,
+            _ => true,
+        }
+    }
+
     /// The kind and name for messages, or the file name of a document without a kind.
     fn label(&self) -> String {
         match (kind(&self.document), name(&self.document)) {
@@ -150,12 +176,12 @@ fn name(document: &Value) -> Option<&str> {
 }
 
 /// Returns the index of the only document of this kind, if there is exactly one.
-fn only_of_kind(existing: &[Value], wanted: Option<&str>) -> Option<usize> {
-    match (0..existing.len())
-        .filter(|at| kind(&existing[*at]) == wanted)
-        .collect::<Vec<_>>()[..]
-    {
-        [one] => Some(one),
+fn only_of_kind(candidates: &[(usize, &Value)], wanted: Option<&str>) -> Option<usize> {
+    let mut all = candidates
+        .iter()
+        .filter(|(_, object)| kind(object) == wanted);
+    match (all.next(), all.next()) {
+        (Some((at, _)), None) => Some(*at),
         _ => None,
     }
 }
@@ -167,27 +193,26 @@ fn namespace(document: &Value) -> Option<&str> {
 /// Returns the index of the counterpart of `document` in the file: the document of the same kind
 /// and name. If there is none and `is_only` is set, the counterpart is the only document of its
 /// kind.
-fn counterpart(existing: &[Value], document: &Value, is_only: bool) -> Option<usize> {
-    let named: Vec<usize> = (0..existing.len())
-        .filter(|at| {
-            kind(&existing[*at]) == kind(document) && name(&existing[*at]) == name(document)
-        })
+fn counterpart(candidates: &[(usize, &Value)], document: &Value, is_only: bool) -> Option<usize> {
+    let named: Vec<&(usize, &Value)> = candidates
+        .iter()
+        .filter(|(_, object)| kind(object) == kind(document) && name(object) == name(document))
         .collect();
     match named[..] {
-        [at] if name(document).is_some() => return Some(at),
+        [(at, _)] if name(document).is_some() => return Some(*at),
         // the namespace is compared only if several documents have the name
         [_, _, ..] if name(document).is_some() => {
             return named
                 .iter()
-                .find(|at| namespace(&existing[**at]) == namespace(document))
-                .copied();
+                .find(|(_, object)| namespace(object) == namespace(document))
+                .map(|(at, _)| *at);
         }
         _ => {}
     }
     // a Secret or ConfigMap of another name has another purpose
     let is_data =
         matches!(kind(document), Some("Secret" | "ConfigMap")) && name(document).is_some();
-    only_of_kind(existing, kind(document)).filter(|_| is_only && !is_data)
+    only_of_kind(candidates, kind(document)).filter(|_| is_only && !is_data)
 }
 
 /// Moves texts from `stringData` to `data` if the Secret of the user has their keys in `data`.
@@ -258,7 +283,7 @@ mod tests {
             file("kind: A\nmetadata: {name: theirs}\nspec: 1\n"),
             file("kind: B\nmetadata: {name: y}\nspec: 2\n---\nkind: C\nspec: 3\n").secret(true),
         ];
-        let merged = merge_into(Path::new("f"), text, &files, MergeRules::default()).unwrap();
+        let merged = merge_into(Path::new("f"), text, &files, &[], MergeRules::default()).unwrap();
         assert_eq!(
             merged.text,
             "kind: A\nmetadata: {name: mine}\nspec: 1\n---\nkind: B\nmetadata: {name: \
@@ -269,7 +294,7 @@ mod tests {
             merged.notes,
             [
                 other,
-                "C: the file has no such document, so it is not written"
+                "the file has no counterpart of 1 of the 3 rendered documents; -o DIR writes all"
             ]
         );
         assert!(merged.secret);
@@ -283,6 +308,7 @@ mod tests {
             Path::new("mine/b.yaml"),
             "z: 1\n",
             &files,
+            &[],
             MergeRules::default(),
         )
         .unwrap();
@@ -291,6 +317,7 @@ mod tests {
             Path::new("mine.yaml"),
             "z: 1\n",
             &files,
+            &[],
             MergeRules::default(),
         )
         .unwrap_err()
@@ -304,9 +331,15 @@ mod tests {
             file("kind: A\nmetadata: {name: theirs}\n"),
             file("kind: B\nmetadata: {name: y}\n---\nkind: C\n"),
         ];
-        let error = merge_into(Path::new("f"), "kind: D\n", &files, MergeRules::default())
-            .unwrap_err()
-            .to_string();
+        let error = merge_into(
+            Path::new("f"),
+            "kind: D\n",
+            &files,
+            &[],
+            MergeRules::default(),
+        )
+        .unwrap_err()
+        .to_string();
         assert!(error.contains("A theirs, B y, C"), "{error}");
     }
 
@@ -319,6 +352,7 @@ mod tests {
             Path::new("f"),
             mine,
             std::slice::from_ref(&ours),
+            &[],
             MergeRules::default(),
         )
         .unwrap_err()
@@ -327,7 +361,7 @@ mod tests {
         // `b2xk` is `old` in base64
         let mine = "kind: Secret\nmetadata: {name: a, namespace: m}\ndata: {x: b2xk}\n---\n\
                     kind: Secret\nmetadata: {name: a, namespace: n}\ndata: {x: b2xk, z: eg==}\n";
-        let merged = merge_into(Path::new("f"), mine, &[ours], MergeRules::default()).unwrap();
+        let merged = merge_into(Path::new("f"), mine, &[ours], &[], MergeRules::default()).unwrap();
         let expected = mine.replace("z: eg==}", "z: eg==}\nstringData:\n  y: y");
         assert_eq!(merged.text, expected);
     }

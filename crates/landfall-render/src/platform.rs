@@ -29,6 +29,12 @@ pub trait RenderPlatform: Sync {
         false
     }
 
+    /// Whether the platform can configure only the proxy, if the site has one and no registry is
+    /// known. [`RenderRequest::target`] is then `None` and the lock is empty.
+    fn has_proxy_part(&self) -> bool {
+        false
+    }
+
     /// Renders the configuration.
     ///
     /// # Errors

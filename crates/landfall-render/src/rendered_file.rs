@@ -13,6 +13,8 @@ pub struct RenderedFile {
     pub secret: bool,
     /// Whether the format has comments that start with `#`.
     pub comments: bool,
+    /// The cluster for which the file was rendered, if the platform writes files for clusters.
+    pub cluster: Option<String>,
 }
 
 impl RenderedFile {
@@ -24,6 +26,7 @@ impl RenderedFile {
             mode: 0o644,
             secret: false,
             comments: true,
+            cluster: None,
         }
     }
 
@@ -50,6 +53,15 @@ impl RenderedFile {
     pub(super) fn in_folder(self, folder: &str) -> RenderedFile {
         RenderedFile {
             path: format!("{folder}/{}", self.path),
+            ..self
+        }
+    }
+
+    /// Sets the cluster for which the file was rendered.
+    #[must_use]
+    pub(super) fn of_cluster(self, cluster: &str) -> RenderedFile {
+        RenderedFile {
+            cluster: Some(cluster.to_owned()),
             ..self
         }
     }

@@ -8,7 +8,7 @@ use landfall_model::report::shell_word;
 use std::collections::BTreeMap;
 
 /// A setting of a platform.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct PlatformSetting {
     /// The key, which precedes `=` in `--set`.
     pub key: &'static str,
@@ -22,13 +22,19 @@ pub struct PlatformSetting {
     pub choices: &'static [&'static str],
 }
 
-/// The name of a cluster.
+/// The name of a cluster. Without it, the platform is rendered for each cluster of the site.
 pub(crate) const CLUSTER: PlatformSetting = PlatformSetting {
     key: "cluster",
     value_name: "NAME",
     help: "The cluster, instead of the site's `clusters`",
     default: None,
     choices: &[],
+};
+
+/// The cluster of the site whose part of NO_PROXY applies, for a platform that is rendered once.
+pub(crate) const SITE_CLUSTER: PlatformSetting = PlatformSetting {
+    help: "The cluster of the site whose part of NO_PROXY applies",
+    ..CLUSTER
 };
 
 /// The namespace of a cluster's objects.
@@ -154,8 +160,12 @@ impl PlatformSettings {
     /// Whether the platform has the setting `cluster`, and the user did not give it. If so, the
     /// platform is rendered for each cluster of the site.
     pub(super) fn wants_clusters(&self) -> bool {
-        self.known.iter().any(|setting| setting.key == CLUSTER.key)
-            && !self.given.contains_key(CLUSTER.key)
+        self.known.contains(&CLUSTER) && !self.given.contains_key(CLUSTER.key)
+    }
+
+    /// Whether the platform is rendered once, with the NO_PROXY of one cluster of the site.
+    pub(super) fn takes_site_cluster(&self) -> bool {
+        self.known.contains(&SITE_CLUSTER)
     }
 
     /// Returns the settings for this cluster of the site. A namespace given with `--set` overrides

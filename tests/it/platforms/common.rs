@@ -30,7 +30,10 @@ fn the_list_and_its_json_have_the_same_platforms() {
 fn a_wrong_setting_is_refused_with_a_hint() {
     let place = place(PROXY, &[]);
     for (set, words) in [
-        ("from=tkg", "did you mean 'form'? (it takes form, services)"),
+        (
+            "from=tkg",
+            "did you mean 'form'? (it takes form, cluster, services)",
+        ),
         ("form=tgk", "it must be one of giantswarm, tkg"),
         ("form", "write --set KEY=VALUE"),
         ("services=a/../b", "it must be a list of services"),
@@ -64,15 +67,16 @@ fn files_of_an_earlier_run_are_reported_and_kept() {
             &[&["render"], args, &["--site", "site.yaml", "-o", "out"]].concat(),
         )
     };
-    render(&["systemd"]);
+    let both = ["systemd", "--set", "services=containerd,kubelet"];
+    render(&both);
     render(&["kubelet", "--set", "form=tkg"]);
     place.write("out/etc/mine.conf", "# mine\n");
     let kubelet = "out/etc/systemd/system/kubelet.service.d/http-proxy.conf";
-    let report = render(&["systemd", "--set", "services=containerd"]);
+    let report = render(&["systemd"]);
     assert_eq!(report["stale"], serde_json::json!([kubelet]));
     assert!(place.path(kubelet).exists());
     // a run that writes the kubelet's file again reports nothing
-    assert_eq!(render(&["systemd"])["stale"], serde_json::json!([]));
+    assert_eq!(render(&both)["stale"], serde_json::json!([]));
 }
 
 #[test]

@@ -500,3 +500,126 @@ fn each_cluster_has_its_own_no_proxy() {
         "{printed}"
     );
 }
+
+const TWO_CLUSTERS: &str = "clusters:
+- {name: blue, namespace: prod, podCIDR: 10.1.0.0/16}
+- {name: green, namespace: test, podCIDR: 10.2.0.0/16}
+";
+
+fn two_clusters() -> Place {
+    let place = corp();
+    let site = SITE.replace("clusters: [{name: blue, namespace: prod}]\n", TWO_CLUSTERS);
+    place.write(
+        "site.yaml",
+        format!("apiVersion: landfall/v1\nkind: Site\n{site}"),
+    );
+    place
+}
+
+/// An object belongs to the cluster that its label or its name says, and gets what is rendered for
+/// this cluster.
+#[test]
+fn objects_of_several_clusters_get_the_values_of_their_own_cluster() {
+    let place = two_clusters();
+    let app = |name: &str, more: &str| {
+        format!("kind: App\nmetadata: {{name: {name}{more}}}\nspec: {{catalog: mine}}\n")
+    };
+    let old = format!(
+        "{}---\n{}",
+        app("blue-ingress", ""),
+        app("ingress", ", labels: {giantswarm.io/cluster: green}")
+    );
+    place.write("mine.yaml", &old);
+    let printed = into(&place, 0, &["giantswarm"]);
+    assert!(
+        printed.contains("the file has no counterpart of 16 of the 18 rendered documents"),
+        "{printed}"
+    );
+    assert_eq!(printed.matches("counterpart").count(), 1, "{printed}");
+    let names: Vec<Value> = documents(&place.read("mine.yaml"))
+        .iter()
+        .map(|app| app["spec"]["config"]["secret"]["name"].clone())
+        .collect();
+    assert_eq!(names, ["blue-cluster-values", "green-cluster-values"]);
+    // a cluster that the user names does not change objects of another one
+    let both = app("green-ingress", "");
+    place.write("mine.yaml", &both);
+    let set = [
+        "giantswarm",
+        "--set",
+        "cluster=blue",
+        "--set",
+        "namespace=prod",
+    ];
+    let printed = into(&place, 2, &set);
+    assert!(
+        printed.contains("has no document to merge into"),
+        "{printed}"
+    );
+    assert_eq!(place.read("mine.yaml"), both);
+}
+
+/// A platform with one set of files has the site's own NO_PROXY unless a cluster is named: by the
+/// user, or by the file of `--into`.
+#[test]
+fn one_set_of_files_has_the_no_proxy_of_the_named_cluster() {
+    let place = two_clusters();
+    let site = ["--site", "site.yaml"];
+    let run = |args: &[&str]| place.json(0, &[&["render"], args, &site].concat());
+    let note = "not those of the clusters blue, green; --set cluster=NAME";
+    let printed = String::from_utf8_lossy(
+        &place
+            .command()
+            .args([&["render", "no-proxy"], &site[..]].concat())
+            .output()
+            .unwrap()
+            .stderr,
+    )
+    .into_owned();
+    assert!(printed.contains(note), "{printed}");
+    for (platform, file) in [
+        (
+            "systemd",
+            "etc/systemd/system/containerd.service.d/http-proxy.conf",
+        ),
+        (
+            "containerd",
+            "etc/systemd/system/containerd.service.d/http-proxy.conf",
+        ),
+        ("crio", "etc/systemd/system/crio.service.d/http-proxy.conf"),
+        (
+            "docker",
+            "etc/systemd/system/docker.service.d/http-proxy.conf",
+        ),
+        (
+            "k0s",
+            "etc/systemd/system/k0sworker.service.d/http-proxy.conf",
+        ),
+        ("k3s", "etc/default/k3s"),
+        ("talos", "proxy.yaml"),
+        ("kyverno", "inject-proxy.yaml"),
+        ("kubeone", "kubeone.yaml"),
+        ("kubermatic", "kubermatic-configuration.yaml"),
+    ] {
+        let set = ["--set", "cluster=green", "-o", platform];
+        run(&[&[platform], &set[..]].concat());
+        let text = place.read(&format!("{platform}/{file}"));
+        assert!(
+            text.contains("10.2.0.0/16") && !text.contains("100.96.0.0/11"),
+            "{platform}: {text}"
+        );
+    }
+    let message = super::refused(&place, 2, &["systemd", "--set", "cluster=red"]);
+    assert!(
+        message.contains("the clusters of the site are blue, green"),
+        "{message}"
+    );
+    place.write("mine.yaml", KUBEONE);
+    let printed = into(&place, 0, &["kubeone"]);
+    assert!(!printed.contains("clusters"), "{printed}");
+    let proxy = &documents(&place.read("mine.yaml"))[0]["proxy"];
+    assert!(
+        entries(proxy["noProxy"].as_str().unwrap()).contains("10.1.0.0/16"),
+        "{proxy:?}"
+    );
+}

@@ -1,7 +1,7 @@
 //! Merges with `--into` into the user's files, which contain Secrets with accounts, ordered
 //! commands or the files of machines. Existing content is kept.
 
-use super::{CERTIFICATE, place, refused};
+use super::{CERTIFICATE, files, place, refused};
 use crate::support::Place;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -516,6 +516,19 @@ fn platforms_that_need_no_registry_or_lock_work_without_them() {
     for (platform, set) in [
         ("systemd", &[][..]),
         ("kubelet", &[]),
+        ("containerd", &[]),
+        ("crio", &[]),
+        ("docker", &[]),
+        ("k3s", &[]),
+        ("rke2", &[]),
+        ("k0s", &[]),
+        ("kubespray", &[]),
+        ("talos", &[]),
+        ("kyverno", &[]),
+        ("kubermatic", &[]),
+        ("kubeone", &[]),
+        ("tkg", &["--set", "cluster=a"]),
+        ("capi", &["--set", "cluster=a"]),
         (
             "giantswarm",
             &["--set", "cluster=a", "--set", "namespace=b"],
@@ -526,6 +539,26 @@ fn platforms_that_need_no_registry_or_lock_work_without_them() {
             set,
         ]
         .concat());
+        // only the proxy is configured, and no registry without a name
+        for (path, text) in files(&place.path(platform)) {
+            assert!(
+                !text
+                    .replace("nodeRegistration", "")
+                    .to_lowercase()
+                    .contains("registr")
+                    && !text.contains("https://\n"),
+                "{platform} {}: {text}",
+                path.display()
+            );
+            let has_proxy = text.contains("10.0.0.1:3128") || path.ends_with("app.yaml");
+            let has_files =
+                text.contains("kind: Kubeadm") || path.starts_with("kubeadm-config-spec.yaml");
+            assert!(
+                has_proxy || has_files,
+                "{platform} {}: {text}",
+                path.display()
+            );
+        }
     }
     let unit = place.read("systemd/etc/systemd/system/containerd.service.d/http-proxy.conf");
     assert!(
@@ -542,7 +575,17 @@ fn platforms_that_need_no_registry_or_lock_work_without_them() {
             || message.contains("no destination registry is named"),
         "{message}"
     );
-    // TKG needs a registry, but no lock
+    place.write(
+        "site.yaml",
+        format!("apiVersion: landfall/v1\nkind: Site\n{proxy}"),
+    );
+    place.write(
+        "k.pub",
+        "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE\n-----END PUBLIC KEY-----\n",
+    );
+    let message = refused(&place, 2, &["kyverno", "--set", "image-key=k.pub"]);
+    assert!(message.contains("image-key"), "{message}");
+    // a TKG site with a registry needs no lock
     place.write(
         "site.yaml",
         format!("apiVersion: landfall/v1\nkind: Site\n{TKG}"),

@@ -24,7 +24,8 @@ proxy:
 fn the_giant_swarm_format_has_six_variables_and_escapes_for_systemd() {
     let place = place(GIANT_SWARM, &[]);
     place.write("account", "my\\user:my 100%@\"Pass\"\n");
-    golden(&place, "systemd-giantswarm", &["systemd"]);
+    let both = ["systemd", "--set", "services=containerd,kubelet"];
+    golden(&place, "systemd-giantswarm", &both);
     let unit = place.read("out/etc/systemd/system/containerd.service.d/http-proxy.conf");
     let names: Vec<&str> = unit
         .lines()
@@ -52,7 +53,12 @@ fn the_giant_swarm_format_has_six_variables_and_escapes_for_systemd() {
 #[test]
 fn the_tkg_format_has_three_variables_and_a_kubelet_unit_below_usr_lib() {
     let place = place(TKG, &[]);
-    golden(&place, "systemd-tkg", &["systemd", "--set", "form=tkg"]);
+    let both = ["--set", "services=containerd,kubelet"];
+    golden(
+        &place,
+        "systemd-tkg",
+        &[&["systemd", "--set", "form=tkg"], &both[..]].concat(),
+    );
     let unit = place.read("out/usr/lib/systemd/system/kubelet.service.d/http-proxy.conf");
     let variables = environment(&unit);
     assert_eq!(
@@ -77,7 +83,8 @@ fn systemd_reads_every_variable() {
     }
     let place = place(GIANT_SWARM, &[]);
     place.write("account", "my\\user:100%A@\"Pa$$\"\n");
-    place.ok(&["render", "systemd", "--site", "site.yaml", "-o", "out"]);
+    let both = ["--set", "services=containerd,kubelet", "-o", "out"];
+    place.ok(&[&["render", "systemd", "--site", "site.yaml"], &both[..]].concat());
     let units = place.path("out/etc/systemd/system");
     for service in ["containerd", "kubelet"] {
         place.write(

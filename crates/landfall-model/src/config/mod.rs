@@ -15,7 +15,7 @@ mod upstream;
 
 pub use credentials::SiteCredentials;
 pub use platforms::SiteCluster;
-pub use proxy::SiteProxy;
+pub use proxy::{ClusterNoProxy, SiteProxy};
 pub use registry::IndexPolicy;
 pub use registry::{PathDestinations, ReferrerPolicy};
 pub use site::{Site, SiteError, destination_map};

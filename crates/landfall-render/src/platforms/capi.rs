@@ -58,6 +58,10 @@ impl RenderPlatform for CapiPlatform {
         }
     }
 
+    fn has_proxy_part(&self) -> bool {
+        true
+    }
+
     fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
         let settings = &request.settings;
         let cluster = settings.need(CLUSTER.key)?;
@@ -67,13 +71,17 @@ impl RenderPlatform for CapiPlatform {
             Ok(given.map_or_else(|| format!("{cluster}-{suffix}"), str::to_owned))
         };
 
-        let registry = request.registry()?;
-        let mut workers = hosts(request, &registry, true)?;
+        let mut workers = Vec::new();
+        let mut notes = Vec::new();
+        if request.target.is_some() {
+            let registry = request.registry()?;
+            workers.extend(hosts(request, &registry, true)?);
+            notes.extend(other_accounts(request, &registry, true)?);
+            notes.extend(unreadable(request, &registry)?);
+        }
         for service in settings.proxied_services() {
             workers.extend(drop_in(service, DropInForm::GiantSwarm, request)?);
         }
-        let mut notes = other_accounts(request, &registry, true)?;
-        notes.extend(unreadable(request, &registry)?);
         workers.extend(MachinePackages::of(request)?.source_files(cluster, |_| true, &mut notes));
         // only the control plane has static pods
         let mut control_plane = workers.clone();

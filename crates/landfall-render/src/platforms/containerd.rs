@@ -1,6 +1,6 @@
 //! `containerd`: a hosts.toml for every upstream host, configuration snippets, and the proxy.
 
-use super::systemd::{DropInForm, FORM, drop_in};
+use super::systemd::{DropInForm, FORM, drop_in, only_drop_ins};
 use crate::credentials::BasicCredentials;
 use crate::error::RenderError;
 use crate::host_mirrors::{HostMirror, host_mirrors};
@@ -9,7 +9,7 @@ use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, 
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
 use crate::sandbox_image::{SANDBOX, sandbox_image};
-use crate::settings::PlatformSetting;
+use crate::settings::{PlatformSetting, SITE_CLUSTER};
 use crate::value_quoting::quoted_string;
 use landfall_model::{Consumer, Destination, path_prefix};
 
@@ -36,7 +36,7 @@ impl RenderPlatform for ContainerdPlatform {
                       /etc/containerd/config.toml, and check the result with \
                       `landfall doctor`.",
             inputs: &[],
-            settings: &[FORM, AUTH, SANDBOX],
+            settings: &[FORM, AUTH, SANDBOX, SITE_CLUSTER],
             consumer: Some(Consumer::Containerd),
             reads_lock: true,
             writes: OutputForm::Files {
@@ -45,7 +45,14 @@ impl RenderPlatform for ContainerdPlatform {
         }
     }
 
+    fn has_proxy_part(&self) -> bool {
+        true
+    }
+
     fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+        if request.target.is_none() {
+            return only_drop_ins(&["containerd"], DropInForm::of(request), request);
+        }
         let registry = request.registry()?;
         let mut notes = Vec::new();
         let by_header = account_by_header(request);

@@ -1,10 +1,11 @@
 //! `docker`: the daemon's configuration, certificates and proxy.
 
-use super::systemd::{DropInForm, drop_in};
+use super::systemd::{DropInForm, drop_in, only_drop_ins};
 use crate::error::RenderError;
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
+use crate::settings::SITE_CLUSTER;
 use landfall_model::Consumer;
 use serde_json::{Map, Value, json};
 
@@ -20,7 +21,7 @@ impl RenderPlatform for DockerPlatform {
                       be requested by their names at the registry; `landfall rewrite` writes \
                       these names.",
             inputs: &[],
-            settings: &[],
+            settings: &[SITE_CLUSTER],
             consumer: Some(Consumer::Docker),
             reads_lock: true,
             writes: OutputForm::Files {
@@ -31,7 +32,14 @@ impl RenderPlatform for DockerPlatform {
         }
     }
 
+    fn has_proxy_part(&self) -> bool {
+        true
+    }
+
     fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+        if request.target.is_none() {
+            return only_drop_ins(&["docker"], DropInForm::GiantSwarm, request);
+        }
         let registry = request.registry()?;
         let own = &registry.target.registry;
         let mut notes = Vec::new();

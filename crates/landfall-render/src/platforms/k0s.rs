@@ -3,12 +3,12 @@
 use super::containerd::{
     AUTH, ContainerdRelease, FOLDER, account_by_header, config, hosts, other_accounts, unreadable,
 };
-use super::systemd::{DropInForm, drop_in};
+use super::systemd::{DropInForm, drop_in, only_drop_ins};
 use crate::error::RenderError;
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
-use crate::settings::PlatformSetting;
+use crate::settings::{PlatformSetting, SITE_CLUSTER};
 use landfall_model::Consumer;
 
 pub(super) struct K0sPlatform;
@@ -33,7 +33,7 @@ impl RenderPlatform for K0sPlatform {
             details: "Paths in the output folder are the paths on a node. Archives of `landfall \
                       export images` in /var/lib/k0s/images are loaded before any image is pulled.",
             inputs: &[],
-            settings: &[VERSION, AUTH],
+            settings: &[VERSION, AUTH, SITE_CLUSTER],
             consumer: Some(Consumer::K0s),
             reads_lock: true,
             writes: OutputForm::Files {
@@ -42,7 +42,18 @@ impl RenderPlatform for K0sPlatform {
         }
     }
 
+    fn has_proxy_part(&self) -> bool {
+        true
+    }
+
     fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+        if request.target.is_none() {
+            return only_drop_ins(
+                &["k0scontroller", "k0sworker"],
+                DropInForm::GiantSwarm,
+                request,
+            );
+        }
         let registry = request.registry()?;
         let by_header = account_by_header(request);
         let hosts_folder = format!("{DROP_INS}/certs.d");

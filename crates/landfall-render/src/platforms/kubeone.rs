@@ -10,7 +10,7 @@ use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, 
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
 use crate::separate_accounts::separate_accounts_note;
-use crate::settings::PlatformSetting;
+use crate::settings::{PlatformSetting, SITE_CLUSTER};
 use landfall_model::Consumer;
 use serde_yaml::{Mapping, Value};
 
@@ -43,35 +43,25 @@ impl RenderPlatform for KubeOnePlatform {
             details: "KubeOne uses an overwritten registry only over TLS and without an account; \
                       containerd's mirrors support plain HTTP and accounts.",
             inputs: &[],
-            settings: &[VIA, API],
+            settings: &[VIA, API, SITE_CLUSTER],
             consumer: Some(Consumer::Kubeone),
             reads_lock: true,
             writes: OutputForm::Files { not_into: None },
         }
     }
 
+    fn has_proxy_part(&self) -> bool {
+        true
+    }
+
     fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
-        let registry = request.registry()?;
-        let account = registry.account(&request.mapping.target().prefix)?;
         let is_old = request.settings.get(API.key) == Some("v1beta1");
-        let by_name = by_name(request, is_old, registry.plain_http, account.is_some())?;
         let mut notes = Vec::new();
-        let registry_configuration = if by_name {
-            let target = request.mapping.target().to_string();
-            let insecure = registry.plain_http.then_some(true);
-            map([
-                ("overwriteRegistry", target.into()),
-                ("insecureRegistry", optional(insecure)),
-            ])
-        } else {
-            Value::Null
-        };
-        let containerd = if by_name {
-            Value::Null
-        } else {
-            mirrors(request, &registry, account.clone(), &mut notes)?
-        };
-        let mut secret = account.is_some() && !by_name;
+        let mut parts = RegistryParts::default();
+        if request.target.is_some() {
+            parts = registry_parts(request, is_old, &mut notes)?;
+        }
+        let mut secret = parts.secret;
         let mut proxy_value = Value::Null;
         if let Some(proxy) = request.proxy()? {
             secret |= proxy.has_account();
@@ -100,31 +90,16 @@ impl RenderPlatform for KubeOnePlatform {
                 .into(),
             ),
             ("kind", "KubeOneCluster".into()),
-            ("registryConfiguration", registry_configuration),
-            ("containerRuntime", containerd),
-            (
-                "assetConfiguration",
-                if is_old {
-                    assets(request, &mut notes)
-                } else {
-                    Value::Null
-                },
-            ),
-            ("caBundle", optional(registry.ca.as_deref())),
+            ("registryConfiguration", parts.registry_configuration),
+            ("containerRuntime", parts.container_runtime),
+            ("assetConfiguration", parts.asset_configuration),
+            ("caBundle", parts.ca_bundle),
             ("proxy", proxy_value),
-            // if upstream must not be used, nodes cannot reach the package repositories that
-            // KubeOne would set up
-            (
-                "systemPackages",
-                if request.upstream_fallback() {
-                    Value::Null
-                } else {
-                    map([("configureRepositories", false.into())])
-                },
-            ),
+            ("systemPackages", parts.system_packages),
         ]);
-        notes.extend(separate_accounts_note(request, &registry)?);
-        notes.push("merge it into your KubeOneCluster: --into kubeone.yaml".to_owned());
+        if request.existing.is_empty() {
+            notes.push("merge it into your KubeOneCluster: --into kubeone.yaml".to_owned());
+        }
         let files = vec![RenderedFile::new("kubeone.yaml", document(&cluster)).secret(secret)];
         Ok(RenderedConfig {
             output: RenderedOutput::Files(files),
@@ -132,6 +107,52 @@ impl RenderPlatform for KubeOnePlatform {
             ..RenderedConfig::default()
         })
     }
+}
+
+/// The parts of a `KubeOneCluster` that name the registry and what else replaces upstream.
+#[derive(Default)]
+struct RegistryParts {
+    registry_configuration: Value,
+    container_runtime: Value,
+    asset_configuration: Value,
+    ca_bundle: Value,
+    system_packages: Value,
+    secret: bool,
+}
+
+fn registry_parts(
+    request: &RenderRequest<'_>,
+    is_old: bool,
+    notes: &mut Vec<String>,
+) -> Result<RegistryParts, RenderError> {
+    let registry = request.registry()?;
+    let account = registry.account(&request.mapping.target().prefix)?;
+    let by_name = by_name(request, is_old, registry.plain_http, account.is_some())?;
+    let mut parts = RegistryParts {
+        secret: account.is_some() && !by_name,
+        ca_bundle: optional(registry.ca.as_deref()),
+        ..RegistryParts::default()
+    };
+    if by_name {
+        let target = request.mapping.target().to_string();
+        let insecure = registry.plain_http.then_some(true);
+        parts.registry_configuration = map([
+            ("overwriteRegistry", target.into()),
+            ("insecureRegistry", optional(insecure)),
+        ]);
+    } else {
+        parts.container_runtime = mirrors(request, &registry, account, notes)?;
+    }
+    if is_old {
+        parts.asset_configuration = assets(request, notes);
+    }
+    // if upstream must not be used, nodes cannot reach the package repositories that KubeOne would
+    // set up
+    if !request.upstream_fallback() {
+        parts.system_packages = map([("configureRepositories", false.into())]);
+    }
+    notes.extend(separate_accounts_note(request, &registry)?);
+    Ok(parts)
 }
 
 fn optional_url(address: Option<&ProxyAddress>) -> Value {

@@ -54,36 +54,24 @@ impl RenderPlatform for KubesprayPlatform {
         }
     }
 
+    fn has_proxy_part(&self) -> bool {
+        true
+    }
+
     fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
-        let registry = request.registry()?;
         let mut variables = Mapping::new();
-        for (host, variable) in KUBESPRAY_REGISTRIES {
-            let path = request.mapping.host_path(host);
-            let destination = request.mapping.own_destination(&path).to_string();
-            variables.insert(variable.into(), destination.trim_end_matches('/').into());
-        }
-        let mut notes = Vec::new();
-        match request.file_server() {
-            Some(url) => variables.extend(
-                FILE_SERVERS
-                    .map(|(variable, host)| (variable.into(), format!("{url}/{host}").into())),
-            ),
-            None => notes.push(
-                "the site has no file server, so nodes download files from upstream; add `files: \
-                 http://HOST:PORT` to it"
-                    .into(),
-            ),
-        }
-        let account = registry.account(&request.mapping.target().prefix)?;
-        variables.insert(
-            "containerd_registries_mirrors".into(),
-            mirrors(request, &registry, account.is_some())?,
-        );
         let mut secrets = Mapping::new();
-        if let Some(account) = account {
-            secrets.insert(ACCOUNT.into(), account.encoded().into());
+        let mut files = Vec::new();
+        let mut notes = Vec::new();
+        if request.target.is_some() {
+            add_registry(
+                request,
+                &mut variables,
+                &mut secrets,
+                &mut files,
+                &mut notes,
+            )?;
         }
-        let mut files = registry.trust(&format!("node/{CERTIFICATES}"));
         if let Some(proxy) = PodProxy::of(request, NoProxyDialect::Bare)? {
             let urls = if proxy.has_account {
                 &mut secrets
@@ -116,13 +104,49 @@ impl RenderPlatform for KubesprayPlatform {
                 "encrypt {VARIABLES}/landfall-credentials.yml with `ansible-vault encrypt`"
             ));
         }
-        notes.extend(other_accounts(request, &registry, false)?);
         Ok(RenderedConfig {
             output: RenderedOutput::Files(files),
             notes,
             ..RenderedConfig::default()
         })
     }
+}
+
+/// Adds the variables and files for the registry and the file server.
+fn add_registry(
+    request: &RenderRequest<'_>,
+    variables: &mut Mapping,
+    secrets: &mut Mapping,
+    files: &mut Vec<RenderedFile>,
+    notes: &mut Vec<String>,
+) -> Result<(), RenderError> {
+    let registry = request.registry()?;
+    for (host, variable) in KUBESPRAY_REGISTRIES {
+        let path = request.mapping.host_path(host);
+        let destination = request.mapping.own_destination(&path).to_string();
+        variables.insert(variable.into(), destination.trim_end_matches('/').into());
+    }
+    match request.file_server() {
+        Some(url) => variables.extend(
+            FILE_SERVERS.map(|(variable, host)| (variable.into(), format!("{url}/{host}").into())),
+        ),
+        None => notes.push(
+            "the site has no file server, so nodes download files from upstream; add `files: \
+             http://HOST:PORT` to it"
+                .into(),
+        ),
+    }
+    let account = registry.account(&request.mapping.target().prefix)?;
+    variables.insert(
+        "containerd_registries_mirrors".into(),
+        mirrors(request, &registry, account.is_some())?,
+    );
+    if let Some(account) = account {
+        secrets.insert(ACCOUNT.into(), account.encoded().into());
+    }
+    files.extend(registry.trust(&format!("node/{CERTIFICATES}")));
+    notes.extend(other_accounts(request, &registry, false)?);
+    Ok(())
 }
 
 /// Returns the mirrors of containerd, from which Kubespray writes a hosts.toml for each host.

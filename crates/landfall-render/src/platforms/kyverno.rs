@@ -9,6 +9,7 @@ use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, 
 use crate::pod_proxy::PodProxy;
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
+use crate::settings::SITE_CLUSTER;
 use crate::static_pods::env;
 use landfall_model::Consumer;
 use serde_yaml::Value;
@@ -26,23 +27,33 @@ impl RenderPlatform for KyvernoPlatform {
                       injected into pods in kube-system and kyverno, or into pods with the \
                       annotation landfall/inject-proxy: exclude.",
             inputs: &[],
-            settings: &[IMAGE_KEY],
+            settings: &[IMAGE_KEY, SITE_CLUSTER],
             consumer: Some(Consumer::Kyverno),
             reads_lock: true,
             writes: OutputForm::Files { not_into: None },
         }
     }
 
+    fn has_proxy_part(&self) -> bool {
+        true
+    }
+
     fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
-        let mut files = vec![RenderedFile::new(
-            "replace-registries.yaml",
-            document(&replace(request)),
-        )];
+        let mut files = Vec::new();
+        if request.target.is_some() {
+            let text = document(&replace(request));
+            files.push(RenderedFile::new("replace-registries.yaml", text));
+        }
         if let Some(proxy) = PodProxy::of(request, NoProxyDialect::Bare)? {
             let text = document(&inject(&proxy));
             files.push(RenderedFile::new("inject-proxy.yaml", text).secret(proxy.has_account));
         }
         if let Some(key) = image_key(&request.settings)? {
+            if request.target.is_none() {
+                let why = "--set image-key needs the registry whose images it verifies: add \
+                           registry.address to the site";
+                return Err(RenderError::Site(why.into()));
+            }
             let text = document(&verify(request, &key));
             files.push(RenderedFile::new("verify-images.yaml", text));
         }

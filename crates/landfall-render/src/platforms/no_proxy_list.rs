@@ -4,7 +4,7 @@ use crate::error::RenderError;
 use crate::no_proxy::{self, NoProxyDialect};
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::request::RenderRequest;
-use crate::settings::PlatformSetting;
+use crate::settings::{PlatformSetting, SITE_CLUSTER};
 use serde_json::json;
 
 pub(super) struct NoProxyList;
@@ -18,15 +18,18 @@ impl RenderPlatform for NoProxyList {
                       site's own hosts, always in the same order. The files of other platforms \
                       have the same entries.",
             inputs: &[],
-            settings: &[PlatformSetting {
-                key: "form",
-                value_name: "FORM",
-                help: "How names are written: svc and cluster.local (bare), .svc and \
-                       .svc.cluster.local (dotted), or every name with and without a dot, for any \
-                       program (portable)",
-                default: Some("bare"),
-                choices: &["bare", "dotted", "portable"],
-            }],
+            settings: &[
+                PlatformSetting {
+                    key: "form",
+                    value_name: "FORM",
+                    help: "How names are written: svc and cluster.local (bare), .svc and \
+                           .svc.cluster.local (dotted), or every name with and without a dot, for \
+                           any program (portable)",
+                    default: Some("bare"),
+                    choices: &["bare", "dotted", "portable"],
+                },
+                SITE_CLUSTER,
+            ],
             consumer: None,
             reads_lock: false,
             writes: OutputForm::Text {

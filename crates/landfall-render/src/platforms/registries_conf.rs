@@ -2,7 +2,7 @@
 //! certificates, credentials, and the signatures that images need; for CRI-O also the sandbox image
 //! and the proxy.
 
-use super::systemd::{DropInForm, drop_in};
+use super::systemd::{DropInForm, drop_in, only_drop_ins};
 use crate::error::RenderError;
 use crate::host_paths::registry_locations;
 use crate::image_key::IMAGE_KEY;
@@ -12,7 +12,7 @@ use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
 use crate::sandbox_image::{SANDBOX, locked_sandbox_image};
 use crate::separate_accounts::auth_file_of_repositories;
-use crate::settings::PlatformSetting;
+use crate::settings::{PlatformSetting, SITE_CLUSTER};
 use crate::signature_policy::{POLICY, signature_policy};
 use crate::value_quoting::quoted_string;
 use landfall_model::{Consumer, ImageRef};
@@ -29,7 +29,7 @@ pub(super) static CRIO: RegistriesConf = RegistriesConf(&PlatformSpec {
     about: "CRI-O: registries.conf, certificates, account, sandbox image and proxy",
     details: "Paths in the output folder are the paths on a node.",
     inputs: &[],
-    settings: &[SEARCH, POLICY, IMAGE_KEY, SANDBOX],
+    settings: &[SEARCH, POLICY, IMAGE_KEY, SANDBOX, SITE_CLUSTER],
     consumer: Some(Consumer::Crio),
     reads_lock: true,
     writes: OutputForm::Files { not_into: NOT_INTO },
@@ -60,7 +60,14 @@ impl RenderPlatform for RegistriesConf {
         self.0
     }
 
+    fn has_proxy_part(&self) -> bool {
+        self.0.consumer == Some(Consumer::Crio)
+    }
+
     fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+        if request.target.is_none() {
+            return only_drop_ins(&["crio"], DropInForm::GiantSwarm, request);
+        }
         let registry = request.registry()?;
         let is_crio = self.0.consumer == Some(Consumer::Crio);
         let mut files = vec![RenderedFile::new(

@@ -11,6 +11,7 @@ use crate::pod_proxy::PodProxy;
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
 use crate::separate_accounts::separate_accounts_note;
+use crate::settings::SITE_CLUSTER;
 use crate::value_quoting::quoted_string;
 use landfall_model::Consumer;
 use serde_yaml::{Mapping, Value};
@@ -23,7 +24,7 @@ pub(super) static K3S: RegistriesYaml = RegistriesYaml(&PlatformSpec {
     about: "k3s: registries.yaml, no default endpoints, the proxy",
     details: DETAILS,
     inputs: &[],
-    settings: &[],
+    settings: &[SITE_CLUSTER],
     consumer: Some(Consumer::K3s),
     reads_lock: true,
     writes: OutputForm::Files { not_into: None },
@@ -34,7 +35,7 @@ pub(super) static RKE2: RegistriesYaml = RegistriesYaml(&PlatformSpec {
     about: "RKE2: registries.yaml, no default endpoints, the proxy",
     details: DETAILS,
     inputs: &[],
-    settings: &[],
+    settings: &[SITE_CLUSTER],
     consumer: Some(Consumer::Rke2),
     reads_lock: true,
     writes: OutputForm::Files { not_into: None },
@@ -48,8 +49,19 @@ impl RenderPlatform for RegistriesYaml {
         self.0
     }
 
+    fn has_proxy_part(&self) -> bool {
+        true
+    }
+
     fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
         let name = self.0.name;
+        let mut services = environment(name, request)?;
+        if request.target.is_none() {
+            return Ok(RenderedConfig {
+                output: RenderedOutput::Files(services),
+                ..RenderedConfig::default()
+            });
+        }
         let registry = request.registry()?;
         let folder = format!("etc/rancher/{name}");
         let (configs, secret) = configs(&registry, &folder, request)?;
@@ -70,21 +82,7 @@ impl RenderPlatform for RegistriesYaml {
                 text,
             ));
         }
-        if let Some(proxy) = PodProxy::of(request, NoProxyDialect::Bare)? {
-            let services = if name == "k3s" {
-                ["k3s", "k3s-agent"]
-            } else {
-                ["rke2-server", "rke2-agent"]
-            };
-            let line =
-                |(name, value): &(&str, String)| format!("{name}={}\n", quoted_string(value));
-            let text: String = proxy.variables().iter().map(line).collect();
-            files.extend(services.map(|service| {
-                RenderedFile::new(format!("etc/default/{service}"), text.clone())
-                    .mode(0o600)
-                    .secret(proxy.has_account)
-            }));
-        }
+        files.append(&mut services);
         let mut notes = vec![format!(
             "without a registry, nodes can load an archive of `landfall export images` from \
              /var/lib/rancher/{name}/agent/images"
@@ -96,6 +94,26 @@ impl RenderPlatform for RegistriesYaml {
             ..RenderedConfig::default()
         })
     }
+}
+
+/// Returns the environment of the services of `name`, with the proxy if the site has one.
+fn environment(name: &str, request: &RenderRequest<'_>) -> Result<Vec<RenderedFile>, RenderError> {
+    let Some(proxy) = PodProxy::of(request, NoProxyDialect::Bare)? else {
+        return Ok(Vec::new());
+    };
+    let services = if name == "k3s" {
+        ["k3s", "k3s-agent"]
+    } else {
+        ["rke2-server", "rke2-agent"]
+    };
+    let line = |(name, value): &(&str, String)| format!("{name}={}\n", quoted_string(value));
+    let text: String = proxy.variables().iter().map(line).collect();
+    let file = |service| {
+        RenderedFile::new(format!("etc/default/{service}"), text.clone())
+            .mode(0o600)
+            .secret(proxy.has_account)
+    };
+    Ok(services.map(file).into())
 }
 
 /// Returns every host with the registry as its endpoint, and the rewrites of names.

@@ -6,7 +6,7 @@ use crate::node_proxy::ProxyAddress;
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
-use crate::settings::PlatformSetting;
+use crate::settings::{PlatformSetting, SITE_CLUSTER};
 use crate::value_quoting::systemd_environment;
 
 pub(super) struct DropIns(&'static PlatformSpec);
@@ -30,7 +30,7 @@ pub(super) static KUBELET: DropIns = DropIns(&PlatformSpec {
     details: "Needed if the kubelet itself connects to hosts behind the proxy, as with an in-tree \
               cloud provider.",
     inputs: &[],
-    settings: &[FORM],
+    settings: &[FORM, SITE_CLUSTER],
     consumer: None,
     reads_lock: false,
     writes: OutputForm::Files { not_into: NOT_INTO },
@@ -38,16 +38,18 @@ pub(super) static KUBELET: DropIns = DropIns(&PlatformSpec {
 
 pub(super) static SYSTEMD: DropIns = DropIns(&PlatformSpec {
     name: "systemd",
-    about: "systemd drop-ins that give containerd, the kubelet or other services the proxy",
-    details: "Paths in the output folder are the paths on a node.",
+    about: "systemd drop-ins that give containerd or other services the proxy",
+    details: "The kubelet needs it only with an in-tree cloud provider: add it to the services, or \
+              use `landfall render kubelet`. Paths in the output folder are the paths on a node.",
     inputs: &[],
     settings: &[
         FORM,
+        SITE_CLUSTER,
         PlatformSetting {
             key: "services",
             value_name: "NAME,...",
             help: "The services",
-            default: Some("containerd,kubelet"),
+            default: Some("containerd"),
             choices: &[],
         },
     ],
@@ -158,6 +160,22 @@ pub(super) fn drop_in(
             .mode(mode)
             .secret(proxy.has_account()),
     ))
+}
+
+/// Returns only the drop-ins of `services`, for a site without a registry.
+pub(super) fn only_drop_ins(
+    services: &[&str],
+    form: DropInForm,
+    request: &RenderRequest<'_>,
+) -> Result<RenderedConfig, RenderError> {
+    let mut files = Vec::new();
+    for service in services {
+        files.extend(drop_in(service, form, request)?);
+    }
+    Ok(RenderedConfig {
+        output: RenderedOutput::Files(files),
+        ..RenderedConfig::default()
+    })
 }
 
 fn optional_url(proxy: Option<&ProxyAddress>) -> Option<String> {

@@ -51,8 +51,23 @@ impl PlatformRun {
     fn run(mut self, context: &Context) -> Result<VerbOutcome, CliError> {
         let spec = self.platform.spec();
         let mut notes = Vec::new();
+        let target = match &self.common.to {
+            Some(target) => Some(target.clone()),
+            None => context.site_target()?,
+        };
+        let is_proxy_only =
+            target.is_none() && self.platform.has_proxy_part() && has_proxy(context);
         // `_charts` keeps temporary archives of charts until the platform has read them.
-        let (lock, _charts) = self.lock(context, &mut notes)?;
+        let (lock, _charts) = if is_proxy_only {
+            notes.push(
+                "no registry is named, so only the proxy is configured; add registry.address to \
+                 the site for the images"
+                    .into(),
+            );
+            (Lock::default(), None)
+        } else {
+            self.lock(context, &mut notes)?
+        };
         let RenderFlags {
             to, set, out, into, ..
         } = &self.common;
@@ -60,11 +75,8 @@ impl PlatformRun {
             return Err(CliError::usage(format!("--into: {why}")));
         }
         let settings = PlatformSettings::parse(spec.settings, set)?;
-        let target = match to {
-            Some(target) => Some(target.clone()),
-            None => context.site_target()?,
-        };
-        let mapping = match (&target, self.platform.needs_registry()) {
+        let needs_registry = self.platform.needs_registry() && !is_proxy_only;
+        let mapping = match (&target, needs_registry) {
             // This platform can do without a registry, and then does not use the mapping.
             (None, false) => {
                 let nowhere = TargetRegistry {
@@ -195,6 +207,12 @@ impl PlatformRun {
     }
 }
 
+/// Whether the site has a proxy.
+fn has_proxy(context: &Context) -> bool {
+    let proxy = context.site.as_ref().and_then(|site| site.proxy.as_ref());
+    proxy.is_some_and(|proxy| proxy.http.is_some() || proxy.https.is_some())
+}
+
 /// Writes the files. Returns a line for each, and a line for each file of an earlier run that was
 /// not written again.
 fn write_files(
@@ -264,7 +282,8 @@ fn merge_into(
         facts,
         ..MergeRules::default()
     };
-    let merged = render::merge_into(path, &text, files, rules)?;
+    let clusters = context.site.as_ref().map(|site| site.clusters.as_slice());
+    let merged = render::merge_into(path, &text, files, clusters.unwrap_or_default(), rules)?;
     let failed = |error: &dyn std::fmt::Display| {
         CliError::new(Exit::Failed, format!("cannot write {shown}: {error}"))
             .on(TransferSide::Destination)

@@ -3,7 +3,7 @@
 
 use super::site::{KubermaticProxy, NAMESPACE, at_registry, no_proxy, repository};
 use crate::credentials::BasicCredentials;
-use crate::kubernetes_objects::{map, metadata, optional};
+use crate::kubernetes_objects::{map, metadata, optional, some_map};
 use crate::no_proxy::NoProxyDialect;
 use crate::node_registry::NodeRegistry;
 use crate::request::RenderRequest;
@@ -30,7 +30,7 @@ pub(super) fn configuration(
     account: Option<&BasicCredentials>,
     proxy: Option<&KubermaticProxy>,
 ) -> Value {
-    let target = request.mapping.target().to_string();
+    let target = request.target.map(|_| request.mapping.target().to_string());
     let kubermatic = || repository(request, &KUBERMATIC);
     // the field is not a reference to a Secret, but the text of an auth file
     let pull_secret = optional(account.map(|account| registry.auth_file(account)));
@@ -38,8 +38,8 @@ pub(super) fn configuration(
         .images()
         .any(|image| image.name().starts_with("quay.io/kubermatic/helm-charts/"));
     let charts = has_charts.then(|| charts_at(request)).flatten();
-    let user_cluster = map([
-        ("overwriteRegistry", target.into()),
+    let user_cluster = some_map([
+        ("overwriteRegistry", optional(target)),
         (
             "kubermaticDockerRepository",
             at_registry(request, &KUBERMATIC),

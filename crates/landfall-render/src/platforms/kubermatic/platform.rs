@@ -14,7 +14,7 @@ use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
 use crate::sandbox_image::SANDBOX;
 use crate::separate_accounts::separate_accounts_note;
-use crate::settings::PlatformSetting;
+use crate::settings::{PlatformSetting, SITE_CLUSTER};
 use landfall_model::Consumer;
 use serde_yaml::Value;
 
@@ -44,11 +44,23 @@ impl RenderPlatform for KubermaticPlatform {
                       locked URLs are replaced by those of the file server, and machines trust the \
                       site's certificate authorities and install the locked packages.",
             inputs: &[PROFILES, PACKAGES_KEY],
-            settings: &[VERSION, SEED, DATACENTER, SANDBOX, PACKAGES, PACKAGE_SET],
+            settings: &[
+                VERSION,
+                SEED,
+                DATACENTER,
+                SANDBOX,
+                PACKAGES,
+                PACKAGE_SET,
+                SITE_CLUSTER,
+            ],
             consumer: Some(Consumer::Kubermatic),
             reads_lock: true,
             writes: OutputForm::Files { not_into: None },
         }
+    }
+
+    fn has_proxy_part(&self) -> bool {
+        true
     }
 
     fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {

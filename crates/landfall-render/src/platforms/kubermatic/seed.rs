@@ -50,7 +50,8 @@ pub(super) fn seed(
     let [http_proxy, list] = settings();
     let own = &registry.target.registry;
     let mut registries = Mapping::new();
-    for (host, mirrors) in host_mirrors(request)? {
+    let mirrors = request.target.map(|_| host_mirrors(request)).transpose()?;
+    for (host, mirrors) in mirrors.unwrap_or_default() {
         // containerd uses https for a host without a scheme, so a registry with plain HTTP is
         // listed as its own `http://` mirror
         if host == *own && !registry.plain_http {
@@ -73,7 +74,7 @@ pub(super) fn seed(
         });
         registries.insert(host.into(), map([("mirrors", texts(urls))]));
     }
-    if !request.upstream_fallback() {
+    if request.target.is_some() && !request.upstream_fallback() {
         notes.push(
             "if the mirrors lack an image, containerd pulls it from upstream, and KKP cannot turn \
              that off"
@@ -91,14 +92,20 @@ pub(super) fn seed(
     } else {
         Value::Null
     };
+    let pause = match request.target {
+        Some(_) => sandbox_image(request, notes)?,
+        None => None,
+    };
     let node = map([
         ("httpProxy", http_proxy),
         ("noProxy", list),
         ("insecureRegistries", insecure),
-        ("pauseImage", optional(sandbox_image(request, notes)?)),
+        ("pauseImage", optional(pause)),
         (
             "containerdRegistryMirrors",
-            map([("registries", Value::Mapping(registries))]),
+            request.target.map_or(Value::Null, |_| {
+                map([("registries", Value::Mapping(registries))])
+            }),
         ),
     ]);
     let profile_settings = profile::default_profiles(profiles, notes);

@@ -11,7 +11,7 @@ use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, 
 use crate::pod_proxy::PodProxy;
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
-use crate::settings::PlatformSetting;
+use crate::settings::{PlatformSetting, SITE_CLUSTER};
 use landfall_model::{Consumer, ImageRef};
 
 pub(in crate::platforms) struct TalosPlatform;
@@ -33,7 +33,7 @@ impl RenderPlatform for TalosPlatform {
             details: "talosctl merges the files into a machine configuration: `talosctl gen \
                       config … --config-patch @registry.yaml`, with a --config-patch for each file.",
             inputs: &[],
-            settings: &[VERSION, INSTALLER],
+            settings: &[VERSION, INSTALLER, SITE_CLUSTER],
             consumer: Some(Consumer::Talos),
             reads_lock: true,
             writes: OutputForm::Files {
@@ -45,7 +45,17 @@ impl RenderPlatform for TalosPlatform {
         }
     }
 
+    fn has_proxy_part(&self) -> bool {
+        true
+    }
+
     fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+        if request.target.is_none() {
+            return Ok(RenderedConfig {
+                output: RenderedOutput::Files(proxy_file(request)?.into_iter().collect()),
+                ..RenderedConfig::default()
+            });
+        }
         let registry = request.registry()?;
         let mut notes = Vec::new();
         let mirrors = host_mirrors(request)?;

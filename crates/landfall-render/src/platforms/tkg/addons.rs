@@ -38,11 +38,13 @@ pub(super) fn vsphere(names: &ClusterNames<'_>, part: &str, kind: &str, proxy: &
 /// addons. Returns `None` if there are no values.
 pub(super) fn kapp_controller(
     names: &ClusterNames<'_>,
-    repository: &TkgRepository,
+    repository: Option<&TkgRepository>,
     proxy: Option<&PodProxy>,
     proxy_ca: &str,
 ) -> Option<Value> {
-    let authorities = format!("{}{proxy_ca}", repository.ca);
+    let own = repository.map_or("", |repository| &repository.ca);
+    let authorities = format!("{own}{proxy_ca}");
+    let skip_verify = repository.filter(|repository| repository.skip_verify);
     let config = some_map([
         (
             "caCerts",
@@ -53,7 +55,7 @@ pub(super) fn kapp_controller(
         ("noProxy", optional_text(proxy.map(|proxy| &proxy.no_proxy))),
         (
             "dangerousSkipTLSVerify",
-            optional(repository.skip_verify.then(|| repository.host())),
+            optional(skip_verify.map(TkgRepository::host)),
         ),
     ]);
     if config.is_null() {
@@ -67,7 +69,10 @@ pub(super) fn kapp_controller(
             ("globalNamespace", "tanzu-package-repo-global".into()),
             (
                 "image",
-                map([("repository", repository.name.as_str().into())]),
+                some_map([(
+                    "repository",
+                    optional(repository.map(|repository| repository.name.as_str())),
+                )]),
             ),
             ("config", config),
         ]),

@@ -11,8 +11,8 @@ use serde_yaml::{Mapping, Value};
 
 /// The files of the machines of a cluster, and the commands that run before kubeadm.
 pub(super) struct ClusterMachines {
-    /// The repository of kubeadm's images.
-    repository: String,
+    /// The repository of kubeadm's images, if it is the site's.
+    repository: Option<String>,
     files: Value,
     commands: Vec<String>,
 }
@@ -21,7 +21,7 @@ impl ClusterMachines {
     /// Returns the files and commands of machines that use this repository and proxy.
     pub(super) fn of(
         request: &RenderRequest<'_>,
-        repository: &TkgRepository,
+        repository: Option<&TkgRepository>,
         proxy: Option<&PodProxy>,
     ) -> Result<ClusterMachines, RenderError> {
         let mut files = Vec::new();
@@ -31,7 +31,7 @@ impl ClusterMachines {
                 files.push(node_file(&format!("/{}", file.path), 0o640, &file.text));
             }
         }
-        if !repository.ca.is_empty() {
+        if let Some(repository) = repository.filter(|repository| !repository.ca.is_empty()) {
             files.push(node_file(&repository.ca_path(), 0o644, &repository.ca));
         }
         let mut commands: Vec<String> = [
@@ -56,24 +56,27 @@ impl ClusterMachines {
                 variables.map(|(name, value)| format!("export {name}={}", shell_quoted(value))),
             );
         }
-        // the pattern ends at `pause`, so the tag in the file is kept; TKG runs the same command
-        let pause = format!(r#"s|".*/pause|"{}/pause|"#, repository.name);
-        commands.push(format!(
-            "sed -i {} /etc/containerd/config.toml",
-            shell_quoted(&pause)
-        ));
-        if let Some(trust) = repository.trust() {
-            // a machine image may have the table already, and TOML forbids a second one
-            let table = shell_quoted(&format!(".registry.configs.\"{}\".tls]", repository.host()));
-            let config = "/etc/containerd/config.toml";
+        if let Some(repository) = repository {
+            // the pattern ends at `pause`, so the tag in the file is kept; TKG runs the same command
+            let pause = format!(r#"s|".*/pause|"{}/pause|"#, repository.name);
             commands.push(format!(
-                "grep -qF {table} {config} || printf {} >> {config}",
-                shell_quoted(&format!("\\n{trust}"))
+                "sed -i {} /etc/containerd/config.toml",
+                shell_quoted(&pause)
             ));
+            if let Some(trust) = repository.trust() {
+                // a machine image may have the table already, and TOML forbids a second one
+                let table =
+                    shell_quoted(&format!(".registry.configs.\"{}\".tls]", repository.host()));
+                let config = "/etc/containerd/config.toml";
+                commands.push(format!(
+                    "grep -qF {table} {config} || printf {} >> {config}",
+                    shell_quoted(&format!("\\n{trust}"))
+                ));
+            }
         }
         commands.push("systemctl restart containerd".to_owned());
         Ok(ClusterMachines {
-            repository: repository.name.clone(),
+            repository: repository.map(|repository| repository.name.clone()),
             files: files.into(),
             commands,
         })
@@ -100,13 +103,16 @@ impl ClusterMachines {
 
     /// Returns the patch of the control plane.
     pub(super) fn control_plane(&self, names: &ClusterNames<'_>) -> Value {
-        let images = || map([("imageRepository", self.repository.as_str().into())]);
-        let cluster = map([
-            ("imageRepository", self.repository.as_str().into()),
-            ("dns", images()),
-            ("etcd", map([("local", images())])),
-        ]);
-        let mut spec = Mapping::from_iter([("clusterConfiguration".into(), cluster)]);
+        let mut spec = Mapping::new();
+        if let Some(repository) = &self.repository {
+            let images = || map([("imageRepository", repository.as_str().into())]);
+            let cluster = map([
+                ("imageRepository", repository.as_str().into()),
+                ("dns", images()),
+                ("etcd", map([("local", images())])),
+            ]);
+            spec.insert("clusterConfiguration".into(), cluster);
+        }
         spec.extend(self.spec(&["initConfiguration", "joinConfiguration"]));
         map([
             ("apiVersion", "controlplane.cluster.x-k8s.io/v1beta1".into()),

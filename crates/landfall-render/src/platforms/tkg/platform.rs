@@ -42,17 +42,25 @@ impl RenderPlatform for TkgPlatform {
         true
     }
 
+    fn has_proxy_part(&self) -> bool {
+        true
+    }
+
     fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
         let names = ClusterNames {
             cluster: request.settings.need(CLUSTER.key)?,
             namespace: request.settings.get(NAMESPACE.key).unwrap_or("default"),
         };
-        let repository = TkgRepository::of(request)?;
+        let repository = request
+            .target
+            .map(|_| TkgRepository::of(request))
+            .transpose()?;
+        let repository = repository.as_ref();
         let proxy = proxy(request)?;
-        let variables = variables(&repository, proxy.as_ref());
+        let variables = variables(repository, proxy.as_ref());
         let secret = proxy.as_ref().is_some_and(|proxy| proxy.has_account);
         let file = |name: &str, text: String| RenderedFile::new(name, text).secret(secret);
-        let machines = ClusterMachines::of(request, &repository, proxy.as_ref())?;
+        let machines = ClusterMachines::of(request, repository, proxy.as_ref())?;
         let mut files = vec![
             file("cluster-config.yaml", lines(&variables)),
             file(
@@ -84,10 +92,12 @@ impl RenderPlatform for TkgPlatform {
             .proxy()?
             .and_then(|proxy| proxy.ca)
             .unwrap_or_default();
-        if let Some(kapp) = kapp_controller(&names, &repository, proxy.as_ref(), &proxy_ca) {
+        if let Some(kapp) = kapp_controller(&names, repository, proxy.as_ref(), &proxy_ca) {
             files.push(file("kapp-controller-addon.yaml", document(&kapp)));
         }
-        let notes = repository.notes;
+        let notes = repository
+            .map(|repository| repository.notes.clone())
+            .unwrap_or_default();
         Ok(RenderedConfig {
             output: RenderedOutput::Files(files),
             notes,
@@ -123,22 +133,28 @@ fn proxy(request: &RenderRequest<'_>) -> Result<Option<PodProxy>, RenderError> {
 type TopologyVariable = (&'static str, Value);
 
 /// Returns the variables of a cluster configuration, with their values for the site.
-fn variables(repository: &TkgRepository, proxy: Option<&PodProxy>) -> Vec<TopologyVariable> {
-    let mut variables: Vec<TopologyVariable> = vec![
-        (
-            "TKG_CUSTOM_IMAGE_REPOSITORY",
-            repository.name.as_str().into(),
-        ),
-        (
-            "TKG_CUSTOM_IMAGE_REPOSITORY_SKIP_TLS_VERIFY",
-            repository.skip_verify.into(),
-        ),
-        (
-            "TKG_CUSTOM_IMAGE_REPOSITORY_CA_CERTIFICATE",
-            // TKG expects the PEM text in base64
-            STANDARD.encode(&repository.ca).into(),
-        ),
-    ];
+fn variables(
+    repository: Option<&TkgRepository>,
+    proxy: Option<&PodProxy>,
+) -> Vec<TopologyVariable> {
+    let mut variables: Vec<TopologyVariable> = Vec::new();
+    if let Some(repository) = repository {
+        variables.extend([
+            (
+                "TKG_CUSTOM_IMAGE_REPOSITORY",
+                repository.name.as_str().into(),
+            ),
+            (
+                "TKG_CUSTOM_IMAGE_REPOSITORY_SKIP_TLS_VERIFY",
+                repository.skip_verify.into(),
+            ),
+            (
+                "TKG_CUSTOM_IMAGE_REPOSITORY_CA_CERTIFICATE",
+                // TKG expects the PEM text in base64
+                STANDARD.encode(&repository.ca).into(),
+            ),
+        ]);
+    }
     if let Some(proxy) = proxy {
         variables.extend([
             // required by TKG besides the URLs (validate.go)
