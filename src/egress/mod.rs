@@ -25,4 +25,4 @@ pub(crate) use probe::probe;
 pub(crate) use record::fuzz;
 pub(crate) use record::{ContactRecord, remember};
 pub(crate) use role::EgressRole;
-pub(crate) use unresolved::unresolved_lock;
+pub(crate) use unresolved::{UpdateSources, unresolved_lock};

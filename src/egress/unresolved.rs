@@ -6,14 +6,25 @@ use super::source_kind::SourceKind;
 use landfall_content::registry::RegistrySessions;
 use landfall_item::ChartName;
 use landfall_item::lockfile::{Lock, UnresolvedItem};
-use landfall_item::manifest::MergedManifest;
+use landfall_item::manifest::{MergedManifest, UpdatableVersion, VersionSource};
 use landfall_model::ImageRef;
+use landfall_model::document::VersionsFrom;
 use landfall_model::report::EntryKind;
 use std::collections::BTreeSet;
 use url::Url;
 
-/// Returns a lock in which every item of the manifests is unresolved.
-pub(crate) fn unresolved_lock(manifest: &MergedManifest) -> Lock {
+/// What `landfall update` requests besides the items of manifests.
+#[derive(Debug, Default)]
+pub(crate) struct UpdateSources {
+    /// The versions with an update policy, each with its source.
+    pub(crate) versions: Vec<UpdatableVersion>,
+    /// The URLs of lists and of TUF repositories.
+    pub(crate) urls: Vec<String>,
+}
+
+/// Returns a lock in which every item of the manifests is unresolved, and every source of
+/// `landfall update` is an item too.
+pub(crate) fn unresolved_lock(manifest: &MergedManifest, updates: UpdateSources) -> Lock {
     let item = |kind, name: String| UnresolvedItem {
         kind,
         name,
@@ -28,6 +39,33 @@ pub(crate) fn unresolved_lock(manifest: &MergedManifest) -> Lock {
         urls.extend(summary.further_urls.iter().map(|url| (*url).to_owned()));
         lock.unresolved.push(item(summary.kind, summary.name));
     }
+    for version in updates.versions {
+        match version.versions {
+            Ok(VersionSource::Tags { image, .. }) => {
+                lock.unresolved
+                    .push(item(EntryKind::Image, image.to_string()));
+            }
+            Ok(VersionSource::Provider(address)) => {
+                urls.insert(format!("https://{}/", address.host));
+            }
+            Ok(VersionSource::Chart(chart)) => {
+                urls.insert(chart.repo);
+            }
+            Ok(VersionSource::GitTags(url)) => {
+                urls.insert(url);
+            }
+            Ok(VersionSource::Document(from)) => {
+                urls.insert(match from {
+                    VersionsFrom::Text(url) => url,
+                    VersionsFrom::Json(json) => json.url,
+                    VersionsFrom::Chart(chart) => chart.repo,
+                });
+            }
+            // the package repositories are those of an item
+            Ok(VersionSource::Packages(_)) | Err(_) => {}
+        }
+    }
+    urls.extend(updates.urls);
     let urls = urls.into_iter().map(|url| item(EntryKind::File, url));
     lock.unresolved.extend(urls);
     lock

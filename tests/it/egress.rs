@@ -4,6 +4,7 @@
 use crate::support::charts::{self, Chart};
 use crate::support::images::noise;
 use crate::support::peers::{Server, file_server, own_registry};
+use crate::support::sigstore::Sigstore;
 use crate::support::test_proxy::{ProxyAction, TestProxy};
 use crate::support::{Images, Place, need};
 use serde_json::Value;
@@ -703,6 +704,51 @@ fn the_hosts_of_a_manifest_are_predicted_without_a_lock() {
             "{printed}"
         );
     }
+}
+
+/// `update` contacts hosts that no item names: those of versions, lists and trust roots.
+#[test]
+fn the_sources_of_updates_are_predicted_too() {
+    let place = Place::new();
+    place.write("list.txt", "quay.io/a/b:v1\n");
+    place.write("root.json", Sigstore::new().trusted_root());
+    place.write("tuf.json", "{}");
+    place.write(
+        "m.yaml",
+        "apiVersion: landfall/v1
+kind: Manifest
+metadata: {name: t}
+vars:
+  a: {value: v1.33.4, update: patch, from: \"https://text.test/stable-1.33.txt\"}
+  b: {value: v1.33.4, update: patch, from: {url: \"https://json.test/releases\", path: \"[].tag_name\"}}
+  c: {value: 1.2.3, update: patch, from: {repo: \"https://charts.test/x\", chart: app}}
+  d: {value: v1.2.3, update: patch, from: tags.test/a/b}
+lists:
+- {format: images-txt, file: list.txt, from: \"https://lists.test/list.txt\"}
+files:
+- {url: \"https://files.test/${a}/${b}/${c}/${d}\"}
+verify:
+- match: \"quay.io/a/*\"
+  keyless: {issuer: \"https://token.test\", identity: \"https://github.com/org/*\"}
+  trustedRoot: {file: root.json, from: \"https://tuf.test\", tufRoot: tuf.json}
+",
+    );
+    let found = evidence(&place, &["-f", "m.yaml"]);
+    for host in [
+        "text.test",
+        "json.test",
+        "charts.test",
+        "tags.test",
+        "lists.test",
+        "tuf.test",
+        "files.test",
+    ] {
+        assert_eq!(found[host], "predicted", "{host}: {found:?}");
+    }
+    let nodes = place.write("n.yaml", MANIFEST);
+    let nodes = nodes.to_str().unwrap();
+    let role = ["-f", "m.yaml", "-f", nodes, "--role", "seed-cluster-node"];
+    assert!(!evidence(&place, &role).contains_key("tuf.test"));
 }
 
 /// Hosts that a proxy refused are still predicted, with the further hosts that their responses

@@ -3,13 +3,16 @@
 use crate::cli::shared::opened_file::OpenedFile;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
 use crate::egress::{
-    ContactRecord, EgressQuery, EgressRole, FORMATS, diff, needed, probe, read_list, remember,
-    unresolved_lock,
+    ContactRecord, EgressQuery, EgressRole, FORMATS, UpdateSources, diff, needed, probe, read_list,
+    remember, unresolved_lock,
 };
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use landfall_content::store::DiskStore;
 use landfall_item::lockfile::{FILE_NAME, Lock};
+use landfall_item::manifest::{
+    FileOverrides, list_sources, trust_root_sources, updatable_versions,
+};
 use landfall_model::Limits;
 use landfall_model::document::read_text_input;
 use serde_json::json;
@@ -138,9 +141,8 @@ impl EgressCommand {
 impl EgressCommand {
     fn lock(&self, context: &Context) -> Result<Lock, CliError> {
         if !self.manifests.is_empty() {
-            return Ok(unresolved_lock(
-                &context.read_manifests(&self.manifests, &[])?,
-            ));
+            let merged = context.read_manifests(&self.manifests, &[])?;
+            return Ok(unresolved_lock(&merged, self.update_sources()?));
         }
         let Some(place) = &self.place else {
             let path = self.lock.as_deref().unwrap_or(Path::new(FILE_NAME));
@@ -162,6 +164,20 @@ impl EgressCommand {
 }
 
 impl EgressCommand {
+    /// The sources from which `landfall update` takes versions, lists and trust roots.
+    fn update_sources(&self) -> Result<UpdateSources, CliError> {
+        let edited = FileOverrides::new();
+        let lists = list_sources(&self.manifests, &edited)?;
+        let roots = trust_root_sources(&self.manifests, &edited)?;
+        let lists = lists.into_iter().map(|list| list.url);
+        Ok(UpdateSources {
+            versions: updatable_versions(&self.manifests, &edited)?,
+            urls: lists
+                .chain(roots.into_iter().map(|root| root.url))
+                .collect(),
+        })
+    }
+
     fn role(&self, lock: &Lock) -> Result<Option<EgressRole>, CliError> {
         let role = |name| EgressRole::new(name, &lock.endpoints);
         let role = self.role.as_deref().map(role).transpose();
