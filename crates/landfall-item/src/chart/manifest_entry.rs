@@ -37,13 +37,13 @@ pub struct FullChart {
     /// `name:version@sha256:…`.
     #[serde(default)]
     pub r#ref: Option<String>,
-    /// The URL of an HTTP repository.
+    /// The URL of an HTTP repository, or `oci://` and the path of the charts in a registry.
     #[serde(default)]
     pub repo: Option<String>,
-    /// The name of the chart in the HTTP repository.
+    /// The name of the chart in the repository.
     #[serde(default)]
     pub name: Option<String>,
-    /// The version of the chart in the HTTP repository.
+    /// The version of the chart in the repository.
     #[serde(default)]
     pub version: Option<String>,
     /// The digest that the chart must have. For a chart in a registry, it is that of the manifest;
@@ -273,12 +273,18 @@ fn full_name(
 ) -> ManifestResult<ChartName> {
     match (reference, &full.repo, &full.name, &full.version) {
         (Some(text), None, None, None) => name_of(text, at),
-        (None, Some(repo), Some(name), Some(version)) => ChartName::in_repository(
-            &binding.fill(repo),
-            &binding.fill(name),
-            &binding.fill(version),
-        )
-        .map_err(|error| at.fault(error.to_string(), None)),
+        (None, Some(repo), Some(name), Some(version)) => {
+            let [repo, name, version] = [repo, name, version].map(|text| binding.fill(text));
+            if repo.starts_with("oci://") {
+                // Helm, Flux and Hauler name charts in registries in this form
+                return name_of(
+                    &format!("{}/{name}:{version}", repo.trim_end_matches('/')),
+                    at,
+                );
+            }
+            ChartName::in_repository(&repo, &name, &version)
+                .map_err(|error| at.fault(error.to_string(), None))
+        }
         (Some(_), ..) => Err(at.fault(
             "`ref` cannot be combined with `repo`, `name` or `version`",
             Some("write the version into `ref`, as in oci://…/name:1.2.3".into()),

@@ -176,6 +176,16 @@ fn variables_are_replaced_in_platforms_and_values_of_charts() {
     );
 }
 
+/// Helm, Flux and Hauler write charts of registries as a repository, a name and a version.
+#[test]
+fn a_chart_of_a_registry_may_be_written_in_parts() {
+    let parts =
+        "vars: {v: 1.2.3}\ncharts: [{repo: 'oci://r.org/charts/', name: app, version: '${v}'}]";
+    let whole = "charts: ['oci://r.org/charts/app:1.2.3']";
+    let [parts, whole] = [parts, whole].map(|text| wanted(text).requests.charts[0].name.clone());
+    assert_eq!(parts, whole);
+}
+
 #[test]
 fn the_kind_of_a_variable_is_that_of_its_source() {
     let body = "vars:\n  \
