@@ -320,6 +320,34 @@ fn exported_repositories_are_read_by_git_and_served_by_any_web_server() {
     );
     let again = place.json(0, &["export", "git", "b.tar.zst", "-o", "repos"]);
     assert_eq!(again["totals"]["done"], 0, "{again}");
+
+    // a repository whose folder would be a ref of another one
+    let lock = place.read("landfall.lock");
+    let (head, entry) = lock.split_once("git:\n").unwrap();
+    let entry = entry.trim_end_matches("...\n");
+    let inner = entry.replace("platform.git", "platform.git/refs/heads/x");
+    let export = |inner: &str| {
+        place.write("nested.lock", format!("{head}git:\n{entry}{inner}...\n"));
+        let export = ["export", "git", "nested.lock", "-o", "nested"];
+        place.command().args(export).output().unwrap()
+    };
+    // the digest of an entry depends on its URL, and the refusal has the right one
+    let printed = String::from_utf8_lossy(&export(&inner).stderr).into_owned();
+    let digests: Vec<&str> = printed
+        .split(|c: char| !(c.is_ascii_alphanumeric() || c == ':'))
+        .filter(|word| word.starts_with("sha256:"))
+        .collect();
+    let [written, right] = digests[..] else {
+        panic!("{printed}")
+    };
+    let run = export(&inner.replace(written, right));
+    let printed = String::from_utf8_lossy(&run.stderr);
+    assert!(
+        run.status.code() == Some(1)
+            && printed.contains("its folder would be inside that of")
+            && !place.path("nested").exists(),
+        "{printed}"
+    );
 }
 
 #[test]

@@ -28,6 +28,17 @@ pub enum ExportError {
         /// The URL, chart or repository that would have the same path.
         second: String,
     },
+    /// A repository would be written into the folder of another one.
+    #[error(
+        "cannot export {inner}: its folder would be inside that of {outer}, as a part of that \
+         repository; omit one of them"
+    )]
+    Nested {
+        /// The name of the repository whose folder contains the other one.
+        outer: String,
+        /// The name of the repository in this folder.
+        inner: String,
+    },
     /// A member of an archive cannot be extracted.
     #[error("cannot unpack {url}: {why}")]
     Archive {

@@ -82,6 +82,19 @@ pub fn export_git(
         }
         targets.push((repository, path));
     }
+    // a repository in the folder of another one would change its refs or objects
+    for (path, inner) in &owners {
+        let outer = path
+            .ancestors()
+            .skip(1)
+            .find_map(|folder| owners.get(folder));
+        if let Some(outer) = outer {
+            return Err(ExportError::Nested {
+                outer: outer.name.clone(),
+                inner: inner.name.clone(),
+            });
+        }
+    }
     let mut report = RunReport::default();
     for (repository, path) in targets {
         note_omitted(repository, format, progress);
