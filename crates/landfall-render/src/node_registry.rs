@@ -111,7 +111,7 @@ impl<'s> NodeRegistry<'s> {
 
     /// Returns a note if the registry is an IP address or `localhost` and its scheme is not
     /// configured: landfall probes such a registry for plain HTTP, but nodes use only https.
-    pub(super) fn scheme_note(&self) -> Option<String> {
+    pub(super) fn scheme_note(&self, takes_plain_http: bool) -> Option<String> {
         let host = self
             .target
             .registry
@@ -126,11 +126,15 @@ impl<'s> NodeRegistry<'s> {
         if !is_address || is_configured {
             return None;
         }
-        Some(format!(
-            "nodes connect to {} over https and must trust its certificate; if it speaks plain \
-             http, set registry.plainHTTP: true in the site",
+        let note = format!(
+            "nodes connect to {} over https and must trust its certificate",
             self.target.registry
-        ))
+        );
+        Some(if takes_plain_http {
+            note + "; if it speaks plain http, set registry.plainHTTP: true in the site"
+        } else {
+            note
+        })
     }
 
     /// Returns the certificates and the private key as files in `folder`: `ca.crt`, `client.cert`,

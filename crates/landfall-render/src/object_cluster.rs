@@ -46,12 +46,14 @@ pub(crate) fn cluster_of<'s>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use landfall_model::document::documents;
 
     #[test]
     fn an_object_names_its_cluster() {
-        let clusters: Vec<SiteCluster> = serde_yaml::from_str(
+        let read = |text: &str| documents(text).unwrap().remove(0);
+        let clusters: Vec<SiteCluster> = serde_yaml::from_value(read(
             "[{name: blue, namespace: prod}, {name: blue-2}, {name: green, namespace: test}]",
-        )
+        ))
         .unwrap();
         for (object, expected) in [
             ("metadata: {name: blue}", Some("blue")),
@@ -73,8 +75,7 @@ mod tests {
             ("{kind: KubeOneCluster, name: green}", Some("green")),
             ("kind: App", None),
         ] {
-            let value: Value = serde_yaml::from_str(object).unwrap();
-            let found = cluster_of(&value, &clusters).map(|cluster| cluster.name.as_str());
+            let found = cluster_of(&read(object), &clusters).map(|cluster| cluster.name.as_str());
             assert_eq!(found, expected, "{object}");
         }
     }

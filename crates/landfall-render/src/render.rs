@@ -166,7 +166,11 @@ fn scheme_note(
     }
     match consumer {
         None | Some(Consumer::Kustomize | Consumer::Kyverno) => Ok(None),
-        Some(_) => Ok(request.registry()?.scheme_note()),
+        Some(consumer) => {
+            // TKG refuses plain HTTP
+            let takes_plain_http = consumer != Consumer::Tkg;
+            Ok(request.registry()?.scheme_note(takes_plain_http))
+        }
     }
 }
 

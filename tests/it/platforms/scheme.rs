@@ -22,7 +22,8 @@ const PLATFORMS: [&[&str]; 15] = [
     &["tkg", "--set", "cluster=c", "--set", "namespace=n"],
 ];
 
-const NOTE: &str = "over https and must trust its certificate; if it speaks plain http, set registry.plainHTTP: true";
+const NOTE: &str = "over https and must trust its certificate";
+const ADVICE: &str = "; if it speaks plain http, set registry.plainHTTP: true";
 
 #[test]
 fn rendering_for_nodes_prints_the_https_note() {
@@ -33,6 +34,12 @@ fn rendering_for_nodes_prints_the_https_note() {
     for args in PLATFORMS {
         let printed = render("registry: {address: \"172.20.0.2:5000\"}\n", args);
         assert_eq!(printed.matches(NOTE).count(), 1, "{args:?}: {printed}");
+        // TKG refuses the setting, so it is not advised
+        assert_eq!(
+            printed.contains(ADVICE),
+            args[0] != "tkg",
+            "{args:?}: {printed}"
+        );
         // no note is needed if the scheme is configured, or for a host name: landfall probes only
         // addresses and localhost
         if args[0] != "tkg" {
