@@ -16,6 +16,34 @@ fn texts_that_cannot_be_images_are_not_drafted() {
     assert!(draft.contains("images: []\n"), "{draft}");
 }
 
+/// The vendor's page of 2019 lists images without tags.
+#[test]
+fn a_list_without_tags_becomes_commented_entries() {
+    let place = place();
+    place.write(
+        "list.txt",
+        "# images\ngcr.io/google_containers/hyperkube-amd64\nk8s.gcr.io/pause\ncalico/node\n",
+    );
+    let draft = place.ok(&["discover", "list.txt"]);
+    for name in [
+        "gcr.io/google_containers/hyperkube-amd64",
+        "k8s.gcr.io/pause",
+        "docker.io/calico/node",
+    ] {
+        let line = format!("  # - {name}  # list.txt:");
+        assert!(draft.contains(&line), "{draft}");
+    }
+    // paths of files are not a list of images
+    for (name, text) in [
+        ("files.txt", "src/main.rs\nsrc/lib.rs\n"),
+        ("words.txt", "k8s.gcr.io/pause\nnode\n"),
+    ] {
+        place.write(name, text);
+        let draft = place.ok(&["discover", name]);
+        assert!(!draft.contains("  # - "), "{draft}");
+    }
+}
+
 #[test]
 fn discover_drafts_a_manifest_with_helm_and_without() {
     let place = place();

@@ -24,6 +24,39 @@ fn a_deployment_changes_only_in_its_references() {
     assert!(!err(&output).contains("never/heard"));
 }
 
+/// A script composes URLs from a folder: the folder is reported, at any depth above locked files.
+#[test]
+fn folders_of_locked_files_in_scripts_are_left() {
+    let script = "#!/bin/sh\nBASE=https://dl.k8s.io/release/\ncurl -LO $BASE/v1.33.4/x\n\
+                  # see https://dl.k8s.io/ and https://dl.k8s.io/other/\n";
+    let kubelet = "https://dl.k8s.io/release/v1.33.4/bin/linux/amd64/kubelet";
+    let file = format!(
+        "files:\n- {{name: \"{kubelet}\", digest: \"{}\", size: 9}}\n",
+        digest("k")
+    );
+    let locked = lock(&IMAGES) + &file;
+    let place = Place::new(&[("s.sh", script), ("landfall.lock", &locked)]);
+    let printed = err(&place.run(&["s.sh"], 0));
+    assert!(
+        printed
+            .contains("s.sh:2:6: left https://dl.k8s.io/release/: it is a folder of locked files"),
+        "{printed}"
+    );
+    assert_eq!(printed.matches("folder of locked").count(), 1, "{printed}");
+}
+
+#[test]
+fn the_note_that_nothing_is_known_is_one_line() {
+    let place = Place::new(&[("v.yaml", "image: never/heard:v1\n")]);
+    let output = place.run(&["v.yaml", "--check"], 0);
+    let printed = out(&output) + &err(&output);
+    assert!(
+        printed.contains("usual for Helm values: the references are defaults"),
+        "{printed}"
+    );
+    assert!(!printed.contains("\\n"), "{printed}");
+}
+
 #[test]
 fn kkp_values_with_references_in_parts_are_rewritten() {
     let place = Place::new(&[("values.yaml", KKP)]);

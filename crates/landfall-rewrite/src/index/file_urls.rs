@@ -76,6 +76,19 @@ impl FileUrlIndex {
         }
     }
 
+    /// Whether `location` is written as a folder, with a slash at its end, and has locked files
+    /// below it. A host alone is not a folder.
+    pub(super) fn has_below(&self, location: &str) -> bool {
+        let is_folder = location
+            .strip_suffix('/')
+            .is_some_and(|folder| folder.contains('/'));
+        let mut below = self.urls.range(location.to_owned()..);
+        is_folder
+            && below
+                .next()
+                .is_some_and(|(name, _)| name.starts_with(location))
+    }
+
     /// Whether `url` is at the host of a locked file, or at the file server.
     pub(super) fn has_host(&self, url: &str) -> bool {
         self.parts(url)

@@ -67,7 +67,9 @@ impl ReferenceIndex {
                     (locked.clone(), Vec::new())
                 }
                 _ if at_site => return UrlLookup::Settled(None),
-                _ if is_folder(&location, &urls.folders) => return UrlLookup::Left(FOLDER.into()),
+                _ if is_folder(&location, &urls.folders) || urls.has_below(&location) => {
+                    return UrlLookup::Left(FOLDER.into());
+                }
                 _ => return UrlLookup::Unknown,
             }
         } else {

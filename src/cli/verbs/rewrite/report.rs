@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 const NOTHING_KNOWN: &str = "\
-no reference here is in the lock, so nothing was changed. This is usual for Helm values: the
-references are defaults in the charts. `landfall render helm-values CHART` writes values that
+no reference here is in the lock, so nothing was changed. This is usual for Helm values: the \
+references are defaults in the charts. `landfall render helm-values CHART` writes values that \
 override them; or rewrite the output of `helm template`.";
 
 /// What the command does with the result, according to its flags.
