@@ -623,3 +623,45 @@ fn one_set_of_files_has_the_no_proxy_of_the_named_cluster() {
         "{proxy:?}"
     );
 }
+
+/// The site's proxy has no account, but the file has one for it: the account stays. A path below
+/// the site's registry is the decision of a person too.
+#[test]
+fn accounts_at_the_same_proxy_and_paths_at_the_same_registry_are_kept() {
+    let place = corp();
+    let account = "http://me:hush@10.0.0.1:3128";
+    let cluster = format!(
+        "kind: KubeOneCluster\nname: blue\nproxy: {{http: {account}, https: http://10.0.0.1:3128/}}\n"
+    );
+    place.write("mine.yaml", &cluster);
+    into(&place, 0, &["kubeone"]);
+    let new = documents(&place.read("mine.yaml")).remove(0);
+    assert_eq!(new["proxy"]["http"], account);
+    assert_eq!(new["proxy"]["https"], "http://10.0.0.1:3128/");
+    // another proxy is another fact, and the account is not its own
+    place.write("mine.yaml", cluster.replace("10.0.0.1", "10.0.0.9"));
+    into(&place, 0, &["kubeone"]);
+    let new = documents(&place.read("mine.yaml")).remove(0);
+    assert_eq!(new["proxy"]["http"], "http://10.0.0.1:3128");
+
+    let machines = format!(
+        "kind: KubeadmControlPlane\nmetadata: {{name: blue-control-plane, namespace: prod}}\nspec:\n  kubeadmConfigSpec:\n    \
+         files:\n    - path: /etc/systemd/system/containerd.service.d/http-proxy.conf\n      content: |\n        \
+         [Service]\n        Environment=\"HTTP_PROXY={account}\"\n    preKubeadmCommands:\n    - export HTTP_PROXY='{account}'\n"
+    );
+    place.write("mine.yaml", &machines);
+    into(&place, 0, &["tkg"]);
+    let new = place.read("mine.yaml");
+    keeps_lines(&machines, &new, &[]);
+    assert_eq!(new.matches("HTTP_PROXY=").count(), 3, "{new}");
+
+    let path = "kind: KubeOneCluster\nregistryConfiguration: {overwriteRegistry: registry.corp.example/team}\n";
+    place.write("mine.yaml", path);
+    let printed = into(&place, 2, &["kubeone"]);
+    assert!(
+        printed.contains("overwriteRegistry: it has another value than \"registry.corp.example\""),
+        "{printed}"
+    );
+    assert_eq!(place.read("mine.yaml"), path);
+    into(&place, 0, &["kubeone", "--replace"]);
+}

@@ -23,6 +23,30 @@ impl SiteFacts {
         self.wholes.iter().any(|whole| whole == text)
             || self.parts.iter().any(|part| contains_name(text, part))
     }
+
+    /// Whether `old` and `new` state the same fact and differ in something else, such as a path:
+    /// that part of `old` is the decision of a person. Accounts in URLs are facts too.
+    pub(super) fn differ_beside(&self, old: &str, new: &str) -> bool {
+        let is_stated = |part: &String| contains_name(old, part) && contains_name(new, part);
+        self.parts.iter().any(is_stated) && without_account(old) != without_account(new)
+    }
+}
+
+/// Whether the URL `old` is `new` with an account, which `new` lacks, or with a slash at its end.
+/// The account is kept: the site does not have it.
+pub(super) fn is_same_url(old: &str, new: &str) -> bool {
+    new.contains("://") && !new.contains('@') && without_account(old) == new.trim_end_matches('/')
+}
+
+/// `url` without an account and a slash at its end.
+fn without_account(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+    let host = host.trim_end_matches('/');
+    match scheme {
+        "" => host.to_owned(),
+        scheme => format!("{scheme}://{host}"),
+    }
 }
 
 /// Whether `text` contains `name`, not as a part of a longer name.

@@ -377,7 +377,7 @@ impl ValueMerger<'_> {
             _ if scalar_text(old) == scalar_text(new) => old.clone(),
             _ => {
                 if !is_blank {
-                    self.overwrite(&scalar_text(new));
+                    self.overwrite(&scalar_text(old), &scalar_text(new));
                 }
                 new.clone()
             }

@@ -1,6 +1,7 @@
 //! Merges lists whose order matters: each new item is inserted relative to the items that both
 //! lists contain.
 
+use super::facts::is_same_url;
 use super::no_proxy_lists::{NoProxyLists, is_no_proxy};
 use crate::redaction::redact_urls;
 
@@ -171,7 +172,9 @@ fn changed_item(old: &str, new: &str, lists: &mut NoProxyLists) -> Option<String
         (exported_variable(old), exported_variable(new))
     {
         if !is_no_proxy(name) {
-            return shell_word(old_value).map(|_| new.to_owned());
+            let existing = shell_word(old_value)?;
+            let is_same = shell_word(new_value).is_some_and(|new| is_same_url(existing, new));
+            return Some(if is_same { old } else { new }.to_owned());
         }
         let existing = unquoted(old_value)?;
         let list = lists.merge(existing, unquoted(new_value)?);

@@ -2,6 +2,7 @@
 //! document.
 
 use super::error::MergeError;
+use super::facts::is_same_url;
 use super::merger::{DecodedText, MergeRules, ObjectPosition, ValueMerger, documents, merge_once};
 use super::no_proxy_lists::{is_no_proxy_path, is_separate, with_entries};
 use super::texts;
@@ -51,18 +52,22 @@ impl ValueMerger<'_> {
             return Ok(text);
         }
         let are_single_lines = ![old, new].iter().any(|text| text.trim_end().contains('\n'));
+        if are_single_lines && is_same_url(old, new) {
+            return Ok(old.to_owned());
+        }
         if are_single_lines {
-            self.overwrite(new);
+            self.overwrite(old, new);
         } else {
             self.lose(reason);
         }
         Ok(new.to_owned())
     }
 
-    /// Unless the rules allow it, records that the value at the path would be replaced by `new`,
-    /// which is not a fact of the site.
-    pub(super) fn overwrite(&mut self, new: &str) {
-        if !self.rules.facts.states(new) {
+    /// Unless the rules allow it, records that the value `old` at the path would be replaced by
+    /// `new`, if that is not a fact of the site or `old` states the fact too.
+    pub(super) fn overwrite(&mut self, old: &str, new: &str) {
+        let facts = self.rules.facts;
+        if !facts.states(new) || facts.differ_beside(old, new) {
             let mut shown = redact_urls(new);
             if let Some((at, _)) = shown.char_indices().nth(100) {
                 shown.truncate(at);

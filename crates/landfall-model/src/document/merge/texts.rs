@@ -1,5 +1,6 @@
 //! Merges two texts of a known format into one text that has the parts of both.
 
+use super::facts::is_same_url;
 use super::no_proxy_lists::{NoProxyLists, is_no_proxy};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -119,7 +120,7 @@ fn with_variables(old: &str, new: &str, lists: &mut NoProxyLists) -> Option<Stri
         } else {
             value.to_owned()
         };
-        if value == existing {
+        if value == existing || is_same_url(existing, &value) {
             continue;
         }
         let merged = format!("Environment=\"{name}={value}\"");
