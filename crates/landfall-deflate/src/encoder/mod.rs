@@ -12,6 +12,7 @@ pub(crate) mod huffman;
 pub(crate) mod klauspost;
 #[cfg(test)]
 mod properties;
+mod replay;
 mod spec;
 pub(crate) mod symbols;
 #[cfg(test)]
@@ -20,4 +21,5 @@ pub(crate) mod testing;
 pub(crate) mod vectors;
 pub(crate) mod zlib;
 
-pub(crate) use spec::{BlockSize, Encoder, EncoderSpec, StreamHints};
+pub(crate) use replay::{BlockSize, Encoder, StreamHints};
+pub(crate) use spec::EncoderSpec;

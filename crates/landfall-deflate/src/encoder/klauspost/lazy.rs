@@ -1,7 +1,7 @@
 //! Levels 7 to 9: hash chains over a window of 64 KiB.
 
-use super::RestartEncoder;
 use super::blocks::KlauspostBlockWriter;
+use super::restart::RestartEncoder;
 use super::rules::{KlauspostRules, MatchEndRule};
 use crate::bits::BitWriter;
 use crate::encoder::Encoder;

@@ -16,6 +16,7 @@
 mod blocks;
 mod fast;
 mod lazy;
+mod restart;
 pub(crate) mod rules;
 
 use super::block::MAX_STORED;
@@ -24,6 +25,7 @@ use crate::bits::BitWriter;
 use blocks::KlauspostBlockWriter;
 use fast::FastEncoder;
 use lazy::LazyEncoder;
+use restart::RestartEncoder;
 use rules::{KlauspostGeneration, KlauspostRules};
 use std::fmt;
 
@@ -203,14 +205,6 @@ pub(crate) fn can_be_full(generation: KlauspostGeneration, level: i8, size: Bloc
 /// Starts a stream at a level of −2 or 0 to 9.
 pub(crate) fn start(generation: KlauspostGeneration, level: i8) -> Box<dyn Encoder> {
     start_piece(generation, level)
-}
-
-// An encoder that is used for several streams, one after the other.
-
-/// An encoder that can begin another stream.
-trait RestartEncoder: Encoder + fmt::Debug {
-    /// Begins a stream whose matches may refer to `dictionary`.
-    fn restart(&mut self, dictionary: &[u8]);
 }
 
 // Levels 0 and −2: blocks without matches.

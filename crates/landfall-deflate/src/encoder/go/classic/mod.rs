@@ -30,7 +30,7 @@
 mod chain;
 mod speed;
 
-use super::GoLevel;
+use super::level::GoLevel;
 use crate::bits::BitWriter;
 use crate::encoder::block::{
     BlockCodes, DynamicHeader, MAX_STORED, stored_size, write_fixed_header, write_stored,

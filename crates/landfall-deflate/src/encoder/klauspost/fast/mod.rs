@@ -5,8 +5,8 @@ mod pair;
 mod repeat;
 mod single;
 
-use super::RestartEncoder;
 use super::blocks::KlauspostBlockWriter;
+use super::restart::RestartEncoder;
 use super::rules::KlauspostRules;
 use crate::bits::BitWriter;
 use crate::encoder::Encoder;
