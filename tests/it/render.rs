@@ -326,7 +326,7 @@ fn a_file_that_is_not_a_chart_is_refused() {
     place.write("empty/values.yaml", "a: 1\n");
     place.write(
         "escape.tgz",
-        tgz("a\\b", &[("Chart.yaml".into(), b"name: x\n".to_vec())]),
+        tgz("a\\..\\..", &[("Chart.yaml".into(), b"name: x\n".to_vec())]),
     );
     place.write("broken/Chart.yaml", "name: x\nversion: 1\n");
     place.write("broken/values.yaml", "a: [\n");

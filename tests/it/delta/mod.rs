@@ -317,10 +317,10 @@ fn blobs_are_mounted_from_the_repository_that_the_receipt_names() {
     );
     line.push(0, &["d3"], &registry.address, &[]);
     line.assert_delivered(&registry, "3");
-    // if the registry has everything, only tags, the list of delivered locks and the next list,
-    // which a registry with immutable tags would have, are requested
+    // if the registry has everything, only tags, the list of delivered locks, the tags of its
+    // repository and the next list, which a registry with immutable tags would have, are requested
     let again = line.push(0, &["d3"], &registry.address, &[]);
-    assert_eq!(again["totals"]["requests"], 5, "{again:#}");
+    assert_eq!(again["totals"]["requests"], 6, "{again:#}");
 }
 
 #[test]

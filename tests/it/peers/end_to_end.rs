@@ -162,9 +162,9 @@ fn a_manifest_is_delivered_to_a_private_registry_through_a_bundle() {
         &[&with(&["push", "bundle.tar.zst"])[..], &empty].concat(),
     );
     assert_all(&warm, "present");
-    // one request for each image, for each of the two files, for the list of delivered locks, and
-    // for the next list, which registries with immutable tags have
-    let max_requests = world.upstreams.len() + 4;
+    // one request for each image, for each of the two files, for the list of delivered locks, for
+    // the tags of its repository, and for the next list, which registries with immutable tags have
+    let max_requests = world.upstreams.len() + 5;
     let warm_requests = registry
         .log()
         .lines()
@@ -178,7 +178,7 @@ fn a_manifest_is_delivered_to_a_private_registry_through_a_bundle() {
     );
     assert_eq!(
         warm["totals"]["requests"], max_requests,
-        "one request for each destination tag, and two for the lists of delivered locks: {warm:#}"
+        "one request for each destination tag, and three for the lists of delivered locks: {warm:#}"
     );
     assert!(
         warm_requests <= max_requests,
