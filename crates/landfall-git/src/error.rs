@@ -38,7 +38,7 @@ pub enum GitError {
     /// The repository is larger than the limits allow.
     #[error("{what} than the limit of {limit}")]
     TooLarge {
-        /// The thing that exceeds the limit, as in "an object is larger".
+        /// The beginning of the message, up to "than", as in "an object is larger".
         what: &'static str,
         /// The limit, in bytes or as a count.
         limit: u64,

@@ -1,4 +1,4 @@
-//! Arguments without flags, and files of another kind than expected.
+//! Arguments without flags, files of another kind than expected, and locks older than manifests.
 
 use super::{run, run_with};
 use crate::support::Place;

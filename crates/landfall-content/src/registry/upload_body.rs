@@ -123,7 +123,7 @@ impl RegistrySession {
             let opening = move || {
                 let opener = opener.clone();
                 let sent = sent.clone();
-                // the transport may open the body again, for another attempt
+                // the body is opened again after a redirect or a sign-in
                 sent.store(0, Ordering::Relaxed);
                 let limited =
                     async move { Ok(limited(opener.stream(offset).await?, length, sent)) };
