@@ -79,6 +79,48 @@ fn archives_with_repeated_names_and_backslashes_are_accepted_as_helm_does() {
     }
 }
 
+/// helm reads `off` as `false`. Before, this subchart was locked, and the template's image was not.
+#[test]
+fn words_of_yaml_1_1_are_booleans_as_in_helm() {
+    let up = Upstream::new();
+    let (main, sub) = (up.image("team/main", "1"), up.image("team/sub", "1"));
+    let dependency = "dependencies: [{name: sub, version: 1.0.0, condition: sub.enabled}]";
+    up.repository(&[packed(
+        "words",
+        &[
+            (
+                "words/Chart.yaml",
+                &format!("apiVersion: v2\nname: words\nversion: 1.0.0\n{dependency}\n"),
+            ),
+            (
+                "words/values.yaml",
+                &format!("no: {{image: \"{main}\"}}\nsub:\n  enabled: off\n"),
+            ),
+            (
+                "words/templates/a.yaml",
+                "spec: {containers: [{image: {{ index .Values \"false\" \"image\" }}}]}\n",
+            ),
+            (
+                "words/charts/sub/Chart.yaml",
+                "apiVersion: v2\nname: sub\nversion: 1.0.0\n",
+            ),
+            (
+                "words/charts/sub/values.yaml",
+                &format!("image: \"{sub}\"\n"),
+            ),
+        ],
+    )]);
+    let entry = json!({"repo": up.repo(), "name": "words", "version": "1.0.0",
+        "images": "discover"});
+    up.manifest(&json!([entry]), "");
+    up.lock(0, &[]);
+    let lock = up.place.read("landfall.lock");
+    assert!(
+        lock.contains("team/main") && !lock.contains("team/sub"),
+        "{lock}"
+    );
+}
+
 /// helm resolves a relative URL against the repository that was configured, not against the
 /// address to which its index was redirected.
 #[test]

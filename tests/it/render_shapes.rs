@@ -244,3 +244,19 @@ fn an_empty_overlay_is_an_error() {
         "{message}"
     );
 }
+
+/// The behaviour of helm 3.22 was tried: a template reads these values as
+/// `index .Values "false" "image"`.
+#[test]
+fn words_of_yaml_1_1_are_the_keys_that_helm_reads() {
+    let image = "docker.io/longhornio/ui:v1";
+    let at_site = json!({"image": "r.example:5000/p/longhornio/ui:v1"});
+    for (word, key) in [("off", "false"), ("No", "false"), ("yes", "true")] {
+        let report = rendered(0, &format!("a: 1\n{word}:\n  image: {image}\n"), "");
+        assert_eq!(report["values"], json!({key: at_site}));
+        assert_eq!(report["keys"][0]["path"], format!("{key}.image"));
+    }
+    // a quoted word is a text; the overlay quotes it too
+    let quoted = overlay(&format!("\"off\": {{image: '{image}'}}\n"));
+    assert_eq!(quoted, json!({"off": at_site}));
+}

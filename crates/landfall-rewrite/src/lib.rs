@@ -64,7 +64,7 @@ mod walk;
 mod yaml;
 
 pub use archive::{RewrittenText, rewrite_chart};
-pub use chart::{ChartError, HelmChart, coalesce, values_of};
+pub use chart::{ChartError, HelmChart, coalesce, values_of, values_text};
 pub use error::{ChartArchiveError, RewriteError};
 pub use index::ReferenceIndex;
 pub use inputs::{InputContent, InputFile, inputs, read};

@@ -57,23 +57,7 @@ pub(super) fn from_checked<T: DeserializeOwned>(text: &str) -> Result<T, Error> 
 
 /// Reads the documents of the stream `text` one after the other. An error is the last item.
 pub fn documents<T: DeserializeOwned>(text: &str) -> impl Iterator<Item = Result<T, Error>> {
-    each_document(text, check(text))
-}
-
-/// Like [`documents`], for one of several texts that share `budget`.
-pub fn documents_within<'t, T: DeserializeOwned>(
-    text: &'t str,
-    budget: &mut YamlBudget,
-) -> impl Iterator<Item = Result<T, Error>> + use<'t, T> {
-    each_document(text, budget.charge(text))
-}
-
-/// Iterates over the documents of `text`. If `checked` is an error, this error is the only item.
-fn each_document<T: DeserializeOwned>(
-    text: &str,
-    checked: Result<(), Error>,
-) -> impl Iterator<Item = Result<T, Error>> {
-    let mut error = checked.err();
+    let mut error = check(text).err();
     let mut documents = stream(text);
     let mut is_over = false;
     // after an error, the parser would return the same error forever
@@ -112,8 +96,11 @@ pub(super) fn is_bounded(text: &str) -> bool {
 }
 
 impl YamlBudget {
-    /// Subtracts the values of `text` from this budget.
-    fn charge(&mut self, text: &str) -> Result<(), Error> {
+    /// Subtracts the values of `text`, one of several texts that share this budget.
+    ///
+    /// # Errors
+    /// If the text is not YAML, or exceeds the rest of the budget.
+    pub fn charge(&mut self, text: &str) -> Result<(), Error> {
         let max = Limits::DEFAULT.yaml_nodes;
         if (indicators(text) > max || may_be_deep(text))
             && let Some(excess) = excess(text)
@@ -411,9 +398,7 @@ mod tests {
         let broken: Vec<Result<Value, Error>> = documents("a: 1\n---\nb: [\n").collect();
         assert!(broken.len() == 2 && broken[0].is_ok() && broken[1].is_err());
         let mut budget = YamlBudget::default();
-        let mut read = || {
-            documents_within::<Value>(&squared(400), &mut budget).all(|document| document.is_ok())
-        };
+        let mut read = || budget.charge(&squared(400)).is_ok();
         assert!(
             (0..6).all(|_| read()) && !read(),
             "texts that share a budget"

@@ -12,7 +12,7 @@ use landfall_rewrite::audit::{
 };
 use landfall_rewrite::{
     HelmChart, ReferenceMeaning, ReferenceRole, RewriteOptions, TextSyntax, coalesce, rewrite,
-    values_of,
+    values_of, values_text,
 };
 use serde::Serialize;
 use serde_yaml::{Mapping, Value};
@@ -109,7 +109,7 @@ fn overlay_of(
             .into_iter()
             .for_each(|value| *value = tag.into());
     }
-    let old_text = serde_yaml::to_string(&old).map_err(values_error)?;
+    let old_text = values_text(&old).map_err(values_error)?;
     let rewritten = rewrite(
         &old_text,
         TextSyntax::Document,

@@ -12,7 +12,7 @@ use landfall_model::Limits;
 use landfall_model::document::read_text_input;
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem, one_line};
 use landfall_rewrite::audit::{FileFinding, Inventory, LockCoverage};
-use landfall_rewrite::{HelmChart, coalesce, values_of};
+use landfall_rewrite::{HelmChart, coalesce, values_of, values_text};
 use serde_json::json;
 use serde_yaml::Mapping;
 use std::path::PathBuf;
@@ -99,7 +99,7 @@ fn document(charts: &[HelmChart], overlay: &ChartOverlay, to: &str) -> Result<St
         })
         .collect();
     let names = names.join(", ");
-    let values = serde_yaml::to_string(&overlay.values).map_err(|source| RenderError::Values {
+    let values = values_text(&overlay.values).map_err(|source| RenderError::Values {
         chart: names.clone(),
         source,
     })?;

@@ -1,6 +1,7 @@
 //! A chart with its subcharts: the effective values, and the positions of values in files.
 
 use super::values::{coalesce, convert_whole_floats};
+use super::yaml_words::is_key;
 use landfall_model::document::{LineIndex, YamlNode};
 use serde_yaml::{Mapping, Value};
 use std::path::{Path, PathBuf};
@@ -269,10 +270,13 @@ impl HelmChart {
         let mut node = &root;
         let mut depth = 0;
         for key in path {
-            if node.key_span(key).is_none() {
+            let YamlNode::Mapping(mapping) = node else {
                 break;
-            }
-            node = node.get(key);
+            };
+            let Some(entry) = mapping.entries.iter().find(|entry| is_key(&entry.key, key)) else {
+                break;
+            };
+            node = &entry.value;
             depth += 1;
         }
         // the default values of a subchart are in a file of its own

@@ -11,9 +11,10 @@ mod load;
 mod metadata;
 mod read;
 mod values;
+mod yaml_words;
 
 pub use error::ChartError;
 pub(crate) use helm_chart::ChartTemplate;
 pub use helm_chart::HelmChart;
 pub(super) use values::plain;
-pub use values::{coalesce, values_of};
+pub use values::{coalesce, values_of, values_text};

@@ -1,21 +1,25 @@
 //! Reads documents of charts as Helm does. Helm accepts repeated keys and several documents;
 //! landfall refuses both in its own documents.
 
+use super::yaml_words::with_booleans;
 use landfall_model::document::yaml::{self, YamlBudget};
 use landfall_model::document::{self, Diagnostic};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value};
 
 /// Reads the document in `text` into `T`. The last value of a repeated key counts, and several
-/// documents are merged.
+/// documents are merged. Booleans of YAML 1.1 are booleans.
 pub(super) fn read<T: DeserializeOwned>(
     file: &str,
     text: &str,
     budget: &mut YamlBudget,
 ) -> Result<T, Box<Diagnostic>> {
     let mut all = Value::Null;
-    let merged = yaml::documents_within::<Value>(text, budget)
-        .try_for_each(|document| document.map(|document| merge_over(&mut all, document)));
+    // the budget is charged first, because the tree of a text beyond the limits is large
+    let merged = budget.charge(text).and_then(|()| {
+        yaml::documents::<Value>(&with_booleans(text))
+            .try_for_each(|document| document.map(|document| merge_over(&mut all, document)))
+    });
     match merged {
         // an error of `from_value` has no position, so the text is read again to find it
         Ok(()) => serde_json::from_value(all).or_else(|_| document::read(file, text)),

@@ -1,6 +1,7 @@
 //! Reads values of charts, and merges them as Helm does.
 
 use super::read::read;
+use super::yaml_words::with_quoted_words;
 use landfall_model::document::Diagnostic;
 use landfall_model::document::yaml::YamlBudget;
 use serde_yaml::{Mapping, Number, Value};
@@ -50,6 +51,14 @@ pub(super) fn values_within(
             "the values of a chart must be a mapping".into(),
         ))),
     }
+}
+
+/// Returns `values` as YAML that Helm reads back as they are: texts such as `off` are quoted.
+///
+/// # Errors
+/// If the values cannot be written as YAML.
+pub fn values_text(values: &Mapping) -> Result<String, serde_yaml::Error> {
+    Ok(with_quoted_words(&serde_yaml::to_string(values)?).into_owned())
 }
 
 /// The text of a string or number; `None` for an empty string and for any other value.
