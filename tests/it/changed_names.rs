@@ -60,13 +60,13 @@ fn a_failed_lock_names_the_successors_of_old_names() {
         .collect();
     // one for each name, and none for quay.io/team/gone and for the item that was found
     let expected = [
-        "gcr.io/google_containers ended with Google Container Registry (2025-03-18); write \
-         registry.k8s.io",
+        "gcr.io/google_containers gets no new images (2020-07-13); write registry.k8s.io",
         "gcr.io/google_containers/hyperkube-amd64 ended with Kubernetes 1.19 (2020-08-26); the \
          control plane has an image for each component, and dl.k8s.io has the kubelet",
         "k8s.gcr.io was frozen (2023-04-03); write registry.k8s.io",
-        "projects.registry.vmware.com moved (2024-06-25); write projects.packages.broadcom.com",
-        "quay.io/coreos/kube-rbac-proxy moved (2020-08-27); write quay.io/brancz/kube-rbac-proxy",
+        "projects.registry.vmware.com moved (2024-06-19); write projects.packages.broadcom.com",
+        "quay.io/coreos/kube-rbac-proxy is not updated any more (2020-08-26); write \
+         quay.io/brancz/kube-rbac-proxy",
         "storage.googleapis.com/kubernetes-release moved (2023-06-09); write dl.k8s.io",
     ];
     assert_eq!(says, expected);

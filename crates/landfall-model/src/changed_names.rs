@@ -47,9 +47,9 @@ const FOLDERS: Option<&str> = Some(
     "it has a repository for each minor release, such as core:/stable:/v1.35/deb/ and \
      core:/stable:/v1.35/rpm/",
 );
-const GOOGLE: &str =
-    "https://cloud.google.com/artifact-registry/docs/transition/transition-from-gcr";
-const GOOGLE_ENDED: &str = "ended with Google Container Registry";
+/// Images of Google's own projects are still served: gcr.io survived Google Container Registry.
+const FLIP: &str = "https://github.com/kubernetes/k8s.io/pull/1014";
+const FROZEN: &str = "gets no new images";
 
 /// All changed names, sorted. Of several that match, the longest counts.
 pub const CHANGED_NAMES: &[ChangedName] = &[
@@ -68,16 +68,16 @@ pub const CHANGED_NAMES: &[ChangedName] = &[
     changed(
         "gcr.io/google-containers",
         Some("registry.k8s.io"),
-        GOOGLE_ENDED,
-        "2025-03-18",
-        GOOGLE,
+        FROZEN,
+        "2020-07-13",
+        FLIP,
     ),
     changed(
         "gcr.io/google_containers",
         Some("registry.k8s.io"),
-        GOOGLE_ENDED,
-        "2025-03-18",
-        GOOGLE,
+        FROZEN,
+        "2020-07-13",
+        FLIP,
     ),
     ChangedName {
         detail: Some(
@@ -88,20 +88,20 @@ pub const CHANGED_NAMES: &[ChangedName] = &[
             None,
             "ended with Kubernetes 1.19",
             "2020-08-26",
-            "https://github.com/kubernetes/kubernetes/blob/master/CHANGELOG/CHANGELOG-1.19.md",
+            "https://github.com/kubernetes/kubernetes/pull/88676",
         )
     },
     changed(
         "gcr.io/google_containers/k8s-dns-node-cache",
         Some("registry.k8s.io/dns/k8s-dns-node-cache"),
-        GOOGLE_ENDED,
-        "2025-03-18",
-        "https://github.com/kubernetes/kubernetes/blob/master/cluster/addons/dns/nodelocaldns/nodelocaldns.yaml",
+        FROZEN,
+        "2020-07-13",
+        FLIP,
     ),
     changed(
         "gcr.io/kubebuilder/kube-rbac-proxy",
         Some("quay.io/brancz/kube-rbac-proxy"),
-        GOOGLE_ENDED,
+        "ended with Google Container Registry",
         "2025-03-18",
         "https://github.com/kubernetes-sigs/kubebuilder/discussions/3907",
     ),
@@ -129,8 +129,8 @@ pub const CHANGED_NAMES: &[ChangedName] = &[
         "projects.registry.vmware.com",
         Some("projects.packages.broadcom.com"),
         "moved",
-        "2024-06-25",
-        "https://github.com/vmware-tanzu/vsphere-tanzu-kubernetes-grid-image-builder/commit/b1ce935",
+        "2024-06-19",
+        "https://github.com/vmware/vks-image-builder/issues/75",
     ),
     ChangedName {
         detail: Some("Flatcar continues CoreOS Container Linux"),
@@ -142,18 +142,21 @@ pub const CHANGED_NAMES: &[ChangedName] = &[
             "https://www.flatcar.org/blog/2020/02/flatcar-container-linux-enters-new-era-after-coreos-end-of-life-announcement/",
         )
     },
-    changed(
-        "quay.io/coreos/flannel",
-        Some("ghcr.io/flannel-io/flannel"),
-        "moved",
-        "2022-01-05",
-        "https://github.com/flannel-io/flannel/commit/0928f277",
-    ),
+    ChangedName {
+        detail: Some("it has v0.26.4 and newer, and docker.io/flannel/flannel older ones"),
+        ..changed(
+            "quay.io/coreos/flannel",
+            Some("ghcr.io/flannel-io/flannel"),
+            "moved",
+            "2025-01-12",
+            "https://github.com/flannel-io/flannel/issues/2161",
+        )
+    },
     changed(
         "quay.io/coreos/kube-rbac-proxy",
         Some("quay.io/brancz/kube-rbac-proxy"),
-        "moved",
-        "2020-08-27",
+        "is not updated any more",
+        "2020-08-26",
         "https://github.com/kubermatic/kubermatic/pull/5791",
     ),
     ChangedName {
@@ -162,8 +165,8 @@ pub const CHANGED_NAMES: &[ChangedName] = &[
             "raw.githubusercontent.com/kubermatic/machine-controller",
             None,
             "has no health-monitor.sh any more",
-            "2024-05-02",
-            "https://github.com/kubermatic/operating-system-manager/tree/main/deploy/osps/default",
+            "2024-04-30",
+            "https://github.com/kubermatic/machine-controller/pull/1789",
         )
     },
     changed(

@@ -392,7 +392,7 @@ TKG_NO_PROXY: .svc.cluster.local,.svc,localhost,127.0.0.1,100.64.0.0/13,100.96.0
                       ...\n    TKG_CUSTOM_IMAGE_REPOSITORY: projects.registry.vmware.com/tkg\n";
         let imported = read_tkg_site("s.yaml", secret, |_, _| false).unwrap();
         let note =
-            "projects.registry.vmware.com moved (2024-06-25); write projects.packages.broadcom.com";
+            "projects.registry.vmware.com moved (2024-06-19); write projects.packages.broadcom.com";
         assert_eq!(imported.notes, [note]);
         assert!(imported.site.contains("projects.registry.vmware.com"));
     }
