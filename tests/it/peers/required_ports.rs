@@ -424,3 +424,17 @@ fn the_table_has_formats_for_tickets_and_clusters() {
         .assert()
         .code(2);
 }
+
+#[test]
+fn the_short_name_of_kkp_and_the_page_of_ports_are_known() {
+    let place = Place::new();
+    let ports = place.ok(&["help", "ports"]);
+    assert!(ports.starts_with("# Ports of KKP\n"), "{ports}");
+    assert_eq!(
+        place.ok(&["help", "kkp"]),
+        place.ok(&["help", "kubermatic"])
+    );
+    let run = place.landfall().args(["render", "kkp"]).assert().code(2);
+    let says = String::from_utf8_lossy(&run.get_output().stderr).into_owned();
+    assert!(says.contains("Usage: landfall render kubermatic"), "{says}");
+}
