@@ -4,8 +4,9 @@
 //! know the size from signed metadata; this module limits the memory of the decoders.
 
 use super::error::PackagesError;
+use bzip2::bufread::MultiBzDecoder;
 use flate2::bufread::MultiGzDecoder;
-use lzma_rust2::XzReader;
+use lzma_rust2::{LzmaReader, XzReader};
 use std::io::{self, BufRead, Read};
 
 /// How an index or a member of a package file is compressed.
@@ -19,17 +20,23 @@ pub enum Compression {
     Xz,
     /// Zstandard (RFC 8878); its file names end in `.zst`.
     Zstd,
+    /// bzip2; its file names end in `.bz2`.
+    Bzip2,
+    /// The format of LZMA Utils, which preceded xz; its file names end in `.lzma`.
+    Lzma,
 }
 
 /// The file name endings of the supported compressions, the preferred one first.
-pub const COMPRESSIONS: [(&str, Compression); 4] = [
+pub const COMPRESSIONS: [(&str, Compression); 6] = [
     (".xz", Compression::Xz),
     (".zst", Compression::Zstd),
     (".gz", Compression::Gzip),
+    (".bz2", Compression::Bzip2),
+    (".lzma", Compression::Lzma),
     ("", Compression::None),
 ];
 
-/// The memory limit of the xz decoder in KiB: enough for files of `xz -9`.
+/// The memory limit of the xz and LZMA decoders in KiB: enough for files of `xz -9`.
 const XZ_MEMORY: u32 = 66 << 10;
 /// The memory limit of the Zstandard decoder, as the base-2 logarithm of its window (128 MiB).
 const ZSTD_WINDOW_LOG: u32 = 27;
@@ -44,7 +51,9 @@ impl Compression {
             Some("gz") => Some(Compression::Gzip),
             Some("xz") => Some(Compression::Xz),
             Some("zst") => Some(Compression::Zstd),
-            Some("bz2" | "lzma" | "lz4" | "zck" | "lz" | "br") => None,
+            Some("bz2") => Some(Compression::Bzip2),
+            Some("lzma") => Some(Compression::Lzma),
+            Some("lz4" | "zck" | "lz" | "br") => None,
             // other endings are part of the name of an uncompressed file, such as `primary.xml`
             _ => Some(Compression::None),
         }
@@ -61,7 +70,7 @@ pub fn decompressed<'a>(
     by: Compression,
     limit: u64,
 ) -> io::Result<Box<dyn Read + 'a>> {
-    // a file may consist of several streams, which together are one text
+    // a file may consist of several streams, which together are one text (not in LZMA)
     Ok(match by {
         Compression::None => bounded(compressed, limit),
         Compression::Gzip => bounded(MultiGzDecoder::new(compressed), limit),
@@ -69,6 +78,12 @@ pub fn decompressed<'a>(
         Compression::Zstd => {
             let mut decoder = zstd::Decoder::with_buffer(compressed)?;
             decoder.window_log_max(ZSTD_WINDOW_LOG)?;
+            bounded(decoder, limit)
+        }
+        Compression::Bzip2 => bounded(MultiBzDecoder::new(compressed), limit),
+        Compression::Lzma => {
+            let mut decoder = LzmaReader::new_mem_limit(compressed, XZ_MEMORY, None)?;
+            decoder.set_relaxed_end_condition(false);
             bounded(decoder, limit)
         }
     })
@@ -145,6 +160,21 @@ mod tests {
         writer.finish().unwrap()
     }
 
+    fn lzma(text: &[u8], dict_size: u32) -> Vec<u8> {
+        let mut options = lzma_rust2::LzmaOptions::with_preset(6);
+        options.dict_size = dict_size;
+        let mut writer =
+            lzma_rust2::LzmaWriter::new_use_header(Vec::new(), &options, None).unwrap();
+        writer.write_all(text).unwrap();
+        writer.finish().unwrap()
+    }
+
+    fn bzip2(text: &[u8]) -> Vec<u8> {
+        let mut writer = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::new(9));
+        writer.write_all(text).unwrap();
+        writer.finish().unwrap()
+    }
+
     fn compress_all(text: &[u8]) -> Vec<(Compression, Vec<u8>)> {
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         gzip.write_all(text).unwrap();
@@ -153,6 +183,8 @@ mod tests {
             (Compression::Gzip, gzip.finish().unwrap()),
             (Compression::Xz, xz(text)),
             (Compression::Zstd, zstd::encode_all(text, 3).unwrap()),
+            (Compression::Bzip2, bzip2(text)),
+            (Compression::Lzma, lzma(text, 1 << 20)),
         ]
     }
 
@@ -177,12 +209,16 @@ mod tests {
             Some(Compression::None)
         );
         assert_eq!(Compression::of("Packages.xz"), Some(Compression::Xz));
-        assert_eq!(Compression::of("Packages.bz2"), None);
+        assert_eq!(Compression::of("Packages.bz2"), Some(Compression::Bzip2));
+        assert_eq!(Compression::of("Packages.lzma"), Some(Compression::Lzma));
+        assert_eq!(Compression::of("Packages.lz4"), None);
     }
 
     #[test]
     fn concatenated_streams_are_one_text() {
-        for (by, bytes) in compress_all(TEXT) {
+        let mut files = compress_all(TEXT);
+        files.retain(|(by, _)| *by != Compression::Lzma);
+        for (by, bytes) in files {
             let twice = [bytes.clone(), bytes].concat();
             assert_eq!(
                 decompress("x", &twice, by, 1 << 20).unwrap(),
@@ -223,9 +259,10 @@ mod tests {
             let mut damaged = bytes.clone();
             damaged[bytes.len() / 2] ^= 0x10;
             let read = decompress("x", &damaged, by, 1 << 20);
-            // these Zstandard frames have no checksum, so damage may give other content
+            // LZMA and these Zstandard frames have no checksum, so damage may give other content
+            let is_unchecked = [Compression::Zstd, Compression::Lzma].contains(&by);
             assert!(
-                read.is_err() || by == Compression::Zstd && read.unwrap() != text,
+                read.is_err() || is_unchecked && read.unwrap() != text,
                 "{by:?}"
             );
         }
@@ -240,6 +277,7 @@ mod tests {
         let mut writer = lzma_rust2::XzWriter::new(Vec::new(), options).unwrap();
         writer.write_all(&text).unwrap();
         assert!(decompress("x", &writer.finish().unwrap(), Compression::Xz, 8 << 20).is_err());
+        assert!(decompress("x", &lzma(&text, 1 << 27), Compression::Lzma, 8 << 20).is_err());
         let mut encoder = zstd::Encoder::new(Vec::new(), 3).unwrap();
         encoder.window_log(28).unwrap();
         encoder.write_all(&text).unwrap();

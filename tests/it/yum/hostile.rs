@@ -145,7 +145,7 @@ fn hostile_repositories_are_refused_and_not_locked() {
         ),
         (
             "an unsupported compression",
-            Box::new(|| swap("repomd.xml", "primary.xml.gz", "primary.xml.bz2")),
+            Box::new(|| swap("repomd.xml", "primary.xml.gz", "primary.xml.zck")),
             true,
             "is not supported",
         ),

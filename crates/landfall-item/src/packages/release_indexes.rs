@@ -111,8 +111,8 @@ impl ReleaseIndexes<'_> {
         }
         match self.forms(path).next() {
             Some(form) => format!(
-                "{what} that landfall can read: it has {}, and landfall reads gz, xz, zst and \
-                 uncompressed indexes",
+                "{what} that landfall can read: it has {}, and landfall reads xz, zst, gz, \
+                 bz2, lzma and uncompressed indexes",
                 form.path
             )
             .into(),

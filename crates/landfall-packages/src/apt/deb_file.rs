@@ -299,7 +299,7 @@ mod tests {
             assert!(changelog(&mut &*package, "a").is_err(), "{package:?}");
         }
         assert!(
-            changelog(&mut &*deb(&[("data.tar.bz2", b"x")]), "a")
+            changelog(&mut &*deb(&[("data.tar.lz4", b"x")]), "a")
                 .unwrap_err()
                 .to_string()
                 .contains("compression")

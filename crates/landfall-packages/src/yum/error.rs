@@ -42,7 +42,7 @@ pub enum YumError {
         limit: u64,
     },
     /// The compression of an index is not supported.
-    #[error("the compression of {0} is not supported; landfall reads gz, xz and zst")]
+    #[error("the compression of {0} is not supported; landfall reads gz, xz, zst, bz2 and lzma")]
     Compression(String),
 }
 
