@@ -1,11 +1,11 @@
 //! apt metadata that its repository replaces before a pull, or while `lock` reads it; and the pin
 //! of an entry that cannot be resolved.
 
-use crate::support::apt::{AptUpstream, deb};
+use crate::support::apt::{Apt, AptUpstream, deb, locked};
 use crate::support::charts::failure_reasons;
 use crate::support::library::Digest;
-use crate::support::run;
 use crate::support::test_proxy::{ProxyAction, TestProxy};
+use crate::support::{landfall_serve, need, run};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -354,4 +354,59 @@ fn odd_entries_of_a_release_matter_only_if_they_are_used() {
         why.contains("an HTML page, titled 'Blocked', was sent"),
         "{why}"
     );
+}
+
+#[test]
+fn bz2_and_lzma_indexes_are_read_and_carried() {
+    let Some(up) = AptUpstream::new() else { return };
+    if !need(&["bzip2", "lzma"]) {
+        return;
+    }
+    let place = &up.place;
+    up.build(
+        "pool/stable",
+        &[deb("app", "1", "Depends: lib\n"), deb("lib", "1", "")],
+    );
+    up.wants("stable", "app", ", base: none");
+    let release = "Suite: stable\nArchitectures: amd64 i386\nComponents: main\n";
+    for (program, form) in [("bzip2", "bz2"), ("lzma", "lzma")] {
+        up.suite("stable", "");
+        for index in ["binary-amd64/Packages", "binary-i386/Packages"] {
+            let path = place.path(format!("up/r/dists/stable/main/{index}"));
+            run(Command::new(program).args(["--keep", "--force"]).arg(&path));
+            for other in ["gz", "xz", "bz2"].iter().filter(|other| **other != form) {
+                // the first round leaves no file of the second
+                let _ = std::fs::remove_file(format!("{}.{other}", path.display()));
+            }
+        }
+        // the release names the uncompressed indexes, which the server lacks, as apt requires
+        up.release("dists/stable", release);
+        for arch in ["amd64", "i386"] {
+            let plain = format!("up/r/dists/stable/main/binary-{arch}/Packages");
+            std::fs::remove_file(place.path(plain)).unwrap();
+        }
+        let [lock, store, bundle] = ["lock", "store", "bundle"].map(|it| format!("{form}.{it}"));
+        up.lock(0, &["--lock", &lock, "--store", &store]);
+        let text = place.read(&lock);
+        assert!(text.contains(&format!("Packages.{form}")), "{text}");
+        assert_eq!(locked(&text), ["app 1", "lib 1"], "{form}");
+        place.ok(&["pull", "--lock", &lock, "--store", &store]);
+        place.ok(&["pack", "--lock", &lock, "--store", &store, "-o", &bundle]);
+        place.ok(&["verify", &bundle]);
+        let server = landfall_serve(place, &[&bundle]);
+        // each server has its own port
+        let url = up.server.url().replace("http://", "");
+        let sources = format!(
+            "deb [signed-by={}] http://{}/apt/{url}/r stable main\n",
+            place.path("key.asc").display(),
+            server.address,
+        );
+        let apt = Apt::new(place, form, &sources, "");
+        run(&mut apt.get(place, &["update"]));
+        assert_eq!(
+            apt.simulate(place, false, &["app"]),
+            Ok(vec!["app 1".to_owned(), "lib 1".to_owned()]),
+            "{form}"
+        );
+    }
 }

@@ -343,6 +343,32 @@ fn installed_packages_of_machines_decide_what_is_mirrored() {
     );
 }
 
+#[test]
+fn bz2_metadata_is_read_and_carried() {
+    let Some(up) = upstream() else { return };
+    let place = &up.place;
+    up.index_again("bz2");
+    up.wants("install: [app], base: none");
+    up.lock(0, &[]);
+    let lock = place.read("landfall.lock");
+    assert!(lock.contains("-primary.xml.bz2\n"), "{lock}");
+    assert_eq!(locked(&lock), ALL);
+    place.ok(&["pull"]);
+    place.ok(&["pack", "-o", "b"]);
+    let server = landfall_serve(place, &["b"]);
+    let url = format!("http://{}/yum/{}/r", server.address, up.server.address);
+    let output = dnf(place, "root", &url, "gpgcheck=0\n")
+        .args(["--assumeyes", "install", "app"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let installed = planned(&output.stdout).into_iter();
+    let installed: Vec<String> = installed
+        .map(|line| line.replace(" noarch ", " "))
+        .collect();
+    assert_eq!(installed, ALL);
+}
+
 /// Runs `doctor packages` for the machine whose list `node.rpms` is the base of `landfall.lock`,
 /// and for other machines.
 fn assert_doctor_simulates_installations(up: &YumUpstream, plain: &str) {
