@@ -467,9 +467,9 @@ fn images_of_a_chart_are_locked_with_their_positions() {
     let printed = format!(
         "annotations:\n  artifacthub.io/images: |\n    - name: said\n      image: {registry}/x/said:v1\n"
     );
-    let dependencies = "dependencies:\n- {name: sub, version: 1.0.0, condition: sub.enabled}\n- {name: off, version: 1.0.0, condition: off.enabled}\n";
+    let dependencies = "dependencies:\n- {name: sub, version: 1.0.0, condition: sub.enabled}\n- {name: idle, version: 1.0.0, condition: idle.enabled}\n";
     let values = format!(
-        "image: {{registry: \"{registry}\", repository: x/main, tag: \"\"}}\nsub: {{enabled: true}}\noff: {{enabled: false}}\n\
+        "image: {{registry: \"{registry}\", repository: x/main, tag: \"\"}}\nsub: {{enabled: true}}\nidle: {{enabled: false}}\n\
          extra: {{image: {{repository: \"{registry}/x/wrong\", tag: 1}}}}\nleft: {{image: \"{registry}/x/out:7\"}}\n"
     );
     let sub = format!("image: \"{registry}/x/sub:3\"\n");
@@ -491,10 +491,10 @@ fn images_of_a_chart_are_locked_with_their_positions() {
         ),
         ("charts/sub/values.yaml", &*sub),
         (
-            "charts/off/Chart.yaml",
-            "apiVersion: v2\nname: off\nversion: 1.0.0\n",
+            "charts/idle/Chart.yaml",
+            "apiVersion: v2\nname: idle\nversion: 1.0.0\n",
         ),
-        ("charts/off/values.yaml", &*off),
+        ("charts/idle/values.yaml", &*off),
     ];
     up.repository(&[Chart::new(
         "app",

@@ -76,15 +76,15 @@ mod tests {
             "name: c\nversion: 1.0.0\ndependencies:\n\
              - {name: gone, version: 1.x, repository: 'https://charts.test'}\n\
              - {name: inside, version: 1.x, repository: ~}\n\
-             - {name: off, version: 1.x, condition: off.enabled}\n\
+             - {name: idle, version: 1.x, condition: idle.enabled}\n\
              - {name: near, version: 1.x, repository: 'file://../near'}\n\
              - {name: tagged, version: 1.x, tags: [extra, other]}\n\
-             - {name: on, version: 1.x, tags: [extra], condition: on.enabled}\n\
-             - {name: on, version: 1.x, alias: again, tags: [extra, main]}\n",
+             - {name: used, version: 1.x, tags: [extra], condition: used.enabled}\n\
+             - {name: used, version: 1.x, alias: again, tags: [extra, main]}\n",
         );
         put(
             "c/values.yaml",
-            "off: {enabled: false}\non: {enabled: true}\ntags: {extra: false, main: true}\n",
+            "idle: {enabled: false}\nused: {enabled: true}\ntags: {extra: false, main: true}\n",
         );
         put(
             "c/charts/inside/Chart.yaml",
@@ -94,7 +94,7 @@ mod tests {
         let folders = ["c", "near"].map(|chart| dir.path().join(chart));
         let chart = HelmChart::load(&folders[0], &Limits::default()).unwrap();
         let charts = folders[0].join("charts");
-        let missing = ["gone", "inside/charts/deep", "near", "on"].map(|path| charts.join(path));
+        let missing = ["gone", "inside/charts/deep", "near", "used"].map(|path| charts.join(path));
         let without =
             |audited: &[PathBuf]| missing_dependencies(&chart, &AuditedFolders::new(audited));
         assert_eq!(without(&folders[..1]), missing);

@@ -85,8 +85,8 @@ mod tests {
             "{\"a\":{\"b\":1,\"c\":2},\"x\":null}"
         );
         assert_eq!(
-            values("8080: x\ntrue: y\n"),
-            "{\"8080\":\"x\",\"true\":\"y\"}"
+            values("8080: x\ntrue: z\n"),
+            "{\"8080\":\"x\",\"true\":\"z\"}"
         );
         assert_eq!(
             values("a: &a {b: 1}\nc: *a\n"),
