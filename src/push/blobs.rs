@@ -10,6 +10,7 @@ use landfall_model::report::TransferSide;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tokio::sync::OnceCell;
 use tokio::task::{JoinError, JoinSet};
 
 impl Uploader {
@@ -23,16 +24,18 @@ impl Uploader {
         let own = |digest: &Digest| !entry.referrer_blobs.contains(digest);
         let mut tasks = self.start_blobs(entry, repository, own);
         let mut failed = BTreeMap::new();
+        let attestations = OnceCell::new();
         while let Some(done) = tasks.join_next().await {
             let (digest, delivered) = done.map_err(|error| lost_task(&error))?;
             let Err(error) = delivered else {
                 continue;
             };
             let is_damage = self.stops_at_damage && is_damage(&error);
-            if error.side != TransferSide::Source
-                || is_damage
-                || !self.attestations(entry).await.contains(&digest)
-            {
+            if error.side != TransferSide::Source || is_damage {
+                return Err(error);
+            }
+            let attestations = attestations.get_or_init(|| self.attestations(entry)).await;
+            if !attestations.contains(&digest) {
                 return Err(error);
             }
             failed.insert(digest, error);

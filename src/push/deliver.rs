@@ -12,6 +12,7 @@ use landfall_model::report::ItemStatus;
 use landfall_model::{Descriptor, Digest, media_type};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tokio::sync::OnceCell;
 
 /// The maximum number of manifests of one delivery that are put at the same time.
 pub(super) const MANIFESTS_AT_ONCE: usize = 4;
@@ -133,10 +134,13 @@ impl Uploader {
             .map(|part| self.try_child(part, repository, failed_blobs))
             .collect();
         let mut requests = futures_util::stream::iter(requests).buffer_unordered(MANIFESTS_AT_ONCE);
+        let attestations = OnceCell::new();
         let mut lost = None;
         while let Some((child, result)) = requests.next().await {
             if let Err(error) = result {
-                self.lose_attestation(entry, child, error, is_last).await?;
+                let attestations = attestations.get_or_init(|| self.attestations(entry)).await;
+                self.lose_attestation(entry, attestations, child, error, is_last)
+                    .await?;
                 lost = Some(child);
             }
         }
@@ -194,11 +198,11 @@ impl Uploader {
     async fn lose_attestation(
         &self,
         entry: &LockEntry,
+        attestations: &ListedAttestations,
         child: &Descriptor,
         error: TransferError,
         is_last: bool,
     ) -> Result<(), TransferError> {
-        let attestations = self.attestations(entry).await;
         if !attestations.contains(&child.digest)
             || (self.stops_at_damage && is_damage(&error))
             || is_quota_error(error.why.kind, &error.why.codes)
