@@ -24,6 +24,9 @@ pub(super) fn with_quoted_words(text: &str) -> Cow<'_, str> {
 /// Replaces each boolean of YAML 1.1 by the text that `replacement` returns for the word and its
 /// value.
 fn replaced(text: &str, replacement: impl Fn(&str, &str) -> String) -> Cow<'_, str> {
+    if !may_have_words(text) {
+        return Cow::Borrowed(text);
+    }
     let mut words: Vec<(Range<usize>, String)> = Vec::new();
     for document in YamlDocuments::new(text, 0..text.len()) {
         let Ok(document) = document else {
@@ -48,6 +51,16 @@ fn replaced(text: &str, replacement: impl Fn(&str, &str) -> String) -> Cow<'_, s
     }
     replaced += &text[end..];
     Cow::Owned(replaced)
+}
+
+/// Whether one of the words stands by itself outside of comments. Most charts have none, and are
+/// not read once more.
+fn may_have_words(text: &str) -> bool {
+    let ends_word = |c: char| c.is_whitespace() || ",:[]{}\u{feff}".contains(c);
+    text.split(['\n', '\r'])
+        .filter(|line| !line.trim_start().starts_with('#'))
+        .flat_map(|line| line.split(ends_word))
+        .any(|word| TRUE.contains(&word) || FALSE.contains(&word))
 }
 
 /// Whether Helm reads `key` as the key `name`.
