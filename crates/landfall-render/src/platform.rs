@@ -130,6 +130,16 @@ pub struct RenderedConfig {
     pub failure: Option<&'static str>,
 }
 
+impl RenderedConfig {
+    /// Files without notes.
+    pub(super) fn of_files(files: Vec<RenderedFile>) -> RenderedConfig {
+        RenderedConfig {
+            output: RenderedOutput::Files(files),
+            ..RenderedConfig::default()
+        }
+    }
+}
+
 /// The output of a platform.
 #[derive(Debug)]
 pub enum RenderedOutput {

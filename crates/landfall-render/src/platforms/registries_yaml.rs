@@ -57,10 +57,7 @@ impl RenderPlatform for RegistriesYaml {
         let name = self.0.name;
         let mut services = environment(name, request)?;
         if request.target.is_none() {
-            return Ok(RenderedConfig {
-                output: RenderedOutput::Files(services),
-                ..RenderedConfig::default()
-            });
+            return Ok(RenderedConfig::of_files(services));
         }
         let registry = request.registry()?;
         let folder = format!("etc/rancher/{name}");

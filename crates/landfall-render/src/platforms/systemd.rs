@@ -3,7 +3,7 @@
 use crate::error::RenderError;
 use crate::no_proxy::NoProxyDialect;
 use crate::node_proxy::ProxyAddress;
-use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig};
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
 use crate::settings::{PlatformSetting, SITE_CLUSTER};
@@ -94,10 +94,7 @@ impl RenderPlatform for DropIns {
                 })?,
             );
         }
-        Ok(RenderedConfig {
-            output: RenderedOutput::Files(files),
-            ..RenderedConfig::default()
-        })
+        Ok(RenderedConfig::of_files(files))
     }
 }
 
@@ -172,10 +169,7 @@ pub(super) fn only_drop_ins(
     for service in services {
         files.extend(drop_in(service, form, request)?);
     }
-    Ok(RenderedConfig {
-        output: RenderedOutput::Files(files),
-        ..RenderedConfig::default()
-    })
+    Ok(RenderedConfig::of_files(files))
 }
 
 fn optional_url(proxy: Option<&ProxyAddress>) -> Option<String> {

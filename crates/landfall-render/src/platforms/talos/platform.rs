@@ -51,10 +51,8 @@ impl RenderPlatform for TalosPlatform {
 
     fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
         if request.target.is_none() {
-            return Ok(RenderedConfig {
-                output: RenderedOutput::Files(proxy_file(request)?.into_iter().collect()),
-                ..RenderedConfig::default()
-            });
+            let files = proxy_file(request)?.into_iter().collect();
+            return Ok(RenderedConfig::of_files(files));
         }
         let registry = request.registry()?;
         let mut notes = Vec::new();
