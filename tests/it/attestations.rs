@@ -30,6 +30,18 @@ fn layer_of(content: &Content, manifest: &Value) -> String {
     digest(&manifest["layers"][0])
 }
 
+/// A folder in which the image is locked.
+fn locked(up: &Faults) -> Place {
+    let place = Place::new();
+    let image = format!("images: [\"{}/app:v1\"]\n", up.address);
+    place.write(
+        "m.yaml",
+        format!("apiVersion: landfall/v1\nkind: Manifest\n{image}"),
+    );
+    place.json(0, &["lock", "-f", "m.yaml", "--store", "s"]);
+    place
+}
+
 /// A registry with one rule.
 fn registry(rules: &Value) -> Faults {
     let down = Faults::new(Content::default());
@@ -60,13 +72,7 @@ fn an_attestation_without_its_blob_costs_only_itself() {
     let (index, attestation) = attested(&mut content);
     let blob = layer_of(&content, &attestation);
     let up = Faults::new(content);
-    let place = Place::new();
-    let image = format!("images: [\"{}/app:v1\"]\n", up.address);
-    place.write(
-        "m.yaml",
-        format!("apiVersion: landfall/v1\nkind: Manifest\n{image}"),
-    );
-    place.json(0, &["lock", "-f", "m.yaml", "--store", "s"]);
+    let place = locked(&up);
     let broken = || {
         up.set_faults([Fault::always(RequestKind::Blob, FaultKind::Status(404)).at(&blob)]);
     };
@@ -128,13 +134,7 @@ fn an_attestation_that_the_registry_refuses_costs_only_itself() {
     let mut content = Content::default();
     let (index, attestation) = attested(&mut content);
     let up = Faults::new(content);
-    let place = Place::new();
-    let image = format!("images: [\"{}/app:v1\"]\n", up.address);
-    place.write(
-        "m.yaml",
-        format!("apiVersion: landfall/v1\nkind: Manifest\n{image}"),
-    );
-    place.json(0, &["lock", "-f", "m.yaml", "--store", "s"]);
+    let place = locked(&up);
     place.json(0, &["pull", "--store", "s"]);
     let down = registry(&json!([{"sparse-indexes": "accepted"}]));
     let refused = FaultKind::Refusal(415, "UNSUPPORTED");

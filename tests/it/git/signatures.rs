@@ -4,7 +4,7 @@ use super::{locked, manifest, output};
 use crate::support::git::{GitServer, git, history};
 use crate::support::{Place, need, run};
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The configuration with which git signs with an OpenSSH key.
 fn with_ssh(server: &GitServer, key: &str) -> Vec<String> {
@@ -28,6 +28,14 @@ fn ssh_key(server: &GitServer, name: &str) {
         .place
         .clean("ssh-keygen")
         .args(["-q", "-N", "", "-C", "", "-t", "ed25519", "-f", name]));
+}
+
+/// A repository with a history of `commits`, and the options that sign with the key `release`.
+fn release_repository(server: &GitServer, commits: usize) -> (PathBuf, Vec<String>) {
+    let repository = server.create("team/platform.git");
+    server.import(&repository, &history("main", 0, commits));
+    ssh_key(server, "release");
+    (repository, with_ssh(server, "release"))
 }
 
 /// The public half of an OpenSSH key.
@@ -147,10 +155,7 @@ fn a_signed_tag_is_valid_under_its_own_name_only() {
     let (true, Some(server)) = (need(&["ssh-keygen"]), GitServer::new()) else {
         return;
     };
-    let repository = server.create("team/platform.git");
-    server.import(&repository, &history("main", 0, 5));
-    ssh_key(&server, "release");
-    let release = with_ssh(&server, "release");
+    let (repository, release) = release_repository(&server, 5);
     signing(
         &server,
         &repository,
@@ -205,10 +210,7 @@ fn a_tag_that_a_pattern_or_policy_chooses_must_be_signed_itself() {
     let (true, Some(server)) = (need(&["ssh-keygen"]), GitServer::new()) else {
         return;
     };
-    let repository = server.create("team/platform.git");
-    server.import(&repository, &history("main", 0, 3));
-    ssh_key(&server, "release");
-    let release = with_ssh(&server, "release");
+    let (repository, release) = release_repository(&server, 3);
     signed_commit(&server, &repository, &release, "signed");
     let tag = |args: &[&str]| signing(&server, &repository, &release, &[&["tag"], args].concat());
     tag(&["-s", "-m", "one", "v1.0.0", "signed"]);
@@ -392,10 +394,7 @@ fn a_pin_of_an_unsigned_tag_is_not_kept_if_the_tag_must_be_signed_itself() {
     let (true, Some(server)) = (need(&["ssh-keygen"]), GitServer::new()) else {
         return;
     };
-    let repository = server.create("team/platform.git");
-    server.import(&repository, &history("main", 0, 5));
-    ssh_key(&server, "release");
-    let release = with_ssh(&server, "release");
+    let (repository, release) = release_repository(&server, 5);
     signed_commit(&server, &repository, &release, "signed");
     server.git(&repository, &["tag", "v1.0.0", "signed"]);
     let place = Place::new();
