@@ -355,8 +355,8 @@ impl Preflight<'_> {
                     ProblemKind::Rights,
                     format!(
                         "{host} accepts no uploads to {repository}, which is read-only, as a cache, a \
-                     proxy, a group of repositories or a locked repository: push to a repository that it hosts itself: \
-                     {error}"
+                     proxy, a group of repositories or a locked repository: push to a repository \
+                     that it hosts itself: {error}"
                     ),
                 )
             }

@@ -43,8 +43,8 @@ pub(super) fn check_blobs(
     failed.map_or(Ok(()), |(_, error)| Err(error.clone()))
 }
 
-/// The type of a manifest that the registry refuses, perhaps for its type; `None` for images and for
-/// refusals with another cause.
+/// The type of a manifest that the registry refuses, perhaps for its type; `None` for images and
+/// for refusals with another cause.
 pub(super) fn refused_type(error: &HttpError, manifest: &[u8]) -> Option<RefusedType> {
     // 404 and 405 are the answers of registries that do not route such a request at all
     let may_be_type = matches!(error.status, Some(400 | 404 | 405 | 406 | 415 | 422));

@@ -16,8 +16,8 @@ pub struct ListedAttestations {
 
 impl ListedAttestations {
     /// The attestations of `entry`, which must have all its parts. `read` returns a manifest, or
-    /// `None` if it cannot be read. If one that is not an attestation cannot be read, any content may
-    /// belong to it, so the result is empty.
+    /// `None` if it cannot be read. If one that is not an attestation cannot be read, any content
+    /// may belong to it, so the result is empty.
     pub fn of(
         entry: &LockEntry,
         read: impl Fn(&Descriptor) -> Option<Vec<u8>>,

@@ -105,7 +105,8 @@ pub fn render(
 
 /// Returns the cluster of the site whose part of NO_PROXY applies to a platform that is rendered
 /// once: the one that the user named, or the only one to which the objects in the file of `--into`
-/// belong. A platform that is rendered for clusters also accepts a name that the site does not have.
+/// belong. A platform that is rendered for clusters also accepts a name that the site does not
+/// have.
 fn chosen_cluster<'s>(
     request: &RenderRequest<'_>,
     clusters: &'s [SiteCluster],

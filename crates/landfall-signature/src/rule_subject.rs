@@ -7,8 +7,8 @@ use landfall_model::ImageRef;
 pub enum RuleSubject {
     /// An image, or a chart in a registry. Only rules without a scheme match it.
     Image(ImageRef),
-    /// A chart in an HTTP repository: its URL with and without the version. Only rules with a scheme
-    /// match it, so that a rule for all images (`*`) does not include charts of such repositories.
+    /// A chart in an HTTP repository: its URL with and without the version. Only rules with a
+    /// scheme match it, so that a rule for all images (`*`) does not include charts of such repositories.
     Urls(Vec<String>),
     /// A file: all URLs under which it is delivered. Only rules with a scheme match it. The file
     /// must meet the rule for each of its URLs.

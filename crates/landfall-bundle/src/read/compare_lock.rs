@@ -130,8 +130,8 @@ fn bad_partial_list(lock: &Lock, without: &BTreeSet<ItemName>, index_at: u64) ->
         .collect()
 }
 
-/// The manifests and blobs that may belong to referrers of `entry`, by the names that a list of missing items
-/// gives them.
+/// The manifests and blobs that may belong to referrers of `entry`, by the names that a list of
+/// missing items gives them.
 fn referrer_parts(entry: LockEntry) -> Vec<ItemName> {
     // parts of an image may belong to attestations that its index lists; whether they do is checked
     // with its manifests

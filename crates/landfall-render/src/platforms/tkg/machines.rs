@@ -57,7 +57,8 @@ impl ClusterMachines {
             );
         }
         if let Some(repository) = repository {
-            // the pattern ends at `pause`, so the tag in the file is kept; TKG runs the same command
+            // the pattern ends at `pause`, so the tag in the file is kept; TKG runs the same
+            // command
             let pause = format!(r#"s|".*/pause|"{}/pause|"#, repository.name);
             commands.push(format!(
                 "sed -i {} /etc/containerd/config.toml",

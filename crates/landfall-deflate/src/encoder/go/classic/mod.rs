@@ -1,8 +1,8 @@
 //! The encoder of Go's `compress/flate` up to 1.26.
 //!
 //! At all levels, the last block of the stream is an empty stored block, and a flush writes an
-//! empty stored block. Each block has codes of its own; see [`GoBlockWriter`] for the choice between
-//! stored, fixed and dynamic blocks.
+//! empty stored block. Each block has codes of its own; see [`GoBlockWriter`] for the choice
+//! between stored, fixed and dynamic blocks.
 //!
 //! Level 1 cuts the stream into blocks of 65,535 bytes, and searches each from left to right. A
 //! table of 2^14 entries holds, for each hash of four bytes, the last position and the bytes there.
