@@ -2,8 +2,7 @@
 
 use super::BlobRead;
 use landfall_git::{ObjectId, PackBytes};
-use landfall_model::Digest;
-use landfall_model::locked;
+use landfall_model::{Digest, locked};
 use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex};

@@ -9,8 +9,7 @@ use super::{
 };
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
-use landfall_model::locked;
-use landfall_model::{Descriptor, Limits};
+use landfall_model::{Descriptor, Limits, locked};
 use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
 use tracing::{debug, info};

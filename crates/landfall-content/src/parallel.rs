@@ -15,9 +15,8 @@ use super::{
 };
 use futures_util::StreamExt;
 use landfall_http::{ErrorKind, inherit_upload_mark};
-use landfall_model::Limits;
-use landfall_model::locked;
 use landfall_model::report::TransferSide;
+use landfall_model::{Limits, locked};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -9,9 +9,8 @@ use super::{
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
 use landfall_http::{Activity, ByteStream, ErrorKind, HttpError, LendableSlot, lend_while_waiting};
-use landfall_model::Limits;
-use landfall_model::locked;
 use landfall_model::report::Progress;
+use landfall_model::{Limits, locked};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tracing::warn;

@@ -2,8 +2,7 @@
 //! their timeouts and attempts again.
 
 use super::error::{ErrorKind, HttpError};
-use landfall_model::Limits;
-use landfall_model::locked;
+use landfall_model::{Limits, locked};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;

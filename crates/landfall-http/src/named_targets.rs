@@ -15,8 +15,7 @@ use super::private_targets::{KEY, PrivateAddress, address_literal, is_private};
 use super::proxy::ProxyUrl;
 use super::request::HttpRequest;
 use super::transport::{AddressScope, Transport};
-use landfall_model::is_dns_name;
-use landfall_model::locked;
+use landfall_model::{is_dns_name, locked};
 use std::net::{IpAddr, SocketAddr};
 use url::Url;
 

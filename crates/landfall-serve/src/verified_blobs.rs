@@ -5,8 +5,7 @@
 //! it is sent.
 
 use landfall_content::{ContentError, FileStamp, VerifiedRead};
-use landfall_model::Digest;
-use landfall_model::locked;
+use landfall_model::{Digest, locked};
 use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -9,12 +9,11 @@ use jiff::civil::Date;
 use landfall_content::{BlobRead, LockEntry};
 use landfall_item::LockedPackageSet;
 use landfall_item::lockfile::Lock;
-use landfall_model::ImageRef;
-use landfall_model::locked;
 use landfall_model::report::page::{ItemContent, PackageRow, ReportPage, RunPhase, render};
 use landfall_model::report::{
     EntryKind, ErrorInfo, Notice, NoticeKind, Progress, RunReport, RunStatus, count_of,
 };
+use landfall_model::{ImageRef, locked};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};

@@ -1,8 +1,7 @@
 //! The files that a command read, with their digests, for the evidence log.
 
 use crate::evidence::{NamedDigest, RecordedInput};
-use landfall_model::locked;
-use landfall_model::{Digest, redact_userinfo};
+use landfall_model::{Digest, locked, redact_userinfo};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Mutex;

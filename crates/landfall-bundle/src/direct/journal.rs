@@ -2,8 +2,7 @@
 //! Lines are only appended, and their claims are verified before they are used.
 
 use landfall_content::{ByteRange, merge_ranges};
-use landfall_model::Digest;
-use landfall_model::locked;
+use landfall_model::{Digest, locked};
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Write};

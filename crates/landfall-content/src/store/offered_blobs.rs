@@ -10,8 +10,7 @@ use crate::{
     VerifiedRead,
 };
 use landfall_http::ErrorKind;
-use landfall_model::locked;
-use landfall_model::{Digest, Hasher};
+use landfall_model::{Digest, Hasher, locked};
 use std::collections::HashMap;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex};

@@ -3,8 +3,7 @@
 
 use super::journal_file::open_journal;
 use crate::FileStamp;
-use landfall_model::Digest;
-use landfall_model::locked;
+use landfall_model::{Digest, locked};
 use std::collections::{BTreeSet, HashMap};
 use std::fs::{File, Metadata};
 use std::io::Write;

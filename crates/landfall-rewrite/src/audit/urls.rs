@@ -1,8 +1,7 @@
 //! Finds the URLs of locked files, and similar URLs.
 
 use super::finding::AuditFinding;
-use crate::inventory::LockedUrls;
-use crate::inventory::{Inventory, LockCoverage};
+use crate::inventory::{Inventory, LockCoverage, LockedUrls};
 use crate::text::JoinedText;
 use landfall_item::schema_urls;
 use landfall_model::document::LineIndex;

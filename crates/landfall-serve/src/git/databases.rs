@@ -4,8 +4,7 @@ use crate::response::RequestError;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
 use landfall_git::{GitContentCache, OfferedRepository};
-use landfall_model::Digest;
-use landfall_model::locked;
+use landfall_model::{Digest, locked};
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Semaphore;
 

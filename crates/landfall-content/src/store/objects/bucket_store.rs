@@ -9,8 +9,7 @@ use crate::{ContentError, WriteError};
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
 use landfall_http::{ErrorKind, HttpError};
-use landfall_model::locked;
-use landfall_model::{Descriptor, Digest};
+use landfall_model::{Descriptor, Digest, locked};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
