@@ -36,6 +36,7 @@ impl Pulp {
             std::fs::create_dir(root.join(below)).unwrap();
         }
         let root = root.display();
+        // every request has the password, whose usual hash takes seconds on a busy machine
         let settings = format!(
             "SECRET_KEY = 'zoo'\nCONTENT_ORIGIN = 'http://127.0.0.1:{content}'\n\
              DATABASES = {{'default': {{'ENGINE': 'django.db.backends.postgresql', \
@@ -43,7 +44,8 @@ impl Pulp {
              DB_ENCRYPTION_KEY = '{root}/key'\nDEPLOY_ROOT = '{root}'\n\
              MEDIA_ROOT = '{root}/media'\nWORKING_DIRECTORY = '{root}/tmp'\n\
              FILE_UPLOAD_TEMP_DIR = '{root}/tmp'\nSTATIC_ROOT = '{root}/assets'\n\
-             CACHE_ENABLED = False\nTOKEN_AUTH_DISABLED = True\nANALYTICS = False\n"
+             CACHE_ENABLED = False\nTOKEN_AUTH_DISABLED = True\nANALYTICS = False\n\
+             PASSWORD_HASHERS = ['django.contrib.auth.hashers.MD5PasswordHasher']\n"
         );
         std::fs::write(folder.path().join("settings.py"), settings).unwrap();
         let key = "a".repeat(43) + "=";
