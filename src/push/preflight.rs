@@ -331,7 +331,6 @@ impl Preflight<'_> {
     /// The problem of a repository for which the registry refused an upload or a look-up.
     fn push_refusal(&self, repository: &str, error: &HttpError, stops: Vec<usize>) -> Problem {
         let host = self.uploader.session.host();
-        let is_unknown_name = error.has_code("NAME_UNKNOWN");
         let (kind, message) = match error.kind {
             ErrorKind::NotFound if is_ecr(host) => (
                 ProblemKind::Repository,
@@ -340,7 +339,7 @@ impl Preflight<'_> {
                     ecr_command(host, repository)
                 ),
             ),
-            ErrorKind::NotFound if is_unknown_name => (
+            ErrorKind::NotFound => (
                 ProblemKind::Repository,
                 format!(
                     "{host} has no repository {repository}, and does not create one by itself: \
@@ -355,8 +354,9 @@ impl Preflight<'_> {
                     ProblemKind::Rights,
                     format!(
                         "{host} accepts no uploads to {repository}, which is read-only, as a cache, a \
-                     proxy, a group of repositories or a locked repository: push to a repository \
-                     that it hosts itself: {error}"
+                     proxy, a group of repositories, a locked repository or a registry in \
+                     maintenance: push to a repository that it hosts itself, or make it writable: \
+                     {error}"
                     ),
                 )
             }
@@ -424,6 +424,9 @@ fn names_read_only(refusal: &str) -> bool {
         "registry_disallowed_operation",
         // Artifactory, for a virtual repository; without a public source of the exact words
         "default deployment",
+        // Pulp, if another repository has the path: create_dr in
+        // pulp_container/app/registry_api.py of pulp_container 2.30
+        "not available for push",
         // other names of such repositories; without a public source of the exact words
         "proxy repositor",
         "proxy cache",

@@ -637,6 +637,59 @@ fn a_repository_that_must_be_created_first_is_reported() {
     );
 }
 
+/// Gitea answers so if the first component of a repository is no account.
+#[test]
+fn an_account_that_must_be_created_first_is_reported() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let stored = stored(&[("one/app", 100)]);
+    let registry = own_registry();
+    let middle = TestProxy::new(&registry.address, |request| match request.method.as_str() {
+        "POST" => ProxyAction::Answer(404, Vec::new(), "Not found.\n".into()),
+        _ => ProxyAction::Pass,
+    });
+    let report = stored.push(1, &middle.address, &[]);
+    assert_eq!(report["problems"][0]["kind"], "repository", "{report:#}");
+    for words in ["does not create one by itself", "create the account"] {
+        assert!(message(&report).contains(words), "{}", message(&report));
+    }
+}
+
+/// As Gitea 1.26 answers to an account without rights, and beyond the limits of its packages.
+#[test]
+fn refusals_of_gitea_are_explained() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let stored = stored(&[("one/app", 100)]);
+    let registry = own_registry();
+    let refused = |status: u16, headers: &[(&str, &str)], body: &str, words: &str| {
+        let headers: Vec<(String, String)> = headers
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        let body = body.to_owned();
+        let middle = TestProxy::new(&registry.address, move |request| {
+            match (request.method.as_str(), challenge_without_account(request)) {
+                (_, Some(challenge)) => challenge,
+                ("POST", None) => ProxyAction::Answer(status, headers.clone(), body.clone()),
+                _ => ProxyAction::Pass,
+            }
+        });
+        stored.place.write(
+            "home/.docker/config.json",
+            json!({"auths": {&middle.address: {"auth": "dTpw"}}}).to_string(),
+        );
+        let report = stored.push(1, &middle.address, &[]).to_string();
+        assert!(report.contains(words), "{report}");
+    };
+    let basic = ("WWW-Authenticate", "Basic realm=\"Gitea Package API\"");
+    refused(401, &[basic], "reqPackageAccess\n", "write:package");
+    let registry_header = ("Docker-Distribution-Api-Version", "registry/2.0");
+    refused(403, &[registry_header], "", "a limit is reached");
+}
+
 #[test]
 fn a_repository_that_must_be_created_first_is_not_the_problem_of_another() {
     if !need(&NEEDS) {

@@ -4,7 +4,9 @@
 use crate::deliver::{MIB, delivered_digest, stored};
 use crate::support::faults::{Content, Fault, FaultKind, Faults, RequestKind};
 use crate::support::images::{DOCKER_CONFIG, DOCKER_MANIFEST, noise, sha256};
-use crate::support::peers::{docker_registry, docker_registry_with, nginx_with, own_registry};
+use crate::support::peers::{
+    docker_registry, docker_registry_with, docker_registry_with_storage, nginx_with, own_registry,
+};
 use crate::support::test_proxy::{ProxyAction, RecordedRequest, TestProxy};
 use crate::support::{Images, Place, http, need};
 use serde_json::json;
@@ -37,6 +39,20 @@ fn chunks_fit_the_limit_of_an_nginx_in_front_of_the_registry() {
         }
     }
     assert!(was_logged(), "{}", nginx.log());
+}
+
+#[test]
+fn a_registry_in_maintenance_is_reported_as_read_only() {
+    if !need(&["docker-registry", "gzip"]) {
+        return;
+    }
+    let stored = stored(&[("one/app", 100)]);
+    let registry = docker_registry_with_storage("maintenance: {readonly: {enabled: true}}");
+    let report = stored.push(1, &registry.address, &[]);
+    let message = report["error"]["message"].as_str().unwrap();
+    for words in ["which is read-only", "a registry in maintenance", "405"] {
+        assert!(message.contains(words), "{message}");
+    }
 }
 
 #[test]

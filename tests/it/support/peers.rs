@@ -112,11 +112,16 @@ pub fn docker_registry_with(more: &str) -> Server {
 
 /// Like [`docker_registry`], with a configuration that forbids deleting.
 pub fn docker_registry_without_deletion() -> Server {
+    docker_registry_with_storage("delete: {enabled: false}")
+}
+
+/// Like [`docker_registry`], with this line instead of the one that allows deleting.
+pub fn docker_registry_with_storage(line: &str) -> Server {
     let place = Place::new();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
     let config = docker_registry_config(&place, &address.to_string(), "");
     let text = std::fs::read_to_string(&config).unwrap();
-    std::fs::write(&config, text.replace("enabled: true", "enabled: false")).unwrap();
+    std::fs::write(&config, text.replace("delete: {enabled: true}", line)).unwrap();
     start_docker_registry(place, address, &config)
 }
 

@@ -122,6 +122,15 @@ pub(super) fn known_cause(
              the right to overwrite), or push to another path",
         );
     }
+    // Gitea: https://github.com/go-gitea/gitea/issues/31531 and
+    // https://github.com/go-gitea/gitea/issues/33732
+    if says(&["reqpackageaccess"]) {
+        return Some(
+            "the first component of the repository is a user or organization of Gitea: the account \
+             must belong to it with the right to write packages, and a token needs the scope \
+             `write:package`",
+        );
+    }
     // from here, only reasons that registries give for a manifest or a repository
     if says(&[
         "docker2s2",

@@ -53,11 +53,24 @@ impl RegistrySession {
         let strange = may_be_strange && !is_registry && words.errors.is_empty();
         let advice = match status.as_u16() {
             400 if url.scheme() == "http" && wants_tls(&words.body) => plain_http_advice(&url),
+            // Gitea answers so to an upload for an account that does not exist (`Not found.` by
+            // `UserAssignmentWeb` in services/context/user.go of code.gitea.io/gitea v1.26.0)
+            404 if strange && method == Method::POST => format!(
+                "; create the account or project there first, unless {host} is not a registry at \
+                 all"
+            ),
             404 | 405 | 501 if strange => {
                 format!("; this is not a registry: is {host} the right host and port?")
             }
             404 | 405 | 406 | 415 | 501 if method == Method::PUT && words.errors.is_empty() => {
                 "; the registry does not accept this kind of manifest, or not by this request"
+                    .to_owned()
+            }
+            // beyond a limit of its packages, Gitea answers so (`apiError` in
+            // routers/api/packages/container/container.go of code.gitea.io/gitea v1.26.0)
+            403 if is_registry && words.errors.is_empty() && words.text.is_empty() => {
+                "; it gives no reason: the account lacks the right, or a limit is reached (Gitea: \
+                 `LIMIT_…` in `[packages]` of its app.ini)"
                     .to_owned()
             }
             429 => format!(": its rate limit is reached{SIGN_IN_HINT}, or run it again later"),

@@ -1,6 +1,7 @@
 //! A session with one registry host: its URL, and the authentication of requests.
 
 use super::auth::Auth;
+use super::error_codes::known_cause;
 use super::keychain::Keychain;
 use super::manifests::ManifestHeads;
 use super::registry_url::BaseUrl;
@@ -209,7 +210,11 @@ impl RegistrySession {
             // the response holds a slot of its host, so it is discarded before the next request
             let headers = response.headers.clone();
             let url = response.url.clone();
-            let said = response.server_words().await.text;
+            let words = response.server_words().await;
+            let said = match known_cause(401, &words.errors, &words.text) {
+                Some(advice) => format!("{}; {advice}", words.text),
+                None => words.text,
+            };
             challenges += 1;
             debug!(
                 url = %redacted_url(&url),
