@@ -4,6 +4,7 @@
 
 use super::peers::{docker_registry_config, is_root};
 use super::process::Guard;
+use super::programs::LargeGoProgram;
 use super::{Place, found, run, skip, test_name, which};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -257,7 +258,11 @@ impl Network {
         folder: &Path,
         before: &str,
     ) -> Containerd<'_> {
-        let program = containerd();
+        // machines of TKG have containerd 1.x
+        let program = match folder.join("config-2.x.toml").exists() {
+            true => containerd(),
+            false => PathBuf::from("containerd"),
+        };
         // the native snapshotter copies folders: overlays need more rights than a namespace gives
         let (file, snapshots) = match is_second(&program) {
             false => (
@@ -351,12 +356,26 @@ pub fn within(mut outer: Command, command: &Command) -> Command {
     outer
 }
 
-/// The containerd for rendered files: the one that the variable `LANDFALL_CONTAINERD` names, or the
-/// installed one.
+const CONTAINERD_2: LargeGoProgram = LargeGoProgram {
+    variable: "LANDFALL_CONTAINERD",
+    module: "github.com/containerd/containerd/v2@v2.4.2",
+    path: "cmd/containerd",
+    go: "1.26.6",
+    replace: "",
+    experiment: "",
+};
+
+/// The containerd for rendered files: the one that the variable `LANDFALL_CONTAINERD` names,
+/// containerd 2 if `LANDFALL_BUILD_TOOLS` is set, or the installed one.
 pub fn containerd() -> PathBuf {
-    std::env::var_os("LANDFALL_CONTAINERD")
-        .unwrap_or_else(|| "containerd".into())
-        .into()
+    let variables = [CONTAINERD_2.variable, "LANDFALL_BUILD_TOOLS"];
+    if variables
+        .iter()
+        .all(|name| std::env::var_os(name).is_none())
+    {
+        return "containerd".into();
+    }
+    CONTAINERD_2.find().expect("containerd 2 is built")
 }
 
 /// Whether this containerd is of release 2.
