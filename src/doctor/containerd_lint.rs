@@ -1,6 +1,6 @@
 //! Finds settings with which containerd ignores hosts.toml files, or does not load its CRI plugin.
 //!
-//! The rules are those of containerd 1.6 to 2.2: `internal/cri/config/config.go`,
+//! The rules are those of containerd 1.6 to 2.4: `internal/cri/config/config.go`,
 //! `internal/cri/server/images/image_pull.go` and `cmd/containerd/server/config/config.go`.
 
 use super::CheckStatus::{No, Note, Ok};
@@ -13,10 +13,13 @@ pub(super) struct ContainerdFile {
     pub(super) root: Value,
 }
 
-/// The plugins that have a table `registry`, by the version of the file.
+/// The plugins that have a table `registry`, by the version of the file. Version 4, which
+/// containerd 2.3 and newer read, has that of version 3.
 const VERSION_1: &str = "cri";
 const VERSION_2: &str = "io.containerd.grpc.v1.cri";
 const VERSION_3: &str = "io.containerd.cri.v1.images";
+/// The other plugin that CRI consists of in containerd 2.
+const RUNTIME: &str = "io.containerd.cri.v1.runtime";
 /// The plugin that pulls for CRI since 2.1.
 const TRANSFER: &str = "io.containerd.transfer.v1.local";
 /// The folder that `landfall render containerd` writes.
@@ -35,13 +38,25 @@ impl ContainerdFile {
         self.root.get("plugins")?.get(name)
     }
 
-    /// The plugin whose `registry` containerd reads from this file.
+    fn has_registry(&self, plugin: &str) -> bool {
+        is_set(self.plugin(plugin).and_then(|one| one.get("registry")))
+    }
+
+    /// The plugin whose `registry` containerd reads from this file. containerd 2 also reads that of
+    /// version 3 from a file of version 2, unless the plugin of version 2 has one (`migrateConfig`
+    /// in `plugins/cri/images/plugin.go`).
     fn plugin_name(&self) -> &'static str {
         match self.version() {
             ..=1 => VERSION_1,
+            2 if !self.has_registry(VERSION_2) && self.has_registry(VERSION_3) => VERSION_3,
             2 => VERSION_2,
             _ => VERSION_3,
         }
+    }
+
+    /// Whether only containerd 2 reads `registry` of this file.
+    fn is_for_second(&self) -> bool {
+        self.plugin_name() == VERSION_3
     }
 
     /// A key of the table `registry` that containerd reads.
@@ -74,7 +89,7 @@ pub(super) fn lint_containerd(files: &[ContainerdFile], absent: &[String]) -> Di
     };
     let path = last("config_path").and_then(Value::as_str);
     if last("mirrors").is_some() {
-        let is_second = files.iter().any(|file| file.version() > 2);
+        let is_second = files.iter().any(ContainerdFile::is_for_second);
         report_mirrors(path, is_second, &mut steps);
     } else {
         report_path(files, path, &mut steps);
@@ -102,21 +117,15 @@ fn report_ignored(file: &ContainerdFile, steps: &mut DiagnosisSteps) {
     let name = &file.name;
     let disabled = file.root.get("disabled_plugins").and_then(Value::as_array);
     let mut disabled = disabled.into_iter().flatten().filter_map(Value::as_str);
-    if let Some(plugin) = disabled.find(|one| [VERSION_1, VERSION_2, VERSION_3].contains(one)) {
+    let of_cri = [VERSION_1, VERSION_2, VERSION_3, RUNTIME];
+    if let Some(plugin) = disabled.find(|one| of_cri.contains(one)) {
         let says = format!("{name} disables the plugin '{plugin}', so the kubelet has no runtime");
         steps.say("plugin", No, says);
         steps.fix("remove it from disabled_plugins");
     }
-    let has_registry =
-        |plugin: &str| is_set(file.plugin(plugin).and_then(|one| one.get("registry")));
     let read = file.plugin_name();
-    for plugin in [
-        VERSION_1,
-        VERSION_2,
-        VERSION_3,
-        "io.containerd.cri.v1.runtime",
-    ] {
-        if plugin == read || !has_registry(plugin) {
+    for plugin in of_cri {
+        if plugin == read || !file.has_registry(plugin) {
             continue;
         }
         let (says, fix) = match (file.version(), plugin) {
@@ -128,10 +137,6 @@ fn report_ignored(file: &ContainerdFile, steps: &mut DiagnosisSteps) {
                  first line"
                     .to_owned(),
             ),
-            (2, VERSION_3) => (
-                format!("{name} has version 2: containerd 1.x ignores plugins.'{plugin}'"),
-                format!("for containerd 1.x, move `registry` to plugins.'{read}'; for containerd 2, write `version = 3`"),
-            ),
             (version, _) => (
                 format!("{name} has version {version}: containerd ignores `registry` of plugins.'{plugin}'"),
                 format!("move `registry` to plugins.'{read}'"),
@@ -140,7 +145,15 @@ fn report_ignored(file: &ContainerdFile, steps: &mut DiagnosisSteps) {
         steps.say("plugin", No, says);
         steps.fix(fix);
     }
-    if read == VERSION_1 && has_registry(VERSION_1) {
+    if file.version() == 2 && file.is_for_second() {
+        let says = format!("{name} has version 2: containerd 1.x ignores plugins.'{read}'");
+        steps.say("plugin", Note, says);
+        steps.fix(format!(
+            "for containerd 1.x, move `registry` to plugins.'{VERSION_2}'; for containerd 2, write \
+             `version = 3`"
+        ));
+    }
+    if read == VERSION_1 && file.has_registry(VERSION_1) {
         let says =
             format!("{name} has no `version` or version 1: containerd 2 ignores plugins.cri");
         steps.say("plugin", No, says);
@@ -206,14 +219,15 @@ fn report_path(files: &[ContainerdFile], path: Option<&str>, steps: &mut Diagnos
     match path {
         None => {
             let says = "config_path is not set: containerd 1.x to 2.1 reads no hosts.toml, and \
-                        the default of 2.2, two folders with a colon between them, is ignored by \
-                        its transfer service";
+                        the default of 2.2 and newer, two folders with a colon between them, is \
+                        ignored by their transfer service";
             steps.say("config_path", No, says);
             steps.fix(fix);
         }
         Some(path) if path.contains(':') => {
             let pulls_locally = pulls_locally(files);
-            let verdict = if version == Some(3) && !pulls_locally {
+            let is_second = files.iter().any(ContainerdFile::is_for_second);
+            let verdict = if is_second && !pulls_locally {
                 No
             } else {
                 Note
@@ -256,7 +270,15 @@ fn report_path(files: &[ContainerdFile], path: Option<&str>, steps: &mut Diagnos
 fn pulls_locally(files: &[ContainerdFile]) -> bool {
     files.iter().any(|file| {
         let plugin = file.plugin(file.plugin_name());
-        let key = |key: &str| plugin.and_then(|plugin| plugin.get(key));
+        // version 2 has some of the settings in a table below
+        let below = plugin.and_then(|plugin| plugin.get("containerd"));
+        let tables = [plugin, below];
+        let key = |key: &str| {
+            tables
+                .into_iter()
+                .flatten()
+                .find_map(|table| table.get(key))
+        };
         let is_true = |name: &str| key(name).and_then(Value::as_bool) == Some(true);
         is_true("use_local_image_pull")
             || is_true("discard_unpacked_layers")
@@ -315,7 +337,7 @@ mod tests {
 
     #[test]
     fn one_folder_in_the_right_table_is_good() {
-        for (version, plugin) in [(2, VERSION_2), (3, VERSION_3)] {
+        for (version, plugin) in [(2, VERSION_2), (3, VERSION_3), (4, VERSION_3)] {
             assert_eq!(
                 checks(&[&registry(version, plugin, ONE)]),
                 ["ok config_path"]
@@ -335,7 +357,10 @@ mod tests {
             lines(3, VERSION_3, &["config_path = \"\""]),
             ["NO config_path"]
         );
-        assert_eq!(lines(3, VERSION_3, &[PAIR]), ["NO config_path"]);
+        // containerd 2.3 and newer write version 4
+        for version in [3, 4] {
+            assert_eq!(lines(version, VERSION_3, &[PAIR]), ["NO config_path"]);
+        }
         assert_eq!(lines(2, VERSION_2, &[PAIR]), ["note config_path"]);
         assert_eq!(lines(3, VERSION_3, &[MIRRORS]), ["NO mirrors"]);
         assert_eq!(lines(3, VERSION_3, &[MIRRORS, ONE]), ["NO mirrors"]);
@@ -372,22 +397,30 @@ mod tests {
     fn tables_of_another_version_are_ignored() {
         for (version, plugin) in [
             (3, VERSION_2),
-            (2, VERSION_3),
+            (2, VERSION_1),
             (3, VERSION_1),
-            (3, "io.containerd.cri.v1.runtime"),
+            (3, RUNTIME),
+            (4, VERSION_2),
         ] {
             let found = checks(&[&registry(version, plugin, ONE)]);
             assert_eq!(found, ["NO plugin", "NO config_path"], "{version} {plugin}");
         }
+        // containerd 2 reads the plugin of version 3 from version 2 too, if there is no other table
+        let newer = registry(2, VERSION_3, ONE);
+        assert_eq!(checks(&[&newer]), ["note plugin", "ok config_path"]);
+        let newer = registry(2, VERSION_3, PAIR);
+        assert_eq!(checks(&[&newer]), ["note plugin", "NO config_path"]);
+        let both = newer + &format!("[plugins.\"{VERSION_2}\".registry]\n{ONE}\n");
+        assert_eq!(checks(&[&both]), ["NO plugin", "ok config_path"]);
         // without a version
         let text = format!("[plugins.\"{VERSION_2}\".registry]\n{ONE}\n");
         assert_eq!(checks(&[&text]), ["NO plugin", "NO config_path"]);
         let text = format!("[plugins.cri.registry]\n{ONE}\n");
         assert_eq!(checks(&[&text]), ["NO plugin", "ok config_path"]);
-        assert_eq!(
-            checks(&["version = 2\ndisabled_plugins = [\"cri\"]"]),
-            ["NO plugin", "NO config_path"]
-        );
+        for (version, plugin) in [(2, VERSION_1), (3, RUNTIME)] {
+            let text = format!("version = {version}\ndisabled_plugins = [\"{plugin}\"]");
+            assert_eq!(checks(&[&text]), ["NO plugin", "NO config_path"]);
+        }
     }
 
     #[test]

@@ -1,15 +1,14 @@
 //! `landfall doctor`: every step is explained, the failing one is named, and no secret is shown.
 
 use crate::support::interceptor::Interceptor;
-use crate::support::netns::{Network, containerd, is_second};
+use crate::support::netns::Network;
 use crate::support::peers::{self, docker_registry, docker_registry_config, docker_registry_with};
 use crate::support::pki::Authority;
 use crate::support::process::Guard;
 use crate::support::squid::{NEEDS, PASSWORD, PROXY, SERVER, Squid, USER};
-use crate::support::{Place, free_port, need, run};
+use crate::support::{Place, free_port, need};
 use serde_json::Value;
 use std::path::Path;
-use std::process::Command;
 
 /// The verdict and the text of the check `name` of the first target.
 fn check<'a>(report: &'a Value, name: &str) -> (&'a str, &'a str) {
@@ -355,63 +354,4 @@ fn each_step_through_squid_is_reported() {
             .contains(&format!("refused account '{USER}' from HTTPS_PROXY"))
     );
     assert_eq!(squid.log().len(), before + 1, "{:#?}", squid.log());
-}
-
-/// What `doctor` says about a config.toml agrees with what containerd reads from it.
-#[test]
-fn doctor_judges_a_configuration_as_containerd_reads_it() {
-    if !need(&["containerd"]) {
-        return;
-    }
-    let program = containerd();
-    let place = Place::new();
-    let is_second = is_second(&program);
-    let table = |plugin: &str| {
-        format!("[plugins.\"{plugin}\".registry]\nconfig_path = \"/etc/containerd/certs.d\"\n")
-    };
-    let (old, new) = ("io.containerd.grpc.v1.cri", "io.containerd.cri.v1.images");
-    place.write("imported.toml", format!("version = 2\n{}", table(old)));
-    let mut texts = vec![
-        // without a version, containerd 1.x reads the file as version 1
-        table(old),
-        format!("version = 2\n{}", table(old)),
-        format!("version = 2\n{}", table(new)),
-        "version = 2\n".to_owned(),
-        "version = 2\nimports = [\"imported.toml\"]\n".to_owned(),
-        format!(
-            "version = 2\n[plugins.\"{old}\".registry.mirrors.\"docker.io\"]\nendpoint = [\"http://m:5000\"]\n"
-        ),
-    ];
-    if is_second {
-        texts.push(format!("version = 3\n{}", table(new)));
-        texts.push(format!("version = 3\n{}", table(old)));
-    }
-    for text in texts {
-        let path = place.write("config.toml", &text);
-        let mut dump = Command::new(&program);
-        dump.arg("--config").arg(&path).args(["config", "dump"]);
-        let dumped = String::from_utf8(run(&mut dump)).unwrap();
-        let mut lines = dumped.lines().map(|line| line.trim().replace('\'', "\""));
-        let read = if is_second { new } else { old };
-        // tables that containerd ignores are in the dump too
-        let header = format!("[plugins.\"{read}\".registry]");
-        let found = lines.find(|line| *line == header).is_some();
-        let own = lines.take_while(|line| !line.starts_with('['));
-        let path = "config_path = \"/etc/containerd/certs.d\"";
-        let is_read = found && own.into_iter().any(|line| line == path);
-        let output = place
-            .command()
-            .args(["doctor", "config.toml", "--output", "json"])
-            .output()
-            .unwrap();
-        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let checks = report["targets"][0]["checks"].as_array().unwrap();
-        let is_good = checks
-            .iter()
-            .any(|check| check["check"] == "config_path" && check["verdict"] == "ok");
-        assert_eq!(is_good, is_read, "{text}\n{report:#}\n{dumped}");
-        let has_failed = checks.iter().any(|check| check["verdict"] == "no");
-        let code = if has_failed { 4 } else { 0 };
-        assert_eq!(output.status.code(), Some(code), "{text}\n{report:#}");
-    }
 }

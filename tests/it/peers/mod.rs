@@ -14,6 +14,7 @@ mod far_side;
 mod helm;
 pub(crate) mod images_in_pods;
 mod machines;
+mod node_config;
 mod nodes;
 mod openpgp;
 mod patched;
