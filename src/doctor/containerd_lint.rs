@@ -131,11 +131,20 @@ fn report_ignored(file: &ContainerdFile, steps: &mut DiagnosisSteps) {
         let (says, fix) = match (file.version(), plugin) {
             (..=1, _) => (
                 format!(
-                    "{name} has no `version` or version 1, so containerd ignores plugins.'{plugin}'"
+                    "{name} has no `version` or version 1, so containerd up to 2.2 ignores \
+                     plugins.'{plugin}'"
                 ),
                 "write `version = 2` for containerd 1.x, or `version = 3` for containerd 2, as the \
                  first line"
                     .to_owned(),
+            ),
+            // 2.3 and newer migrate this plugin from every version below 4
+            (3, VERSION_2) => (
+                format!(
+                    "{name} has version 3: containerd 2.0 to 2.2 ignores `registry` of \
+                     plugins.'{plugin}', and newer ones prefer it"
+                ),
+                format!("move `registry` to plugins.'{read}'"),
             ),
             (version, _) => (
                 format!("{name} has version {version}: containerd ignores `registry` of plugins.'{plugin}'"),
@@ -154,8 +163,9 @@ fn report_ignored(file: &ContainerdFile, steps: &mut DiagnosisSteps) {
         ));
     }
     if read == VERSION_1 && file.has_registry(VERSION_1) {
-        let says =
-            format!("{name} has no `version` or version 1: containerd 2 ignores plugins.cri");
+        let says = format!(
+            "{name} has no `version` or version 1: containerd 2.0 to 2.2 ignores plugins.cri"
+        );
         steps.say("plugin", No, says);
         steps.fix(format!(
             "write `version = 2` as the first line, and rename the plugin to '{VERSION_2}'"
