@@ -108,7 +108,9 @@ impl<'t> TextEdits<'t> {
         new: &Value,
     ) -> Result<(), MergeError> {
         let extent = item.extent(self.text);
-        let text = if flow {
+        let text = if let Some(text) = quoted_alike(&self.text[extent.clone()], new) {
+            text
+        } else if flow {
             flow_text(new)
         } else {
             let dash = self.text[..extent.start]
@@ -137,6 +139,10 @@ impl<'t> TextEdits<'t> {
     ) -> Result<(), MergeError> {
         let extent = entry.value_extent(self.text);
         let written = &self.text[extent.clone()];
+        if let Some(text) = quoted_alike(written, new) {
+            self.edits.push((extent, text));
+            return Ok(());
+        }
         if flow {
             let blank = if extent.is_empty() { " " } else { "" };
             let text = format!("{blank}{}", flow_text(new));
@@ -145,7 +151,8 @@ impl<'t> TextEdits<'t> {
         }
         // a literal block stays a literal block, so that a script in it remains readable
         if let (Value::String(old), Value::String(new)) = (old, new)
-            && let Some(text) = literal_block(written, old, new)
+            && let Some(text) =
+                literal_block(written, old, new).or_else(|| longer_folded(written, old, new))
         {
             self.edits.push((extent, text));
             return Ok(());
@@ -305,6 +312,31 @@ fn literal_block(block: &str, old: &str, new: &str) -> Option<String> {
         lines.truncate(lines.trim_end_matches('\n').len());
     }
     Some(format!("{}\n{lines}", header.trim_end_matches('\r')))
+}
+
+/// Adds the end of `new`, which begins with `old`, to the last line of the folded block scalar
+/// `block`, whose value is `old`. `None` if `new` cannot be written in this way.
+fn longer_folded(block: &str, old: &str, new: &str) -> Option<String> {
+    let header = block.lines().next()?.split('#').next()?.trim_end();
+    let is_stripped = header.starts_with('>') && header.ends_with('-');
+    let added = new.strip_prefix(old)?;
+    let is_alone = !added.contains(|c: char| c.is_whitespace() || c.is_control());
+    (is_stripped && is_alone).then_some(())?;
+    let (content, blank) = block.split_at(block.trim_end().len());
+    Some(format!("{content}{added}{blank}"))
+}
+
+/// The text `new` in the quotes of the scalar `written`. `None` if it has none.
+fn quoted_alike(written: &str, new: &Value) -> Option<String> {
+    let new_text = new.as_str()?;
+    match written.as_bytes() {
+        [b'"', .., b'"'] => Some(flow_text(new)),
+        // the apostrophe is the only character that can be escaped between single quotes
+        [b'\'', .., b'\''] if !new_text.contains(char::is_control) => {
+            Some(format!("'{}'", new_text.replace('\'', "''")))
+        }
+        _ => None,
+    }
 }
 
 /// The number of spaces before the first line that is not blank.

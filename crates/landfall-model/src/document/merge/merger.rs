@@ -2,9 +2,10 @@
 //!
 //! An existing key gets a new value only if that states a fact of the site; any other value that
 //! differs is refused. Missing keys are added after the last key of their mapping. An item of a
-//! list is merged with the existing item that has the same `mountPath`, `name`, `path` or `source`;
-//! any other item is added unless the list contains it. The result is read again: unless it has
-//! exactly the requested values, the merge fails.
+//! list is merged with the existing item that has the same `mountPath`, `name`, `path` or `source`,
+//! or the same `list` or `(name)` in a policy of Kyverno; any other item is added unless the list
+//! contains it. The result is read again: unless it has exactly the requested values, the merge
+//! fails.
 
 use super::edits::{TextEdits, block_text, flow_text};
 use super::error::MergeError;
@@ -533,7 +534,7 @@ fn is_same_item(one: &Value, other: &Value) -> bool {
 
 /// The text that identifies an item of a list, such as a volume mount, a container or a file.
 fn identity(item: &Value) -> Option<&str> {
-    ["mountPath", "name", "path", "source"]
+    ["mountPath", "name", "path", "source", "list", "(name)"]
         .iter()
         .find_map(|key| item.get(key)?.as_str())
 }

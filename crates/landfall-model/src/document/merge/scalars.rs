@@ -55,6 +55,14 @@ impl ValueMerger<'_> {
         if are_single_lines && is_same_url(old, new) {
             return Ok(old.to_owned());
         }
+        // kubeadm accepts both spellings of a version
+        let is_version = self
+            .path
+            .last()
+            .is_some_and(|key| key == "kubernetesVersion");
+        if is_version && old.trim_start_matches('v') == new.trim_start_matches('v') {
+            return Ok(old.to_owned());
+        }
         if are_single_lines {
             self.overwrite(old, new);
         } else {
