@@ -139,6 +139,24 @@ fn a_server_listens_at_all_addresses_at_the_port_of_the_registry() {
 }
 
 #[test]
+fn a_server_needs_neither_a_registry_nor_a_site() {
+    let place = place(ROOT, IMAGES);
+    place.ok(&["render", "serve", "-o", "out"]);
+    let environment = place.read("out/etc/landfall/serve.env");
+    let line = "LANDFALL_SERVE=/srv/landfall/release.tar.zst --listen 0.0.0.0:5000\n";
+    assert!(environment.ends_with(line), "{environment}");
+    assert!(!environment.contains("LANDFALL_SITE"), "{environment}");
+    place.write("proxy.yaml", "apiVersion: landfall/v1\nkind: Site\n");
+    place.ok(&["render", "serve", "--site", "proxy.yaml", "-o", "out"]);
+    let environment = place.read("out/etc/landfall/serve.env");
+    let site = "LANDFALL_SITE=/etc/landfall/site.yaml\n";
+    assert!(
+        environment.ends_with(&format!("{line}{site}")),
+        "{environment}"
+    );
+}
+
+#[test]
 fn arguments_of_the_server_with_blanks_are_quoted_for_systemd() {
     let place = place(ROOT, IMAGES);
     let render = ["serve", "--set", "tls=/etc/land fall", "--set"];

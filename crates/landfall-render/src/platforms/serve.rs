@@ -19,7 +19,8 @@ const BUNDLE: PlatformSetting = PlatformSetting {
 const LISTEN: PlatformSetting = PlatformSetting {
     key: "listen",
     value_name: "ADDRESS:PORT",
-    help: "The address to listen on [default: all addresses, at the port of registry.address]",
+    help: "The address to listen on [default: all addresses, at the port of registry.address, or 5000 \
+           without a registry]",
     default: None,
     choices: &[],
 };
@@ -59,8 +60,12 @@ impl RenderPlatform for ServePlatform {
         }
     }
 
+    fn needs_registry(&self) -> bool {
+        false
+    }
+
     fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
-        let address = &request.mapping.target().registry;
+        let address = request.target.map_or("", |target| &target.registry);
         let port = address
             .rsplit_once(':')
             .map(|(_, port)| port)
@@ -74,13 +79,19 @@ impl RenderPlatform for ServePlatform {
         let listen = match (request.settings.get(LISTEN.key), port) {
             (Some(listen), _) => listen.to_owned(),
             (None, Some(port)) => format!("{any}:{port}"),
+            // the port of `landfall serve`
+            (None, None) if request.target.is_none() => format!("{any}:5000"),
             // a registry address without a port means the port of its scheme
             (None, None) if request.registry()?.plain_http => format!("{any}:80"),
             (None, None) => format!("{any}:443"),
         };
         let arguments = arguments(&request.settings, &listen)?;
-        let environment =
-            format!("LANDFALL_SERVE={arguments}\nLANDFALL_SITE=/etc/landfall/site.yaml\n");
+        let mut environment = format!("LANDFALL_SERVE={arguments}\n");
+        let mut copies = "copy the bundle to its path";
+        if request.site.is_some() {
+            environment += "LANDFALL_SITE=/etc/landfall/site.yaml\n";
+            copies = "copy the site file to /etc/landfall/site.yaml, and the bundle to its path";
+        }
         let mut files = vec![
             RenderedFile::new("etc/systemd/system/landfall.service", UNIT),
             RenderedFile::new("etc/landfall/serve.env", environment),
@@ -94,9 +105,7 @@ impl RenderPlatform for ServePlatform {
                 LOW_PORT,
             ));
         }
-        let notes = vec![
-            "copy the site file to /etc/landfall/site.yaml, and the bundle to its path".to_owned(),
-        ];
+        let notes = vec![copies.to_owned()];
         Ok(RenderedConfig {
             output: RenderedOutput::Files(files),
             notes,
