@@ -126,15 +126,15 @@ fn signer_json(key: &PublicKey) -> serde_json::Value {
     json!({"key": key.fingerprint(), "type": key.kind()})
 }
 
-/// The size relative to the content: `, 0.412 times the content (1.2 GB)`. The ratio is omitted if
-/// it is above 10, because it would mostly show the overhead of the format.
+/// The size relative to the content: `, 41% of the content (1.2 GB)`. A bundle that is larger, as
+/// a small delta with its index and lock, only has the size of the content.
 fn size_ratio(bytes: u64, content: u64) -> String {
     let size = human_size(content);
-    if bytes > content.saturating_mul(10) {
-        return format!(", with {size} of content");
+    if bytes > content {
+        return format!(", for {size} of content");
     }
-    let ratio = bytes as f64 / content.max(1) as f64;
-    format!(", {ratio:.3} times the content ({size})")
+    let percent = (bytes as f64 * 100.0 / content.max(1) as f64).ceil();
+    format!(", {percent}% of the content ({size})")
 }
 
 /// The lines about a bundle that was written.
@@ -235,5 +235,22 @@ pub(crate) fn pack_report(lock: &Lock, plan: &PackPlan, status: ItemStatus) -> R
     RunReport {
         items,
         ..RunReport::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size_ratio;
+
+    #[test]
+    fn a_ratio_is_shown_only_if_the_bundle_is_smaller_than_its_content() {
+        for (bytes, content, expected) in [
+            (410, 1_000, ", 41% of the content (1.0 kB)"),
+            (1_000, 1_000, ", 100% of the content (1.0 kB)"),
+            (2_992, 1_000, ", for 1.0 kB of content"),
+            (900, 0, ", for 0 B of content"),
+        ] {
+            assert_eq!(size_ratio(bytes, content), expected);
+        }
     }
 }

@@ -116,7 +116,7 @@ fn an_empty_bundle_has_no_size_ratio() {
             (
                 "pack -o b --store s",
                 0,
-                &["with 0 B of content", "!times the content"],
+                &["for 0 B of content", "!% of the content"],
             ),
             ("gc --store s", 0, &["removed 0 files", "0 blobs kept"]),
         ],
