@@ -489,6 +489,12 @@ fn failed_updates_are_reported_as_errors_with_a_position_or_as_failed_items() {
             report["items"].to_string().contains(part),
             "{part}: {report:#}"
         );
+        // a variable is not counted as a file or an image
+        let items = report["items"].as_array().unwrap().iter();
+        let variables = items.filter(|item| item["name"].as_str().unwrap().starts_with("v ("));
+        for variable in variables {
+            assert_eq!(variable["kind"], "variable", "{report:#}");
+        }
     }
     // values with YAML escapes are left unchanged
     up.put("a", "1.0.1", 1);

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 pub struct UpdatableVersion {
     /// The name in messages: the variable, or the item without its version.
     pub name: String,
-    /// The kind of item that has the version, for messages.
+    /// The kind of item that has the version, or `Variable`, for messages.
     pub kind: EntryKind,
     /// The manifest that contains the version.
     pub file: PathBuf,

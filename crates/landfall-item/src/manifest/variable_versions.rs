@@ -53,7 +53,7 @@ pub(super) fn versions_in_variables(read: &ParsedManifest) -> Vec<UpdatableVersi
             let key = VersionLocation::Var(name.clone(), None);
             found.push(UpdatableVersion {
                 name: name.clone(),
-                kind: kind_of_source(&versions),
+                kind: EntryKind::Variable,
                 file: read.path.clone(),
                 at: key.position(read),
                 policy,
@@ -81,7 +81,7 @@ pub(super) fn versions_in_variables(read: &ParsedManifest) -> Vec<UpdatableVersi
                 .map(|(_, text)| text.clone());
             found.push(UpdatableVersion {
                 name: name.clone(),
-                kind: kind_of_source(&versions),
+                kind: EntryKind::Variable,
                 file: read.path.clone(),
                 at: key.position(read),
                 policy: policy.clone(),
@@ -99,23 +99,6 @@ pub(super) fn versions_in_variables(read: &ParsedManifest) -> Vec<UpdatableVersi
     }
     found.sort_by_key(|slot| slot.key.node(&read.text.root).span().start);
     found
-}
-
-/// The kind that messages name for a variable. It depends on the source of versions, because items
-/// of several kinds may use the variable.
-fn kind_of_source(versions: &Result<VersionSource, String>) -> EntryKind {
-    match versions {
-        Ok(VersionSource::Chart(_) | VersionSource::Document(VersionsFrom::Chart(_))) => {
-            EntryKind::Chart
-        }
-        Ok(VersionSource::Document(VersionsFrom::Text(_) | VersionsFrom::Json(_))) => {
-            EntryKind::File
-        }
-        Ok(VersionSource::GitTags(_)) => EntryKind::Git,
-        Ok(VersionSource::Packages(_)) => EntryKind::Package,
-        Ok(VersionSource::Provider(_)) => EntryKind::Provider,
-        Ok(VersionSource::Tags { .. }) | Err(_) => EntryKind::Image,
-    }
 }
 
 /// The tags of the repository `text`, the `from:` of a variable.

@@ -24,6 +24,8 @@ pub enum EntryKind {
     Git,
     /// A provider of OpenTofu or Terraform.
     Provider,
+    /// A variable of a manifest whose versions could not be looked up. It is not a lock entry.
+    Variable,
     /// A kind that only tests have.
     #[cfg(any(test, feature = "testkit"))]
     Note,
@@ -40,6 +42,7 @@ impl fmt::Display for EntryKind {
             EntryKind::Package => "package",
             EntryKind::Git => "git",
             EntryKind::Provider => "provider",
+            EntryKind::Variable => "variable",
             #[cfg(any(test, feature = "testkit"))]
             EntryKind::Note => "note",
         })

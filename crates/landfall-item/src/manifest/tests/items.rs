@@ -187,21 +187,16 @@ fn a_chart_of_a_registry_may_be_written_in_parts() {
 }
 
 #[test]
-fn the_kind_of_a_variable_is_that_of_its_source() {
+fn a_variable_is_not_an_item_of_its_source() {
     let body = "vars:\n  \
                 chart: {value: 1.0.0, update: minor, from: {repo: 'https://e.org', chart: c}}\n  \
                 text: {value: v1.0.0, update: minor, from: 'https://e.org/x.txt'}\n  \
                 tags: {value: v1.0.0, update: minor, from: e.org/image}\nimages: ['a:1']\n";
     let folder = folder(&[("m.yaml", body)]);
     let found = updatable_versions(&[folder.path().join("m.yaml")], &FileOverrides::default());
-    let kinds = found.unwrap().into_iter().map(|one| (one.name, one.kind));
-    let kinds: Vec<_> = kinds.collect();
-    let expected = [
-        ("chart".to_owned(), EntryKind::Chart),
-        ("text".into(), EntryKind::File),
-        ("tags".into(), EntryKind::Image),
-    ];
-    assert_eq!(kinds, expected);
+    let found = found.unwrap();
+    assert_eq!(found.len(), 3);
+    assert!(found.iter().all(|one| one.kind == EntryKind::Variable));
 }
 
 #[test]
