@@ -215,13 +215,21 @@ pub(crate) fn needed(
     if is_own {
         add_sources(&mut list, &mut notes, lock, record)?;
     }
-    lock.endpoints
-        .iter()
+    let endpoints = lock.endpoints.iter();
+    let endpoints: Vec<_> = endpoints
         .filter(|endpoint| role.is_none_or(|role| role.needs(endpoint)))
+        .collect();
+    endpoints
+        .iter()
         .try_for_each(|endpoint| list.declare(endpoint))?;
-    let changed = lock.changed_names().into_iter();
+    let hosts = endpoints.iter().map(|endpoint| &endpoint.host);
+    let mut names: Vec<String> = hosts.clone().cloned().collect();
+    if is_own {
+        names.extend(lock.items().map(|item| item.name().into_owned()));
+        names.extend(lock.unresolved.iter().map(|item| item.name.clone()));
+    }
+    let changed = ChangedName::among(names).into_iter();
     notes.extend(changed.map(ChangedName::note));
-    let hosts = lock.endpoints.iter().map(|endpoint| &endpoint.host);
     let examples = hosts.filter(|host| is_example_name(host));
     notes.extend(examples.map(|host| {
         format!("{host} is an example: replace it in the manifest by the name of your site, or remove it")

@@ -112,6 +112,14 @@ fn egress_and_doctor_note_old_names_of_items_and_endpoints() {
             .starts_with("vcenter.example.com is an example")),
         "{notes:#?}"
     );
+    // the list of a role has the notes about its hosts
+    let role = ["egress", "--role", "seed-cluster-node"];
+    let report = place.json(0, &[&role, &site[..]].concat());
+    let notes = report["egress"]["notes"].to_string();
+    assert!(
+        notes.contains(expected[0]) && !notes.contains(expected[1]),
+        "{notes}"
+    );
     // 4 because the endpoint does not exist
     place.set("no_proxy", "*");
     let report = place.json(4, &[&["doctor"], &site[..]].concat());
