@@ -584,3 +584,31 @@ fn init_writes_the_address_and_keeps_existing_files() {
         .code(2);
     assert!(String::from_utf8_lossy(&unknown.get_output().stderr).contains("kubermatic"));
 }
+
+/// The lists of two roles of KKP's page "Reference Setup": terraform requests the APIs of clouds,
+/// and a browser does not request certificates.
+#[test]
+fn shipped_endpoints_are_those_of_their_roles() {
+    let place = Place::new();
+    place.ok(&["init", "--from", "kubermatic", "-o", "kkp"]);
+    let hosts = |role: &str| -> BTreeSet<String> {
+        let report = place.json(0, &["egress", "-f", "kkp", "--role", role, "--store", "s"]);
+        let hosts = report["egress"]["hosts"].as_array().unwrap().iter();
+        hosts
+            .map(|host| host["host"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(
+        hosts("kkp-user"),
+        BTreeSet::from(["keycloak.example.com".to_owned()])
+    );
+    let terraform = hosts("provisioning-host");
+    for host in [
+        "registry.terraform.io",
+        "management.azure.com",
+        "vcenter.example.com",
+    ] {
+        assert!(terraform.contains(host), "{terraform:?}");
+    }
+    assert!(!terraform.contains("acme-v02.api.letsencrypt.org"));
+}

@@ -71,7 +71,11 @@ pub const CATALOGUE: &[CatalogueManifest] = &[
         about: "Tanzu Kubernetes Grid 1.4 with Kubernetes 1.21, as an example; for your version, \
                 use `landfall import tkg-bom`",
         files: files!["tkg/tkg.yaml", "tkg/site.yaml"],
-        edit: &[REGISTRY, "site.yaml: the proxies; TKG needs both or none"],
+        edit: &[
+            REGISTRY,
+            "site.yaml: the proxies; TKG needs both or none",
+            PROVIDERS,
+        ],
         platform: "tkg",
     },
     CatalogueManifest {
@@ -81,6 +85,7 @@ pub const CATALOGUE: &[CatalogueManifest] = &[
         edit: &[
             REGISTRY,
             "site.yaml: the proxy, the file of its account, and your clusters",
+            PROVIDERS,
         ],
         platform: "giantswarm",
     },
