@@ -387,8 +387,64 @@ script: |
         ]
     );
     assert_eq!(report["missing"][1]["url"], "https://example.com/tool");
-    let head = "5:11 https://dl.k8s.io/release/ | the rest of this URL is a placeholder; 1 locked URLs have this beginning";
-    assert_eq!(finding_lines(&report, "undecided"), [head]);
+    let open = format!(
+        "5:11 https://dl.k8s.io/release/$VERSION/bin/linux/amd64/kubelet | this file does not set all of its variables; \
+         it can become {kubelet}"
+    );
+    assert_eq!(finding_lines(&report, "undecided"), [open]);
+}
+
+/// Variables that a script sets are filled in. `rewrite` reports the same URLs.
+#[test]
+fn urls_with_variables_of_a_script_are_decided() {
+    let place = place();
+    place.write(
+        "install.sh",
+        "#!/bin/sh\nVERSION=v1.33.4\nexport NEXT=\"v1.34.0\"\nBASE=https://dl.k8s.io/release\n\
+         curl -LO https://dl.k8s.io/release/${VERSION}/bin/linux/${ARCH:-amd64}/kubelet\n\
+         curl -LO \"https://dl.k8s.io/release/$NEXT/bin/linux/amd64/kubelet\"\n\
+         curl -LO https://dl.k8s.io/release/$OTHER/bin/linux/amd64/kubelet\n\
+         curl -LO $BASE/$VERSION/bin/linux/amd64/kubelet\n\
+         curl -LO https://get.test/x/\ncurl -LO https://get.test/tool-$OTHER.tgz\ncurl -LO https://get.test/tool.tgz\n",
+    );
+    let report = place.json(4, &["audit", "install.sh"]);
+    let kubelet = "https://dl.k8s.io/release/v1.33.4/bin/linux/amd64/kubelet";
+    let held: Vec<_> = report["held"].as_array().unwrap().iter().collect();
+    assert!(held.iter().all(|one| one["item"] == kubelet), "{report:#}");
+    assert_eq!(held.len(), 2, "{report:#}");
+    assert_eq!(
+        finding_lines(&report, "missing"),
+        [format!(
+            "install.sh:6:11 https://dl.k8s.io/release/$NEXT/bin/linux/amd64/kubelet | the lock has {kubelet}"
+        )]
+    );
+    let folder = "it is a folder of locked files, and the rest of the URL is added elsewhere";
+    assert_eq!(
+        finding_lines(&report, "undecided"),
+        [
+            format!("install.sh:4:6 https://dl.k8s.io/release | {folder}"),
+            format!(
+                "install.sh:7:10 https://dl.k8s.io/release/$OTHER/bin/linux/amd64/kubelet | this file does not \
+                 set all of its variables; it can become {kubelet}"
+            ),
+            "install.sh:9:10 https://get.test/x/ | it is the URL of a folder".into(),
+            "install.sh:10:10 https://get.test/tool-$OTHER.tgz | a part of this URL is defined elsewhere"
+                .into(),
+            "install.sh:11:10 https://get.test/tool.tgz | a command fetches it, and the lock lacks it".into(),
+        ]
+    );
+    let files = ["--files", "http://172.20.0.2:8080/files"];
+    let rewrite = [&["rewrite", "install.sh", "--check"][..], &files].concat();
+    let rewritten = place.json(4, &rewrite);
+    let left: Vec<_> = rewritten["left"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| (one["line"].as_u64().unwrap(), one["why"].as_str().unwrap()))
+        .collect();
+    let value = "https://dl.k8s.io/release/v1.34.0/bin/linux/amd64/kubelet";
+    let unlocked = format!("with the variables of this file it is {value}, which the lock lacks");
+    assert_eq!(left, [(4, folder), (6, &*unlocked)], "{rewritten:#}");
 }
 
 #[test]

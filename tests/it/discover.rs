@@ -44,6 +44,41 @@ fn a_list_without_tags_becomes_commented_entries() {
     }
 }
 
+/// The vendor's page of 2019 names folders of files.
+#[test]
+fn urls_of_pages_dockerfiles_and_scripts_are_drafted() {
+    let place = place();
+    place.write(
+        "page.md",
+        "see\nhttps://docs.test/page\n```\ncalico/node\n```\n```\n# DNS\nk8s.gcr.io/pause\n```\n```bash\n# the kubelet:\nhttps://dl.test/release/\nhttps://dl.test/a.sh\n```\n",
+    );
+    place.write(
+        "Dockerfile",
+        "FROM scratch\nARG V=v1\nADD https://dl.test/b.tgz /\nRUN curl -LO https://dl.test/${V}/c.tgz\n",
+    );
+    let draft = place.ok(&["discover", "page.md", "Dockerfile"]);
+    let folder = "  # - https://dl.test/release/  # page.md:12; it is the URL of a folder: write the whole URL under `files:`\n";
+    assert!(draft.contains(folder), "{draft}");
+    for image in [
+        "docker.io/calico/node  # page.md:4",
+        "k8s.gcr.io/pause  # page.md:8",
+    ] {
+        assert!(draft.contains(&format!("  # - {image}; no tag")), "{draft}");
+    }
+    let urls: Vec<&str> = draft
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("- url: "))
+        .collect();
+    assert_eq!(
+        urls,
+        [
+            "\"https://dl.test/a.sh\"  # page.md:13",
+            "\"https://dl.test/b.tgz\"  # Dockerfile:3",
+            "\"https://dl.test/v1/c.tgz\"  # Dockerfile:4",
+        ]
+    );
+}
+
 #[test]
 fn discover_drafts_a_manifest_with_helm_and_without() {
     let place = place();

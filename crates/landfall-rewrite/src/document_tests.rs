@@ -4,6 +4,7 @@ use super::rules::RULES;
 
 use super::settings::ScanSettings;
 use super::tests::{at_site, becomes, known, run, stays};
+use super::text::ShellVariables;
 use super::walk::ReferenceScanner;
 use super::{RewriteOptions, TextSyntax, gzip, rewrite};
 use base64::Engine as _;
@@ -145,6 +146,7 @@ fn a_gzipped_text_is_read_up_to_the_limit() {
             options: RewriteOptions::default(),
             report_unknown: false,
             limits,
+            variables: &ShellVariables::default(),
             inventory: None,
             file: None,
         };

@@ -7,6 +7,7 @@ use super::rules::RULES;
 use super::scan_result::ScanResult;
 use super::settings::ScanSettings;
 use super::syntax::TextSyntax;
+use super::text::ShellVariables;
 use super::walk::{Collects, DocumentScan, ReferenceScanner};
 use landfall_model::Limits;
 use std::path::Path;
@@ -48,6 +49,7 @@ fn run(
     report_unknown: bool,
 ) -> ScanResult {
     let settings = ScanSettings {
+        variables: &ShellVariables::of(text),
         index,
         options,
         report_unknown,
@@ -75,6 +77,7 @@ pub(crate) fn scan_documents(
     occurrences: bool,
 ) -> (ScanResult, Option<DocumentScan>) {
     let settings = ScanSettings {
+        variables: &ShellVariables::of(text),
         index: inventory.index(),
         options: RewriteOptions::default(),
         report_unknown: true,

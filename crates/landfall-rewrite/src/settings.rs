@@ -3,6 +3,7 @@
 use super::index::ReferenceIndex;
 use super::inventory::Inventory;
 use super::options::RewriteOptions;
+use super::text::ShellVariables;
 use landfall_model::Limits;
 use std::path::Path;
 
@@ -14,6 +15,8 @@ pub(crate) struct ScanSettings<'i> {
     /// Whether references that the lock does not contain are reported too.
     pub report_unknown: bool,
     pub limits: Limits,
+    /// The shell variables of the whole text.
+    pub variables: &'i ShellVariables<'i>,
     /// The lock, if candidates are collected.
     pub inventory: Option<&'i Inventory<'i>>,
     /// The name of the file, if it decides what its documents are.

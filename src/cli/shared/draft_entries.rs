@@ -94,8 +94,10 @@ fn install_entry(install: &MachineInstall, at: &str) -> Option<DraftEntry> {
         MachineInstall::File(url) => DraftItem::Url(url.clone()),
         MachineInstall::Unclear(url) => DraftItem::Unclear {
             text: redact_urls(url),
-            why: "a part of this URL is defined elsewhere: write the whole URL under `files:`"
-                .into(),
+            why: format!(
+                "{}: write the whole URL under `files:`",
+                MachineInstall::why_unclear(url)
+            ),
         },
         MachineInstall::Package(..) | MachineInstall::OpenPackage(..) => return None,
     };

@@ -2,6 +2,7 @@
 
 use super::decision::unless_ambiguous;
 use super::finding::AuditFinding;
+use super::page::is_page;
 use super::{dockerfile, git_uses, node_list, reference_list, urls};
 use crate::inventory::{Inventory, LockCoverage};
 use crate::occurrence::{Occurrence, ReferenceMeaning};
@@ -38,7 +39,11 @@ pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<AuditFin
     {
         (list, words())
     } else if syntax == TextSyntax::Text {
-        (candidates_in_lines(text), words())
+        let mut candidates = candidates_in_lines(text);
+        if is_page(name) {
+            candidates.extend(reference_list::page_candidates(text));
+        }
+        (candidates, words())
     } else {
         let (scan, documents) = scan_documents(name, text, inventory, is_thorough);
         let candidates = match documents {

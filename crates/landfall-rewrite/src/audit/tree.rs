@@ -1,6 +1,7 @@
 //! Audits files, folders and charts.
 
 use super::dependencies::{AuditedFolders, missing_dependencies};
+use super::fetches;
 use super::finding::{AuditFinding, FileFinding};
 use super::helm::{HelmCommand, HelmError};
 use super::packages;
@@ -173,6 +174,7 @@ pub fn audit_text(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec<File
         finding,
     });
     let mut found: Vec<FileFinding> = found.collect();
+    found.extend(fetches::findings(file, text, inventory, &found));
     found.extend(packages::findings(file, text, inventory));
     found
 }

@@ -1,11 +1,12 @@
 //! Finds the URLs of locked files, and similar URLs.
 
 use super::finding::AuditFinding;
-use crate::inventory::{Inventory, LockCoverage, LockedUrls};
-use crate::text::JoinedText;
+use crate::inventory::{Inventory, LockCoverage};
+use crate::text::{JoinedText, ShellVariables, UrlWord, is_assigned};
 use landfall_item::schema_urls;
 use landfall_model::document::LineIndex;
-use landfall_model::redact_urls;
+use landfall_model::report::count_of;
+use landfall_model::{Limits, redact_urls};
 
 /// Characters that end a URL in a text.
 const ENDS: [char; 14] = [
@@ -14,19 +15,21 @@ const ENDS: [char; 14] = [
 
 /// Finds every URL of `text` that concerns a locked file. The URL of another version of a locked
 /// file is reported as missing, and so is a URL at the site's file server that no locked file has.
-/// The beginning of a locked URL before a placeholder is reported as undecided. All other URLs are
-/// considered links.
+/// In a URL with placeholders, the variables that the text assigns are filled in; if their values
+/// are not known, a URL that may become a locked one is undecided, and so is a folder of locked
+/// files. All other URLs are considered links.
 pub(super) fn findings(
     text: &str,
     lines: &LineIndex<'_>,
     inventory: &Inventory<'_>,
 ) -> Vec<AuditFinding> {
-    let known = inventory.urls();
-    if known.is_empty() {
+    if inventory.urls().is_empty() {
         return Vec::new();
     }
     let joined = JoinedText::of(text);
     let text = joined.as_ref().map_or(text, JoinedText::text);
+    let variables = ShellVariables::of(text);
+    let max_bytes = Limits::default().reference_bytes;
     let starts = text.match_indices("://").filter_map(|(at, _)| {
         ["https", "http"]
             .iter()
@@ -42,17 +45,19 @@ pub(super) fn findings(
             || text[end..]
                 .strip_prefix('$')
                 .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()));
-        // a dot or colon at the end of a complete URL is punctuation of the sentence
-        let written = if is_head {
-            &text[start..end]
-        } else {
-            text[start..end].trim_end_matches(['.', ':'])
+        let pattern = UrlWord::begins_at(text, start, max_bytes).filter(|_| is_head);
+        let (written, coverage) = match pattern.filter(|url| !url.pattern.rest.is_empty()) {
+            Some(url) => {
+                let written = &text[start..url.end];
+                (written, open_url(written, &url, &variables, inventory)?)
+            }
+            // a dot or colon at the end of a complete URL is punctuation of the sentence
+            None => {
+                let written = text[start..end].trim_end_matches(['.', ':']);
+                let is_variable = is_assigned(text, start);
+                (written, whole(written, is_variable, inventory)?)
+            }
         };
-        let coverage = if is_head {
-            head(written, known)
-        } else {
-            whole(written, known, inventory)
-        }?;
         let at = joined.as_ref().map_or(start, |joined| joined.offset(start));
         let (line, column) = lines.line_column(at);
         Some(AuditFinding {
@@ -101,43 +106,68 @@ pub(super) fn schema_findings(text: &str, inventory: &Inventory<'_>) -> Vec<Audi
     findings.collect()
 }
 
-/// The coverage of a complete URL.
-fn whole(url: &str, known: &LockedUrls<'_>, inventory: &Inventory<'_>) -> Option<LockCoverage> {
+/// The coverage of a complete URL. `None` if it is considered a link. If it is the value of a
+/// variable, it may be the beginning of locked URLs.
+pub(super) fn whole(
+    url: &str,
+    is_variable: bool,
+    inventory: &Inventory<'_>,
+) -> Option<LockCoverage> {
+    let known = inventory.urls();
     let upstream = inventory.file_at_site(url);
-    let url = upstream.as_deref().unwrap_or(url);
+    let at_upstream = upstream.as_deref().unwrap_or(url);
     let item = if upstream.is_some() {
         // paths of the file server do not contain the scheme
-        known.item_at_location(url)
+        known.item_at_location(at_upstream)
     } else {
-        known.item(url)
+        known.item(at_upstream)
     };
     if let Some(item) = item {
         return Some(LockCoverage::Held {
             item: item.to_owned(),
         });
     }
-    let why = match (known.similar(url), upstream.is_some()) {
+    // a host alone is not a folder
+    let path = at_upstream.split('/').nth(3).unwrap_or_default();
+    let is_folder = is_variable || (at_upstream.ends_with('/') && !path.is_empty());
+    let folder = inventory.index().folder_of(url).filter(|_| is_folder);
+    if let Some(why) = folder {
+        return Some(LockCoverage::Undecided { why: why.into() });
+    }
+    let why = match (known.similar(at_upstream), upstream.is_some()) {
         (Some(similar), _) => format!("the lock has {similar}"),
         (None, true) => "no locked file has this URL at the file server".into(),
         (None, false) => return None,
     };
     Some(LockCoverage::Missing {
         name: None,
-        url: Some(url.to_owned()),
+        url: Some(at_upstream.to_owned()),
         why,
     })
 }
 
-/// The coverage of the beginning of a URL, before a placeholder.
-fn head(head: &str, known: &LockedUrls<'_>) -> Option<LockCoverage> {
-    // a host without a path may be the beginning of any URL
-    let path = head.split_once("://")?.1.split_once('/')?.1;
-    let reached = known.count_below(head);
-    (reached > 0 && !path.is_empty()).then(|| LockCoverage::Undecided {
-        why: format!(
-            "the rest of this URL is a placeholder; {reached} locked URLs have this beginning"
-        ),
-    })
+/// The coverage of a URL with placeholders.
+fn open_url(
+    written: &str,
+    url: &UrlWord<'_>,
+    variables: &ShellVariables<'_>,
+    inventory: &Inventory<'_>,
+) -> Option<LockCoverage> {
+    if let Some(value) = variables.filled(written) {
+        return whole(&value, false, inventory);
+    }
+    let why = match inventory.index().reached_urls(&url.pattern)? {
+        Ok(reached) => {
+            let more = match reached.len() {
+                1 => String::new(),
+                count => format!(", or {}", count_of(count - 1, "other locked URL")),
+            };
+            let first = reached.first()?;
+            format!("this file does not set all of its variables; it can become {first}{more}")
+        }
+        Err(why) => why.into(),
+    };
+    Some(LockCoverage::Undecided { why })
 }
 
 #[cfg(test)]

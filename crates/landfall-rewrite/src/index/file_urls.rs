@@ -89,6 +89,15 @@ impl FileUrlIndex {
                 .is_some_and(|(name, _)| name.starts_with(location))
     }
 
+    /// Whether locked files are in the folder or host `location`, at any depth.
+    pub(super) fn has_files_in(&self, location: &str) -> bool {
+        let folder = format!("{}/", location.trim_end_matches('/'));
+        let mut below = self.urls.range(folder.clone()..);
+        below
+            .next()
+            .is_some_and(|(name, _)| name.starts_with(&folder))
+    }
+
     /// Whether `url` is at the host of a locked file, or at the file server.
     pub(super) fn has_host(&self, url: &str) -> bool {
         self.parts(url)

@@ -93,6 +93,25 @@ impl ReferenceIndex {
         }
     }
 
+    /// The reason to leave `url` if locked files are below it, at any depth.
+    pub(crate) fn folder_of(&self, url: &str) -> Option<&'static str> {
+        let (location, _) = self.urls.parts(url)?;
+        self.urls.has_files_in(&location).then_some(FOLDER)
+    }
+
+    /// The locked URLs that the pattern `url` matches, or the reason why it matches none although
+    /// locked URLs begin with its head. `None` if it does not concern locked URLs.
+    pub(crate) fn reached_urls(
+        &self,
+        url: &UrlPattern<'_>,
+    ) -> Option<Result<Vec<String>, &'static str>> {
+        let (location, at_site) = self.urls.parts(url.head)?;
+        // a host with a placeholder may be any host
+        location.contains('/').then_some(())?;
+        let reached = self.matching_urls(url, &location, at_site);
+        (reached != Ok(Vec::new())).then_some(reached)
+    }
+
     /// The locked URLs that the pattern `url` matches, or that are directly below a match.
     /// An error is the reason why a pattern that begins like locked URLs matches none.
     fn matching_urls(

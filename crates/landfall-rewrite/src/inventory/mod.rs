@@ -115,6 +115,11 @@ impl<'a> Inventory<'a> {
         }
     }
 
+    /// Whether the lock has neither images nor URLs nor git repositories.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.images.is_empty() && self.urls.is_empty() && self.repositories.is_empty()
+    }
+
     /// The git repositories of the lock.
     pub(crate) fn repositories(&self) -> &'a [LockedGitRepository] {
         self.repositories

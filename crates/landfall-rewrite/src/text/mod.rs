@@ -17,6 +17,7 @@ mod neighbouring_lines;
 mod pattern_tests;
 mod placeholder;
 mod secrets;
+mod shell_variables;
 #[cfg(test)]
 mod tests;
 mod text_marks;
@@ -29,5 +30,7 @@ pub(super) use joined_text::JoinedText;
 pub(super) use kept_documents::{CRD_SCHEMA, MIRROR_SET};
 pub(super) use placeholder::{has_placeholder, reference_at};
 pub use secrets::secrets;
+pub(crate) use shell_variables::ShellVariables;
+pub(super) use url::{UrlWord, is_assigned};
 pub(super) use word::SCHEMES;
 pub(super) use word_scan::{TextLines, scan};

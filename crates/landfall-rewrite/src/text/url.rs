@@ -7,15 +7,24 @@ use crate::index::{UrlLookup, UrlPattern};
 use crate::occurrence::{Occurrence, ReferenceMeaning};
 use crate::role::ReferenceRole;
 use crate::settings::ScanSettings;
+use landfall_model::redact_urls;
 use std::ops::Range;
 
 /// A URL in a text.
-pub(super) struct UrlWord<'t> {
+pub(crate) struct UrlWord<'t> {
     /// The offset of its first byte.
     start: usize,
     /// The offset after its last byte, placeholders included.
-    pub(super) end: usize,
-    pattern: UrlPattern<'t>,
+    pub(crate) end: usize,
+    /// The literal parts between the placeholders.
+    pub(crate) pattern: UrlPattern<'t>,
+}
+
+impl<'t> UrlWord<'t> {
+    /// The http or https URL that begins at the byte `start` of `text`.
+    pub(crate) fn begins_at(text: &'t str, start: usize, max_bytes: usize) -> Option<UrlWord<'t>> {
+        at(text, &(start..text.len()), max_bytes)
+    }
 }
 
 /// The http or https URL that begins in `word` of `text`. A placeholder has at most `max_bytes`
@@ -87,6 +96,9 @@ pub(super) fn decide(
     }
     match lookup {
         UrlLookup::Unknown => {
+            if let Some(why) = folder_of_others(settings, text, url) {
+                return Some(occurrence(ReferenceMeaning::left(why)));
+            }
             let reported = settings.report_unknown
                 && (settings.index.has_host(url.pattern.head) || is_download(url));
             reported.then(|| occurrence(ReferenceMeaning::Unknown))
@@ -94,6 +106,9 @@ pub(super) fn decide(
         UrlLookup::Settled(item) => Some(occurrence(ReferenceMeaning::Settled { item })),
         UrlLookup::Left(why) => Some(occurrence(ReferenceMeaning::Left { why })),
         UrlLookup::Known { item, to, reaches } => {
+            if let Some(why) = unlocked_value(settings, written, &url.pattern) {
+                return Some(occurrence(ReferenceMeaning::left(why)));
+            }
             let span = url.start..url.start + url.pattern.head.len();
             let rest = &text[span.end..url.end];
             let meaning = ReferenceMeaning::Known {
@@ -107,6 +122,50 @@ pub(super) fn decide(
             })
         }
     }
+}
+
+/// The reason to leave a URL with placeholders: the variables of the text make it a URL that the
+/// lock lacks.
+fn unlocked_value(
+    settings: &ScanSettings<'_>,
+    written: &str,
+    pattern: &UrlPattern<'_>,
+) -> Option<String> {
+    if pattern.rest.is_empty() {
+        return None;
+    }
+    let value = settings.variables.filled(written)?;
+    let lookup = settings.index.lookup_url(&UrlPattern {
+        head: &value,
+        rest: Vec::new(),
+    });
+    let is_known = matches!(
+        lookup,
+        UrlLookup::Known { .. } | UrlLookup::Settled(Some(_))
+    );
+    (!is_known).then(|| {
+        let value = redact_urls(&value);
+        format!("with the variables of this file it is {value}, which the lock lacks")
+    })
+}
+
+/// The reason to leave a URL that is assigned to a variable, if locked files are below it.
+fn folder_of_others(
+    settings: &ScanSettings<'_>,
+    text: &str,
+    url: &UrlWord<'_>,
+) -> Option<&'static str> {
+    let is_literal = url.pattern.rest.is_empty() && is_assigned(text, url.start);
+    settings
+        .index
+        .folder_of(url.pattern.head)
+        .filter(|_| is_literal)
+}
+
+/// Whether the URL at `start` of `text` is the value of a variable, or its default.
+pub(crate) fn is_assigned(text: &str, start: usize) -> bool {
+    let before = text[..start].trim_end_matches(['"', '\'']);
+    before.ends_with('=') || before.ends_with(":-")
 }
 
 /// Endings of files that are downloaded, unlike web pages.

@@ -2,9 +2,11 @@
 //! the packages that package managers install.
 
 use super::installs::{MachineInstall, PlacedInstall};
+use crate::text::ShellVariables;
 
 /// Programs that fetch the URLs among their arguments.
-const FETCHERS: [&str; 3] = ["curl", "wget", "aria2c"];
+/// `ADD` is an instruction of Dockerfiles.
+const FETCHERS: [&str; 4] = ["curl", "wget", "aria2c", "ADD"];
 /// Programs that install packages, each with the name of the package manager and the subcommand.
 const MANAGERS: [(&str, &str, &str); 8] = [
     ("apt-get", "apt", "install"),
@@ -51,6 +53,7 @@ enum CommandState {
 /// `\` continues.
 pub(super) fn of_script(text: &str) -> Vec<PlacedInstall> {
     let mut reader = CommandReader {
+        variables: ShellVariables::of(text),
         state: CommandState::Nothing,
         skips: SkippedWords::Nothing,
         in_backticks: false,
@@ -102,14 +105,16 @@ enum SkippedWords {
 }
 
 /// The state of reading a line and the lines that continue it.
-struct CommandReader {
+struct CommandReader<'t> {
+    /// The variables of the whole text.
+    variables: ShellVariables<'t>,
     state: CommandState,
     skips: SkippedWords,
     /// Whether the command of the package manager is between backticks.
     in_backticks: bool,
 }
 
-impl CommandReader {
+impl CommandReader<'_> {
     /// Reads `word`. `is_in_backticks` is set if an odd number of backticks precedes it, and
     /// `url_follows` if a URL follows it in the same command.
     fn read(
@@ -171,7 +176,7 @@ impl CommandReader {
                 self.state = CommandState::Fetching;
                 None
             }
-            CommandState::Fetching => fetched(word),
+            CommandState::Fetching => self.fetched(word),
             CommandState::Managing(by, subcommand) if word == subcommand => {
                 self.state = CommandState::Installing(by);
                 None
@@ -185,6 +190,18 @@ impl CommandReader {
                 }
                 None
             }
+        }
+    }
+
+    /// Reads an argument of a program that fetches. Variables are filled in if their values are
+    /// known.
+    fn fetched(&self, word: &str) -> Option<MachineInstall> {
+        if !word.contains('$') {
+            return fetched(word);
+        }
+        match self.variables.filled(word) {
+            Some(url) => fetched(&url),
+            None => fetched(word),
         }
     }
 
@@ -289,8 +306,14 @@ pub(super) fn fetched(word: &str) -> Option<MachineInstall> {
     let is_local =
         host.starts_with("localhost") || host.starts_with("127.") || host.starts_with("169.254.");
     // other URLs are pages or services, not files
-    let is_file = !path.is_empty() && !path.ends_with('/') && host.contains('.') && !is_local;
-    is_file.then(|| MachineInstall::File(word.to_owned()))
+    let is_file = !path.is_empty() && host.contains('.') && !is_local;
+    is_file.then(|| {
+        if path.ends_with('/') {
+            MachineInstall::Unclear(word.to_owned())
+        } else {
+            MachineInstall::File(word.to_owned())
+        }
+    })
 }
 
 #[cfg(test)]
@@ -309,7 +332,8 @@ mod tests {
             curl -fsSL https://dl.test/a.tgz -o /tmp/a.tgz && tar xf /tmp/a.tgz; wget \"https://dl.test/b\" | sh\n\
             curl -L https://dl.test/${VERSION}/c.tgz; curl https://dl.test/; curl http://127.0.0.1:80/health\n\
             apt-get update && apt-get install -y -t bookworm --no-install-recommends jq=1.6-2.1 \\\n  socat \"conntrack\" $MORE\n\
-            dnf install -y containerd.io-1.7.24 >/dev/null\napt-key add x\necho https://dl.test/not-fetched\n";
+            dnf install -y containerd.io-1.7.24 >/dev/null\napt-key add x\necho https://dl.test/not-fetched\n\
+            B=https://dl.test/v1; curl -LO $B/d.tgz; curl https://dl.test/folder/\nADD https://dl.test/e.tgz /\n";
         assert_eq!(
             formatted(script),
             [
@@ -321,6 +345,9 @@ mod tests {
                 "7:10 Package(\"apt\", \"conntrack\")",
                 "7:21 OpenPackage(\"apt\", \"$MORE\")",
                 "8:16 Package(\"yum\", \"containerd.io-1.7.24\")",
+                "11:32 File(\"https://dl.test/v1/d.tgz\")",
+                "11:47 Unclear(\"https://dl.test/folder/\")",
+                "12:5 File(\"https://dl.test/e.tgz\")",
             ]
         );
     }

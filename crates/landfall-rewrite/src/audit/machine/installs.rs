@@ -7,7 +7,8 @@ use landfall_packages::yum::RpmPin;
 pub enum MachineInstall {
     /// The URL of a file.
     File(String),
-    /// A URL with placeholders, so the file is not known.
+    /// A URL with placeholders whose values are not known, or the URL of a folder: the file is not
+    /// known.
     Unclear(String),
     /// A package: the package manager, and the name as written, with the version if it has one.
     Package(&'static str, String),
@@ -59,6 +60,15 @@ impl MachineInstall {
     /// Returns the package `written`, which may have a version, for the package manager `by`.
     pub(super) fn package(by: &'static str, written: &str) -> MachineInstall {
         MachineInstall::Package(by, written.to_owned())
+    }
+
+    /// The reason why the file of the URL `url` is not known.
+    pub fn why_unclear(url: &str) -> &'static str {
+        if url.ends_with('/') {
+            "it is the URL of a folder"
+        } else {
+            "a part of this URL is defined elsewhere"
+        }
     }
 
     /// Whether the package `written` for the package manager `by` has a version.

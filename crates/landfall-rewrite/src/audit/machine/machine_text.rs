@@ -3,6 +3,8 @@
 use super::cloud_packages::packages;
 use super::commands::{fetched, of_script};
 use super::installs::{MachineInstall, MachineInstalls, PlacedInstall};
+use crate::audit::dockerfile::is_dockerfile;
+use crate::audit::page::{code_blocks, is_page};
 use crate::error::RewriteError;
 use crate::gzip;
 use crate::inputs::{InputContent, inputs, read};
@@ -43,13 +45,15 @@ pub fn machine_installs(
 }
 
 /// The files and packages that `text`, the content of the file at `path`, fetches and installs,
-/// each with its position. None if it does not set up a machine.
+/// each with its position, or the URLs of a list.
 fn placed_installs(path: &Path, text: &str) -> Vec<(MachineInstall, String)> {
-    if !is_of_machine(path, text) {
-        return Vec::new();
-    }
+    let found = if is_of_machine(path, text) {
+        of_text(text)
+    } else {
+        url_lines(path, text)
+    };
     let file = path.display().to_string();
-    let installs = of_text(text).into_iter().map(|one| {
+    let installs = found.into_iter().map(|one| {
         let at = format!("{}:{}", one.file(&file), one.line);
         (one.install, at)
     });
@@ -66,6 +70,7 @@ fn is_of_machine(path: &Path, text: &str) -> bool {
         .and_then(|name| name.to_str())
         .unwrap_or_default();
     ENDINGS.contains(&ending)
+        || is_dockerfile(path)
         || name.starts_with("user-data")
         || ["#!", "#cloud-config", "## template: jinja"]
             .iter()
@@ -92,6 +97,46 @@ pub(crate) fn packages_in(path: &Path, text: &str) -> Vec<PlacedInstall> {
             MachineInstall::Package(..) | MachineInstall::OpenPackage(..)
         )
     });
+    found
+}
+
+/// Finds the files that `text` fetches, if it sets up a machine.
+pub(crate) fn fetches_in(path: &Path, text: &str) -> Vec<PlacedInstall> {
+    let mut found = if is_of_machine(path, text) {
+        of_text(text)
+    } else {
+        Vec::new()
+    };
+    found.retain(|one| {
+        matches!(
+            one.install,
+            MachineInstall::File(_) | MachineInstall::Unclear(_)
+        )
+    });
+    found
+}
+
+/// The URLs that are a whole line of a list, or of a code block of a page in Markdown.
+fn url_lines(path: &Path, text: &str) -> Vec<PlacedInstall> {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    let blocks = match ending {
+        _ if is_page(path) => code_blocks(text),
+        Some("txt" | "list") => std::iter::once(0..text.len()).collect(),
+        _ => return Vec::new(),
+    };
+    let mut found = Vec::new();
+    let (mut first, mut counted) = (0, 0);
+    for block in blocks {
+        first += text[counted..block.start].lines().count();
+        counted = block.start;
+        for (at, line) in text[block].lines().enumerate() {
+            let url = line.trim().trim_start_matches("- ");
+            if let Some(install) = fetched(url).filter(|_| !url.contains(' ')) {
+                let start = line.len() - line.trim_start_matches([' ', '-']).len();
+                found.push(PlacedInstall::on_line(install, line, first + at, start));
+            }
+        }
+    }
     found
 }
 
@@ -238,6 +283,7 @@ mod tests {
             ("a.service", "", true),
             ("x/user-data", "", true),
             ("setup", "#!/bin/sh\n", true),
+            ("Dockerfile", "", true),
             ("c.yaml", "runcmd:\n- ls\n", true),
             ("i.ign", "{}", true),
             ("pod.yaml", "kind: Pod\n", false),

@@ -9,4 +9,4 @@ mod machine_text;
 
 pub use installs::{MachineInstall, MachineInstalls};
 pub use machine_text::machine_installs;
-pub(super) use machine_text::packages_in;
+pub(super) use machine_text::{fetches_in, packages_in};

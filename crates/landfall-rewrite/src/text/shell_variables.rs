@@ -1,0 +1,259 @@
+//! Finds the variables that the shell commands of a text assign, and fills in their values.
+
+use super::placeholder::placeholder;
+use std::collections::BTreeMap;
+
+/// Words before an assignment: builtins of shells, keywords, and instructions of Dockerfiles.
+const BEFORE: [&str; 12] = [
+    "export", "readonly", "local", "declare", "typeset", "env", "then", "do", "else", "ARG", "ENV",
+    "RUN",
+];
+/// The maximum number of placeholders that are filled in for one text, and the maximum length of
+/// the result. Values may contain further placeholders.
+const MAX_PLACEHOLDERS: usize = 256;
+const MAX_BYTES: usize = 4 << 10;
+const MAX_DEPTH: usize = 16;
+
+/// The variables that a text assigns.
+#[derive(Debug, Default)]
+pub(crate) struct ShellVariables<'t> {
+    /// The value of each variable. `None` if it is computed, or if there are several values.
+    values: BTreeMap<&'t str, Option<&'t str>>,
+}
+
+impl<'t> ShellVariables<'t> {
+    /// Reads the assignments of `text`: `NAME=VALUE` at the beginning of a command, in
+    /// `Environment=` of a unit, and `${NAME:=VALUE}`.
+    pub(crate) fn of(text: &'t str) -> ShellVariables<'t> {
+        let mut variables = ShellVariables::default();
+        // only URLs with placeholders need the values
+        if !(text.contains("://") && text.contains('$')) {
+            return variables;
+        }
+        for line in text.lines() {
+            let line = line.trim_start_matches([' ', '\t', '-', '"', '\'']);
+            if !line.starts_with('#') {
+                variables.read_commands(line);
+                variables.read_defaults(line);
+            }
+        }
+        variables
+    }
+
+    /// Returns `text` with its placeholders filled in. `None` if a value is not known.
+    pub(crate) fn filled(&self, text: &str) -> Option<String> {
+        let mut filling = Filling {
+            left: MAX_PLACEHOLDERS,
+            ..Filling::default()
+        };
+        self.fill(text, &mut filling)?;
+        Some(filling.text)
+    }
+
+    fn fill<'v>(&'v self, text: &'v str, filling: &mut Filling<'v>) -> Option<()> {
+        let mut rest = text;
+        while let Some(at) = rest.find(['$', '`', '{', '\\']) {
+            filling.text.push_str(&rest[..at]);
+            filling.left = filling.left.checked_sub(1)?;
+            rest = &rest[at..];
+            let len = placeholder(rest, MAX_BYTES)?;
+            let (name, default) = variable(&rest[..len])?;
+            rest = &rest[len..];
+            match self.values.get_key_value(name) {
+                // `VERSION=${VERSION:-v1}` reads the variable before it is assigned
+                Some((name, value)) if !filling.open.contains(name) => {
+                    filling.open.push(name);
+                    (filling.open.len() <= MAX_DEPTH).then_some(())?;
+                    self.fill((*value)?, filling)?;
+                    filling.open.pop();
+                }
+                _ => self.fill(default?, filling)?,
+            }
+        }
+        filling.text.push_str(rest);
+        (filling.text.len() <= MAX_BYTES).then_some(())
+    }
+
+    fn read_commands(&mut self, line: &'t str) {
+        let mut rest = line;
+        loop {
+            rest = rest.trim_start_matches([' ', '\t', ';', '&', '|', '{', '(']);
+            let (word, after) = rest.split_at(name_len(rest));
+            if let Some(value) = after.strip_prefix('=').filter(|_| !word.is_empty()) {
+                // a unit: `Environment="NAME=VALUE"`
+                if word == "Environment" {
+                    rest = value.trim_start_matches(['"', '\'']);
+                    continue;
+                }
+                let (value, after) = assigned(value);
+                self.add(word, value);
+                rest = after;
+            } else if BEFORE.contains(&word) && after.starts_with(' ') {
+                rest = after.trim_start();
+                while rest.starts_with('-') {
+                    rest = rest.find(' ').map_or("", |end| rest[end..].trim_start());
+                }
+            } else {
+                if after.starts_with("+=") {
+                    self.add(word, None);
+                }
+                // the command assigns its arguments
+                if ["for", "read"].contains(&word) {
+                    for name in after.split([' ', ';']) {
+                        self.add(&name[..name_len(name)], None);
+                    }
+                }
+                match rest.find([';', '&', '|']) {
+                    Some(end) => rest = &rest[end..],
+                    None => return,
+                }
+            }
+        }
+    }
+
+    fn read_defaults(&mut self, line: &'t str) {
+        for (at, mark) in line.match_indices("${") {
+            let inner = line[at + mark.len()..].split('}').next();
+            if let Some((name, value)) = inner.and_then(|inner| inner.split_once(":="))
+                && name_len(name) == name.len()
+            {
+                self.add(name, Some(value));
+            }
+        }
+    }
+
+    fn add(&mut self, name: &'t str, value: Option<&'t str>) {
+        if name.is_empty() {
+            return;
+        }
+        let known = self.values.entry(name).or_insert(value);
+        if *known != value {
+            *known = None;
+        }
+    }
+}
+
+/// A text whose placeholders are being filled in.
+#[derive(Default)]
+struct Filling<'v> {
+    text: String,
+    /// The variables whose values are being filled in.
+    open: Vec<&'v str>,
+    /// The number of placeholders that may still be filled in.
+    left: usize,
+}
+
+/// The length of the name of a variable at the beginning of `text`.
+fn name_len(text: &str) -> usize {
+    if text.starts_with(|c: char| c.is_ascii_digit()) {
+        return 0;
+    }
+    text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+        .unwrap_or(text.len())
+}
+
+/// The value that begins `text`, which follows `NAME=`, and the text after it. `None` if a shell
+/// computes the value.
+fn assigned(text: &str) -> (Option<&str>, &str) {
+    let ends = |c: char| c.is_whitespace() || ";&|)\"'`,]".contains(c);
+    let quote = text.chars().next().filter(|c| "\"'".contains(*c));
+    let (value, rest) = match quote {
+        Some(quote) => match text[1..].split_once(quote) {
+            Some(parts) => parts,
+            None => return (None, ""),
+        },
+        None => text.split_at(value_len(text, ends)),
+    };
+    let after = rest.trim_start_matches(['"', '\'']);
+    let is_whole = after.is_empty() || after.starts_with(ends);
+    let is_literal = quote != Some('\'') || !value.contains('$');
+    let is_computed = value.contains(['`', '\\']) || value.contains("$(");
+    (
+        (is_whole && is_literal && !is_computed).then_some(value),
+        rest,
+    )
+}
+
+/// The length of an unquoted value. A character in `${…}` or `$(…)` does not end it.
+fn value_len(text: &str, ends: impl Fn(char) -> bool) -> usize {
+    let mut at = 0;
+    while let Some(c) = text[at..].chars().next() {
+        match placeholder(&text[at..], MAX_BYTES).filter(|_| c == '$') {
+            Some(len) => at += len,
+            None if ends(c) => break,
+            None => at += c.len_utf8(),
+        }
+    }
+    at
+}
+
+/// The name in the placeholder `$NAME` or `${NAME}`, and the default in `${NAME:-DEFAULT}`. `None`
+/// for all other placeholders.
+fn variable(placeholder: &str) -> Option<(&str, Option<&str>)> {
+    let rest = placeholder.strip_prefix('$')?;
+    let inner = match rest.strip_prefix('{') {
+        Some(inner) => inner.strip_suffix('}')?,
+        None => rest,
+    };
+    let (name, operator) = inner.split_at(name_len(inner));
+    let default = operator.strip_prefix(':').unwrap_or(operator);
+    let default = default.strip_prefix(['-', '=']);
+    (!name.is_empty() && (operator.is_empty() || default.is_some())).then_some((name, default))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(script: &str, text: &str) -> Option<String> {
+        let script = format!("{script}\n# https://x $\n");
+        ShellVariables::of(&script).filled(text)
+    }
+
+    #[test]
+    fn values_of_variables_are_filled_in() {
+        for (script, expected) in [
+            ("V=v1", Some("v1")),
+            ("export V=\"v1\" # why", Some("v1")),
+            ("  - 'V=v1; curl x'", Some("v1")),
+            ("declare -r V='v1'", Some("v1")),
+            ("set -e; A=x V=v1 && curl y", Some("v1")),
+            ("ARG V=v1", Some("v1")),
+            ("Environment=\"A=b\" \"V=v1\"", None),
+            ("Environment=V=v1", Some("v1")),
+            ("Environment=\"V=v1\"", Some("v1")),
+            (": \"${V:=v1}\"", Some("v1")),
+            ("V=${V:-v1}", Some("v1")),
+            ("V=${1:-v1}", None),
+            ("M=1\nV=\"v${M}\"", Some("v1")),
+            ("V=v1\nif x; then V=v1; fi", Some("v1")),
+            ("V=v1\nif x; then V=v2; fi", None),
+            ("V=v1\nV+=2", None),
+            ("V=v1\nfor V in a b; do curl x; done", None),
+            ("V=$(cat version)", None),
+            ("V='$M'", None),
+            ("V=\"v1\"$M", None),
+            ("V=$V", None),
+            ("A=$V\nV=$A", None),
+            ("echo V=v1", None),
+            ("# V=v1", None),
+            ("W=v1", None),
+        ] {
+            assert_eq!(filled(script, "$V").as_deref(), expected, "{script}");
+        }
+        let all = filled("A=1\nB=2", "https://h/$A/${B}/${C:-3}/x");
+        assert_eq!(all.as_deref(), Some("https://h/1/2/3/x"));
+        for text in ["{{ .V }}", "a/$(x)", "a/{b,c}", "${V#v}", "a/$"] {
+            assert_eq!(filled("V=v1", text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn values_that_repeat_each_other_are_bounded() {
+        let bomb = |value: &str| {
+            let lines = (0..40).map(|at| format!("A{at}=$A{0}$A{0}\n", at + 1));
+            filled(&(lines.collect::<String>() + "A40=" + value), "$A0")
+        };
+        assert_eq!((bomb("x"), bomb("")), (None, None));
+    }
+}
