@@ -323,12 +323,13 @@ fn longer_folded(block: &str, old: &str, new: &str) -> Option<String> {
     let is_alone = !added.contains(|c: char| c.is_whitespace() || c.is_control());
     (is_stripped && is_alone).then_some(())?;
     let (content, blank) = block.split_at(block.trim_end().len());
-    Some(format!("{content}{added}{blank}"))
+    Some(format!("{content}{added}{blank}").replace('\r', ""))
 }
 
-/// The text `new` in the quotes of the scalar `written`. `None` if it has none.
+/// The text `new` in the quotes of the scalar `written`. `None` if it has none, or if `new` has
+/// several lines, which a block shows better.
 fn quoted_alike(written: &str, new: &Value) -> Option<String> {
-    let new_text = new.as_str()?;
+    let new_text = new.as_str().filter(|text| !text.contains('\n'))?;
     match written.as_bytes() {
         [b'"', .., b'"'] => Some(flow_text(new)),
         // the apostrophe is the only character that can be escaped between single quotes

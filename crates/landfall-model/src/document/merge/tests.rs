@@ -171,6 +171,12 @@ fn unusual_notations_keep_their_bytes() {
             "a: 'no: way'   # c\n",
         ),
         ("a: one\n  two   # c\n", "{a: x}", "a: x   # c\n"),
+        ("a: \"\"\n", "{a: \"x\\ny\\n\"}", "a: |\n  x\n  y\n"),
+        (
+            "no_proxy: >-\r\n  x,\r\n  y\r\nb: 1\r\n",
+            "{no_proxy: z}",
+            "no_proxy: >-\r\n  x,\r\n  y,z\r\nb: 1\r\n",
+        ),
         (
             "f:\n- list: a   # c\n  i: x\n- (name): '*'\n  i: x\n",
             "{f: [{list: a, i: y}, {(name): '*', i: y}]}",
