@@ -433,7 +433,12 @@ fn urls_with_variables_of_a_script_are_decided() {
             "install.sh:11:10 https://get.test/tool.tgz | a command fetches it, and the lock lacks it".into(),
         ]
     );
-    let files = ["--files", "http://172.20.0.2:8080/files"];
+    let files = [
+        "--to",
+        "r.test:5000",
+        "--files",
+        "http://172.20.0.2:8080/files",
+    ];
     let rewrite = [&["rewrite", "install.sh", "--check"][..], &files].concat();
     let rewritten = place.json(4, &rewrite);
     let left: Vec<_> = rewritten["left"]

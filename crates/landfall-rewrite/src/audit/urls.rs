@@ -49,7 +49,12 @@ pub(super) fn findings(
         let (written, coverage) = match pattern.filter(|url| !url.pattern.rest.is_empty()) {
             Some(url) => {
                 let written = &text[start..url.end];
-                (written, open_url(written, &url, &variables, inventory)?)
+                let is_variable = is_assigned(text, start);
+                let coverage = match variables.filled(written) {
+                    Some(value) => whole(&value, is_variable, inventory)?,
+                    None => open_url(&url, inventory)?,
+                };
+                (written, coverage)
             }
             // a dot or colon at the end of a complete URL is punctuation of the sentence
             None => {
@@ -146,16 +151,8 @@ pub(super) fn whole(
     })
 }
 
-/// The coverage of a URL with placeholders.
-fn open_url(
-    written: &str,
-    url: &UrlWord<'_>,
-    variables: &ShellVariables<'_>,
-    inventory: &Inventory<'_>,
-) -> Option<LockCoverage> {
-    if let Some(value) = variables.filled(written) {
-        return whole(&value, false, inventory);
-    }
+/// The coverage of a URL with placeholders that are not filled in.
+fn open_url(url: &UrlWord<'_>, inventory: &Inventory<'_>) -> Option<LockCoverage> {
     let why = match inventory.index().reached_urls(&url.pattern)? {
         Ok(reached) => {
             let more = match reached.len() {

@@ -12,6 +12,8 @@ const BEFORE: [&str; 12] = [
 /// the result. Values may contain further placeholders.
 const MAX_PLACEHOLDERS: usize = 256;
 const MAX_BYTES: usize = 4 << 10;
+/// The maximum length of a placeholder. Without it, unclosed brackets would take quadratic time.
+const MAX_PLACEHOLDER_BYTES: usize = 256;
 const MAX_DEPTH: usize = 16;
 
 /// The variables that a text assigns.
@@ -56,7 +58,7 @@ impl<'t> ShellVariables<'t> {
             filling.text.push_str(&rest[..at]);
             filling.left = filling.left.checked_sub(1)?;
             rest = &rest[at..];
-            let len = placeholder(rest, MAX_BYTES)?;
+            let len = placeholder(rest, MAX_PLACEHOLDER_BYTES)?;
             let (name, default) = variable(&rest[..len])?;
             rest = &rest[len..];
             match self.values.get_key_value(name) {
@@ -77,7 +79,7 @@ impl<'t> ShellVariables<'t> {
     fn read_commands(&mut self, line: &'t str) {
         let mut rest = line;
         loop {
-            rest = rest.trim_start_matches([' ', '\t', ';', '&', '|', '{', '(']);
+            rest = rest.trim_start_matches([' ', '\t', ';', '&', '|', '{', '(', ')']);
             let (word, after) = rest.split_at(name_len(rest));
             if let Some(value) = after.strip_prefix('=').filter(|_| !word.is_empty()) {
                 // a unit: `Environment="NAME=VALUE"`
@@ -103,7 +105,8 @@ impl<'t> ShellVariables<'t> {
                         self.add(&name[..name_len(name)], None);
                     }
                 }
-                match rest.find([';', '&', '|']) {
+                // a bracket ends the pattern of a `case`
+                match rest.find([';', '&', '|', ')']) {
                     Some(end) => rest = &rest[end..],
                     None => return,
                 }
@@ -178,7 +181,9 @@ fn assigned(text: &str) -> (Option<&str>, &str) {
 fn value_len(text: &str, ends: impl Fn(char) -> bool) -> usize {
     let mut at = 0;
     while let Some(c) = text[at..].chars().next() {
-        match placeholder(&text[at..], MAX_BYTES).filter(|_| c == '$') {
+        let is_placeholder = c == '$';
+        let len = is_placeholder.then(|| placeholder(&text[at..], MAX_PLACEHOLDER_BYTES));
+        match len.flatten() {
             Some(len) => at += len,
             None if ends(c) => break,
             None => at += c.len_utf8(),
@@ -228,6 +233,8 @@ mod tests {
             ("M=1\nV=\"v${M}\"", Some("v1")),
             ("V=v1\nif x; then V=v1; fi", Some("v1")),
             ("V=v1\nif x; then V=v2; fi", None),
+            ("V=v1\ncase x in\n*) V=v2 ;;\nesac", None),
+            ("case x in a | \"b\") V=v1 ;; esac", Some("v1")),
             ("V=v1\nV+=2", None),
             ("V=v1\nfor V in a b; do curl x; done", None),
             ("V=$(cat version)", None),

@@ -139,11 +139,8 @@ fn unlocked_value(
         head: &value,
         rest: Vec::new(),
     });
-    let is_known = matches!(
-        lookup,
-        UrlLookup::Known { .. } | UrlLookup::Settled(Some(_))
-    );
-    (!is_known).then(|| {
+    // a folder of locked files, or a URL at the file server, is not unknown
+    (lookup == UrlLookup::Unknown).then(|| {
         let value = redact_urls(&value);
         format!("with the variables of this file it is {value}, which the lock lacks")
     })
