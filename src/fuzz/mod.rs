@@ -162,6 +162,21 @@ pub const TARGETS: &[Target] = &[
         seeds: network::error_seeds,
         run: network::registry_error,
     },
+    Target {
+        name: "lfs_answer",
+        seeds: network::lfs_answer_seeds,
+        run: network::lfs_answer,
+    },
+    Target {
+        name: "token",
+        seeds: network::token_seeds,
+        run: network::token,
+    },
+    Target {
+        name: "sbom",
+        seeds: network::sbom_seeds,
+        run: network::sbom,
+    },
 ];
 
 /// Runs the target `name` with `bytes`.

@@ -54,6 +54,44 @@ pub(super) fn node_config(bytes: &[u8]) {
     crate::doctor::fuzz_node_config(bytes);
 }
 
+/// An answer of a Git LFS server to a batch request.
+pub(super) fn lfs_answer_seeds() -> Vec<Vec<u8>> {
+    vec![
+        br#"{"transfer":"basic","objects":[{"oid":"aa","size":1,"actions":{"download":{"href":"https://h.test/a","header":{"X-A":"b","n":1}}}},{"oid":"bb","error":{"code":404,"message":"gone"}}]}"#
+            .to_vec(),
+    ]
+}
+
+/// Reads the bytes as an answer of a Git LFS server.
+pub(super) fn lfs_answer(bytes: &[u8]) {
+    landfall_content::upstream::fuzz(bytes);
+}
+
+/// A response of a token service.
+pub(super) fn token_seeds() -> Vec<Vec<u8>> {
+    vec![br#"{"token":"t","access_token":"a","expires_in":"300.5","issued_at":"x"}"#.to_vec()]
+}
+
+/// Reads the bytes as the response of a token service.
+pub(super) fn token(bytes: &[u8]) {
+    landfall_content::registry::fuzz_token(bytes);
+}
+
+/// A CycloneDX and an SPDX document, and a statement around one.
+pub(super) fn sbom_seeds() -> Vec<Vec<u8>> {
+    vec![
+        br#"{"bomFormat":"CycloneDX","specVersion":"1.5","version":3,"serialNumber":"urn:uuid:3e671687-395b-41f5-a30f-a58921a69b79","components":[{"name":"a"}]}"#
+            .to_vec(),
+        br#"{"predicateType":"https://spdx.dev/Document","predicate":{"spdxVersion":"SPDX-2.3","documentNamespace":"https://q.test/a","packages":[]}}"#
+            .to_vec(),
+    ]
+}
+
+/// Reads the bytes as a document that is attached to an image.
+pub(super) fn sbom(bytes: &[u8]) {
+    landfall_bundle::sbom::fuzz(bytes);
+}
+
 /// Error responses of a registry, and of a proxy in front of one.
 pub(super) fn error_seeds() -> Vec<Vec<u8>> {
     vec![

@@ -80,4 +80,7 @@ targets!(
     htpasswd,
     node_config,
     registry_error,
+    lfs_answer,
+    token,
+    sbom,
 );

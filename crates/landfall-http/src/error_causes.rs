@@ -26,6 +26,8 @@ pub(super) fn describe_known(error: &(dyn Error + 'static)) -> Option<String> {
     let error = find::<hyper::Error>(error)?;
     let words = if error.is_incomplete_message() {
         "the connection was closed before the end of the answer"
+    } else if error.is_parse_too_large() {
+        "the headers of the answer are too large, or too many"
     } else if error.is_parse() {
         "the answer is not HTTP"
     } else if error.is_timeout() {

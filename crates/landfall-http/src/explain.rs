@@ -195,6 +195,10 @@ pub(super) fn unreachable_error(
             let hint = format!("; if http is meant, use --plain-http {host}");
             HttpError::new(ErrorKind::Local, words + &hint).at(url)
         }
+        // every answer of such a server has these headers
+        _ if find::<hyper::Error>(cause).is_some_and(hyper::Error::is_parse_too_large) => {
+            HttpError::new(ErrorKind::Invalid, words).at(url)
+        }
         _ => HttpError::new(ErrorKind::Network, words + &advice(url, route, cause)).at(url),
     }
 }
@@ -214,8 +218,7 @@ fn advice(
     }
     if url.scheme() == "http" && find::<hyper::Error>(cause).is_some_and(hyper::Error::is_parse) {
         return format!(
-            "; the answer is not HTTP: if {host} speaks TLS, leave out --plain-http, and \
-             plainHTTP of the site"
+            "; if {host} speaks TLS, leave out --plain-http, and plainHTTP of the site"
         );
     }
     String::new()

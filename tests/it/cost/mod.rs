@@ -2,6 +2,7 @@
 
 mod readers;
 mod requests;
+mod served_content;
 
 use std::path::Path;
 

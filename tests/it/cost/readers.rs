@@ -6,6 +6,7 @@ use crate::support::Place;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The address space in MiB. A reader that needs much more than a document has fails to allocate,
 /// and landfall then has no exit code.
@@ -249,6 +250,40 @@ fn short_answers_take_little_memory_whatever_is_requested() {
             assert_ne!(code, 2, "{text}");
         }
     }
+}
+
+/// Before, the request was repeated, and the error said that the answer is not HTTP.
+#[test]
+fn answers_with_too_many_headers_are_refused_at_once() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let requests = Arc::new(AtomicUsize::new(0));
+    let count = requests.clone();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let mut line = String::new();
+            while reader.read_line(&mut line).is_ok_and(|count| count > 2) {
+                line.clear();
+            }
+            count.fetch_add(1, Ordering::Relaxed);
+            let headers = "X-A: b\r\n".repeat(10_000);
+            let _ = stream.write_all(format!("HTTP/1.1 200 OK\r\n{headers}\r\n").as_bytes());
+        }
+    });
+    let place = Place::new();
+    place.write(
+        "m.yaml",
+        format!("apiVersion: landfall/v1\nkind: Manifest\nimages: [\"{address}/a:v1\"]\n"),
+    );
+    let args = ["lock", "-f", "m.yaml", "--plain-http", &address];
+    let (code, text) = exit_of(&place, &args, "headers");
+    assert_eq!(code, 1, "{text}");
+    assert!(
+        text.contains("the headers of the answer are too large, or too many"),
+        "{text}"
+    );
+    assert_eq!(requests.load(Ordering::Relaxed), 1, "{text}");
 }
 
 /// A packet of git's protocol.

@@ -1,6 +1,7 @@
 //! What a request to `landfall serve` costs: the most expensive small request of every kind.
 
 use super::peak_growth;
+use super::served_content::{ServedContent, push_tags};
 use crate::support::git::{GitServer, history};
 use crate::support::http::{get, metric, put_blob, request};
 use crate::support::images::{OCI_MANIFEST, gzip, noise, sha256};
@@ -18,18 +19,20 @@ use std::time::Duration;
 /// for a client that reads nothing.
 const REFS: usize = 12_000;
 /// The size of a blob, which does not fit into the buffers of the system either.
-const LARGE: usize = 12 << 20;
+pub const LARGE: usize = 12 << 20;
 /// How often each request is sent at the same time.
 const AT_ONCE: usize = 8;
-/// The memory that any request may take, in bytes: buffers for the connection and for the pieces
-/// of two bodies.
-const FIXED: u64 = 1536 << 10;
+/// The memory that any request may take, in bytes: buffers for the connection, and a piece of
+/// content, packed and unpacked, which have at most 1 MiB each in a bundle.
+const FIXED: u64 = 3 << 20;
 /// The memory that a request may take for each of its own bytes.
 const PER_BYTE: u64 = 64;
 
 /// A server with content of every kind.
 struct Served<'a> {
     server: Server,
+    /// Targets of large content by route.
+    targets: &'a [(&'static str, String)],
     /// The path of the git repository.
     git: &'a str,
     place: &'a Place,
@@ -147,7 +150,11 @@ impl Served<'_> {
         let upload_pack = format!("{}/git-upload-pack", self.git);
         let refs = format!("{}/info/refs?service=git-upload-pack", self.git);
         let missing = sha256(b"missing");
-        vec![
+        let targets = self.targets.iter();
+        let mut kinds: Vec<Kind> = targets
+            .map(|(route, target)| kind(route, "GET", target, b"", 200))
+            .collect();
+        kinds.extend([
             kind("Route::Version", "GET", "/v2/", b"", 200),
             kind("Route::Catalog", "GET", "/v2/_catalog", b"", 200),
             kind("Route::Tags", "GET", "/v2/a/tags/list", b"", 404),
@@ -258,7 +265,7 @@ impl Served<'_> {
             kind("/healthz", "GET", "/healthz", b"", 200),
             kind("/readyz", "GET", "/readyz", b"", 200),
             kind("/metrics", "GET", "/metrics", b"", 200),
-            kind("/charts/", "GET", "/charts/index.yaml", b"", 404),
+            kind("/charts/", "GET", "/charts/none-1.0.0.tgz", b"", 404),
             kind(
                 "/providers/",
                 "GET",
@@ -269,7 +276,8 @@ impl Served<'_> {
             kind("/files/", "GET", "/files/h/x", b"", 404),
             kind("/apt/", "GET", "/apt/h/x", b"", 404),
             kind("/yum/", "GET", "/yum/h/x", b"", 404),
-        ]
+        ]);
+        kinds
     }
 
     /// The commit that `main` points to.
@@ -362,8 +370,21 @@ fn no_small_request_takes_much_memory() {
     let Some(git) = pack(&place, REFS) else {
         return;
     };
+    let content = ServedContent::new();
+    let mut arguments: Vec<&str> = content.bundles.iter().map(String::as_str).collect();
+    arguments.extend(["b.tar.zst", "--writable", "written"]);
+    let server = landfall_serve(&place, &arguments);
+    push_tags(&server.address);
+    let tags = [
+        ("Route::Tags", "/v2/tags/tags/list".to_owned()),
+        (
+            "Route::Manifest",
+            format!("/v2/tags/manifests/{}00000", "t".repeat(100)),
+        ),
+    ];
     let served = Served {
-        server: landfall_serve(&place, &["b.tar.zst", "--writable", "written"]),
+        server,
+        targets: &[content.targets, tags.into()].concat(),
         git: &git,
         place: &place,
     };
@@ -436,6 +457,7 @@ fn a_client_that_sends_a_body_byte_by_byte_loses_its_place() {
             ]
             .concat(),
         ),
+        targets: &[],
         git: &git,
         place: &place,
     };

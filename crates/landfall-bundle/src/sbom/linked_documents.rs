@@ -5,7 +5,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use landfall_content::{AttachedReferrer, BlobRead, LockEntry};
 use landfall_model::{Descriptor, Digest, Manifest, read_referrer};
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 
 /// The maximum size in bytes of a document that is read. A larger document is linked by its
 /// location.
@@ -104,15 +105,9 @@ pub fn linked_documents(
         };
         let kind = referrer_kind(referrer, Some(blobs));
         for blob in layers {
-            let document = if blob.size <= LARGEST && kind != ReferrerKind::Signature {
-                blobs
-                    .read(&blob)
-                    .ok()
-                    .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-            } else {
-                None
-            };
-            let identity = document.as_ref().and_then(identify);
+            let is_read = blob.size <= LARGEST && kind != ReferrerKind::Signature;
+            let document = is_read.then(|| blobs.read(&blob).ok()).flatten();
+            let identity = document.and_then(|bytes| identify(&bytes));
             let is_sbom = identity.as_ref().is_some_and(|identity| identity.is_sbom);
             all.push(LinkedDocument {
                 // the content decides: an SBOM may be attached as an attestation
@@ -137,6 +132,12 @@ pub fn linked_documents(
     all
 }
 
+/// Identifies `bytes` as a document.
+#[cfg(any(test, fuzzing, feature = "testkit"))]
+pub fn fuzz(bytes: &[u8]) {
+    let _ = identify(bytes);
+}
+
 /// The identity that a document declares.
 struct DocumentIdentity {
     is_sbom: bool,
@@ -144,42 +145,81 @@ struct DocumentIdentity {
     format: Option<String>,
 }
 
-/// The identity of a document: an SBOM, or an in-toto statement, with or without an envelope.
-fn identify(document: &Value) -> Option<DocumentIdentity> {
-    if let Some(payload) = document["payload"].as_str() {
-        let statement = serde_json::from_slice::<Value>(&STANDARD.decode(payload).ok()?).ok()?;
-        // nested envelopes are refused, so that the recursion is bounded
-        return statement["payload"]
-            .is_null()
-            .then(|| identify(&statement))?;
-    }
-    if let Some(kind) = document["predicateType"].as_str() {
-        let inner = sbom(&document["predicate"]);
-        let is_sbom = inner.is_some() || kind.contains("spdx") || kind.contains("cyclonedx");
-        let url = inner.and_then(|inner| inner.url);
-        return Some(DocumentIdentity {
-            is_sbom,
-            url,
-            format: Some(kind.to_owned()),
-        });
-    }
-    sbom(document)
+/// The members of a document, or of a statement or envelope around it, that identify it. They are
+/// slices of its text: as values, all its members would take much more memory than the text.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct DocumentMembers<'a> {
+    #[serde(borrow)]
+    payload: Option<&'a RawValue>,
+    predicate_type: Option<&'a RawValue>,
+    predicate: Option<&'a RawValue>,
+    bom_format: Option<&'a RawValue>,
+    serial_number: Option<&'a RawValue>,
+    version: Option<&'a RawValue>,
+    spec_version: Option<&'a RawValue>,
+    spdx_version: Option<&'a RawValue>,
+    document_namespace: Option<&'a RawValue>,
 }
 
-fn sbom(document: &Value) -> Option<DocumentIdentity> {
-    if document["bomFormat"] == "CycloneDX" {
-        let uuid = document["serialNumber"]
-            .as_str()
-            .and_then(|serial| serial.strip_prefix("urn:uuid:"));
+impl DocumentMembers<'_> {
+    /// Reads an object.
+    fn read(bytes: &[u8]) -> Option<DocumentMembers<'_>> {
+        // a list would be read as the members in their order
+        let is_object = bytes.trim_ascii_start().starts_with(b"{");
+        is_object.then(|| serde_json::from_slice(bytes).ok())?
+    }
+}
+
+/// The text of a member; `None` if it is not a string.
+fn text(member: Option<&RawValue>) -> Option<String> {
+    serde_json::from_str(member?.get()).ok()
+}
+
+/// The identity of a document: an SBOM, or an in-toto statement, with or without an envelope.
+fn identify(bytes: &[u8]) -> Option<DocumentIdentity> {
+    let document = DocumentMembers::read(bytes)?;
+    let Some(payload) = text(document.payload) else {
+        return identity(&document);
+    };
+    let statement = STANDARD.decode(payload).ok()?;
+    let statement = DocumentMembers::read(&statement)?;
+    // nested envelopes are refused
+    let is_nested = statement.payload.is_some();
+    (!is_nested).then(|| identity(&statement))?
+}
+
+fn identity(document: &DocumentMembers<'_>) -> Option<DocumentIdentity> {
+    let Some(kind) = text(document.predicate_type) else {
+        return sbom(document);
+    };
+    let inner = document.predicate.map(|inner| inner.get().as_bytes());
+    let inner = inner
+        .and_then(DocumentMembers::read)
+        .and_then(|inner| sbom(&inner));
+    let is_sbom = inner.is_some() || kind.contains("spdx") || kind.contains("cyclonedx");
+    Some(DocumentIdentity {
+        is_sbom,
+        url: inner.and_then(|inner| inner.url),
+        format: Some(kind),
+    })
+}
+
+fn sbom(document: &DocumentMembers<'_>) -> Option<DocumentIdentity> {
+    if text(document.bom_format).as_deref() == Some("CycloneDX") {
+        let serial = text(document.serial_number);
+        let uuid = serial.as_deref();
+        let uuid = uuid.and_then(|serial| serial.strip_prefix("urn:uuid:"));
         // it becomes part of a URL, so only the characters of a UUID are accepted
         let uuid = uuid.filter(|uuid| {
             uuid.bytes()
                 .all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
         });
-        let version = document["version"].as_u64().unwrap_or(1);
+        let version = document.version.map(RawValue::get);
+        let version: u64 = version.and_then(|text| text.parse().ok()).unwrap_or(1);
         let format = format!(
             "CycloneDX {}",
-            document["specVersion"].as_str().unwrap_or_default()
+            text(document.spec_version).unwrap_or_default()
         );
         let url = uuid.map(|uuid| format!("urn:cdx:{uuid}/{version}"));
         return Some(DocumentIdentity {
@@ -188,22 +228,20 @@ fn sbom(document: &Value) -> Option<DocumentIdentity> {
             format: Some(format.trim_end().to_owned()),
         });
     }
-    let version = document["spdxVersion"].as_str()?;
-    let url = document["documentNamespace"]
-        .as_str()
-        // the document may contain any text here
-        .filter(|url| url::Url::parse(url).is_ok());
+    let version = text(document.spdx_version)?;
+    // the document may contain any text here
+    let url = text(document.document_namespace).filter(|url| url::Url::parse(url).is_ok());
     Some(DocumentIdentity {
         is_sbom: true,
-        url: url.map(str::to_owned),
-        format: Some(version.to_owned()),
+        url,
+        format: Some(version),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     #[test]
     fn documents_get_the_identifiers_of_their_formats() {
@@ -213,7 +251,8 @@ mod tests {
         let statement = json!({"predicateType": "https://spdx.dev/Document", "predicate": spdx});
         let envelope = json!({"payloadType": "application/vnd.in-toto+json", "payload": STANDARD.encode(statement.to_string())});
         let url = |document: &Value| {
-            identify(document).map(|identity| (identity.is_sbom, identity.url.unwrap_or_default()))
+            let found = identify(document.to_string().as_bytes());
+            found.map(|identity| (identity.is_sbom, identity.url.unwrap_or_default()))
         };
         assert_eq!(
             url(&cyclonedx).unwrap(),

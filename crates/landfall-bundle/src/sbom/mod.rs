@@ -11,4 +11,6 @@ mod linked_documents;
 mod package;
 
 pub use document::{SbomSubject, cyclonedx};
+#[cfg(any(test, fuzzing, feature = "testkit"))]
+pub use linked_documents::fuzz;
 pub use linked_documents::{linked_documents, referrer_kind};

@@ -67,4 +67,6 @@ pub use sessions::RegistrySessions;
 pub use setup_error::SetupError;
 pub use sink::RegistrySink;
 pub use site_account::{site_account, site_proxy_accounts};
+#[cfg(any(test, fuzzing, feature = "testkit"))]
+pub use token::fuzz_token;
 pub use token::realm_url;

@@ -2,7 +2,7 @@
 
 use landfall_http::{ErrorKind, HttpError};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -37,17 +37,18 @@ impl BearerToken {
     /// Parses the response of a token service. Returns `None` if it has no token.
     pub(super) fn parse(body: &[u8]) -> Option<BearerToken> {
         #[derive(Deserialize)]
-        struct TokenResponse {
+        struct TokenResponse<'a> {
             token: Option<String>,
             access_token: Option<String>,
-            expires_in: Option<Value>,
+            // not a `Value`, which takes much more memory than its text
+            #[serde(borrow)]
+            expires_in: Option<&'a RawValue>,
         }
         const DAY: u64 = 24 * 3600;
         let answer: TokenResponse = serde_json::from_slice(body).ok()?;
         let lifetime = answer
             .expires_in
-            .as_ref()
-            .and_then(seconds)
+            .and_then(|text| seconds(text.get()))
             // 60 seconds is the default of the distribution token specification
             .unwrap_or(60)
             .min(DAY);
@@ -67,11 +68,18 @@ impl BearerToken {
     }
 }
 
+/// Reads `bytes` as the response of a token service.
+#[cfg(any(test, fuzzing, feature = "testkit"))]
+pub fn fuzz_token(bytes: &[u8]) {
+    drop(BearerToken::parse(bytes));
+}
+
 /// Parses a number of seconds. Some token services write it with a fraction, others as a string.
-fn seconds(value: &Value) -> Option<u64> {
-    let number = value
-        .as_f64()
-        .or_else(|| value.as_str()?.trim().parse().ok())?;
+fn seconds(json: &str) -> Option<u64> {
+    let number: f64 = serde_json::from_str(json).ok().or_else(|| {
+        let text: String = serde_json::from_str(json).ok()?;
+        text.trim().parse().ok()
+    })?;
     // the cast saturates at 0 and at the largest number
     number.is_finite().then_some(number as u64)
 }

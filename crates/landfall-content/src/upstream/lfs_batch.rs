@@ -12,8 +12,10 @@ use reqwest::header::{
     ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, RANGE,
     TRANSFER_ENCODING,
 };
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
+use serde_json::json;
+use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -36,7 +38,7 @@ pub(super) struct BatchAnswer {
     /// The server that answered, as `host:port`.
     #[serde(skip)]
     pub(super) server: String,
-    #[serde(default, deserialize_with = "landfall_model::null_as_default")]
+    #[serde(default, deserialize_with = "few_objects")]
     objects: Vec<BatchObject>,
 }
 
@@ -64,16 +66,46 @@ pub(super) struct BatchActions {
 pub(super) struct LfsAction {
     pub(super) href: String,
     /// Headers whose values are not strings are left out.
-    #[serde(default, deserialize_with = "landfall_model::null_as_default")]
-    header: BTreeMap<String, Value>,
+    #[serde(default, deserialize_with = "text_headers")]
+    header: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Deserialize)]
 struct BatchError {
-    #[serde(default)]
-    code: Value,
+    /// The status; `None` if it is not a number.
+    #[serde(default, deserialize_with = "lenient")]
+    code: Option<u16>,
     #[serde(default, deserialize_with = "landfall_model::null_as_default")]
     message: String,
+}
+
+/// Reads a value of another type as `None`, without keeping it.
+fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Option<T>, D::Error> {
+    let value = <&RawValue>::deserialize(from)?;
+    Ok(serde_json::from_str(value.get()).ok())
+}
+
+/// Reads at most as many objects as one request names: each takes much more memory than its text.
+fn few_objects<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<BatchObject>, D::Error> {
+    let objects = Option::<Vec<&RawValue>>::deserialize(from)?.unwrap_or_default();
+    if objects.len() > LFS_BATCH {
+        let why = format!("more than {LFS_BATCH} objects");
+        return Err(D::Error::custom(why));
+    }
+    let objects = objects
+        .iter()
+        .map(|object| serde_json::from_str(object.get()));
+    objects.collect::<Result<_, _>>().map_err(D::Error::custom)
+}
+
+/// Reads the headers of a request.
+fn text_headers<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
+    let headers = Option::<BTreeMap<String, &RawValue>>::deserialize(from)?.unwrap_or_default();
+    let texts = headers.into_iter().filter_map(|(name, value)| {
+        let value = serde_json::from_str(value.get()).ok()?;
+        Some((name, value))
+    });
+    Ok(texts.collect())
 }
 
 /// Asks a Git LFS server how these files are transferred.
@@ -144,6 +176,12 @@ async fn send_batch(
     })
 }
 
+/// Reads `bytes` as an answer.
+#[cfg(any(test, fuzzing, feature = "testkit"))]
+pub fn fuzz(bytes: &[u8]) {
+    let _ = serde_json::from_slice::<BatchAnswer>(bytes);
+}
+
 impl BatchAnswer {
     /// Returns the requests for the file `digest`, which `server` was asked for.
     pub(super) fn actions(
@@ -168,10 +206,9 @@ impl BatchAnswer {
                 error: Some(BatchError { code, message }),
                 ..
             }) => {
-                let code = code.as_u64().and_then(|code| u16::try_from(code).ok());
                 let kind = match code {
                     Some(404 | 410) => ErrorKind::NotFound,
-                    Some(code) => ErrorKind::Status(code),
+                    Some(code) => ErrorKind::Status(*code),
                     None => ErrorKind::Invalid,
                 };
                 let message: String = message.chars().take(200).collect();
@@ -193,7 +230,7 @@ impl LfsAction {
         let headers: Vec<(HeaderName, &str)> = self
             .header
             .iter()
-            .filter_map(|(name, value)| Some((name.parse::<HeaderName>().ok()?, value.as_str()?)))
+            .filter_map(|(name, value)| Some((name.parse::<HeaderName>().ok()?, value.as_str())))
             .filter(|(name, _)| !OWN_HEADERS.contains(name))
             .collect();
         let (target, origin) = sessions.file_url(&self.href)?;
@@ -216,5 +253,28 @@ impl LfsAction {
             request = request.header(name, value);
         }
         Ok((request, fault))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_have_as_many_objects_as_a_request_and_keep_texts_only() {
+        let read = |text: &str| serde_json::from_str::<BatchAnswer>(text);
+        let many = format!("{{\"objects\": [{}{{}}]}}", "{},".repeat(LFS_BATCH));
+        let error = read(&many).unwrap_err().to_string();
+        assert!(error.contains("more than 100 objects"), "{error}");
+        assert!(read(&many.replacen("{},", "", 1)).is_ok());
+        let odd = r#"{"objects": [{"oid": "a", "error": {"code": [1], "message": null},
+            "actions": {"download": {"href": "h", "header": {"A": [1], "B": "b", "C": 1}}}}]}"#;
+        let BatchObject { actions, error, .. } = read(odd).unwrap().objects.remove(0);
+        assert_eq!(error.unwrap().code, None);
+        let header = actions.download.unwrap().header;
+        assert_eq!(header, [("B".to_owned(), "b".to_owned())].into());
+        for null in [r#"{"objects": null}"#, "{}"] {
+            assert!(read(null).unwrap().objects.is_empty());
+        }
     }
 }
