@@ -58,7 +58,7 @@ impl Client {
     }
 
     /// The rules for signatures of items: those of `manifest` and those of the site.
-    fn signatures_for(&self, manifest: &MergedManifest) -> SignaturePolicy {
+    pub(crate) fn signatures_for(&self, manifest: &MergedManifest) -> SignaturePolicy {
         let mut signatures = manifest.signatures.clone();
         signatures.append(self.signatures.clone());
         signatures

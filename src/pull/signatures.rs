@@ -37,7 +37,7 @@ pub(crate) async fn check_signatures(
     }
     let (lock, policy) = (lock.clone(), policy.clone());
     let verifying =
-        tokio::task::spawn_blocking(move || SignatureVerdicts::of(&lock, &policy, &*blobs).failed);
+        tokio::task::spawn_blocking(move || SignatureVerdicts::of(&lock, &policy, &blobs).failed);
     match verifying.await {
         Ok(failed) => failed.into_iter().for_each(|failed| {
             if let Some(item) = pulled(items, failed.kind, &failed.name) {

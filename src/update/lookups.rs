@@ -71,17 +71,6 @@ pub(super) fn changed_package_sets(
         .collect()
 }
 
-/// The repositories whose signed refs differ between `before` and `after`.
-pub(super) fn changed_signed_repositories(
-    before: &MergedManifest,
-    after: &MergedManifest,
-) -> BTreeSet<(EntryKind, String)> {
-    let before = &before.requests.git;
-    let requests = after.requests.git.iter();
-    let changed = requests.filter(|one| !one.signers.is_empty() && !before.contains(one));
-    changed.map(key).collect()
-}
-
 fn key<R: ResolvableRequest>(request: &R) -> (EntryKind, String) {
     (R::Item::KIND, request.name().to_string())
 }
@@ -101,6 +90,19 @@ impl UpstreamLookups<'_> {
             contents: BTreeMap::new(),
             log_times: BTreeMap::new(),
         }
+    }
+
+    /// The repositories whose refs differ between `before` and `after`, and must be signed by the rules
+    /// or their entries.
+    pub(super) fn changed_signed_repositories(
+        &self,
+        before: &MergedManifest,
+        after: &MergedManifest,
+    ) -> BTreeSet<(EntryKind, String)> {
+        let before = &before.requests.git;
+        let requests = after.requests.git.iter();
+        let changed = requests.filter(|one| one.is_signed(self.resolver) && !before.contains(one));
+        changed.map(key).collect()
     }
 
     /// The status of the item upstream; `None` if it was not looked up.

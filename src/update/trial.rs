@@ -2,7 +2,7 @@
 //! request.
 
 use super::first_sights::SightKey;
-use super::lookups::{RequestedItem, changed_package_sets, changed_signed_repositories};
+use super::lookups::{RequestedItem, changed_package_sets};
 use super::state::{RejectedVersion, UpdateRun, added_items, failed, update_checksum};
 use super::version_ages::AgeWait;
 use super::versions::VersionCandidate;
@@ -109,7 +109,9 @@ impl UpdateRun<'_> {
         }
         // Solving a set may take millions of steps, so the cheaper checks come first.
         let package_sets = changed_package_sets(&self.outcome.manifest, &trial.manifest);
-        let repositories = changed_signed_repositories(&self.outcome.manifest, &trial.manifest);
+        let repositories = self
+            .lookups
+            .changed_signed_repositories(&self.outcome.manifest, &trial.manifest);
         let changed = package_sets.iter().chain(&repositories).cloned().collect();
         let solved = self
             .lookups

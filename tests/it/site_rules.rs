@@ -3,6 +3,7 @@
 
 use crate::image_signatures::COSIGN;
 use crate::support::charts::Chart;
+use crate::support::git::{GitServer, history};
 use crate::support::peers::{Server, file_server, landfall_serve, own_registry};
 use crate::support::programs::go_install;
 use crate::support::sigstore::{
@@ -254,6 +255,27 @@ const WAYS: &[(&str, Way)] = &[
         Carries("export charts B --with-store --store S -o OUT --site F"),
     ),
     (
+        "export git [BUNDLE|LOCK]",
+        Carries("export git B -o OUT --site F"),
+    ),
+    (
+        "export git --bundle",
+        Carries("export git --bundle B -o OUT --site F"),
+    ),
+    (
+        "export git --lock",
+        Delivers(4, "export git --lock L --store S -o OUT --site F"),
+    ),
+    (
+        "export git --base",
+        Free("bases are compared with the digests of the delta"),
+    ),
+    (
+        "export git --with-store",
+        Carries("export git B --with-store --store S -o OUT --site F"),
+    ),
+    ("push --git-to", Carries("push B --git-to GIT --site F")),
+    (
         "export images-txt [BUNDLE|LOCK]",
         Reads("export images-txt B --site F"),
     ),
@@ -314,10 +336,8 @@ const WAYS: &[(&str, Way)] = &[
 /// The verb of the table that has the same arguments, which the program reads in the same way.
 fn listed_verb(verb: &str) -> &str {
     match verb {
-        // rules of `verify` match images, charts and files only
-        "export apt" | "export yum" | "export git" | "export providers" | "doctor packages" => {
-            "export files"
-        }
+        // no rule matches packages and providers
+        "export apt" | "export yum" | "export providers" | "doctor packages" => "export files",
         "export hauler" | "export skopeo-sync" | "export regsync" | "export zarf"
         | "export imgpkg-lock" | "export sources" => "export images-txt",
         verb if verb.starts_with("render ") => "render",
@@ -388,13 +408,14 @@ fn every_argument_that_names_content_is_listed() {
     assert!(found.len() > 60, "the help was not read: {found:?}");
 }
 
-/// An upstream, and a registry of the site.
+/// An upstream, and a registry and a git server of the site.
 struct World {
     place: Place,
     upstream: Server,
     files: Server,
     target: Server,
     sigstore: Sigstore,
+    git: Option<GitServer>,
 }
 
 impl World {
@@ -407,6 +428,7 @@ impl World {
             files: file_server(&place.path("www")),
             target,
             sigstore: Sigstore::new(),
+            git: GitServer::new(),
             place,
         }
     }
@@ -448,7 +470,39 @@ impl World {
              files: [{{url: \"{}/{name}/tool\"{fields}}}]\n{rules}",
             self.files.url()
         );
-        let (exit, report, _) = lock(place, name, &manifest);
+        self.lock_and_pack(name, &manifest);
+    }
+
+    /// Like [`World::add`], with a git repository only. Its commit is signed by `key`, a key of
+    /// OpenSSH, if there is one.
+    fn add_repository(&self, server: &GitServer, name: &str, key: Option<&str>) {
+        let path = format!("{name}.git");
+        server.create(&format!("copy/{path}"));
+        let repository = server.create(&path);
+        server.import(&repository, &history("main", 0, 2));
+        let mut rules = String::new();
+        if let Some(key) = key {
+            let work = server.place.path(format!("work-{name}"));
+            let [from, to] = [&repository, &work].map(|path| path.to_str().unwrap());
+            server.git(Path::new("."), &["clone", "-q", from, to]);
+            let key_option = format!("user.signingkey={}", self.place.path(key).display());
+            let signing = ["-c", "gpg.format=ssh", "-c", &key_option];
+            let commit = ["commit", "-q", "--allow-empty", "-S", "-m", "signed"];
+            server.git(&work, &[&signing[..], &commit].concat());
+            server.git(&work, &["push", "-q", "origin", "HEAD:refs/heads/main"]);
+            rules = format!("verify: [{{match: \"git+*\", keys: [{key}.pub]}}]\n");
+        }
+        let url = server.url(&path);
+        self.lock_and_pack(
+            name,
+            &format!("git: [{{url: \"{url}\", ref: main}}]\n{rules}"),
+        );
+    }
+
+    /// Makes the lock, store and bundle `name` of a manifest, and publishes and pushes them.
+    fn lock_and_pack(&self, name: &str, manifest: &str) {
+        let place = &self.place;
+        let (exit, report, _) = lock(place, name, manifest);
         assert_eq!(exit, 0, "{report}");
         let (lock, store) = (format!("{name}.lock"), format!("{name}.store"));
         place.ok(&["pull", &lock, "--store", &store]);
@@ -508,6 +562,7 @@ impl World {
             "F" => site.to_owned(),
             "TO" => self.target.address.clone(),
             "TO/old" => format!("{}/old-{content}", self.target.address),
+            "GIT" => self.git.as_ref().unwrap().url("copy"),
             "OUT" | "OUT2" => format!("out/{content}-{site}-{number}-{word}"),
             word => word.to_owned(),
         };
@@ -582,37 +637,94 @@ fn nothing_that_the_rules_refuse_is_delivered_by_any_verb() {
         let text = format!("apiVersion: landfall/v1\nkind: Site\n{}", verify(key));
         place.write(site, text);
     }
-    // a key that was rotated refuses what the old one signed
-    let rotated = contents.iter().filter(|name| name.starts_with("signed"));
-    let mut runs: Vec<(&str, &str)> = rotated.map(|name| (*name, "rotated.yaml")).collect();
-    runs.extend(contents.iter().map(|name| (*name, "ours.yaml")));
-    let mut wrong = Vec::new();
-    let lines = WAYS.iter().filter_map(|(way, reached)| match reached {
-        Delivers(exit, line) => Some((way, *exit, *line)),
-        Carries(line) => Some((way, 4, *line)),
-        Reads(_) | Free(_) => None,
-    });
-    for (number, (way, refused, line)) in lines.enumerate() {
-        for (content, site) in &runs {
-            let is_signed = content.starts_with("signed") && *site == "ours.yaml";
-            let expected = if is_signed { 0 } else { refused };
-            let (exit, text) = world.run(line, content, site, number);
-            let is_refused = text.contains("signature") && !text.contains("not a signature");
-            if exit != expected || (expected != 0 && !is_refused) {
-                wrong.push(format!("{way}: {content} with {site}: {exit}\n{text}"));
-            }
-            let address = &world.target.address;
-            let there = http::manifest(address, &format!("{content}/app"), "v1").status == 200;
-            if there && expected != 0 {
-                wrong.push(format!("{way}: {content} with {site} was delivered"));
-            }
-        }
+    // `export git` does not export these kinds
+    let exports = ["export git", "push B --git-to"];
+    let is_asked = |line: &str| exports.iter().all(|other| !line.starts_with(other));
+    world.check(&contents, is_asked, |content| {
+        let address = &world.target.address;
+        let is_there = http::manifest(address, &format!("{content}/app"), "v1").status == 200;
         // the next verb must not find what this one delivered
-        for content in &contents {
-            let _ = std::fs::remove_dir_all(place.path(format!("registry/repositories/{content}")));
-        }
+        let _ = std::fs::remove_dir_all(place.path(format!("registry/repositories/{content}")));
+        is_there
+    });
+}
+
+/// Before, rules could not match git repositories, and `push --git-to` asked no rule.
+#[test]
+fn no_repository_that_the_rules_refuse_is_delivered_by_any_verb() {
+    if !need(&["gzip", "ssh-keygen"]) {
+        return;
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let world = World::new();
+    let Some(server) = &world.git else {
+        return;
+    };
+    let place = &world.place;
+    for key in ["ours", "theirs"] {
+        run(place
+            .clean("ssh-keygen")
+            .args(["-q", "-N", "", "-C", "", "-t", "ed25519", "-f", key]));
+    }
+    for (site, key) in [("ours.yaml", "ours"), ("rotated.yaml", "theirs")] {
+        let rule = format!("verify: [{{match: \"git+*\", keys: [{key}.pub]}}]\n");
+        place.write(site, format!("apiVersion: landfall/v1\nkind: Site\n{rule}"));
+    }
+    std::fs::create_dir(place.path("out")).unwrap();
+    world.add_repository(server, "bare", None);
+    world.add_repository(server, "signed", Some("ours"));
+    world.add_repository(server, "wrong", Some("theirs"));
+    let exports = ["export images", "export files", "export charts"];
+    let is_asked = |line: &str| exports.iter().all(|other| !line.starts_with(other));
+    world.check(&["bare", "signed", "wrong"], is_asked, |content| {
+        let artifacts = place.path("registry/repositories/git");
+        let copy = server
+            .place
+            .path(format!("repos/copy/{content}.git/refs/heads/main"));
+        let is_there = artifacts.exists() || copy.exists();
+        let _ = std::fs::remove_dir_all(artifacts);
+        let _ = std::fs::remove_file(copy);
+        is_there
+    });
+}
+
+impl World {
+    /// Runs each command line of the table that `is_asked`, with each of `contents` and a site
+    /// whose keys signed the contents called `signed`, and with a site whose keys were rotated.
+    /// `is_delivered` says whether a content has arrived, and removes it.
+    #[track_caller]
+    fn check(
+        &self,
+        contents: &[&str],
+        is_asked: impl Fn(&str) -> bool,
+        is_delivered: impl Fn(&str) -> bool,
+    ) {
+        // a key that was rotated refuses what the old one signed
+        let rotated = contents.iter().filter(|name| name.starts_with("signed"));
+        let mut runs: Vec<(&str, &str)> = rotated.map(|name| (*name, "rotated.yaml")).collect();
+        runs.extend(contents.iter().map(|name| (*name, "ours.yaml")));
+        let mut wrong = Vec::new();
+        let lines = WAYS.iter().filter_map(|(way, reached)| match reached {
+            Delivers(exit, line) => Some((way, *exit, *line)),
+            Carries(line) => Some((way, 4, *line)),
+            Reads(_) | Free(_) => None,
+        });
+        let lines = lines.filter(|(_, _, line)| is_asked(line));
+        for (number, (way, refused, line)) in lines.enumerate() {
+            for (content, site) in &runs {
+                let is_signed = content.starts_with("signed") && *site == "ours.yaml";
+                let expected = if is_signed { 0 } else { refused };
+                let (exit, text) = self.run(line, content, site, number);
+                let is_refused = text.contains("signature") && !text.contains("not a signature");
+                if exit != expected || (expected != 0 && !is_refused) {
+                    wrong.push(format!("{way}: {content} with {site}: {exit}\n{text}"));
+                }
+                if is_delivered(content) && expected != 0 {
+                    wrong.push(format!("{way}: {content} with {site} was delivered"));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
 }
 
 /// Before, `pack --since`, `egress` and `gc` accepted bundles that no signer of the site signed.

@@ -15,6 +15,7 @@ use landfall_signature::{RuleSubject, SignaturePolicy, VerifiedSignature};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
 /// The names of a locked item.
 pub trait ItemIdentity {
@@ -127,7 +128,7 @@ pub trait LockedItem: PushedItem + AuditedItem + ServedItem + fmt::Debug + Send 
     fn verify_signatures(
         &self,
         _policy: &SignaturePolicy,
-        _blobs: &dyn BlobRead,
+        _blobs: &Arc<dyn BlobRead>,
         _time: SignatureTime,
     ) -> Result<Vec<VerifiedSignature>, String> {
         Ok(Vec::new())

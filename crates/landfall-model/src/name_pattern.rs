@@ -9,6 +9,9 @@ use std::convert::Infallible;
 use std::fmt;
 use std::str::FromStr;
 
+/// The beginning of the names of git repositories.
+const GIT: &str = "git+";
+
 /// A text in which `*` stands for any text, including `/` and the empty text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextPattern(String);
@@ -76,6 +79,19 @@ impl NamePattern {
     /// Whether the pattern begins with a scheme, so that it matches URLs and not references.
     pub fn is_url(&self) -> bool {
         self.written.contains("://")
+    }
+
+    /// Whether the pattern matches git repositories, whose names begin with `git+`.
+    pub fn is_git(&self) -> bool {
+        let start = self.written.get(..GIT.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(GIT))
+    }
+
+    /// Whether the name of a git repository, such as `git+https://host/path`, matches: with or
+    /// without `.git` at its end.
+    pub fn matches_repository(&self, name: &str) -> bool {
+        let bare = name.strip_suffix(".git").unwrap_or(name);
+        self.matches(bare) || self.matches(&format!("{bare}.git"))
     }
 
     /// The pattern of images at the host of this URL, as in `quay.io/team/*` for
@@ -264,8 +280,8 @@ fn normal_url(scheme: &str, rest: &str) -> String {
     let (host, path) = rest.split_at(end);
     let host = host.to_ascii_lowercase();
     let host = match scheme.as_str() {
-        "https" => without_port(&host, "443"),
-        "http" => without_port(&host, "80"),
+        "https" | "git+https" => without_port(&host, "443"),
+        "http" | "git+http" => without_port(&host, "80"),
         _ => &host,
     };
     format!("{scheme}://{host}{path}")
@@ -363,6 +379,25 @@ mod tests {
             let images = NamePattern::new(pattern).of_images();
             assert_eq!(images, expected.map(NamePattern::new), "{pattern}");
         }
+    }
+
+    #[test]
+    fn patterns_of_repositories_match_with_and_without_git_at_the_end() {
+        for (pattern, name, expected) in [
+            ("git+https://h.test/a", "git+https://h.test/a.git", true),
+            ("git+https://h.test/a.git", "git+https://h.test/a", true),
+            ("GIT+HTTPS://H.test:443/*", "git+https://h.test/a", true),
+            ("git+*", "git+http://h.test/a", true),
+            ("git+https://h.test/a", "git+https://h.test/a2.git", false),
+            ("git+https://*", "git+http://h.test/a", false),
+            ("git+https://h.test/*", "git+https://h.test:8443/a", false),
+        ] {
+            let pattern = NamePattern::new(pattern);
+            assert!(pattern.is_git(), "{pattern}");
+            assert_eq!(pattern.matches_repository(name), expected, "{pattern}");
+        }
+        assert!(!NamePattern::new("https://h.test/*").is_git());
+        assert!(!NamePattern::new("gitä").is_git());
     }
 
     #[test]

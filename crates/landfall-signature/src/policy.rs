@@ -11,7 +11,7 @@ use crate::verified::VerifiedSignature;
 use jiff::Timestamp;
 use landfall_model::config::Site;
 use landfall_model::document::SignatureRule;
-use landfall_model::sign::{OpenPgpKeys, SignatureTime};
+use landfall_model::sign::{GitSigners, OpenPgpKeys, SignatureTime};
 use landfall_model::{Digest, ImageRef};
 use std::path::Path;
 
@@ -157,6 +157,14 @@ impl SignaturePolicy {
     pub fn signers(&self, item: impl Into<RuleSubject>) -> Vec<RuleSigners> {
         let requirements = self.requirements(item).into_iter();
         requirements.map(RuleSigners::from).collect()
+    }
+
+    /// Returns the keys that the rules accept for the git repository `name`, one list for each
+    /// rule that it must meet.
+    pub fn git_signers(&self, name: &str) -> Vec<Vec<GitSigners>> {
+        let requirements = self.requirements(RuleSubject::Git(name.to_owned()));
+        let signers = requirements.into_iter().map(|one| one.git_signers.clone());
+        signers.collect()
     }
 
     /// Returns the URL endings of the signature files that are published next to a file, in groups

@@ -6,7 +6,7 @@ use crate::rule_subject::RuleSubject;
 use crate::signer_key::SignerKey;
 use crate::trust_root::TrustRoot;
 use landfall_model::document::{KeylessSigners, SignatureRule, read_input, read_text_input};
-use landfall_model::sign::{FileKey, FileKeyError};
+use landfall_model::sign::{FileKey, FileKeyError, GitSigners};
 use landfall_model::{NamePattern, TextPattern};
 use std::path::Path;
 
@@ -50,6 +50,7 @@ impl PolicyRule {
             RuleSubject::Urls(urls) | RuleSubject::Addresses(urls) => {
                 self.items.is_url() && urls.iter().any(|url| self.items.matches(url))
             }
+            RuleSubject::Git(name) => self.items.is_git() && self.items.matches_repository(name),
         }
     }
 }
@@ -79,6 +80,13 @@ impl RuleReader<'_> {
                  HTTP repositories",
             ));
         }
+        if r#match.trim().is_empty() {
+            return Err(self.error(
+                "match",
+                "this pattern is empty and matches nothing".into(),
+                "write a repository or URL, as in quay.io/team/*, or * for all images and charts",
+            ));
+        }
         let items = NamePattern::new(r#match.as_str());
         let has_signers = !keys.is_empty() || keyless.is_some();
         if none.is_some() {
@@ -93,6 +101,9 @@ impl RuleReader<'_> {
                 items,
                 requirement: None,
             });
+        }
+        if items.is_git() {
+            return self.read_git(items);
         }
         let identities: Vec<SignerIdentity> = keyless
             .iter()
@@ -131,6 +142,40 @@ impl RuleReader<'_> {
         Ok(PolicyRule {
             items,
             requirement: Some(requirement),
+        })
+    }
+
+    /// Reads a rule for git repositories, which are signed by keys of OpenPGP and OpenSSH.
+    fn read_git(&self, items: NamePattern) -> Result<PolicyRule, SignatureRuleError> {
+        let other = [
+            ("keyless", self.rule.keyless.is_some()),
+            ("trustedRoot", self.rule.trusted_root.is_some()),
+            ("attestation", self.rule.attestation.is_some()),
+        ];
+        if let Some((key, _)) = other.into_iter().find(|(_, is_there)| *is_there) {
+            let why = "git repositories are verified by keys only";
+            return Err(self.error(key, why.into(), "name the files of the keys in `keys:`"));
+        }
+        if self.rule.keys.is_empty() {
+            return Err(self.error(
+                "match",
+                "this rule names no signer".into(),
+                "add `keys:` with files of OpenPGP or OpenSSH keys, or `none:` with the reason",
+            ));
+        }
+        let mut git_signers = Vec::new();
+        for key in &self.rule.keys {
+            let found = GitSigners::parse(key, &self.read_file("keys", key)?);
+            let help = "name a file with keys of OpenPGP or OpenSSH, or with allowed signers";
+            let error = |why| self.error("keys", format!("{key}: {why}"), help);
+            git_signers.push(found.map_err(error)?);
+        }
+        Ok(PolicyRule {
+            items,
+            requirement: Some(SignatureRequirement {
+                git_signers,
+                ..SignatureRequirement::default()
+            }),
         })
     }
 

@@ -11,7 +11,7 @@ use crate::trust_root::TrustRoot;
 use crate::verified::{SignerKind, VerifiedSignature};
 use jiff::Timestamp;
 use landfall_model::Digest;
-use landfall_model::sign::FileKey;
+use landfall_model::sign::{FileKey, GitSigners};
 use sigstore_verify::{
     PublicKeyVerificationPolicy, SubjectAltName, VerificationPolicy, VerificationResult, Verifier,
 };
@@ -63,6 +63,8 @@ pub(crate) struct SignatureRequirement {
     pub(crate) keys: Vec<SignerKey>,
     /// Keys of minisign, OpenSSH and OpenPGP, which sign files, and provenance files of charts.
     pub(crate) file_keys: Vec<FileKey>,
+    /// Keys that sign commits and tags of git. Only rules for git repositories have them.
+    pub(crate) git_signers: Vec<GitSigners>,
     pub(crate) identities: Vec<SignerIdentity>,
     pub(crate) trust_root: Option<TrustRoot>,
     pub(crate) provenance: Option<ProvenanceConditions>,

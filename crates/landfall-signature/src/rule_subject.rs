@@ -13,6 +13,8 @@ pub enum RuleSubject {
     /// A file: all URLs under which it is delivered. Only rules with a scheme match it. The file
     /// must meet the rule for each of its URLs.
     Addresses(Vec<String>),
+    /// A git repository, by its name in the lock. Only rules that begin with `git+` match it.
+    Git(String),
 }
 
 impl RuleSubject {

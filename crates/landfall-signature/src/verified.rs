@@ -51,7 +51,7 @@ impl fmt::Display for SignerKind {
 
 impl VerifiedSignature {
     /// A signature by the key with this fingerprint or name.
-    pub(crate) fn by_key(fingerprint: String) -> VerifiedSignature {
+    pub fn by_key(fingerprint: String) -> VerifiedSignature {
         VerifiedSignature {
             by: SignerKind::Key,
             fingerprint: Some(fingerprint),

@@ -47,7 +47,7 @@ impl ContentFlags {
         if let Some(site) = site.filter(|site| !site.verify.is_empty()) {
             let mut delivered = lock.clone();
             delivered.retain(|item| wanted(&item.entry()));
-            ImageSignatures::verify(Some(site), &delivered, &*blobs)?;
+            ImageSignatures::verify(Some(site), &delivered, blobs.clone())?;
         }
         Ok((lock, blobs))
     }

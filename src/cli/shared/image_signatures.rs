@@ -11,8 +11,9 @@ use landfall_model::report::{EntryKind, RunReport, count_of};
 use landfall_signature::{RuleSubject, SignaturePolicy, VerifiedSignature};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-/// The verified signatures of the images, charts and files of a lock.
+/// The verified signatures of the items of a lock.
 pub(crate) struct ImageSignatures {
     verified: Vec<(String, Vec<VerifiedSignature>)>,
     /// The number of items that are usually signed, as [`artifacts`] counts them.
@@ -54,13 +55,13 @@ impl ImageSignatures {
     pub(crate) fn verify(
         site: Option<&Site>,
         lock: &Lock,
-        blobs: &dyn BlobRead,
+        blobs: Arc<dyn BlobRead>,
     ) -> Result<ImageSignatures, CliError> {
         let Some(site) = site.filter(|site| !site.verify.is_empty()) else {
             return Ok(ImageSignatures::recorded(lock));
         };
         let policy = SignaturePolicy::of_site(site)?;
-        let verdicts = SignatureVerdicts::of(lock, &policy, blobs);
+        let verdicts = SignatureVerdicts::of(lock, &policy, &blobs);
         ImageSignatures::accepted(site, lock, &policy, verdicts)
     }
 
@@ -89,8 +90,9 @@ impl ImageSignatures {
         let SignatureVerdicts { verified, failed } = verdicts;
         if failed.is_empty() {
             return Ok(ImageSignatures {
+                // the lock may lack records of items that only the site wants to be signed
+                artifacts: artifacts(lock).max(verified.len()),
                 verified,
-                artifacts: artifacts(lock),
                 is_proven: true,
                 unmatched: policy.unmatched(&rule_subjects(lock)),
             });
@@ -178,6 +180,7 @@ fn rule_subjects(lock: &Lock) -> Vec<RuleSubject> {
         .filter_map(|(kind, name)| match kind {
             EntryKind::Image => Some(RuleSubject::Image(name.parse().ok()?)),
             EntryKind::File => Some(RuleSubject::Addresses(vec![name.clone()])),
+            EntryKind::Git => Some(RuleSubject::Git(name.clone())),
             EntryKind::Chart => Some(ChartName::try_from(name.clone()).ok()?.rule_subject()),
             _ => None,
         });

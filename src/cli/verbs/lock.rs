@@ -73,7 +73,8 @@ impl LockCommand {
             let mut report = client.report(locked.items.clone());
             report.add_notices(notices(&locked.changes));
             context.page.set_content(&locked.lock, Some(&store));
-            self.finish(&client, &wanted.signatures, locked, old.as_ref(), report)
+            let policy = client.signatures_for(&wanted);
+            self.finish(&client, &policy, locked, old.as_ref(), report)
         })
     }
 

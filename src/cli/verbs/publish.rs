@@ -89,7 +89,7 @@ impl PublishCommand {
                 .with_help("run `landfall pull` with this --store, and publish again");
             return Err(failure.with_report(report));
         }
-        ImageSignatures::verify(context.site.as_ref(), &lock, &*store)?;
+        ImageSignatures::verify(context.site.as_ref(), &lock, store.clone())?;
         // Servers answer 404 for items that could not be locked.
         let lost = losses(&lock);
         let lost_lines = loss_lines(&lost);

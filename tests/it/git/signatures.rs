@@ -254,6 +254,104 @@ fn a_tag_that_a_pattern_or_policy_chooses_must_be_signed_itself() {
     place.json(0, &["lock", "-f", "m.yaml"]);
 }
 
+/// Before, rules of `verify:` had no keys for git repositories.
+#[test]
+fn rules_of_manifest_and_site_demand_signatures_of_repositories() {
+    let (true, Some(server)) = (need(&["ssh-keygen"]), GitServer::new()) else {
+        return;
+    };
+    let (repository, release) = release_repository(&server, 2);
+    ssh_key(&server, "other");
+    signed_commit(&server, &repository, &release, "signed");
+    server.git(&repository, &["tag", "v1.0.0", "signed"]);
+    let place = Place::new();
+    for key in ["release", "other"] {
+        place.write(&format!("{key}.pub"), public(&server, key));
+    }
+    let url = server.url("team/platform.git");
+    let rules = |key: &str| format!("verify: [{{match: \"git+*\", keys: [{key}.pub]}}]\n");
+    let site = |key: &str| {
+        let text = format!("apiVersion: landfall/v1\nkind: Site\n{}", rules(key));
+        place.write("site.yaml", text);
+    };
+    let lock = |exit: i32, refs: &str, rules: &str, more: &[&str]| {
+        place.write("m.yaml", manifest(&url, refs) + rules);
+        place.json(
+            exit,
+            &[&["lock", "-f", "m.yaml", "--refresh"], more].concat(),
+        )
+    };
+    let with_site = ["--site", "site.yaml"];
+    // the rules of the manifest, those of the site, and both
+    lock(0, "ref: signed", &rules("release"), &[]);
+    assert_eq!(locked(&place)["verified"][0]["ref"], "refs/heads/signed");
+    let report = lock(1, "ref: main", &rules("release"), &[]);
+    assert!(reason(&report).contains("main is not signed"), "{report}");
+    let report = lock(1, "ref: signed", &rules("other"), &[]);
+    assert!(reason(&report).contains("is not valid"), "{report}");
+    site("release");
+    lock(0, "ref: signed", "", &with_site);
+    lock(0, "ref: signed", &rules("release"), &with_site);
+    site("other");
+    lock(1, "ref: signed", &rules("release"), &with_site);
+    // a tag that a pattern chooses must be signed itself; a tag that is named may be covered by its
+    // commit, also when the content is delivered
+    site("release");
+    let report = lock(1, "tags: \"^v\"", "", &with_site);
+    assert!(reason(&report).contains("not a signed tag"), "{report}");
+    for (refs, exit) in [("tags: \"^v\"", 4), ("ref: v1.0.0", 0)] {
+        lock(0, refs, "", &[]);
+        place.ok(&["pull", "--store", "store"]);
+        let pack = ["pack", "--store", "store", "-o", "b", "--site", "site.yaml"];
+        place.json(exit, &pack);
+    }
+    // a rule of the other URL, and one that matches nothing
+    let note = |rule: &str| {
+        let text = format!("apiVersion: landfall/v1\nkind: Site\nverify: [{rule}]\n");
+        place.write("site.yaml", text);
+        place.ok(&["lock", "-f", "m.yaml", "--site", "site.yaml"])
+    };
+    let missed = note("{match: \"git+https://other.test/*\", keys: [release.pub]}");
+    assert!(missed.contains("no item matches the rule"), "{missed}");
+    let accepted = note(&format!("{{match: \"git+{url}\", none: reviewed}}"));
+    assert!(!accepted.contains("no item matches"), "{accepted}");
+}
+
+/// Rules that cannot be applied say where they are.
+#[test]
+fn rules_for_repositories_accept_keys_of_git_only() {
+    let place = Place::new();
+    place.write("cosign.pub", "-----BEGIN PUBLIC KEY-----\n");
+    for (rule, why) in [
+        ("{match: \"\", keys: [cosign.pub]}", "this pattern is empty"),
+        ("{match: \"git+*\"}", "names no signer"),
+        ("{match: \"git+*\", keys: [cosign.pub]}", "not a public key"),
+        ("{match: \"git+*\", keys: [none.pub]}", "cannot read"),
+        (
+            "{match: \"git+*\", keyless: {issuer: a, identity: b}, trustedRoot: r.json}",
+            "verified by keys only",
+        ),
+    ] {
+        let rules = format!("verify: [{rule}]\n");
+        place.write(
+            "site.yaml",
+            format!("apiVersion: landfall/v1\nkind: Site\n{rules}"),
+        );
+        place.write("m.yaml", manifest("https://git.test/a", "ref: v1") + &rules);
+        for args in [
+            &["lock", "-f", "m.yaml"][..],
+            &["pull", "--site", "site.yaml"],
+        ] {
+            place.write("landfall.lock", "version: 1\n");
+            let report = place.json(2, args).to_string();
+            assert!(report.contains(why), "{rule}: {report}");
+            let key = "verify[0]";
+            let line = "m.yaml:5:";
+            assert!(report.contains(key) || report.contains(line), "{report}");
+        }
+    }
+}
+
 #[test]
 fn tags_and_commits_that_gpg_signed_are_locked_with_their_keys() {
     let (true, Some(server)) = (need(&["gpg"]), GitServer::new()) else {

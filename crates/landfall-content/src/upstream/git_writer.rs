@@ -97,35 +97,51 @@ pub(super) async fn fetch_packs(
     sessions: &RegistrySessions,
     packs: Arc<GitPacks>,
 ) -> Result<Arc<Vec<WrittenPack>>, HttpError> {
+    let written = write_packs(sessions, packs, |database, plan| {
+        let file = tempfile::tempfile().map_err(GitError::WritePack)?;
+        write_pack_file(database, plan, &file)?;
+        Ok(WrittenPack {
+            file: Arc::new(file),
+        })
+    });
+    written.await.map(Arc::new)
+}
+
+/// Fetches a repository, and lets `write` write each of its packs by a plan.
+///
+/// # Errors
+/// If the repository cannot be fetched, or a pack cannot be written.
+pub async fn write_packs<T: Send + 'static>(
+    sessions: &RegistrySessions,
+    packs: Arc<GitPacks>,
+    write: impl Fn(&ObjectDatabase, &GitPackPlan) -> Result<T, GitError> + Send + 'static,
+) -> Result<Vec<T>, HttpError> {
     let tips = packs.tips_before(packs.packs.len());
     let fetched = fetch_pack(sessions, &packs.url, &tips, &[], packs.depth).await?;
     let limits = *sessions.transport().limits();
     let busy = sessions.transport().activity().busy();
-    let written = spawn_blocking(move || write_all(fetched.file, &packs, limits));
+    let written = spawn_blocking(move || write_all(fetched.file, &packs, limits, write));
     let written = written
         .await
         .map_err(|error| HttpError::new(ErrorKind::Local, error.to_string()))?;
     drop(busy);
-    written.map(Arc::new).map_err(git_error)
+    written.map_err(git_error)
 }
 
 /// Writes all packs of a repository from the pack that its server sent.
-fn write_all(
+fn write_all<T>(
     fetched: File,
     packs: &GitPacks,
     limits: Limits,
-) -> Result<Vec<WrittenPack>, GitError> {
+    write: impl Fn(&ObjectDatabase, &GitPackPlan) -> Result<T, GitError>,
+) -> Result<Vec<T>, GitError> {
     let mut database = ObjectDatabase::new(limits);
     database.add_pack(Arc::new(fetched))?;
     database.set_shallow(&packs.shallow);
     let mut written = Vec::new();
     for (at, pack) in packs.packs.iter().enumerate() {
-        let file = tempfile::tempfile().map_err(GitError::WritePack)?;
         let plan = GitPackPlan::new(&database, &pack.tips, &packs.tips_before(at))?;
-        write_pack_file(&database, &plan, &file)?;
-        written.push(WrittenPack {
-            file: Arc::new(file),
-        });
+        written.push(write(&database, &plan)?);
     }
     Ok(written)
 }

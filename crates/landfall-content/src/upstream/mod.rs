@@ -15,7 +15,7 @@ pub use file::expect_success;
 pub use file::{expect_file, get_file, head_file, is_page, post_json};
 pub use git_receiver::{GitPush, GitReceiver, push_refs, pushed_refs};
 pub use git_remote::{FetchedPack, fetch_pack, git_error, list_refs};
-pub use git_writer::{PackFacts, write_pack_file};
+pub use git_writer::{PackFacts, write_pack_file, write_packs};
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub use lfs_batch::fuzz;
 pub use lfs_transfer::{

@@ -22,6 +22,7 @@ use landfall_signature::{RuleSubject, SignaturePolicy, VerifiedSignature};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
 impl ItemIdentity for LockedChart {
     fn kind(&self) -> EntryKind {
@@ -156,10 +157,10 @@ impl LockedItem for LockedChart {
     fn verify_signatures(
         &self,
         policy: &SignaturePolicy,
-        blobs: &dyn BlobRead,
+        blobs: &Arc<dyn BlobRead>,
         time: SignatureTime,
     ) -> Result<Vec<VerifiedSignature>, String> {
-        let verified = self.verified_signatures(policy, blobs, time);
+        let verified = self.verified_signatures(policy, &**blobs, time);
         verified.map_err(|error| error.to_string())
     }
 

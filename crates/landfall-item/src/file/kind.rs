@@ -17,6 +17,7 @@ use landfall_model::{Destination, DestinationMap, Digest};
 use landfall_signature::{RuleSubject, SignaturePolicy, VerifiedSignature};
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 impl ItemIdentity for LockedFile {
     fn kind(&self) -> EntryKind {
@@ -116,10 +117,10 @@ impl LockedItem for LockedFile {
     fn verify_signatures(
         &self,
         policy: &SignaturePolicy,
-        blobs: &dyn BlobRead,
+        blobs: &Arc<dyn BlobRead>,
         time: SignatureTime,
     ) -> Result<Vec<VerifiedSignature>, String> {
-        let verified = self.verified_signatures(policy, blobs, time);
+        let verified = self.verified_signatures(policy, &**blobs, time);
         verified.map_err(|error| error.to_string())
     }
 }

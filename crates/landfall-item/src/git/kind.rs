@@ -11,12 +11,15 @@ use crate::{
     AuditedItem, Exclusion, ItemIdentity, ItemKind, LockedItem, ManifestResult, PushedItem,
     ServedItem,
 };
-use landfall_content::LockEntry;
+use landfall_content::{BlobRead, LockEntry};
 use landfall_model::document::SourceSpan;
 use landfall_model::report::{EntryKind, one_line};
+use landfall_model::sign::SignatureTime;
 use landfall_model::{Destination, DestinationMap, Digest};
+use landfall_signature::{RuleSubject, SignaturePolicy, VerifiedSignature};
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 impl ItemIdentity for LockedGitRepository {
     fn kind(&self) -> EntryKind {
@@ -120,6 +123,21 @@ impl LockedItem for LockedGitRepository {
 
     fn entry(&self) -> LockEntry {
         parts::entry(self)
+    }
+
+    fn signature_subject(&self) -> Option<RuleSubject> {
+        Some(RuleSubject::Git(self.name.clone()))
+    }
+
+    fn verify_signatures(
+        &self,
+        policy: &SignaturePolicy,
+        blobs: &Arc<dyn BlobRead>,
+        time: SignatureTime,
+    ) -> Result<Vec<VerifiedSignature>, String> {
+        let keys = self.signing_keys(policy, blobs, time);
+        let keys = keys.map_err(|error| error.to_string())?;
+        Ok(keys.into_iter().map(VerifiedSignature::by_key).collect())
     }
 
     fn as_git_repository(&self) -> Option<&LockedGitRepository> {

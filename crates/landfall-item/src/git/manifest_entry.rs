@@ -144,7 +144,7 @@ impl ManifestEntry for GitEntry {
                 lfs_server: lfs_server.clone(),
                 named_by: None,
                 level: 0,
-                signers: signers.clone(),
+                signers: signers.iter().cloned().collect(),
                 update,
                 at: at.location(),
             };
@@ -171,14 +171,14 @@ impl UpdatableEntry for GitEntry {
     }
 }
 
-/// Reads the keys of `verify`.
+/// Reads the keys of `verify`. `None` if there are none.
 fn signers_of(
     verify: Option<&GitVerification>,
     node: &YamlNode<'_>,
     reader: &EntryContext<'_>,
-) -> ManifestResult<Vec<GitSigners>> {
+) -> ManifestResult<Option<Vec<GitSigners>>> {
     let Some(GitVerification { keys }) = verify else {
-        return Ok(Vec::new());
+        return Ok(None);
     };
     let node = node.get("verify");
     if keys.is_empty() {
@@ -193,7 +193,7 @@ fn signers_of(
         let found = GitSigners::parse(path, &reader.read_file(path, &at)?);
         signers.push(found.map_err(|error| at.fault(format!("{path}: {error}"), None))?);
     }
-    Ok(signers)
+    Ok(Some(signers))
 }
 
 /// Checks the URL of a Git LFS server.

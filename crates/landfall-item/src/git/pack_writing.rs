@@ -7,7 +7,7 @@ use super::request::GitRequest;
 use super::signatures::{RefSignatureError, verified_refs};
 use super::submodules::{SubmoduleError, locked_submodules};
 use landfall_content::store::DiskStore;
-use landfall_content::upstream::{FetchedPack, write_pack_file};
+use landfall_content::upstream::{FetchedPack, PackFacts, write_pack_file};
 use landfall_content::{BlobPackBytes, DiskSpace, GitPacks};
 use landfall_git::{GitError, GitPackPlan, ObjectDatabase, ObjectId, reaches, shallow_boundary};
 use landfall_model::{Limits, human_size};
@@ -103,7 +103,7 @@ impl PackWriting {
             database.add_pack(Arc::new(file))?;
         }
         let GitRequest { url, .. } = &self.request;
-        let verified = verified_refs(&database, &self.refs, &self.request)?;
+        let verified = verified_refs(&database, &self.refs, &self.request.ref_rules())?;
         let submodules = if self.request.submodules {
             let found = locked_submodules(&database, url, &self.refs)?;
             Some(found)
@@ -152,14 +152,7 @@ impl PackWriting {
         if !plan.is_empty() {
             let needed = plan.least_size(database);
             check_space(self.disk.dir(), needed).map_err(GitError::WritePack)?;
-            let file = self
-                .disk
-                .temporary_file()
-                .map_err(|error| GitError::WritePack(io::Error::other(error)))?;
-            let facts = write_pack_file(database, &plan, file.as_file())?;
-            self.disk
-                .adopt(file, &facts.digest)
-                .map_err(|error| GitError::WritePack(io::Error::other(error)))?;
+            let facts = store_pack(&self.disk, database, &plan)?;
             packs.push(LockedGitPack {
                 digest: facts.digest,
                 size: facts.size,
@@ -172,6 +165,19 @@ impl PackWriting {
             ..WrittenPacks::default()
         })
     }
+}
+
+/// Writes the pack of `plan` to the store.
+pub(super) fn store_pack(
+    disk: &DiskStore,
+    database: &ObjectDatabase,
+    plan: &GitPackPlan,
+) -> Result<PackFacts, GitError> {
+    let failed = |error| GitError::WritePack(io::Error::other(error));
+    let file = disk.temporary_file().map_err(failed)?;
+    let facts = write_pack_file(database, plan, file.as_file())?;
+    disk.adopt(file, &facts.digest).map_err(failed)?;
+    Ok(facts)
 }
 
 /// Checks that a pack of at least `needed` bytes fits on the disk: a small pack of a server may

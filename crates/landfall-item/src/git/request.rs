@@ -1,8 +1,10 @@
 //! A request for a git repository.
 
+use super::signatures::RefRules;
+use crate::resolver::Resolver;
 use landfall_git::ObjectId;
 use landfall_model::document::{SourceLocation, UpdateRule};
-use landfall_model::sign::GitSigners;
+use landfall_model::sign::{GitSigners, SignatureTime};
 use std::collections::HashSet;
 
 /// A request for branches, tags and commits of one git repository.
@@ -28,9 +30,9 @@ pub struct GitRequest {
     pub named_by: Option<String>,
     /// The number of repositories in the longest chain that leads to this one as a submodule.
     pub level: usize,
-    /// The keys for the signatures. Each ref must be signed by one of them. Empty if no signature
-    /// is needed.
-    pub signers: Vec<GitSigners>,
+    /// Lists of keys for the signatures. Each ref must be signed by one key of each list. Empty if
+    /// no signature is needed.
+    pub signers: Vec<Vec<GitSigners>>,
     /// The versions to which `landfall update` may move the tag.
     pub update: Option<UpdateRule>,
     /// The position of the entry in the manifest.
@@ -54,22 +56,56 @@ impl GitRequest {
         format!("refs/tags/commit-{:.DIGITS$}", commit.to_string())
     }
 
+    /// The request with the keys that its entry demands, and those of the rules of `resolver`.
+    pub(super) fn with_rules(&self, resolver: &Resolver) -> GitRequest {
+        let mut request = self.clone();
+        for signers in resolver.signatures().git_signers(&self.name) {
+            if !request.signers.contains(&signers) {
+                request.signers.push(signers);
+            }
+        }
+        request
+    }
+
+    /// Whether the refs must be signed.
+    pub fn is_signed(&self, resolver: &Resolver) -> bool {
+        !self.with_rules(resolver).signers.is_empty()
+    }
+
+    /// The signatures that the refs need now.
+    pub(super) fn ref_rules(&self) -> RefRules<'_> {
+        RefRules {
+            signers: &self.signers,
+            named: self.tags_signed_by_commits(),
+            time: SignatureTime::Now,
+        }
+    }
+
     /// The tags for which the signature of their commit is enough: those that the manifest names,
     /// and those that are added for commits. Only a signed tag proves its name, so a server could
     /// offer an old signed commit under the name of a new version. Tags that a pattern or an update
     /// policy chooses must therefore be signed themselves.
-    pub(super) fn tags_signed_by_commits(&self) -> HashSet<String> {
-        let tags = self.wanted.iter().filter_map(|one| {
-            match (GitRequest::commit_in(one), GitRequest::pattern_in(one)) {
-                (Some(commit), _) => Some(GitRequest::commit_tag(commit)),
-                (None, None) if self.update.is_none() && one.starts_with("refs/") => {
-                    Some(one.clone())
-                }
-                (None, None) if self.update.is_none() => Some(format!("refs/tags/{one}")),
-                (None, _) => None,
-            }
-        });
-        tags.collect()
+    fn tags_signed_by_commits(&self) -> HashSet<String> {
+        let wanted = self.wanted.iter();
+        let is_named =
+            |one: &&String| self.update.is_none() || GitRequest::commit_in(one).is_some();
+        wanted
+            .filter(is_named)
+            .filter_map(|one| GitRequest::named_tag(one))
+            .collect()
+    }
+
+    /// The tag that an element of `wanted` names; `None` if it is a pattern.
+    pub(super) fn named_tag(wanted: &str) -> Option<String> {
+        match (
+            GitRequest::commit_in(wanted),
+            GitRequest::pattern_in(wanted),
+        ) {
+            (Some(commit), _) => Some(GitRequest::commit_tag(commit)),
+            (None, None) if wanted.starts_with("refs/") => Some(wanted.to_owned()),
+            (None, None) => Some(format!("refs/tags/{wanted}")),
+            (None, Some(_)) => None,
+        }
     }
 
     /// Writes a pattern of tags as an element of `wanted`.

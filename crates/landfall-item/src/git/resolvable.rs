@@ -6,7 +6,6 @@ use super::request::GitRequest;
 use super::resolve::{GitResolveError, resolve};
 use super::signatures::{has_signed_tags, is_verified};
 use crate::field_conflict::{FieldConflict, merge_option};
-use crate::item_kind::meets_rules;
 use crate::{
     DependencyRequest, Exclusion, ItemRequest, PinPolicy, ResolvableRequest, ResolveError,
     ResolveOutcome, Resolver, UpdatableRequest, UpstreamStatus, host_in,
@@ -55,9 +54,9 @@ impl ItemRequest for GitRequest {
         if self.signers.is_empty() {
             self.signers.clone_from(&other.signers);
         } else if !other.signers.is_empty() {
-            let names = |signers: &Vec<GitSigners>| {
-                let names: Vec<String> = signers.iter().map(ToString::to_string).collect();
-                names.join(" or ")
+            let names = |signers: &Vec<Vec<GitSigners>>| {
+                let names = signers.iter().flatten().map(ToString::to_string);
+                names.collect::<Vec<String>>().join(" or ")
             };
             FieldConflict::check_equal("verify", &self.signers, &other.signers, names)?;
         }
@@ -74,17 +73,18 @@ impl ResolvableRequest for GitRequest {
         old: Option<&LockedGitRepository>,
         pins: PinPolicy,
     ) -> ResolveOutcome<LockedGitRepository> {
+        let request = &self.with_rules(resolver);
         let matching = old.filter(|old| {
             old.wanted == self.wanted
                 && old.depth == self.depth
                 && old.submodules.is_some() == self.submodules
                 && old.large_files.is_some() == self.lfs
                 && old.lfs_server == self.lfs_server
-                && is_verified(old, &self.signers)
+                && is_verified(old, &request.signers)
         });
         let keeps = matches!(pins, PinPolicy::Keep | PinPolicy::Referrers);
         let proven = match matching.filter(|_| keeps) {
-            Some(old) => has_signed_tags(resolver, self, old).await,
+            Some(old) => has_signed_tags(resolver, request, old).await,
             None => None,
         };
         if let (Some(old), Some(true)) = (matching, proven) {
@@ -95,7 +95,7 @@ impl ResolvableRequest for GitRequest {
             Ok(resolver) => resolver,
             Err(cause) => return ResolveOutcome::Failed(None, cause),
         };
-        match resolve(resolver, self, old).await {
+        match resolve(resolver, request, old).await {
             Ok(found) if old == Some(&found) => ResolveOutcome::Kept(found),
             // only the signatures had to be verified again, so the refs must be the same
             Ok(found) if keeps && matching.is_some_and(|old| old.refs != found.refs) => {
@@ -113,7 +113,7 @@ impl ResolvableRequest for GitRequest {
     }
 
     fn accepts(&self, old: &LockedGitRepository, resolver: &Resolver) -> bool {
-        is_verified(old, &self.signers) && meets_rules(old, resolver)
+        is_verified(old, &self.with_rules(resolver).signers)
     }
 
     fn dependencies(&self, repository: &LockedGitRepository) -> Vec<DependencyRequest> {
@@ -179,7 +179,8 @@ impl UpdatableRequest for GitRequest {
         resolver: &Resolver,
         _digest: Option<&Digest>,
     ) -> Result<(), ResolveError> {
-        if self.signers.is_empty() {
+        let request = self.with_rules(resolver);
+        if request.signers.is_empty() {
             return Ok(());
         }
         // the newest commits are enough to verify the signatures
@@ -187,7 +188,7 @@ impl UpdatableRequest for GitRequest {
             depth: Some(1),
             submodules: false,
             lfs: false,
-            ..self.clone()
+            ..request
         };
         let found = resolve(resolver, &shallow, None).await;
         found.map(drop).map_err(|error| error.cause)

@@ -1,16 +1,20 @@
 //! Verifies the signatures of tags and commits.
 
 use super::locked::{LockedGitRef, LockedGitRepository, VerifiedGitRef};
-use super::pack_writing::stored_objects;
+use super::pack_writing::{store_pack, stored_objects};
 use super::request::GitRequest;
-use crate::resolver::Resolver;
+use crate::resolver::{ResolveError, Resolver};
 use jiff::Timestamp;
-use landfall_content::GitPack;
+use landfall_content::upstream::write_packs;
+use landfall_content::{BlobRead, GitPack};
 use landfall_git::{GitError, GitObjectKind, ObjectDatabase, ObjectIndex, SignedObject, tag_name};
+use landfall_model::Limits;
 use landfall_model::report::one_line;
-use landfall_model::sign::GitSigners;
+use landfall_model::sign::{GitSigners, SignatureTime};
+use landfall_signature::SignaturePolicy;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 /// The reason why a ref does not have a signature that it needs.
 #[derive(Debug, thiserror::Error)]
@@ -35,13 +39,32 @@ pub(super) enum RefSignatureError {
     Refused { name: String, why: String },
 }
 
-/// Whether all refs of `repository` were verified with keys in `signers`, or need no signature.
-pub(super) fn is_verified(repository: &LockedGitRepository, signers: &[GitSigners]) -> bool {
-    let verified = repository.verified.iter();
-    let verified = verified.filter(|found| signers.iter().any(|keys| keys.has(&found.key)));
-    let verified: HashSet<&str> = verified.map(|found| found.r#ref.as_str()).collect();
-    let is_verified = |one: &LockedGitRef| verified.contains(one.name.as_str());
-    signers.is_empty() || repository.refs.iter().all(is_verified)
+/// The signatures that the refs of a repository need.
+pub(super) struct RefRules<'a> {
+    /// Lists of keys, of each of which one key must have signed.
+    pub(super) signers: &'a [Vec<GitSigners>],
+    /// The tags for which the signature of their commit is enough.
+    pub(super) named: HashSet<String>,
+    /// When keys of OpenPGP must be valid.
+    pub(super) time: SignatureTime,
+}
+
+impl RefRules<'_> {
+    /// Whether a ref is a tag that must be signed itself.
+    fn needs_signed_tag(&self, one: &LockedGitRef) -> bool {
+        one.name.starts_with("refs/tags/") && !self.named.contains(&one.name)
+    }
+}
+
+/// Whether all refs of `repository` were verified with a key of each list in `signers`.
+pub(super) fn is_verified(repository: &LockedGitRepository, signers: &[Vec<GitSigners>]) -> bool {
+    signers.iter().all(|signers| {
+        let verified = repository.verified.iter();
+        let verified = verified.filter(|found| signers.iter().any(|keys| keys.has(&found.key)));
+        let verified: HashSet<&str> = verified.map(|found| found.r#ref.as_str()).collect();
+        let mut refs = repository.refs.iter();
+        refs.all(|one| verified.contains(one.name.as_str()))
+    })
 }
 
 /// Whether all tags of `old` that must be signed themselves are: the lock records the key that
@@ -52,10 +75,9 @@ pub(super) async fn has_signed_tags(
     request: &GitRequest,
     old: &LockedGitRepository,
 ) -> Option<bool> {
-    let named = request.tags_signed_by_commits();
-    let must_be_signed =
-        |one: &LockedGitRef| one.name.starts_with("refs/tags/") && !named.contains(&one.name);
-    if request.signers.is_empty() || !old.refs.iter().any(must_be_signed) {
+    let rules = request.ref_rules();
+    let mut refs = old.refs.iter();
+    if request.signers.is_empty() || !refs.any(|one| rules.needs_signed_tag(one)) {
         return Some(true);
     }
     let disk = resolver.disk().clone();
@@ -68,58 +90,100 @@ pub(super) async fn has_signed_tags(
             return None;
         }
         let database = stored_objects(&disk, &packs, limits);
-        let verified = database.map(|database| verified_refs(&database, &old.refs, &request));
+        let verified =
+            database.map(|database| verified_refs(&database, &old.refs, &request.ref_rules()));
         Some(verified.is_ok_and(|verified| verified.is_ok()))
     });
     verifying.await.ok().flatten()
 }
 
-/// Verifies that one of the signers of `request` signed each of `refs`: the annotated tag or, if
-/// the tag has no signature and `request` names it, the commit.
+/// Verifies that each of `refs` is signed as `rules` demand: the annotated tag or, if the tag has no
+/// signature and is named, the commit. Returns the keys in the order of the refs.
 pub(super) fn verified_refs(
     database: &ObjectDatabase,
     refs: &[LockedGitRef],
-    request: &GitRequest,
+    rules: &RefRules<'_>,
 ) -> Result<Vec<VerifiedGitRef>, RefSignatureError> {
-    if request.signers.is_empty() {
+    if rules.signers.is_empty() {
         return Ok(Vec::new());
     }
     let mut verified = Vec::new();
-    let named = request.tags_signed_by_commits();
     // many refs may name the same object, whose signature is verified once
     let mut unsigned: HashSet<ObjectIndex> = HashSet::new();
-    let mut keys: HashMap<ObjectIndex, String> = HashMap::new();
+    let mut known: HashMap<ObjectIndex, BTreeSet<String>> = HashMap::new();
     for one in refs {
         let object = database.find(one.id)?;
         let tag = match database.kind(object) {
             GitObjectKind::Tag if !unsigned.contains(&object) => signed_tag(database, object, one)?,
             _ => None,
         };
-        let key = match tag {
-            Some(signed) => signer_of(&one.name, &signed, &request.signers)?,
-            None if one.name.starts_with("refs/tags/") && !named.contains(&one.name) => {
+        let keys = match tag {
+            Some(signed) => signers_of(&one.name, &signed, rules)?,
+            None if rules.needs_signed_tag(one) => {
                 let name = one.name.clone();
                 return Err(RefSignatureError::UnsignedTag { name });
             }
             None => {
                 unsigned.insert(object);
                 let commit = database.peeled(object)?;
-                match keys.entry(commit) {
+                match known.entry(commit) {
                     Entry::Occupied(known) => known.get().clone(),
                     Entry::Vacant(entry) => {
                         let signed = signed_commit(database, commit, one)?;
-                        let key = signer_of(&one.name, &signed, &request.signers)?;
-                        entry.insert(key).clone()
+                        let keys = signers_of(&one.name, &signed, rules)?;
+                        entry.insert(keys).clone()
                     }
                 }
             }
         };
-        verified.push(VerifiedGitRef {
+        verified.extend(keys.into_iter().map(|key| VerifiedGitRef {
             r#ref: one.name.clone(),
             key,
-        });
+        }));
     }
     Ok(verified)
+}
+
+impl LockedGitRepository {
+    /// Verifies the signatures of all refs by `policy`, with the packs in `blobs`. Returns the names
+    /// of the keys; empty if the repository needs no signature. The tags that `wanted` names count
+    /// as named by the manifest. Keys of OpenPGP must be valid at `time`.
+    pub(super) fn signing_keys(
+        &self,
+        policy: &SignaturePolicy,
+        blobs: &Arc<dyn BlobRead>,
+        time: SignatureTime,
+    ) -> Result<BTreeSet<String>, RefSignatureError> {
+        let signers = policy.git_signers(&self.name);
+        if signers.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let named = self.wanted.iter();
+        let rules = RefRules {
+            signers: &signers,
+            named: named.filter_map(|one| GitRequest::named_tag(one)).collect(),
+            time,
+        };
+        let database = self.objects(blobs, Limits::default())?;
+        let verified = verified_refs(&database, &self.refs, &rules)?;
+        Ok(verified.into_iter().map(|one| one.key).collect())
+    }
+
+    /// Downloads the packs that the store of `resolver` lacks, so that the signatures can be
+    /// verified.
+    pub(crate) async fn download_packs(&self, resolver: &Resolver) -> Result<(), ResolveError> {
+        let packs = Arc::new(self.git_packs());
+        let disk = resolver.disk().clone();
+        let has = |pack: &GitPack| disk.has(&pack.digest, pack.size).unwrap_or(false);
+        if packs.packs.iter().all(has) {
+            return Ok(());
+        }
+        // packs that the lock does not name get other digests, and verification misses the right ones
+        let written = write_packs(resolver.sessions(), packs, move |database, plan| {
+            store_pack(&disk, database, plan)
+        });
+        Ok(written.await.map(drop)?)
+    }
 }
 
 /// The annotated tag `object`, which the ref `one` names. `None` if it is not signed.
@@ -156,11 +220,24 @@ fn signed_commit(
     })
 }
 
-/// The name of the key that made the signature.
+/// The names of the keys that made the signature: one for each list of keys, without duplicates.
+fn signers_of(
+    name: &str,
+    signed: &SignedObject,
+    rules: &RefRules<'_>,
+) -> Result<BTreeSet<String>, RefSignatureError> {
+    let lists = rules.signers.iter();
+    lists
+        .map(|signers| signer_of(name, signed, signers, rules.time))
+        .collect()
+}
+
+/// The name of the key among `signers` that made the signature.
 fn signer_of(
     name: &str,
     signed: &SignedObject,
     signers: &[GitSigners],
+    time: SignatureTime,
 ) -> Result<String, RefSignatureError> {
     let refused = |why: String| RefSignatureError::Refused {
         name: name.to_owned(),
@@ -173,7 +250,7 @@ fn signer_of(
         .iter()
         .filter(|keys| keys.may_check(&signed.signature))
     {
-        match keys.verify(&signed.signature, &signed.payload, made) {
+        match keys.verify(&signed.signature, &signed.payload, made, time) {
             Ok(key) => return Ok(key),
             Err(error) => failures.push(error.to_string()),
         }

@@ -20,6 +20,7 @@ use landfall_signature::{RuleSubject, SignaturePolicy, VerifiedSignature};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
 impl ItemIdentity for LockedImage {
     fn kind(&self) -> EntryKind {
@@ -143,10 +144,10 @@ impl LockedItem for LockedImage {
     fn verify_signatures(
         &self,
         policy: &SignaturePolicy,
-        blobs: &dyn BlobRead,
+        blobs: &Arc<dyn BlobRead>,
         _time: SignatureTime,
     ) -> Result<Vec<VerifiedSignature>, String> {
-        let verified = verified_signatures(self, policy, blobs);
+        let verified = verified_signatures(self, policy, &**blobs);
         verified.map_err(|error| error.to_string())
     }
 

@@ -9,6 +9,7 @@ use landfall_content::BlobRead;
 use landfall_model::report::{ItemStatus, ReportItem};
 use landfall_model::sign::SignatureTime;
 use landfall_signature::{SignaturePolicy, VerifiedSignature};
+use std::sync::Arc;
 
 /// The result of verifying the items of a lock.
 #[derive(Debug, Default)]
@@ -22,7 +23,11 @@ pub struct SignatureVerdicts {
 impl SignatureVerdicts {
     /// Verifies the items of `lock` by `policy`. The signatures are read from `blobs`. A signature
     /// must have been valid when it was made; its key may have expired since then.
-    pub fn of(lock: &Lock, policy: &SignaturePolicy, blobs: &dyn BlobRead) -> SignatureVerdicts {
+    pub fn of(
+        lock: &Lock,
+        policy: &SignaturePolicy,
+        blobs: &Arc<dyn BlobRead>,
+    ) -> SignatureVerdicts {
         let mut verdicts = SignatureVerdicts::default();
         for item in lock.items() {
             match item.verify_signatures(policy, blobs, SignatureTime::Made) {
@@ -55,13 +60,20 @@ impl SignatureVerdicts {
             let download = file.download_signatures(resolver);
             download.map(|done| (file as &dyn LockedItem, done)).boxed()
         });
-        let downloads: Vec<_> = images.chain(charts).chain(files).collect();
+        let git = needed.git.iter().map(|repository| {
+            let download = repository.download_packs(resolver);
+            download
+                .map(|done| (repository as &dyn LockedItem, done))
+                .boxed()
+        });
+        let downloads: Vec<_> = images.chain(charts).chain(files).chain(git).collect();
         let downloaded: Vec<(&dyn LockedItem, Result<(), ResolveError>)> =
             futures_util::stream::iter(downloads)
                 .buffer_unordered(resolver.limits().jobs)
                 .collect()
                 .await;
-        let mut verdicts = SignatureVerdicts::of(&needed, resolver.signatures(), resolver.disk());
+        let blobs: Arc<dyn BlobRead> = Arc::new(resolver.disk().clone());
+        let mut verdicts = SignatureVerdicts::of(&needed, resolver.signatures(), &blobs);
         // the error of the download says more than that the signature is missing from the store
         for failed in &mut verdicts.failed {
             let download = downloaded

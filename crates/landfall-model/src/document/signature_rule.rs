@@ -10,11 +10,12 @@ use serde::{Deserialize, Serialize};
 pub struct SignatureRule {
     /// The items, with `*` for any text: images and charts by their repository or full reference, as
     /// in `quay.io/team/*`; files, and charts of HTTP repositories, by their URL, as in
-    /// `https://dl.k8s.io/*`.
+    /// `https://dl.k8s.io/*`; git repositories by `git+` and their URL, as in
+    /// `git+https://git.example.com/*`.
     pub r#match: String,
     /// Public keys: a PEM file, relative to the folder of the document, or the PEM text itself.
     /// ECDSA P-256 and P-384, Ed25519 and RSA. If `match` contains `://`, also files with OpenPGP,
-    /// minisign or OpenSSH keys.
+    /// minisign or OpenSSH keys. For git repositories, only files with OpenPGP or OpenSSH keys.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<String>,
     /// Identities in certificates of Fulcio.

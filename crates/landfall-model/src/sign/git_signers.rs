@@ -43,7 +43,8 @@ impl GitSigners {
     }
 
     /// Returns the name of the key that made the armored `signature` of `payload`. `made` is the
-    /// time in the payload: an allowed signer must be valid at that time, an OpenPGP key now.
+    /// time in the payload: an allowed signer must be valid at that time, an OpenPGP key at
+    /// `time`.
     ///
     /// # Errors
     /// Fails if none of the keys made the signature, or the key may not sign at that time.
@@ -52,11 +53,10 @@ impl GitSigners {
         signature: &[u8],
         payload: &[u8],
         made: Timestamp,
+        time: SignatureTime,
     ) -> Result<String, FileKeyError> {
         self.0
-            .verify_in(NAMESPACE, signature, SignatureTime::Now, made, || {
-                Ok(payload)
-            })
+            .verify_in(NAMESPACE, signature, time, made, || Ok(payload))
     }
 
     /// Whether `signature` has the format of the signatures that these keys make.

@@ -125,7 +125,7 @@ impl PackCommand {
             }
             bases.push(opened.into_base());
         }
-        let signatures = BlobChain(signatures);
+        let signatures: Arc<dyn BlobRead> = Arc::new(BlobChain(signatures));
         let site = context.site.clone();
         let signer = signer(self.sign.as_deref())?;
         let progress = Arc::clone(&context.progress);
@@ -177,7 +177,7 @@ impl PackCommand {
                     .collect();
                 let mut accepted = lock.clone();
                 accepted.retain(|item| packed.contains(&(item.kind(), item.name().into_owned())));
-                ImageSignatures::verify(site.as_ref(), &accepted, &signatures)?;
+                ImageSignatures::verify(site.as_ref(), &accepted, signatures)?;
                 let mut about = self.delta_lines(&plan);
                 let mut patches = None;
                 if self.patches {

@@ -132,7 +132,7 @@ impl PushCommand {
             Some(locations) => self.bundle_source(context, locations, &history)?,
             None => self.store_source(context)?,
         };
-        let signatures = ImageSignatures::verify(context.site.as_ref(), &lock, &*blobs)?;
+        let signatures = ImageSignatures::verify(context.site.as_ref(), &lock, blobs.clone())?;
         let delivery = self.delivery.options(context);
         let SignedImages { lock, made, blobs } =
             match self.signing.key()? {
@@ -227,6 +227,9 @@ impl PushCommand {
             Some(locations) => self.bundle_source(context, locations, &history)?,
             None => self.store_source(context)?,
         };
+        let mut delivered = lock.clone();
+        delivered.retain(|item| item.kind() == EntryKind::Git);
+        let signatures = ImageSignatures::verify(context.site.as_ref(), &delivered, blobs.clone())?;
         let target = GitTarget {
             move_refs: self.delivery.moves_tags(),
             dry_run: self.delivery.is_dry_run(),
@@ -242,6 +245,7 @@ impl PushCommand {
             let to = redact_urls(target.url.as_str());
             report.extra.insert("to".into(), json!(to));
             report.extra.insert("lock".into(), json!(fingerprint));
+            signatures.add_to(&mut report);
             report
                 .extra
                 .extend(bundle.map(|bundle| ("bundle".to_owned(), bundle)));

@@ -284,7 +284,7 @@ impl ServeCommand {
             .map(|bundle| served(bundle, &given, &content))
             .collect::<Result<_, _>>()?;
         for bundle in &all {
-            ImageSignatures::verify(context.site.as_ref(), &bundle.lock, &*bundle.blobs)?;
+            ImageSignatures::verify(context.site.as_ref(), &bundle.lock, bundle.blobs.clone())?;
         }
         if let (Some(from), Some(client)) = (&self.from, client) {
             let finding = async {
@@ -298,7 +298,7 @@ impl ServeCommand {
                 // nodes pull the other items from the registry itself
                 let mut lock = delivered.lock.clone();
                 lock.retain(|item| item.is_served_from_registry());
-                ImageSignatures::verify(context.site.as_ref(), &lock, &*delivered.blobs)?;
+                ImageSignatures::verify(context.site.as_ref(), &lock, delivered.blobs.clone())?;
             }
             content.push(found.content);
             // A bundle that is named wins over content that was pushed earlier.

@@ -61,10 +61,10 @@ pub(crate) fn published(
         Arc::new(OfferedBlobs::new(published_store, entries))
     };
     let site = context.site.as_ref();
-    ImageSignatures::verify(site, &lock, &*content_of(&[&lock]))?;
+    ImageSignatures::verify(site, &lock, content_of(&[&lock]))?;
     // the previous lock may have been published before the site had these rules
     let is_accepted = |before: &Lock| {
-        let refused = ImageSignatures::verify(site, before, &*content_of(&[before])).err();
+        let refused = ImageSignatures::verify(site, before, content_of(&[before])).err();
         if let Some(error) = &refused {
             let message = &error.message;
             let note = format!("the content of the previous lock is not served: {message}");

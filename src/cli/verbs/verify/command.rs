@@ -89,7 +89,8 @@ impl VerifyCommand {
                 } else {
                     GitObjects::default()
                 };
-                let signatures = ImageSignatures::verify(site.as_ref(), &lock, &*chain.blobs)?;
+                let signatures =
+                    ImageSignatures::verify(site.as_ref(), &lock, chain.blobs.clone())?;
                 self.outcome(&accepted, shard, &git, &signatures)
             })
             .await?
