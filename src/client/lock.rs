@@ -42,6 +42,7 @@ impl Client {
             .finding_images(Arc::new(ChartImages(self.limits)))
             .with_archives(self.archive_images(store).await)
             .with_looked_up(updated.looked_up.clone())
+            .with_git_tags(updated.git_tags.clone())
             // accounts of chart repositories are used only for the repositories that the
             // manifests name, not for the repositories of a chart's dependencies
             .with_accounts_for(

@@ -215,6 +215,7 @@ impl LockRun<'_> {
             ResolveOutcome::New(item) => match self
                 .moved_since_look_up(&item)
                 .filter(|_| pinned.is_none())
+                .or_else(|| self.moved_tag(&item))
                 .or_else(|| item.implausibility())
             {
                 Some(why) => ResolveOutcome::Failed(fallback.cloned(), why.into()),
@@ -241,6 +242,22 @@ impl LockRun<'_> {
         let digest = item.digest();
         (looked_up != digest).then(|| {
             format!("upstream had {looked_up} when the update looked it up, and has {digest} now")
+        })
+    }
+
+    /// The reason why a git repository is not locked if an update listed another object for one of
+    /// its tags, whose age it checked.
+    fn moved_tag(&self, item: &dyn LockedItem) -> Option<String> {
+        let repository = item.as_git_repository()?;
+        repository.refs.iter().find_map(|one| {
+            let tag = one.name.strip_prefix("refs/tags/")?;
+            let listed = self.resolver.git_tag(repository.url(), tag)?;
+            (listed != one.id).then(|| {
+                format!(
+                    "the tag {tag} was {listed} when the update listed it, and is {} now",
+                    one.id
+                )
+            })
         })
     }
 

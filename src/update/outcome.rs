@@ -3,6 +3,7 @@
 
 use super::lookups::{RequestedItem, requested_items};
 use super::version_ages::{AgeWait, AgesOutcome};
+use landfall_git::ObjectId;
 use landfall_item::manifest::{FileOverrides, MergedManifest};
 use landfall_model::Digest;
 use landfall_model::document::SourceLocation;
@@ -121,6 +122,9 @@ pub(crate) struct UpdateOutcome {
     pub(crate) relock: BTreeSet<(EntryKind, String)>,
     /// The digests that the run looked up, whose age and signatures it checked.
     pub(crate) looked_up: BTreeMap<(EntryKind, String), Digest>,
+    /// The objects of the tags of git repositories that the run listed, by URL and tag. Their age
+    /// was checked.
+    pub(crate) git_tags: BTreeMap<(String, String), ObjectId>,
     /// The first sights of versions after the run, and notices about their ages.
     pub(crate) ages: AgesOutcome,
     /// The patterns of `--only` that match nothing in the manifests.

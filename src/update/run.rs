@@ -65,6 +65,7 @@ pub(crate) async fn update(
         clock: run.clock(),
     };
     run.outcome.looked_up = run.lookups.digests();
+    run.outcome.git_tags = resolver.git_tags();
     run.outcome.unused_only = run.unused_only();
     run.outcome.ages = run.ages.end(end);
     Ok(run.outcome)

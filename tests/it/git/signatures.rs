@@ -1,7 +1,7 @@
 //! `verify` of a repository: tags and commits that git signed with gpg and with ssh-keygen.
 
 use super::{locked, manifest, output};
-use crate::support::git::{GitServer, git, history};
+use crate::support::git::{GitServer, GitServerBehavior, git, history};
 use crate::support::{Place, need, run};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -252,6 +252,45 @@ fn a_tag_that_a_pattern_or_policy_chooses_must_be_signed_itself() {
     let commit = server.git(&repository, &["rev-parse", "signed"]);
     write(&format!("ref: {}", commit.trim()));
     place.json(0, &["lock", "-f", "m.yaml"]);
+}
+
+/// Before, the tag was listed for its age, and locked with the object that it had later.
+#[test]
+fn a_tag_that_moves_after_its_age_was_checked_is_not_locked() {
+    let Some(server) = GitServer::new() else {
+        return;
+    };
+    let repository = server.create("team/platform.git");
+    server.import(&repository, &history("main", 0, 4));
+    server.git(&repository, &["tag", "v1.0.0", "main~2"]);
+    let place = Place::new();
+    let url = server.url("team/platform.git");
+    place.write("m.yaml", manifest(&url, "ref: v1.0.0, update: minor"));
+    place.json(0, &["lock", "-f", "m.yaml"]);
+    server.git(&repository, &["tag", "v1.1.0", "main~1"]);
+    let [listed, other] = ["v1.1.0", "main"].map(|name| {
+        let id = server.git(&repository, &["rev-parse", name]);
+        id.trim().to_owned()
+    });
+    let tag = "refs/tags/v1.1.0".to_owned();
+    server.set(GitServerBehavior {
+        move_tag: Some((1, repository, tag, other.clone())),
+        ..GitServerBehavior::default()
+    });
+    let output = place
+        .command()
+        .args(["update", "-f", "m.yaml", "--output", "json"])
+        .output()
+        .unwrap();
+    let report = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_ne!(output.status.code(), Some(0), "{report}");
+    let moved = format!("was {listed} when the update listed it, and is {other} now");
+    assert!(report.contains(&moved), "{report}");
+    assert!(!place.read("landfall.lock").contains(&other));
+    // the next run sees the tag as it is
+    place.json(0, &["update", "-f", "m.yaml"]);
+    place.json(0, &["lock", "-f", "m.yaml"]);
+    assert!(place.read("landfall.lock").contains(&other));
 }
 
 /// Before, rules of `verify:` had no keys for git repositories.

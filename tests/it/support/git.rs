@@ -38,6 +38,9 @@ pub struct GitServerBehavior {
     pub upload_status: Option<&'static str>,
     /// The number of packs that are still to be cut off after 10,000 bytes.
     pub cut_packs: usize,
+    /// A tag that moves after some lists of refs: the number of lists, the path of the repository,
+    /// the full name of the tag, and its new object.
+    pub move_tag: Option<(usize, PathBuf, String, String)>,
     /// After this many bytes of a pack, the server sends nothing until this field is `None` again.
     pub hold_packs_after: Option<u64>,
 }
@@ -241,6 +244,24 @@ fn answer_lfs(
     let _ = stream.write_all(&[head.as_bytes(), &answer].concat());
 }
 
+/// Moves the tag of [`GitServerBehavior::move_tag`] if it is time.
+fn move_tag(root: &Path, state: &GitServerState) {
+    let mut behavior = state.behavior.lock().unwrap();
+    let Some((lists, repository, tag, object)) = &mut behavior.move_tag else {
+        return;
+    };
+    if *lists > 0 {
+        *lists -= 1;
+        return;
+    }
+    run(Command::new("git")
+        .arg("--git-dir")
+        .arg(repository)
+        .args(["update-ref", tag, object])
+        .env("HOME", root));
+    behavior.move_tag = None;
+}
+
 /// Answers one request by `git http-backend`, as a web server would by CGI. A client that uses the
 /// server as a proxy sends whole URLs.
 fn answer(mut stream: TcpStream, root: &Path, state: &GitServerState) {
@@ -291,6 +312,9 @@ fn answer(mut stream: TcpStream, root: &Path, state: &GitServerState) {
     let command = if is_fetch { " fetch" } else { "" };
     let line = format!("{method} {target}{command}");
     state.requests.lock().unwrap().push(line);
+    if body.windows(16).any(|part| part == b"command=ls-refs\n") {
+        move_tag(root, state);
+    }
     let needed = state.behavior.lock().unwrap().authorization.clone();
     if needed.is_some_and(|needed| header("authorization") != needed) {
         let head =

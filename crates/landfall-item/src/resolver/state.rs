@@ -124,6 +124,20 @@ impl Resolver {
         locked(&self.git_tags).extend(tags);
     }
 
+    /// The objects that the listed tags of git repositories name, by URL and tag.
+    pub fn git_tags(&self) -> BTreeMap<(String, String), ObjectId> {
+        locked(&self.git_tags).clone()
+    }
+
+    /// Sets the objects of tags that an update listed. A tag that has moved since is not locked.
+    #[must_use]
+    pub fn with_git_tags(self, tags: BTreeMap<(String, String), ObjectId>) -> Resolver {
+        Resolver {
+            git_tags: Mutex::new(tags),
+            ..self
+        }
+    }
+
     /// The object that a tag of the git repository at `url` named when its tags were listed.
     pub fn git_tag(&self, url: &str, tag: &str) -> Option<ObjectId> {
         let key = (url.to_owned(), tag.to_owned());
