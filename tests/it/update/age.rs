@@ -2,9 +2,13 @@
 
 use super::moved;
 use super::upstream::Upstream;
+use crate::support::charts::{Chart, repository};
 use crate::support::faults::{Fault, FaultKind, RequestKind, Settings};
+use crate::support::need;
+use crate::support::providers::ProviderFiles;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
 
 const SIGHTS: &str = "landfall.lock.seen";
 
@@ -506,4 +510,110 @@ fn the_digest_whose_age_was_checked_is_locked() {
         lock.contains(&waited_for) && !lock.contains(&fresh),
         "{lock}"
     );
+}
+
+/// Adds the version `version` of the chart `app` to the HTTP repository, next to `1.0.0`.
+fn publish_chart(up: &Upstream, version: &str, values: &str) -> Chart {
+    let of = |version, values| Chart::new("app", version, "", &[("values.yaml", values)]);
+    let charts = [of("1.0.0", "a: 1\n"), of(version, values)];
+    repository(&up.place, "charts", "", &charts);
+    let index = up.place.read("charts/index.yaml");
+    up.file("charts/index.yaml", index);
+    for chart in &charts {
+        up.file(&format!("charts/{}", chart.file()), chart.archive.clone());
+    }
+    charts[1].clone()
+}
+
+#[test]
+fn the_age_of_a_chart_in_an_http_repository_belongs_to_its_digest() {
+    if !need(&["gzip"]) {
+        return;
+    }
+    let up = Upstream::new();
+    publish_chart(&up, "1.0.0", "a: 1\n");
+    up.manifest(
+        "minAge: 7d\ncharts: [{repo: URL/charts, name: app, version: '1.0.0', update: patch}]\n",
+    );
+    up.day(0);
+    up.run(0, "update", &[]);
+    publish_chart(&up, "1.0.1", "a: 2\n");
+    let report = up.run(0, "update", &[]);
+    assert_eq!(waiting(&report)[0].2, noon(7).to_string(), "{report:#}");
+    // other content under the same version starts the wait again
+    up.day(6);
+    publish_chart(&up, "1.0.1", "a: 3\n");
+    up.run(0, "update", &[]);
+    up.day(8);
+    let report = up.run(0, "update", &[]);
+    assert_eq!(waiting(&report)[0].2, noon(13).to_string(), "{report:#}");
+    assert_eq!(moved(&report), []);
+    // an archive that differs from the index is not locked
+    up.day(13);
+    let other = Chart::new("app", "1.0.1", "", &[("values.yaml", "a: 4\n")]);
+    up.file("charts/app-1.0.1.tgz", other.archive);
+    let lock = up.place.read("landfall.lock");
+    let output = up.place.command().args(up.args("update", &[])).output();
+    assert_ne!(output.unwrap().status.code(), Some(0));
+    assert_eq!(up.place.read("landfall.lock"), lock);
+    let waited_for = publish_chart(&up, "1.0.1", "a: 3\n");
+    up.run(0, "lock", &[]);
+    assert!(
+        up.place
+            .read("landfall.lock")
+            .contains(&waited_for.digest())
+    );
+}
+
+#[test]
+fn a_version_of_a_provider_waits_from_its_first_sight() {
+    let up = Upstream::new();
+    let publish = |versions: &[&str]| {
+        let mut files = ProviderFiles::new();
+        for version in versions {
+            files.publish(version, &["linux_amd64"]);
+        }
+        for path in walk(&files.root()) {
+            let name = path
+                .strip_prefix(files.root())
+                .unwrap()
+                .display()
+                .to_string();
+            up.file(&name, std::fs::read(&path).unwrap());
+        }
+    };
+    publish(&["1.0.0"]);
+    up.manifest(
+        "minAge: 7d\nproviders: [{source: registry.test/acme/random, version: 1.0.0, update: patch}]\n",
+    );
+    let mirror = up.here("URL");
+    up.place.write(
+        "site.yaml",
+        format!("apiVersion: landfall/v1\nkind: Site\nupstreams: {{registry.test: {{mirror: '{mirror}'}}}}\n"),
+    );
+    let site = ["--site", "site.yaml"];
+    up.day(0);
+    up.run(0, "update", &site);
+    publish(&["1.0.0", "1.0.1"]);
+    up.run(0, "update", &site);
+    up.day(6);
+    let report = up.run(0, "update", &site);
+    assert_eq!(waiting(&report)[0].2, noon(7).to_string(), "{report:#}");
+    assert_eq!(moved(&report), []);
+    up.day(7);
+    let report = up.run(0, "update", &site);
+    assert_eq!(moved(&report).len(), 1, "{report:#}");
+    assert!(up.place.read("landfall.lock").contains("1.0.1"));
+}
+
+/// All files below a folder.
+fn walk(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths
+        .flat_map(|path| match path.is_dir() {
+            true => walk(&path),
+            false => vec![path],
+        })
+        .collect()
 }
