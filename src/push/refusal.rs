@@ -4,7 +4,7 @@ use landfall_content::TransferError;
 use landfall_content::registry::{self, SparseRefusal, is_quota_error};
 use landfall_http::{ErrorKind, HttpError};
 use landfall_model::report::TransferSide;
-use landfall_model::{Digest, Manifest, media_type};
+use landfall_model::{Digest, Manifest, from_json, media_type};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What the refusal of an index says about its children in `absent`.
@@ -54,7 +54,7 @@ pub(super) fn refused_type(error: &HttpError, manifest: &[u8]) -> Option<Refused
     let Ok((Manifest::Image { artifact_type, .. }, _)) = Manifest::parse(manifest, None) else {
         return None;
     };
-    let document: Option<serde_json::Value> = serde_json::from_slice(manifest).ok();
+    let document: Option<serde_json::Value> = from_json(manifest).ok();
     let has_subject = document.is_some_and(|document| document.get("subject").is_some());
     (has_subject || !media_type::is_image_config(&artifact_type)).then_some(RefusedType {
         has_subject,
@@ -101,7 +101,7 @@ pub(super) fn refused_types_note(host: &str, types: &BTreeSet<RefusedType>) -> O
 
 /// Whether a manifest contains URLs of foreign layers.
 pub(super) fn has_foreign_urls(manifest: &[u8]) -> bool {
-    let document: Option<serde_json::Value> = serde_json::from_slice(manifest).ok();
+    let document: Option<serde_json::Value> = from_json(manifest).ok();
     let layers = document
         .as_ref()
         .and_then(|document| document.get("layers")?.as_array());

@@ -7,7 +7,7 @@ use landfall_item::lockfile::Lock;
 use landfall_item::{LockedImage, LockedReferrer};
 use landfall_model::config::ReferrerPolicy;
 use landfall_model::media_type::{OCI_CONFIG, OCI_EMPTY, OCI_MANIFEST};
-use landfall_model::{Descriptor, DestinationMap, Digest, cosign_tags};
+use landfall_model::{Descriptor, DestinationMap, Digest, cosign_tags, from_json};
 use landfall_signature::{BUNDLE_TYPE, ImageSigningKey, SIMPLE_SIGNING};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -98,7 +98,7 @@ fn add_to_tag(
     if let (Some(at), Some(blobs)) = (known, upstream) {
         let bytes = blobs.read(&referrers.remove(at).descriptor())?;
         // anything other than a manifest with layers is replaced, since no client can read it
-        if let Ok(upstream) = serde_json::from_slice::<Value>(&bytes)
+        if let Ok(upstream) = from_json::<Value>(&bytes)
             && upstream["layers"].is_array()
         {
             manifest = upstream;

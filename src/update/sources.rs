@@ -5,6 +5,7 @@ use super::json_path::texts_at;
 use landfall_content::upstream::list_refs;
 use landfall_item::{ResolveError, Resolver, VersionSource, chart_versions, provider_versions};
 use landfall_model::document::VersionsFrom;
+use landfall_model::from_json;
 
 /// The maximum length of a version in bytes: that of a tag in the OCI distribution specification.
 const MAX_VERSION_BYTES: usize = 128;
@@ -86,7 +87,7 @@ async fn document_versions(
             let bytes = resolver
                 .small_file(&json.url, limits.archive_bytes as usize, None)
                 .await?;
-            let document = serde_json::from_slice(&bytes).map_err(|error| {
+            let document = from_json(&bytes).map_err(|error| {
                 ResolveError::from(format!("{} is not JSON: {error}", json.url))
             })?;
             let found = texts_at(document, &json.path)

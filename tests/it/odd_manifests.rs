@@ -3,7 +3,7 @@
 //! same bytes.
 
 use crate::support::Place;
-use crate::support::faults::{Content, Fault, FaultKind, Faults, RequestKind};
+use crate::support::faults::{Content, Fault, FaultKind, Faults, RequestKind, Rule, Settings};
 use crate::support::http;
 use crate::support::images::{
     DOCKER_LIST, OCI_CONFIG, OCI_GZIP, OCI_INDEX, OCI_MANIFEST, noise, sha256,
@@ -98,6 +98,19 @@ fn odd_content() -> Content {
             "subject": null, "config": config, "layers": [layer]})
         .to_string()
     });
+    add("byte-order-mark", OCI_MANIFEST, &|content| {
+        let text = "\u{feff}{\"os\":\"linux\",\"architecture\":\"amd64\"}";
+        let config = config(content, "byte-order-mark", text);
+        let document = json!({"schemaVersion": 2, "mediaType": OCI_MANIFEST, "config": config});
+        format!("\u{feff}{document}")
+    });
+    add("byte-order-mark-index", OCI_INDEX, &|content| {
+        let child = content.image("byte-order-mark-index", "linux/amd64", &[(8, 300)]);
+        format!(
+            "\u{feff}{}",
+            json!({"schemaVersion": 2, "manifests": [child]})
+        )
+    });
     // one manifest for two platforms
     add("two-platforms", OCI_INDEX, &|content| {
         let first = content.image("two-platforms", "linux/amd64", &[(6, 300)]);
@@ -172,14 +185,58 @@ fn odd_manifests_are_carried_byte_for_byte() {
         assert_eq!((got.status, &got.body), (200, &**bytes), "{name}");
         let kind = got.header("content-type").unwrap().to_owned();
         let expected = match name.as_str() {
-            "null-manifests" | "wrong-type-index" | "contradiction" | "two-platforms"
-            | "odd-index" => OCI_INDEX,
+            "null-manifests"
+            | "wrong-type-index"
+            | "contradiction"
+            | "two-platforms"
+            | "odd-index"
+            | "byte-order-mark-index" => OCI_INDEX,
             "old-artifact" => ARTIFACT,
             "unknown-type" => "application/vnd.example.bundle.v3+json",
             _ => OCI_MANIFEST,
         };
         assert_eq!(kind, expected, "{name}");
     }
+}
+
+/// Before, each child of an unknown type was requested as a blob, and the image was missing.
+#[test]
+fn children_of_unknown_types_are_manifests_or_blobs_as_upstream_has_them() {
+    let kind = "application/vnd.example.bundle.v1+json";
+    let mut content = Content::default();
+    let blob = content.blob("app", "text/plain", b"below".to_vec());
+    let manifest = json!({"schemaVersion": 2, "layers": [blob]}).to_string();
+    let manifest = raw(&mut content, "app", kind, &manifest);
+    let json = content.blob("app", kind, b"{\"a\":1}".to_vec());
+    let index = content.index("app", &[manifest.clone(), json.clone()]);
+    content.tag("app", "v1", &index);
+    let up = Faults::new(content);
+    let down = Faults::new(Content::default());
+    let rules = json!([{"sparse-indexes": "accepted"}]);
+    let rules: Vec<Rule> = serde_json::from_value(rules).unwrap();
+    down.set(Settings {
+        rules: rules.into(),
+        ..Settings::default()
+    });
+    let place = Place::new();
+    place.write("m.yaml", manifest_of(&up.address));
+    place.json(0, &["lock", "-f", "m.yaml", "--store", "s"]);
+    place.json(0, &["lock", "-f", "m.yaml", "--store", "s", "--check"]);
+    place.json(0, &["pull", "--store", "other"]);
+    place.json(0, &["pack", "--store", "other", "-o", "b.tar.zst"]);
+    place.json(0, &["verify", "b.tar.zst", "--lock", "landfall.lock"]);
+    place.json(0, &["push", "b.tar.zst", "--to", &down.address]);
+    let key = |one: &Value| ("app".to_owned(), one["digest"].as_str().unwrap().to_owned());
+    down.content(|content| {
+        let (pushed, _) = &content.manifests[&key(&manifest)];
+        assert_eq!(pushed, kind);
+        assert!(content.blobs.contains_key(&key(&blob)));
+        assert!(content.blobs.contains_key(&key(&json)));
+        assert!(!content.manifests.contains_key(&key(&json)));
+    });
+    let served = landfall_serve(&place, &["b.tar.zst"]);
+    let digest = manifest["digest"].as_str().unwrap();
+    assert_eq!(http::manifest(&served.address, "app", digest).status, 200);
 }
 
 /// An image with two referrers: `kept` and `lost`.

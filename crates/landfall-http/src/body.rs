@@ -198,14 +198,14 @@ impl HttpResponse {
         const SHORT: usize = 64 << 10;
         const PATIENCE: Duration = Duration::from_secs(5);
         let patience = PATIENCE.min(self.transport.limits().idle);
-        let _ = tokio::time::timeout(patience, self.bytes(SHORT)).await;
+        let _ = tokio::time::timeout(patience, self.sent_bytes(SHORT)).await;
     }
 
-    /// Reads the whole body into memory.
+    /// Reads the whole body into memory, as it was sent.
     ///
     /// # Errors
     /// The errors of [`HttpResponse::stream`]; a body of more than `limit` bytes.
-    pub async fn bytes(self, limit: usize) -> Result<Bytes, HttpError> {
+    pub async fn sent_bytes(self, limit: usize) -> Result<Bytes, HttpError> {
         let url = self.url.clone();
         let mut stream = self.stream();
         // No memory is reserved for `Content-Length`, because a server may claim any length.

@@ -29,22 +29,11 @@ impl HttpResponse {
         page_error(&url, via.as_deref(), what, &body)
     }
 
-    /// Returns the error for a compressed response; `None` if the response is not compressed.
-    pub fn compression_error(&self, what: &str) -> Option<HttpError> {
-        let encoding = self
-            .header("content-encoding")
-            .filter(|encoding| !encoding.eq_ignore_ascii_case("identity"))?;
-        let words = format!(
-            "{what} was sent with Content-Encoding: {encoding}, although it was requested without \
-             compression; a proxy or the server compresses it, so its digest cannot match"
-        );
-        Some(HttpError::new(ErrorKind::Invalid, words).at(&self.url))
-    }
-
     /// Returns the body as a stream, if it may be the `length` bytes of `what`.
     ///
     /// # Errors
-    /// An HTML page in place of the content; a compressed body.
+    /// An HTML page in place of the content; a compressed part of the content, or a compression that
+    /// landfall does not know.
     pub async fn content_stream(self, length: u64, what: &str) -> Result<ByteStream, HttpError> {
         let announced = self
             .header("content-length")
@@ -54,7 +43,7 @@ impl HttpResponse {
             return Ok(self.stream());
         }
         if let Some(error) = self.compression_error(what) {
-            return Err(error);
+            return self.decoded_stream(length).ok_or(error);
         }
         let url = self.url.clone();
         let via = self.via.clone();

@@ -55,6 +55,7 @@ mod body;
 mod certificate;
 mod clients;
 mod connect;
+mod content_coding;
 mod error;
 mod error_causes;
 mod exchange;

@@ -3,8 +3,8 @@
 use super::body::HttpResponse;
 use super::error::{DistributionError, HttpError};
 use super::html_page::{is_html, is_html_type, page_title};
-use landfall_model::redact_urls;
 use landfall_model::report::one_line;
+use landfall_model::{from_json, redact_urls};
 use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, SERVER};
 use serde_json::Value;
@@ -58,7 +58,7 @@ impl ServerWords {
 /// Parses the error objects in a body (distribution-spec, "Error Codes"). Artifactory's errors have
 /// the same form, with a status instead of a code.
 pub fn api_errors(body: &[u8]) -> Vec<DistributionError> {
-    let document: Option<Value> = serde_json::from_slice(body).ok();
+    let document: Option<Value> = from_json(body).ok();
     let errors = document
         .as_ref()
         .and_then(|document| document.get("errors")?.as_array());
@@ -147,7 +147,7 @@ fn error_words(error: &DistributionError) -> String {
 /// The message of a JSON document that is not of the distribution API: `message`, `error`,
 /// `error_description` or `detail`.
 fn other_message(body: &[u8]) -> Option<String> {
-    let document: Value = serde_json::from_slice(body).ok()?;
+    let document: Value = from_json(body).ok()?;
     let keys = ["error_description", "message", "error", "detail", "title"];
     let mut texts = keys.iter().filter_map(|key| match document.get(key)? {
         Value::String(text) => Some(text.clone()),

@@ -11,9 +11,10 @@ use std::fmt;
 pub struct JsonText<'a>(&'a str);
 
 impl<'a> JsonText<'a> {
-    /// A document. Its syntax is checked when its members are read.
+    /// A document, without a byte order mark at its start. Its syntax is checked when its members
+    /// are read.
     pub fn new(text: &'a str) -> JsonText<'a> {
-        JsonText(text)
+        JsonText(text.strip_prefix('\u{feff}').unwrap_or(text))
     }
 
     /// The members of an object with these names. A member that is `null` counts as absent. If the

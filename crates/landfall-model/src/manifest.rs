@@ -7,6 +7,7 @@
 //! carried, and platforms. Other members may be missing or have any type, since the bytes are kept
 //! and the clients judge them.
 
+use super::json::from_json;
 use super::json_members::JsonText;
 use super::{Descriptor, Digest, DigestError, Platform, media_type};
 use std::collections::BTreeSet;
@@ -362,7 +363,7 @@ pub fn unreadable_children(bytes: &[u8]) -> Vec<UnreadableChild> {
 pub fn trim_index(index: &[u8], keep: &BTreeSet<Digest>) -> Result<Vec<u8>, ManifestError> {
     let json = |error: serde_json::Error| ManifestError::Json(error.to_string());
     let text = String::from_utf8_lossy(index);
-    let mut value: serde_json::Value = serde_json::from_str(&text).map_err(json)?;
+    let mut value: serde_json::Value = from_json(text.as_bytes()).map_err(json)?;
     children_mut(&mut value)?.retain(|child| {
         let digest = child.get("digest").and_then(serde_json::Value::as_str);
         digest

@@ -1,6 +1,7 @@
 //! Referrers, which are manifests with a subject, and the tags by which registries and cosign list
 //! them (distribution-spec "Listing Referrers", "Referrers Tag Schema").
 
+use super::json::{from_json, without_bom};
 use super::json_members::JsonText;
 use super::{Algorithm, Descriptor, Digest, ManifestError, media_type};
 use serde::Deserialize;
@@ -128,7 +129,7 @@ pub fn merge_referrers(
     let json = |error: serde_json::Error| ManifestError::Json(error.to_string());
     let empty = json!({"schemaVersion": 2, "mediaType": media_type::OCI_INDEX, "manifests": []});
     let empty = empty.to_string();
-    let old = std::str::from_utf8(old.unwrap_or(empty.as_bytes()))
+    let old = std::str::from_utf8(without_bom(old.unwrap_or(empty.as_bytes())))
         .map_err(|error| ManifestError::Json(error.to_string()))?;
     let raw: RawList<'_> = serde_json::from_str(old).map_err(json)?;
     let list = raw.manifests.get();
@@ -183,7 +184,7 @@ fn completed(known: &Value, whole: &Value) -> Option<Value> {
 /// The entries of the list of referrers `list` that lack both their type and their annotations, as
 /// those of some tools do: clients cannot find them by their type.
 pub fn bare_referrers(list: &[u8]) -> BTreeSet<Digest> {
-    let list: Value = serde_json::from_slice(list).unwrap_or_default();
+    let list: Value = from_json(list).unwrap_or_default();
     let entries = list.get("manifests").and_then(Value::as_array);
     let bare = entries.into_iter().flatten().filter(|entry| {
         is_absent(entry.get("artifactType")) && is_absent(entry.get("annotations"))

@@ -3,6 +3,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use landfall_model::from_json;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -112,7 +113,7 @@ impl LogQuery {
     /// If `answer` is not the answer of a log.
     pub fn find(&self, answer: &[u8]) -> Result<Option<LogEntry>, String> {
         let body = self.body.base64();
-        let entries: Vec<BTreeMap<String, FoundEntry>> = serde_json::from_slice(answer)
+        let entries: Vec<BTreeMap<String, FoundEntry>> = from_json(answer)
             .map_err(|error| format!("{}: not the answer of a log: {error}", self.url))?;
         let mut entries = entries.into_iter().flat_map(BTreeMap::into_values);
         let found = entries.find(|entry| entry.body == body);

@@ -4,6 +4,7 @@ mod accounts;
 mod answers;
 mod headers;
 mod hosts;
+mod in_transit;
 mod manifest_limits;
 
 use crate::support::Place;

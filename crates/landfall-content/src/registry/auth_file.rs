@@ -4,7 +4,7 @@
 use super::credential::{Credential, CredentialError, CredentialLookup, RegistrySecret};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use landfall_model::canonical_host;
+use landfall_model::{canonical_host, from_json};
 use serde::{Deserialize, Deserializer};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -79,7 +79,7 @@ impl AuthFile {
         let mut config: AuthConfig = match text.trim() {
             // an empty file or variable counts as one without entries
             "" => AuthConfig::default(),
-            text => serde_json::from_str(text).map_err(|source| CredentialError::NoAuthFile {
+            text => from_json(text.as_bytes()).map_err(|source| CredentialError::NoAuthFile {
                 name: name.into(),
                 source,
             })?,
@@ -223,7 +223,7 @@ impl AuthFile {
             secret: String,
         }
         let answer: HelperResponse =
-            serde_json::from_str(&text).map_err(|_| CredentialError::HelperAnswer {
+            from_json(text.as_bytes()).map_err(|_| CredentialError::HelperAnswer {
                 program: program.clone(),
             })?;
         let secret = match answer.username.as_str() {

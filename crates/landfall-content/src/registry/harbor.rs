@@ -3,6 +3,7 @@
 use super::scope::TokenScope;
 use super::session::RegistrySession;
 use landfall_http::{ErrorKind, HttpError, HttpRequest, HttpResponse, RequestBody, RequestPurpose};
+use landfall_model::from_json;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName};
 use reqwest::{Method, StatusCode};
 use serde::Deserialize;
@@ -38,7 +39,7 @@ impl RegistrySession {
             return false;
         };
         // other servers may answer any path with 200, so the body is checked for a key of Harbor
-        let document: Option<serde_json::Value> = serde_json::from_slice(&body).ok();
+        let document: Option<serde_json::Value> = from_json(&body).ok();
         document.is_some_and(|document| document.get("auth_mode").is_some())
     }
 
@@ -114,7 +115,7 @@ impl RegistrySession {
             .bytes(self.transport.limits().document_bytes)
             .await
             .ok()?;
-        let quota = serde_json::from_slice::<Summary>(&body).ok()?.quota;
+        let quota = from_json::<Summary>(&body).ok()?.quota;
         // -1 means no limit
         let hard = u64::try_from(*quota.hard.get("storage")?).ok();
         let used = quota

@@ -8,10 +8,11 @@ use super::session::RegistrySession;
 use bytes::Bytes;
 use landfall_http::{
     BodyFailure, ErrorKind, HttpError, HttpRequest, HttpResponse, RequestPurpose, api_errors,
+    is_html,
 };
 use landfall_model::{
-    ChildManifest, Descriptor, Digest, Manifest, ManifestError, media_type, referrers_tag,
-    unreadable_children,
+    ChildManifest, Descriptor, Digest, Manifest, ManifestError, from_json, media_type,
+    referrers_tag, unreadable_children,
 };
 use reqwest::header::{ACCEPT, LINK};
 use reqwest::{Method, StatusCode};
@@ -109,7 +110,7 @@ impl RegistrySession {
             };
             // all pages together may have as many bytes as one document
             left -= bytes.len();
-            let Ok(page) = serde_json::from_slice::<TagsPage>(&bytes) else {
+            let Ok(page) = from_json::<TagsPage>(&bytes) else {
                 return Ok(TagList::Refused);
             };
             let found = page.tags.unwrap_or_default();
@@ -261,11 +262,14 @@ impl RegistrySession {
                 .await
                 .map_err(|error| error.about(&*name))?
             {
-                ListResponse::Page(bytes, next) => (bytes, next),
                 // a failure of a later page is an error: entries would be missing without a notice
-                ListResponse::Other(response) if page == 0 && may_lack_api(response.status) => {
+                ListResponse::Other(response) if page == 0 && may_lack_api(&response) => {
                     return Ok(no_list(*response).await);
                 }
+                ListResponse::Page(bytes, _) if page == 0 && is_html(&bytes) => {
+                    return Ok(ReferrersResponse::NoList);
+                }
+                ListResponse::Page(bytes, next) => (bytes, next),
                 ListResponse::Other(response) => {
                     let is_ok = |status| status == StatusCode::OK;
                     self.expect(*response, &scope, || name.clone(), is_ok)
@@ -379,9 +383,12 @@ fn may_pass(status: StatusCode) -> bool {
 }
 
 /// Whether a registry with this response may lack the referrers API. The spec requires 404 then,
-/// but some registries send another status.
-fn may_lack_api(status: StatusCode) -> bool {
-    matches!(status.as_u16(), 400 | 404 | 405 | 406 | 501)
+/// but some registries send another status, and some front ends their web page with status 200.
+fn may_lack_api(response: &HttpResponse) -> bool {
+    match response.status.as_u16() {
+        200 => response.is_page(),
+        status => matches!(status, 400 | 404 | 405 | 406 | 501),
+    }
 }
 
 /// Returns `NoApi` if a response without a list means that the registry has no referrers API, and

@@ -145,12 +145,16 @@ impl RegistrySession {
         let named = named.filter(|named| named.algorithm() == Algorithm::Sha256);
         let url = response.url.clone();
         let compressed = response.compression_error(&name);
-        let bytes = response.bytes(limit).await.map_err(BodyFailure::reading)?;
+        let wanted = reference.parse::<Digest>().ok();
+        let bytes = match &wanted {
+            Some(wanted) => response.bytes_of(limit, wanted).await,
+            None => response.bytes(limit).await,
+        };
+        let bytes = bytes.map_err(BodyFailure::reading)?;
         // proxies and sign-in pages answer with status 200 too
         if is_html(&bytes) {
             return Err(page_error(&url, None, &name, &bytes).into());
         }
-        let wanted = reference.parse::<Digest>().ok();
         let digest = match &wanted {
             Some(wanted) if wanted.matches(&bytes) => {
                 return Ok((
@@ -164,18 +168,17 @@ impl RegistrySession {
             }
             _ => Digest::sha256(&bytes),
         };
-        // a compressed body has another digest, so the encoding is the cause to report
-        if let Some(error) = compressed {
-            return Err(error.into());
-        }
-        // the digest of a schema 1 manifest covers its payload, but not its signatures, so a
-        // mismatch does not mean wrong bytes
-        if let Err(schema1 @ ManifestError::Schema1) =
-            Manifest::parse(&bytes, content_type.as_deref())
-        {
-            return Err(HttpError::new(ErrorKind::Invalid, schema1.to_string())
-                .about(name)
-                .into());
+        match (Manifest::parse(&bytes, content_type.as_deref()), compressed) {
+            // the digest of a schema 1 manifest covers its payload, but not its signatures, so a
+            // mismatch does not mean wrong bytes
+            (Err(schema1 @ ManifestError::Schema1), _) => {
+                return Err(HttpError::new(ErrorKind::Invalid, schema1.to_string())
+                    .about(name)
+                    .into());
+            }
+            // in a coding that landfall does not know
+            (Err(_), Some(error)) => return Err(error.into()),
+            _ => {}
         }
         match wanted {
             None => Ok((

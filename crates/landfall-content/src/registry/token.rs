@@ -1,6 +1,7 @@
 //! Bearer tokens: parses the response of a token service and decides how long its token is used.
 
 use landfall_http::{ErrorKind, HttpError};
+use landfall_model::from_json;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -45,7 +46,7 @@ impl BearerToken {
             expires_in: Option<&'a RawValue>,
         }
         const DAY: u64 = 24 * 3600;
-        let answer: TokenResponse = serde_json::from_slice(body).ok()?;
+        let answer: TokenResponse = from_json(body).ok()?;
         let lifetime = answer
             .expires_in
             .and_then(|text| seconds(text.get()))

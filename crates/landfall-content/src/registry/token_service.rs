@@ -11,7 +11,7 @@ use landfall_http::{
     ErrorKind, HttpError, HttpRequest, RequestBody, RequestPurpose, api_errors, describe,
     host_port, is_html, page_error, redacted_url,
 };
-use landfall_model::locked;
+use landfall_model::{from_json, locked};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap};
 use reqwest::{Method, StatusCode};
 use std::sync::Arc;
@@ -303,7 +303,7 @@ impl Auth {
 
 /// Whether a token service rejects a refresh token (RFC 6749, section 5.2).
 fn is_invalid_grant(status: StatusCode, body: &[u8]) -> bool {
-    let document: Option<serde_json::Value> = serde_json::from_slice(body).ok();
+    let document: Option<serde_json::Value> = from_json(body).ok();
     status == StatusCode::BAD_REQUEST
         && document.is_some_and(|document| document["error"] == "invalid_grant")
 }

@@ -6,7 +6,7 @@ use crate::LfsServer;
 use crate::registry::{CredentialError, RegistrySessions};
 use bytes::Bytes;
 use landfall_http::{ErrorKind, HttpError, HttpRequest, RequestBody, RequestPurpose, host_port};
-use landfall_model::{Descriptor, Digest, redact_urls};
+use landfall_model::{Descriptor, Digest, from_json, redact_urls};
 use reqwest::Method;
 use reqwest::header::{
     ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, RANGE,
@@ -166,7 +166,7 @@ async fn send_batch(
     let answered = response.url.clone();
     let limit = sessions.transport().limits().document_bytes;
     let bytes = response.bytes(limit).await?;
-    let answer: BatchAnswer = serde_json::from_slice(&bytes).map_err(|_| {
+    let answer: BatchAnswer = from_json(&bytes).map_err(|_| {
         let words = "the answer is not that of Git LFS";
         HttpError::new(ErrorKind::Invalid, words).at(&answered)
     })?;

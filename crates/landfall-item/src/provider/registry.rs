@@ -6,7 +6,7 @@
 
 use super::address::{ProviderAddress, ProviderName, ProviderPlatform};
 use crate::resolver::{ResolveError, Resolver};
-use landfall_model::{Digest, has_userinfo};
+use landfall_model::{Digest, from_json, has_userinfo};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -178,7 +178,7 @@ async fn document<T: DeserializeOwned>(
         .shared_file(url, limit)
         .await
         .map_err(|error| ResolveError::from(error).about(about))?;
-    serde_json::from_slice(&bytes).map_err(|error| {
+    from_json(&bytes).map_err(|error| {
         ResolveError::from(format!("{url} does not answer as a registry: {error}"))
     })
 }
@@ -189,7 +189,8 @@ fn joined(base: &str, text: &str) -> Result<Url, ResolveError> {
     let from = Url::parse(base).ok();
     let url = from.as_ref().and_then(|from| from.join(text).ok());
     let is_secure = |url: &Url| {
-        let is_downgrade = base.starts_with("https:") && url.scheme() == "http";
+        let is_secure = from.as_ref().is_some_and(|from| from.scheme() == "https");
+        let is_downgrade = is_secure && url.scheme() == "http";
         !is_downgrade && matches!(url.scheme(), "http" | "https")
     };
     url.filter(|url| is_secure(url) && url.has_host() && !has_userinfo(url))

@@ -14,10 +14,18 @@ use landfall_model::report::{SilentProgress, TransferSide};
 use landfall_model::{Descriptor, Digest, ImageRef};
 use std::sync::Arc;
 
+/// Whether the URL is that of a compressed file.
+fn is_archive(url: &str) -> bool {
+    let path = url.split(['?', '#']).next().unwrap_or(url);
+    let endings = [".gz", ".tgz", ".zst", ".xz", ".bz2"];
+    endings.iter().any(|ending| path.ends_with(ending))
+}
+
 impl Resolver {
-    /// Downloads a file of at most `max_bytes` bytes. `expected` is the file's digest, if known. In
-    /// that case a `Content-Encoding` header is ignored, because some servers send it for a `.gz`
-    /// file that is stored compressed.
+    /// Downloads a file of at most `max_bytes` bytes. `expected` is the file's digest, if known. A
+    /// file that was compressed in transit is decoded. Some servers send `Content-Encoding` for a
+    /// `.gz` file that is stored compressed: such a file is kept as it was sent if it has the digest
+    /// or, without one, if its name says that it is compressed.
     ///
     /// # Errors
     /// If it cannot be downloaded, is larger, or has another digest.
@@ -31,12 +39,14 @@ impl Resolver {
         loop {
             let response = expect_file(get_file(&self.sessions, url, None).await?, url).await?;
             let compressed = response.compression_error("the file");
-            if let Some(error) = compressed.clone().filter(|_| expected.is_none()) {
-                return Err(error);
-            }
             // the request may have been redirected; the error names the URL that answered
             let answered_at = response.url.clone();
-            let failure = match response.bytes(max_bytes).await {
+            let content = match expected {
+                Some(digest) => response.bytes_of(max_bytes, digest).await,
+                None if is_archive(url) => response.sent_bytes(max_bytes).await,
+                None => response.bytes(max_bytes).await,
+            };
+            let failure = match content {
                 Ok(bytes) => match expected.filter(|digest| !digest.matches(&bytes)) {
                     // a page that is not marked as such, instead of a document; a digest decides
                     None if expected.is_none() && is_html(&bytes) && !is_page(url) => {
