@@ -106,9 +106,10 @@ impl Manifest {
         let sent = content_type.map(|value| value.split(';').next().unwrap_or(value).trim());
         let sent = sent.map(str::to_ascii_lowercase);
         let own = raw.media_type.as_deref();
-        let named = own.or(sent
-            .as_deref()
-            .filter(|value| media_type::is_manifest(value)));
+        let names_kind = |value: &&str| {
+            media_type::is_manifest(value) || media_type::may_be_unknown_manifest(value)
+        };
+        let named = own.or(sent.as_deref().filter(names_kind));
         if raw.is_schema1 || named.is_some_and(media_type::is_schema1) {
             return Err(ManifestError::Schema1);
         }

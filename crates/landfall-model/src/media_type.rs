@@ -83,6 +83,20 @@ pub fn is_manifest(media_type: &str) -> bool {
         || (is_named_so() && !is_schema1(media_type))
 }
 
+/// Whether a child of an index with this media type may be a manifest although its name does not
+/// say so: another JSON document of a vendor that is no config. Registries have some of these as
+/// manifests and others as blobs, so clients ask for both.
+pub fn may_be_unknown_manifest(media_type: &str) -> bool {
+    let name = media_type.strip_prefix("application/vnd.");
+    let is_document = name.is_some_and(|name| name.ends_with("+json") && !name.contains("config"));
+    is_document
+        && media_type != OCI_EMPTY
+        && media_type != DOCKER_CONFIG
+        && !is_manifest(media_type)
+        && !is_schema1(media_type)
+        && may_be_manifest(media_type)
+}
+
 /// Whether this is the media type of a Docker schema 1 manifest, which landfall refuses.
 pub fn is_schema1(media_type: &str) -> bool {
     media_type == DOCKER_SCHEMA1 || media_type == DOCKER_SCHEMA1_SIGNED

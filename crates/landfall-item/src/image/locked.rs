@@ -1,6 +1,8 @@
 //! A locked image: every manifest and blob by digest.
 
-use landfall_model::{Descriptor, Digest, ImageRef, MediaType, Platform};
+use landfall_model::{
+    ChildManifest, Descriptor, Digest, ImageRef, MediaType, Platform, media_type,
+};
 use landfall_signature::{VerifiedSignature, read_verified};
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -78,6 +80,24 @@ impl LockedImage {
             referrer_blobs: Vec::new(),
             absent: BTreeSet::new(),
         }
+    }
+
+    /// Whether a child of an index of this image is a manifest: by its media type or, if that is
+    /// unknown, because the lock lists it as one.
+    pub(super) fn has_manifest(&self, child: &ChildManifest) -> bool {
+        let Descriptor {
+            digest, media_type, ..
+        } = &child.descriptor;
+        let is_listed = || {
+            self.manifests.iter().any(|own| own.digest == *digest)
+                || self
+                    .referrers
+                    .iter()
+                    .flatten()
+                    .any(|one| one.digest == *digest)
+        };
+        media_type::is_manifest(media_type)
+            || (media_type::may_be_unknown_manifest(media_type) && is_listed())
     }
 }
 

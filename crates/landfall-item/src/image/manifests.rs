@@ -64,7 +64,9 @@ pub(crate) fn read_manifest(
     Ok((bytes, manifest, media_type))
 }
 
-/// Whether a child of an index is a manifest. An index may list blobs as well.
+/// Whether a child of an index is a manifest by its media type. An index may list blobs as well. A
+/// child of an unknown media type is a manifest if the registry has it as one; the lock then lists
+/// it as a manifest, see [`LockedImage::has_manifest`](super::LockedImage::has_manifest).
 pub(super) fn is_manifest(child: &ChildManifest) -> bool {
     media_type::is_manifest(&child.descriptor.media_type)
 }
@@ -105,7 +107,8 @@ impl ManifestBudget {
 
 /// Fetches the manifests among the `kept` children and every manifest below them, level by level.
 /// Manifests that are `known` are skipped, with everything below them. Attestations among the
-/// `kept` children that upstream does not have are not in the result.
+/// `kept` children that upstream does not have are not in the result, and neither are children of
+/// an unknown media type that upstream does not have as manifests: they are blobs.
 pub(super) async fn fetch_below(
     resolver: &Resolver,
     name: &ImageRef,
@@ -115,9 +118,16 @@ pub(super) async fn fetch_below(
 ) -> Result<BTreeMap<Digest, ImageManifest>, ResolveError> {
     let limits = resolver.limits();
     let mut all: BTreeMap<Digest, ImageManifest> = BTreeMap::new();
+    let is_requested = |child: &ChildManifest| {
+        let Descriptor {
+            size, media_type, ..
+        } = &child.descriptor;
+        let is_small = *size <= limits.manifest_bytes as u64;
+        is_manifest(child) || (media_type::may_be_unknown_manifest(media_type) && is_small)
+    };
     let mut level: Vec<Descriptor> = kept
         .iter()
-        .filter(|child| is_manifest(child))
+        .filter(|child| is_requested(child))
         .map(|child| child.descriptor.clone())
         .collect();
     for depth in 0..=limits.index_depth {
@@ -140,7 +150,17 @@ pub(super) async fn fetch_below(
             )
             .into());
         }
-        budget.spend(limits, level.iter().map(|descriptor| descriptor.size))?;
+        // a blob of an unknown media type must not fail the image
+        level.retain(|descriptor| {
+            media_type::is_manifest(&descriptor.media_type)
+                || budget
+                    .spend(limits, std::iter::once(descriptor.size))
+                    .is_ok()
+        });
+        let manifests = level
+            .iter()
+            .filter(|descriptor| media_type::is_manifest(&descriptor.media_type));
+        budget.spend(limits, manifests.map(|descriptor| descriptor.size))?;
         let is_attestation = |digest: &Digest| {
             let mut own = kept
                 .iter()
@@ -148,6 +168,9 @@ pub(super) async fn fetch_below(
             depth == 0 && own.all(|child| child.attests.is_some())
         };
         let fetching = level.iter().map(async |descriptor| {
+            if !media_type::is_manifest(&descriptor.media_type) {
+                return fetch_unknown(resolver, name, descriptor).await;
+            }
             match fetch_one(resolver, name, descriptor).await {
                 Err(cause) if cause.is_gone && is_attestation(&descriptor.digest) => Ok(None),
                 fetched => fetched.map(Some),
@@ -160,7 +183,7 @@ pub(super) async fn fetch_below(
                 level.extend(
                     children
                         .iter()
-                        .filter(|child| is_manifest(child))
+                        .filter(|child| is_requested(child))
                         .map(|child| child.descriptor.clone()),
                 );
             }
@@ -168,6 +191,24 @@ pub(super) async fn fetch_below(
         }
     }
     Err(format!("its indexes are nested deeper than {}", limits.index_depth).into())
+}
+
+/// Fetches the child `descriptor` of an index, whose media type is unknown. `None` if the registry
+/// has no such manifest, or it has not the members of one: it is a blob then.
+async fn fetch_unknown(
+    resolver: &Resolver,
+    name: &ImageRef,
+    descriptor: &Descriptor,
+) -> Result<Option<ImageManifest>, ResolveError> {
+    let reference = descriptor.digest.to_string();
+    let raw = match resolver.manifest(name, &reference, Some(descriptor)).await {
+        Err(cause) if cause.is_gone => return Ok(None),
+        raw => raw?,
+    };
+    match Manifest::parse(&raw.bytes, Some(&descriptor.media_type)) {
+        Ok(_) => fetch_one(resolver, name, descriptor).await.map(Some),
+        Err(_) => Ok(None),
+    }
 }
 
 /// Fetches the manifest of `descriptor`, which an index or a referrers list names.
@@ -213,10 +254,11 @@ pub(super) fn refuse_unreadable(children: &[UnreadableChild]) -> Result<(), Mani
         .map_or(Ok(()), |child| Err(child.why.clone()))
 }
 
-/// The configs and layers of `manifests`, the blobs that an index among them lists directly, and
-/// the blobs in `loose`: once each, sorted by digest.
+/// The configs and layers of `manifests`, the children that an index among them lists directly and
+/// that `is_manifest` rejects, and the blobs in `loose`: once each, sorted by digest.
 pub(super) fn blobs_of<'a>(
     manifests: impl IntoIterator<Item = &'a Manifest>,
+    is_manifest: impl Fn(&ChildManifest) -> bool,
     loose: &[&ChildManifest],
 ) -> Vec<Descriptor> {
     let mut blobs: BTreeMap<Digest, Descriptor> = BTreeMap::new();

@@ -157,8 +157,7 @@ async fn search(
                 Manifest::Index(children) if !seen.contains(&digest) => children.clone(),
                 _ => Vec::new(),
             };
-            let children: Vec<&ChildManifest> =
-                children.iter().filter(|child| is_manifest(child)).collect();
+            let children: Vec<&ChildManifest> = children.iter().collect();
             let below =
                 fetch_below(resolver, &image.name, &children, &seen, &repository.budget).await;
             let below = match below {
@@ -241,7 +240,10 @@ fn attach(image: LockedImage, nodes: &BTreeMap<Digest, ReferrerNode>) -> LockedI
     for digest in nodes.keys() {
         visit(digest, nodes, &mut seen, &mut referrers);
     }
-    let mut blobs = blobs_of(nodes.values().map(|node| &node.fetched.manifest), &[]);
+    let is_fetched =
+        |child: &ChildManifest| is_manifest(child) || nodes.contains_key(&child.descriptor.digest);
+    let manifests = nodes.values().map(|node| &node.fetched.manifest);
+    let mut blobs = blobs_of(manifests, is_fetched, &[]);
     // not a binary search: a lock that was edited by hand may not be sorted
     let own: BTreeSet<&Digest> = image.blobs.iter().map(|blob| &blob.digest).collect();
     blobs.retain(|blob| !own.contains(&blob.digest));

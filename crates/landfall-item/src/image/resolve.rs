@@ -48,7 +48,7 @@ pub(super) async fn resolve(
                 let requested = &request.platforms;
                 image.platform = config_platform(resolver, name, config, requested).await?;
             }
-            image.blobs = blobs_of([&manifest], &[]);
+            image.blobs = blobs_of([&manifest], is_manifest, &[]);
         }
         Manifest::Index(children) => {
             let (mut kept, count) = requested_children(&raw.bytes, children, request)?;
@@ -75,9 +75,11 @@ pub(super) async fn resolve(
             let loose: Vec<&ChildManifest> = kept
                 .iter()
                 .copied()
-                .filter(|child| !is_manifest(child))
+                .filter(|child| !below.contains_key(&child.descriptor.digest))
                 .collect();
-            image.blobs = blobs_of(below.values().map(|fetched| &fetched.manifest), &loose);
+            let manifests = below.values().map(|fetched| &fetched.manifest);
+            let is_fetched = |child: &ChildManifest| below.contains_key(&child.descriptor.digest);
+            image.blobs = blobs_of(manifests, is_fetched, &loose);
             let platforms = platforms_of(&kept, &request.platforms);
             image.manifests = ordered_manifests(&kept, &below, &platforms);
             // Many registries refuse an index with missing children. `push` then needs the trimmed

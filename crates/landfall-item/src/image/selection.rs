@@ -1,7 +1,7 @@
 //! Selects the manifests and blobs of a locked image for some platforms, from local content.
 
 use super::locked::LockedImage;
-use super::manifests::{ReadError, is_manifest, read_manifest, read_small};
+use super::manifests::{ReadError, read_manifest, read_small};
 use super::platforms::{MissingPlatforms, check_platforms, select_children};
 use landfall_content::BlobRead;
 use landfall_model::{
@@ -76,7 +76,7 @@ impl LockedImage {
             {
                 check_platforms(&[&platform], platforms)?;
             }
-            let parts = manifests_and_blobs(blobs, [(own.clone(), true)])?;
+            let parts = self.manifests_and_blobs(blobs, [(own.clone(), true)])?;
             return Ok(Selection {
                 top: own,
                 trimmed: None,
@@ -87,8 +87,8 @@ impl LockedImage {
         let selected = select_children(&locked, platforms)?;
         let roots = selected
             .iter()
-            .map(|child| (child.descriptor.clone(), is_manifest(child)));
-        let mut parts = manifests_and_blobs(blobs, roots)?;
+            .map(|child| (child.descriptor.clone(), self.has_manifest(child)));
+        let mut parts = self.manifests_and_blobs(blobs, roots)?;
         if selected.len() == children.len() && self.trimmed.is_none() {
             parts.insert(0, own.clone());
             return Ok(Selection {
@@ -145,7 +145,7 @@ impl LockedImage {
             let is_attestation = child.attests.is_some()
                 || child.platform.as_ref().is_some_and(Platform::is_unknown);
             if is_attestation
-                || !is_manifest(&child)
+                || !self.has_manifest(&child)
                 || !seen.insert(child.descriptor.digest.clone())
             {
                 continue;
@@ -191,6 +191,42 @@ impl LockedImage {
             return Ok(matching.swap_remove(at).0);
         }
         only_manifest(blobs, matching.into_iter().map(|(one, _)| one).collect())
+    }
+
+    /// The manifests among `roots` and those below them, then all blobs that they name, each once. A
+    /// root is a manifest if the boolean is true, and a blob otherwise.
+    fn manifests_and_blobs(
+        &self,
+        blobs: &dyn BlobRead,
+        roots: impl IntoIterator<Item = (Descriptor, bool)>,
+    ) -> Result<Vec<Descriptor>, ReadError> {
+        let mut manifests = Vec::new();
+        let mut named = Vec::new();
+        let mut seen = BTreeSet::new();
+        let mut queue: VecDeque<(Descriptor, bool)> = roots.into_iter().collect();
+        while let Some((next, is_parsed)) = queue.pop_front() {
+            if !is_parsed {
+                named.push(next);
+            } else if seen.insert(next.digest.clone()) {
+                match read_manifest(blobs, &next)?.1 {
+                    Manifest::Index(children) => queue.extend(children.into_iter().map(|child| {
+                        let is_manifest = self.has_manifest(&child);
+                        (child.descriptor, is_manifest)
+                    })),
+                    Manifest::Image { config, layers, .. } => {
+                        named.extend(config);
+                        named.extend(layers);
+                    }
+                }
+                manifests.push(next);
+            }
+        }
+        manifests.extend(
+            named
+                .into_iter()
+                .filter(|blob| seen.insert(blob.digest.clone())),
+        );
+        Ok(manifests)
     }
 
     /// The `children` of the index that are also in the lock.
@@ -255,41 +291,6 @@ fn only_manifest(
             Err(SelectionError::Several(platforms.into_iter().collect()))
         }
     }
-}
-
-/// The manifests among `roots` and those below them, then all blobs that they name, each once. A
-/// root is a manifest if the boolean is true, and a blob otherwise.
-fn manifests_and_blobs(
-    blobs: &dyn BlobRead,
-    roots: impl IntoIterator<Item = (Descriptor, bool)>,
-) -> Result<Vec<Descriptor>, ReadError> {
-    let mut manifests = Vec::new();
-    let mut named = Vec::new();
-    let mut seen = BTreeSet::new();
-    let mut queue: VecDeque<(Descriptor, bool)> = roots.into_iter().collect();
-    while let Some((next, is_parsed)) = queue.pop_front() {
-        if !is_parsed {
-            named.push(next);
-        } else if seen.insert(next.digest.clone()) {
-            match read_manifest(blobs, &next)?.1 {
-                Manifest::Index(children) => queue.extend(children.into_iter().map(|child| {
-                    let is_manifest = is_manifest(&child);
-                    (child.descriptor, is_manifest)
-                })),
-                Manifest::Image { config, layers, .. } => {
-                    named.extend(config);
-                    named.extend(layers);
-                }
-            }
-            manifests.push(next);
-        }
-    }
-    manifests.extend(
-        named
-            .into_iter()
-            .filter(|blob| seen.insert(blob.digest.clone())),
-    );
-    Ok(manifests)
 }
 
 fn invalid_manifest(descriptor: &Descriptor, source: ManifestError) -> SelectionError {

@@ -6,7 +6,7 @@
 //! manifest names.
 
 use super::locked::LockedImage;
-use super::manifests::{blobs_of, is_manifest, read_manifest};
+use super::manifests::{blobs_of, read_manifest};
 use super::parts;
 use landfall_content::{BlobRead, ListedAttestations};
 use landfall_model::{
@@ -101,12 +101,15 @@ impl ImageVerifier<'_> {
                 ));
             }
         }
-        let loose: Vec<&ChildManifest> = kept.iter().filter(|child| !is_manifest(child)).collect();
+        let loose: Vec<&ChildManifest> = kept
+            .iter()
+            .filter(|child| !image.has_manifest(child))
+            .collect();
         let mut reached: BTreeMap<Digest, Manifest> = BTreeMap::new();
         let mut absent = BTreeSet::new();
         let mut next: Vec<Descriptor> = kept
             .iter()
-            .filter(|child| is_manifest(child))
+            .filter(|child| image.has_manifest(child))
             .map(|child| child.descriptor.clone())
             .collect();
         while let Some(child) = next.pop() {
@@ -131,7 +134,7 @@ impl ImageVerifier<'_> {
                 continue;
             };
             if let Manifest::Index(children) = &manifest {
-                let below = children.iter().filter(|child| is_manifest(child));
+                let below = children.iter().filter(|child| image.has_manifest(child));
                 next.extend(below.map(|child| child.descriptor.clone()));
             }
             reached.insert(child.digest, manifest);
@@ -144,7 +147,11 @@ impl ImageVerifier<'_> {
             }
         }
         let only = matches!(top, Manifest::Image { .. }).then_some(&top);
-        let named = blobs_of(reached.values().chain(only), &loose);
+        let named = blobs_of(
+            reached.values().chain(only),
+            |child| image.has_manifest(child),
+            &loose,
+        );
         // the content of an absent attestation is unknown
         let is_known = |blob: &&Descriptor| !image.absent.contains(&blob.digest);
         let [named, locked] = [&named, &image.blobs]
@@ -198,7 +205,7 @@ impl ImageVerifier<'_> {
             if let Manifest::Index(children) = &manifest {
                 let below = children
                     .iter()
-                    .filter(|child| is_manifest(child))
+                    .filter(|child| image.has_manifest(child))
                     .map(|child| &child.descriptor.digest);
                 let lacking = below.filter(|digest| !known.contains(digest));
                 self.contradictions.extend(
@@ -210,7 +217,7 @@ impl ImageVerifier<'_> {
             found.insert(referrer.digest.clone(), manifest);
         }
         let own: BTreeSet<&Digest> = image.blobs.iter().map(|blob| &blob.digest).collect();
-        let mut blobs = blobs_of(found.values(), &[]);
+        let mut blobs = blobs_of(found.values(), |child| image.has_manifest(child), &[]);
         blobs.retain(|blob| !own.contains(&blob.digest));
         self.compare_blobs(&blobs, &image.referrer_blobs);
     }
