@@ -8,7 +8,6 @@ use landfall_http::ErrorKind;
 use landfall_item::lockfile::referrer_item;
 use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, TransferSide};
 use landfall_model::{Digest, media_type, trim_index};
-use std::cell::LazyCell;
 use std::collections::HashMap;
 
 /// The maximum number of origins that are tried for one blob.
@@ -110,20 +109,24 @@ impl PullOutcome {
         }
     }
 
+    /// Whether the source did not deliver a part of an entry.
+    pub(super) fn lacks_part(&self, entry: &LockEntry) -> bool {
+        entry.parts.iter().any(|part| {
+            let fetch = self.parts.get(&part.descriptor.digest);
+            let failed = fetch.and_then(|fetch| fetch.result.as_ref()?.as_ref().err());
+            failed.is_some_and(|error| error.side == TransferSide::Source)
+        })
+    }
+
     /// The item of the report for an entry, and one for each part of its referrers that the source
-    /// did not deliver: they do not affect the entry itself. `into` has the manifests.
+    /// did not deliver: they do not affect the entry itself. `attestations` are those of the entry,
+    /// if the source did not deliver a part of it.
     pub(super) fn items(
         &self,
         shard_entry: &ShardEntry,
-        into: &dyn BlobStore,
+        attestations: &ListedAttestations,
     ) -> (ReportItem, Vec<ReportItem>) {
         let entry = &shard_entry.entry;
-        let attestations = LazyCell::new(|| {
-            if !shard_entry.is_whole() {
-                return ListedAttestations::default();
-            }
-            ListedAttestations::of(entry, |manifest| into.read(manifest).ok())
-        });
         let is_of_referrers =
             |digest| entry.is_of_referrers(digest) || attestations.contains(digest);
         let mut status = ItemStatus::Present;

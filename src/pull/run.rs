@@ -3,12 +3,14 @@
 use super::pending::{Pending, PullTask};
 use super::share::ShardShare;
 use landfall_content::{
-    BlobStore, EntryPart, PartSource, ScheduleStep, Transfer, TransferError, TransferOutcome,
-    TransferSchedule, TransferSlot, Watchdog, WriteError, present_blobs, unique_blobs,
+    BlobStore, EntryPart, ListedAttestations, LockEntry, PartOrigin, PartSource, ScheduleStep,
+    Transfer, TransferError, TransferOutcome, TransferSchedule, TransferSlot, Watchdog, WriteError,
+    present_blobs, read_part, unique_blobs,
 };
 use landfall_http::Activity;
 use landfall_model::Limits;
 use landfall_model::report::{ItemStatus, Progress, ReportItem, TransferSide};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// An error that ends a pull early. Items that fail do not end it: they are in the report.
@@ -115,10 +117,19 @@ pub(crate) async fn pull(
         .iter()
         .for_each(|shard_entry| outcome.compute_trimmed(&shard_entry.entry, &**into));
     progress.end();
-    let (items, lost_referrers): (Vec<ReportItem>, Vec<Vec<ReportItem>>) = shard_entries
-        .iter()
-        .map(|shard_entry| outcome.items(shard_entry, &**into))
-        .unzip();
+    let mut items = Vec::new();
+    let mut lost_referrers = Vec::new();
+    for shard_entry in &shard_entries {
+        let mut attestations = ListedAttestations::default();
+        if outcome.lacks_part(&shard_entry.entry)
+            && let Some(entry) = share.whole_entry(&shard_entry.entry)
+        {
+            attestations = listed_attestations(&entry, &*transfer.source, &**into).await;
+        }
+        let (item, lost) = outcome.items(shard_entry, &attestations);
+        items.push(item);
+        lost_referrers.push(lost);
+    }
     // The layout must not name an item whose parts are elsewhere. Items that are split between
     // shards get their names from `pack`.
     let whole = shard_entries.into_iter().zip(&items);
@@ -128,6 +139,28 @@ pub(crate) async fn pull(
     let lost_referrers = lost_referrers.into_iter().flatten();
     let losses = lost_referrers.chain(share.losses());
     Ok(items.into_iter().chain(losses).collect())
+}
+
+/// The attestations that the index of an entry lists. Manifests that another shard has are read
+/// from `source`.
+async fn listed_attestations(
+    entry: &LockEntry,
+    source: &dyn PartSource,
+    into: &dyn BlobStore,
+) -> ListedAttestations {
+    let mut manifests = BTreeMap::new();
+    let read = entry
+        .parts
+        .iter()
+        .filter(|part| part.is_manifest() && !matches!(part.origin, PartOrigin::Trimmed { .. }));
+    for part in read {
+        let bytes = match into.read(&part.descriptor) {
+            Ok(bytes) => Some(bytes.into()),
+            Err(_) => read_part(source, part).await.ok(),
+        };
+        manifests.extend(bytes.map(|bytes| (&part.descriptor.digest, bytes)));
+    }
+    ListedAttestations::of(entry, |one| Some(manifests.get(&one.digest)?.to_vec()))
 }
 
 /// Fetches a blob from the first origin that delivers it. If all fail, returns the error of the

@@ -50,6 +50,14 @@ impl<'a> ShardShare<'a> {
         self.each().map(|own| own.entry)
     }
 
+    /// The entry of the lock with all its parts, of which `own` has some.
+    pub(crate) fn whole_entry(&self, own: &LockEntry) -> Option<LockEntry> {
+        let is_same = |entry: &LockEntry| {
+            (entry.kind, &entry.name, &entry.digest) == (own.kind, &own.name, &own.digest)
+        };
+        self.lock.each_entry().find(is_same)
+    }
+
     /// The losses of the lock. Only the first shard returns them, so that they are reported once.
     pub(crate) fn losses(&self) -> Vec<ReportItem> {
         if self.shard.is_first() {

@@ -11,7 +11,7 @@ use landfall_item::lockfile::Lock;
 use landfall_model::report::EntryKind;
 use landfall_model::{Destination, DestinationMap, Digest, Shard, sum_sizes, transfer_cost};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// The delivery of one entry to one destination tag.
 #[derive(Debug, Clone)]
@@ -122,6 +122,7 @@ pub(super) async fn look_up_tags(
     scope: LookupScope,
 ) -> Vec<Result<TagState, HttpError>> {
     let presence = Presence::new(session, true);
+    let attestations = listed_attestations(lock);
     let lookups = run_concurrently(deliveries.len(), jobs, async |at: usize| {
         let delivery = &deliveries[at];
         let entry = &lock.entry(delivery.entry);
@@ -148,6 +149,13 @@ pub(super) async fn look_up_tags(
         };
         // referrers are not part of the image, so its digest says nothing about them
         let mut has_referrers = has_all_referrers(session, entry, repository, scope.writes).await?;
+        // a registry that accepts missing children may have the index without an attestation
+        if !scope.parts
+            && let Some(listed) = attestations.get(&entry.top.digest)
+            && presence.lacks_any(entry, repository, listed).await?
+        {
+            return Ok(TagState::Bare);
+        }
         if scope.parts {
             match missing_parts(&presence, entry, delivery).await? {
                 Some(missing) if missing.iter().all(|part| entry.is_of_referrers(part)) => {
@@ -162,6 +170,22 @@ pub(super) async fn look_up_tags(
         Ok(tag_state)
     });
     lookups.await
+}
+
+/// The attestations that the indexes of images list, by the digest of the index. Their platform is
+/// unknown.
+fn listed_attestations(lock: &Lock) -> HashMap<&Digest, Vec<&Digest>> {
+    let mut attestations: HashMap<&Digest, Vec<&Digest>> = HashMap::new();
+    for image in &lock.images {
+        let is_unknown = |platform: &String| platform.split('/').any(|part| part == "unknown");
+        let children = image.manifests.iter();
+        let children = children.filter(|child| child.platform.as_ref().is_some_and(is_unknown));
+        for child in children {
+            let listed = attestations.entry(&image.digest).or_default();
+            listed.push(&child.digest);
+        }
+    }
+    attestations
 }
 
 /// The manifests and blobs of the entry that the repository lacks. If the registry answers a

@@ -2,7 +2,7 @@
 
 use landfall_content::registry::RegistrySession;
 use landfall_content::{EntryPart, LockEntry};
-use landfall_http::{HttpError, OnceMap};
+use landfall_http::{ErrorKind, HttpError, OnceMap};
 use landfall_model::Digest;
 
 /// Looks up manifests and blobs at a registry.
@@ -54,6 +54,29 @@ impl<'a> Presence<'a> {
             }
         }
         Ok(missing)
+    }
+
+    /// Whether `repository` lacks one of the manifests in `digests`, which are parts of `entry`. A
+    /// look-up that the registry refuses counts as no.
+    pub(super) async fn lacks_any(
+        &self,
+        entry: &LockEntry,
+        repository: &str,
+        digests: &[&Digest],
+    ) -> Result<bool, HttpError> {
+        let is_looked_up = |part: &&EntryPart| digests.contains(&&part.descriptor.digest);
+        for part in entry.parts.iter().filter(is_looked_up) {
+            match self.has(repository, part).await {
+                Ok(true)
+                | Err(HttpError {
+                    kind: ErrorKind::Status(400..500),
+                    ..
+                }) => {}
+                Ok(false) => return Ok(true),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
     }
 
     async fn has(&self, repository: &str, part: &EntryPart) -> Result<bool, HttpError> {
