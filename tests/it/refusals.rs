@@ -445,6 +445,18 @@ fn the_list_of_locks_gets_a_new_tag_if_tags_are_immutable() {
         assert!(lists(&rig).contains(&next.to_owned()), "{:?}", lists(&rig));
         assert!(!lists(&rig).contains(&gap.to_owned()), "{:?}", lists(&rig));
     }
+    // without a list of tags, too: before, these pushes wrote lists that others hid
+    let refused = FaultKind::Refusal(405, "UNSUPPORTED");
+    rig.down
+        .set_faults([Fault::always(RequestKind::Tags, refused)]);
+    rig.down.content(|content| {
+        for gap in ["latest-3", "latest-4"] {
+            content.tags.remove(&("landfall/locks".into(), gap.into()));
+        }
+    });
+    rig.lock.name = Some("six".to_owned());
+    assert_eq!(rig.push("first").unwrap().unlisted, None);
+    assert_eq!(lists(&rig), ["latest-5", "latest-6"]);
 }
 
 fn immutable_tags() -> Arc<[Rule]> {

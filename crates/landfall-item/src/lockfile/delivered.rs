@@ -6,6 +6,7 @@
 //! its own, `latest-2`, `latest-3` and so on, and the one with the highest number counts.
 
 use super::Lock;
+use futures_util::{StreamExt, TryStreamExt};
 use landfall_content::registry::RegistrySession;
 use landfall_content::{EntryPart, LockEntry, PartOrigin};
 use landfall_http::{ErrorKind, HttpError};
@@ -29,6 +30,11 @@ const EMPTY: &[u8] = b"{}";
 const MAX_LOCKS: usize = 1000;
 /// The maximum number of pages that are read of the tags of [`REPOSITORY`].
 const LIST_PAGES: usize = 16;
+/// How many numbers after the newest list are requested if the registry does not list its tags:
+/// clean-up jobs make gaps, behind which the newest list may be.
+const LONGEST_GAP: u32 = 32;
+/// How many of these are requested at the same time.
+const LOOKUPS_AT_ONCE: usize = 8;
 /// The maximum number of lists at a registry.
 const MAX_LISTS: u32 = 1 << 20;
 
@@ -54,7 +60,8 @@ pub fn tag(number: u32) -> String {
 }
 
 /// Fetches the list with the highest number, or `None` if there is none. A registry whose list can
-/// be replaced gets two requests more than for the list alone.
+/// be replaced gets two requests more than for the list alone. A registry that does not list its
+/// tags gets one more for each number of the longest gap.
 ///
 /// # Errors
 /// If a list cannot be read.
@@ -81,12 +88,33 @@ pub async fn fetch_newest(
         .filter_map(|tag| number_of(tag))
         .max();
     let mut newest = match fetch(last.unwrap_or(1)).await? {
-        Some(found) => found,
-        None => match fetch(1).await? {
-            Some(found) => found,
-            None => return Ok(None),
-        },
+        Some(found) => Some(found),
+        None => fetch(1).await?,
     };
+    loop {
+        if let Some(found) = newest {
+            newest = Some(last_without_gap(found, &fetch).await?);
+        }
+        let after = newest.as_ref().map_or(1, |found| found.number);
+        if listed.is_some() || after >= MAX_LISTS {
+            return Ok(newest);
+        }
+        let behind = futures_util::stream::iter(after + 1..=after + LONGEST_GAP)
+            .map(&fetch)
+            .buffered(LOOKUPS_AT_ONCE);
+        let behind: Vec<Option<FoundList>> = behind.try_collect().await?;
+        match behind.into_iter().flatten().next_back() {
+            Some(found) => newest = Some(found),
+            None => return Ok(newest),
+        }
+    }
+}
+
+/// The last list of those with consecutive numbers that begin with `newest`.
+async fn last_without_gap(
+    mut newest: FoundList,
+    fetch: impl AsyncFn(u32) -> Result<Option<FoundList>, HttpError>,
+) -> Result<FoundList, HttpError> {
     // first doubled while there is a list, then narrowed down
     let mut step = 1;
     let mut missing = loop {
@@ -104,7 +132,7 @@ pub async fn fetch_newest(
             None => missing = number,
         }
     }
-    Ok(Some(newest))
+    Ok(newest)
 }
 
 /// The number of the list with this tag.
