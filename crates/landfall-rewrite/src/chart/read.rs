@@ -1,14 +1,14 @@
 //! Reads documents of charts as Helm does. Helm accepts repeated keys and several documents;
 //! landfall refuses both in its own documents.
 
-use super::yaml_words::with_booleans;
+use super::yaml_words::in_yaml_1_2;
 use landfall_model::document::yaml::{self, YamlBudget};
 use landfall_model::document::{self, Diagnostic};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value};
 
 /// Reads the document in `text` into `T`. The last value of a repeated key counts, and several
-/// documents are merged. Booleans of YAML 1.1 are booleans.
+/// documents are merged. Booleans and numbers of YAML 1.1 are what they are for Helm.
 pub(super) fn read<T: DeserializeOwned>(
     file: &str,
     text: &str,
@@ -17,7 +17,7 @@ pub(super) fn read<T: DeserializeOwned>(
     let mut all = Value::Null;
     // the budget is charged first, because the tree of a text beyond the limits is large
     let merged = budget.charge(text).and_then(|()| {
-        yaml::documents::<Value>(&with_booleans(text))
+        yaml::documents::<Value>(&in_yaml_1_2(text))
             .try_for_each(|document| document.map(|document| merge_over(&mut all, document)))
     });
     match merged {
