@@ -1,7 +1,22 @@
-//! Parses checksum files: a bare digest, `<digest>  <name>` lines as `sha256sum` writes them, or
-//! BSD lines `SHA256 (<name>) = <digest>`.
+//! Parses checksum files: a bare digest, `<digest>  <name>` lines as `sha256sum` writes them, BSD
+//! lines `SHA256 (<name>) = <digest>`, those of `openssl dgst` (`SHA2-256(<name>)= <digest>`), or
+//! the columns of PowerShell's `Get-FileHash`.
 
 use landfall_model::Digest;
+use percent_encoding::percent_decode_str;
+
+/// The text of a checksum file. PowerShell writes UTF-16.
+pub(super) fn text_of(bytes: &[u8]) -> String {
+    let decode = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
+        let units = bytes.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
+        String::from_utf16_lossy(&units.collect::<Vec<u16>>())
+    };
+    match bytes {
+        [0xff, 0xfe, rest @ ..] => decode(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => decode(rest, u16::from_be_bytes),
+        _ => String::from_utf8_lossy(bytes).into_owned(),
+    }
+}
 
 /// Finds the digest of the file at `url` in a checksum file.
 ///
@@ -11,6 +26,8 @@ use landfall_model::Digest;
 /// common, a line whose whole path matches applies.
 pub(super) fn find(text: &str, url: &str) -> Result<Digest, String> {
     let url_path = url.split(['?', '#']).next().unwrap_or(url);
+    // names in checksum files are not percent-encoded
+    let url_path = &*percent_decode_str(url_path).decode_utf8_lossy();
     let name = url_path.rsplit('/').next().unwrap_or(url);
     // lines that are not checksums are skipped, since checksum files may contain other text
     let lines: Vec<(Digest, Option<&str>)> = text
@@ -63,6 +80,8 @@ struct PathMatch {
 
 /// Compares the path in a line with the path of a URL. `None` if the names of the files differ.
 fn common_components(path: &str, url_path: &str) -> Option<PathMatch> {
+    // `sha256sum` of a Windows machine may write backslashes
+    let path = &*path.replace('\\', "/");
     let path = path.strip_prefix("./").unwrap_or(path);
     let pairs = path.rsplit('/').zip(url_path.rsplit('/'));
     let common = pairs.take_while(|(one, other)| one == other).count();
@@ -71,20 +90,31 @@ fn common_components(path: &str, url_path: &str) -> Option<PathMatch> {
 }
 
 /// The digest in a line, with the path of its file if that is written.
-fn read_line(line: &str) -> Option<(Digest, Option<&str>)> {
+fn read_line<'t>(line: &'t str) -> Option<(Digest, Option<&'t str>)> {
     if let Some((label, rest)) = line.split_once('(')
-        && let Some((name, hex)) = rest.rsplit_once(") = ")
+        && let Some((name, hex)) = rest.rsplit_once(") = ").or_else(|| rest.rsplit_once(")= "))
     {
         let digest = digest(hex.trim())?;
-        // other algorithms, such as BLAKE2b and SHA3-256, have digests of the same lengths
-        let label = label.trim().replace('-', "");
-        let is_own = label.eq_ignore_ascii_case(digest.algorithm().as_str());
-        return is_own.then_some((digest, Some(name)));
+        return is_label(label, &digest).then_some((digest, Some(name)));
     }
-    let (hex, name) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let words = |line: &'t str| line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let (mut hex, mut name) = words(line);
+    // the columns of `Get-FileHash`
+    let (next, path) = words(name.trim_start());
+    if digest(next).is_some_and(|digest| is_label(hex, &digest)) {
+        (hex, name) = (next, path);
+    }
+    let hex = hex.strip_prefix("sha256:").unwrap_or(hex);
     // `sha256sum` marks files that it read in binary mode with an asterisk
     let name = name.trim_start().trim_start_matches('*');
     Some((digest(hex)?, (!name.is_empty()).then_some(name)))
+}
+
+/// Whether `label` is the name of the digest's algorithm. Other algorithms, such as `BLAKE2b` and
+/// SHA3-256, have digests of the same lengths.
+fn is_label(label: &str, digest: &Digest) -> bool {
+    let label = label.trim().to_ascii_lowercase().replace("sha2-", "sha");
+    label.replace('-', "") == digest.algorithm().as_str()
 }
 
 fn digest(hex: &str) -> Option<Digest> {
@@ -114,7 +144,32 @@ mod tests {
             of(&format!("{b}  other.tgz\n{a} *./cni.tgz\n")),
             Ok(a.clone())
         );
-        assert_eq!(of(&format!("SHA256 (cni.tgz) = {a}\n")), Ok(a));
+        for line in [
+            format!("SHA256 (cni.tgz) = {a}\r\n"),
+            format!("SHA2-256(cni.tgz)= {a}\n"),
+            format!("SHA256(d/cni.tgz)= {}\n", a.to_uppercase()),
+            format!("sha256:{a} *cni.tgz"),
+            format!("{a}\t.\\d\\cni.tgz"),
+            format!(
+                "\r\nAlgorithm       Hash       Path\r\n---------       ----       ----\r\n\
+                 SHA256          {}       C:\\d\\cni.tgz   \r\n\r\n",
+                a.to_uppercase()
+            ),
+        ] {
+            assert_eq!(of(&line), Ok(a.clone()), "{line}");
+            for bom in ["\u{feff}", "\u{feff}\r\n"] {
+                let units: Vec<u16> = format!("{bom}{line}").encode_utf16().collect();
+                let big: Vec<u8> = units.iter().flat_map(|unit| unit.to_be_bytes()).collect();
+                let little: Vec<u8> = units.iter().flat_map(|unit| unit.to_le_bytes()).collect();
+                assert_eq!(of(&text_of(&big)), Ok(a.clone()));
+                assert_eq!(of(&text_of(&little)), Ok(a.clone()));
+            }
+        }
+        let plus = find(
+            &format!("{b}  x\n{a}  a+b.tgz\n"),
+            "https://x.test/a%2Bb.tgz",
+        );
+        assert_eq!(plus.map(|digest| digest.hex()), Ok(a));
         assert!(
             of(&format!("{b}  other.tgz\n"))
                 .unwrap_err()

@@ -41,7 +41,7 @@ pub(super) async fn resolve(
                 .await
                 .map_err(|error| ResolveError::from(error).about("its checksum file"))?;
             file.sidecars.push(sidecar);
-            let digest = checksum::find(&String::from_utf8_lossy(&bytes), &request.url)
+            let digest = checksum::find(&checksum::text_of(&bytes), &request.url)
                 .map_err(|why| ResolveError::from(format!("its checksum file {why}")))?;
             Some(digest)
         }

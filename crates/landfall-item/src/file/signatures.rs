@@ -126,7 +126,7 @@ impl LockedFile {
         blobs: &dyn BlobRead,
     ) -> Result<(), FileSignatureError> {
         let text = read_sidecar(checksum, blobs)?;
-        let listed = checksum::find(&String::from_utf8_lossy(&text), &self.name)
+        let listed = checksum::find(&checksum::text_of(&text), &self.name)
             .map_err(FileSignatureError::Checksum)?;
         let found = match listed.algorithm() {
             Algorithm::Sha256 => self.digest.clone(),
