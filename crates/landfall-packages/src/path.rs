@@ -58,7 +58,8 @@ pub fn location(base: &str, text: &str) -> Result<String, RepositoryPathError> {
     let mut path = text;
     if let Some((scheme, rest)) = text.split_once("://") {
         let (host, path_of_url) = rest.split_once('/').ok_or_else(no_file)?;
-        let is_plain = matches!(scheme, "http" | "https") && !rest.contains(['?', '#']);
+        let scheme = scheme.to_ascii_lowercase();
+        let is_plain = matches!(&*scheme, "http" | "https") && !rest.contains(['?', '#']);
         if !is_plain || host.is_empty() || host.contains(['@', '\\', ' ', '%']) {
             return Err(RepositoryPathError::Url(text.escape_default().to_string()));
         }
@@ -66,6 +67,7 @@ pub fn location(base: &str, text: &str) -> Result<String, RepositoryPathError> {
             .decode_utf8()
             .map_err(|_| no_file())?;
         let root = format!("{scheme}://{}", host.to_ascii_lowercase());
+        let root = format!("{scheme}://{}", host_of(&root));
         let found = location(&root, &path_of_url)?;
         if host_of(&root) != host_of(base) {
             return Ok(file_url(&root, &found));

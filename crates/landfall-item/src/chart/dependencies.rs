@@ -4,7 +4,7 @@ use super::metadata::ChartDependency;
 use super::name::ChartName;
 use super::repository;
 use crate::resolver::{ResolveError, Resolver};
-use landfall_model::{ChartVersion, ChartVersionRange, ImageRef};
+use landfall_model::{ChartVersion, ChartVersionRange, ImageRef, is_web_url};
 
 /// Resolves the dependencies `missing`, which the chart does not bundle; the result is sorted.
 /// `source` is the repository URL of the chart that needs them. A repository that neither
@@ -62,10 +62,7 @@ async fn newest(
     .map_err(|()| "its version is not a range of versions".to_owned())?;
     let url = repository.trim_end_matches('/');
     let oci = url.strip_prefix("oci://");
-    if ["oci://", "http://", "https://"]
-        .iter()
-        .any(|scheme| url.starts_with(scheme))
-    {
+    if oci.is_some() || is_web_url(url) {
         resolver.sessions().check_named_target(url, source).await?;
     }
     let versions: Vec<String> = match oci {
@@ -79,7 +76,7 @@ async fn newest(
             // tags cannot contain the `+` of a version
             tags.iter().map(|tag| tag.replace('_', "+")).collect()
         }
-        None if url.starts_with("http://") || url.starts_with("https://") => {
+        None if is_web_url(url) => {
             // only repository and host are used here, so the version is a placeholder
             let like =
                 ChartName::in_repository(url, name, "0.0.0").map_err(|error| error.to_string())?;

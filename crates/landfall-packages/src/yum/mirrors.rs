@@ -3,7 +3,7 @@
 use super::error::YumError;
 use super::primary::digest;
 use super::xml::{XmlEvent, walk};
-use landfall_model::Digest;
+use landfall_model::{Digest, is_web_url, without_bom};
 
 const WHAT: &str = "metalink";
 
@@ -22,6 +22,7 @@ pub struct MirrorList {
 /// # Errors
 /// If no URL is left, or a metalink is malformed, or has only weak checksums of `repomd.xml`.
 pub fn read_mirrors(bytes: &[u8]) -> Result<MirrorList, YumError> {
+    let bytes = without_bom(bytes);
     let text = std::str::from_utf8(bytes)
         .map_err(|error| YumError::malformed("list of mirrors", error))?;
     let mirrors = if text.trim_start().starts_with('<') {
@@ -45,7 +46,7 @@ pub fn read_mirrors(bytes: &[u8]) -> Result<MirrorList, YumError> {
 }
 
 fn is_url(text: &str) -> bool {
-    (text.starts_with("https://") || text.starts_with("http://")) && !text.contains('$')
+    is_web_url(text) && !text.contains('$')
 }
 
 fn parse_metalink(bytes: &[u8]) -> Result<MirrorList, YumError> {

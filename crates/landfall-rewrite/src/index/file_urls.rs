@@ -1,5 +1,7 @@
 //! The URLs of a lock, and their URLs at the site's file server: `<files>/<host>/<path>`.
 
+use landfall_model::{after_web_scheme, normal_web_url};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The URLs of a lock.
@@ -27,7 +29,7 @@ impl FileUrlIndex {
     }
 
     pub(super) fn add(&mut self, url: &str) {
-        if let Some(location) = location(url) {
+        if let Some(location) = location(&normal_form(url, true)) {
             self.hosts.insert(host(&location).to_owned());
             self.folders.extend(
                 location
@@ -39,7 +41,8 @@ impl FileUrlIndex {
     }
 
     pub(super) fn set_base(&mut self, base: &str) {
-        self.base = Some(base.trim_end_matches('/').to_owned());
+        let base = base.trim_end_matches('/');
+        self.base = Some(normal_web_url(base).unwrap_or_else(|| base.to_owned()));
     }
 
     pub(super) fn add_mirrored(&mut self, hosts: impl IntoIterator<Item = String>) {
@@ -64,8 +67,11 @@ impl FileUrlIndex {
             .chain(base)
     }
 
-    /// The upstream `<host>/<path>` of a URL, and whether the URL is at the file server.
-    pub(super) fn parts(&self, url: &str) -> Option<(String, bool)> {
+    /// The upstream `<host>/<path>` of a whole URL, or of the part before its first placeholder, and
+    /// whether the URL is at the file server.
+    pub(super) fn parts(&self, url: &str, is_whole: bool) -> Option<(String, bool)> {
+        let normal = normal_form(url, is_whole);
+        let url = &*normal;
         let below = self
             .base
             .as_ref()
@@ -100,8 +106,26 @@ impl FileUrlIndex {
 
     /// Whether `url` is at the host of a locked file, or at the file server.
     pub(super) fn has_host(&self, url: &str) -> bool {
-        self.parts(url)
+        self.parts(url, false)
             .is_some_and(|(location, at_site)| at_site || self.hosts.contains(host(&location)))
+    }
+}
+
+/// The normal form of a URL. Of a part of a URL, only scheme, host and port are changed: a dot at its
+/// end need not be a segment.
+fn normal_form(url: &str, is_whole: bool) -> Cow<'_, str> {
+    let end = match after_web_scheme(url) {
+        Some(rest) if !is_whole => {
+            let start = url.len() - rest.len();
+            rest.find('/').map_or(url.len(), |slash| start + slash)
+        }
+        _ => url.len(),
+    };
+    // a host that a placeholder ends may have more characters, and no other port
+    let is_cut = !is_whole && end == url.len();
+    match normal_web_url(&url[..end]).filter(|_| !is_cut) {
+        Some(normal) => Cow::Owned(normal + &url[end..]),
+        None => Cow::Borrowed(url),
     }
 }
 

@@ -40,10 +40,10 @@ impl ReferenceIndex {
     /// may have placeholders.
     pub fn lookup_url(&self, url: &UrlPattern<'_>) -> UrlLookup {
         let urls = &self.urls;
-        let Some((location, at_site)) = urls.parts(url.head) else {
+        let is_whole = url.rest.is_empty();
+        let Some((location, at_site)) = urls.parts(url.head, is_whole) else {
             return UrlLookup::Unknown;
         };
-        let is_whole = url.rest.is_empty();
         // a host with a placeholder may be any host
         if !is_whole && !location.contains('/') {
             return UrlLookup::Unknown;

@@ -1,6 +1,7 @@
 //! The URLs of a lock, in which the URLs of documents are looked up. A lock with packages may have
 //! a million URLs.
 
+use landfall_model::normal_web_url;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -30,8 +31,15 @@ impl<'a> LockedUrls<'a> {
         self.urls.is_empty()
     }
 
-    /// The item with this URL.
+    /// The item with this URL, or with this URL in its normal form.
     pub(crate) fn item(&self, url: &str) -> Option<&'a str> {
+        self.exact_item(url).or_else(|| {
+            let normal = normal_web_url(url).filter(|normal| normal != url)?;
+            self.exact_item(&normal)
+        })
+    }
+
+    fn exact_item(&self, url: &str) -> Option<&'a str> {
         let at = self.urls.partition_point(|(known, _)| **known < *url);
         let (known, item) = self.urls.get(at)?;
         (known == url).then_some(*item)

@@ -4,6 +4,7 @@ use crate::inventory::Inventory;
 use crate::walk::{ImageCandidate, MappingContext, ReferenceCollector, ReferenceRule, start_of};
 use crate::yaml::{YamlEntry, YamlNode, position_of, text_of, value_of};
 use landfall_item::ChartName;
+use landfall_model::is_web_url;
 
 pub(super) struct ChartRule;
 
@@ -113,9 +114,7 @@ impl InstalledChart<'_> {
             let locked = inventory.chart_named(self.chart, version);
             return locked.ok_or(ELSEWHERE);
         }
-        let is_http =
-            self.repository.starts_with("http://") || self.repository.starts_with("https://");
-        let name = if is_http {
+        let name = if is_web_url(self.repository) {
             ChartName::in_repository(self.repository, self.chart, version)
         } else {
             let repository = self

@@ -6,7 +6,7 @@ use crate::manifest::draft::head;
 use crate::text;
 use landfall_model::document::{Diagnostic, SourceText};
 use landfall_model::report::one_line;
-use landfall_model::{Digest, ImageRef, Platform, ReferenceError, has_host};
+use landfall_model::{Digest, ImageRef, Platform, ReferenceError, has_host, is_web_url};
 use serde_yaml::Mapping;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
@@ -157,7 +157,7 @@ impl ImportedItems {
         sha256: Option<&str>,
         executable: bool,
     ) {
-        if !url.starts_with("http://") && !url.starts_with("https://") {
+        if !is_web_url(url) {
             return self.omit(
                 at,
                 url,
@@ -222,7 +222,7 @@ impl ImportedItems {
         if version.is_empty() {
             return self.omit(at, &format!("chart {label}"), "it has no version");
         }
-        if !is_oci && !folder.starts_with("http://") && !folder.starts_with("https://") {
+        if !is_oci && !is_web_url(folder) {
             let why = "its repository is neither oci:// nor http(s)://";
             return self.omit(at, &format!("chart {label} {version}"), why);
         }

@@ -2,6 +2,7 @@
 
 use super::imported::{ImportSource, ImportedItems};
 use super::yaml::{documents, list, map, mapping as mapping_of, note_other_keys, text, texts};
+use landfall_model::after_web_scheme;
 use landfall_model::document::Diagnostic;
 use serde_yaml::Mapping;
 
@@ -61,7 +62,7 @@ fn read_mapping(
     };
     let name = format!(
         "{}/{from}",
-        url.trim_start_matches("https://").trim_end_matches('/')
+        after_web_scheme(&url).unwrap_or(&url).trim_end_matches('/')
     );
     let platforms = if mapping.contains_key("platforms") {
         texts(mapping, "platforms")

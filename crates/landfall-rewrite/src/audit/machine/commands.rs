@@ -3,6 +3,7 @@
 
 use super::installs::{MachineInstall, PlacedInstall};
 use crate::text::ShellVariables;
+use landfall_model::after_web_scheme;
 
 /// Programs that fetch the URLs among their arguments.
 /// `ADD` is an instruction of Dockerfiles.
@@ -295,9 +296,7 @@ pub(super) fn is_package(word: &str) -> bool {
 
 /// The file that a program fetches for the argument `word`.
 pub(super) fn fetched(word: &str) -> Option<MachineInstall> {
-    let rest = word
-        .strip_prefix("https://")
-        .or_else(|| word.strip_prefix("http://"))?;
+    let rest = after_web_scheme(word)?;
     let (host, path) = rest.split_once('/')?;
     if word.contains(['$', '{', '}']) {
         return Some(MachineInstall::Unclear(word.to_owned()));
