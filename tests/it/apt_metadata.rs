@@ -410,3 +410,83 @@ fn bz2_and_lzma_indexes_are_read_and_carried() {
         );
     }
 }
+
+/// A change of the text of a Release file.
+type ReleaseEdit = fn(&str) -> String;
+
+/// Repositories in the wild are written by many tools. What apt reads, landfall reads.
+#[test]
+fn odd_forms_of_a_release_are_read_as_by_apt() {
+    let Some(up) = AptUpstream::new() else { return };
+    let place = &up.place;
+    up.build("pool/stable", &[deb("app", "1", "")]);
+    let edits: [(&str, ReleaseEdit); 9] = [
+        ("crlf", |text| text.replace('\n', "\r\n")),
+        ("upper-case", |text| {
+            let upper = |line: &str| match line.split_once(' ') {
+                Some(("", _)) => line
+                    .to_ascii_uppercase()
+                    .replace("MAIN/BINARY", "main/binary"),
+                _ => line.to_owned(),
+            };
+            let is_sum = |line: &str| line.starts_with(' ') && line.ends_with("amd64/Packages");
+            let lines = text.lines().map(|line| match is_sum(line) {
+                true => upper(line).replace("AMD64/PACKAGES", "amd64/Packages"),
+                false => line.to_owned(),
+            });
+            lines.fold(String::new(), |all, line| all + &line + "\n")
+        }),
+        ("tabs", |text| {
+            let lines = text.lines().map(|line| match line.strip_prefix(' ') {
+                Some(rest) => format!("\t{}  ", rest.replace(' ', "\t ")),
+                None => format!("{line} \t"),
+            });
+            lines.fold(String::new(), |all, line| all + &line + "\n")
+        }),
+        ("lower-case", |text| {
+            let lines = text.lines().map(|line| match line.split_once(':') {
+                Some((key, value)) if !line.starts_with(' ') => {
+                    format!("{}:{value}", key.to_ascii_lowercase())
+                }
+                _ => line.to_owned(),
+            });
+            lines.fold(String::new(), |all, line| all + &line + "\n")
+        }),
+        ("no-space", |text| text.replace(": ", ":")),
+        ("blank-line", |text| format!("\n{text}\n\n")),
+        ("comment", |text| format!("# a comment\n{text}")),
+        ("bom", |text| format!("\u{feff}{text}")),
+        ("by-hash", |text| {
+            text.replace("Codename", "Acquire-By-Hash: yes\nCodename")
+        }),
+    ];
+    let mut different = Vec::new();
+    for (name, edit) in edits {
+        up.suite("stable", "");
+        edit_release(&up, edit);
+        if name == "by-hash" {
+            for folder in ["binary-amd64", "binary-i386", "i18n"] {
+                let folder = format!("up/r/dists/stable/main/{folder}/by-hash");
+                let _ = std::fs::remove_dir_all(place.path(&folder));
+            }
+        }
+        let source = format!(
+            "deb [signed-by={}] {} stable main\n",
+            place.path("key.asc").display(),
+            up.url()
+        );
+        let apt = Apt::new(place, name, &source, "");
+        let update = apt.get(place, &["update"]).output().unwrap();
+        let by_apt = update.status.success() && apt.simulate(place, false, &["app"]).is_ok();
+        up.wants("stable", "app", ", base: none");
+        let (lock, store) = (format!("{name}.lock"), format!("s-{name}"));
+        let lock = ["lock", "-f", "m.yaml", "--lock", &lock, "--store", &store];
+        let output = place.landfall().args(lock).output().unwrap();
+        let by_landfall = output.status.success();
+        if by_apt && !by_landfall {
+            let words = String::from_utf8_lossy(&output.stderr).into_owned();
+            different.push(format!("{name}: apt {by_apt}, landfall: {words}"));
+        }
+    }
+    assert!(different.is_empty(), "{different:#?}");
+}

@@ -1,6 +1,7 @@
 //! yum packages: from a signed repository to a lock, a bundle, a registry, a server and a folder,
 //! and from there to dnf.
 
+mod forms;
 mod hostile;
 mod locations;
 mod mirrors;
