@@ -420,15 +420,10 @@ fn a_failed_referrers_lookup_is_not_an_empty_list() {
         "{why}"
     );
     assert!(why.contains("`referrers: false`"), "{why}");
-    // a response that is not a list, for example from a proxy
-    front.answer(
-        &lists,
-        200,
-        "Content-Type: text/html\r\n",
-        b"<html><title>Blocked</title></html>",
-    );
+    // a response that is not a list; a web page would mean that there is no API
+    front.answer(&lists, 200, "Content-Type: application/json\r\n", b"{}");
     let why = reason();
-    assert!(why.contains("Blocked"), "{why}");
+    assert!(why.contains("not an index"), "{why}");
     // the manifest under the tag of the referrers list is not a list
     let wrong = http::manifest(
         &signed.upstream.address,

@@ -132,6 +132,10 @@ fn a_web_page_with_status_200_means_that_there_is_no_referrers_api() {
             "{content_type}"
         );
         let down = Faults::new(Content::default());
+        down.set(Settings {
+            no_referrers: true,
+            ..Settings::default()
+        });
         let front = TestProxy::new(&down.address, move |request| {
             if request.is("GET", "/referrers/") {
                 let kind = ("Content-Type".to_owned(), content_type.to_owned());
