@@ -95,7 +95,7 @@ impl ReferenceIndex {
 
     /// The reason to leave `url` if locked files are below it, at any depth.
     pub(crate) fn folder_of(&self, url: &str) -> Option<&'static str> {
-        let (location, _) = self.urls.parts(url)?;
+        let (location, _) = self.urls.parts(url, true)?;
         self.urls.has_files_in(&location).then_some(FOLDER)
     }
 
@@ -105,7 +105,7 @@ impl ReferenceIndex {
         &self,
         url: &UrlPattern<'_>,
     ) -> Option<Result<Vec<String>, &'static str>> {
-        let (location, at_site) = self.urls.parts(url.head)?;
+        let (location, at_site) = self.urls.parts(url.head, url.rest.is_empty())?;
         // a host with a placeholder may be any host
         location.contains('/').then_some(())?;
         let reached = self.matching_urls(url, &location, at_site);
