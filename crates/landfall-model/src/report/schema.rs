@@ -537,7 +537,8 @@ pub(super) const ITEM: &[Member] = &[
         "kind",
         "string",
         &[],
-        "`image`, `file`, `sidecar`, `referrer`, `chart`, `package`, `git` or `provider`",
+        "`image`, `file`, `sidecar`, `referrer`, `chart`, `package`, `git` or `provider`; \
+         `variable` for a variable of a manifest whose versions `update` could not look up",
     ),
     member("name", "string", &[], "its name in the lock"),
     member("digest", "string", &[], "its digest, if known"),
