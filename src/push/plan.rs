@@ -1,5 +1,5 @@
 //! The deliveries of a push, and the look-up of their tags: one HEAD for each destination tag. If
-//! the tag is right, the referrers of the image are looked up too.
+//! the tag is right, the referrers of the image and the attestations in its index are looked up too.
 
 use super::names;
 use super::presence::Presence;

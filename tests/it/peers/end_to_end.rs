@@ -162,9 +162,10 @@ fn a_manifest_is_delivered_to_a_private_registry_through_a_bundle() {
         &[&with(&["push", "bundle.tar.zst"])[..], &empty].concat(),
     );
     assert_all(&warm, "present");
-    // one request for each image, for each of the two files, for the list of delivered locks, for
-    // the tags of its repository, and for the next list, which registries with immutable tags have
-    let max_requests = world.upstreams.len() + 5;
+    // one request for each image, for the attestation that an index lists, for each of the two
+    // files, for the list of delivered locks, for the tags of its repository, and for the next
+    // list, which registries with immutable tags have
+    let max_requests = world.upstreams.len() + 6;
     let warm_requests = registry
         .log()
         .lines()
@@ -178,7 +179,7 @@ fn a_manifest_is_delivered_to_a_private_registry_through_a_bundle() {
     );
     assert_eq!(
         warm["totals"]["requests"], max_requests,
-        "one request for each destination tag, and three for the lists of delivered locks: {warm:#}"
+        "one request for each destination tag and attestation, and three for the lists of delivered locks: {warm:#}"
     );
     assert!(
         warm_requests <= max_requests,
