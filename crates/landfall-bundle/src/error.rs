@@ -1,16 +1,13 @@
 //! Errors of reading and writing a bundle.
 
-use super::format::damage::Damage;
-use super::format::loss::Loss;
-use super::format::names::OmittedItem;
-use super::recipe::ScratchError;
+use crate::format::damage::{Damage, Loss};
+use crate::format::names::OmittedItem;
+use crate::recipe::ScratchError;
 use landfall_content::ContentError;
 use landfall_item::lockfile::LockError;
-use landfall_model::human_size;
-use landfall_model::sign;
-use std::fmt;
-use std::io;
+use landfall_model::{human_size, sign};
 use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 /// Why a bundle cannot be written or read.
 #[derive(Debug, thiserror::Error)]

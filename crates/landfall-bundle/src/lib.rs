@@ -3,10 +3,10 @@
 //! `docs/reference/bundle-format.md` draws the format byte by byte. Each folder imports only the
 //! folders before it, except that an entry of a [`plan`] may contain a recipe of [`recipe`]:
 //!
-//! 1. [`format`](self::format): bytes without files;
+//! 1. `format`: bytes without files;
 //! 2. [`plan`]: the content, its order, and the blobs that a delta omits;
 //! 3. [`read`]: open, read by offset, verify;
-//! 4. [`write`](self::write()): write a bundle from a store, in one file or in volumes;
+//! 4. `write`: write a bundle from a store, in one file or in volumes;
 //! 5. [`direct`]: write the same file directly from upstream;
 //! 6. [`recipe`]: recipes in place of blobs; a recipe rebuilds its blob from other blobs.
 //!
@@ -19,39 +19,37 @@
 //! This crate imports `landfall-model`, `landfall-content` and `landfall-item`, and for recipes
 //! `landfall-patch` and `landfall-deflate`. Begin with `format/contents.rs` and `read/mod.rs`.
 
-pub mod image_archive;
-pub mod sbom;
-
 mod direct;
 mod error;
 mod format;
+pub mod image_archive;
 mod pipeline;
 mod plan;
 mod read;
 mod recipe;
+pub mod sbom;
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub mod testkit;
 mod write;
 
-pub use direct::{DirectBundle, DirectStart};
-pub use error::BundleError;
-pub use format::base_name::BaseName;
-pub use format::blob_recipe::{BlobRecipe, BlobReference};
-pub use format::contents::{PackOptions, Serial};
-pub use format::files::volume_path;
-pub use format::header as tar_header;
-pub use format::volume_size::VolumeSize;
-pub use plan::DeltaBase;
-pub use plan::PackPlan;
-pub use read::{Bundle, BundleSigner, VerifiedBundle, verify};
-pub use read::{UnopenedBundle, is_split, name_bad_volumes, volume_locations};
-pub use read::{shard_parts, verify_shard};
-pub use recipe::{BaseWriter, OldContent, RebuiltBlobs, RecipeBlobs};
-pub use recipe::{
-    PatchedBlob, RecipeSummary, ScratchError, UnpatchedBlob, UnpatchedReason, scratch_folder,
+pub use crate::direct::{DirectBundle, DirectStart};
+pub use crate::error::BundleError;
+pub use crate::format::blob_recipe::{BlobRecipe, BlobReference};
+pub use crate::format::contents::{PackOptions, Serial};
+pub use crate::format::header as tar_header;
+pub use crate::format::names::{BaseName, VolumeSize, volume_path};
+pub use crate::plan::{DeltaBase, PackPlan};
+pub use crate::read::{
+    Bundle, BundleSigner, UnopenedBundle, VerifiedBundle, is_split, name_bad_volumes, shard_parts,
+    verify, verify_shard, volume_locations,
 };
-pub use recipe::{estimate_recipes, plan_recipes};
+pub use crate::recipe::{
+    BaseWriter, OldContent, PatchedBlob, RebuiltBlobs, RecipeBlobs, RecipeSummary, ScratchError,
+    UnpatchedBlob, UnpatchedReason, estimate_recipes, plan_recipes, scratch_folder,
+};
 #[cfg(any(test, fuzzing, feature = "testkit"))]
-pub use testkit::fuzz;
-pub use write::{Packaging, PackedBundle, add_signature, write_packaged, write_to};
-pub use write::{StreamTarget, write_stream, write_volume};
+pub use crate::testkit::fuzz;
+pub use crate::write::{
+    Packaging, PackedBundle, StreamTarget, add_signature, write_packaged, write_stream, write_to,
+    write_volume,
+};

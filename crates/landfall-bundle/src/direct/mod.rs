@@ -1,7 +1,7 @@
 //! Writes a bundle directly from upstream, without a second copy of the stored blobs.
 //!
 //! The lock determines the offsets of stored blobs, so their bytes are written to their final
-//! offsets in `OUT.partial` while they arrive, in any order ([`sink`], [`stored_blob_writer`]).
+//! offsets in `OUT.partial` while they arrive, in any order ([`sink`], [`sink`]).
 //! Blobs to be compressed follow them in the file, and pass through a spool ([`compress`]).
 //! The [`journal`] and the spool are in `OUT.partial.work`. The result has the same bytes as the
 //! bundle that [`write()`](crate::write()) makes from a store.
@@ -11,15 +11,9 @@
 //! once the entry is on disk and in the journal. The journal is not trusted: the content of an
 //! earlier run is hashed again, blob by blob.
 
-mod begin;
 mod compress;
 mod direct_bundle;
-mod finish;
 mod journal;
-mod reused_bundle;
 mod sink;
-mod stored_blob_writer;
-mod stored_offsets;
 
-pub use begin::DirectStart;
-pub use direct_bundle::DirectBundle;
+pub use self::direct_bundle::{DirectBundle, DirectStart};

@@ -1,10 +1,17 @@
 //! zstd frames (RFC 8878) with at most 1 MiB of content. All headers have the same form: never
 //! single-segment, window 1 MiB, content size in four bytes. An XXH64 checksum is at the end.
 
-use super::builder::{FrameBuilder, compressed};
 use super::content_form::ContentForm;
-use super::stored::{self, CHUNK, head};
+use super::contents::{FrameBuilder, compressed};
+use super::hash::FrameHash;
+use super::header;
+use super::names::FRAMES;
+use super::stored::{CHUNK, head, stored_len};
+use landfall_model::locked;
+use serde::{Deserialize, Serialize};
 use std::io;
+use std::ops::Range;
+use std::sync::Mutex;
 use zstd::bulk::Decompressor;
 use zstd::zstd_safe::find_frame_compressed_size;
 
@@ -30,7 +37,7 @@ pub(crate) fn decode(form: ContentForm, frame: &[u8], size: usize) -> Result<Vec
         return Err(format!("there is no frame of {size} bytes at this offset"));
     }
     match form {
-        ContentForm::Stored => stored::decode(frame, size)
+        ContentForm::Stored => super::stored::decode(frame, size)
             .ok_or_else(|| "the frame is not made of raw blocks with the right checksum".into()),
         ContentForm::Compressed => {
             // the decompressor accepts bytes after the frame, in which anything could be hidden
@@ -49,6 +56,139 @@ pub(crate) fn decode(form: ContentForm, frame: &[u8], size: usize) -> Result<Vec
 /// Splits `bytes` after the first frame.
 pub(crate) fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     bytes.split_at_checked(find_frame_compressed_size(bytes).ok()?)
+}
+
+// Reusable buffers: the system clears fresh memory page by page, which takes as long as hashing.
+
+/// A pool of unused buffers.
+#[derive(Debug, Default)]
+pub(crate) struct FrameBuffers(Mutex<Vec<Vec<u8>>>);
+
+impl FrameBuffers {
+    /// The minimum capacity in bytes of a buffer that is kept. Smaller ones are cheap to allocate.
+    const LEAST: usize = 128 << 10;
+
+    /// Removes a buffer from the pool, or creates one. Its length and content are unspecified.
+    pub(crate) fn take(&self) -> Vec<u8> {
+        locked(&self.0).pop().unwrap_or_default()
+    }
+
+    /// Returns a buffer to the pool.
+    pub(crate) fn give(&self, buffer: Vec<u8>) {
+        if buffer.capacity() >= FrameBuffers::LEAST {
+            locked(&self.0).push(buffer);
+        }
+    }
+}
+
+// The frame table: a row with offset and hash for each frame. It is separate from the contents
+// index, so that little must be read to open a large bundle: rows are read together with their
+// frames.
+
+/// The length of a row: the file offset of the frame in 8 bytes, little-endian, and SHA-256 of its
+/// bytes.
+pub(crate) const ROW: usize = 8 + 32;
+
+/// The location of the frame table, as recorded in the contents index. The table is not compressed,
+/// so the offsets of its frames can be computed from its offset and size.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrameTable {
+    /// The file offset of its entry.
+    pub offset: u64,
+    /// The size of the table in bytes: 40 for each frame.
+    pub size: u64,
+    /// SHA-256 of each frame of the table's entry: tar header, content, padding.
+    pub hashes: Vec<FrameHash>,
+}
+
+/// A frame of the table's entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TableFrame {
+    /// The file offset of the frame.
+    pub offset: u64,
+    /// The number of bytes that it decodes to.
+    pub content: usize,
+    /// SHA-256 of the bytes of the frame.
+    pub hash: FrameHash,
+}
+
+/// Encodes a row of the table.
+pub(crate) fn row(offset: u64, hash: FrameHash) -> [u8; ROW] {
+    let mut row = [0; ROW];
+    row[..8].copy_from_slice(&offset.to_le_bytes());
+    row[8..].copy_from_slice(&hash.0);
+    row
+}
+
+/// Parses a row: offset and hash of a frame.
+pub(crate) fn parse(row: &[u8; ROW]) -> (u64, FrameHash) {
+    let (offset, hash) = row.split_at(8);
+    let mut number = [0; 8];
+    let mut bytes = [0; 32];
+    number.copy_from_slice(offset);
+    bytes.copy_from_slice(hash);
+    (u64::from_le_bytes(number), FrameHash(bytes))
+}
+
+/// The content of each frame of the table's entry: tar header, pieces, padding.
+pub(crate) fn pieces(table: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+    let size = table.len() as u64;
+    let padding = vec![0; header::padding(size)];
+    let content = table.chunks(CHUNK).map(<[u8]>::to_vec);
+    let all = std::iter::once(header::encode(FRAMES, size))
+        .chain(content)
+        .chain([padding]);
+    // a table whose size is a multiple of 512 has no padding
+    all.filter(|piece| !piece.is_empty())
+}
+
+impl FrameTable {
+    /// The number of frames in the table's entry, if the table has this size.
+    pub fn frame_count(size: u64) -> u64 {
+        1 + size.div_ceil(CHUNK as u64) + u64::from(header::padding(size) > 0)
+    }
+
+    /// The frame at `index` of the table's entry: the tar header, a piece of the table, or the
+    /// padding.
+    pub fn frame(&self, index: usize) -> Option<TableFrame> {
+        let hash = *self.hashes.get(index)?;
+        // the name of the entry is short, so its tar header is one block in one stored frame
+        let head = stored_len(header::BLOCK as u64);
+        let pieces = self.size.div_ceil(CHUNK as u64) as usize;
+        let (before, content) = match index {
+            0 => (0, header::BLOCK),
+            n if n <= pieces => {
+                let from = (n as u64 - 1) * CHUNK as u64;
+                (
+                    head + stored_len(from),
+                    (self.size - from).min(CHUNK as u64) as usize,
+                )
+            }
+            _ => (head + stored_len(self.size), header::padding(self.size)),
+        };
+        Some(TableFrame {
+            // the numbers come from the file, so their sum may overflow
+            offset: self.offset.checked_add(before)?,
+            content,
+            hash,
+        })
+    }
+
+    /// The frames of the table's entry that contain these rows.
+    pub fn frames_with_rows(&self, rows: Range<u64>) -> impl Iterator<Item = TableFrame> {
+        // a row may be split between two pieces; the frame before the pieces has the tar header
+        let piece = |byte: u64| 1 + (byte / CHUNK as u64) as usize;
+        let first = piece(rows.start * ROW as u64);
+        let end = piece((rows.end * ROW as u64).saturating_sub(1)) + 1;
+        (first..end).filter_map(|index| self.frame(index))
+    }
+
+    /// The file offset after the table's entry.
+    pub fn end(&self) -> Option<u64> {
+        let padding = stored_len(header::padding(self.size) as u64);
+        let length = stored_len(header::BLOCK as u64) + stored_len(self.size) + padding;
+        self.offset.checked_add(length)
+    }
 }
 
 #[cfg(test)]
@@ -111,5 +251,54 @@ mod tests {
         let mut frame = compressed(3, &vec![0; CHUNK]).unwrap();
         frame[6..10].copy_from_slice(&100u32.to_le_bytes());
         assert!(decode(ContentForm::Compressed, &frame, 100).is_err());
+    }
+
+    #[test]
+    fn rows_are_in_the_frames_of_their_pieces() {
+        // the row at a boundary between pieces is in both
+        let split = CHUNK as u64 / ROW as u64;
+        let table = FrameTable {
+            offset: 0,
+            size: 3 * CHUNK as u64,
+            hashes: vec![FrameHash::of(b""); 4],
+        };
+        let pieces = |rows| {
+            let frames = table.frames_with_rows(rows);
+            let index = |frame: TableFrame| (0..4).find(|at| table.frame(*at) == Some(frame));
+            frames.filter_map(index).collect::<Vec<_>>()
+        };
+        assert_eq!(pieces(0..split), [1]);
+        assert_eq!(pieces(split..split + 1), [1, 2]);
+        assert_eq!(pieces(split + 1..split + 2), [2]);
+        assert_eq!(pieces(0..2 * split + 9), [1, 2, 3]);
+    }
+
+    #[test]
+    fn offsets_in_the_table_match_the_frames_of_the_entry() {
+        for rows in [0, 1, 64, CHUNK / ROW + 3] {
+            let table: Vec<u8> = (0..rows as u64)
+                .flat_map(|n| row(n, FrameHash::of(&n.to_le_bytes())))
+                .collect();
+            let frames: Vec<Vec<u8>> = pieces(&table).map(|piece| stored(&piece)).collect();
+            let hashes = frames.iter().map(|frame| FrameHash::of(frame)).collect();
+            let at = FrameTable {
+                offset: 77,
+                size: table.len() as u64,
+                hashes,
+            };
+            assert_eq!(frames.len() as u64, FrameTable::frame_count(at.size));
+            let mut end = 77;
+            for (index, frame) in frames.iter().enumerate() {
+                let found = at.frame(index).unwrap();
+                assert_eq!(
+                    (found.offset, stored_len(found.content as u64)),
+                    (end, frame.len() as u64)
+                );
+                end += frame.len() as u64;
+            }
+            assert_eq!((at.end(), at.frame(frames.len())), (Some(end), None));
+        }
+        let hash = FrameHash::of(b"x");
+        assert_eq!(parse(&row(1 << 40, hash)), (1 << 40, hash));
     }
 }

@@ -6,13 +6,7 @@
 //! [`ImageArchiveFormat::Docker`] has one manifest of each image, and also `manifest.json` as
 //! `docker save` writes it.
 
-mod docker_manifest;
-mod error;
-mod image;
-mod image_names;
-mod layout;
 mod plan;
 mod write;
 
-pub use error::ImageArchiveError;
-pub use plan::{ImageArchive, ImageArchiveFormat, ImageArchiveOptions};
+pub use self::plan::{ImageArchive, ImageArchiveError, ImageArchiveFormat, ImageArchiveOptions};

@@ -1,19 +1,17 @@
 //! Plans the content of an image archive before its first byte is written.
 
-use super::docker_manifest::{self, DockerImage};
-use super::error::{ImageArchiveError, UnfitImages};
-use super::image::ArchivedImage;
-use super::image_names::{ImageNames, names};
-use super::layout;
+use super::write;
+use super::write::DockerImage;
 use landfall_content::{BlobRead, ContentError};
 use landfall_item::lockfile::Lock;
-use landfall_item::{LockedImage, ReadError, Selection, SelectionError};
+use landfall_item::{LockedImage, PushedItem, ReadError, Selection, SelectionError};
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
 use landfall_model::{
     Descriptor, DestinationMap, Digest, INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT, Platform, sum_sizes,
 };
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use std::{fmt, io};
 
 /// The format of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,17 +148,16 @@ impl ImageArchive {
             .push((LAYOUT_FILE.into(), OCI_LAYOUT.into()));
         archive
             .computed
-            .push((INDEX_FILE.into(), layout::index(&archive.images)));
+            .push((INDEX_FILE.into(), write::index(&archive.images)));
         if options.format == ImageArchiveFormat::Docker {
             let saved: Vec<&DockerImage> = archive
                 .images
                 .iter()
                 .filter_map(|image| image.docker.as_ref())
                 .collect();
-            archive.computed.push((
-                docker_manifest::MANIFEST_FILE.into(),
-                docker_manifest::manifest(&saved),
-            ));
+            archive
+                .computed
+                .push((write::MANIFEST_FILE.into(), write::manifest(&saved)));
         }
         // a trimmed index may equal the index of another image, which is among the blobs already
         indexes.retain(|digest, _| !archive.blobs.contains_key(digest));
@@ -187,7 +184,7 @@ fn planned(
         ImageArchiveFormat::Docker => {
             // an archive in docker's format has one platform of each image
             let one = image.select_one(blobs, options.platforms.first())?;
-            if let Some(kind) = docker_manifest::unsupported_layer_type(&one) {
+            if let Some(kind) = write::unsupported_layer_type(&one) {
                 let why = "docker does not accept layers of this type; use --format oci, or lock \
                            without these images";
                 return Err(SkippedImage::Unfit(why, kind.into()));
@@ -255,5 +252,136 @@ impl From<SelectionError> for SkippedImage {
                 error.to_string(),
             ),
         }
+    }
+}
+
+/// An image in an archive.
+#[derive(Debug)]
+pub struct ArchivedImage {
+    /// The name in the lock.
+    pub name: String,
+    /// The digest in the lock.
+    pub digest: Digest,
+    /// All names of the image in the archive.
+    pub names: BTreeSet<String>,
+    /// The size of its content in the archive, in bytes.
+    pub bytes: u64,
+    /// The manifest or index that the names point to.
+    pub top: Descriptor,
+    /// Its record in `manifest.json`; only in docker archives.
+    pub(super) docker: Option<DockerImage>,
+}
+
+/// All names of one image.
+pub(super) struct ImageNames {
+    /// The names in the form `repository:tag`, sorted.
+    pub tags: BTreeSet<String>,
+    /// `repository@digest`, with the digest in the lock: a node that loaded the archive then
+    /// resolves references with a digest, too.
+    pub digests: BTreeSet<String>,
+}
+
+/// The names of `image` at its source registry, and with a `mapping` also at its destinations.
+pub(super) fn names(image: &LockedImage, mapping: Option<&DestinationMap>) -> ImageNames {
+    let there = mapping
+        .map(|mapping| image.destinations(mapping))
+        .unwrap_or_default();
+    let mut repositories = vec![image.name.name()];
+    repositories.extend(there.iter().map(ToString::to_string));
+    let tag = image.destination_tag();
+    ImageNames {
+        tags: repositories
+            .iter()
+            .map(|repository| format!("{repository}:{tag}"))
+            .collect(),
+        digests: repositories
+            .iter()
+            .map(|repository| format!("{repository}@{}", image.digest))
+            .collect(),
+    }
+}
+
+/// Errors of an image archive.
+#[derive(Debug, thiserror::Error)]
+pub enum ImageArchiveError {
+    /// Images that the format does not support, or that do not have the requested platforms.
+    #[error("{0}")]
+    Unfit(UnfitImages),
+    /// The content of an image cannot be read.
+    #[error(transparent)]
+    Content(ContentError),
+    /// The archive cannot be written.
+    #[error("{0}")]
+    Write(io::Error),
+}
+
+/// The images that cannot be archived, grouped by the reason.
+#[derive(Debug, Default)]
+pub struct UnfitImages(BTreeMap<&'static str, Vec<String>>);
+
+impl UnfitImages {
+    /// Adds an image with the reason and a detail about the image.
+    pub(super) fn add(&mut self, why: &'static str, name: &str, what: &str) {
+        self.0
+            .entry(why)
+            .or_default()
+            .push(format!("{name}: {what}"));
+    }
+
+    /// Fails if any image was added.
+    pub(super) fn refuse(self) -> Result<(), ImageArchiveError> {
+        if self.0.is_empty() {
+            Ok(())
+        } else {
+            Err(ImageArchiveError::Unfit(self))
+        }
+    }
+}
+
+impl fmt::Display for UnfitImages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (why, images)) in self.0.iter().enumerate() {
+            write!(f, "{}{why}:", if at == 0 { "" } else { "\n" })?;
+            images
+                .iter()
+                .try_for_each(|image| write!(f, "\n  {image}"))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_has_its_source_names_and_those_at_all_destinations() {
+        let digest = Digest::sha256(b"top");
+        let top = Descriptor {
+            digest: digest.clone(),
+            size: 3,
+            media_type: "t".into(),
+        };
+        let image = LockedImage::new("registry.k8s.io/pause:3.10".parse().unwrap(), top.clone());
+        let mapping = DestinationMap::to("172.20.0.2:5000/pre".parse().unwrap());
+        let reference_names = |image: &LockedImage, mapping| {
+            let ImageNames { tags, digests } = names(image, mapping);
+            tags.into_iter().chain(digests).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            reference_names(&image, Some(&mapping)),
+            [
+                "172.20.0.2:5000/pre/pause:3.10".to_owned(),
+                "registry.k8s.io/pause:3.10".to_owned(),
+                format!("172.20.0.2:5000/pre/pause@{digest}"),
+                format!("registry.k8s.io/pause@{digest}"),
+            ]
+        );
+        let bare = LockedImage::new(format!("quay.io/a/b@{digest}").parse().unwrap(), top);
+        let tag = format!("quay.io/a/b:digest-{}", digest.short(12));
+        assert_eq!(
+            reference_names(&bare, None),
+            [tag, format!("quay.io/a/b@{digest}")]
+        );
     }
 }

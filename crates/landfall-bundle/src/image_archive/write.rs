@@ -1,10 +1,15 @@
 //! Writes an archive: a tar whose bytes do not depend on the machine or the time.
 
+use super::plan::ArchivedImage;
 use super::{ImageArchive, ImageArchiveError};
 use crate::tar_header::{END, encode, encoded_len, padding};
 use landfall_content::{BlobRead, CopyError, copy_checked};
+use landfall_item::OneManifest;
 use landfall_model::report::Progress;
-use landfall_model::sum_sizes;
+use landfall_model::{Descriptor, media_type, sum_sizes};
+use serde::Serialize;
+use serde_json::json;
+use std::collections::BTreeMap;
 use std::io::Write;
 
 impl ImageArchive {
@@ -76,4 +81,82 @@ fn zero_padding(size: u64) -> &'static [u8] {
 /// The size of a member in the tar, with header and padding.
 fn member(name: &str, size: u64) -> u64 {
     encoded_len(name) as u64 + size + padding(size) as u64
+}
+
+// `index.json`: the names in an archive, and the manifests that they point to (image-spec,
+// image-layout.md).
+
+/// Serializes `index.json`, sorted by name. containerd and tools built on it read the name from the
+/// first annotation, podman and skopeo from the second; some tools fall back to the other one.
+pub(super) fn index(images: &[ArchivedImage]) -> Vec<u8> {
+    let mut names: BTreeMap<&str, &Descriptor> = BTreeMap::new();
+    for image in images {
+        for name in &image.names {
+            names.entry(name).or_insert(&image.top);
+        }
+    }
+    let manifests = names.iter().map(|(name, top)| {
+        json!({
+            "mediaType": top.media_type, "digest": top.digest, "size": top.size,
+            "annotations": {
+                "io.containerd.image.name": name,
+                "org.opencontainers.image.ref.name": name,
+            },
+        })
+    });
+    let manifests: Vec<_> = manifests.collect();
+    let index =
+        json!({"schemaVersion": 2, "mediaType": media_type::OCI_INDEX, "manifests": manifests});
+    index.to_string().into_bytes()
+}
+
+/// The name of the file in the archive.
+pub(super) const MANIFEST_FILE: &str = "manifest.json";
+
+/// The layer types that every docker version accepts: tar, and tar with gzip.
+const LAYERS: [&str; 8] = [
+    "application/vnd.docker.image.rootfs.diff.tar",
+    "application/vnd.docker.image.rootfs.diff.tar.gzip",
+    "application/vnd.docker.image.rootfs.foreign.diff.tar",
+    "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip",
+    "application/vnd.oci.image.layer.v1.tar",
+    "application/vnd.oci.image.layer.v1.tar+gzip",
+    "application/vnd.oci.image.layer.nondistributable.v1.tar",
+    "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip",
+];
+
+/// The record of an image in `manifest.json`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct DockerImage {
+    config: String,
+    repo_tags: Vec<String>,
+    layers: Vec<String>,
+}
+
+impl DockerImage {
+    /// The record of an image with these tags.
+    pub(super) fn of(one: &OneManifest, tags: impl IntoIterator<Item = String>) -> DockerImage {
+        DockerImage {
+            config: one.config.digest.layout_path(),
+            repo_tags: tags.into_iter().collect(),
+            layers: one
+                .layers
+                .iter()
+                .map(|layer| layer.digest.layout_path())
+                .collect(),
+        }
+    }
+}
+
+/// The media type of the first layer that not every docker version accepts.
+pub(super) fn unsupported_layer_type(one: &OneManifest) -> Option<&str> {
+    let types = one.layers.iter().map(|layer| &*layer.media_type);
+    types.into_iter().find(|kind| !LAYERS.contains(kind))
+}
+
+/// Serializes `manifest.json` with these images.
+pub(super) fn manifest(images: &[&DockerImage]) -> Vec<u8> {
+    // serializing plain strings cannot fail
+    serde_json::to_vec(images).unwrap_or_default()
 }

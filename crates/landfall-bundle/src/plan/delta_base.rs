@@ -1,8 +1,8 @@
 //! Bases of a delta: the content that the receiver already has, and the content that a delta may
 //! omit.
 
-use crate::format::base_name::BaseName;
 use crate::format::contents::ContentsIndex;
+use crate::format::names::BaseName;
 use landfall_content::{BlobRead, ContentError, LockEntry, PartOrigin};
 use landfall_item::lockfile::Lock;
 use landfall_model::{Descriptor, Digest, Manifest};

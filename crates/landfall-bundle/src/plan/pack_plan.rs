@@ -1,25 +1,25 @@
 //! The plan of a bundle: its content and order. Without bases and recipes, the plan depends only on
 //! the lock and the missing items.
 
-use super::delta_base::{self, DeltaBase};
-use super::lost_referrers::lost_referrers;
-use super::planned_entry::{ContentSource, PlannedEntry, blob_entries, front_entry};
+use super::delta_base;
+use super::delta_base::DeltaBase;
 use crate::error::BundleError;
-use crate::format::base_name::BaseName;
 use crate::format::blob_recipe::{BlobRecipe, BlobReference};
 use crate::format::content_form::ContentForm;
 use crate::format::contents::{ContentsIndex, Serial};
 use crate::format::header;
-use crate::format::names::{FRONT_LEN, ItemName, LAYOUT, LOCK, OmittedItem};
+use crate::format::names::{BaseName, FRONT_LEN, ItemName, LAYOUT, LOCK, OmittedItem};
 use crate::format::stored::{CHUNK, stored_len};
+use crate::recipe::make::RecipeFile;
 use landfall_content::store::LayoutIndex;
-use landfall_content::{BlobRead, ListedAttestations, LockEntry};
+use landfall_content::{BlobRead, ListedAttestations, LockEntry, PartOrigin};
 use landfall_item::lockfile::{Lock, lost_referrer_name};
 use landfall_model::report::{EntryKind, ReportItem};
 use landfall_model::sign::SignatureTime;
-use landfall_model::{Descriptor, Digest, OCI_LAYOUT, media_type, sum_sizes};
+use landfall_model::{Descriptor, Digest, Manifest, OCI_LAYOUT, media_type, sum_sizes};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 /// The planned content of a bundle.
 #[derive(Debug)]
@@ -404,4 +404,165 @@ fn max_entry_bytes(entry: &PlannedEntry) -> u64 {
     let frames = 3 + size / CHUNK as u64;
     let stored = stored_len(size) + size / 256 + 2 * header::BLOCK as u64 + 64;
     stored + frames * 96 + 512 + 4 * entry.name.len() as u64
+}
+
+// The entries of a planned bundle, and the source of their content.
+
+/// An entry to write to the tar.
+#[derive(Debug)]
+pub struct PlannedEntry {
+    pub name: String,
+    pub descriptor: Descriptor,
+    pub form: ContentForm,
+    pub content: ContentSource,
+    /// The first item that needs the entry.
+    pub item: String,
+}
+
+impl PlannedEntry {
+    /// The number of frames of its content.
+    pub fn chunks(&self) -> usize {
+        self.descriptor.size.div_ceil(CHUNK as u64) as usize
+    }
+}
+
+/// The source of an entry's content.
+#[derive(Debug)]
+pub enum ContentSource {
+    /// The content, computed from the lock.
+    Bytes(Vec<u8>),
+    /// The blob with the entry's digest in the store.
+    Store,
+    /// The recipe in this file.
+    Recipe(Arc<RecipeFile>),
+    /// The index `of` in the store, reduced to the manifests in `keep`.
+    Trimmed {
+        of: Descriptor,
+        keep: BTreeSet<Digest>,
+    },
+}
+
+fn content(origin: &PartOrigin) -> ContentSource {
+    match origin {
+        PartOrigin::Computed(bytes) => ContentSource::Bytes(bytes.clone()),
+        PartOrigin::Trimmed { of, keep } => ContentSource::Trimmed {
+            of: of.clone(),
+            keep: keep.clone(),
+        },
+        PartOrigin::Manifest { .. }
+        | PartOrigin::Blob { .. }
+        | PartOrigin::Foreign { .. }
+        | PartOrigin::Url(_)
+        | PartOrigin::Urls(_)
+        | PartOrigin::Git { .. }
+        | PartOrigin::LargeFile(_) => ContentSource::Store,
+    }
+}
+
+/// One of the entries before the blobs. Its content is computed from the lock.
+pub(super) fn front_entry(name: &str, kind: &str, bytes: Vec<u8>) -> PlannedEntry {
+    let descriptor = Descriptor {
+        digest: Digest::sha256(&bytes),
+        size: bytes.len() as u64,
+        media_type: kind.into(),
+    };
+    let (name, item) = (name.to_owned(), name.to_owned());
+    PlannedEntry {
+        name,
+        descriptor,
+        // stored, so that the offsets of the blobs after it do not depend on compression
+        form: ContentForm::Stored,
+        content: ContentSource::Bytes(bytes),
+        item,
+    }
+}
+
+/// Every blob once, in the order in which the items first need them. A blob that several parts
+/// share has the form `Stored` if one of the parts requires it. It has the alphabetically first of
+/// their media types, so that the result does not depend on the order of the parts.
+pub(super) fn blob_entries(items: impl Iterator<Item = LockEntry>) -> Vec<PlannedEntry> {
+    let mut entries: Vec<PlannedEntry> = Vec::new();
+    let mut entry_indexes: BTreeMap<Digest, usize> = BTreeMap::new();
+    let parts = items.flat_map(|LockEntry { name, parts, .. }| {
+        parts.into_iter().map(move |part| (name.clone(), part))
+    });
+    for (item, part) in parts {
+        let form = ContentForm::of(&part.descriptor.media_type, part.origin.url());
+        if let Some(&entry_index) = entry_indexes.get(&part.descriptor.digest) {
+            let entry = &mut entries[entry_index];
+            // content that is compressed already would not become smaller
+            if form == ContentForm::Stored {
+                entry.form = form;
+            }
+            if part.descriptor.media_type < entry.descriptor.media_type {
+                entry
+                    .descriptor
+                    .media_type
+                    .clone_from(&part.descriptor.media_type);
+            }
+            // if another part computes the same blob, it need not be read from the store
+            if matches!(entry.content, ContentSource::Store) {
+                entry.content = content(&part.origin);
+            }
+            continue;
+        }
+        entry_indexes.insert(part.descriptor.digest.clone(), entries.len());
+        entries.push(PlannedEntry {
+            name: part.descriptor.digest.layout_path(),
+            descriptor: part.descriptor,
+            form,
+            content: content(&part.origin),
+            item,
+        });
+    }
+    entries
+}
+
+/// The manifests and blobs of referrers of `entry` that are left out if the store lacks those in
+/// `absent`: the manifests that name one of them, and what only these manifests name.
+/// `attestations` are those that the index of the entry lists.
+pub(super) fn lost_referrers(
+    entry: &LockEntry,
+    attestations: &ListedAttestations,
+    absent: BTreeSet<Digest>,
+    blobs: &dyn BlobRead,
+) -> BTreeSet<Digest> {
+    let mut lost = absent;
+    let mut named: BTreeMap<&Digest, BTreeSet<Digest>> = BTreeMap::new();
+    let referrers = entry.referrers.iter().filter(|referrer| !referrer.is_child);
+    let referrers = referrers.map(|referrer| &referrer.descriptor);
+    let listed = entry.parts.iter().map(|part| &part.descriptor);
+    let listed = listed.filter(|part| attestations.manifests().contains(&part.digest));
+    for manifest in referrers.chain(listed) {
+        let digest = &manifest.digest;
+        if lost.contains(digest) {
+            continue;
+        }
+        let manifest = blobs.read(manifest).ok();
+        match manifest.and_then(|bytes| Manifest::parse(&bytes, None).ok()) {
+            Some((manifest, _)) => {
+                named.insert(digest, manifest.into_digests());
+            }
+            None => {
+                lost.insert(digest.clone());
+            }
+        }
+    }
+    loop {
+        let before = lost.len();
+        for (digest, content) in &named {
+            if !content.is_disjoint(&lost) {
+                lost.insert((*digest).clone());
+            }
+        }
+        if lost.len() == before {
+            break;
+        }
+    }
+    let kept = named.iter().filter(|(digest, _)| !lost.contains(digest));
+    let kept: BTreeSet<&Digest> = kept.flat_map(|(_, content)| content).collect();
+    let unneeded = entry.referrer_blobs.iter().chain(attestations.blobs());
+    let unneeded: Vec<_> = unneeded.filter(|digest| !kept.contains(digest)).collect();
+    lost.extend(unneeded.into_iter().cloned());
+    lost
 }

@@ -1,24 +1,25 @@
 //! Verifies a bundle: reads everything in it and compares it with the index and the lock.
 
-use super::bundle::Bundle;
+use super::bundle::{Bundle, OpenBundle};
 use super::compare_lock::against_lock;
+use super::entry_reader::SequentialReader;
 use super::index::BundleIndex;
-use super::lost_items::lost_items;
-use super::open_bundle::OpenBundle;
-use super::repair::{BadVolumes, COPY};
-use super::sequential_reader::SequentialReader;
 use super::volume_set::VolumeSet;
 use crate::error::BundleError;
-use crate::format::damage::Damage;
+use crate::format::damage::{Damage, Loss};
 use crate::format::entry::TarEntry;
-use crate::format::loss::Loss;
+use crate::format::frame::{self, TableFrame};
+use crate::format::header;
 use crate::format::names::{CONTENTS, FRAMES, ItemName};
-use crate::format::{frame, header};
+use crate::format::stored::stored_len;
 use crate::pipeline;
-use landfall_content::ShardEntry;
-use landfall_model::report::Progress;
+use landfall_content::{ShardEntry, parent_folder};
+use landfall_model::report::{Progress, shell_word};
 use landfall_model::{Digest, Hasher, Shard, sum_sizes, transfer_cost};
 use std::collections::{BTreeSet, HashSet};
+use std::fmt::Write;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The maximum number of damaged offsets that are listed. The first damage of each volume is listed
@@ -353,4 +354,132 @@ fn first_difference(bundle: &Bundle, name: &str, at: u64, expected: &[u8]) -> Op
         .position(|(found, expected)| found != expected)?;
     let why = "it does not match the contents index";
     Some(Damage::new(name, at + differs as u64, why))
+}
+
+// Determines the items that need damaged or lost content.
+
+/// The items in the bundle that need an entry for which `is_lost` is true. `None` if the lock
+/// cannot be read.
+pub(super) fn lost_items(
+    bundle: &Bundle,
+    is_lost: impl Fn(&TarEntry) -> bool,
+) -> Option<Vec<ItemName>> {
+    let items = bundle.entries().ok()?;
+    let entries = &bundle.contents().entries;
+    let lost = entries
+        .iter()
+        .filter(|entry| entry.is_blob() && is_lost(entry));
+    let mut lost: HashSet<&Digest> = lost.map(|entry| &entry.digest).collect();
+    let mut recipes: Vec<_> = bundle.recipes().collect();
+    // in this order, a recipe comes after the recipes that rebuild its bases
+    recipes.sort_unstable_by_key(|(entry_index, _)| *entry_index);
+    for (entry_index, recipe) in recipes {
+        if is_lost(&entries[entry_index]) || recipe.from.iter().any(|base| lost.contains(base)) {
+            lost.insert(&recipe.blob.digest);
+        }
+    }
+    let affected = items.into_iter().filter(|item| {
+        item.parts
+            .iter()
+            .any(|part| lost.contains(&part.descriptor.digest))
+    });
+    Some(
+        affected
+            .map(|item| ItemName {
+                kind: item.kind,
+                name: item.name,
+            })
+            .collect(),
+    )
+}
+
+impl Bundle {
+    /// The frames of the frame table that are needed to read an entry.
+    pub(super) fn table_frames(&self, entry: &TarEntry) -> impl Iterator<Item = TableFrame> {
+        self.contents().frames.frames_with_rows(entry.rows())
+    }
+
+    /// Whether the content of an entry can be read without these bytes of the bundle.
+    pub(crate) fn is_readable_without(&self, lost: &Range<u64>, entry: &TarEntry) -> bool {
+        let is_apart = |start: u64, end: u64| end <= lost.start || start >= lost.end;
+        // reading content needs no tar headers, so losing only those does not affect it
+        is_apart(entry.content_offset(), entry.end())
+            && self.table_frames(entry).all(|frame| {
+                let length = stored_len(frame.content as u64);
+                is_apart(frame.offset, frame.offset + length)
+            })
+    }
+}
+
+// How to repair a damaged bundle: the advice, with the command.
+
+/// The advice for a bundle in one file.
+pub(super) const COPY: &str = "copy it again from the machine that packed it";
+
+/// The bad volumes of a bundle, and the conditions for rebuilding one of them.
+pub(super) struct BadVolumes<'a> {
+    pub(super) set: &'a VolumeSet,
+    /// The files and folders that the user named.
+    pub(super) locations: &'a [PathBuf],
+    pub(super) numbers: &'a BTreeSet<usize>,
+    /// Whether one bad volume can be rebuilt: the good ones contain the contents index, and the
+    /// bundle has no recipes.
+    pub(super) is_rebuildable: bool,
+    /// Whether the good volumes contain the lock.
+    pub(super) has_lock: bool,
+}
+
+impl BadVolumes<'_> {
+    /// The advice for these volumes.
+    pub(super) fn repair_advice(&self) -> String {
+        let names: Vec<String> = self
+            .numbers
+            .iter()
+            .map(|number| self.set.name(*number))
+            .collect();
+        let names = names.join(" and ");
+        let only_number = self.numbers.first().filter(|_| self.numbers.len() == 1);
+        match only_number {
+            // a volume can be rebuilt only if all other volumes are good
+            Some(number) if self.is_rebuildable => format!(
+                "copy {names} again; or rebuild it where the bundle was packed, from its store and \
+                 the other volumes:\n  {}",
+                self.command(*number)
+            ),
+            _ => format!(
+                "copy {names} again; or pack the bundle again where it was packed, with the same \
+                 lock, --level and --volume-size, which gives the same bytes"
+            ),
+        }
+    }
+
+    fn command(&self, number: usize) -> String {
+        let mut command = "landfall pack".to_owned();
+        for location in self.locations {
+            let _ = write!(command, " --like {}", word(location));
+        }
+        let _ = write!(command, " --only-volume {number}");
+        if !self.has_lock {
+            command += " --lock landfall.lock";
+        }
+        // without -o, the volume is written to the folder of the first location
+        let folder = self
+            .set
+            .found()
+            .get(&number)
+            .map(|path| parent_folder(path));
+        if let Some(folder) = folder.filter(|folder| *folder != parent_folder(&self.set.base)) {
+            let _ = write!(
+                command,
+                " -o {}",
+                word(&folder.join(self.set.base.file_name().unwrap_or_default()))
+            );
+        }
+        command
+    }
+}
+
+/// Quotes a path for a shell.
+fn word(path: &Path) -> String {
+    shell_word(&path.to_string_lossy())
 }

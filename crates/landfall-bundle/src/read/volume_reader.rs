@@ -6,7 +6,7 @@ use super::object_part::{LITTLE, ObjectPart};
 use super::volume_set::VolumeSet;
 use crate::error::BundleError;
 use crate::format::damage::Damage;
-use crate::format::files::file_name;
+use crate::format::names::file_name;
 use crate::format::stored::ReadAt;
 use landfall_content::{FileRun, FileStamp, RangeRead, RangeReader};
 use landfall_model::document::open_input;
@@ -356,7 +356,7 @@ impl ReadAt for File {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::files::volume_path;
+    use crate::format::names::volume_path;
 
     #[test]
     fn reads_cross_volume_boundaries() {

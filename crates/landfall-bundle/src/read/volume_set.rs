@@ -1,17 +1,29 @@
 //! Finds the volumes of a bundle, and decides whether a path means volumes or one file.
 
-use super::checksums;
-use crate::format::files::{file_name, number_of, split, volume_path};
-use crate::format::names::LAYOUT;
+use super::bundle::{Bundle, OpenBundle};
+use super::index::{BundleIndex, footer_ending_at};
+use super::verify::{BadVolumes, lost_items};
+use super::volume_reader::VolumeReader;
+use crate::error::BundleError;
+use crate::format::damage::{Damage, Loss};
+use crate::format::footer::Footer;
+use crate::format::names::{
+    ItemName, LAYOUT, checksums_path, file_name, number_of, split, volume_path,
+};
 use crate::format::stored::PREFIX;
 use crate::format::{frame, header};
 use landfall_content::parent_folder;
-use landfall_model::OCI_LAYOUT;
-use landfall_model::document::open_input;
+use landfall_model::document::{open_input, read_input};
+use landfall_model::report::Progress;
+use landfall_model::{Algorithm, Hasher, Limits, OCI_LAYOUT};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read};
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The existing volumes of a bundle: some may be missing, and they may be in several folders.
 #[derive(Debug)]
@@ -65,7 +77,7 @@ impl VolumeSet {
         }
         let sums = bases
             .iter()
-            .map(|base| checksums::of_volumes(base))
+            .map(|base| of_volumes(base))
             .find(|sums| !sums.is_empty());
         let sums = sums.unwrap_or_default();
         // the checksums show how many volumes there must be, even if the last ones are missing
@@ -190,6 +202,273 @@ pub(crate) fn begins_bundle(path: &Path) -> bool {
     open_input(path)
         .and_then(|file| file.take(first.len() as u64).read_to_end(&mut found))
         .is_ok_and(|_| found == first)
+}
+
+// Reads `B.sha256sums`, the checksum file of bundle `B`. It has the format of `sha256sum`, so that
+// a disc can be checked without landfall.
+
+/// The files of the bundle `base` that its checksum file lists, each with its checksum in hex
+/// digits. Empty if the checksum file does not exist or cannot be read.
+pub(crate) fn read(base: &Path) -> Vec<(PathBuf, String)> {
+    let mut text = Vec::new();
+    let limit = Limits::default().document_bytes as u64;
+    let read =
+        open_input(checksums_path(base)).and_then(|file| file.take(limit).read_to_end(&mut text));
+    let mut found = Vec::new();
+    if read.is_ok() {
+        let own = base.file_name().unwrap_or_default();
+        for line in text.split(|byte| *byte == b'\n') {
+            let Some((hex, path)) = line
+                .split_first_chunk::<64>()
+                .filter(|(hex, _)| hex.iter().all(u8::is_ascii_hexdigit))
+            else {
+                continue;
+            };
+            // text or binary mode, which do not differ on Unix
+            let Some(path) = path
+                .strip_prefix(b"  ")
+                .or_else(|| path.strip_prefix(b" *"))
+            else {
+                continue;
+            };
+            let path = parent_folder(base).join(OsStr::from_bytes(path));
+            // the file comes with the bundle, so its paths must not lead to other folders
+            let is_own = path.parent() == Some(parent_folder(base))
+                && (path.file_name() == Some(own) || number_of(base, &path).is_some());
+            if is_own {
+                found.push((path, String::from_utf8_lossy(hex).to_ascii_lowercase()));
+            }
+        }
+    }
+    found
+}
+
+/// Whether the file at `path` matches its checksum next to `base`, and so was written with the
+/// bundle and not changed since.
+pub(crate) fn has(base: &Path, path: &Path) -> bool {
+    // a file that cannot be read is not known to be unchanged
+    let Ok(hex) = hash_file(path) else {
+        return false;
+    };
+    let name = path.file_name().unwrap_or_default();
+    let line = [hex.as_bytes(), b"  ", name.as_bytes()].concat();
+    let text = read_input(checksums_path(base)).unwrap_or_default();
+    text.split(|byte| *byte == b'\n').any(|one| one == line)
+}
+
+/// The checksums of the volumes of `base` in hex digits, by number.
+pub(crate) fn of_volumes(base: &Path) -> BTreeMap<usize, String> {
+    read(base)
+        .into_iter()
+        .filter_map(|(path, sum)| Some((number_of(base, &path)?, sum)))
+        .collect()
+}
+
+/// The SHA-256 of a file in hex digits.
+pub(crate) fn hash_file(path: &Path) -> io::Result<String> {
+    let mut file = open_input(path)?;
+    let mut hasher = Hasher::new(Algorithm::Sha256);
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hasher.finish().hex()),
+            count => hasher.update(&buffer[..count]),
+        }
+    }
+}
+
+/// A bundle that cannot be opened completely.
+pub struct UnopenedBundle {
+    /// Why the bundle cannot be opened.
+    pub error: BundleError,
+    /// The bundle without its bad volume, if only one is bad. The items that need that volume count
+    /// as missing.
+    pub rest: Option<Bundle>,
+}
+
+/// Compares the volumes at `locations` with the checksums next to them, after opening them failed
+/// with `error`. If volumes are missing, truncated, damaged or of another bundle, the result has an
+/// error that lists them and the consequences. Otherwise it has `error` itself.
+pub fn name_bad_volumes(
+    error: BundleError,
+    locations: &[PathBuf],
+    progress: &dyn Progress,
+) -> UnopenedBundle {
+    let (BundleError::Damaged { .. } | BundleError::Missing { .. }) = error else {
+        return UnopenedBundle { error, rest: None };
+    };
+    let Ok(Some(set)) = VolumeSet::of(locations) else {
+        return UnopenedBundle { error, rest: None };
+    };
+    let damaged = damaged(&set, progress);
+    let missing = set.missing();
+    let numbers: BTreeSet<usize> = damaged
+        .keys()
+        .copied()
+        .chain(missing.iter().copied())
+        .collect();
+    let Some(first) = numbers.first() else {
+        return UnopenedBundle { error, rest: None };
+    };
+    // if only one volume is bad, its length can be computed from the footer
+    let rest = if numbers.len() == 1 {
+        open_rest(locations, *first)
+    } else {
+        None
+    };
+    let (is_rebuildable, has_lock) = match &rest {
+        Some((rest, _)) => (!rest.has_recipes(), true),
+        None if numbers.len() > 1 => (false, false),
+        None => {
+            let opened = open_without(locations, *first, &|why| BundleError::Volume {
+                volume: set.name(*first),
+                why: why.into(),
+            });
+            (opened.is_ok_and(|(rest, _)| !rest.has_recipes()), false)
+        }
+    };
+    let repair = BadVolumes {
+        set: &set,
+        locations,
+        numbers: &numbers,
+        is_rebuildable,
+        has_lock,
+    }
+    .repair_advice();
+    let (rest, items) = rest.unzip();
+    let path = set.base.clone();
+    let loss = Some(Loss {
+        items,
+        has_rest: rest.is_some(),
+        repair,
+    });
+    // if no volume is damaged, a shorter message requests the missing ones
+    let error = if damaged.is_empty() {
+        let volumes = missing.into_iter().map(|number| set.name(number)).collect();
+        BundleError::Missing {
+            path,
+            volumes,
+            loss,
+        }
+    } else {
+        let bad = numbers.iter().map(|number| {
+            let why = damaged.get(number).map_or("it is missing", String::as_str);
+            format!("{}: {why}", set.name(*number))
+        });
+        BundleError::Volumes {
+            path,
+            bad: bad.collect(),
+            loss,
+        }
+    };
+    UnopenedBundle { error, rest }
+}
+
+/// The existing volumes that do not match their checksums, by number, with the problem.
+fn damaged(set: &VolumeSet, progress: &dyn Progress) -> BTreeMap<usize, String> {
+    progress.begin("verify", set.sums.len() as u64, 0);
+    let sums = file_name(&checksums_path(&set.base));
+    let mut damaged = BTreeMap::new();
+    for (number, path) in set.found() {
+        // without a checksum, a volume cannot be checked
+        let Some(sum) = set.sums.get(number) else {
+            continue;
+        };
+        let why = match hash_file(path) {
+            Ok(found) if found == *sum => None,
+            Ok(_) => Some(format!("its SHA-256 is not the one in {sums}")),
+            Err(source) => Some(format!("cannot be read: {source}")),
+        };
+        damaged.extend(why.map(|why| (*number, why)));
+        progress.item(&set.name(*number));
+    }
+    progress.end();
+    damaged
+}
+
+const NO_INDEX: &str = "the contents index is in this volume or in a damaged one, and without it \
+                        no volume can be rebuilt; pack the bundle again with the same lock, \
+                        --level and --volume-size, which gives the same bytes";
+
+/// Opens the split bundle at `locations` without volume `number`. Reading content of that volume
+/// then fails. Also returns the byte range of the volume. If the bundle cannot be opened like this,
+/// `cannot` turns the reason into an error.
+pub(crate) fn open_without(
+    locations: &[PathBuf],
+    number: usize,
+    cannot: &dyn Fn(&str) -> BundleError,
+) -> Result<(Bundle, Range<u64>), BundleError> {
+    let path = locations.first().cloned().unwrap_or_default();
+    let set = VolumeSet::of(locations).map_err(|source| BundleError::Open {
+        path: path.clone(),
+        source,
+    })?;
+    let set = set.ok_or_else(|| cannot("there is no other volume"))?;
+    let is_beyond = number > set.last;
+    let is_listed = !set.sums.is_empty();
+    if is_beyond && is_listed {
+        return Err(BundleError::NoVolume {
+            path,
+            number,
+            count: set.last,
+        });
+    }
+    // the volume may exist but be damaged
+    let set = set.without(number);
+    let missing: Vec<String> = set
+        .missing()
+        .into_iter()
+        .filter(|other| *other != number)
+        .map(|other| set.name(other))
+        .collect();
+    let others = VolumeReader::over(set.found().values().cloned().collect(), true)?;
+    // if the last volume is missing, the other volumes do not end with a footer
+    let footer = footer_ending_at(&others, others.length()).ok().flatten();
+    let length = footer
+        .as_ref()
+        .and_then(Footer::bundle_len)
+        .unwrap_or_default();
+    if is_beyond && length == others.length() {
+        return Err(BundleError::NoVolume {
+            path,
+            number,
+            count: set.found().len(),
+        });
+    }
+    if !missing.is_empty() {
+        let why = "all other volumes are needed, but these are missing, too: ";
+        return Err(cannot(&format!("{why}{}", missing.join(", "))));
+    }
+    let footer = footer.ok_or_else(|| cannot(NO_INDEX))?;
+    // the footer states the length of the whole bundle; the lost volume has all bytes that are not
+    // in the other volumes
+    let gap = length.checked_sub(others.length()).filter(|gap| *gap > 0);
+    let gap = gap.ok_or_else(|| {
+        cannot("the other volumes are a complete bundle, or belong to different bundles")
+    })?;
+    let start = others.start(number - 1);
+    let volumes = others.with_gap(number - 1, gap, volume_path(&set.base, number));
+    let index = BundleIndex::read(&path, &volumes, footer, |_: Damage| cannot(NO_INDEX))?;
+    Ok((
+        Bundle(Arc::new(OpenBundle::new(locations, volumes, index))),
+        start..start + gap,
+    ))
+}
+
+/// Opens the rest of the split bundle at `locations` without volume `number`. The items that need
+/// the volume are reported as missing and returned. `None` if the bundle cannot be opened like
+/// this, or the items cannot be determined.
+pub(super) fn open_rest(locations: &[PathBuf], number: usize) -> Option<(Bundle, Vec<ItemName>)> {
+    let opened = open_without(locations, number, &|why| BundleError::Volume {
+        volume: number.to_string(),
+        why: why.into(),
+    });
+    let (bundle, lost) = opened.ok()?;
+    let items = lost_items(&bundle, |entry| !bundle.is_readable_without(&lost, entry))?;
+    let mut opened = Arc::into_inner(bundle.0)?;
+    opened.partial.extend(items.iter().cloned());
+    opened.partial.sort();
+    Some((Bundle(Arc::new(opened)), items))
 }
 
 #[cfg(test)]

@@ -1,14 +1,13 @@
 //! Makes the recipe of a blob, and proves it by rebuilding the blob.
 
-use super::hashed_writer::HashedWriter;
-use super::plain_blobs::PlainBlob;
-use super::plain_file::{RecipeError, TemporaryFile, TemporaryFileReader, stream_limits};
-use super::rebuild::rebuild;
+use super::plain_file::{
+    PlainBlob, PlainFile, RecipeError, TemporaryFile, TemporaryFileReader, stream_limits,
+};
 use crate::format::blob_recipe::{BlobCoding, RecipeHeader, SECTIONS};
 use landfall_content::{BlobRead, ContentError};
-use landfall_deflate::{DeflateError, Recipe, analyze, estimate_recipe_size};
-use landfall_model::{Descriptor, Digest};
-use landfall_patch::{PatchBase, PatchError, PatchSections, create};
+use landfall_deflate::{DeflateError, Rebuilder, Recipe, analyze, estimate_recipe_size};
+use landfall_model::{Descriptor, Digest, Hasher};
+use landfall_patch::{PatchBase, PatchError, PatchReader, PatchSections, PlainSource, create};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -279,6 +278,139 @@ fn make_patch(input: &RecipeInput<'_>) -> Result<PatchSections<SpooledTempFile>,
     let sinks = PatchSections::from_array(sinks);
     let (sections, _) = create(&*new.plain, &new.listing, &bases, sinks)?;
     Ok(sections)
+}
+
+/// Opens the content of a recipe at an offset.
+pub(super) type OpenRecipe<'a> = &'a dyn Fn(u64) -> io::Result<Box<dyn Read + Send>>;
+
+/// Writes the blob to `sink`, and returns `sink`. Never writes more bytes than the blob has; fails
+/// with [`InvalidData`](io::ErrorKind::InvalidData) if the result does not have the blob's digest.
+pub(super) fn rebuild<W: Write>(
+    blob: &Descriptor,
+    header: &RecipeHeader,
+    open: OpenRecipe<'_>,
+    bases: Vec<Arc<PlainFile>>,
+    sink: W,
+) -> io::Result<W> {
+    let section = |number: usize| -> io::Result<io::Take<Box<dyn Read + Send>>> {
+        Ok(open(header.offset(number))?.take(header.sections[number]))
+    };
+    let mut patch = Vec::new();
+    for number in 1..SECTIONS {
+        patch.push(section(number)?);
+    }
+    let patch = patch.try_into().map_err(|_| io::ErrorKind::InvalidData)?;
+    let bases = bases
+        .into_iter()
+        .map(|base| base as Arc<dyn PlainSource>)
+        .collect();
+    let mut plain = PatchReader::new(PatchSections::from_array(patch), bases, header.plain)
+        .map_err(io::Error::other)?;
+    let mut sink = HashedWriter::of_blob(sink, blob);
+    match header.coding {
+        BlobCoding::Plain => {
+            io::copy(&mut plain, &mut sink)?;
+        }
+        BlobCoding::Deflate => {
+            let mut bytes = Vec::new();
+            section(0)?.read_to_end(&mut bytes)?;
+            let recipe = Recipe::parse(bytes).map_err(io::Error::other)?;
+            compress(&mut plain, Rebuilder::new(recipe, &mut sink))?;
+        }
+    }
+    sink.finish_blob(blob)
+}
+
+fn compress(plain: &mut impl Read, mut rebuilder: Rebuilder<impl Write>) -> io::Result<()> {
+    let mut buffer = vec![0; 128 << 10];
+    loop {
+        let count = plain.read(&mut buffer)?;
+        if count == 0 {
+            break;
+        }
+        rebuilder.write(&buffer[..count]).map_err(io_error)?;
+    }
+    rebuilder.finish().map_err(io_error)?;
+    Ok(())
+}
+
+/// An error of the sink stays as it is, so that its cause can be found.
+fn io_error(error: DeflateError) -> io::Error {
+    match error {
+        DeflateError::Io(error) => error,
+        error => io::Error::other(error),
+    }
+}
+
+/// Writes a limited number of bytes to `sink`, and hashes them.
+pub(super) struct HashedWriter<W> {
+    sink: W,
+    hasher: Hasher,
+    /// How many more bytes may be written.
+    left: u64,
+}
+
+impl<W: Write> HashedWriter<W> {
+    /// Begins to write `blob`.
+    pub(super) fn of_blob(sink: W, blob: &Descriptor) -> HashedWriter<W> {
+        HashedWriter {
+            sink,
+            hasher: Hasher::new(blob.digest.algorithm()),
+            left: blob.size,
+        }
+    }
+
+    /// Begins to write `size` bytes.
+    pub(super) fn sha256(sink: W, size: u64) -> HashedWriter<W> {
+        HashedWriter {
+            sink,
+            hasher: Hasher::new(Digest::sha256(b"").algorithm()),
+            left: size,
+        }
+    }
+
+    /// How many more bytes may be written.
+    pub(super) fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// Returns the sink and the digest of the written bytes. Fails if bytes are missing.
+    pub(super) fn finish(mut self) -> io::Result<(W, Digest)> {
+        self.sink.flush()?;
+        if self.left > 0 {
+            return Err(invalid("it is shorter than its expected size"));
+        }
+        Ok((self.sink, self.hasher.finish()))
+    }
+
+    /// Returns the sink if exactly the bytes of `blob` were written.
+    pub(super) fn finish_blob(self, blob: &Descriptor) -> io::Result<W> {
+        let (sink, digest) = self.finish()?;
+        if digest != blob.digest {
+            return Err(invalid("its bytes do not have its digest"));
+        }
+        Ok(sink)
+    }
+}
+
+impl<W: Write> Write for HashedWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.len() as u64 > self.left {
+            return Err(invalid("it is longer than its expected size"));
+        }
+        self.sink.write_all(bytes)?;
+        self.hasher.update(bytes);
+        self.left -= bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.sink.flush()
+    }
+}
+
+fn invalid(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
 #[cfg(test)]

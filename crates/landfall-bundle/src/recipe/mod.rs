@@ -16,24 +16,14 @@
 //!    the rebuilt blobs;
 //! 9. `missing_bases`: the blobs that must be downloaded before a blob can be rebuilt.
 
-mod hashed_writer;
 pub(crate) mod make;
-mod missing_bases;
-mod plain_blobs;
 mod plain_file;
-mod plan;
 mod planner;
-mod predecessors;
-mod rebuild;
 mod rebuilt_blobs;
-mod recipe_blobs;
-mod scratch_folder;
-mod summary;
-mod turns;
 
-pub use plan::{estimate_recipes, plan_recipes};
-pub use planner::OldContent;
-pub use rebuilt_blobs::{BaseWriter, RebuiltBlobs};
-pub use recipe_blobs::RecipeBlobs;
-pub use scratch_folder::{ScratchError, scratch_folder};
-pub use summary::{PatchedBlob, RecipeSummary, UnpatchedBlob, UnpatchedReason};
+pub use self::plain_file::{ScratchError, scratch_folder};
+pub use self::planner::{
+    OldContent, PatchedBlob, RecipeSummary, UnpatchedBlob, UnpatchedReason, estimate_recipes,
+    plan_recipes,
+};
+pub use self::rebuilt_blobs::{BaseWriter, RebuiltBlobs, RecipeBlobs};

@@ -1,10 +1,13 @@
 //! The plain bytes of a blob in a temporary file.
 
-use super::scratch_folder::ScratchError;
 use crate::format::blob_recipe::{BlobCoding, MAX_STREAM_SECTION};
-use landfall_content::{ContentError, for_each_chunk};
+use landfall_content::{BlobRead, ContentError, for_each_chunk};
 use landfall_deflate::{AnalysisLimits, DeflateError, PlainReader, Recipe, assume};
-use landfall_patch::PlainSource;
+use landfall_model::{Descriptor, Digest};
+use landfall_patch::{Listing, PlainSource};
+use std::collections::HashMap;
+use std::error::Error;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::os::unix::fs::FileExt;
@@ -239,10 +242,217 @@ pub(super) fn write_assumed_plain(
     Some((writer.finish().ok()?, recipe))
 }
 
+/// A blob with its plain bytes.
+pub(super) struct PlainBlob {
+    pub(super) digest: Digest,
+    pub(super) coding: BlobCoding,
+    pub(super) plain: Arc<PlainFile>,
+    pub(super) listing: Arc<Listing>,
+}
+
+/// A blob for which a recipe is about to be made.
+pub(super) struct DecodedBlob {
+    pub(super) blob: Arc<PlainBlob>,
+    /// The recipe of its stream, if one encoder can be assumed to have written all of it.
+    pub(super) assumed: Option<Recipe>,
+}
+
+/// Decodes blobs, and keeps the plain bytes of those that were compared recently.
+pub(super) struct PlainBlobs<'a> {
+    new: &'a dyn BlobRead,
+    old: &'a dyn BlobRead,
+    folder: &'a Path,
+    /// `None` for a blob that has too many plain bytes.
+    recent: HashMap<Digest, Option<Arc<PlainBlob>>>,
+}
+
+impl<'a> PlainBlobs<'a> {
+    /// Reads blobs from `new`, or else from `old`. Plain bytes are written to temporary files in
+    /// `folder`.
+    pub(super) fn new(new: &'a dyn BlobRead, old: &'a dyn BlobRead, folder: &'a Path) -> Self {
+        Self {
+            new,
+            old,
+            folder,
+            recent: HashMap::new(),
+        }
+    }
+
+    /// Forgets the blobs for which `is_needed` returns false.
+    pub(super) fn retain(&mut self, is_needed: impl Fn(&Digest) -> bool) {
+        self.recent.retain(|digest, _| is_needed(digest));
+    }
+
+    /// The plain bytes of a blob; `None` if the blob has too many of them for a recipe.
+    pub(super) fn plain_blob(
+        &mut self,
+        blob: &Descriptor,
+    ) -> Result<Option<Arc<PlainBlob>>, RecipeError> {
+        if let Some(plain) = self.recent.get(&blob.digest) {
+            return Ok(plain.clone());
+        }
+        let read = |source: io::Error| ContentError::read(&blob.digest, source);
+        let (mut coding, content) = sniff(self.open(blob)?).map_err(read)?;
+        let mut written = write_plain(content, blob.size, coding, self.folder);
+        // a file that only begins like a gzip stream
+        if let Err(PlainFileError::Invalid(_)) = written {
+            coding = BlobCoding::Plain;
+            written = write_plain(self.open(blob)?, blob.size, coding, self.folder);
+        }
+        match written {
+            Ok(plain) => Ok(Some(self.add(blob, coding, plain)?)),
+            Err(PlainFileError::Write(source)) => Err(RecipeError::Temporary(source)),
+            Err(PlainFileError::TooLong(_)) => {
+                self.recent.insert(blob.digest.clone(), None);
+                Ok(None)
+            }
+            Err(error) => Err(read(error.into()).into()),
+        }
+    }
+
+    /// The plain bytes of a blob and the recipe of its stream; `None` if the blob has too many
+    /// plain bytes for a recipe. The stream is decoded once for both, if one encoder can be assumed
+    /// to have written all of it.
+    pub(super) fn decoded_blob(
+        &mut self,
+        blob: &Descriptor,
+    ) -> Result<Option<DecodedBlob>, RecipeError> {
+        let read = |source: io::Error| ContentError::read(&blob.digest, source);
+        let (coding, content) = sniff(self.open(blob)?).map_err(read)?;
+        if coding == BlobCoding::Deflate
+            && let Some((plain, recipe)) = write_assumed_plain(content, blob.size, self.folder)
+        {
+            return Ok(Some(DecodedBlob {
+                blob: self.add(blob, coding, plain)?,
+                assumed: Some(recipe),
+            }));
+        }
+        // `write_assumed_plain` hides its error, and `plain_blob` reports it
+        let plain = self.plain_blob(blob)?;
+        Ok(plain.map(|blob| DecodedBlob {
+            blob,
+            assumed: None,
+        }))
+    }
+
+    fn add(
+        &mut self,
+        blob: &Descriptor,
+        coding: BlobCoding,
+        plain: PlainFile,
+    ) -> Result<Arc<PlainBlob>, ContentError> {
+        let listing = Listing::read(plain.reader(0))
+            .map_err(|error| ContentError::read(&blob.digest, io::Error::other(error)))?;
+        let plain = Arc::new(PlainBlob {
+            digest: blob.digest.clone(),
+            coding,
+            plain: Arc::new(plain),
+            listing: Arc::new(listing),
+        });
+        let kept = Some(Arc::clone(&plain));
+        self.recent.insert(blob.digest.clone(), kept);
+        Ok(plain)
+    }
+
+    fn open(&self, blob: &Descriptor) -> Result<Box<dyn Read + Send>, ContentError> {
+        if self.new.stat(&blob.digest)? == Some(blob.size) {
+            self.new.open(&blob.digest, 0)
+        } else {
+            self.old.open(&blob.digest, 0)
+        }
+    }
+}
+
+// The folder for large temporary files.
+
+/// A temporary file could not be written. This says nothing about the content that was about to be
+/// written to it.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write a temporary file in {folder}: {source}")]
+pub struct ScratchError {
+    folder: PathBuf,
+    source: io::Error,
+}
+
+impl ScratchError {
+    /// The fix.
+    pub const HELP: &'static str =
+        "free some space there, or name another folder in the variable TMPDIR";
+
+    /// Returns an error of the same kind that contains a `ScratchError`.
+    pub(super) fn wrap(folder: &Path, source: io::Error) -> io::Error {
+        let folder = folder.to_owned();
+        io::Error::new(source.kind(), ScratchError { folder, source })
+    }
+
+    /// The error of the system in an error that [`wrap`](Self::wrap) made.
+    pub(super) fn unwrap(error: io::Error) -> io::Error {
+        match error.downcast::<ScratchError>() {
+            Ok(wrapped) => wrapped.source,
+            Err(error) => error,
+        }
+    }
+
+    /// The failure to write a temporary file that caused `error`.
+    pub fn cause_of(error: &ContentError) -> Option<&ScratchError> {
+        ScratchError::cause(error)
+    }
+
+    pub(super) fn cause<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e ScratchError> {
+        if let Some(found) = error.downcast_ref() {
+            return Some(found);
+        }
+        // `source` of an I/O error skips the error that it contains
+        match error.downcast_ref::<io::Error>() {
+            Some(error) => ScratchError::cause(error.get_ref()?),
+            None => ScratchError::cause(error.source()?),
+        }
+    }
+
+    /// The folder.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// A copy of the error of the system.
+    pub(crate) fn system_error(&self) -> io::Error {
+        match self.source.raw_os_error() {
+            Some(code) => io::Error::from_raw_os_error(code),
+            None => io::Error::new(self.source.kind(), self.source.to_string()),
+        }
+    }
+
+    /// Whether the folder has no room.
+    pub(super) fn is_full(&self) -> bool {
+        let kind = self.source.kind();
+        matches!(
+            kind,
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+        )
+    }
+}
+
+/// The folder for large temporary files: `TMPDIR`, or else `/var/tmp`, since `/tmp` is in memory on
+/// many systems.
+pub fn scratch_folder() -> PathBuf {
+    scratch_folder_of(std::env::var_os("TMPDIR"))
+}
+
+/// An empty variable counts as unset.
+fn scratch_folder_of(variable: Option<OsString>) -> PathBuf {
+    let persistent = Path::new("/var/tmp");
+    match variable.filter(|folder| !folder.is_empty()) {
+        Some(folder) => folder.into(),
+        None if persistent.is_dir() => persistent.into(),
+        None => "/tmp".into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flate2::{Compression, write::GzEncoder};
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
 
     #[test]
     fn a_blob_with_too_many_plain_bytes_for_its_size_is_refused() {
@@ -284,5 +494,13 @@ mod tests {
             .err()
             .map(|error| ContentError::read(&digest, error));
         assert!(ScratchError::cause_of(&missing.unwrap()).is_some());
+    }
+
+    #[test]
+    fn an_empty_variable_counts_as_unset() {
+        let unset = scratch_folder_of(None);
+        assert!(unset.is_absolute());
+        assert_eq!(scratch_folder_of(Some("".into())), unset);
+        assert_eq!(scratch_folder_of(Some("/x".into())), Path::new("/x"));
     }
 }

@@ -1,20 +1,19 @@
 //! Chooses the bases of each blob, and makes its recipe or estimates the size of the recipe.
 
 use super::make::{NoRecipe, RecipeFile, RecipeInput, estimate_recipe, make_recipe};
-use super::plain_blobs::{DecodedBlob, PlainBlob, PlainBlobs};
-use super::plain_file::RecipeError;
-use super::predecessors::{FamilyBlob, candidates, family_blobs};
-use super::scratch_folder::ScratchError;
-use super::summary::{PatchedBlob, RecipeSummary, UnpatchedBlob, UnpatchedReason};
+use super::plain_file::{DecodedBlob, PlainBlob, PlainBlobs, RecipeError, ScratchError};
 use crate::error::BundleError;
-use crate::format::blob_recipe::{BlobReference, MAX_CHAIN};
+use crate::format::blob_recipe::{BlobRecipe, BlobReference, MAX_CHAIN, entry_name};
+use crate::format::content_form::ContentForm;
+use crate::format::names::RECIPE_TYPE;
 use crate::plan::delta_base::{self, DeltaBase};
-use crate::plan::pack_plan::PackPlan;
-use crate::plan::planned_entry::ContentSource;
+use crate::plan::pack_plan::{ContentSource, PackPlan};
 use landfall_content::BlobRead;
 use landfall_deflate::Recipe;
+use landfall_item::LockedItem;
 use landfall_item::lockfile::Lock;
-use landfall_model::Digest;
+use landfall_model::report::Progress;
+use landfall_model::{Descriptor, Digest, sum_sizes};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -336,5 +335,277 @@ impl<'a> RecipePlanner<'a> {
             };
             self.references.insert(base.blob.digest.clone(), reference);
         }
+    }
+}
+
+/// Replaces each layer and file of `plan` by a recipe, if the recipe is at least 10 % smaller.
+/// `blobs` has the content of `lock`. Plain bytes are written to temporary files in `folder`.
+///
+/// # Errors
+/// If content is missing or damaged, or `folder` cannot be written.
+pub fn plan_recipes(
+    plan: &mut PackPlan,
+    lock: &Lock,
+    blobs: &dyn BlobRead,
+    old: &OldContent<'_>,
+    folder: &Path,
+    progress: &dyn Progress,
+) -> Result<RecipeSummary, BundleError> {
+    let mut planner = RecipePlanner::new(lock, blobs, old, folder)?;
+    let patchable = planner.patchable_blobs(plan, lock)?;
+    one_by_one(&patchable, progress, |one| {
+        let Some(BasedRecipe { recipe, from }) = planner.make(one)? else {
+            return Ok(());
+        };
+        let entry = &mut plan.entries[one.entry_index];
+        plan.recipes.push(BlobRecipe {
+            blob: entry.descriptor.clone(),
+            entry: entry_name(&recipe.digest),
+            from,
+        });
+        entry.name = entry_name(&recipe.digest);
+        entry.descriptor = Descriptor {
+            digest: recipe.digest.clone(),
+            size: recipe.size(),
+            media_type: RECIPE_TYPE.into(),
+        };
+        entry.form = ContentForm::Stored;
+        entry.content = ContentSource::Recipe(Arc::new(recipe));
+        Ok(())
+    })?;
+    // several blobs may have the same recipe, whose bytes name neither the blob nor its bases
+    let mut names = HashSet::new();
+    plan.entries
+        .retain(|entry| names.insert(entry.name.clone()));
+    plan.recipes
+        .sort_by(|a, b| a.blob.digest.cmp(&b.blob.digest));
+    plan.references = planner.references.into_values().collect();
+    if !plan.references.is_empty() {
+        let outside: Vec<Descriptor> = plan
+            .omitted
+            .iter()
+            .chain(plan.references.iter().map(|one| &one.blob))
+            .cloned()
+            .collect();
+        plan.bases = delta_base::names(old.bases, &outside);
+    }
+    Ok(planner.summary)
+}
+
+/// Estimates the result of [`plan_recipes`] in less time: patches are made, but only the beginning
+/// of a compressed blob is analyzed, and no blob is rebuilt.
+///
+/// # Errors
+/// Like [`plan_recipes`].
+pub fn estimate_recipes(
+    plan: &PackPlan,
+    lock: &Lock,
+    blobs: &dyn BlobRead,
+    old: &OldContent<'_>,
+    folder: &Path,
+    progress: &dyn Progress,
+) -> Result<RecipeSummary, BundleError> {
+    let mut planner = RecipePlanner::new(lock, blobs, old, folder)?;
+    let patchable = planner.patchable_blobs(plan, lock)?;
+    one_by_one(&patchable, progress, |one| planner.estimate(one))?;
+    Ok(planner.summary)
+}
+
+fn one_by_one(
+    patchable: &[PatchableBlob],
+    progress: &dyn Progress,
+    mut work: impl FnMut(&PatchableBlob) -> Result<(), BundleError>,
+) -> Result<(), BundleError> {
+    let bytes = sum_sizes(patchable.iter().map(|one| one.new.blob.size));
+    progress.begin("patch", patchable.len() as u64, bytes);
+    let result = patchable.iter().try_for_each(|one| {
+        work(one)?;
+        progress.bytes(one.new.blob.size);
+        progress.item(&one.item);
+        Ok(())
+    });
+    progress.end();
+    result
+}
+
+// The blobs that a new blob probably resembles.
+
+/// A blob of an item, and the family of the item. A blob is compared with blobs of its family if
+/// there are any.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FamilyBlob {
+    pub(super) blob: Descriptor,
+    /// The name of the item without digest, tag and digits, such as the repository of an image: the
+    /// same for all versions of the item.
+    pub(super) family: String,
+    /// The position of the blob among those of its item.
+    pub(super) position: usize,
+    /// The name of the item, if it is an image or a chart.
+    pub(super) image: Option<String>,
+    /// The repository of the item below the prefix of a destination, if the item is neither an
+    /// image nor a chart.
+    pub(super) path: Option<String>,
+}
+
+/// The blobs of an item.
+pub(super) fn family_blobs(item: &dyn LockedItem) -> Vec<FamilyBlob> {
+    let entry = item.entry();
+    let family = family(&entry.name);
+    let image = item.reference().map(ToString::to_string);
+    let path = image.is_none().then(|| item.own_repository());
+    let stored = entry
+        .parts
+        .iter()
+        .filter(|part| part.is_stored() && !part.is_manifest());
+    stored
+        .enumerate()
+        .map(|(position, part)| FamilyBlob {
+            blob: part.descriptor.clone(),
+            family: family.clone(),
+            position,
+            image: image.clone(),
+            path: path.clone(),
+        })
+        .collect()
+}
+
+/// The name of an item without digest, tag and digits.
+fn family(name: &str) -> String {
+    let name = name.split('@').next().unwrap_or(name);
+    let last = name.rfind('/').map_or(0, |slash| slash + 1);
+    let end = name[last..]
+        .find(':')
+        .map_or(name.len(), |colon| last + colon);
+    name[..end]
+        .chars()
+        .filter(|letter| !letter.is_ascii_digit())
+        .collect()
+}
+
+/// Returns the blobs of `pool` to compare with `new`, at most `limit`: first those at the most
+/// similar position. They are of the same family as `new`. If the pool has no blob of this family,
+/// they are blobs for which `is_gone` is true: a blob that the new lock no longer names was
+/// probably replaced.
+pub(super) fn candidates<'a>(
+    new: &FamilyBlob,
+    pool: &'a [FamilyBlob],
+    is_gone: impl Fn(&FamilyBlob) -> bool,
+    limit: usize,
+) -> Vec<&'a FamilyBlob> {
+    let other = |old: &&FamilyBlob| old.blob.digest != new.blob.digest;
+    let mut found: Vec<&FamilyBlob> = pool
+        .iter()
+        .filter(other)
+        .filter(|old| old.family == new.family)
+        .collect();
+    if found.is_empty() {
+        found = pool
+            .iter()
+            .filter(other)
+            .filter(|old| is_gone(old))
+            .collect();
+    }
+    let distance = |old: &FamilyBlob| old.position.abs_diff(new.position);
+    // at the same distance, the blob with the most similar size is first
+    found.sort_by_key(|old| (distance(old), old.blob.size.abs_diff(new.blob.size)));
+    let mut seen = std::collections::HashSet::new();
+    found.retain(|old| seen.insert(&old.blob.digest));
+    found.truncate(limit);
+    found
+}
+
+/// The savings by recipes. Lists only layers and files that are large enough for a recipe.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RecipeSummary {
+    /// The blobs with a recipe, in the order of the plan.
+    pub patched: Vec<PatchedBlob>,
+    /// The blobs without a recipe.
+    pub unpatched: Vec<UnpatchedBlob>,
+}
+
+impl RecipeSummary {
+    /// The size in bytes of the blobs that have a recipe.
+    pub fn patched_bytes(&self) -> u64 {
+        sum_sizes(self.patched.iter().map(|one| one.blob.size))
+    }
+
+    /// The size in bytes of the recipes.
+    pub fn recipe_bytes(&self) -> u64 {
+        sum_sizes(self.patched.iter().map(|one| one.recipe_bytes))
+    }
+}
+
+/// A blob with a recipe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PatchedBlob {
+    /// The blob.
+    pub blob: Descriptor,
+    /// The size of its recipe in bytes.
+    pub recipe_bytes: u64,
+    /// The blobs that the recipe uses.
+    pub from: Vec<Digest>,
+}
+
+/// A blob without a recipe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnpatchedBlob {
+    /// The blob.
+    pub blob: Descriptor,
+    /// Why it has no recipe.
+    pub reason: UnpatchedReason,
+}
+
+/// Why a blob has no recipe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum UnpatchedReason {
+    /// Its compression cannot be described in few bytes, or it has too many plain bytes.
+    Compression,
+    /// There is no older version, and a recipe without one would not be much smaller than the blob.
+    NoOlderVersion,
+    /// There are older versions, but their bytes are not available here.
+    OlderVersionElsewhere,
+    /// The recipe would not be much smaller than the blob.
+    NotSmaller,
+    /// The recipe does not rebuild the blob. This is a bug in landfall, if the blob is intact.
+    Unproven,
+}
+
+impl UnpatchedReason {
+    /// The reason for messages.
+    pub fn text(self) -> &'static str {
+        match self {
+            UnpatchedReason::Compression => "its compression cannot be reproduced in few bytes",
+            UnpatchedReason::NoOlderVersion => "there is no older version of it",
+            UnpatchedReason::OlderVersionElsewhere => {
+                "its older version is neither in a bundle of --since nor in the store"
+            }
+            UnpatchedReason::NotSmaller => "its recipe would not be much smaller",
+            UnpatchedReason::Unproven => {
+                "landfall made no recipe that restores it; please report this as a bug"
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_an_item_are_one_family() {
+        assert_eq!(
+            family("quay.io/prometheus/node-exporter:v1.9.0"),
+            "quay.io/prometheus/node-exporter"
+        );
+        assert_eq!(family("localhost:5000/a/b@sha256:00"), "localhost:/a/b");
+        let file = "https://dl.k8s.io/v1.31.1/bin/linux/amd64/kubelet";
+        assert_eq!(
+            family(file),
+            family("https://dl.k8s.io/v1.30.12/bin/linux/amd64/kubelet")
+        );
+        assert_ne!(
+            family(file),
+            family("https://dl.k8s.io/v1.31.1/bin/linux/arm64/kubectl")
+        );
     }
 }

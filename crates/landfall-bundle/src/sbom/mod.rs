@@ -7,10 +7,7 @@
 
 mod component;
 mod document;
-mod linked_documents;
-mod package;
 
-pub use document::{SbomSubject, cyclonedx};
 #[cfg(any(test, fuzzing, feature = "testkit"))]
-pub use linked_documents::fuzz;
-pub use linked_documents::{linked_documents, referrer_kind};
+pub use self::document::fuzz;
+pub use self::document::{SbomSubject, cyclonedx, linked_documents, referrer_kind};

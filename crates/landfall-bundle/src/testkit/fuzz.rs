@@ -9,8 +9,7 @@
 use super::sample::{Packed, packed};
 use crate::format::contents::ContentsIndex;
 use crate::format::entry::TarEntry;
-use crate::format::footer::Footer;
-use crate::format::signatures;
+use crate::format::footer::{self, Footer};
 use crate::{Bundle, verify};
 use landfall_content::BlobRead;
 use landfall_model::report::SilentProgress;
@@ -32,8 +31,8 @@ pub fn footer(bytes: &[u8]) {
         assert_eq!(footer.to_bytes(), bytes);
         let _ = footer.bundle_len();
     }
-    if let Some(texts) = signatures::parse(bytes) {
-        assert_eq!(signatures::to_frame(&texts), bytes);
+    if let Some(texts) = footer::parse(bytes) {
+        assert_eq!(footer::to_frame(&texts), bytes);
     }
 }
 

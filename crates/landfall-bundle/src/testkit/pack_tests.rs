@@ -1,7 +1,7 @@
 //! Packing: refusals, accepted losses, and a pipe as the destination.
 
 use super::sample::{packed, sample, today, write};
-use crate::write::index_builder::IndexBuilder;
+use crate::write::entry_writer::IndexBuilder;
 use crate::*;
 use landfall_model::Limits;
 use landfall_model::report::SilentProgress;

@@ -3,17 +3,16 @@
 
 use crate::format::content_form::ContentForm;
 use crate::format::contents::ContentsIndex;
-#[cfg(test)]
-use crate::format::files::volume_path;
-use crate::format::footer::Footer;
-use crate::format::frame_table::{self, FrameTable, ROW};
+use crate::format::footer::{self, Footer};
+use crate::format::frame::{self, FrameTable, ROW};
 use crate::format::hash::FrameHash;
+use crate::format::header;
 use crate::format::names::CONTENTS;
-use crate::format::signatures;
+#[cfg(test)]
+use crate::format::names::volume_path;
 use crate::format::stored::CHUNK;
 #[cfg(test)]
 use crate::format::stored::stored_len;
-use crate::format::{frame, header};
 #[cfg(test)]
 use crate::verify;
 use crate::{Bundle, BundleError, PackOptions, PackPlan, Packaging, PackedBundle, write_packaged};
@@ -234,9 +233,9 @@ impl Packed {
         file.set_len(end).unwrap();
         let table: Vec<u8> = rows
             .iter()
-            .flat_map(|(offset, hash)| frame_table::row(*offset, *hash))
+            .flat_map(|(offset, hash)| frame::row(*offset, *hash))
             .collect();
-        let frames: Vec<Vec<u8>> = frame_table::pieces(&table)
+        let frames: Vec<Vec<u8>> = frame::pieces(&table)
             .map(|piece| frame::stored(&piece))
             .collect();
         if !is_lie {
@@ -267,7 +266,7 @@ impl Packed {
                 frame::stored(&piece)
             });
         }
-        let list = signatures::to_frame(signatures);
+        let list = footer::to_frame(signatures);
         bytes.extend(&list);
         let footer = Footer {
             offset,

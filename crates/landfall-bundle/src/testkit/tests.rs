@@ -2,13 +2,11 @@
 
 use super::sample::{Memory, blob, packed, sample, today, write};
 use crate::format::content_form::ContentForm;
-
 use crate::format::entry::TarEntry;
 use crate::format::frame;
 use crate::format::hash::FrameHash;
 use crate::format::names::ItemName;
-use crate::plan::planned_entry::ContentSource;
-
+use crate::plan::pack_plan::ContentSource;
 use crate::*;
 use landfall_content::BlobRead;
 use landfall_content::store::LayoutIndex;

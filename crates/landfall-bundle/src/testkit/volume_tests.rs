@@ -1,8 +1,7 @@
 //! Bundles that lack a volume: the items that need it, and rebuilding it.
 
 use super::sample::{Memory, Packed, packed_from, sample};
-use crate::format::files::volume_path;
-use crate::format::names::ItemName;
+use crate::format::names::{ItemName, volume_path};
 use crate::format::stored::stored_len;
 use crate::read::volume_reader::VolumeReader;
 use crate::*;

@@ -1,19 +1,19 @@
 //! Adds a signature to an existing bundle. Only the end of the file changes, and the checksums next
 //! to it.
 
-use super::checksums;
-use super::old_files::remove_file;
-use super::sign::sign_index;
+use super::pack::sign_index;
+use super::publish;
+use super::publish::remove_file;
 use crate::error::BundleError;
-use crate::format::files::{base_of, checksums_path, partial_path, signature_path, suffixed};
-use crate::format::footer::Footer;
+use crate::format::footer::{self, Footer};
 use crate::format::hash::FrameHash;
-use crate::format::names::{NAMESPACE, SUMS_NAMESPACE};
-use crate::format::signatures;
+use crate::format::names::{
+    NAMESPACE, SUMS_NAMESPACE, base_of, checksums_path, partial_path, signature_path, suffixed,
+};
 use crate::read::bundle::Bundle;
-use crate::read::checksums::hash_file;
 use crate::read::index::read_index;
 use crate::read::volume_reader::VolumeReader;
+use crate::read::volume_set::hash_file;
 use landfall_content::{parent_folder, sync_folder};
 use landfall_model::Limits;
 use landfall_model::sign::{Signature, Signer};
@@ -68,7 +68,7 @@ pub fn add_signature(path: &Path, signer: &Signer) -> Result<Bundle, BundleError
     });
     if !has_signed {
         let texts = [texts, &[sign_index(signer, &index, path)?]].concat();
-        let frame = signatures::to_frame(&texts);
+        let frame = footer::to_frame(&texts);
         let bytes = frame.len() as u64;
         let limit = Limits::default().signatures_bytes;
         if bytes > limit {
@@ -140,7 +140,7 @@ fn sum_again(base: &Path, file: &Path, signer: &Signer) -> Result<(), BundleErro
         read => read.map_err(failed)?,
     };
     let sum = hash_file(file).map_err(failed)?;
-    let new = checksums::replaced(&text, file, &sum);
+    let new = publish::replaced(&text, file, &sum);
     let signature_file = signature_path(base);
     let is_signed = fs::read(&signature_file).is_ok_and(|bytes| {
         Signature::parse(&bytes).is_ok_and(|old| old.check(SUMS_NAMESPACE, &new).is_ok())
@@ -155,8 +155,8 @@ fn sum_again(base: &Path, file: &Path, signer: &Signer) -> Result<(), BundleErro
         path: path.clone(),
         source: source.into(),
     })?;
-    checksums::write(&path, &new).map_err(failed)?;
-    checksums::write(&signature_file, signature.as_bytes())
+    publish::write(&path, &new).map_err(failed)?;
+    publish::write(&signature_file, signature.as_bytes())
         .map_err(BundleError::write(&signature_file))
 }
 

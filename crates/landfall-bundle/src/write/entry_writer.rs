@@ -4,19 +4,23 @@
 
 use super::volume_writer::VolumeWriter;
 use crate::error::BundleError;
-use crate::format::builder::FrameBuilder;
 use crate::format::content_form::ContentForm;
-use crate::format::frame_buffers::FrameBuffers;
+use crate::format::contents::{
+    ContentsIndex, FrameBuilder, LockName, PackOptions, max_index_length,
+};
+use crate::format::entry::TarEntry;
+use crate::format::footer::{self, Footer};
+use crate::format::frame::{self, FrameBuffers, FrameTable, ROW, encode, stored};
 use crate::format::hash::{FrameHash, FrameRecord};
 use crate::format::header;
-use crate::format::names::FRONT_LEN;
+use crate::format::names::{CONTENTS, DELTA, FRONT_LEN, LOCK, RECIPE};
 use crate::format::stored::CHUNK;
 use crate::pipeline;
-use crate::plan::pack_plan::PackPlan;
-use crate::plan::planned_entry::{ContentSource, PlannedEntry};
+use crate::plan::pack_plan::{ContentSource, PackPlan, PlannedEntry};
 use landfall_content::{BlobRead, ContentError};
 use landfall_model::report::Progress;
-use landfall_model::{Hasher, trim_index};
+use landfall_model::{Digest, Hasher, Limits, trim_index};
+use sha2::{Digest as _, Sha256};
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
@@ -179,5 +183,200 @@ fn open(entry: &PlannedEntry, blobs: &dyn BlobRead) -> Result<Box<dyn Read + Sen
             })?;
             Ok(Box::new(io::Cursor::new(trimmed)))
         }
+    }
+}
+
+// Builds the index of a bundle: entries are recorded in order, and then the end of the bundle is
+// written, from the frame table to the footer.
+
+/// The features of the planned bundle that a reader must support.
+fn requires(plan: &PackPlan) -> Vec<String> {
+    let mut words = Vec::new();
+    if !plan.bases.is_empty() {
+        words.push(DELTA.into());
+    }
+    if !plan.recipes.is_empty() {
+        words.push(RECIPE.into());
+    }
+    words
+}
+
+/// The contents index and the frame table while the entries are being written.
+pub(crate) struct IndexBuilder {
+    pub contents: ContentsIndex,
+    /// The rows of the frame table.
+    rows: Vec<u8>,
+}
+
+impl IndexBuilder {
+    /// The index of a bundle before any entry is written.
+    pub(crate) fn new(plan: &PackPlan, options: PackOptions) -> IndexBuilder {
+        let mut frame = 0;
+        let mut entries = Vec::with_capacity(plan.entries.len());
+        for entry in &plan.entries {
+            entries.push(TarEntry {
+                name: entry.name.clone(),
+                digest: entry.descriptor.digest.clone(),
+                size: entry.descriptor.size,
+                media_type: entry.descriptor.media_type.clone(),
+                form: entry.form,
+                // known when the entry is written
+                offset: 0,
+                length: 0,
+                frame,
+            });
+            frame += TarEntry::frame_count(entry.descriptor.size);
+        }
+        let contents = ContentsIndex {
+            version: 1,
+            landfall: env!("CARGO_PKG_VERSION").into(),
+            options,
+            requires: requires(plan),
+            series: plan.serial.as_ref().map(|serial| serial.series.clone()),
+            serial: plan.serial.as_ref().map(|serial| serial.number),
+            locks: vec![LockName {
+                name: LOCK.into(),
+                fingerprint: plan.fingerprint.clone(),
+            }],
+            partial: plan
+                .missing
+                .iter()
+                .map(|missing| missing.item.clone())
+                .collect(),
+            bases: plan.bases.clone(),
+            omitted: plan.omitted.clone(),
+            recipes: plan.recipes.clone(),
+            references: plan.references.clone(),
+            entries,
+            frames: FrameTable::default(),
+        };
+        IndexBuilder {
+            contents,
+            rows: Vec::new(),
+        }
+    }
+
+    /// Records the location and frames of an entry. Entries must be recorded in order.
+    pub(crate) fn record(&mut self, entry_index: usize, offset: u64, frames: &[FrameRecord]) {
+        let mut end = offset;
+        for FrameRecord(length, hash) in frames {
+            self.rows.extend(frame::row(end, *hash));
+            end += u64::from(*length);
+        }
+        let entry = &mut self.contents.entries[entry_index];
+        (entry.offset, entry.length) = (offset, end - offset);
+    }
+
+    /// Fails with [`BundleError::TooLarge`], before anything is written, if readers would refuse
+    /// the bundle because its index or lock is too long.
+    pub(crate) fn check_size(&self, path: &Path, limits: &Limits) -> Result<(), BundleError> {
+        let mut longest = self.contents.clone();
+        let frames: u64 = longest
+            .entries
+            .iter()
+            .map(|entry| TarEntry::frame_count(entry.size))
+            .sum();
+        let size = frames.saturating_mul(ROW as u64);
+        // all numbers at their longest, so that the real index cannot become longer
+        longest.frames = FrameTable {
+            offset: u64::MAX,
+            size,
+            hashes: Vec::new(),
+        };
+        longest
+            .entries
+            .iter_mut()
+            .for_each(|entry| (entry.offset, entry.length) = (u64::MAX, u64::MAX));
+        // each hash of the table has 64 digits, quotes and a comma
+        let hashes = FrameTable::frame_count(size).saturating_mul(67);
+        let bytes = longest.to_bytes().map_err(BundleError::write(path))?;
+        let index = (bytes.len() as u64).saturating_add(hashes);
+        let lock = longest
+            .lock_index()
+            .map_or(0, |entry_index| longest.entries[entry_index].size);
+        // the bundle is longer than the tar headers and the stored content of its entries
+        let shortest = longest.entries.iter().fold(0_u64, |sum, entry| {
+            let is_stored = entry.form == ContentForm::Stored;
+            sum.saturating_add(512 + if is_stored { entry.size } else { 0 })
+        });
+        for (what, bytes, limit) in [
+            ("contents index", index, max_index_length(shortest, limits)),
+            ("lock", lock, limits.contents_bytes as u64),
+        ] {
+            if bytes > limit {
+                return Err(BundleError::TooLarge {
+                    path: path.into(),
+                    what,
+                    bytes,
+                    limit,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the end of the bundle: frame table, contents index, the end of the tar, signatures
+    /// and footer. `sign` creates the signatures over the index. Returns the bundle digest.
+    pub(crate) fn finish(
+        self,
+        out: &mut VolumeWriter,
+        path: &Path,
+        sign: impl FnOnce(&[u8]) -> Result<Vec<String>, BundleError>,
+    ) -> Result<Digest, BundleError> {
+        let (mut footer, index) = self.seal(out).map_err(BundleError::write(path))?;
+        let signatures = footer::to_frame(&sign(&index)?);
+        footer.signed = signatures.len() as u64;
+        footer.signatures = FrameHash::of(&signatures);
+        let tail = [signatures, footer.to_bytes()].concat();
+        // signatures and footer are after the end of the tar, so that tools for tar ignore them
+        out.append_tail(&stored(&header::END), &tail)
+            .map_err(BundleError::write(path))?;
+        Ok(footer.sha256)
+    }
+
+    /// Writes the frame table and the contents index. Returns a footer without signatures, and the
+    /// bytes of the index.
+    fn seal(mut self, out: &mut VolumeWriter) -> io::Result<(Footer, Vec<u8>)> {
+        let offset = out.end;
+        let size = self.rows.len() as u64;
+        let mut hashes = Vec::new();
+        for piece in frame::pieces(&self.rows) {
+            let frame = stored(&piece);
+            hashes.push(FrameHash::of(&frame));
+            out.append(&frame)?;
+        }
+        self.contents.frames = FrameTable {
+            offset,
+            size,
+            hashes,
+        };
+        let index = self.contents.to_bytes()?;
+        let size = index.len() as u64;
+        out.append(&stored(&header::encode(CONTENTS, size)))?;
+        let offset = out.end;
+        // the footer has one hash over all frames of the index, so that its length is fixed
+        let mut frames = Sha256::new();
+        for chunk in index.chunks(CHUNK) {
+            let frame = encode(ContentForm::Compressed, self.contents.options.level, chunk)?;
+            frames.update(&frame);
+            out.append(&frame)?;
+        }
+        let length = out.end - offset;
+        let padding = vec![0; header::padding(size)];
+        if !padding.is_empty() {
+            out.append(&stored(&padding))?;
+        }
+        let sha256 = Digest::sha256(&index);
+        let signatures = FrameHash::of(b"");
+        let footer = Footer {
+            offset,
+            length,
+            frames: frames.into(),
+            size,
+            sha256,
+            signed: 0,
+            signatures,
+        };
+        Ok((footer, index))
     }
 }

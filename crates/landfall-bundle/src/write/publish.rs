@@ -1,16 +1,22 @@
 //! Publishes a bundle: gives all its files their final names, in an order in which no incomplete
 //! bundle can be opened.
 
-use super::checksums;
-use super::old_files::{older_volumes, remove_file, remove_other_form};
-use super::packaging::CompanionFile;
-use crate::format::files::{DOCUMENTS, checksums_path, signature_path, suffixed, volume_path};
-use crate::format::names::SUMS_NAMESPACE;
-use crate::read::checksums::{has, hash_file, read as listed};
-use landfall_content::{parent_folder, sync_folder};
+use super::pack::CompanionFile;
+use crate::error::BundleError;
+use crate::format::names::{
+    DOCUMENTS, SUMS_NAMESPACE, checksums_path, partial_path, signature_path, suffixed, volume_path,
+};
+use crate::read::bundle::Bundle;
+use crate::read::volume_set::{
+    self, begins_bundle, begins_volume, has, hash_file, numbers, read as listed,
+};
+use landfall_content as content;
+use landfall_content::{DiskSpace, parent_folder, refuse_special, sync_folder};
 use landfall_model::sign::Signer;
-use std::fs;
-use std::io;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Renames the unfinished bundle `partial` and the programs and documents next to it. The bundle is
@@ -44,7 +50,7 @@ pub(crate) fn publish(
         .map(|tool| (tool.path.clone(), tool.sum.clone()))
         .collect();
     let has_sums = is_split || !tools.is_empty();
-    let sums = has_sums.then(|| checksums::text(files.iter().chain(&beside)));
+    let sums = has_sums.then(|| text(files.iter().chain(&beside)));
     let signing = sums
         .as_ref()
         .zip(signer)
@@ -70,7 +76,7 @@ pub(crate) fn publish(
             .iter()
             .any(|(path, _)| path.file_name() == out.file_name())
     {
-        checksums::remove(out)?;
+        remove(out)?;
     }
     if is_split {
         // volume 1 first: without it, the others cannot be opened as a bundle
@@ -90,7 +96,7 @@ pub(crate) fn publish(
         (signature_path(out), signature.map(String::into_bytes)),
     ] {
         if let Some(text) = text {
-            checksums::write(&path, &text)?;
+            write(&path, &text)?;
             beside.push((path, String::new()));
         }
     }
@@ -109,4 +115,175 @@ pub(crate) fn publish(
         .filter(|path| !files.contains(path))
         .collect();
     Ok((files, beside, removed))
+}
+
+/// Opens or creates `OUT.partial`, and locks it against other processes. Fails if one of the names
+/// that the bundle needs belongs to something other than a regular file.
+pub(crate) fn claim(out: &Path) -> Result<(PathBuf, File), BundleError> {
+    let path = partial_path(out);
+    let failed = BundleError::write(&path);
+    let beside = [
+        out.to_path_buf(),
+        path.clone(),
+        checksums_path(out),
+        signature_path(out),
+    ];
+    let volumes = numbers(out)
+        .map_err(failed)?
+        .into_iter()
+        .map(|number| volume_path(out, number));
+    // checked before anything is written: a rename would replace a device or a link with a file
+    for path in beside.into_iter().chain(volumes) {
+        refuse_special(&path).map_err(|source| BundleError::Write { path, source })?;
+    }
+    let file = content::lock_partial_file(&path).map_err(failed)?;
+    let file = file.ok_or_else(|| BundleError::Busy { path: path.clone() })?;
+    Ok((path, file))
+}
+
+/// Fails if the disk has less than `needed` bytes free.
+pub(crate) fn room(needed: u64, out: &Path) -> Result<(), BundleError> {
+    let folder = parent_folder(out);
+    let room = DiskSpace::measure(folder, needed).map_err(BundleError::write(folder))?;
+    // `needed` is the largest possible size, because compression cannot be predicted
+    if room.is_enough() {
+        return Ok(());
+    }
+    Err(BundleError::Space {
+        folder: room.folder,
+        needed,
+        available: room.free,
+    })
+}
+
+/// The work folder next to the partial file at `path`, in which `pull --bundle` keeps its journal
+/// and spool.
+pub(crate) fn work_folder(path: &Path) -> PathBuf {
+    suffixed(path, ".work")
+}
+
+/// Removes the work folder of the partial file at `path`, if it exists.
+pub(crate) fn clear_work(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(work_folder(path)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Removes a file, if it exists.
+pub(super) fn remove_file(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// The old volumes of `out` to remove when `count` new ones are written: those with the names of
+/// new volumes, those in the checksum file, and those whose content begins like a volume. Other
+/// files with names like `out.0007` are not included.
+pub(super) fn older_volumes(out: &Path, count: usize) -> io::Result<Vec<PathBuf>> {
+    let listed = volume_set::of_volumes(out);
+    let numbers = numbers(out)?.into_iter();
+    let older = numbers.filter(|number| {
+        *number <= count || listed.contains_key(number) || begins_volume(&volume_path(out, *number))
+    });
+    Ok(older.map(|number| volume_path(out, number)).collect())
+}
+
+/// Removes an older bundle with the name `out` in the other form (volumes instead of a file, or the
+/// reverse), which would be read instead of the new one. Files that are not a bundle are kept.
+/// Returns whether such a bundle existed.
+pub(super) fn remove_other_form(out: &Path, is_split: bool) -> io::Result<bool> {
+    let other = if is_split {
+        out.to_path_buf()
+    } else {
+        volume_path(out, 1)
+    };
+    // a file of the user with this name is not removed, but a damaged bundle is
+    if !other.is_file() || (Bundle::open(&other).is_err() && !begins_bundle(&other)) {
+        return Ok(false);
+    }
+    if is_split {
+        remove_file(out)?;
+    } else {
+        for path in older_volumes(out, 0)? {
+            remove_file(&path)?;
+        }
+    }
+    Ok(true)
+}
+
+/// Removes all volumes of the unfinished bundle `base`, in order.
+pub(super) fn remove_volumes(base: &Path) -> io::Result<()> {
+    numbers(base)?
+        .into_iter()
+        .try_for_each(|number| remove_file(&volume_path(base, number)))
+}
+
+// Writes `B.sha256sums` in the format of `sha256sum`.
+
+/// A line in the format of `sha256sum`, which escapes names with backslashes and line breaks.
+fn line(hex: &str, name: &OsStr) -> Vec<u8> {
+    let mut escaped = Vec::new();
+    for &byte in name.as_bytes() {
+        match byte {
+            b'\\' => escaped.extend(br"\\"),
+            b'\n' => escaped.extend(br"\n"),
+            b'\r' => escaped.extend(br"\r"),
+            _ => escaped.push(byte),
+        }
+    }
+    // `sha256sum` marks a line with an escaped name by a backslash at its beginning
+    let mark: &[u8] = if escaped == name.as_bytes() {
+        b""
+    } else {
+        br"\"
+    };
+    [mark, hex.as_bytes(), b"  ", &escaped, b"\n"].concat()
+}
+
+/// The checksum lines for `files`, in order.
+pub(super) fn text<'a>(files: impl Iterator<Item = &'a (PathBuf, String)>) -> Vec<u8> {
+    files
+        .flat_map(|(path, hex)| line(hex, path.file_name().unwrap_or_default()))
+        .collect()
+}
+
+/// Replaces the checksum of `file` in `text`.
+pub(super) fn replaced(text: &[u8], file: &Path, hex: &str) -> Vec<u8> {
+    let own = line(hex, file.file_name().unwrap_or_default());
+    // only the hex digits may differ; the line of an escaped name begins with a backslash before
+    // them
+    let from = usize::from(own.first() == Some(&b'\\'));
+    let own_name = without_digits(&own, from);
+    text.split_inclusive(|byte| *byte == b'\n')
+        .flat_map(|old| {
+            if without_digits(old, from) == own_name {
+                own.clone()
+            } else {
+                old.to_vec()
+            }
+        })
+        .collect()
+}
+
+/// A line without the 64 hex digits at `from`; `None` if it is shorter.
+fn without_digits(line: &[u8], from: usize) -> Option<Vec<u8>> {
+    Some([line.get(..from)?, line.get(from + 64..)?].concat())
+}
+
+/// Writes the checksums, or the signature over them, completely or not at all.
+pub(super) fn write(path: &Path, text: &[u8]) -> io::Result<()> {
+    let partial = partial_path(path);
+    let mut file = File::create(&partial)?;
+    file.write_all(text)?;
+    file.sync_all()?;
+    fs::rename(partial, path)
+}
+
+/// Removes the checksums, and the signature over them.
+pub(super) fn remove(base: &Path) -> io::Result<()> {
+    [signature_path(base), checksums_path(base)]
+        .iter()
+        .try_for_each(|path| remove_file(path))
 }

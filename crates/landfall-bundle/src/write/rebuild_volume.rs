@@ -4,17 +4,15 @@
 //! The contents index says how the bundle was packed, so it must be in the other volumes. If it was
 //! in the lost volume, the whole bundle must be packed again.
 
-use super::index_builder::IndexBuilder;
+use super::entry_writer::IndexBuilder;
 use super::pack::write_all;
-use super::partial_file::room;
+use super::publish::room;
 use super::volume_writer::VolumeWriter;
 use crate::error::BundleError;
-use crate::format::files::{base_of, checksums_path, file_name, partial_path, volume_path};
+use crate::format::names::{base_of, checksums_path, file_name, partial_path, volume_path};
 use crate::plan::pack_plan::PackPlan;
 use crate::read::bundle::Bundle;
-use crate::read::checksums::hash_file;
-use crate::read::volume_set::VolumeSet;
-use crate::read::without_volume::open_without;
+use crate::read::volume_set::{VolumeSet, hash_file, open_without};
 use landfall_content::{BlobRead, ContentError, parent_folder, refuse_special, sync_folder};
 use landfall_item::lockfile::{Lock, LockError};
 use landfall_model::Digest;

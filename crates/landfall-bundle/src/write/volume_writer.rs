@@ -1,9 +1,8 @@
 //! Writes the bytes of a bundle in one pass: to one file, to a stream, to volumes that are split
 //! between frames, or to a single volume.
 
-use crate::format::files::{MAX_VOLUMES, volume_path};
 use crate::format::frame;
-use crate::format::volume_size::TAIL;
+use crate::format::names::{MAX_VOLUMES, TAIL, volume_path};
 use landfall_model::{Algorithm, Hasher, sum_sizes};
 use std::fs::File;
 use std::io::{self, Write};

@@ -1,10 +1,9 @@
 //! Damaged and forged recipes.
 
-use super::super::sample::Packed;
 use super::versions::{Versions, memory_without, pack, read, rebuilt, versions};
 use crate::format::contents::ContentsIndex;
-use crate::format::files::volume_path;
-use crate::format::names::ItemName;
+use crate::format::names::{ItemName, volume_path};
+use crate::testkit::sample::Packed;
 use crate::*;
 use landfall_model::Digest;
 use landfall_model::report::{EntryKind, SilentProgress};
