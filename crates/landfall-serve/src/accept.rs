@@ -1,10 +1,10 @@
 //! Accepts connections, serves their requests, and closes the connections gracefully.
 
 use crate::connections::{SendfileQueue, TrackedConnection, TrackedStream};
-use crate::listen::Listener;
 use crate::observe::{ObservedResponseBody, RequestInfo, TrackedRequestBody};
-use crate::request_host::ServerName;
+use crate::route::ServerName;
 use crate::router;
+use crate::run::Listener;
 use crate::state::ServerState;
 use axum::body::Body;
 use axum::http::header::CONNECTION;

@@ -30,26 +30,20 @@
 //! `landfall-item`. Begin with `run.rs` and `router.rs`.
 
 mod accept;
-mod answer_memory;
 mod api;
 mod blobs;
-mod body_buffers;
 mod catalog;
 mod connections;
-mod current_state;
 mod error;
 mod export;
 mod git;
 #[cfg(test)]
 mod hostile;
-mod listen;
 mod metrics_page;
 mod observe;
 mod options;
 mod page;
-mod refresh;
 mod registry_source;
-mod request_host;
 mod response;
 mod route;
 mod router;
@@ -62,18 +56,18 @@ mod upload_sessions;
 mod verified_blobs;
 mod writable;
 
-pub use error::ServeError;
-pub use export::{
+pub use crate::error::ServeError;
+pub use crate::export::{
     ExportError, GitExportFormat, export_charts, export_files, export_git, export_packages,
     export_providers,
 };
-pub use observe::{AccessLog, LogTarget};
-pub use options::{
+pub use crate::observe::{AccessLog, LogTarget};
+pub use crate::options::{
     BundleChange, BundleChanges, NodeGuide, NodeGuides, OutdatedCheck, ServeOptions, ServedBundle,
     ServedContent, ServerInfo,
 };
-pub use registry_source::{DeliveredContent, RegistrySourceError, find_delivered};
-pub use run::serve;
+pub use crate::registry_source::{DeliveredContent, RegistrySourceError, find_delivered};
+pub use crate::run::serve;
 #[cfg(any(test, fuzzing, feature = "testkit"))]
-pub use sign_in::fuzz;
-pub use sign_in::{AccessRight, HtpasswdUsers};
+pub use crate::sign_in::fuzz;
+pub use crate::sign_in::{AccessRight, HtpasswdUsers};

@@ -1,20 +1,19 @@
 //! Handles one request: authentication, its route, and the handler that answers it.
 
-use crate::answer_memory::within_answer_memory;
 use crate::api::{self, ReadResult};
 use crate::blobs::blob_response;
 use crate::catalog::{CHART_INDEX, media_type_of};
 use crate::connections::RequestPermit;
-use crate::current_state::{is_api_path, newest_state, state_for};
 use crate::git::{GitRoute, respond_git};
 use crate::metrics_page::metrics_page;
 use crate::observe::UserName;
 use crate::page;
-use crate::request_host::RequestHosts;
-use crate::response::{RequestError, ServerResponse, blocking, response_with_body, set_header};
-use crate::route::Route;
+use crate::response::{
+    RequestError, ServerResponse, blocking, response_with_body, set_header, within_answer_memory,
+};
+use crate::route::{RequestHosts, Route};
 use crate::sign_in::{AccessRight, AuthenticatedUser};
-use crate::state::ServerState;
+use crate::state::{ServerState, is_api_path, newest_state, state_for};
 use axum::body::Body;
 use axum::http::header::{
     ALLOW, AUTHORIZATION, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY, RETRY_AFTER,

@@ -5,9 +5,8 @@ mod deletion;
 mod manifest_upload;
 mod read;
 mod referrers;
-mod upload_body;
 
-pub(crate) use blob_upload::{begin_upload, resume_upload};
-pub(crate) use deletion::{clean_up, delete_blob, delete_manifest};
-pub(crate) use manifest_upload::put_manifest;
-pub(crate) use read::{ReadResult, read};
+pub(crate) use self::blob_upload::{begin_upload, resume_upload};
+pub(crate) use self::deletion::{clean_up, delete_blob, delete_manifest};
+pub(crate) use self::manifest_upload::put_manifest;
+pub(crate) use self::read::{ReadResult, read};

@@ -2,9 +2,8 @@
 
 use super::referrers::referrers_page;
 use crate::catalog::pushed_names;
-use crate::request_host::RequestHosts;
 use crate::response::{RequestError, ServerResponse, response_with_body, set_header};
-use crate::route::{ManifestReference, Route, query_value};
+use crate::route::{ManifestReference, RequestHosts, Route, query_value};
 use crate::state::ServerState;
 use axum::http::StatusCode;
 use axum::http::header::LINK;

@@ -1,24 +1,28 @@
 //! A blob or manifest as a response: complete, or the range that the client requests.
 
-use super::body::{BODY_PIECE, BlobBody, BodySource};
-use super::range::{RequestedRange, matches_etag, requested_range};
 use crate::connections::SendfileQueue;
 use crate::response::{
-    CONTENT_DIGEST, RequestError, ServerResponse, blocking, empty_response, set_header,
+    BodyBuffers, CONTENT_DIGEST, RequestError, ServerResponse, blocking, empty_response, set_header,
 };
 use crate::state::ServerState;
 use crate::verified_blobs::{BlobHolder, blob_holders};
+use axum::body::{Body, Bytes};
 use axum::http::header::{
-    ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, LOCATION, RANGE,
+    ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH,
+    IF_RANGE, LOCATION, RANGE,
 };
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode};
-use landfall_content::ContentError;
+use landfall_content::{ContentError, FileRun, FileRuns};
 use landfall_model::Digest;
 use landfall_model::media_type::is_manifest;
+use landfall_model::report::Progress;
+use std::io::{self, Read};
+use std::iter::Peekable;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use tokio::task::{JoinHandle, spawn_blocking};
 
 /// The minimum size in bytes of a blob for which a redirect is worth another request of the client.
 const MIN_REDIRECTED: u64 = 64 << 10;
@@ -193,4 +197,282 @@ async fn redirect_link(
         None => Ok(None),
     });
     Ok(link.await??)
+}
+
+// `Range` and the conditional headers (RFC 9110 §13, §14). The entity tag of a blob is its digest,
+// so content never changes under its tag.
+
+/// The part of the content that a request names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RequestedRange {
+    Whole,
+    /// From the first offset to before the second.
+    Part(u64, u64),
+    /// A range outside of the content.
+    Unsatisfiable,
+}
+
+/// Parses `Range` for content of `size` bytes with the entity tag `etag`. Multiple ranges, other
+/// units and malformed ranges are ignored, as the RFC allows.
+pub(super) fn requested_range(headers: &HeaderMap, size: u64, etag: &str) -> RequestedRange {
+    if text(headers, &IF_RANGE).is_some_and(|tag| tag.trim() != etag) {
+        // the client has a part of other content, so it must get this content completely
+        return RequestedRange::Whole;
+    }
+    text(headers, &RANGE)
+        .and_then(|range| parse(range, size))
+        .unwrap_or(RequestedRange::Whole)
+}
+
+fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
+    headers.get(name)?.to_str().ok()
+}
+
+fn parse(range: &str, size: u64) -> Option<RequestedRange> {
+    let (unit, range) = range.split_once('=')?;
+    let (first, last) = range.trim().split_once('-')?;
+    if !unit.trim().eq_ignore_ascii_case("bytes") {
+        return None;
+    }
+    if first.is_empty() {
+        // `-N`: the last N bytes
+        let length = number(last)?;
+        if length == 0 || size == 0 {
+            // the last 0 bytes, or a range of empty content: no Content-Range can express them
+            return Some(RequestedRange::Unsatisfiable);
+        }
+        return Some(RequestedRange::Part(size.saturating_sub(length), size));
+    }
+    let first = number(first)?;
+    let end = if last.is_empty() {
+        size
+    } else {
+        let last = number(last)?;
+        if last < first {
+            return None;
+        }
+        last.saturating_add(1).min(size)
+    };
+    if first >= size {
+        return Some(RequestedRange::Unsatisfiable);
+    }
+    Some(RequestedRange::Part(first, end))
+}
+
+/// Parses a number that has only digits: `str::parse` would also accept a sign.
+fn number(text: &str) -> Option<u64> {
+    if !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    text.parse().ok()
+}
+
+/// Whether the client has the content already: `If-None-Match` contains `etag`, or is `*`.
+pub(super) fn matches_etag(headers: &HeaderMap, etag: &str) -> bool {
+    let Some(value) = text(headers, &IF_NONE_MATCH) else {
+        return false;
+    };
+    value
+        .split(',')
+        .map(str::trim)
+        .any(|tag| tag == "*" || (!tag.is_empty() && opaque_tag(tag) == opaque_tag(etag)))
+}
+
+/// The tag without quotes and weakness mark: `If-None-Match` compares weakly (RFC 9110 §13.1.2).
+fn opaque_tag(tag: &str) -> &str {
+    tag.trim_start_matches("W/").trim_matches('"')
+}
+
+// The body of a blob's response: sent in pieces, with the next piece prepared ahead on a thread
+// for blocking work.
+
+/// The number of bytes that are read at once. Each response in progress holds two such pieces,
+/// unless its files are sent by the system.
+pub(crate) const BODY_PIECE: usize = 256 << 10;
+
+/// An open blob, and how much of it is still to be sent.
+pub(super) struct BlobBody {
+    pub(super) source: BodySource,
+    pub(super) remaining: u64,
+    pub(super) digest: Digest,
+    pub(super) progress: Arc<dyn Progress>,
+    /// Called when the last piece was read.
+    pub(super) on_end: Option<Box<dyn FnOnce() + Send>>,
+}
+
+/// The source of the bytes.
+pub(super) enum BodySource {
+    Reader(Box<dyn Read + Send>, Arc<BodyBuffers>),
+    /// The system sends the bytes from files.
+    Files(Peekable<FileRuns>, SendfileQueue),
+}
+
+/// A piece that is ready to be sent.
+enum BodyPiece {
+    Bytes(Bytes),
+    Runs(Vec<FileRun>, SendfileQueue),
+}
+
+type PreparedPiece = (io::Result<BodyPiece>, BlobBody);
+
+enum ReadAhead {
+    NotStarted(BlobBody),
+    InProgress(JoinHandle<PreparedPiece>),
+    End,
+}
+
+impl BlobBody {
+    /// A body of exactly the remaining bytes. An error, such as a wrong frame checksum, aborts the
+    /// connection, so that the client sees that the body is incomplete. The bytes sent before the
+    /// error are correct, unless the blob is hashed while it is sent.
+    pub(super) fn into_body(self) -> Body {
+        let start = ReadAhead::NotStarted(self);
+        let pieces = futures_util::stream::unfold(start, |read_ahead| async move {
+            let task = match read_ahead {
+                ReadAhead::NotStarted(body) => body.prepare(),
+                ReadAhead::InProgress(task) => task,
+                ReadAhead::End => return None,
+            };
+            match task.await {
+                Ok((Ok(piece), body)) => {
+                    let read_ahead = if body.remaining == 0 {
+                        ReadAhead::End
+                    } else {
+                        // prepared while the client receives this piece, so that disk and network
+                        // work at the same time
+                        ReadAhead::InProgress(body.prepare())
+                    };
+                    Some((Ok(piece.into_bytes()), read_ahead))
+                }
+                Ok((Err(error), body)) => {
+                    // status and length were sent already, so only a broken connection can show the
+                    // client that there was an error
+                    let note = format!("{}: {error}; the response was aborted", body.digest);
+                    body.progress.note(&note);
+                    Some((Err(error), ReadAhead::End))
+                }
+                Err(stopped) => Some((Err(io::Error::other(stopped)), ReadAhead::End)),
+            }
+        });
+        Body::from_stream(pieces)
+    }
+
+    fn prepare(mut self) -> JoinHandle<PreparedPiece> {
+        spawn_blocking(move || {
+            let piece = self.next_piece();
+            // only a body that was read to its end proves that the blob is intact
+            if piece.is_ok()
+                && self.remaining == 0
+                && let Some(on_end) = self.on_end.take()
+            {
+                on_end();
+            }
+            (piece, self)
+        })
+    }
+
+    fn next_piece(&mut self) -> io::Result<BodyPiece> {
+        match &mut self.source {
+            BodySource::Reader(reader, buffers) => {
+                let length = self.remaining.min(BODY_PIECE as u64) as usize;
+                let mut buffer = buffers.take();
+                reader.read_exact(&mut buffer.bytes_mut()[..length])?;
+                self.remaining -= length as u64;
+                Ok(BodyPiece::Bytes(Bytes::from_owner(buffer).slice(..length)))
+            }
+            BodySource::Files(runs, queue) => {
+                let runs = take_runs(runs, &mut self.remaining)?;
+                Ok(BodyPiece::Runs(runs, queue.clone()))
+            }
+        }
+    }
+}
+
+impl BodyPiece {
+    /// The bytes for hyper. For files, this function queues the runs, so it must be called in the
+    /// order in which the pieces are sent, and only when the piece is sent.
+    fn into_bytes(self) -> Bytes {
+        match self {
+            BodyPiece::Bytes(bytes) => bytes,
+            BodyPiece::Runs(runs, queue) => queue.placeholder(runs),
+        }
+    }
+}
+
+/// Returns the next runs that fit into one piece and into `remaining`.
+fn take_runs(runs: &mut Peekable<FileRuns>, remaining: &mut u64) -> io::Result<Vec<FileRun>> {
+    let mut piece = Vec::new();
+    let mut room = SendfileQueue::MAX_PIECE as u64;
+    while *remaining > 0 && room > 0 {
+        let Some(Ok(run)) = runs.peek_mut() else {
+            let error = runs.next().and_then(Result::err);
+            return Err(error.unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into()));
+        };
+        let length = run.length.min(room).min(*remaining);
+        piece.push(FileRun {
+            length,
+            ..run.clone()
+        });
+        run.at += length;
+        run.length -= length;
+        if run.length == 0 {
+            runs.next();
+        }
+        room -= length;
+        *remaining -= length;
+    }
+    Ok(piece)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_parsed_as_the_rfc_says() {
+        let cases = [
+            ("bytes=0-0", RequestedRange::Part(0, 1)),
+            ("bytes=2-4", RequestedRange::Part(2, 5)),
+            ("bytes=7-", RequestedRange::Part(7, 10)),
+            ("bytes=7-99", RequestedRange::Part(7, 10)),
+            ("bytes=-3", RequestedRange::Part(7, 10)),
+            ("bytes=-99", RequestedRange::Part(0, 10)),
+            ("bytes=10-", RequestedRange::Unsatisfiable),
+            ("bytes=-0", RequestedRange::Unsatisfiable),
+            ("bytes=4-2", RequestedRange::Whole),
+            ("bytes=0-1,3-4", RequestedRange::Whole),
+            ("bytes=+1-2", RequestedRange::Whole),
+            ("lines=1-2", RequestedRange::Whole),
+            ("bytes=99999999999999999999-", RequestedRange::Whole),
+        ];
+        for (range, expected) in cases {
+            let headers = HeaderMap::from_iter([(RANGE, range.parse().unwrap())]);
+            assert_eq!(requested_range(&headers, 10, "\"t\""), expected, "{range}");
+        }
+        let stale = [
+            (RANGE, "bytes=1-2".parse().unwrap()),
+            (IF_RANGE, "\"old\"".parse().unwrap()),
+        ];
+        assert_eq!(
+            requested_range(&HeaderMap::from_iter(stale), 10, "\"t\""),
+            RequestedRange::Whole
+        );
+        let nothing = HeaderMap::from_iter([(RANGE, "bytes=0-".parse().unwrap())]);
+        assert_eq!(
+            requested_range(&nothing, 0, "\"t\""),
+            RequestedRange::Unsatisfiable
+        );
+    }
+
+    #[test]
+    fn a_known_etag_is_found_in_a_list() {
+        let matches = |value: &str| {
+            matches_etag(
+                &HeaderMap::from_iter([(IF_NONE_MATCH, value.parse().unwrap())]),
+                "\"sha256:ab\"",
+            )
+        };
+        assert!(matches("\"sha256:ab\"") && matches("W/\"x\", sha256:ab") && matches("*"));
+        assert!(!matches("\"sha256:cd\"") && !matches(""));
+    }
 }

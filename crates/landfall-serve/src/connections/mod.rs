@@ -6,13 +6,11 @@
 //! connection whose client has been stalled for longest is closed, after a short grace period.
 
 mod connection_table;
-mod open_files;
 mod request_limiter;
-mod sendfile_queue;
 mod tracked_stream;
 
-pub(crate) use connection_table::{ConnectionTable, RequestGuard, TrackedConnection};
-pub(crate) use open_files::raise_open_files;
-pub(crate) use request_limiter::{RequestLimiter, RequestPermit};
-pub(crate) use sendfile_queue::SendfileQueue;
-pub(crate) use tracked_stream::TrackedStream;
+pub(crate) use self::connection_table::{
+    ConnectionTable, RequestGuard, TrackedConnection, raise_open_files,
+};
+pub(crate) use self::request_limiter::{RequestLimiter, RequestPermit};
+pub(crate) use self::tracked_stream::{SendfileQueue, TrackedStream};

@@ -72,7 +72,7 @@ impl RequestLimiter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answer_memory::ANSWER_MEMORY;
+    use crate::response::ANSWER_MEMORY;
 
     fn table() -> ConnectionTable {
         ConnectionTable::new(9, Duration::from_secs(100), Duration::from_secs(50))

@@ -2,10 +2,14 @@
 //! bytes.
 
 use super::connection_table::TrackedConnection;
-use super::sendfile_queue::SendfileQueue;
+use axum::body::Bytes;
+use landfall_content::FileRun;
+use landfall_model::locked;
+use rustix::io::Errno;
+use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
@@ -103,5 +107,120 @@ impl Drop for TrackedStream {
         if self.connection.must_close() && self.connection.is_unread() {
             let _ = self.stream.set_zero_linger();
         }
+    }
+}
+
+// Response bodies that the system sends from files (`sendfile`), without copying their bytes
+// through the process.
+
+/// The placeholder bytes. They are recognized by their address and never read. A constant array
+/// would add a megabyte to the program's file; memory that is never touched costs nothing.
+static PLACEHOLDER: LazyLock<Box<[u8]>> =
+    LazyLock::new(|| vec![0; SendfileQueue::MAX_PIECE].into_boxed_slice());
+
+/// The runs of files that a connection must send, in order.
+#[derive(Clone, Default)]
+pub(crate) struct SendfileQueue(Arc<Mutex<VecDeque<FileRun>>>);
+
+impl SendfileQueue {
+    /// The maximum length of a piece in bytes.
+    pub(crate) const MAX_PIECE: usize = 1 << 20;
+
+    /// Queues `runs`, which have at most [`SendfileQueue::MAX_PIECE`] bytes together, and returns
+    /// the placeholder bytes for them.
+    pub(crate) fn placeholder(&self, runs: Vec<FileRun>) -> Bytes {
+        let length = runs.iter().map(|run| run.length).sum::<u64>() as usize;
+        // queued before the placeholder reaches the stream, which takes the runs from here
+        self.runs().extend(runs);
+        Bytes::from_static(&PLACEHOLDER[..length])
+    }
+
+    /// Whether `bytes` are placeholder bytes.
+    pub(super) fn is_placeholder(bytes: &[u8]) -> bool {
+        !bytes.is_empty() && PLACEHOLDER.as_ptr_range().contains(&bytes.as_ptr())
+    }
+
+    /// Sends at most `max` bytes of the queued runs, as many as `stream` accepts now.
+    ///
+    /// Fails with `WouldBlock` if the stream accepts none, and with `UnexpectedEof` if a file ends
+    /// early.
+    pub(super) fn send(&self, stream: &TcpStream, max: usize) -> io::Result<usize> {
+        let mut runs = self.runs();
+        let mut sent = 0;
+        while sent < max {
+            let run = runs
+                .front_mut()
+                .ok_or_else(|| io::Error::other("no file is queued for these bytes"))?;
+            let count = run.length.min((max - sent) as u64) as usize;
+            match rustix::fs::sendfile(stream, &run.file, Some(&mut run.at), count) {
+                // the file became shorter after its checksum was compared
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(now) => {
+                    sent += now;
+                    run.length -= now as u64;
+                }
+                Err(Errno::INTR) => {}
+                // returns the number of bytes sent so far; the rest is sent when the stream is
+                // writable again
+                Err(Errno::AGAIN) if sent > 0 => break,
+                Err(error) => return Err(error.into()),
+            }
+            if run.length == 0 {
+                runs.pop_front();
+            }
+        }
+        Ok(sent)
+    }
+
+    fn runs(&self) -> MutexGuard<'_, VecDeque<FileRun>> {
+        locked(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use tokio::io::AsyncReadExt;
+    use tokio::net::TcpListener;
+
+    #[tokio::test]
+    async fn runs_are_sent_in_order_and_a_file_that_ends_early_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        std::fs::write(&path, b"abcdefghij").unwrap();
+        let file = Arc::new(File::open(&path).unwrap());
+        let run = |at, length| FileRun {
+            file: file.clone(),
+            at,
+            length,
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (stream, peer) = tokio::join!(
+            TcpStream::connect(listener.local_addr().unwrap()),
+            listener.accept()
+        );
+        let (stream, (mut peer, _)) = (stream.unwrap(), peer.unwrap());
+        let pieces = SendfileQueue::default();
+        let bytes = pieces.placeholder(vec![run(2, 3), run(7, 2)]);
+        assert!(
+            bytes.len() == 5
+                && SendfileQueue::is_placeholder(&bytes)
+                && SendfileQueue::is_placeholder(&bytes[4..])
+        );
+        assert!(
+            !SendfileQueue::is_placeholder(b"abc") && !SendfileQueue::is_placeholder(&bytes[5..])
+        );
+        stream.writable().await.unwrap();
+        assert_eq!(pieces.send(&stream, 4).unwrap(), 4);
+        assert_eq!(pieces.send(&stream, 1).unwrap(), 1);
+        let mut got = [0; 5];
+        peer.read_exact(&mut got).await.unwrap();
+        assert_eq!(&got, b"cdehi");
+        assert!(pieces.send(&stream, 1).is_err(), "no more bytes are queued");
+        pieces.placeholder(vec![run(8, 5)]);
+        assert_eq!(pieces.send(&stream, 2).unwrap(), 2);
+        let ended = pieces.send(&stream, 3).unwrap_err().kind();
+        assert_eq!(ended, io::ErrorKind::UnexpectedEof);
     }
 }

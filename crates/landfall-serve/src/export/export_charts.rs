@@ -3,12 +3,14 @@
 use super::ExportError;
 use super::export_files::write_all;
 use super::export_paths::{DEFAULT_MODE, ExportFile};
-use super::present_index::present_entries;
 use landfall_content::{BlobRead, write_file};
 use landfall_item::lockfile::Lock;
 use landfall_item::{ChartArchive, LockedChart, UrlFile, chart_index, clash, index_entry};
 use landfall_model::Descriptor;
+use landfall_model::document::{read_text_input, yaml};
 use landfall_model::report::{EntryKind, ItemStatus, Progress, RunReport};
+use serde_json::Value;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Writes every chart of `lock` from `blobs` to `dir`: `<name>-<version>.tgz`, its `.prov`, and
@@ -116,5 +118,129 @@ fn report_unindexed(report: &mut RunReport, file: &str, why: &str) {
             item.status = ItemStatus::Failed;
             item.reason = Some(format!("not in the index: {why}"));
         }
+    }
+}
+
+// Reads the `index.yaml` of a folder to which charts are exported: it may list other charts.
+
+/// An entry of an existing index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PresentEntry {
+    /// The name of the chart.
+    pub(super) chart: String,
+    version: Option<String>,
+    digest: Option<String>,
+    /// The entry as JSON.
+    pub(super) text: String,
+}
+
+impl PresentEntry {
+    /// The entry `value` of the chart `name`.
+    fn new(name: &str, value: &Value) -> PresentEntry {
+        let text_of = |key: &str| value[key].as_str().map(str::to_owned);
+        PresentEntry {
+            chart: name.to_owned(),
+            version: text_of("version"),
+            digest: text_of("digest"),
+            text: value.to_string(),
+        }
+    }
+
+    /// Whether it is about a chart with the name and version of `chart`.
+    pub(super) fn is_version_of(&self, chart: &ChartArchive) -> bool {
+        self.chart == chart.chart && self.version.as_deref() == Some(&*chart.version)
+    }
+
+    /// Whether it is about a chart with the name, version and content of `chart`.
+    pub(super) fn is_same(&self, chart: &ChartArchive) -> bool {
+        let digest = chart.archive.digest.hex();
+        self.is_version_of(chart) && self.digest.as_deref() == Some(digest.as_str())
+    }
+}
+
+/// The entries of the index at `path`, except those whose archives are no longer in its folder
+/// `dir`. Empty if there is no index. An error is the reason why it cannot be read.
+pub(super) fn present_entries(path: &Path, dir: &Path) -> Result<Vec<PresentEntry>, String> {
+    let text = match read_text_input(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        text => text.map_err(|error| error.to_string())?,
+    };
+    let index: Value = yaml::from_str(&text)
+        .map_err(|error| format!("the present file is not an index of charts: {error}"))?;
+    let Some(charts) = index["entries"].as_object() else {
+        return Err("the present file is not an index of charts; move it away".into());
+    };
+    let mut found = Vec::new();
+    for (name, versions) in charts {
+        let entries = versions.as_array().into_iter().flatten();
+        let kept = entries.filter(|entry| has_archive(entry, dir));
+        found.extend(kept.map(|entry| PresentEntry::new(name, entry)));
+    }
+    Ok(found)
+}
+
+/// Whether the archive of an entry may exist: it is in `dir`, or its URL is not the path of a file
+/// there.
+fn has_archive(entry: &Value, dir: &Path) -> bool {
+    let urls = entry["urls"].as_array().into_iter().flatten();
+    let mut urls = urls.filter_map(Value::as_str);
+    urls.any(|url| may_exist(url, dir))
+}
+
+/// Whether the file at `url`, which is relative to the folder `dir`, may exist: it is in `dir`, or
+/// the URL has a host, begins at the root of a server, or is not the same as a path.
+pub(super) fn may_exist(url: &str, dir: &Path) -> bool {
+    let is_path = !url.starts_with('/') && !url.contains("://") && !url.contains(['%', '?', '#']);
+    !is_path || dir.join(url).is_file()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use landfall_model::Digest;
+    use std::fs;
+
+    fn chart(version: &str, content: &[u8]) -> ChartArchive {
+        ChartArchive {
+            item: "a".into(),
+            chart: "app".into(),
+            version: version.into(),
+            archive: Descriptor {
+                digest: Digest::sha256(content),
+                size: content.len() as u64,
+                media_type: "application/gzip".into(),
+            },
+            provenance: None,
+        }
+    }
+
+    #[test]
+    fn entries_are_read_unless_their_archives_are_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("index.yaml");
+        let read = || present_entries(&path, dir.path());
+        assert_eq!(read(), Ok(Vec::new()));
+        let one = chart("1.0.0", b"1");
+        let index = format!(
+            "apiVersion: v1\nentries:\n  app:\n  - version: 1.0.0\n    digest: {}\n    \
+         urls: [app-1.0.0.tgz]\n  - {{version: 0.9.0, urls: [gone.tgz]}}\n  more:\n  \
+         - {{version: 2.0.0, urls: ['https://h/more.tgz']}}\n  rooted:\n  \
+         - {{version: 1.0.0, urls: [/charts/rooted.tgz]}}\n  signed:\n  \
+         - {{version: 1.0.0, urls: ['signed.tgz?sig=1']}}\n",
+            one.archive.digest.hex()
+        );
+        fs::write(&path, index).unwrap();
+        fs::write(dir.path().join("app-1.0.0.tgz"), "1").unwrap();
+        let found = read().unwrap();
+        let names: Vec<&str> = found.iter().map(|entry| &*entry.chart).collect();
+        assert_eq!(names, ["app", "more", "rooted", "signed"]);
+        assert!(found[0].is_same(&one));
+        let other = chart("1.0.0", b"2");
+        assert!(found[0].is_version_of(&other) && !found[0].is_same(&other));
+        assert!(!found[0].is_version_of(&chart("2.0.0", b"1")));
+        assert!(found[1].text.contains("https://h/more.tgz"));
+
+        fs::write(&path, "mine: 1\n").unwrap();
+        assert!(read().is_err_and(|why| why.contains("not an index of charts")));
     }
 }

@@ -2,9 +2,9 @@
 //! filesystem mirror.
 
 use super::ExportError;
+use super::export_charts::may_exist;
 use super::export_files::write_all;
 use super::export_paths::{DEFAULT_MODE, ExportFile};
-use super::present_index::may_exist;
 use landfall_content::{BlobRead, MemoryBlobs};
 use landfall_item::lockfile::Lock;
 use landfall_item::{MirrorFile, ProviderMirror, UrlFile};

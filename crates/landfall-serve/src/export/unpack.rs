@@ -2,8 +2,8 @@
 //! permission bits that the archive gives them.
 
 use super::ExportError;
+use super::export_files::refuse_links;
 use super::export_paths::ExportFile;
-use super::write_file::refuse_links;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Seek};

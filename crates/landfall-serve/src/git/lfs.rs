@@ -3,8 +3,8 @@
 
 use super::message::read_message;
 use crate::catalog::ServedGitRepository;
-use crate::request_host::ServerName;
 use crate::response::{RequestError, ServerResponse, response_in_pieces, response_with_body};
+use crate::route::ServerName;
 use axum::body::Body;
 use axum::http::StatusCode;
 use axum::http::header::HOST;

@@ -5,11 +5,8 @@
 mod databases;
 mod lfs;
 mod message;
-mod pack_body;
 mod prepared_answer;
 mod respond;
-mod route;
 
-pub(crate) use databases::GitDatabases;
-pub(crate) use respond::respond_git;
-pub(crate) use route::GitRoute;
+pub(crate) use self::databases::GitDatabases;
+pub(crate) use self::respond::{GitRoute, respond_git};

@@ -1,12 +1,18 @@
 //! Prepares the answer to a command of git's protocol: the objects of a pack, and the bytes before
 //! it.
 
-use super::pack_body::PIECES_MEMORY;
+use crate::connections::RequestPermit;
+use axum::body::{Body, Bytes};
 use landfall_git::{
-    FetchRequest, GitError, ObjectDatabase, ObjectId, OfferedRef, OfferedRepository,
-    SelectedObjects, push_delimiter, push_flush, push_text,
+    FetchRequest, GitError, ObjectDatabase, ObjectId, OfferedRef, OfferedRepository, PackSending,
+    Packet, SelectedObjects, push_data, push_delimiter, push_flush, push_text, send_pack,
 };
 use landfall_item::LockedGitRepository;
+use landfall_model::report::Progress;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::thread::Builder;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 /// An answer to a command before it is sent.
 pub(super) enum PreparedAnswer {
@@ -132,4 +138,155 @@ pub(super) fn offered_refs(
     };
     refs.splice(0..0, head);
     Ok(refs)
+}
+
+/// How many pieces are written ahead of the client.
+const PIECES: usize = 1;
+/// The size from which a piece is sent, in bytes.
+const PIECE: usize = 64 << 10;
+/// The memory of a thread, its buffers and all pieces that are not sent yet, in bytes.
+pub(super) const PIECES_MEMORY: u64 = 1 << 20;
+/// The side band that carries the pack.
+const PACK_BAND: u8 = 1;
+
+/// Sends the pieces of a body.
+type PieceSender = Sender<io::Result<Bytes>>;
+
+/// The parts of a response body with a pack.
+pub(super) struct PackBody {
+    /// Held until the last piece is written.
+    pub(super) permit: RequestPermit,
+    pub(super) offered: Arc<OfferedRepository>,
+    pub(super) selected: SelectedObjects,
+    /// The bytes before the pack.
+    pub(super) head: Vec<u8>,
+    /// Whether the pack is sent in side-band packets.
+    pub(super) bands: bool,
+    pub(super) offset_deltas: bool,
+    pub(super) progress: Arc<dyn Progress>,
+}
+
+impl PackBody {
+    /// The body. A failure aborts the connection, so that the client sees that the pack is
+    /// incomplete.
+    pub(super) fn into_body(self) -> Body {
+        let progress = self.progress.clone();
+        written_body(progress, move |sender| self.write(sender))
+    }
+
+    fn write(self, sender: &PieceSender) -> Result<(), String> {
+        let mut out = PacketWriter {
+            sender,
+            piece: self.head,
+            bands: self.bands,
+        };
+        send_pack(
+            &self.offered.database,
+            &self.selected.objects,
+            PackSending {
+                offset_deltas: self.offset_deltas,
+                is_compact: false,
+            },
+            &mut io::BufWriter::with_capacity(Packet::MAX_DATA - 1, &mut out),
+        )
+        .map_err(|error| error.to_string())?;
+        if out.bands {
+            push_flush(&mut out.piece);
+        }
+        let sent = out.send().map_err(|error| error.to_string());
+        drop(self.permit);
+        sent
+    }
+}
+
+/// The body that `write` sends, which may block until the client receives it.
+fn written_body(
+    progress: Arc<dyn Progress>,
+    write: impl FnOnce(&PieceSender) -> Result<(), String> + Send + 'static,
+) -> Body {
+    let (sender, receiver) = channel(PIECES);
+    let (refused, notes) = (sender.clone(), progress.clone());
+    // A thread of its own, not one of the runtime: their number is limited, so clients that receive
+    // slowly would leave none for other requests.
+    let started = Builder::new().name("git pack".into()).spawn(move || {
+        if let Err(error) = write(&sender)
+            // a client that disconnected is not a failure of the server
+            && !sender.is_closed()
+        {
+            progress.note(&format!("a pack was not sent completely: {error}"));
+            let _ = sender.blocking_send(Err(io::Error::other(error)));
+        }
+    });
+    if let Err(error) = started {
+        notes.note(&format!("a pack was not sent: {error}"));
+        let _ = refused.try_send(Err(error));
+    }
+    let next = async |mut receiver: Receiver<io::Result<Bytes>>| {
+        let piece = receiver.recv().await?;
+        Some((piece, receiver))
+    };
+    Body::from_stream(futures_util::stream::unfold(receiver, next))
+}
+
+/// Sends the written bytes in pieces. With `bands`, a piece consists of side-band packets.
+struct PacketWriter<'a> {
+    sender: &'a PieceSender,
+    piece: Vec<u8>,
+    bands: bool,
+}
+
+impl PacketWriter<'_> {
+    fn send(&mut self) -> io::Result<()> {
+        let piece = std::mem::take(&mut self.piece);
+        self.sender
+            .blocking_send(Ok(piece.into()))
+            .map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+}
+
+impl Write for PacketWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        for data in bytes.chunks(Packet::MAX_DATA - 1) {
+            if self.bands {
+                push_data(&mut self.piece, &[&[PACK_BAND], data].concat());
+            } else {
+                self.piece.extend_from_slice(data);
+            }
+            if self.piece.len() >= PIECE {
+                self.send()?;
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use landfall_model::report::SilentProgress;
+    use std::time::Duration;
+    use tokio::task::spawn_blocking;
+    use tokio::time::timeout;
+
+    #[test]
+    fn a_client_that_receives_nothing_occupies_no_thread_of_the_runtime() {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .max_blocking_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let body = written_body(Arc::new(SilentProgress), |sender| {
+                while sender.blocking_send(Ok(Bytes::from_static(b"x"))).is_ok() {}
+                Ok(())
+            });
+            let other = timeout(Duration::from_mins(1), spawn_blocking(|| ()));
+            other.await.unwrap().unwrap();
+            drop(body);
+        });
+    }
 }

@@ -1,16 +1,19 @@
 //! The access log: one line for each request, in the combined log format of other web servers,
 //! followed by the duration of the request in seconds.
 
-use super::request_info::CompletedRequest;
+use axum::http::header::USER_AGENT;
+use axum::http::{HeaderValue, Method, Request, StatusCode, Uri, Version};
 use jiff::Timestamp;
 use landfall_model::locked;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
 /// The number of lines that may wait for the disk. Further lines are dropped and counted.
 const MAX_WAITING: usize = 4096;
@@ -163,12 +166,49 @@ fn escaped(text: &[u8]) -> String {
     out
 }
 
+// The properties of a request for the access log and the metrics.
+
+/// The name of the authenticated user, as an extension of the response.
+#[derive(Clone)]
+pub(crate) struct UserName(pub(crate) String);
+
+/// A request as it was received.
+pub(crate) struct RequestInfo {
+    pub(super) peer: SocketAddr,
+    pub(super) method: Method,
+    pub(super) uri: Uri,
+    pub(super) version: Version,
+    pub(super) agent: Option<HeaderValue>,
+    pub(super) received: Instant,
+}
+
+impl RequestInfo {
+    /// Records `request` from `peer`, received now.
+    pub(crate) fn new<T>(request: &Request<T>, peer: SocketAddr) -> RequestInfo {
+        RequestInfo {
+            peer,
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            version: request.version(),
+            agent: request.headers().get(USER_AGENT).cloned(),
+            received: Instant::now(),
+        }
+    }
+}
+
+/// A request whose response has ended.
+pub(super) struct CompletedRequest<'a> {
+    pub(super) request: &'a RequestInfo,
+    pub(super) user: Option<&'a str>,
+    pub(super) status: StatusCode,
+    /// The number of body bytes that were passed to hyper, which writes them to the connection.
+    pub(super) bytes: u64,
+    pub(super) duration: Duration,
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::request_info::RequestInfo;
     use super::*;
-    use axum::http::{HeaderValue, Request, StatusCode};
-    use std::time::Duration;
 
     #[test]
     fn a_log_is_reopened_while_its_queue_is_full() {
@@ -217,7 +257,7 @@ mod tests {
         assert_eq!(
             combined_log_line(&completed, "2026-11-21T18:30:00Z".parse().unwrap()),
             "10.0.0.7 - an\\x1b[2J\\x0ana [21/Nov/2026:18:30:00 +0000] \
-             \"GET /files/h/a?… HTTP/1.1\" 206 77 \"-\" \"x\\x22\\x09\\x5c\\xff y\" 0.532\n"
+         \"GET /files/h/a?… HTTP/1.1\" 206 77 \"-\" \"x\\x22\\x09\\x5c\\xff y\" 0.532\n"
         );
     }
 }

@@ -1,8 +1,8 @@
 //! Bodies that report their progress: a request body reports when it waits for the client, and a
 //! response body records the completed request.
 
-use super::request_info::{CompletedRequest, RequestInfo, UserName};
-use super::request_observer::RequestObserver;
+use super::access_log::{CompletedRequest, RequestInfo, UserName};
+use super::metrics::RequestObserver;
 use crate::connections::{RequestGuard, RequestPermit};
 use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{Response, StatusCode};

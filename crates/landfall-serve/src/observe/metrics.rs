@@ -1,6 +1,7 @@
 //! Counters of the running server.
 
-use super::request_info::CompletedRequest;
+use super::access_log::{AccessLog, CompletedRequest, combined_log_line};
+use jiff::Timestamp;
 use landfall_model::locked;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -51,5 +52,28 @@ impl ServerMetrics {
 
     fn lock_requests(&self) -> MutexGuard<'_, BTreeMap<(&'static str, u16), u64>> {
         locked(&self.requests)
+    }
+}
+
+/// The metrics, and the access log if there is one.
+pub(crate) struct RequestObserver {
+    pub(crate) metrics: ServerMetrics,
+    pub(crate) log: Option<AccessLog>,
+}
+
+impl RequestObserver {
+    pub(crate) fn new(log: Option<AccessLog>) -> RequestObserver {
+        RequestObserver {
+            metrics: ServerMetrics::default(),
+            log,
+        }
+    }
+
+    /// Counts the request and writes its log line.
+    pub(super) fn record(&self, completed: &CompletedRequest<'_>) {
+        self.metrics.record(completed);
+        if let Some(log) = &self.log {
+            log.write(combined_log_line(completed, Timestamp::now()));
+        }
     }
 }

@@ -3,10 +3,8 @@
 mod access_log;
 mod bodies;
 mod metrics;
-mod request_info;
-mod request_observer;
 
-pub use access_log::{AccessLog, LogTarget};
-pub(crate) use bodies::{ObservedResponseBody, TrackedRequestBody};
-pub(crate) use request_info::{RequestInfo, UserName};
-pub(crate) use request_observer::RequestObserver;
+pub use self::access_log::{AccessLog, LogTarget};
+pub(crate) use self::access_log::{RequestInfo, UserName};
+pub(crate) use self::bodies::{ObservedResponseBody, TrackedRequestBody};
+pub(crate) use self::metrics::RequestObserver;

@@ -1,13 +1,14 @@
 //! The page at `/`: the bundles, a search, and an entry for each item.
 
-use super::item_row::render_row;
-use super::list_query::ListQuery;
-use super::page_frame::{MAX_CONTENT, PageFrame};
-use crate::catalog::{BundleListing, ItemListing};
+use super::commands::{FetchCommand, ReaderAddress, fetch_commands};
+use super::respond::{MAX_CONTENT, PageFrame};
+use crate::catalog::{AttachedManifest, BundleListing, ItemListing};
+use crate::route::query_value;
 use askama::Template;
 use landfall_content::BlobRead;
 use landfall_item::item_kinds;
 use landfall_model::report::{EntryCount, EntryKind, count_of};
+use landfall_model::{Descriptor, human_size, media_type, read_referrer};
 use std::collections::BTreeMap;
 
 /// The number of items on one page.
@@ -243,11 +244,221 @@ fn kind_links(query: &ListQuery, matching: &[(&ItemListing, &str)]) -> Vec<KindL
     links
 }
 
+/// The query of the list.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct ListQuery {
+    /// The search words, as the reader typed them.
+    pub(super) words: String,
+    /// The word for a kind, such as `image`.
+    pub(super) kind: Option<String>,
+    /// The number of items to skip.
+    pub(super) from: usize,
+}
+
+impl ListQuery {
+    /// Parses a query string. An empty kind, and a number that is not valid, are ignored: a reader
+    /// may edit the URL.
+    pub(super) fn parse(query: Option<&str>) -> ListQuery {
+        ListQuery {
+            words: query_value(query, "q").unwrap_or_default(),
+            kind: query_value(query, "kind").filter(|kind| !kind.is_empty()),
+            from: query_value(query, "from")
+                .and_then(|from| from.parse().ok())
+                .unwrap_or_default(),
+        }
+    }
+
+    /// Whether the query asks for items of this kind.
+    pub(super) fn wants(&self, kind: EntryKind) -> bool {
+        match &self.kind {
+            Some(wanted) => *wanted == kind.to_string(),
+            None => true,
+        }
+    }
+
+    /// The URL of the list with the same words, for this kind and from this item on.
+    pub(super) fn link(&self, kind: Option<&str>, from: usize) -> String {
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        if !self.words.is_empty() {
+            query.append_pair("q", &self.words);
+        }
+        if let Some(kind) = kind {
+            query.append_pair("kind", kind);
+        }
+        // the shortest URL for each page, so that links and bookmarks agree
+        if from > 0 {
+            query.append_pair("from", &from.to_string());
+        }
+        match query.finish().as_str() {
+            "" => "/".into(),
+            query => format!("/?{query}"),
+        }
+    }
+}
+
+// One item of the list: a summary, which opens to details and the commands that fetch the item.
+
+/// The maximum length of a row in bytes. A longer row shows only the digest and the beginning of
+/// the name, so that hostile names cannot fill the page.
+const MAX_ROW: usize = 12_000;
+/// The number of characters of a long name that are shown.
+const MAX_NAME: usize = 300;
+
+#[derive(Template)]
+#[template(path = "item_row.html")]
+struct ItemRow<'a> {
+    item: &'a ItemListing,
+    source: &'a str,
+    /// `host/repository:tag` of the image, or of the artifact that contains the file.
+    image_name: String,
+    about: String,
+    size: String,
+    platforms: String,
+    attached: String,
+    commands: Vec<FetchCommand>,
+}
+
+#[derive(Template)]
+#[template(
+    ext = "html",
+    source = "<li><p><code>{{ name }}</code>… is too long to be shown; \
+              <code>{{ digest }}</code></p></li>"
+)]
+struct LongItemRow {
+    name: String,
+    digest: String,
+}
+
+/// Renders the row of `item`, which is in the bundle `source`.
+pub(super) fn render_row(
+    item: &ItemListing,
+    source: &str,
+    address: ReaderAddress<'_>,
+    blobs: &dyn BlobRead,
+) -> askama::Result<String> {
+    let counts = attachment_counts(&item.attached, blobs);
+    let attached: Vec<String> = counts
+        .iter()
+        .map(|(word, count)| count_of(*count, word))
+        .collect();
+    let attached = attached.join(", ");
+    let platforms: Vec<&str> = item.platforms.iter().map(String::as_str).collect();
+    let platforms = platforms.join(", ");
+    let kind = match item.kind {
+        // for a set of packages, the number of its packages is shown
+        EntryKind::Package => {
+            EntryCount::new(EntryKind::Package, [item.kind_and_packages()]).to_string()
+        }
+        kind => kind.to_string(),
+    };
+    let about: Vec<&str> = [&*kind, &*platforms, &*attached]
+        .into_iter()
+        .filter(|text| !text.is_empty())
+        .collect();
+    let host = item.registry.as_deref().unwrap_or(address.host);
+    let row = ItemRow {
+        item,
+        source,
+        image_name: format!("{host}/{}", item.repository_tag),
+        about: about.join(" · "),
+        size: item.size.map(human_size).unwrap_or_default(),
+        platforms,
+        attached,
+        commands: fetch_commands(item, address),
+    };
+    let row = row.render()?;
+    // measured after rendering, because escaping may make a text several times longer
+    if row.len() <= MAX_ROW {
+        return Ok(row);
+    }
+    let long = LongItemRow {
+        name: item.name.chars().take(MAX_NAME).collect(),
+        digest: item.digest.to_string(),
+    };
+    long.render()
+}
+
+// The numbers of signatures, attestations and SBOMs that are attached to an image.
+
+/// The maximum size in bytes of a manifest that is read for its artifact type. Manifests of
+/// signatures are small.
+const MAX_MANIFEST: u64 = 256 << 10;
+
+/// The number of attached manifests of each kind. Keys are words for kinds, such as `signature`.
+pub(super) fn attachment_counts(
+    attached: &[AttachedManifest],
+    blobs: &dyn BlobRead,
+) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for manifest in attached {
+        // an index only groups other manifests, which are listed themselves
+        if !media_type::is_index(&manifest.descriptor.media_type) {
+            *counts.entry(attachment_word(manifest, blobs)).or_default() += 1;
+        }
+    }
+    counts
+}
+
+fn attachment_word(manifest: &AttachedManifest, blobs: &dyn BlobRead) -> String {
+    let suffix = manifest
+        .tag
+        .as_deref()
+        .and_then(|tag| tag.rsplit_once('.'))
+        .map(|(_, suffix)| suffix);
+    match suffix {
+        Some("sig") => "signature".into(),
+        Some("att") => "attestation".into(),
+        Some("sbom") => "SBOM".into(),
+        _ => {
+            let artifact_type = artifact_type(&manifest.descriptor, blobs);
+            word_for_type(artifact_type.as_deref().unwrap_or_default())
+        }
+    }
+}
+
+/// The artifact type of a manifest, if it can be read.
+fn artifact_type(descriptor: &Descriptor, blobs: &dyn BlobRead) -> Option<String> {
+    if descriptor.size > MAX_MANIFEST {
+        return None;
+    }
+    let bytes = blobs.read(descriptor).ok()?;
+    let referrer = read_referrer(&bytes, descriptor)?;
+    referrer.entry["artifactType"].as_str().map(str::to_owned)
+}
+
+fn word_for_type(artifact_type: &str) -> String {
+    let known = TYPE_WORDS
+        .iter()
+        .find(|(_, parts)| parts.iter().any(|part| artifact_type.contains(part)));
+    match known {
+        Some((word, _)) => (*word).into(),
+        None if artifact_type.is_empty() => "referrer".into(),
+        None => artifact_type.into(),
+    }
+}
+
+/// The words of the page, each with the parts of artifact types that select it. The first match
+/// wins.
+const TYPE_WORDS: [(&str, &[&str]); 4] = [
+    ("SBOM", &["spdx", "cyclonedx", "sbom"]),
+    (
+        "signature",
+        &["notary.signature", "cosign.simplesigning", "signature"],
+    ),
+    // a Sigstore bundle contains a signature or an attestation, and its type does not say which
+    ("signature or attestation", &["sigstore.bundle"]),
+    (
+        "attestation",
+        &["in-toto", "dsse", "attestation", "provenance"],
+    ),
+];
+
 #[cfg(test)]
 mod tests {
+    use super::super::respond::PAGES;
     use super::*;
+    use crate::catalog::file_link;
     use crate::page::commands::ReaderAddress;
-    use crate::page::page_frame::PAGES;
     use landfall_content::BlobChain;
     use landfall_model::Digest;
 
@@ -328,5 +539,80 @@ mod tests {
             out.contains("and 1 more") && !out.contains("<x>") && !out.contains("<b>."),
             "{out}"
         );
+    }
+
+    #[test]
+    fn a_link_parses_back_to_its_query() {
+        let query = ListQuery {
+            words: "a&b \"c\"".into(),
+            kind: Some("file".into()),
+            from: 50,
+        };
+        let link = query.link(Some("file"), 50);
+        assert_eq!(ListQuery::parse(link.strip_prefix("/?")), query);
+        assert_eq!(ListQuery::default().link(None, 0), "/");
+        assert_eq!(
+            ListQuery::parse(Some("from=-1&kind=")),
+            ListQuery::default()
+        );
+    }
+
+    fn rendered(name: &str) -> String {
+        let mut item = ItemListing::new(
+            EntryKind::File,
+            name.into(),
+            "files/h/00:11".into(),
+            Digest::sha256(b"x"),
+        );
+        item.link = file_link(name);
+        item.urls = vec![name.into()];
+        item.incomplete = true;
+        render_row(
+            &item,
+            "<b>",
+            ReaderAddress {
+                host: "127.0.0.1:5000",
+                is_tls: false,
+            },
+            &BlobChain(vec![]),
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn names_cannot_become_markup() {
+        let out = rendered("https://h/a?x='\"><script>&");
+        assert!(
+            !out.contains("<script>") && !out.contains("<b>") && out.contains("incomplete"),
+            "{out}"
+        );
+    }
+
+    #[test]
+    fn a_long_name_does_not_lengthen_the_page() {
+        let out = rendered(&format!("https://h/{}", "<".repeat(1 << 20)));
+        assert!(
+            out.len() < MAX_ROW && out.contains("too long"),
+            "{} bytes",
+            out.len()
+        );
+    }
+
+    #[test]
+    fn artifact_types_are_described() {
+        for (kind, word) in [
+            ("application/vnd.cncf.notary.signature", "signature"),
+            ("application/spdx+json", "SBOM"),
+            ("application/vnd.cyclonedx+json", "SBOM"),
+            ("application/vnd.in-toto+json", "attestation"),
+            (
+                "application/vnd.dev.sigstore.bundle.v0.3+json",
+                "signature or attestation",
+            ),
+            ("application/x.other", "application/x.other"),
+            ("", "referrer"),
+        ] {
+            assert_eq!(word_for_type(kind), word, "{kind}");
+        }
     }
 }

@@ -5,15 +5,9 @@
 //! The script copies commands and searches while the reader types. The templates (`*.html`) escape
 //! every value.
 
-mod attachment_counts;
-mod changes;
 mod commands;
-mod item_row;
 mod list;
-mod list_query;
 mod nodes;
-mod page_frame;
 mod respond;
 
-pub(crate) use page_frame::POLICY;
-pub(crate) use respond::page;
+pub(crate) use self::respond::{POLICY, page};

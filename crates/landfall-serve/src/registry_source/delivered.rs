@@ -1,8 +1,7 @@
 //! Finds the content that was delivered to a registry: reads the list of locks that deliveries
 //! write there, and sends one HEAD request for each item that is not an image.
 
-use super::error::RegistrySourceError;
-use super::registry_blobs::{RegistryBlob, RegistryBlobs};
+use super::registry_blobs::{RegistryBlob, RegistryBlobs, RegistrySourceError};
 use crate::ServedBundle;
 use futures_util::{StreamExt, TryStreamExt};
 use landfall_content::registry::{RegistrySession, RegistrySessions};

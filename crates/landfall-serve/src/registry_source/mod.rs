@@ -2,8 +2,7 @@
 //! keeps everything in its registry.
 
 mod delivered;
-mod error;
 mod registry_blobs;
 
-pub use delivered::{DeliveredContent, find_delivered};
-pub use error::RegistrySourceError;
+pub use self::delivered::{DeliveredContent, find_delivered};
+pub use self::registry_blobs::RegistrySourceError;

@@ -2,11 +2,10 @@
 //! comparing passwords.
 
 mod password_checker;
-mod queue;
 mod users;
 
-pub(crate) use queue::SignInQueue;
-pub(crate) use users::AuthenticatedUser;
+pub(crate) use self::password_checker::SignInQueue;
+pub(crate) use self::users::AuthenticatedUser;
 #[cfg(any(test, fuzzing, feature = "testkit"))]
-pub use users::fuzz;
-pub use users::{AccessRight, HtpasswdUsers};
+pub use self::users::fuzz;
+pub use self::users::{AccessRight, HtpasswdUsers};

@@ -1,7 +1,6 @@
 //! Users and their rights: accounts from `htpasswd -B` files, authenticated by HTTP Basic.
 
-use super::password_checker::{PasswordChecker, PasswordHash, TooManySignIns};
-use super::queue::SignInQueue;
+use super::password_checker::{PasswordChecker, PasswordHash, SignInQueue, TooManySignIns};
 use crate::ServeError;
 use axum::http::HeaderValue;
 use base64::Engine as _;

@@ -1,9 +1,8 @@
 //! Pushed blobs: uploads in progress, and content by digest.
 
-use super::error::WritableStoreError;
-use super::files::{list_folder, optional, persist, sync_folder, write_file};
 use super::frame_checksums::{CheckedReader, FRAME, FrameChecksums};
-use super::quota::{FolderQuota, QuotaShare};
+use super::quota::{FolderQuota, QuotaShare, WritableStoreError};
+use super::store::{list_folder, optional, persist, sync_folder, write_file};
 use landfall_content::{
     BlobRead, ContentError, FileRunRead, FileRuns, FileStamp, RecentChecks, VerifiedRead,
     digest_of, for_each_chunk,

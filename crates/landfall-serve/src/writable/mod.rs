@@ -14,15 +14,12 @@
 //! name begins with `_`.
 
 mod blobs;
-mod error;
-mod files;
 mod frame_checksums;
-mod manifest_links;
 mod quota;
 mod remove;
 mod store;
 
-pub(crate) use blobs::IncomingBlob;
-pub(crate) use error::WritableStoreError;
-pub(crate) use remove::SweepResult;
-pub(crate) use store::WritableStore;
+pub(crate) use self::blobs::IncomingBlob;
+pub(crate) use self::quota::WritableStoreError;
+pub(crate) use self::remove::SweepResult;
+pub(crate) use self::store::WritableStore;

@@ -4,16 +4,13 @@
 //! A removal reads the links of the manifests first, while pushes continue. Then it locks the store
 //! and reads only manifests that were pushed meanwhile, so that pushes wait only briefly.
 
-use super::error::WritableStoreError;
-use super::files::{optional, sync_folder};
-use super::manifest_links::RepositoryLinks;
-use super::store::WritableStore;
+use super::quota::WritableStoreError;
+use super::store::{RepositoryLinks, WritableStore, optional, sync_folder};
 use landfall_model::Digest;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
+use std::{fs, io};
 
 /// The result of a sweep.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -1,17 +1,17 @@
 //! The folder for pushes: repositories with their tags, manifests and referrers.
 
 use super::blobs::{IncomingBlob, WritableBlobs};
-use super::error::WritableStoreError;
-use super::files::{list_folder, optional, sync_folder, write_file};
-use super::quota::FolderQuota;
+use super::quota::{FolderQuota, WritableStoreError};
 use crate::ServeError;
-use landfall_content::BlobRead;
-use landfall_model::{Algorithm, Descriptor, Digest, ReferrerManifest, locked};
+use landfall_content::{BlobRead, temporary_file_in};
+use landfall_model::{Algorithm, Descriptor, Digest, JsonText, ReferrerManifest, locked};
 use serde_json::value::RawValue;
+use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use tempfile::NamedTempFile;
 
 /// The folder of `--writable`, opened by this process.
 pub(crate) struct WritableStore {
@@ -276,6 +276,145 @@ fn prepare_folder(dir: &Path) -> io::Result<File> {
         .truncate(false)
         .write(true)
         .open(dir.join("lock"))
+}
+
+// File operations: files that appear completely or not at all, and folders that may be missing.
+
+/// Writes a small file through a temporary file in `incoming`, so that `path` is never incomplete.
+pub(super) fn write_file(incoming: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = temporary_file_in(incoming)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    persist(file, path)
+}
+
+/// Renames `file` to `path`. Creates the folder of `path` if it is missing.
+pub(super) fn persist(file: NamedTempFile, path: &Path) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(path);
+    // created with the first file, so that a repository to which nothing was pushed has no folder
+    fs::create_dir_all(folder)?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// Syncs the names in a folder to disk; a missing folder has none.
+pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
+    match optional(File::open(folder))? {
+        Some(folder) => folder.sync_all(),
+        None => Ok(()),
+    }
+}
+
+/// The names in a folder, sorted; empty if the folder does not exist.
+pub(super) fn list_folder(folder: &Path) -> io::Result<Vec<String>> {
+    let Some(entries) = optional(fs::read_dir(folder))? else {
+        return Ok(Vec::new());
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        names.push(entry?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Turns the error that a file or folder does not exist into `None`.
+pub(super) fn optional<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        // ENOTDIR: a parent is a file, as for `a/b` when only the file `a` exists
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ) =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+// The references of pushed manifests: blobs or child manifests, and subjects.
+
+/// The references of one manifest. They never change, because a manifest never changes.
+#[derive(Debug, Default)]
+pub(super) struct ManifestLinks {
+    /// Config and layers, or children; sorted, without duplicates.
+    pub(super) needs: Vec<Digest>,
+    pub(super) subject: Option<Digest>,
+}
+
+/// The references of each manifest in a repository.
+pub(super) type RepositoryLinks = BTreeMap<Digest, ManifestLinks>;
+
+impl ManifestLinks {
+    /// Reads the links of a manifest of any type. Members that are not links may have any value.
+    fn parse(bytes: &[u8]) -> serde_json::Result<ManifestLinks> {
+        let text = String::from_utf8_lossy(bytes);
+        let [manifests, config, layers, blobs, subject] =
+            JsonText::new(&text).members(["manifests", "config", "layers", "blobs", "subject"])?;
+        let lists = [manifests, layers, blobs].into_iter().flatten();
+        let listed = lists.filter_map(JsonText::elements).flatten();
+        let mut needs: Vec<Digest> = listed.chain(config).filter_map(digest_in).collect();
+        needs.sort();
+        needs.dedup();
+        // the links of all manifests are in memory at once
+        needs.shrink_to_fit();
+        Ok(ManifestLinks {
+            needs,
+            subject: subject.and_then(digest_in),
+        })
+    }
+}
+
+fn digest_in(descriptor: JsonText<'_>) -> Option<Digest> {
+    let [digest] = descriptor.members_if_object(["digest"]);
+    digest?.string()?.parse().ok()
+}
+
+impl WritableStore {
+    /// The links of the manifests that are in the repository now. Those in `known` are not read
+    /// again.
+    pub(super) fn links(
+        &self,
+        name: &str,
+        mut known: RepositoryLinks,
+    ) -> io::Result<RepositoryLinks> {
+        let mut links = RepositoryLinks::new();
+        for digest in self.manifests(name)? {
+            let of_manifest = match known.remove(&digest) {
+                // a manifest never changes, so links that were read without the lock are still
+                // valid
+                Some(of_manifest) => of_manifest,
+                None => self.read_links(name, &digest)?,
+            };
+            links.insert(digest, of_manifest);
+        }
+        Ok(links)
+    }
+
+    /// Like [`WritableStore::links`], for all repositories by their names.
+    pub(super) fn all_links(
+        &self,
+        mut known: BTreeMap<String, RepositoryLinks>,
+    ) -> io::Result<BTreeMap<String, RepositoryLinks>> {
+        let mut all = BTreeMap::new();
+        for name in self.repositories()? {
+            let links = self.links(&name, known.remove(&name).unwrap_or_default())?;
+            all.insert(name, links);
+        }
+        Ok(all)
+    }
+
+    fn read_links(&self, name: &str, digest: &Digest) -> io::Result<ManifestLinks> {
+        let Some(descriptor) = self.manifest(name, digest)? else {
+            return Ok(ManifestLinks::default());
+        };
+        let bytes = self.blobs.read(&descriptor).map_err(io::Error::other)?;
+        ManifestLinks::parse(&bytes)
+            .map_err(|error| io::Error::other(format!("{name}@{digest}: {error}")))
+    }
 }
 
 #[cfg(test)]
