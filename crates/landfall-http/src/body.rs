@@ -1,19 +1,22 @@
 //! Bodies of requests and responses. landfall can send a body again, counts the bytes that it
 //! receives, and notices a stall.
 
-use super::error::{ErrorKind, HttpError, host_port};
-use super::error_causes::describe;
-use super::host_limiter::HostSlot;
-use super::ledger::LedgerEntry;
-use super::transport::Transport;
+use crate::error::{ErrorKind, HttpError, describe, host_port};
+use crate::host_limiter::HostSlot;
+use crate::ledger::{Ledger, LedgerEntry};
+use crate::lendable_slot::lend_while_waiting;
+use crate::transport::Transport;
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, Either};
 use futures_util::stream::{BoxStream, StreamExt};
+use landfall_model::locked;
 use reqwest::header::{HeaderMap, HeaderValue, LOCATION};
 use reqwest::{Method, StatusCode};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::task::Poll;
 use std::time::Duration;
 use tokio::time::Instant;
+use tracing::info;
 use url::Url;
 
 /// The bytes of a body, in pieces as they arrive. The stream ends after the first error.
@@ -222,6 +225,237 @@ impl HttpResponse {
     }
 }
 
+// Resumes a download at an offset by `Range`, or from the start if the host does not support it.
+
+impl Transport {
+    /// Records that the host of this URL responds wrongly to `Range`. The host gets no `Range`
+    /// again in this run.
+    pub fn distrust_ranges(&self, url: &Url) {
+        let host = host_port(url);
+        info!(
+            host,
+            "its responses to Range are wrong; no range is requested again"
+        );
+        locked(&self.0.wrong_ranges).insert(host);
+    }
+
+    fn trusts_ranges(&self, url: &Url) -> bool {
+        !locked(&self.0.wrong_ranges).contains(&host_port(url))
+    }
+}
+
+/// Requests content of `size` bytes at `url` from `offset` on. `send` gets the value of the `Range`
+/// header, or `None`.
+///
+/// Returns the offset at which the response starts, and the response. The offset is 0 if the server
+/// ignores `Range` (RFC 9110, 14.2). If the server refuses the range or answers with another part,
+/// the whole content is requested. The host then gets no `Range` again in this run, unless it
+/// refused the range because its content has another size.
+///
+/// # Errors
+/// The errors of `send`.
+pub async fn send_from_offset<F>(
+    transport: &Transport,
+    url: &Url,
+    offset: u64,
+    size: u64,
+    send: impl Fn(Option<String>) -> F,
+) -> Result<(u64, HttpResponse), HttpError>
+where
+    F: Future<Output = Result<HttpResponse, HttpError>>,
+{
+    if offset > 0 && transport.trusts_ranges(url) {
+        let response = send(Some(format!("bytes={offset}-"))).await?;
+        match response.status {
+            StatusCode::PARTIAL_CONTENT
+                if is_rest(response.header("content-range"), offset, size) =>
+            {
+                return Ok((offset, response));
+            }
+            // The host's content has another size, so the refusal may be right.
+            StatusCode::RANGE_NOT_SATISFIABLE
+                if response
+                    .header("content-range")
+                    .and_then(total_of_unsatisfied)
+                    .is_some_and(|total| total != size) => {}
+            // The response is dropped with its connection instead of being read. docker-registry
+            // 2.8 sends a 416 with the `Content-Length` of the whole blob and a short body.
+            StatusCode::PARTIAL_CONTENT
+            | StatusCode::BAD_REQUEST
+            | StatusCode::RANGE_NOT_SATISFIABLE => {
+                transport.distrust_ranges(url);
+            }
+            // 200 with the whole content, or an error for the caller
+            _ => return Ok((0, response)),
+        }
+    }
+    Ok((0, send(None).await?))
+}
+
+/// Whether a `Content-Range` is the part from `offset` to the end of `size` bytes. Its total may be
+/// `*` (RFC 9110, 14.4).
+fn is_rest(range: Option<&str>, offset: u64, size: u64) -> bool {
+    let Some((start, end, total)) = range.and_then(parse_content_range) else {
+        return false;
+    };
+    // the end is checked too, because a shorter part would look like the end of the content
+    start == offset
+        && end.checked_add(1) == Some(size)
+        && (total == "*" || total.parse() == Ok(size))
+}
+
+/// Parses `bytes FIRST-LAST/TOTAL` into first byte, last byte and total.
+fn parse_content_range(range: &str) -> Option<(u64, u64, &str)> {
+    let (span, total) = range.trim().strip_prefix("bytes ")?.split_once('/')?;
+    let (start, end) = span.split_once('-')?;
+    Some((
+        start.trim().parse().ok()?,
+        end.trim().parse().ok()?,
+        total.trim(),
+    ))
+}
+
+/// Parses `bytes */TOTAL`, the range of a response with status 416 (RFC 9110, 15.5.17).
+fn total_of_unsatisfied(range: &str) -> Option<u64> {
+    range.trim().strip_prefix("bytes */")?.parse().ok()
+}
+
+/// Watches the body of one upload.
+#[derive(Clone)]
+pub(super) struct UploadWatch(Arc<Mutex<UploadState>>);
+
+struct UploadState {
+    /// The error that the source ended with.
+    failure: Option<HttpError>,
+    /// The time at which the connection last requested bytes.
+    moved: Instant,
+    /// Whether the connection waits for bytes of the source, which has a timeout of its own.
+    waits_for_source: bool,
+    /// The number of bytes that the source has not returned yet.
+    left: u64,
+}
+
+/// Lends the slot of an upload while the source of its body, `stream`, returns no bytes.
+///
+/// The client may keep the body after its response has ended, so the body holds only a weak
+/// reference to the slot.
+pub(super) fn lend_while_source_waits(stream: ByteStream, slot: Weak<HostSlot>) -> ByteStream {
+    futures_util::stream::unfold((stream, slot), async |(mut stream, slot)| {
+        let next = match slot.upgrade() {
+            Some(slot) => lend_while_waiting(&*slot, stream.next()).await,
+            None => stream.next().await,
+        };
+        next.map(|next| (next, (stream, slot)))
+    })
+    .boxed()
+}
+
+/// Returns a request body that reads `stream`, and a watch on the body. The bytes of `stream` are
+/// added to the ledger.
+pub(super) fn watch_upload(
+    mut stream: ByteStream,
+    length: u64,
+    ledger: Arc<Ledger>,
+    entry: LedgerEntry,
+) -> (reqwest::Body, UploadWatch) {
+    let state = UploadState {
+        failure: None,
+        moved: Instant::now(),
+        waits_for_source: false,
+        left: length,
+    };
+    let watch = UploadWatch(Arc::new(Mutex::new(state)));
+    let seen = watch.clone();
+    // the connection polls the body whenever it can send more: the time of the last poll shows
+    // whether the upload makes progress
+    let stream = futures_util::stream::poll_fn(move |context| {
+        let next = stream.poll_next_unpin(context);
+        let mut state = seen.state();
+        state.waits_for_source = next.is_pending();
+        state.moved = Instant::now();
+        match &next {
+            Poll::Ready(Some(Ok(bytes))) => {
+                state.left = state.left.saturating_sub(bytes.len() as u64);
+                ledger.bytes(&entry, bytes.len() as u64);
+            }
+            Poll::Ready(Some(Err(error))) => state.failure = Some(error.clone()),
+            Poll::Ready(None) | Poll::Pending => {}
+        }
+        drop(state);
+        next
+    });
+    (reqwest::Body::wrap_stream(stream), watch)
+}
+
+impl UploadWatch {
+    fn state(&self) -> MutexGuard<'_, UploadState> {
+        locked(&self.0)
+    }
+
+    /// Returns the error of the source, if it failed.
+    pub(super) fn failure(&self) -> Option<HttpError> {
+        self.state().failure.clone()
+    }
+
+    /// Returns once the connection has accepted no bytes for `idle`, or no response has arrived for
+    /// `answer` after the last byte. Time in which the source has no bytes does not count.
+    pub(super) async fn stalled(&self, idle: Duration, answer: Duration) {
+        loop {
+            let end = {
+                let state = self.state();
+                let moved = if state.waits_for_source && state.left > 0 {
+                    Instant::now()
+                } else {
+                    state.moved
+                };
+                // after the last byte, a registry may hash or move a large blob before it answers
+                moved + if state.left == 0 { answer } else { idle }
+            };
+            if end <= Instant::now() {
+                return;
+            }
+            // the end moves with each byte, so it is computed again after the wait
+            tokio::time::sleep_until(end).await;
+        }
+    }
+}
+
+// Marks requests whose response becomes the body of an upload.
+
+tokio::task_local! {
+    static READS_FOR_UPLOAD: ();
+}
+
+/// Whether this task reads for an upload.
+pub(super) fn is_reading_for_upload() -> bool {
+    READS_FOR_UPLOAD.try_with(|()| ()).is_ok()
+}
+
+/// Marks the requests that `opening` sends to open the source of an upload.
+pub async fn read_for_upload<T>(opening: impl Future<Output = T>) -> T {
+    READS_FOR_UPLOAD.scope((), opening).await
+}
+
+/// Marks the requests that `stream` sends, for example to resume a response that broke off.
+pub fn stream_for_upload(mut stream: ByteStream) -> ByteStream {
+    // a stream is polled by reqwest, outside of any scope, so each poll sets the mark itself
+    futures_util::stream::poll_fn(move |context| {
+        READS_FOR_UPLOAD.sync_scope((), || stream.poll_next_unpin(context))
+    })
+    .boxed()
+}
+
+/// Copies the mark of the current task to `task`, which is going to be spawned.
+pub fn inherit_upload_mark<T>(
+    task: impl Future<Output = T> + Send,
+) -> impl Future<Output = T> + Send {
+    if is_reading_for_upload() {
+        Either::Left(READS_FOR_UPLOAD.scope((), task))
+    } else {
+        Either::Right(task)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -253,5 +487,30 @@ mod tests {
         transport.send(&request).await.unwrap().discard().await;
         // the response, and with it the connection, was dropped
         server.join().unwrap();
+    }
+
+    #[test]
+    fn only_the_rest_of_the_same_content_is_accepted() {
+        let good = |range| is_rest(Some(range), 10, 100);
+        assert!(good("bytes 10-99/100") && good("bytes 10-99/*"));
+        for wrong in [
+            "bytes 9-99/100",
+            "bytes 10-98/100",
+            "bytes 10-99/101",
+            "10-99/100",
+            "bytes */100",
+            "",
+        ] {
+            assert!(!good(wrong), "{wrong}");
+        }
+        assert!(!is_rest(None, 10, 100));
+    }
+
+    #[test]
+    fn the_size_in_a_refusal_of_a_range_is_parsed() {
+        assert_eq!(total_of_unsatisfied("bytes */96"), Some(96));
+        for other in ["bytes */*", "bytes 0-95/96", "*/96", ""] {
+            assert_eq!(total_of_unsatisfied(other), None, "{other}");
+        }
     }
 }

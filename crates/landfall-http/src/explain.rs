@@ -1,12 +1,11 @@
 //! Explains failed connections: what failed (the proxy, the host, the sign-in, the certificate),
 //! and how to fix it.
 
-use super::connect;
-use super::error::{ErrorKind, HttpError, host_port};
-use super::error_causes::{TunnelError, describe, find};
-use super::proxy::ProxyUrl;
-use super::tls::TlsProfile;
-use super::verifier::{DistrustCause, UntrustedCertificate};
+use crate::clients::TlsProfile;
+use crate::connect;
+use crate::error::{ErrorKind, HttpError, TunnelError, describe, find, host_port};
+use crate::proxy::ProxyUrl;
+use crate::verifier::{DistrustCause, UntrustedCertificate};
 use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, PROXY_AUTHENTICATE};
 use rustls::{AlertDescription, CertificateError};

@@ -1,14 +1,14 @@
 //! Records every host that landfall contacts: port, scheme, purposes, bytes, requests, the proxy,
 //! the upstream that a mirror replaces, and the hosts whose responses named this host.
 
-use super::server_clock::{clock_offset, median};
+use crate::rate_limit::{clock_offset, median};
 use landfall_model::locked;
 use landfall_model::report::HostUse;
 use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use url::Url;
 
 /// The purpose of a request.
@@ -170,4 +170,11 @@ impl Ledger {
             })
             .collect()
     }
+}
+
+// Formats values for the log. URLs are formatted by [`redacted_url`](crate::redacted_url).
+
+/// Rounds a duration down to whole milliseconds: nanoseconds make a log hard to read.
+pub(super) fn rounded(duration: Duration) -> Duration {
+    Duration::from_millis(duration.as_millis() as u64)
 }

@@ -50,69 +50,48 @@
 //! The crate emits `tracing` events: each request with its waiting times, retries, pauses, and
 //! hosts that are given up. URLs are only logged by way of [`redacted_url`], and headers never.
 
-mod activity;
 mod body;
-mod certificate;
 mod clients;
 mod connect;
 mod content_coding;
 mod error;
-mod error_causes;
 mod exchange;
 mod explain;
 mod host_limiter;
-mod html_page;
-mod ineffective_entry;
 mod ledger;
 mod lendable_slot;
-mod log_values;
 mod lost_hosts;
-mod named_targets;
 mod no_proxy;
-mod once_map;
 mod path_inspection;
 mod private_targets;
-mod probe;
 mod proxy;
 mod proxy_sign_in;
-mod range;
 mod rate_limit;
 mod registry_scheme;
-mod request;
 mod retry;
-mod retry_notices;
 mod send;
-mod server_clock;
-mod server_words;
-mod settings;
-mod tls;
 mod transport;
-mod upload_source;
-mod upload_watch;
 mod verifier;
-mod whole_body;
 
-pub use activity::{Activity, ActivitySnapshot};
-pub use body::{ByteStream, HttpResponse, RequestBody};
-pub use certificate::Certificate;
-pub use error::{DistributionError, ErrorKind, HttpError, host_port, redacted_url};
-pub use host_limiter::SlotClass;
-pub use html_page::{is_html, is_html_type, page_error, page_title};
-pub use ineffective_entry::ineffective_entry;
-pub use ledger::RequestPurpose;
-pub use lendable_slot::{LendableSlot, UnlimitedSlot, lend_while_waiting};
-pub use no_proxy::bypasses_proxy;
-pub use once_map::OnceMap;
-pub use path_inspection::{ConnectOutcome, ConnectRoute, PathInspection};
-pub use private_targets::{PrivateTargetError, PrivateTargets};
-pub use proxy::{ProxyAccount, ProxyRules, ProxySettingError};
-pub use range::send_from_offset;
-pub use request::HttpRequest;
-pub use retry::{Attempts, RetryPolicy};
-pub use send::SIGN_IN_HINT;
-pub use server_words::{ServerWords, api_errors, describe};
-pub use settings::{HostRule, TransportConfig};
-pub use tls::{TlsError, TlsProfile};
-pub use transport::Transport;
-pub use upload_source::{inherit_upload_mark, read_for_upload, stream_for_upload};
-pub use whole_body::BodyFailure;
+pub use crate::body::{
+    ByteStream, HttpResponse, RequestBody, inherit_upload_mark, read_for_upload, send_from_offset,
+    stream_for_upload,
+};
+pub use crate::clients::{TlsError, TlsProfile};
+pub use crate::error::{DistributionError, ErrorKind, HttpError, host_port, redacted_url};
+pub use crate::exchange::HttpRequest;
+pub use crate::host_limiter::SlotClass;
+pub use crate::ledger::RequestPurpose;
+pub use crate::lendable_slot::{LendableSlot, UnlimitedSlot, lend_while_waiting};
+pub use crate::no_proxy::{bypasses_proxy, ineffective_entry};
+pub use crate::path_inspection::{ConnectOutcome, ConnectRoute, PathInspection};
+pub use crate::private_targets::{PrivateTargetError, PrivateTargets};
+pub use crate::proxy::{ProxyAccount, ProxyRules, ProxySettingError};
+pub use crate::rate_limit::{
+    ServerWords, api_errors, describe, is_html, is_html_type, page_error, page_title,
+};
+pub use crate::registry_scheme::OnceMap;
+pub use crate::retry::{Attempts, BodyFailure, RetryPolicy};
+pub use crate::send::SIGN_IN_HINT;
+pub use crate::transport::{Activity, ActivitySnapshot, HostRule, Transport, TransportConfig};
+pub use crate::verifier::Certificate;

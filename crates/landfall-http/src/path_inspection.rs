@@ -1,13 +1,13 @@
 //! Inspects the path to a URL step by step: name, proxy, connection, certificate.
 
-use super::certificate::Certificate;
-use super::connect::{self, ConnectError, Connection};
-use super::error::{ErrorKind, HttpError, host_port};
-use super::explain::{self, FailedConnection};
-use super::ledger::{Contact, RequestPurpose};
-use super::proxy::ProxyUrl;
-use super::tls::TlsProfile;
-use super::transport::Transport;
+use crate::clients::TlsProfile;
+use crate::connect::{self, ConnectError, Connection};
+use crate::error::{ErrorKind, HttpError, host_port};
+use crate::explain::{self, FailedConnection};
+use crate::ledger::{Contact, RequestPurpose};
+use crate::proxy::ProxyUrl;
+use crate::transport::Transport;
+use crate::verifier::Certificate;
 use rustls::client::verify_server_name;
 use rustls::pki_types::ServerName;
 use rustls::server::ParsedCertificate;

@@ -2,9 +2,9 @@
 //! proxy refuses the account, that is final for all workers. If each worker tried the account, the
 //! proxy might lock it.
 
-use super::error::{ErrorKind, HttpError};
-use super::log_values::rounded;
-use super::proxy::ProxyUrl;
+use crate::error::{ErrorKind, HttpError};
+use crate::ledger::rounded;
+use crate::proxy::ProxyUrl;
 use landfall_model::locked;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};

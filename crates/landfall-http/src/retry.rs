@@ -1,8 +1,12 @@
 //! The policy of all loops that retry: when to retry, and after which pause.
 
-use landfall_model::Limits;
+use crate::error::{ErrorKind, HttpError};
+use landfall_model::{Limits, locked};
 use reqwest::StatusCode;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
+use tokio::time::Instant;
 
 /// The number of attempts, and the pauses between them.
 #[derive(Debug, Clone, Copy)]
@@ -131,9 +135,149 @@ pub(super) fn bounded(time: Duration) -> Duration {
     time.min(YEAR)
 }
 
+// Notices about failing hosts whose requests wait for the next attempt. Without them, a run that
+// is slow for this reason would show nothing until its end.
+
+/// The minimum time between two notices about one host.
+const INTERVAL: Duration = Duration::from_secs(10);
+
+/// The requests that wait to be retried, by `host:port`.
+#[derive(Default)]
+pub(super) struct RetryNotices(Mutex<HashMap<String, RetriedHost>>);
+
+#[derive(Default)]
+struct RetriedHost {
+    waiting: usize,
+    shown: Option<Instant>,
+}
+
+/// A guard that counts a request as waiting until the guard is dropped.
+pub(super) struct WaitingRequest<'a> {
+    notices: &'a RetryNotices,
+    host: &'a str,
+}
+
+impl RetryNotices {
+    fn hosts(&self) -> MutexGuard<'_, HashMap<String, RetriedHost>> {
+        locked(&self.0)
+    }
+
+    /// Counts a request to `host` as waiting until the returned value is dropped.
+    pub(super) fn wait<'a>(&'a self, host: &'a str) -> WaitingRequest<'a> {
+        self.hosts().entry(host.to_owned()).or_default().waiting += 1;
+        WaitingRequest {
+            notices: self,
+            host,
+        }
+    }
+
+    /// Returns the notice about `host` and its `error`. `None` if one was shown less than
+    /// [`INTERVAL`] ago, or if no request to the host has waited yet.
+    pub(super) fn line(&self, host: &str, error: &HttpError) -> Option<String> {
+        let mut hosts = self.hosts();
+        // every worker that fails at the host calls this, but people need only one line
+        let known = hosts.get_mut(host)?;
+        if known.shown.is_some_and(|shown| shown.elapsed() < INTERVAL) {
+            return None;
+        }
+        known.shown = Some(Instant::now());
+        // a status says enough; the message may be long
+        let reason = match error.status {
+            Some(status) => status.to_string(),
+            None => error.message().to_owned(),
+        };
+        let requests = match known.waiting {
+            1 => "1 request waiting".to_owned(),
+            waiting => format!("{waiting} requests waiting"),
+        };
+        let shown = host.strip_suffix(":443").unwrap_or(host);
+        Some(format!("{shown}: {reason}, {requests} to retry"))
+    }
+}
+
+impl Drop for WaitingRequest<'_> {
+    fn drop(&mut self) {
+        if let Some(known) = self.notices.hosts().get_mut(self.host) {
+            known.waiting -= 1;
+        }
+    }
+}
+
+// Retries reading a whole body that broke off or is not the expected content. This is the policy
+// for manifests, lists, git packs, and files that are downloaded while they are locked. The
+// request itself is retried by [`Transport::send`](crate::Transport::send).
+
+/// The failure of an attempt to read a whole body, by whether another attempt may help.
+#[derive(Debug)]
+pub enum BodyFailure<E> {
+    /// Another attempt would not help: the request failed, or was refused.
+    Final(E),
+    /// The body broke off; it is retried like a failed request.
+    Broke(E),
+    /// The body is complete, but not the expected content. The first time, a bad connection or
+    /// cache may be the cause; the second time, the source itself has wrong content.
+    Wrong(E),
+}
+
+impl<E: From<HttpError>> BodyFailure<E> {
+    /// Returns the failure of a body that ended with `error`.
+    pub fn reading(error: HttpError) -> BodyFailure<E> {
+        match error.kind {
+            ErrorKind::Network => BodyFailure::Broke(error.into()),
+            _ => BodyFailure::Final(error.into()),
+        }
+    }
+}
+
+impl<E: From<HttpError>> From<HttpError> for BodyFailure<E> {
+    fn from(error: HttpError) -> BodyFailure<E> {
+        BodyFailure::Final(error.into())
+    }
+}
+
+/// Counts the attempts to read one body.
+#[derive(Debug)]
+pub struct BodyAttempts {
+    attempts: Attempts,
+    /// Whether a body was complete and wrong before.
+    was_wrong: bool,
+}
+
+impl RetryPolicy {
+    /// Returns a counter for the attempts to read one body.
+    pub fn body_attempts(self) -> BodyAttempts {
+        BodyAttempts {
+            attempts: self.start(),
+            was_wrong: false,
+        }
+    }
+}
+
+impl BodyAttempts {
+    /// Waits until the next attempt. After a wrong body there is no pause: the host is not
+    /// overloaded, and a pause would only keep a transfer slot from other hosts.
+    ///
+    /// # Errors
+    /// If `failure` is final, or no attempt is left; returns the error of `failure`.
+    pub async fn after<E>(&mut self, failure: BodyFailure<E>) -> Result<(), E> {
+        let (error, is_retried) = match failure {
+            BodyFailure::Final(error) => (error, false),
+            // a source that has the wrong content would be downloaded five times otherwise
+            BodyFailure::Wrong(error) => {
+                let is_second = std::mem::replace(&mut self.was_wrong, true);
+                (error, !is_second && self.attempts.fail().is_some())
+            }
+            BodyFailure::Broke(error) => (error, self.attempts.wait_for_next().await),
+        };
+        if is_retried { Ok(()) } else { Err(error) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ErrorKind;
+    use futures_util::FutureExt;
 
     #[test]
     fn retry_after_is_a_number_or_a_date() {
@@ -193,5 +337,65 @@ mod tests {
                 .fail()
                 .is_none()
         );
+    }
+
+    #[test]
+    fn a_line_counts_waiting_requests_and_is_shown_at_intervals() {
+        let retrying = RetryNotices::default();
+        let why = HttpError::new(ErrorKind::Status(502), "502 Bad Gateway");
+        let host = "ghcr.io:443";
+        assert_eq!(retrying.line(host, &why), None);
+        let first = retrying.wait(host);
+        let _second = retrying.wait(host);
+        assert_eq!(
+            retrying.line(host, &why).unwrap(),
+            "ghcr.io: 502, 2 requests waiting to retry"
+        );
+        drop(first);
+        assert_eq!(retrying.line(host, &why), None);
+        retrying.hosts().get_mut(host).unwrap().shown = None;
+        let why = HttpError::new(ErrorKind::Network, "cannot connect: connection refused");
+        let line = "ghcr.io: cannot connect: connection refused, 1 request waiting to retry";
+        assert_eq!(retrying.line(host, &why).unwrap(), line);
+    }
+
+    /// The number of attempts if each fails like this.
+    async fn attempts(failure: fn(&'static str) -> BodyFailure<&'static str>) -> u32 {
+        let limits = Limits {
+            attempts: 5,
+            backoff: Duration::from_millis(1),
+            ..Limits::default()
+        };
+        let mut attempts = RetryPolicy::new(&limits).body_attempts();
+        let mut made = 1;
+        while attempts.after(failure("no")).await.is_ok() {
+            made += 1;
+        }
+        made
+    }
+
+    #[tokio::test]
+    async fn a_wrong_body_is_retried_without_a_pause() {
+        let limits = Limits {
+            attempts: 5,
+            backoff: Duration::from_hours(1),
+            ..Limits::default()
+        };
+        let mut attempts = RetryPolicy::new(&limits).body_attempts();
+        assert_eq!(
+            attempts.after(BodyFailure::Wrong("no")).now_or_never(),
+            Some(Ok(()))
+        );
+        assert_eq!(
+            attempts.after(BodyFailure::Wrong("no")).now_or_never(),
+            Some(Err("no"))
+        );
+    }
+
+    #[tokio::test]
+    async fn a_broken_body_gets_five_attempts_a_wrong_body_two_and_a_refusal_one() {
+        assert_eq!(attempts(BodyFailure::Broke).await, 5);
+        assert_eq!(attempts(BodyFailure::Wrong).await, 2);
+        assert_eq!(attempts(BodyFailure::Final).await, 1);
     }
 }

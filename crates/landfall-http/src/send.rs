@@ -2,13 +2,13 @@
 //! retry, how long to wait before a retry, and when to fail because the host asks for too long a
 //! wait.
 
-use super::body::HttpResponse;
-use super::error::{ErrorKind, HttpError, host_port, redacted_url};
-use super::log_values::rounded;
-use super::rate_limit::{RateLimit, human_span};
-use super::request::HttpRequest;
-use super::retry::{self, Attempts, RetryPolicy};
-use super::transport::Transport;
+use crate::body::HttpResponse;
+use crate::error::{ErrorKind, HttpError, host_port, redacted_url};
+use crate::exchange::HttpRequest;
+use crate::ledger::rounded;
+use crate::rate_limit::{RateLimit, human_span};
+use crate::retry::{self, Attempts, RetryPolicy};
+use crate::transport::Transport;
 use futures_util::future::BoxFuture;
 use landfall_model::{Limits, locked};
 use reqwest::StatusCode;

@@ -1,20 +1,21 @@
 //! The transport: the state that all requests of a run share.
 
-use super::activity::Activity;
-use super::error::host_port;
-use super::host_limiter::HostLimiter;
-use super::ledger::Ledger;
-use super::lost_hosts::LostHosts;
-use super::once_map::OnceMap;
-use super::probe::ProbedProtocol;
-use super::proxy::{ProxyRules, ProxyUrl};
-use super::proxy_sign_in::{ProxySignIn, ProxySignIns};
-use super::retry_notices::RetryNotices;
-use super::settings::{HostRule, TransportConfig};
-use super::tls::TlsProfile;
+use crate::clients::TlsProfile;
+use crate::connect::ProbedProtocol;
+use crate::error::host_port;
+use crate::host_limiter::HostLimiter;
+use crate::ledger::Ledger;
+use crate::lost_hosts::LostHosts;
+use crate::private_targets::PrivateTargets;
+use crate::proxy::{ProxyRules, ProxyUrl};
+use crate::proxy_sign_in::{ProxySignIn, ProxySignIns};
+use crate::registry_scheme::OnceMap;
+use crate::retry::RetryNotices;
 use landfall_model::report::Progress;
-use landfall_model::{Digest, Limits, locked};
-use std::collections::{HashMap, HashSet};
+use landfall_model::{Digest, Limits, Shard, locked};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use url::Url;
 
@@ -189,12 +190,111 @@ impl Transport {
     }
 }
 
+/// The settings for one `host` or `host:port`, from the site, the flags, the keychain and `certs.d`
+/// folders.
+#[derive(Debug, Clone, Default)]
+pub struct HostRule {
+    /// Certificate authorities and the client certificate.
+    pub tls: TlsProfile,
+    /// Whether the flag or the site selects plain http.
+    pub plain_http: bool,
+    /// Whether the site or the keychain has credentials for the host. Such a host is never probed
+    /// for plain http.
+    pub has_credentials: bool,
+    /// The maximum number of requests in flight, instead of [`Limits::per_host`].
+    pub max_concurrent: Option<usize>,
+}
+
+/// The settings of a [`Transport`](crate::Transport).
+pub struct TransportConfig {
+    /// Timeouts, numbers of attempts, and sizes.
+    pub limits: Limits,
+    /// The shard of this process. Each shard gets its share of the requests that an upstream host
+    /// may get at once.
+    pub shard: Shard,
+    /// The proxies, and the hosts that are reached without one.
+    pub proxies: ProxyRules,
+    /// The private hosts that responses of public hosts may lead to.
+    pub private_targets: PrivateTargets,
+    /// The PEM file of a certificate authority that is trusted for every host that is reached
+    /// through a proxy.
+    pub proxy_ca: Option<PathBuf>,
+    /// The rules of single hosts, by `host` or `host:port`.
+    pub hosts: BTreeMap<String, HostRule>,
+    /// Receives warnings, and notes about waits.
+    pub progress: Arc<dyn Progress>,
+}
+
+#[cfg(test)]
+impl TransportConfig {
+    /// The settings of a machine without proxies, shards and rules of hosts.
+    pub(crate) fn direct(limits: Limits) -> TransportConfig {
+        TransportConfig {
+            limits,
+            shard: Shard::default(),
+            proxies: ProxyRules::default(),
+            private_targets: PrivateTargets::default(),
+            proxy_ca: None,
+            hosts: BTreeMap::default(),
+            progress: Arc::new(landfall_model::report::SilentProgress),
+        }
+    }
+}
+
+/// Counts what a run waits for: requests in flight, bodies, pauses before another attempt, and long
+/// local work such as the writing of git packs. Requests, bodies and pauses have time limits, so
+/// they end by themselves.
+#[derive(Debug, Clone, Default)]
+pub struct Activity(Arc<Counters>);
+
+#[derive(Debug, Default)]
+struct Counters {
+    busy: AtomicUsize,
+    ended: AtomicU64,
+}
+
+/// Counts a request, a body, a pause or local work as under way until it is dropped.
+#[derive(Debug)]
+pub struct ActivityGuard(Activity);
+
+/// The counts of an [`Activity`] at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ActivitySnapshot {
+    /// The number of requests, bodies, pauses and pieces of local work under way.
+    pub busy: usize,
+    ended: u64,
+}
+
+impl Activity {
+    /// Counts a request, a body, a pause or local work as under way until the guard is dropped.
+    pub fn busy(&self) -> ActivityGuard {
+        self.0.busy.fetch_add(1, Ordering::Relaxed);
+        ActivityGuard(self.clone())
+    }
+
+    /// Returns the current counts. Two equal snapshots mean that nothing began or ended between
+    /// them.
+    pub fn snapshot(&self) -> ActivitySnapshot {
+        ActivitySnapshot {
+            busy: self.0.busy.load(Ordering::Relaxed),
+            ended: self.0.ended.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Drop for ActivityGuard {
+    fn drop(&mut self) {
+        let Counters { busy, ended } = &*self.0.0;
+        ended.fetch_add(1, Ordering::Relaxed);
+        busy.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::SlotClass;
     use futures_util::FutureExt;
-    use landfall_model::Shard;
 
     /// The number of ordinary requests to this host that may be in flight.
     fn slots(transport: &Transport, url: &str) -> usize {
