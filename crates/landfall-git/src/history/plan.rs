@@ -1,9 +1,8 @@
 //! The objects of a pack, in their order, each with the base of its delta.
 
-use super::commits::{OrderedCommit, add_in_order};
 use super::reach::{ObjectSet, mark_reachable};
 use crate::error::GitError;
-use crate::object::{EntryMode, GitObjectKind, ObjectId, TreeEntries, TreeEntry};
+use crate::object::{CommitLinks, EntryMode, GitObjectKind, ObjectId, TreeEntries, TreeEntry};
 use crate::pack::{ObjectDatabase, ObjectIndex};
 use std::collections::HashMap;
 
@@ -217,6 +216,52 @@ impl Planner<'_> {
     fn add_blob(&mut self, object: ObjectIndex, base: Option<ObjectIndex>) {
         if self.seen.insert(object) {
             self.plan.blobs.push(PlannedObject { object, base });
+        }
+    }
+}
+
+/// A commit with its links.
+pub(super) struct OrderedCommit {
+    pub(super) object: ObjectIndex,
+    pub(super) links: CommitLinks,
+}
+
+/// A commit whose parents are being visited.
+struct OpenCommit {
+    commit: OrderedCommit,
+    /// The number of parents that were visited.
+    visited: usize,
+}
+
+/// Appends to `order` the commits that can be reached from `tip` and are not in `seen`, each after
+/// its parents, and adds them to `seen`. The first parent is followed first, so that the order
+/// depends on the history alone, and not on dates or on how it was fetched.
+pub(super) fn add_in_order(
+    database: &ObjectDatabase,
+    tip: ObjectIndex,
+    seen: &mut ObjectSet,
+    order: &mut Vec<OrderedCommit>,
+) -> Result<(), GitError> {
+    let mut open: Vec<OpenCommit> = Vec::new();
+    let mut next = Some(tip);
+    loop {
+        if let Some(object) = next.take()
+            && seen.insert(object)
+        {
+            let links = database.commit(object)?;
+            open.push(OpenCommit {
+                commit: OrderedCommit { object, links },
+                visited: 0,
+            });
+        }
+        let Some(last) = open.last_mut() else {
+            return Ok(());
+        };
+        if let Some(parent) = last.commit.links.parents.get(last.visited) {
+            last.visited += 1;
+            next = Some(database.linked(*parent, GitObjectKind::Commit)?);
+        } else if let Some(done) = open.pop() {
+            order.push(done.commit);
         }
     }
 }

@@ -1,6 +1,5 @@
 //! The id of an object: the SHA-1 of its header and content.
 
-use super::kind::GitObjectKind;
 use std::fmt;
 use std::str::FromStr;
 
@@ -68,6 +67,78 @@ impl fmt::Debug for ObjectId {
     }
 }
 
+// The types of objects.
+
+/// The type of a git object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum GitObjectKind {
+    /// A commit.
+    Commit,
+    /// A folder.
+    Tree,
+    /// The content of a file.
+    Blob,
+    /// An annotated tag.
+    Tag,
+}
+
+impl GitObjectKind {
+    /// The word for this type in the header that is hashed with an object.
+    pub fn word(self) -> &'static str {
+        match self {
+            GitObjectKind::Commit => "commit",
+            GitObjectKind::Tree => "tree",
+            GitObjectKind::Blob => "blob",
+            GitObjectKind::Tag => "tag",
+        }
+    }
+
+    /// The number in the header of a pack entry (gitformat-pack).
+    pub(crate) fn number(self) -> u8 {
+        match self {
+            GitObjectKind::Commit => 1,
+            GitObjectKind::Tree => 2,
+            GitObjectKind::Blob => 3,
+            GitObjectKind::Tag => 4,
+        }
+    }
+
+    /// The type with this [`word`](GitObjectKind::word).
+    pub(crate) fn from_word(word: &[u8]) -> Option<GitObjectKind> {
+        use GitObjectKind::{Blob, Commit, Tag, Tree};
+        [Commit, Tree, Blob, Tag]
+            .into_iter()
+            .find(|kind| kind.word().as_bytes() == word)
+    }
+}
+
+/// Whether `name` is the full name of a branch, a tag or another ref: `refs/…/…`, by the rules of
+/// git-check-ref-format and some stricter ones. Such a name is safe as a relative path: it cannot
+/// leave its folder.
+pub fn is_ref_name(name: &str) -> bool {
+    /// The maximum length in bytes, which fits into a packet and a path.
+    const MAX: usize = 1024;
+    let is_component = |part: &str| {
+        !part.is_empty()
+            && !part.starts_with('.')
+            && !part.ends_with('.')
+            && !part.to_ascii_lowercase().ends_with(".lock")
+    };
+    name.len() <= MAX
+        && name
+            .strip_prefix("refs/")
+            .is_some_and(|rest| rest.contains('/'))
+        && name.split('/').all(is_component)
+        && !name.contains("..")
+        && !name.contains("@{")
+        && !name.contains(|c: char| {
+            c.is_control()
+                || c.is_whitespace()
+                // replaces bytes that are not UTF-8, so different names could become equal
+                || matches!(c, '~' | '^' | ':' | '?' | '*' | '[' | '\\' | '\u{fffd}')
+        })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,6 +170,35 @@ mod tests {
             &"é".repeat(20),
         ] {
             assert!(text.parse::<ObjectId>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_valid_full_names_are_ref_names() {
+        for name in ["refs/heads/main", "refs/tags/v1.0-rc.1", "refs/heads/a/b@c"] {
+            assert!(is_ref_name(name), "{name}");
+        }
+        for name in [
+            "",
+            "main",
+            "refs/",
+            "refs/x",
+            "HEAD",
+            "refs/heads/",
+            "refs/heads/../x",
+            "refs/heads/a..b",
+            "refs/heads/.a",
+            "refs/heads/a.lock",
+            "refs/heads/a b",
+            "refs//a",
+            "refs/heads/a\nb",
+            "/refs/heads/a",
+            "refs/heads/a\\b",
+            "refs/heads/a.",
+            "refs/heads/@{",
+            "refs/heads/\u{fffd}",
+        ] {
+            assert!(!is_ref_name(name), "{name}");
         }
     }
 }

@@ -1,22 +1,14 @@
 //! Reads packs of any origin, and writes landfall's own packs.
 
-mod bytes;
-mod cache;
 mod database;
-mod entry_header;
-mod index_file;
 mod resolve;
 mod scan;
-mod send;
 mod write;
 
-pub use bytes::PackBytes;
-pub use cache::GitContentCache;
-pub use database::{ObjectDatabase, ObjectIndex};
+pub use self::database::{GitContentCache, ObjectDatabase, ObjectIndex, PackBytes};
+pub use self::resolve::PackIndexFile;
 #[cfg(any(test, fuzzing, feature = "testkit"))]
-pub(crate) use entry_header::EntryForm;
-pub use index_file::PackIndexFile;
-pub use send::{PackSending, send_pack};
+pub(crate) use self::scan::EntryForm;
 #[cfg(any(test, fuzzing, feature = "testkit"))]
-pub(crate) use write::PackWriter;
-pub use write::write_pack;
+pub(crate) use self::write::PackWriter;
+pub use self::write::{PackSending, send_pack, write_pack};

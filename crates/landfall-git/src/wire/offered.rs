@@ -1,8 +1,9 @@
 //! A repository as a server offers it: its objects and its refs, and the lists of refs that it
 //! sends.
 
-use super::packet::{push_flush, push_text};
+use super::packet::{Packet, PacketBuffer, push_data, push_delimiter, push_flush, push_text};
 use super::server_request::RefsRequest;
+use crate::error::GitError;
 use crate::object::ObjectId;
 use crate::pack::ObjectDatabase;
 use std::collections::BTreeMap;
@@ -146,7 +147,7 @@ pub fn advertise_version_0(
     });
     let shallow = (0..offered.shallow.len())
         .map(move |number| format!("shallow {}", offered.shallow[number]));
-    message_in_pieces(super::advertise::service_line(), refs.chain(shallow))
+    message_in_pieces(service_line(), refs.chain(shallow))
 }
 
 /// A message of `head` and `lines`. Only one piece of it is in memory.
@@ -169,10 +170,170 @@ fn message_in_pieces(
     })
 }
 
+/// A ref of a remote repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteRef {
+    /// The full name: `HEAD` or `refs/…`. It may be one that [`is_ref_name`](crate::is_ref_name)
+    /// refuses; U+FFFD replaces bytes that are not UTF-8.
+    pub name: String,
+    /// The object that the ref points to; for an annotated tag, the tag object and not the commit
+    /// that it names.
+    pub id: ObjectId,
+    /// The object that an annotated tag names in the end.
+    pub peeled: Option<ObjectId>,
+    /// For `HEAD`: the ref that it points to, if the server says so. `None` for every other ref.
+    pub target: Option<String>,
+}
+
+/// The request for all branches and tags and `HEAD`.
+pub fn ls_refs_request() -> Vec<u8> {
+    let mut request = Vec::new();
+    push_text(&mut request, "command=ls-refs");
+    push_text(&mut request, "agent=landfall");
+    push_text(&mut request, "object-format=sha1");
+    push_delimiter(&mut request);
+    for line in [
+        "peel",
+        "symrefs",
+        "ref-prefix HEAD",
+        "ref-prefix refs/heads/",
+        "ref-prefix refs/tags/",
+    ] {
+        push_text(&mut request, line);
+    }
+    push_flush(&mut request);
+    request
+}
+
+/// Reads the answer to [`ls_refs_request`], which arrives in pieces of any size, and keeps only the
+/// refs.
+pub struct RefListStream {
+    packets: PacketBuffer,
+    refs: Vec<RemoteRef>,
+    most: usize,
+    is_done: bool,
+}
+
+impl RefListStream {
+    /// Accepts at most `most` refs, whatever their names are.
+    pub fn new(most: usize) -> RefListStream {
+        RefListStream {
+            packets: PacketBuffer::default(),
+            refs: Vec::new(),
+            most,
+            is_done: false,
+        }
+    }
+
+    /// Reads the next bytes of the answer.
+    ///
+    /// # Errors
+    /// If the server reports an error, the bytes are not an answer to [`ls_refs_request`], or it
+    /// has too many refs.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), GitError> {
+        let RefListStream {
+            packets,
+            refs,
+            most,
+            is_done,
+        } = self;
+        packets.push(bytes, |packet| match packet {
+            // bytes after the end are ignored
+            _ if *is_done => Ok(()),
+            Packet::Flush => {
+                *is_done = true;
+                Ok(())
+            }
+            Packet::Data(data) if refs.len() < *most => {
+                let line = String::from_utf8_lossy(data);
+                let found = parse_ref(line.strip_suffix('\n').unwrap_or(&line));
+                refs.push(found.ok_or_else(not_a_ref)?);
+                Ok(())
+            }
+            Packet::Data(_) => Err(GitError::TooLarge {
+                what: "the repository has more refs",
+                limit: *most as u64,
+            }),
+            Packet::Delimiter | Packet::ResponseEnd => Err(not_a_ref()),
+        })
+    }
+
+    /// The refs.
+    ///
+    /// # Errors
+    /// If the answer is cut off.
+    pub fn finish(self) -> Result<Vec<RemoteRef>, GitError> {
+        if self.is_done {
+            return Ok(self.refs);
+        }
+        Err(GitError::Protocol("the list of refs is cut off".into()))
+    }
+}
+
+fn not_a_ref() -> GitError {
+    GitError::Protocol("a line of the list of refs is not a ref".into())
+}
+
+/// Reads `<id> <name>[ symref-target:<name>][ peeled:<id>]`.
+fn parse_ref(line: &str) -> Option<RemoteRef> {
+    let mut words = line.split(' ');
+    let id = words.next()?.parse().ok()?;
+    let name = words.next()?.to_owned();
+    let mut found = RemoteRef {
+        name,
+        id,
+        peeled: None,
+        target: None,
+    };
+    for word in words {
+        if let Some(peeled) = word.strip_prefix("peeled:") {
+            found.peeled = Some(peeled.parse().ok()?);
+        } else if let Some(target) = word.strip_prefix("symref-target:") {
+            found.target = (found.name == "HEAD").then(|| target.to_owned());
+        }
+    }
+    Some(found)
+}
+
+// The short answers of a server: its capabilities and errors.
+
+/// The capabilities of a server that speaks version 2.
+pub fn advertise_version_2() -> Vec<u8> {
+    let mut message = service_line();
+    for line in [
+        "version 2",
+        "agent=landfall",
+        "ls-refs",
+        "fetch=shallow filter",
+        "object-format=sha1",
+    ] {
+        push_text(&mut message, line);
+    }
+    push_flush(&mut message);
+    message
+}
+
+/// An answer that reports an error to the client.
+pub fn error_answer(why: &str) -> Vec<u8> {
+    let mut message = Vec::new();
+    push_data(&mut message, format!("ERR {why}\n").as_bytes());
+    message
+}
+
+/// The line with which every answer to `info/refs` begins (gitprotocol-http).
+pub(super) fn service_line() -> Vec<u8> {
+    let mut message = Vec::new();
+    push_text(&mut message, "# service=git-upload-pack");
+    push_flush(&mut message);
+    message
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::packet::push_data;
     use super::super::{RefListStream, RemoteRef, check_advertisement, ls_refs_request};
     use super::*;
+    use crate::object::is_ref_name;
     use crate::wire::{UploadPackReader, UploadPackRequest};
     use landfall_model::Limits;
 
@@ -262,5 +423,42 @@ mod tests {
         let refs = parse_refs(&pieces.concat());
         assert_eq!(refs.len(), 10_000);
         assert_eq!(refs[9_999].name, "refs/tags/09999");
+    }
+
+    const ID: &str = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391";
+
+    #[test]
+    fn refs_have_ids_and_their_attributes() {
+        let mut message = Vec::new();
+        push_text(
+            &mut message,
+            &format!("{ID} HEAD symref-target:refs/heads/main"),
+        );
+        push_text(&mut message, &format!("{ID} refs/tags/v1 peeled:{ID}"));
+        push_text(&mut message, &format!("{ID} refs/heads/../../etc"));
+        push_data(
+            &mut message,
+            &[ID.as_bytes(), b" refs/heads/\xe4\n"].concat(),
+        );
+        let read = |message: &[u8], most: usize, size: usize| {
+            let mut stream = RefListStream::new(most);
+            let mut pieces = message.chunks(size);
+            pieces.try_for_each(|piece| stream.push(piece))?;
+            stream.finish()
+        };
+        assert!(read(&message, 9, 9).is_err(), "no flush");
+        push_flush(&mut message);
+        let refs = read(&message, 4, 1000).unwrap();
+        for size in [1, 3, 77] {
+            assert_eq!(read(&message, 4, size).unwrap(), refs, "{size}");
+        }
+        assert_eq!(refs.len(), 4);
+        assert_eq!(refs[0].target.as_deref(), Some("refs/heads/main"));
+        assert_eq!(refs[1].peeled, ID.parse().ok());
+        assert_eq!(refs[3].name, "refs/heads/\u{fffd}");
+        assert!(!is_ref_name(&refs[2].name) && !is_ref_name(&refs[3].name));
+        assert!(read(&message, 3, 1000).is_err());
+        let error = read(b"000aERR no", 9, 2).unwrap_err();
+        assert_eq!(error.to_string(), "the server answered: no");
     }
 }

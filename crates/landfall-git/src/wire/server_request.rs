@@ -1,7 +1,7 @@
 //! Requests to a server: the commands of version 2, and the one request of version 0.
 
 use super::offered::{OfferedRepository, RefSelection};
-use super::packet::{Packet, PacketBuffer};
+use super::packet::{Packet, PacketBuffer, push_delimiter, push_flush, push_text};
 use crate::error::GitError;
 use crate::object::ObjectId;
 use std::collections::HashSet;
@@ -257,6 +257,32 @@ impl FetchRequest {
         }
         Ok(())
     }
+}
+
+/// The request for a pack with all objects that are reachable from `wants` but not from `haves`. If
+/// `depth` is given, only the last `depth` commits of each history are requested.
+pub fn fetch_request(wants: &[ObjectId], haves: &[ObjectId], depth: Option<u32>) -> Vec<u8> {
+    let mut request = Vec::new();
+    push_text(&mut request, "command=fetch");
+    push_text(&mut request, "agent=landfall");
+    push_text(&mut request, "object-format=sha1");
+    push_delimiter(&mut request);
+    // without `thin-pack`, so that all bases of deltas are in the pack
+    push_text(&mut request, "no-progress");
+    push_text(&mut request, "ofs-delta");
+    for id in wants {
+        push_text(&mut request, &format!("want {id}"));
+    }
+    for id in haves {
+        push_text(&mut request, &format!("have {id}"));
+    }
+    if let Some(depth) = depth {
+        push_text(&mut request, &format!("deepen {depth}"));
+    }
+    // no negotiation: the server sends the pack at once
+    push_text(&mut request, "done");
+    push_flush(&mut request);
+    request
 }
 
 #[cfg(test)]
