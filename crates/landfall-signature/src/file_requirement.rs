@@ -2,10 +2,10 @@
 
 use crate::crypto;
 use crate::file_signatures::{BareFiles, FileSignatures};
-use crate::log_query::{LogQuery, LoggedSignature};
 use crate::requirement::{AcceptedSignature, SignatureFailure, SignatureRequirement};
-use crate::signed_message::SignatureSubject;
+use crate::signed_content::{LogQuery, LoggedSignature};
 use crate::signer_key::SignerKey;
+use crate::statement::SignatureSubject;
 use crate::trust_root::TrustRoot;
 use crate::verified::VerifiedSignature;
 use landfall_model::sign::{FileKey, OpenPgpKeys, SignatureTime};
@@ -119,8 +119,8 @@ impl SignatureRequirement {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conditions::ProvenanceConditions;
     use crate::file_signatures::SignedFile;
+    use crate::policy::ProvenanceConditions;
     use landfall_model::Digest;
     use landfall_model::document::ProvenanceRule;
 

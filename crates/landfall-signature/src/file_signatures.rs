@@ -1,10 +1,11 @@
 //! Signature files as publishers store them next to a file: Sigstore bundles, signatures and
 //! certificates of `cosign sign-blob`, and signatures of minisign, OpenSSH and OpenPGP.
 
-use crate::annotations::{CERTIFICATE, LOG_ENTRY, SIGNATURE};
-use crate::document::{SignatureDocument, SignatureFormat};
-use crate::log_query::{LogEntry, LoggedSignature};
-use crate::pem::{BEGIN_CERTIFICATE, pem};
+use crate::signed_content::{
+    CERTIFICATE, LOG_ENTRY, LogEntry, LoggedSignature, SIGNATURE, SignatureDocument,
+    SignatureFormat,
+};
+use crate::signer_key::{BEGIN_CERTIFICATE, pem};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use landfall_model::Digest;

@@ -1,13 +1,12 @@
 //! The fuzz target of this crate.
 
-use crate::conditions::SignerIdentity;
-use crate::document::{SignatureDocument, SignatureFormat};
 use crate::file_signatures::{FileSignatures, SignedFile};
+use crate::policy::SignerIdentity;
 use crate::requirement::SignatureRequirement;
+use crate::signed_content::{SignatureDocument, SignatureFormat};
 use crate::trust_root::TrustRoot;
-use landfall_model::Digest;
-use landfall_model::TextPattern;
 use landfall_model::sign::SignatureTime;
+use landfall_model::{Digest, TextPattern};
 use sigstore_verify::trust_root::SIGSTORE_PRODUCTION_TRUSTED_ROOT;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

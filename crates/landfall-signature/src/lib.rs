@@ -17,39 +17,30 @@
 //!
 //! Begin with `policy.rs`.
 
-mod annotations;
-mod conditions;
 mod crypto;
-mod document;
-mod encrypted_key;
 mod file_requirement;
 mod file_signatures;
 mod fuzz;
-mod log_query;
-mod pem;
 mod policy;
-mod policy_rule;
 mod requirement;
-mod rule_signers;
-mod rule_subject;
 mod signed_content;
-mod signed_message;
 mod signer_key;
 mod signing_key;
 mod statement;
 mod trust_root;
-mod trust_update;
 mod verified;
 
-pub use document::{SIMPLE_SIGNING, SignatureDocument, SignatureFormat};
-pub use file_signatures::{FileSignatures, SignedFile};
-pub use fuzz::image_signature as fuzz;
-pub use log_query::{LogEntry, LogQuery};
-pub use policy::{SignaturePolicy, SiteRuleError};
-pub use policy_rule::SignatureRuleError;
-pub use requirement::SignatureFailure;
-pub use rule_signers::RuleSigners;
-pub use rule_subject::RuleSubject;
-pub use signing_key::{BUNDLE_TYPE, ImageSigningKey, SigningKeyError};
-pub use trust_update::{NewestTrustRoot, TufError, TufFetch, TufRepository, newest_trust_root};
-pub use verified::{SignerKind, VerifiedSignature, read_verified};
+pub use crate::file_signatures::{FileSignatures, SignedFile};
+pub use crate::fuzz::image_signature as fuzz;
+pub use crate::policy::{
+    RuleSigners, RuleSubject, SignaturePolicy, SignatureRuleError, SiteRuleError,
+};
+pub use crate::requirement::SignatureFailure;
+pub use crate::signed_content::{
+    LogEntry, LogQuery, SIMPLE_SIGNING, SignatureDocument, SignatureFormat,
+};
+pub use crate::signing_key::{BUNDLE_TYPE, ImageSigningKey, SigningKeyError};
+pub use crate::trust_root::{
+    NewestTrustRoot, TufError, TufFetch, TufRepository, newest_trust_root,
+};
+pub use crate::verified::{SignerKind, VerifiedSignature, read_verified};

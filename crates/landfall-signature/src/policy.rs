@@ -1,18 +1,20 @@
 //! The rules of `verify:` in manifests and sites, with their keys.
 
-use crate::document::SignatureDocument;
 use crate::file_signatures::FileSignatures;
-use crate::log_query::LogQuery;
-use crate::policy_rule::{PolicyRule, RuleReader, SignatureRuleError};
 use crate::requirement::{AcceptedSignature, SignatureFailure, SignatureRequirement};
-use crate::rule_signers::RuleSigners;
-use crate::rule_subject::RuleSubject;
+use crate::signed_content::{LogQuery, SignatureDocument};
+use crate::signer_key::{SignerKey, pem};
+use crate::statement::Provenance;
+use crate::trust_root::TrustRoot;
 use crate::verified::VerifiedSignature;
 use jiff::Timestamp;
 use landfall_model::config::Site;
-use landfall_model::document::SignatureRule;
-use landfall_model::sign::{GitSigners, OpenPgpKeys, SignatureTime};
-use landfall_model::{Digest, ImageRef};
+use landfall_model::document::{
+    KeylessSigner, KeylessSigners, ProvenanceRule, SignatureRule, read_input, read_text_input,
+};
+use landfall_model::sign::{FileKey, FileKeyError, GitSigners, OpenPgpKeys, SignatureTime};
+use landfall_model::{Digest, ImageRef, NamePattern, TextPattern};
+use std::fmt;
 use std::path::Path;
 
 /// The rules that say whose signatures each item needs. The rules of each document are a list, and
@@ -255,5 +257,450 @@ impl SignaturePolicy {
             }
         }
         found
+    }
+}
+
+// Reads a rule of `verify:`, with the files that it names.
+
+/// A rule: the items that it matches, and what it demands of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PolicyRule {
+    pub(crate) items: NamePattern,
+    /// `None` if the items need no signature.
+    pub(crate) requirement: Option<SignatureRequirement>,
+}
+
+/// A rule that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct SignatureRuleError {
+    /// The position of the rule in `verify:`.
+    pub index: usize,
+    /// The faulty key of the rule, such as `trustedRoot`.
+    pub key: &'static str,
+    /// Why it cannot be used.
+    pub why: String,
+    /// What to write instead.
+    pub help: &'static str,
+}
+
+impl PolicyRule {
+    /// Whether the rule matches an image, or a chart in a registry, although it has a scheme. Other
+    /// rules have precedence, so that a rule for files does not hide a rule for images.
+    pub(crate) fn matches_by_url(&self, item: &RuleSubject) -> bool {
+        let RuleSubject::Image(image) = item else {
+            return false;
+        };
+        let images = self.items.of_images();
+        images.is_some_and(|images| images.matches_image(image))
+    }
+
+    /// Whether the rule matches an item.
+    pub(crate) fn matches(&self, item: &RuleSubject) -> bool {
+        match item {
+            RuleSubject::Image(image) => !self.items.is_url() && self.items.matches_image(image),
+            RuleSubject::Urls(urls) | RuleSubject::Addresses(urls) => {
+                self.items.is_url() && urls.iter().any(|url| self.items.matches(url))
+            }
+            RuleSubject::Git(name) => self.items.is_git() && self.items.matches_repository(name),
+        }
+    }
+}
+
+/// Reads the rule `rule` at `index`. Its files are relative to `folder`.
+pub(crate) struct RuleReader<'a> {
+    pub(crate) index: usize,
+    pub(crate) rule: &'a SignatureRule,
+    pub(crate) folder: &'a Path,
+}
+
+impl RuleReader<'_> {
+    pub(crate) fn read(&self) -> Result<PolicyRule, SignatureRuleError> {
+        let SignatureRule {
+            r#match,
+            keys,
+            keyless,
+            trusted_root,
+            attestation,
+            none,
+        } = self.rule;
+        if r#match.starts_with("oci://") || r#match.starts_with("docker://") {
+            return Err(self.error(
+                "match",
+                "images and charts in registries are matched without a scheme".into(),
+                "write a repository, as in quay.io/team/*; https:// is for files and charts of \
+                 HTTP repositories",
+            ));
+        }
+        if r#match.trim().is_empty() {
+            return Err(self.error(
+                "match",
+                "this pattern is empty and matches nothing".into(),
+                "write a repository or URL, as in quay.io/team/*, or * for all images and charts",
+            ));
+        }
+        let items = NamePattern::new(r#match.as_str());
+        let has_signers = !keys.is_empty() || keyless.is_some();
+        if none.is_some() {
+            if has_signers || attestation.is_some() {
+                return Err(self.error(
+                    "none",
+                    "a rule has either signers or `none`".into(),
+                    "remove one of the two",
+                ));
+            }
+            return Ok(PolicyRule {
+                items,
+                requirement: None,
+            });
+        }
+        if items.is_git() {
+            return self.read_git(items);
+        }
+        let identities: Vec<SignerIdentity> = keyless
+            .iter()
+            .flat_map(KeylessSigners::as_slice)
+            .map(|signer| SignerIdentity {
+                issuer: TextPattern::new(signer.issuer.as_str()),
+                identity: TextPattern::new(signer.identity.as_str()),
+            })
+            .collect();
+        if keys.is_empty() && identities.is_empty() {
+            return Err(self.error(
+                "match",
+                "this rule names no signer".into(),
+                "add `keys:` or `keyless:`, or `none:` with the reason",
+            ));
+        }
+        if !identities.is_empty() && trusted_root.is_none() {
+            return Err(self.error(
+                "keyless",
+                "`keyless` needs a trust root".into(),
+                "add `trustedRoot:` with the path of a trusted_root.json",
+            ));
+        }
+        let mut requirement = SignatureRequirement {
+            identities,
+            trust_root: trusted_root
+                .as_ref()
+                .map(|root| self.trust_root(root.file()))
+                .transpose()?,
+            provenance: attestation.as_ref().map(ProvenanceConditions::new),
+            ..SignatureRequirement::default()
+        };
+        for key in keys {
+            self.add_key(key, &mut requirement)?;
+        }
+        Ok(PolicyRule {
+            items,
+            requirement: Some(requirement),
+        })
+    }
+
+    /// Reads a rule for git repositories, which are signed by keys of OpenPGP and OpenSSH.
+    fn read_git(&self, items: NamePattern) -> Result<PolicyRule, SignatureRuleError> {
+        let other = [
+            ("keyless", self.rule.keyless.is_some()),
+            ("trustedRoot", self.rule.trusted_root.is_some()),
+            ("attestation", self.rule.attestation.is_some()),
+        ];
+        if let Some((key, _)) = other.into_iter().find(|(_, is_there)| *is_there) {
+            let why = "git repositories are verified by keys only";
+            return Err(self.error(key, why.into(), "name the files of the keys in `keys:`"));
+        }
+        if self.rule.keys.is_empty() {
+            return Err(self.error(
+                "match",
+                "this rule names no signer".into(),
+                "add `keys:` with files of OpenPGP or OpenSSH keys, or `none:` with the reason",
+            ));
+        }
+        let mut git_signers = Vec::new();
+        for key in &self.rule.keys {
+            let found = GitSigners::parse(key, &self.read_file("keys", key)?);
+            let help = "name a file with keys of OpenPGP or OpenSSH, or with allowed signers";
+            let error = |why| self.error("keys", format!("{key}: {why}"), help);
+            git_signers.push(found.map_err(error)?);
+        }
+        Ok(PolicyRule {
+            items,
+            requirement: Some(SignatureRequirement {
+                git_signers,
+                ..SignatureRequirement::default()
+            }),
+        })
+    }
+
+    /// Adds a key: PEM in text or in a file, or a file with a key of minisign, OpenSSH or OpenPGP.
+    fn add_key(
+        &self,
+        key: &str,
+        requirement: &mut SignatureRequirement,
+    ) -> Result<(), SignatureRuleError> {
+        let help = "name a file with a public key in PEM, or write the PEM text";
+        let is_inline = key.contains("-----BEGIN");
+        let bytes = if is_inline {
+            key.as_bytes().to_vec()
+        } else {
+            self.read_file("keys", key)?
+        };
+        let name = if is_inline {
+            String::new()
+        } else {
+            format!("{key}: ")
+        };
+        let text = std::str::from_utf8(&bytes).unwrap_or_default();
+        let pem = SignerKey::from_pem(text);
+        match (pem, FileKey::parse(key, &bytes)) {
+            (Ok(parsed), _) => requirement.keys.push(parsed),
+            (Err(_), Ok(parsed)) if self.rule.r#match.contains("://") => {
+                requirement.file_keys.push(parsed);
+            }
+            (Err(_), Ok(parsed)) => {
+                let why = format!("{name}{parsed} does not sign images");
+                return Err(self.error("keys", why, help));
+            }
+            (Err(_), Err(error @ FileKeyError::AllowedSigners { .. })) => {
+                let help = "write each line as PRINCIPALS [OPTIONS] TYPE BASE64, or each as TYPE \
+                            BASE64";
+                return Err(self.error("keys", format!("{name}{error}"), help));
+            }
+            (Err(why), Err(_)) => return Err(self.error("keys", format!("{name}{why}"), help)),
+        }
+        Ok(())
+    }
+
+    fn trust_root(&self, path: &str) -> Result<TrustRoot, SignatureRuleError> {
+        let full = self.folder.join(path);
+        let text = read_text_input(&full)
+            .map_err(|error| self.unreadable("trustedRoot", &full, &error))?;
+        TrustRoot::parse(&text).map_err(|why| {
+            let help = "`cosign trusted-root create` writes such a file";
+            self.error("trustedRoot", format!("{path}: {why}"), help)
+        })
+    }
+
+    fn read_file(&self, key: &'static str, path: &str) -> Result<Vec<u8>, SignatureRuleError> {
+        let path = self.folder.join(path);
+        read_input(&path).map_err(|error| self.unreadable(key, &path, &error))
+    }
+
+    fn unreadable(
+        &self,
+        key: &'static str,
+        path: &Path,
+        error: &std::io::Error,
+    ) -> SignatureRuleError {
+        let why = format!("cannot read {}: {error}", path.display());
+        self.error(
+            key,
+            why,
+            "the path is relative to the folder of this document",
+        )
+    }
+
+    fn error(&self, key: &'static str, why: String, help: &'static str) -> SignatureRuleError {
+        SignatureRuleError {
+            index: self.index,
+            key,
+            why,
+            help,
+        }
+    }
+}
+
+// Conditions of rules: on identities in certificates, and on the provenance.
+
+/// Patterns for the issuer and the identity in a certificate of Fulcio.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SignerIdentity {
+    pub(crate) issuer: TextPattern,
+    pub(crate) identity: TextPattern,
+}
+
+impl SignerIdentity {
+    pub(crate) fn matches(&self, issuer: &str, identity: &str) -> bool {
+        self.issuer.matches(issuer) && self.identity.matches(identity)
+    }
+}
+
+/// Conditions on the provenance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ProvenanceConditions {
+    builder: Option<TextPattern>,
+    source: Option<TextPattern>,
+}
+
+impl ProvenanceConditions {
+    pub(crate) fn new(rule: &ProvenanceRule) -> ProvenanceConditions {
+        let pattern = |text: &Option<String>| text.as_deref().map(TextPattern::new);
+        ProvenanceConditions {
+            builder: pattern(&rule.builder),
+            source: pattern(&rule.source),
+        }
+    }
+
+    /// Fails with a description of `provenance` if it does not meet the conditions, or names
+    /// neither builder nor source: SLSA requires a builder, and a lock records a provenance by
+    /// these names.
+    pub(crate) fn check(&self, provenance: &Provenance) -> Result<(), String> {
+        for (what, pattern, found) in [
+            ("builder", &self.builder, &provenance.builder),
+            ("source", &self.source, &provenance.source),
+        ] {
+            let Some(pattern) = pattern else { continue };
+            let Some(found) = found else {
+                return Err(format!("a provenance without a {what}"));
+            };
+            if !pattern.matches(found) {
+                return Err(format!("a provenance with the {what} {found}"));
+            }
+        }
+        if provenance.builder.is_none() && provenance.source.is_none() {
+            return Err("a provenance without a builder".into());
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for ProvenanceConditions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(", and the signed statement must be a provenance")?;
+        if let Some(builder) = &self.builder {
+            write!(f, " with the builder {builder}")?;
+        }
+        if let Some(source) = &self.source {
+            let word = if self.builder.is_some() {
+                "and"
+            } else {
+                "with"
+            };
+            write!(f, " {word} the source {source}")?;
+        }
+        Ok(())
+    }
+}
+
+/// An item that rules may match, by the names that a rule may use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RuleSubject {
+    /// An image, or a chart in a registry. Only rules without a scheme match it.
+    Image(ImageRef),
+    /// A chart in an HTTP repository: its URL with and without the version. Only rules with a
+    /// scheme match it, so that a rule for all images (`*`) does not include charts of such repositories.
+    Urls(Vec<String>),
+    /// A file: all URLs under which it is delivered. Only rules with a scheme match it. The file
+    /// must meet the rule for each of its URLs.
+    Addresses(Vec<String>),
+    /// A git repository, by its name in the lock. Only rules that begin with `git+` match it.
+    Git(String),
+}
+
+impl RuleSubject {
+    /// The subjects for each of which a rule is chosen.
+    pub(crate) fn addresses(self) -> Vec<RuleSubject> {
+        match self {
+            RuleSubject::Addresses(urls) => {
+                let urls = urls.into_iter();
+                urls.map(|url| RuleSubject::Urls(vec![url])).collect()
+            }
+            other => vec![other],
+        }
+    }
+}
+
+impl From<&ImageRef> for RuleSubject {
+    fn from(image: &ImageRef) -> RuleSubject {
+        RuleSubject::Image(image.clone())
+    }
+}
+
+// The signers that a rule accepts, for the policies of other programs.
+
+/// The signers that a rule accepts: one of `keys` or one of `identities` must sign.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleSigners {
+    /// Public keys in PEM.
+    pub keys: Vec<String>,
+    /// Identities in certificates, with `*` for any text.
+    pub identities: Vec<KeylessSigner>,
+    /// The root certificates of the authorities in the trust root, in PEM.
+    pub authorities: Vec<String>,
+    /// The keys, in PEM, of the trust root's transparency logs with inclusion promises.
+    pub logs: Vec<String>,
+    /// Whether a provenance is required in place of a signature.
+    pub needs_provenance: bool,
+}
+
+impl From<&SignatureRequirement> for RuleSigners {
+    fn from(requirement: &SignatureRequirement) -> RuleSigners {
+        let root = requirement.trust_root.as_ref();
+        let authorities = root.map(TrustRoot::authorities).unwrap_or_default();
+        let logs = root.map(TrustRoot::promising_logs).unwrap_or_default();
+        RuleSigners {
+            keys: requirement.keys.iter().map(SignerKey::pem).collect(),
+            identities: requirement
+                .identities
+                .iter()
+                .map(|signer| KeylessSigner {
+                    issuer: signer.issuer.to_string(),
+                    identity: signer.identity.to_string(),
+                })
+                .collect(),
+            authorities: authorities
+                .iter()
+                .map(|certificate| pem("CERTIFICATE", certificate))
+                .collect(),
+            logs: logs.iter().map(|key| pem("PUBLIC KEY", key)).collect(),
+            needs_provenance: requirement.provenance.is_some(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_for_any_builder_still_requires_a_builder() {
+        let conditions = ProvenanceConditions {
+            builder: Some(TextPattern::new("*")),
+            source: None,
+        };
+        let provenance = |builder: Option<&str>| Provenance {
+            builder: builder.map(Into::into),
+            source: None,
+        };
+        assert_eq!(
+            conditions.check(&provenance(Some("https://b.example"))),
+            Ok(())
+        );
+        let any = ProvenanceConditions {
+            builder: None,
+            source: None,
+        };
+        assert_eq!(any.check(&provenance(Some("https://b.example"))), Ok(()));
+        for conditions in [conditions, any] {
+            let refused = conditions.check(&provenance(None));
+            assert_eq!(refused, Err("a provenance without a builder".into()));
+        }
+    }
+
+    #[test]
+    fn the_description_contains_the_required_builder_and_source() {
+        let described = |builder: Option<&str>, source: Option<&str>| {
+            let conditions = ProvenanceConditions {
+                builder: builder.map(TextPattern::new),
+                source: source.map(TextPattern::new),
+            };
+            conditions.to_string()
+        };
+        let start = ", and the signed statement must be a provenance with the";
+        assert_eq!(described(Some("b"), None), format!("{start} builder b"));
+        assert_eq!(described(None, Some("s")), format!("{start} source s"));
+        assert_eq!(
+            described(Some("b"), Some("s")),
+            format!("{start} builder b and the source s")
+        );
     }
 }

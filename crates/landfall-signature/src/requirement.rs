@@ -1,12 +1,10 @@
 //! The requirement of a rule for an image, file or chart, and whether signatures meet it.
 
-use crate::conditions::{ProvenanceConditions, SignerIdentity};
 use crate::crypto;
-use crate::document::SignatureDocument;
-use crate::signed_content::SignedContent;
-use crate::signed_message::SignatureSubject;
+use crate::policy::{ProvenanceConditions, SignerIdentity};
+use crate::signed_content::{SignatureDocument, SignedContent};
 use crate::signer_key::SignerKey;
-use crate::statement::{Provenance, SignedStatement};
+use crate::statement::{Provenance, SignatureSubject, SignedStatement};
 use crate::trust_root::TrustRoot;
 use crate::verified::{SignerKind, VerifiedSignature};
 use jiff::Timestamp;

@@ -2,8 +2,9 @@
 
 use crate::crypto;
 use crate::file_signatures::SignedFile;
-use crate::pem::pem;
-use crate::signed_message::{SignedMessage, sha256_hash, unreadable};
+use crate::statement::{SignedMessage, sha256_hash, unreadable};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use landfall_model::Digest;
 use rsa::sha2::{Digest as _, Sha384, Sha512};
 use sigstore_verify::crypto::{KeyAlgorithm, SigningScheme, VerificationKey};
@@ -135,4 +136,24 @@ fn hash_of<D: rsa::sha2::Digest>(file: &SignedFile<'_>) -> Result<D, String> {
 fn is_ed25519ph(key: &VerificationKey, hash: Sha512, signature: &SignatureBytes) -> bool {
     key.scheme() == SigningScheme::Ed25519
         && crypto::is_ed25519ph(key.as_bytes(), hash, signature.as_bytes())
+}
+
+// Certificates and keys in PEM (RFC 7468).
+
+/// The line before a certificate.
+pub(crate) const BEGIN_CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----";
+
+/// Encodes `der` as PEM, with lines of 64 characters, as transparency logs store it.
+pub(crate) fn pem(label: &str, der: &[u8]) -> String {
+    let text = STANDARD.encode(der);
+    let mut pem = format!("-----BEGIN {label}-----\n");
+    let mut rest = text.as_str();
+    while !rest.is_empty() {
+        let (line, after) = rest.split_at(rest.len().min(64));
+        pem.push_str(line);
+        pem.push('\n');
+        rest = after;
+    }
+    pem.push_str(&format!("-----END {label}-----\n"));
+    pem
 }

@@ -1,9 +1,12 @@
 //! The statement of a signature about an image or file: that the signer approves it, or how it was
 //! built.
 
+use crate::file_signatures::SignedFile;
 use landfall_model::Digest;
 use serde::Deserialize;
 use serde_json::Value;
+use sigstore_verify::types::{HashAlgorithm, Sha256Hash};
+use std::io::{self, Read};
 
 /// The predicate type of cosign's signatures in bundles.
 pub(crate) const COSIGN_SIGN: &str = "https://sigstore.dev/cosign/sign/v1";
@@ -99,4 +102,52 @@ fn check_digest(is_subject: bool, found: &str) -> Result<(), String> {
     } else {
         Err(format!("a signature of another digest ({found})"))
     }
+}
+
+/// What a signature has to be about.
+pub(crate) enum SignatureSubject<'a> {
+    /// The image with this digest.
+    Image(&'a Digest),
+    /// This file.
+    File(&'a SignedFile<'a>),
+}
+
+/// What is signed.
+pub(crate) enum SignedMessage<'a> {
+    /// A statement about an image or file with the digest `subject`.
+    Statement { bytes: Vec<u8>, subject: Sha256Hash },
+    /// A payload of cosign, which names an image.
+    Payload(Vec<u8>),
+    /// A file. If the signature names a digest, `algorithm` is the algorithm of that digest.
+    File {
+        file: &'a SignedFile<'a>,
+        algorithm: Option<HashAlgorithm>,
+    },
+}
+
+impl SignatureSubject<'_> {
+    /// The SHA-256 of the image or file.
+    pub(crate) fn digest(&self) -> &Digest {
+        match self {
+            SignatureSubject::Image(digest) => digest,
+            SignatureSubject::File(file) => file.digest,
+        }
+    }
+}
+
+impl SignedFile<'_> {
+    /// Opens the content. The error is a message.
+    pub(crate) fn content(&self) -> Result<Box<dyn Read + Send>, String> {
+        (self.open)().map_err(|error| unreadable(&error))
+    }
+}
+
+/// The message for content that cannot be read.
+pub(crate) fn unreadable(error: &io::Error) -> String {
+    format!("the signed content cannot be read: {error}")
+}
+
+/// The digest in the form that `sigstore-verify` expects. The error is a message.
+pub(crate) fn sha256_hash(digest: &Digest) -> Result<Sha256Hash, String> {
+    Sha256Hash::from_hex(&digest.hex()).map_err(|_| format!("{digest} is not a SHA-256 digest"))
 }
