@@ -12,11 +12,11 @@ pub mod apt;
 mod changelog;
 mod decompress;
 mod error;
-mod identity;
 mod path;
 pub mod yum;
 
-pub use decompress::{COMPRESSIONS, Compression, decompress, decompressed};
-pub use error::PackagesError;
-pub use identity::PackageIdentity;
-pub use path::{RepositoryPathError, file_url, host_of, is_location, is_plain_path, location};
+pub use crate::decompress::{COMPRESSIONS, Compression, decompress, decompressed};
+pub use crate::error::{PackageIdentity, PackagesError};
+pub use crate::path::{
+    RepositoryPathError, file_url, host_of, is_location, is_plain_path, location,
+};

@@ -2,8 +2,7 @@
 
 use super::choose::choose;
 use super::marking::AptSettings;
-use super::offer::{AptPackageId, AptVersionId, RelationKind};
-use super::universe::Universe;
+use super::universe::{AptPackageId, AptVersionId, RelationKind, Universe};
 use std::collections::BTreeSet;
 
 /// `Priority: required`, `important` and `standard` (Debian Policy 2.5).

@@ -1,13 +1,12 @@
 //! Selects the packages that apt would install for a list of requests.
 
-pub use super::marking::AptSettings;
 use super::marking::Marking;
-use super::offer::{AptPackageId, AptVersionId};
 use super::reason::{broken_relation_text, name_and_version, relation_text};
-use super::request::InstallRequest;
-use super::suite_preference::SuitePreference;
-use super::universe::Universe;
+use super::request::{InstallRequest, SuitePreference};
+use super::universe::{AptPackageId, AptVersionId, Universe};
 use std::collections::BTreeSet;
+
+pub use super::marking::AptSettings;
 
 /// The packages that apt would install for a list of requests.
 #[derive(Debug, Clone, PartialEq, Eq)]

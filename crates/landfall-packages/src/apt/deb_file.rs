@@ -4,7 +4,7 @@
 //! `data.tar` its files; both may be compressed. Debian Policy 12.7 specifies the path of a
 //! changelog, and 4.4 its format. Nothing is extracted, so names in the archive cannot do harm.
 
-use super::paragraph::paragraphs;
+use super::fields::paragraphs;
 use crate::PackageIdentity;
 use crate::changelog::{READ_BYTES, first_lines};
 use crate::decompress::{Compression, decompressed};

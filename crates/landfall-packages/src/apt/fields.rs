@@ -1,7 +1,8 @@
 //! The fields of a package that are needed to select packages, from an index or a dpkg status file.
 
-use super::offer::RelationKind;
-use super::paragraph::Paragraph;
+use super::universe::RelationKind;
+use crate::PackagesError;
+use std::collections::BTreeSet;
 
 /// The needed fields of a paragraph. A field that the paragraph lacks is empty.
 #[derive(Default)]
@@ -126,6 +127,157 @@ pub(super) const KINDS: [Option<RelationKind>; 8] = [
     None,
 ];
 
+// Paragraphs of fields (deb822(5)), parsed lazily and without copies: an index has millions of
+// fields, and only a few of them are needed.
+
+/// The text of a paragraph, without the empty line that ends it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Paragraph<'t>(&'t str);
+
+pub(super) fn paragraphs(text: &str) -> impl Iterator<Item = Paragraph<'_>> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        rest = rest.trim_start_matches(['\n', '\r']);
+        if rest.is_empty() {
+            return None;
+        }
+        let (one, left) = rest.split_at(paragraph_end(rest));
+        rest = left;
+        Some(Paragraph(one))
+    })
+}
+
+/// The length of the paragraph at the start of `text`, without the empty line after it. As in apt,
+/// a line that contains only carriage returns is empty.
+fn paragraph_end(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let mut ends = memchr::memchr_iter(b'\n', bytes).map(|at| at + 1);
+    let is_before_empty_line = |end: &usize| {
+        let next = bytes[*end..].iter().find(|byte| **byte != b'\r');
+        next == Some(&b'\n')
+    };
+    ends.find(is_before_empty_line).unwrap_or(text.len())
+}
+
+impl<'t> Paragraph<'t> {
+    /// Returns the unchanged text with exactly one newline at its end.
+    pub(super) fn to_text(self) -> String {
+        format!("{}\n", self.0.trim_end_matches('\n'))
+    }
+
+    /// Iterates over the names and values of the fields in their order. Values are trimmed;
+    /// continuation lines are left unchanged.
+    pub(super) fn fields(self) -> impl Iterator<Item = (&'t str, &'t str)> {
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            while !rest.is_empty() {
+                // a line that begins with a blank continues the field
+                let mut end = 0;
+                loop {
+                    let line = memchr::memchr(b'\n', &rest.as_bytes()[end..]);
+                    end = line.map_or(rest.len(), |at| end + at + 1);
+                    if !matches!(rest.as_bytes().get(end), Some(b' ' | b'\t')) {
+                        break;
+                    }
+                }
+                let (field, left) = rest.split_at(end);
+                rest = left;
+                // lines that begin with `#` are comments
+                let colon =
+                    memchr::memchr(b':', field.as_bytes()).filter(|_| field.as_bytes()[0] != b'#');
+                if let Some(colon) = colon {
+                    return Some((&field[..colon], field[colon + 1..].trim_ascii()));
+                }
+            }
+            None
+        })
+    }
+
+    /// Returns the value of the first field with this name, ignoring ASCII case.
+    pub(super) fn field(self, field_name: &str) -> Option<&'t str> {
+        self.fields()
+            .find(|(name, _)| name.eq_ignore_ascii_case(field_name))
+            .map(|(_, value)| value)
+    }
+}
+
+/// The maximum number of packages in an index. Each takes up to 500 bytes of memory. Debian 12 has
+/// 65,000 packages for one architecture.
+const MAX_PACKAGES: usize = 500_000;
+
+/// The maximum number of relations in an index: dependencies, conflicts and virtual packages. Each
+/// takes up to 130 bytes of memory. Debian 12 has 470,000.
+const MAX_RELATIONS: usize = 4_000_000;
+
+/// Checks that `index`, the text of the file `name`, does not list too much.
+///
+/// # Errors
+/// If it has more packages or relations than allowed.
+pub fn check_index_size(name: &str, index: &str) -> Result<(), PackagesError> {
+    check_counts(name, index, MAX_PACKAGES, MAX_RELATIONS)
+}
+
+fn check_counts(
+    name: &str,
+    index: &str,
+    packages: usize,
+    relations: usize,
+) -> Result<(), PackagesError> {
+    let too_many = |limit: usize, what: &'static str| {
+        let name = name.to_owned();
+        Err(PackagesError::TooMany { name, limit, what })
+    };
+    let mut count = 0;
+    for (number, paragraph) in paragraphs(index).enumerate() {
+        if number >= packages {
+            return too_many(packages, "packages");
+        }
+        let fields = PackageFields::parse(paragraph);
+        for text in fields.relations.iter().chain([&fields.provides]) {
+            count += memchr::memchr2_iter(b',', b'|', text.as_bytes()).count();
+            count += usize::from(!text.is_empty());
+        }
+        if count > relations {
+            return too_many(relations, "dependencies and other relations");
+        }
+    }
+    Ok(())
+}
+
+/// A version of a package in an index, without its relations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IndexedVersion<'t> {
+    /// The name of the package.
+    pub name: &'t str,
+    /// The version as the index writes it.
+    pub version: &'t str,
+    /// `all`, or the name of the package's architecture.
+    pub arch: &'t str,
+}
+
+/// Returns the versions that `index` lists for the packages `names`.
+pub fn listed_versions<'t>(index: &'t str, names: &BTreeSet<&str>) -> Vec<IndexedVersion<'t>> {
+    let mut found = Vec::new();
+    for paragraph in paragraphs(index) {
+        let Some(name) = paragraph
+            .field("Package")
+            .filter(|name| names.contains(name))
+        else {
+            continue;
+        };
+        if let (Some(version), Some(arch)) =
+            (paragraph.field("Version"), paragraph.field("Architecture"))
+        {
+            found.push(IndexedVersion {
+                name,
+                version,
+                arch,
+            });
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,7 +293,7 @@ mod tests {
     #[test]
     fn names_of_fields_ignore_case() {
         let text = "package: a\nPre-depends: b\nMULTI-ARCH: foreign\nsha256: c\n";
-        let paragraph = crate::apt::paragraph::paragraphs(text).next().unwrap();
+        let paragraph = super::paragraphs(text).next().unwrap();
         let fields = PackageFields::parse(paragraph);
         assert_eq!(
             [
@@ -152,5 +304,62 @@ mod tests {
             ],
             ["a", "b", "foreign", "c"]
         );
+    }
+
+    #[test]
+    fn fields_are_read_with_continuation_lines_and_without_comments() {
+        let text = "\nA: 1\nB:  two\n three\n\tfour\n# no: field\nC:\n\n\nA: 2";
+        let read: Vec<Vec<(&str, &str)>> =
+            paragraphs(text).map(|one| one.fields().collect()).collect();
+        assert_eq!(
+            read,
+            [
+                vec![("A", "1"), ("B", "two\n three\n\tfour"), ("C", "")],
+                vec![("A", "2")]
+            ]
+        );
+        assert_eq!(
+            paragraphs(text).next().and_then(|one| one.field("b")),
+            Some("two\n three\n\tfour")
+        );
+        assert_eq!(paragraphs("").count() + paragraphs("\n\n").count(), 0);
+        // apt 2.6 reads the same paragraphs from an index with these line endings
+        let text = "A: 1\nB: two\n three\n\nA: 2\n\nA: 3\n";
+        let expected = [
+            vec![("A", "1"), ("B", "two\n three")],
+            vec![("A", "2")],
+            vec![("A", "3")],
+        ];
+        for empty_line in ["\n\r\n", "\r\n\n", "\n\r\r\n"] {
+            let text = text.replace("\n\n", empty_line);
+            let read: Vec<Vec<_>> = paragraphs(&text)
+                .map(|one| one.fields().collect())
+                .collect();
+            assert_eq!(read, expected, "{empty_line:?}");
+        }
+        let windows = text.replace('\n', "\r\n");
+        let read: Vec<&str> = paragraphs(&windows)
+            .filter_map(|one| one.field("A"))
+            .collect();
+        assert_eq!(read, ["1", "2", "3"]);
+    }
+
+    #[test]
+    fn packages_and_relations_are_counted() {
+        let one = "Package: a\nVersion: 1\nDepends: b, c | d\nProvides: e\nTag: x, y, z\n\n";
+        let check = |packages: usize, relations: usize| {
+            let checked = check_counts("Packages", &one.repeat(3), packages, relations);
+            checked.map_err(|error| error.to_string())
+        };
+        assert_eq!(check(3, 12), Ok(()));
+        let error = check(2, 12).unwrap_err();
+        assert_eq!(error, "Packages lists more than 2 packages");
+        let error = check(3, 11).unwrap_err();
+        assert!(error.contains("more than 11 dependencies"), "{error}");
+        // the smallest packages and relations that there are
+        let index = "Package: a\n\n".repeat(MAX_PACKAGES + 1);
+        assert!(check_index_size("Packages", &index).is_err());
+        let index = format!("Depends: {}\n", "a,".repeat(MAX_RELATIONS));
+        assert!(check_index_size("Packages", &index).is_err());
     }
 }

@@ -5,8 +5,8 @@
 //! code follows `pkgDepCache::MarkInstall` of apt 2.6.
 
 use super::marking::{MarkMode, MarkedVersion, Marking};
-use super::offer::{AptPackageId, AptRelation, AptVersionId, MultiArch};
 use super::reason::{BrokenReason, relation_text};
+use super::universe::{AptPackageId, AptRelation, AptVersionId, MultiArch};
 
 impl<'u, 't> Marking<'u, 't> {
     /// Whether the candidate of `package` can be installed. No planned version for another

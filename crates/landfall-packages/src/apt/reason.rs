@@ -1,11 +1,11 @@
 //! Reasons why packages cannot be installed: one for each package, and the chain of reasons from a
 //! requested package to the cause.
 
-use super::offer::{
-    AptPackageId, AptRelation, AptVersionId, ArchQualifier, MultiArch, NameId, RelationKind,
-};
 use super::relation::VersionOperator;
-use super::universe::Universe;
+use super::universe::{
+    AptPackageId, AptRelation, AptVersionId, ArchQualifier, MultiArch, NameId, RelationKind,
+    Universe,
+};
 use std::collections::HashMap;
 
 /// The maximum number of reasons in a chain.

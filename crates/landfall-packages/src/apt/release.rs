@@ -1,7 +1,7 @@
 //! The `Release` file of a suite, which lists the checksums of all its indexes
 //! (wiki.debian.org/DebianRepository/Format).
 
-use super::paragraph::{Paragraph, paragraphs};
+use super::fields::{Paragraph, paragraphs};
 use crate::PackagesError;
 use crate::path::is_plain_path;
 use jiff::Timestamp;
@@ -261,6 +261,35 @@ fn parse_date(text: &str) -> Option<Timestamp> {
     Some(jiff::fmt::rfc2822::parse(&text).ok()?.timestamp())
 }
 
+/// The names in a `Release` file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReleaseNames {
+    /// The field `Origin`, such as `Debian`.
+    pub origin: Option<String>,
+    /// `Codename`, such as `bookworm`, or `Suite` if the release has no code name.
+    pub distro: Option<String>,
+}
+
+impl ReleaseNames {
+    /// Reads the names from the text of a `Release` file. Missing fields are `None`.
+    pub fn parse(text: &str) -> ReleaseNames {
+        let Some(paragraph) = paragraphs(text).next() else {
+            return ReleaseNames::default();
+        };
+        ReleaseNames {
+            origin: non_empty(paragraph, "Origin"),
+            distro: non_empty(paragraph, "Codename").or_else(|| non_empty(paragraph, "Suite")),
+        }
+    }
+}
+
+fn non_empty(paragraph: Paragraph<'_>, name: &str) -> Option<String> {
+    paragraph
+        .field(name)
+        .filter(|value| !value.is_empty())
+        .map(str::to_owned)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -270,7 +299,7 @@ mod tests {
     fn text(more: &str) -> String {
         format!(
             "Origin: x\nSuite: stable\nCodename: bookworm\nDate: Sat, 15 Nov 2025 09:43:16 UTC\nAcquire-By-Hash: yes\n\
-             Architectures: all amd64 i386\nComponents: main contrib\n{more}"
+         Architectures: all amd64 i386\nComponents: main contrib\n{more}"
         )
     }
 
@@ -394,5 +423,20 @@ mod tests {
         let later = "2025-11-22T10:00:00Z".parse().unwrap();
         let why = release.check_time("r", later).unwrap_err().to_string();
         assert!(why.contains("expired at 2025-11-22T09:43:16Z"), "{why}");
+    }
+
+    #[test]
+    fn the_code_name_is_preferred_to_the_suite() {
+        let names = |text| {
+            let ReleaseNames { origin, distro } = ReleaseNames::parse(text);
+            (origin.unwrap_or_default(), distro.unwrap_or_default())
+        };
+        let own = |origin: &str, distro: &str| (origin.to_owned(), distro.to_owned());
+        assert_eq!(
+            names("Origin: Debian\nSuite: stable\nCodename: bookworm\n"),
+            own("Debian", "bookworm")
+        );
+        assert_eq!(names("Suite: stable\nCodename:\n"), own("", "stable"));
+        assert_eq!(names(""), own("", ""));
     }
 }

@@ -2,7 +2,7 @@
 //! fields and paragraphs are copied from the repository's metadata. Equal content gives equal
 //! bytes.
 
-use super::paragraph::{Paragraph, paragraphs};
+use super::fields::{Paragraph, paragraphs};
 use super::release::AptRelease;
 use crate::{COMPRESSIONS, PackagesError};
 use jiff::Timestamp;

@@ -1,7 +1,7 @@
 //! The packages that are installed on a machine: the output of `rpm -qa`, either plain or in the
 //! format of `docs/how-to/packages.md`, which contains their relations too.
 
-use super::error::YumError;
+use super::metadata::YumError;
 use super::pool::{NewPackage, Pool, RpmRelationKind, StoredRelation};
 use super::primary::kind_of;
 use super::relation::{RpmRelation, VersionSense};
@@ -126,8 +126,8 @@ fn add_plain_line(line: &str, pool: &mut Pool) -> Option<()> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::pool::StringPool;
     use super::*;
-    use crate::yum::strings::StringPool;
 
     #[test]
     fn both_formats_are_read() {

@@ -5,7 +5,7 @@
 //! stream has the same name. landfall does the same. It cannot enable other streams. If only a
 //! hidden stream contains a package, the error names the stream.
 
-use super::error::YumError;
+use super::metadata::YumError;
 use super::pool::{PackageId, Pool, RpmRelationKind};
 use super::relation::{RpmRelation, VersionSense};
 use super::solve::is_named;

@@ -2,13 +2,14 @@
 //!
 //! The format is that of createrepo, defined by its `xml_dump_primary.c`.
 
-use super::error::YumError;
-use super::pool::{NewPackage, Pool, RpmRelationKind, StoredRelation};
+use super::metadata::YumError;
+use super::pool::{NewPackage, PackageId, Pool, RpmRelationKind, StoredRelation, StringPool};
 use super::relation::VersionSense;
 use super::repomd::element_location;
-use super::strings::StringPool;
+use super::rich::RichDependency;
 use super::xml::{XmlElement, XmlEvent, walk};
 use landfall_model::Digest;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::BufRead;
 
 const WHAT: &str = "primary index";
@@ -203,4 +204,168 @@ pub(super) fn is_strong(kind: &str) -> bool {
     ["sha256", "sha512"]
         .iter()
         .any(|strong| strong.eq_ignore_ascii_case(kind))
+}
+
+const FILELISTS: &str = "filelists index";
+
+/// Whether createrepo lists `path` in the primary index: configuration and programs. Every other
+/// file is only in the list of all files.
+pub(super) fn is_in_primary(path: &str) -> bool {
+    path.starts_with("/etc/") || path.contains("bin/") || path == "/usr/lib/sendmail"
+}
+
+/// The kinds of relations that may name files.
+pub(super) const FILE_RELATIONS: [RpmRelationKind; 6] = [
+    RpmRelationKind::Requires,
+    RpmRelationKind::Conflicts,
+    RpmRelationKind::Recommends,
+    RpmRelationKind::Suggests,
+    RpmRelationKind::Supplements,
+    RpmRelationKind::Enhances,
+];
+
+/// Returns the paths that relations of the packages in `pool` name. Only these files and requested
+/// files affect the selection.
+pub(super) fn related_paths(pool: &Pool) -> BTreeSet<String> {
+    let mut paths = BTreeSet::new();
+    for id in pool.ids() {
+        for relation in FILE_RELATIONS
+            .into_iter()
+            .flat_map(|kind| pool.relations(id, kind))
+        {
+            // most relations name no file: this check is much faster than parsing them all
+            if !relation.name.contains('/') {
+                continue;
+            }
+            let Some(rich) = RichDependency::parse_relation(&relation) else {
+                continue;
+            };
+            rich.each_relation(&mut |one| {
+                if one.name.starts_with('/') && !paths.contains(one.name) {
+                    paths.insert(one.name.to_owned());
+                }
+            });
+        }
+    }
+    paths
+}
+
+/// Records in `pool` which packages of `source` contain one of the paths `wanted`, according to the
+/// `filelists.xml` in `reader`.
+pub(super) fn read_filelists(
+    reader: impl BufRead,
+    source: u16,
+    wanted: &BTreeSet<String>,
+    pool: &mut Pool,
+) -> Result<(), YumError> {
+    let own = pool
+        .ids()
+        .filter(|id| pool.package(*id).source == Some(source));
+    // `pkgid` is the checksum of the package in the primary index
+    let by_digest: HashMap<String, PackageId> = own
+        .filter_map(|id| Some((pool.package(id).digest.as_ref()?.hex(), id)))
+        .collect();
+    let mut package = None;
+    walk(reader, FILELISTS, &mut |step| {
+        match step {
+            XmlEvent::Start(element) if element.name() == "package" => {
+                package = element
+                    .attribute("pkgid")?
+                    .and_then(|id| by_digest.get(&id.to_ascii_lowercase()).copied());
+            }
+            // millions of files: only those of interest are kept
+            XmlEvent::End("file", path) => {
+                if let Some(package) = package.filter(|_| wanted.contains(path)) {
+                    pool.add_file(package, path);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    })
+}
+
+// The licences and vendors of packages in the primary index, for SBOMs. The solver does not need
+// them, so they are not in the pool.
+
+/// The licence and the vendor of a package.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PackageLabels {
+    /// The licence: an expression of SPDX identifiers or of Fedora's older names.
+    pub license: Option<String>,
+    /// The vendor, such as `Fedora Project`.
+    pub vendor: Option<String>,
+}
+
+/// Reads the primary index in `reader`. Returns the labels of each package whose digest
+/// (hexadecimal) is in `digests`, by digest.
+pub(super) fn read_labels(
+    reader: impl BufRead,
+    digests: &BTreeSet<String>,
+) -> Result<BTreeMap<String, PackageLabels>, YumError> {
+    let mut found = BTreeMap::new();
+    let mut labels = PackageLabels::default();
+    let mut digest = String::new();
+    walk(reader, "primary index", &mut |step| {
+        let XmlEvent::End(name, text) = step else {
+            return Ok(());
+        };
+        match name {
+            // `rpm:license` and `rpm:vendor`: the reader removes the prefix
+            "license" => labels.license = non_empty(text),
+            "vendor" => labels.vendor = non_empty(text),
+            "checksum" => digest = text.to_ascii_lowercase(),
+            "package" => {
+                let labels = std::mem::take(&mut labels);
+                if digests.contains(&digest) {
+                    found.insert(std::mem::take(&mut digest), labels);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+fn non_empty(text: &str) -> Option<String> {
+    Some(text.to_owned()).filter(|text| !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_of_the_given_packages_are_read() {
+        let package = |digest: &str, format: &str| {
+            format!(
+                "<package type=\"rpm\"><checksum type=\"sha256\" pkgid=\"YES\">{digest}</checksum>\
+             <format>{format}</format></package>"
+            )
+        };
+        let text = format!(
+            "<metadata>{}{}{}</metadata>",
+            package(
+                "AA",
+                "<rpm:license>MIT AND X&amp;Y</rpm:license><rpm:vendor>V</rpm:vendor>"
+            ),
+            package("bb", "<rpm:license>GPL</rpm:license>"),
+            package("cc", "<rpm:license></rpm:license>"),
+        );
+        let wanted = BTreeSet::from(["aa".to_owned(), "cc".to_owned()]);
+        let found = read_labels(text.as_bytes(), &wanted).unwrap();
+        let label = |text: &str| Some(text.to_owned());
+        let first = PackageLabels {
+            license: label("MIT AND X&Y"),
+            vendor: label("V"),
+        };
+        assert_eq!(
+            found,
+            BTreeMap::from([
+                ("aa".into(), first),
+                ("cc".into(), PackageLabels::default())
+            ])
+        );
+    }
 }

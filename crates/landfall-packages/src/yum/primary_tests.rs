@@ -1,9 +1,8 @@
 //! Reading the primary index and the list of files: their content, and errors.
 
-use super::error::YumError;
-use super::filelists::read_filelists;
+use super::metadata::YumError;
 use super::pool::{Pool, RpmRelationKind};
-use super::primary::read_primary;
+use super::primary::{read_filelists, read_primary};
 use super::relation::RpmRelation;
 use std::collections::BTreeSet;
 

@@ -2,7 +2,7 @@
 //! copied from the repository's indexes, and a `repomd.xml` for them. Equal content gives equal
 //! bytes.
 
-use super::error::YumError;
+use super::metadata::YumError;
 use super::primary::digest;
 use super::repomd::RepomdIndex;
 use super::xml::MAX_DEPTH;

@@ -1,6 +1,6 @@
 //! Reads the XML documents of a repository element by element, without a tree in memory.
 
-use super::error::YumError;
+use super::metadata::YumError;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 use std::borrow::Cow;

@@ -1,13 +1,16 @@
 //! The main loop of dnf's solver, which decides one package after the other by the policy until all
 //! dependencies are satisfied.
 
-use super::base_rules::excluded_from_weak;
+use super::choose::{excluded_from_weak, may_replace, obsoletes};
 use super::formula::{Literal, installed, package};
 use super::policy::{Policy, open};
-use super::rules::Rules;
+use super::rules::{Rule, RuleOrigin, Rules};
 use super::sat::{Sat, SolverStop};
-use crate::yum::pool::PackageId;
-use std::collections::HashSet;
+use crate::yum::pool::{PackageId, RpmRelationKind};
+use crate::yum::relation::RpmRelation;
+use crate::yum::rich::RichDependency;
+use crate::yum::version::Architectures;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// A decision between several candidates.
 #[derive(Debug, Clone)]
@@ -303,5 +306,289 @@ impl<'p> PackageChooser<'p> {
         self.branches.push(branch);
         self.start_over();
         self.decide(installed(id)).map(|_| true)
+    }
+}
+
+// libsolv's choice rules: if both another version of an installed package and a new package
+// satisfy a dependency, the former is preferred.
+
+/// The choice rules of a selection.
+#[derive(Debug, Default)]
+pub(super) struct ChoiceRules {
+    all: Vec<ChoiceRule>,
+}
+
+#[derive(Debug)]
+struct ChoiceRule {
+    literals: Vec<Literal>,
+    why: RuleOrigin,
+    /// The packages that satisfy the dependency from which the rule was derived.
+    allowed: BTreeSet<PackageId>,
+    is_enabled: bool,
+}
+
+impl ChoiceRule {
+    /// Returns the packages that satisfy the dependency, but not this rule.
+    fn others(&self) -> BTreeSet<PackageId> {
+        self.allowed
+            .iter()
+            .copied()
+            .filter(|id| !self.literals.contains(&installed(*id)))
+            .collect()
+    }
+}
+
+impl ChoiceRules {
+    /// Derives the choice rules from `dependencies` and `base_rules`.
+    pub(super) fn new(
+        rules: &Rules<'_>,
+        dependencies: &[Rule],
+        base_rules: &[Rule],
+    ) -> ChoiceRules {
+        let pool = rules.pool;
+        // for each package of the base, itself and its possible replacements
+        let mut updates: HashMap<PackageId, &[Literal]> = HashMap::new();
+        let mut base: HashMap<&str, Vec<PackageId>> = HashMap::new();
+        for rule in base_rules {
+            let id = package(rule.literals[0]);
+            updates.insert(id, &rule.literals);
+            base.entry(pool.name(id)).or_default().push(id);
+        }
+        // without a base, there is nothing to prefer
+        if updates.is_empty() {
+            return ChoiceRules::default();
+        }
+        // packages that cannot be installed because of their architecture
+        let barred: HashSet<PackageId> = dependencies
+            .iter()
+            .filter(|rule| {
+                matches!(rule.why, RuleOrigin::Architecture(_)) && rule.literals.len() == 1
+            })
+            .map(|rule| package(rule.literals[0]))
+            .collect();
+        // the package of the base that `id` would replace
+        let replaced_by = |id: PackageId| -> Option<PackageId> {
+            let same = base.get(pool.name(id)).into_iter().flatten().copied();
+            let mut same =
+                same.filter(|own| Architectures::collide(pool.arch(*own), pool.arch(id)));
+            same.next().or_else(|| {
+                updates
+                    .keys()
+                    .copied()
+                    .filter(|own| obsoletes(pool, id, *own))
+                    .min()
+            })
+        };
+        let mut all: Vec<ChoiceRule> = Vec::new();
+        for rule in dependencies.iter().filter(|rule| rule.literals[0] < 0) {
+            let mut preferred = Vec::new();
+            let mut replaced = Vec::new();
+            let mut has_others = false;
+            let positive = rule.literals.iter().filter(|literal| **literal > 0);
+            for id in positive.clone().map(|literal| package(*literal)) {
+                match rules.is_base(id).then_some(id).or_else(|| replaced_by(id)) {
+                    Some(own)
+                        if own == id || may_replace(rules, own, id) && !barred.contains(&id) =>
+                    {
+                        preferred.push(id);
+                        replaced.push(own);
+                    }
+                    Some(_) => {}
+                    None => has_others = true,
+                }
+            }
+            // a choice exists only between updates and new packages
+            if !has_others || preferred.is_empty() {
+                continue;
+            }
+            let allowed: BTreeSet<PackageId> = positive.map(|literal| package(*literal)).collect();
+            // if the installed packages and all their replacements satisfy the dependency, the base
+            // need not change for it
+            let is_satisfied_anyway = replaced.iter().all(|own| {
+                updates[own]
+                    .iter()
+                    .all(|one| allowed.contains(&package(*one)))
+            });
+            if is_satisfied_anyway {
+                continue;
+            }
+            let negative = rule.literals.iter().copied().filter(|literal| *literal < 0);
+            let literals: Vec<Literal> = negative
+                .chain(preferred.into_iter().map(installed))
+                .collect();
+            // several requirements of a package often have the same providers
+            if all.last().is_none_or(|last| last.literals != literals) {
+                all.push(ChoiceRule {
+                    literals,
+                    why: rule.why.clone(),
+                    allowed,
+                    is_enabled: true,
+                });
+            }
+        }
+        ChoiceRules { all }
+    }
+
+    /// Returns the rules that have not been dropped.
+    pub(super) fn enabled(&self) -> impl Iterator<Item = Rule> {
+        let enabled = self.all.iter().filter(|rule| rule.is_enabled);
+        enabled.map(|rule| Rule {
+            literals: rule.literals.clone(),
+            why: rule.why.clone(),
+        })
+    }
+
+    /// Drops the rule at `position` among the enabled ones. Also drops each rule whose dependency
+    /// is satisfied by a package that the dropped rule excludes.
+    pub(super) fn drop_enabled(&mut self, position: usize) {
+        let number = (0..self.all.len())
+            .filter(|number| self.all[*number].is_enabled)
+            .nth(position);
+        if let Some(number) = number {
+            self.drop_rule(number);
+        }
+    }
+
+    fn drop_rule(&mut self, number: usize) {
+        self.all[number].is_enabled = false;
+        let others = self.all[number].others();
+        for rule in &mut self.all {
+            rule.is_enabled &= rule.allowed.is_disjoint(&others);
+        }
+    }
+
+    /// Drops each rule that excludes a package of the solution, together with the rules that
+    /// [`drop_enabled`](ChoiceRules::drop_enabled) would drop. Returns whether a rule was dropped.
+    pub(super) fn drop_unneeded(&mut self, is_installed: impl Fn(PackageId) -> bool) -> bool {
+        let mut has_dropped = false;
+        for number in 0..self.all.len() {
+            let rule = &self.all[number];
+            if rule.is_enabled && rule.others().into_iter().any(&is_installed) {
+                self.drop_rule(number);
+                has_dropped = true;
+            }
+        }
+        has_dropped
+    }
+}
+
+// Weak dependencies: installs packages that are recommended, or that supplement installed ones.
+
+impl<'p> PackageChooser<'p> {
+    /// Installs recommended and supplementing packages. Returns whether there was anything to
+    /// decide.
+    pub(super) fn decide_weak(&mut self) -> Result<bool, SolverStop> {
+        let pool = self.rules.pool;
+        let reached = self.rules.reached.clone();
+        self.sat.spend(pool.count())?;
+        // recommendations of the base were decided when it was installed
+        let recommending: Vec<PackageId> = self
+            .sat
+            .trail()
+            .iter()
+            .filter(|literal| **literal > 0)
+            .map(|literal| package(*literal))
+            .filter(|id| !self.rules.is_base(*id))
+            .collect();
+        // candidates are collected in the order of package ids, but installed below in the order
+        // of decisions
+        let mut by_number = recommending.clone();
+        by_number.sort_unstable();
+        let mut all: Vec<PackageId> = Vec::new();
+        for id in by_number {
+            for relation in pool.relations(id, RpmRelationKind::Recommends) {
+                all.extend(self.recommended(relation));
+            }
+        }
+        let mut supplementing: Vec<PackageId> = pool
+            .ids()
+            .filter(|id| reached[id.0 as usize] && self.sat.value(installed(*id)) == 0)
+            .collect();
+        let mut policy = self.policy();
+        // a package is not a candidate if any version of it is installed
+        supplementing.retain(|id| {
+            policy.newly_supplements(*id)
+                && !pool
+                    .by_name(RpmRelation::any(pool.name(*id)))
+                    .into_iter()
+                    .any(|other| policy.has(other))
+        });
+        all.extend(&supplementing);
+        all.retain(|id| !self.unwanted.contains(id));
+        self.remove_obsoleted(&mut all);
+        let mut seen = HashSet::new();
+        all.retain(|id| seen.insert(*id));
+        // a single package needs no ordering
+        if all.len() <= 1 {
+            let Some(only) = all.first() else {
+                return Ok(false);
+            };
+            return self.decide(installed(*only)).map(|_| true);
+        }
+        // prunes all candidates together, so that only the best version of each name is installed
+        self.policy().prune_to_best(&mut all);
+        supplementing.retain(|id| all.contains(id));
+        if supplementing.len() > 1 {
+            self.policy().order_supplementing(&mut supplementing);
+        }
+        // if a decision had to be reverted, the caller starts over
+        for id in supplementing {
+            if self.sat.value(installed(id)) == 0 && !self.decide(installed(id))? {
+                return Ok(true);
+            }
+        }
+        for id in recommending {
+            for relation in pool.relations(id, RpmRelationKind::Recommends) {
+                let mut candidates = self.recommended(relation);
+                candidates.retain(|id| all.contains(id));
+                if !candidates.is_empty() && !self.install(candidates)? {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Returns the undecided packages that would satisfy a recommendation; an empty list if the
+    /// recommendation is satisfied or cannot be satisfied. Each clause of a rich recommendation is
+    /// a recommendation of its own, once the packages of its condition are installed.
+    fn recommended(&mut self, relation: RpmRelation<'p>) -> Vec<PackageId> {
+        let clauses: Vec<Vec<Literal>> = if RichDependency::is_rich(relation.name) {
+            self.rules
+                .formula(&relation)
+                .and_then(|formula| formula.clauses(true))
+                .unwrap_or_default()
+        } else {
+            let providers = self.rules.providers(relation);
+            vec![providers.iter().map(|id| installed(*id)).collect()]
+        };
+        // a recommendation that cannot be satisfied completely is ignored
+        if clauses.iter().any(Vec::is_empty) {
+            return Vec::new();
+        }
+        let unsatisfied = clauses.iter().filter(|clause| {
+            clause.iter().all(|literal| {
+                let value = self.sat.value(*literal);
+                if *literal > 0 { value <= 0 } else { value < 0 }
+            })
+        });
+        let mut found: Vec<PackageId> = Vec::new();
+        for literal in unsatisfied.flatten().filter(|literal| **literal > 0) {
+            let id = package(*literal);
+            if self.sat.value(*literal) == 0 && !found.contains(&id) {
+                found.push(id);
+            }
+        }
+        found
+    }
+
+    /// Removes the candidates that a kept package of the base obsoletes.
+    fn remove_obsoleted(&self, candidates: &mut Vec<PackageId>) {
+        let pool = self.rules.pool;
+        let kept: Vec<PackageId> = pool
+            .ids()
+            .filter(|id| self.rules.is_base(*id) && self.sat.value(installed(*id)) > 0)
+            .collect();
+        candidates.retain(|id| !kept.iter().any(|keeper| obsoletes(pool, *keeper, *id)));
     }
 }

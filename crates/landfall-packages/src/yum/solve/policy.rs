@@ -3,7 +3,7 @@
 //!
 //! libsolv's `policy.c` has the same steps under similar names.
 
-use super::base_rules::obsoletes;
+use super::choose::obsoletes;
 use super::formula::{Formula, Literal, installed, package};
 use super::rules::Rules;
 use crate::yum::pool::{PackageId, RpmRelationKind};

@@ -4,11 +4,11 @@
 //! solver, and then sorted into its order: packages from the last of the pool to the first.
 
 use super::formula::{Formula, Literal, installed, package};
-use crate::yum::architecture::Architectures;
-use crate::yum::filelists::{FILE_RELATIONS, is_in_primary};
 use crate::yum::pool::{PackageId, Pool, RpmRelationKind};
+use crate::yum::primary::{FILE_RELATIONS, is_in_primary};
 use crate::yum::relation::RpmRelation;
 use crate::yum::rich::RichDependency;
+use crate::yum::version::Architectures;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 

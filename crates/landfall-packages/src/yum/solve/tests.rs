@@ -2,9 +2,9 @@
 //! compare with dnf itself.
 
 use super::choose::{SelectionRequest, UnsolvableRequest, YumSelection, choose};
-use crate::yum::architecture::Architectures;
 use crate::yum::base::read_base;
 use crate::yum::pool::Pool;
+use crate::yum::version::Architectures;
 
 /// A pool of the packages in `sources` and `base`, both in the format of a list of installed
 /// packages.
