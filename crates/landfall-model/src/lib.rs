@@ -17,35 +17,28 @@
     allow(clippy::disallowed_methods, reason = "YAML of a test is read as it is")
 )]
 
-pub mod config;
-pub mod document;
-pub mod report;
-pub mod sign;
-
 mod changed_names;
 mod chart_version;
+pub mod config;
 mod consumer;
-mod date;
 mod descriptor;
 mod destination;
 mod digest;
-mod docker_hub;
+pub mod document;
 mod host_name;
 mod json;
-mod json_members;
-mod layout;
 mod limits;
 mod manifest;
 pub mod media_type;
-mod minimum_age;
 mod name_pattern;
 mod null_default;
 mod platform;
 mod redaction;
 mod reference;
 mod referrer;
-mod release_lines;
+pub mod report;
 mod shard;
+pub mod sign;
 mod size;
 mod sync;
 mod update_policy;
@@ -53,46 +46,44 @@ mod version;
 mod version_range;
 mod web_url;
 
-pub use changed_names::{CHANGED_NAMES, ChangedName, NODE_LOCAL_DNS, TUNNELING};
-pub use changed_names::{alias_hosts, reference_names};
-pub use chart_version::{ChartVersion, ChartVersionRange};
-pub use consumer::{Consumer, KUBESPRAY_REGISTRIES, path_prefix};
-pub use date::{now, today};
-pub use descriptor::Descriptor;
-pub use destination::{Destination, DestinationRules, TargetRegistryError};
-pub use destination::{DestinationMap, TargetRegistry};
-pub use destination::{has_userinfo, host_component};
-pub use digest::{Algorithm, Digest};
-pub use digest::{DigestError, Hasher};
-pub use digest::{hex, unhex};
-pub use docker_hub::canonical_host;
-pub use host_name::{is_dns_name, is_example_name};
-pub use json::{from_json, without_bom};
-pub use json_members::JsonText;
-pub use layout::{INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT};
-pub use limits::Limits;
-pub use manifest::{ChildManifest, Manifest, ManifestError, UnreadableChild};
-pub use manifest::{platform_of_config, trim_index, unreadable_children};
-pub use media_type::MediaType;
-pub use minimum_age::{MinimumAge, MinimumAgeError};
-pub use name_pattern::{
+pub use crate::changed_names::{
+    CHANGED_NAMES, ChangedName, NODE_LOCAL_DNS, TUNNELING, alias_hosts, reference_names,
+};
+pub use crate::chart_version::{ChartVersion, ChartVersionRange};
+pub use crate::consumer::{Consumer, KUBESPRAY_REGISTRIES, path_prefix};
+pub use crate::descriptor::{Descriptor, INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT, canonical_host};
+pub use crate::destination::{
+    Destination, DestinationMap, DestinationRules, TargetRegistry, TargetRegistryError,
+    has_userinfo, host_component,
+};
+pub use crate::digest::{Algorithm, Digest, DigestError, Hasher, hex, unhex};
+pub use crate::host_name::{is_dns_name, is_example_name};
+pub use crate::json::{from_json, without_bom};
+pub use crate::limits::Limits;
+pub use crate::manifest::{
+    ChildManifest, Manifest, ManifestError, UnreadableChild, platform_of_config, trim_index,
+    unreadable_children,
+};
+pub use crate::media_type::MediaType;
+pub use crate::name_pattern::{
     NamePattern, TextPattern, is_same_host, is_same_name, is_same_url, upstream_host,
 };
-pub use null_default::null_as_default;
-pub use platform::Platform;
-pub use redaction::{redact_document, redact_reference, redact_urls, redact_userinfo};
-pub use reference::ImageRef;
-pub use reference::{ReferenceError, has_host, is_repository, is_repository_component, is_tag};
-pub use referrer::{
+pub use crate::null_default::{JsonText, null_as_default};
+pub use crate::platform::Platform;
+pub use crate::redaction::{redact_document, redact_reference, redact_urls, redact_userinfo};
+pub use crate::reference::{
+    ImageRef, ReferenceError, has_host, is_repository, is_repository_component, is_tag,
+};
+pub use crate::referrer::{
     ENTRY_ANNOTATIONS, ReferrerManifest, bare_referrers, cosign_tags, merge_referrers,
     read_referrer, referrers_tag, tagged_subject,
 };
-pub use release_lines::ReleaseLine;
-pub use shard::Shard;
-pub use shard::ShardError;
-pub use shard::{assign_shards, transfer_cost};
-pub use size::{human_size, parse_size, sum_sizes};
-pub use sync::locked;
-pub use update_policy::{PackageVersion, PolicyError, UpdatePolicy};
-pub use version::TagVersion;
-pub use web_url::{after_web_scheme, is_web_url, normal_web_url};
+pub use crate::shard::{Shard, ShardError, assign_shards, transfer_cost};
+pub use crate::size::{human_size, now, parse_size, sum_sizes, today};
+pub use crate::sync::locked;
+pub use crate::update_policy::{
+    MinimumAge, MinimumAgeError, PackageVersion, PolicyError, UpdatePolicy,
+};
+pub use crate::version::TagVersion;
+pub use crate::version_range::ReleaseLine;
+pub use crate::web_url::{after_web_scheme, is_web_url, normal_web_url};

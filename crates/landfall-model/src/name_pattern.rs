@@ -2,9 +2,9 @@
 //! them. Names are compared in the form that references and URLs are normalized to, so a pattern
 //! may be written in every form in which the name itself may be written.
 
-use super::ImageRef;
-use super::docker_hub::{HUB, canonical_host};
-use super::reference::has_host;
+use crate::ImageRef;
+use crate::descriptor::{HUB, canonical_host};
+use crate::reference::has_host;
 use std::convert::Infallible;
 use std::fmt;
 use std::str::FromStr;

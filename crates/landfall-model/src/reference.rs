@@ -4,8 +4,8 @@
 //! Tests compare the parser with oci-client's. landfall does not use oci-client's parser, because
 //! its regular expression would cost every command 40 ms and 17 MB at startup.
 
-use super::docker_hub::{HUB, canonical_host};
-use super::{Digest, DigestError};
+use crate::descriptor::{HUB, canonical_host};
+use crate::{Digest, DigestError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;

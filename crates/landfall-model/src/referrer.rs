@@ -1,9 +1,9 @@
 //! Referrers, which are manifests with a subject, and the tags by which registries and cosign list
 //! them (distribution-spec "Listing Referrers", "Referrers Tag Schema").
 
-use super::json::{from_json, without_bom};
-use super::json_members::JsonText;
-use super::{Algorithm, Descriptor, Digest, ManifestError, media_type};
+use crate::json::{from_json, without_bom};
+use crate::null_default::JsonText;
+use crate::{Algorithm, Descriptor, Digest, ManifestError, media_type};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};

@@ -1,7 +1,9 @@
 //! Version ranges of update policies: `~1.9`, `^2`, `>=1.2 <2`, `1.x`, `*`, and alternatives with
 //! `||`.
 
-use super::version::{TagVersion, VersionNumber};
+use crate::UpdatePolicy;
+use crate::update_policy::{NotOrdered, compare_groups, groups};
+use crate::version::{TagVersion, VersionNumber};
 use std::cmp::Ordering;
 
 /// A range of tag versions. It compares only their [core](TagVersion::core), unless a limit is a
@@ -145,9 +147,142 @@ impl Bound {
     }
 }
 
+// Groups versions into release lines, so that an update can keep several versions at once.
+
+/// The versions of one release line, such as `1.33`, the newest first.
+pub type ReleaseLine = Vec<String>;
+
+/// How many numbers of a version identify its release line, unless the policy is `patch`.
+const LINE_NUMBERS: usize = 2;
+
+/// A version, parsed for the comparison with other versions by the same policy.
+struct OrderedVersion {
+    text: String,
+    order: VersionOrder,
+}
+
+enum VersionOrder {
+    Version(TagVersion),
+    /// The texts that the groups (in parentheses) of the policy's pattern match.
+    Groups(Vec<String>),
+}
+
+impl OrderedVersion {
+    fn parse(policy: &UpdatePolicy, text: &str) -> Result<OrderedVersion, NotOrdered> {
+        let order = match policy {
+            UpdatePolicy::Pattern(pattern) => groups(pattern, text)
+                .map(VersionOrder::Groups)
+                .ok_or_else(|| NotOrdered::NoMatch(text.to_owned())),
+            _ => TagVersion::parse(text)
+                .map(VersionOrder::Version)
+                .ok_or_else(|| NotOrdered::NoNumber(text.to_owned())),
+        };
+        Ok(OrderedVersion {
+            text: text.to_owned(),
+            order: order?,
+        })
+    }
+
+    fn compare(&self, other: &OrderedVersion) -> Ordering {
+        match (&self.order, &other.order) {
+            (VersionOrder::Version(one), VersionOrder::Version(other)) => one.order(other),
+            (VersionOrder::Groups(one), VersionOrder::Groups(other)) => compare_groups(one, other),
+            // a policy parses all versions to the same variant
+            _ => Ordering::Equal,
+        }
+    }
+
+    /// Whether both versions belong to the same release line.
+    fn is_beside(&self, other: &OrderedVersion, policy: &UpdatePolicy) -> bool {
+        match (&self.order, &other.order) {
+            // the policy `patch` has a line for each patch version
+            _ if matches!(policy, UpdatePolicy::Patch) => self.compare(other) == Ordering::Equal,
+            (VersionOrder::Version(one), VersionOrder::Version(other)) => {
+                let one = one.core().into_iter().take(LINE_NUMBERS);
+                one.eq(other.core().into_iter().take(LINE_NUMBERS))
+            }
+            (VersionOrder::Groups(one), VersionOrder::Groups(other))
+                if one.len() > LINE_NUMBERS =>
+            {
+                compare_groups(&one[..LINE_NUMBERS], &other[..LINE_NUMBERS]) == Ordering::Equal
+            }
+            _ => self.compare(other) == Ordering::Equal,
+        }
+    }
+}
+
+impl UpdatePolicy {
+    /// Returns the release lines of `found` and `current`, the newest first. A line contains the
+    /// found versions that the policy allows for the newest of `current`. If a line contains
+    /// current versions, it ends with the newest of them.
+    ///
+    /// # Errors
+    /// Fails if the policy cannot order one of `current`, or `current` is empty.
+    pub fn release_lines(
+        &self,
+        current: &[String],
+        found: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> Result<Vec<ReleaseLine>, NotOrdered> {
+        let mut versions = Vec::new();
+        for text in current {
+            versions.push(OrderedVersion::parse(self, text)?);
+        }
+        let newest = versions.iter().max_by(|one, other| one.compare(other));
+        let newest = newest.ok_or_else(|| NotOrdered::NoNumber(String::new()))?;
+        let allowed: Vec<OrderedVersion> = found
+            .into_iter()
+            .filter_map(|text| OrderedVersion::parse(self, text.as_ref()).ok())
+            .filter(|other| self.allows_beside(newest, other))
+            .collect();
+        versions.extend(
+            allowed
+                .into_iter()
+                .filter(|one| !current.contains(&one.text)),
+        );
+        versions.sort_by(|one, other| other.compare(one).then_with(|| one.text.cmp(&other.text)));
+        versions.dedup_by(|one, other| one.text == other.text);
+        let lines = versions.chunk_by(|one, other| one.is_beside(other, self));
+        Ok(lines
+            .map(|line| {
+                let texts = line.iter().map(|one| one.text.clone());
+                let mut texts: Vec<String> = texts.collect();
+                // a version below a current one would be a downgrade
+                if let Some(at) = texts.iter().position(|text| current.contains(text)) {
+                    texts.truncate(at + 1);
+                }
+                texts
+            })
+            .collect())
+    }
+
+    /// Whether `versions` has several versions, from the newest to the oldest.
+    pub fn is_descending(&self, versions: &[String]) -> bool {
+        let ordered: Result<Vec<OrderedVersion>, NotOrdered> = versions
+            .iter()
+            .map(|text| OrderedVersion::parse(self, text))
+            .collect();
+        ordered.is_ok_and(|ordered| {
+            ordered.len() > 1 && ordered.is_sorted_by(|one, next| one.compare(next).is_ge())
+        })
+    }
+
+    fn allows_beside(&self, newest: &OrderedVersion, other: &OrderedVersion) -> bool {
+        match (&newest.order, &other.order) {
+            (VersionOrder::Version(newest), VersionOrder::Version(other)) => {
+                other.shape() == newest.shape()
+                    && (self.allows_prerelease(newest) || !other.is_prerelease())
+                    && self.allows(newest, other)
+            }
+            // a pattern allows every version that it matches
+            _ => true,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn has(range: &str, version: &str) -> bool {
         TagVersionRange::parse(range)
@@ -192,6 +327,128 @@ mod tests {
         }
         for bad in ["", "latest", "~", ">=a", "^1-alpine", "1..2", ">=1.2 ||"] {
             assert_eq!(TagVersionRange::parse(bad), None, "{bad}");
+        }
+    }
+
+    fn lines(policy: &str, current: &[&str], found: &[&str]) -> Vec<Vec<String>> {
+        let policy: UpdatePolicy = policy.parse().unwrap();
+        let current: Vec<String> = current.iter().map(|text| (*text).to_owned()).collect();
+        policy.release_lines(&current, found).unwrap()
+    }
+
+    #[test]
+    fn the_policy_decides_whether_lines_are_minor_or_patch_versions() {
+        let found = [
+            "v1.31.8",
+            "v1.31.9",
+            "v1.32.4",
+            "v1.32.5",
+            "v1.33.3",
+            "v1.33.4",
+            "v1.34.0-rc.1",
+            "v1.34.0",
+            "v2.0.0",
+            "v1.33.4-debug",
+            "latest",
+        ];
+        assert_eq!(
+            lines("minor", &["v1.32.4", "v1.33.4"], &found),
+            [
+                &["v1.34.0"][..],
+                &["v1.33.4"],
+                &["v1.32.5", "v1.32.4"],
+                &["v1.31.9", "v1.31.8"],
+            ]
+        );
+        assert_eq!(
+            lines("patch", &["v1.33.3"], &found),
+            [["v1.33.4"], ["v1.33.3"]]
+        );
+        assert_eq!(lines("*", &["v1.33.4"], &found)[0], ["v2.0.0"]);
+        // a current version that the policy does not allow still has a line
+        assert_eq!(
+            lines("~1.33", &["v1.30.1", "v1.33.4"], &found),
+            [["v1.33.4"], ["v1.30.1"]]
+        );
+        let rke2 = r"^v(\d+)\.(\d+)\.(\d+)-rke2r(\d+)$";
+        let found = [
+            "v1.33.4-rke2r1",
+            "v1.33.4-rke2r2",
+            "v1.32.9-rke2r1",
+            "v1.33.4",
+        ];
+        assert_eq!(
+            lines(rke2, &["v1.33.4-rke2r1"], &found),
+            [
+                &["v1.33.4-rke2r2", "v1.33.4-rke2r1"][..],
+                &["v1.32.9-rke2r1"]
+            ]
+        );
+        let policy: UpdatePolicy = "minor".parse().unwrap();
+        assert!(policy.release_lines(&["stable".into()], ["1.0.0"]).is_err());
+        assert!(policy.release_lines(&[], ["1.0.0"]).is_err());
+    }
+
+    #[test]
+    fn only_several_versions_from_newest_to_oldest_are_descending() {
+        let policy: UpdatePolicy = "minor".parse().unwrap();
+        for (versions, is_descending) in [
+            (&["v1.33.5", "v1.33.4"][..], true),
+            (&["v1.33.4", "v1.33.5"], false),
+            (&["v1.34.0", "v1.33.5", "v1.33.4"], true),
+            (&["v1.34.0", "v1.33.4", "v1.33.5"], false),
+            (&["v1.33.4"], false),
+            (&["v1.33.4", "stable"], false),
+        ] {
+            let versions: Vec<String> = versions.iter().map(|text| (*text).to_owned()).collect();
+            assert_eq!(
+                policy.is_descending(&versions),
+                is_descending,
+                "{versions:?}"
+            );
+        }
+    }
+
+    fn version() -> impl Strategy<Value = String> {
+        (0..3_u8, 0..4_u8, 0..4_u8).prop_map(|(a, b, c)| format!("{a}.{b}.{c}"))
+    }
+
+    proptest! {
+        #[test]
+        fn release_lines_are_ordered_and_contain_the_newest_current_versions(
+            policy in prop_oneof![Just("patch"), Just("minor"), Just("*"), Just(">=1 <2")],
+            current in proptest::collection::btree_set(version(), 1..4),
+            found in proptest::collection::vec(version(), 0..20),
+        ) {
+            let parsed: UpdatePolicy = policy.parse().unwrap();
+            let current: Vec<String> = current.into_iter().collect();
+            let lines = parsed.release_lines(&current, &found).unwrap();
+            let flat = lines.concat();
+            let ordered = |text: &String| TagVersion::parse(text).unwrap();
+            // strictly descending, without repetition
+            for pair in flat.windows(2) {
+                prop_assert_eq!(ordered(&pair[0]).order(&ordered(&pair[1])), Ordering::Greater);
+            }
+            // each current version is listed, unless a newer version of its line is current too
+            let line = |text: &str| {
+                let numbers = if policy == "patch" { 3 } else { 2 };
+                text.split('.').take(numbers).map(str::to_owned).collect::<Vec<_>>()
+            };
+            for one in &current {
+                let newer = current.iter().any(|other| {
+                    line(other) == line(one)
+                        && ordered(other).order(&ordered(one)) == Ordering::Greater
+                });
+                prop_assert_eq!(flat.contains(one), !newer);
+            }
+            // each version was found or is current, and all versions of a line share its numbers
+            for versions in &lines {
+                prop_assert!(versions.iter().all(|one| line(one) == line(&versions[0])));
+                prop_assert!(versions.iter().all(|one| found.contains(one) || current.contains(one)));
+            }
+            // the order in which versions are found does not matter
+            let reversed = parsed.release_lines(&current, found.iter().rev()).unwrap();
+            prop_assert_eq!(lines, reversed);
         }
     }
 }

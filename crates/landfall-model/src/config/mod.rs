@@ -1,23 +1,16 @@
 //! The site document (`site.yaml`), which describes one location: registry, proxy and clusters.
 //! Both sides of the air gap use the same schema.
 
-mod credentials;
 mod platforms;
-mod proxy;
 mod registry;
-mod registry_check;
-mod required_names_check;
-mod signers;
 mod site;
 mod starter_site;
 mod tkg_import;
-mod upstream;
 
-pub use credentials::SiteCredentials;
-pub use platforms::SiteCluster;
-pub use proxy::{ClusterNoProxy, SiteProxy};
-pub use registry::IndexPolicy;
-pub use registry::{PathDestinations, ReferrerPolicy};
-pub use site::{Site, SiteError, destination_map};
-pub use starter_site::starter_site;
-pub use tkg_import::{TkgSite, read_tkg_site};
+pub use self::platforms::SiteCluster;
+pub use self::registry::{IndexPolicy, PathDestinations, ReferrerPolicy};
+pub use self::site::{
+    ClusterNoProxy, Site, SiteCredentials, SiteError, SiteProxy, destination_map,
+};
+pub use self::starter_site::starter_site;
+pub use self::tkg_import::{TkgSite, read_tkg_site};

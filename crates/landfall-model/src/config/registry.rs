@@ -1,6 +1,8 @@
 //! The private registry of a site, and the destination paths in it.
 
-use super::credentials::SiteCredentials;
+use super::site::SiteCredentials;
+use crate::document::{Diagnostic, YamlNode};
+use crate::{TargetRegistry, is_repository};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -107,4 +109,112 @@ pub enum IndexPolicy {
     Trimmed,
     /// Refuse the push before the first blob is sent.
     Exact,
+}
+
+/// Reports an address that is not a registry. If the address is valid, reports the first prefix of
+/// `paths` that has no destination path, or has a path that is not a valid repository name. The
+/// error has the position in the site `text`.
+pub(super) fn check_registry(
+    registry: &RegistrySite,
+    file: &str,
+    text: &str,
+) -> Result<(), Box<Diagnostic>> {
+    let root = YamlNode::parse(text).unwrap_or_default();
+    let node = root.get("registry");
+    let fault = |node: &YamlNode<'_>, message: String, help: Option<&str>| {
+        Box::new(Diagnostic {
+            file: file.to_owned(),
+            text: text.to_owned(),
+            span: node.span(),
+            message,
+            help: help.map(str::to_owned),
+        })
+    };
+    if let Err(error) = registry.address.parse::<TargetRegistry>() {
+        return Err(fault(node.get("address"), error.to_string(), None));
+    }
+    for (prefix, to) in &registry.paths {
+        let node = node.get("paths").get(prefix);
+        // an image without a destination would be omitted without a message
+        if to.paths().is_empty() {
+            let message = format!("`registry.paths` maps {prefix} to no path");
+            let help = "write at least one path, or remove the entry: a path that is \"\" is the \
+                        root of the registry";
+            return Err(fault(node, message, Some(help)));
+        }
+        let Some(bad) = to.paths().iter().position(|path| !is_path(path)) else {
+            continue;
+        };
+        let list = match to {
+            PathDestinations::Entry(_) => node.get("to"),
+            _ => node,
+        };
+        let message = format!(
+            "`registry.paths` maps {prefix} to '{}', which is not a valid repository name",
+            to.paths()[bad]
+        );
+        let help = "use lower-case letters and digits, with single separators . _ __ - between \
+                    them, and / between components";
+        return Err(fault(list.item(bad), message, Some(help)));
+    }
+    Ok(())
+}
+
+/// Whether images can be put below `path`, which is empty for the root of the registry.
+fn is_path(path: &str) -> bool {
+    let path = path.trim_matches('/');
+    path.is_empty() || is_repository(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Site;
+    use std::path::Path;
+
+    fn message(registry: &str) -> Option<String> {
+        let text = format!("apiVersion: landfall/v1\nkind: Site\nregistry: {registry}\n");
+        let error = Site::parse(Path::new("site.yaml"), &text).err()?;
+        Some(error.to_string())
+    }
+
+    #[test]
+    fn an_address_that_is_not_a_registry_is_reported_with_its_position() {
+        let message = message("{address: \"http://r:5000\"}").unwrap();
+        assert!(
+            message.starts_with("site.yaml:3:21: error: 'http://r:5000' is not a registry: write"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn destination_paths_are_repositories_or_the_root_and_there_is_at_least_one() {
+        let none = "`registry.paths` maps quay.io to no path";
+        for (to, column, expected) in [
+            ("[]", 48, none),
+            ("{to: []}", 48, none),
+            ("UP", 48, "maps quay.io to 'UP', which is not"),
+            ("[a, b//c]", 52, "maps quay.io to 'b//c', which is not"),
+            (
+                "{to: [a, ../b]}",
+                57,
+                "maps quay.io to '../b', which is not",
+            ),
+        ] {
+            let message = message(&format!(
+                "{{address: \"r:5000\", paths: {{quay.io: {to}}}}}"
+            ));
+            let message = message.unwrap();
+            let start = format!("site.yaml:3:{column}: error: ");
+            assert!(
+                message.starts_with(&start)
+                    && message.contains(expected)
+                    && message.contains("help: "),
+                "{message}"
+            );
+        }
+        for good in ["''", "/a/", "[a, a/b]", "{to: ['']}"] {
+            let registry = format!("{{address: \"r:5000\", paths: {{quay.io/team: {good}}}}}");
+            assert_eq!(message(&registry), None);
+        }
+    }
 }

@@ -1,18 +1,13 @@
 //! The site document, read with its checks.
 
-use super::platforms::{RequiredNames, SiteCluster};
-use super::proxy::SiteProxy;
-use super::registry::{ReferrerPolicy, RegistrySite};
-use super::registry_check::check_registry;
-use super::required_names_check::check_required_names;
-use super::signers::SiteSigners;
-use super::upstream::SiteUpstream;
+use super::platforms::{RequiredNames, SiteCluster, check_required_names};
+use super::registry::{ReferrerPolicy, RegistrySite, check_registry};
 use crate::document::{self, Diagnostic, SignatureRule, YamlNode, read_text_input};
-use crate::upstream_host;
-use crate::{Consumer, DestinationMap, DestinationRules, Digest, TargetRegistry};
+use crate::{Consumer, DestinationMap, DestinationRules, Digest, TargetRegistry, upstream_host};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 /// The settings of one location: registry, file server, proxy and clusters.
@@ -254,6 +249,154 @@ pub fn destination_map(target: TargetRegistry, site: Option<&Site>) -> Destinati
     )
 }
 
+/// The proxy for landfall's own traffic, and the hosts that bypass it.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct SiteProxy {
+    /// Proxy URL for http targets.
+    #[serde(default)]
+    pub http: Option<String>,
+    /// Proxy URL for https targets.
+    #[serde(default)]
+    pub https: Option<String>,
+    /// Certificate authority added to the roots for every host reached through the proxy.
+    #[serde(default)]
+    pub ca: Option<PathBuf>,
+    /// The source of the proxy's user name and password.
+    #[serde(default)]
+    pub credentials: Option<SiteCredentials>,
+    /// Hosts that are reached directly.
+    #[serde(default)]
+    pub no_proxy: SiteNoProxy,
+}
+
+/// The hosts that bypass the proxy: those of the installation and those of each cluster.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct SiteNoProxy {
+    /// Names, addresses and ranges for the whole installation.
+    #[serde(default)]
+    pub installation: Vec<String>,
+    /// The addresses and names that each cluster adds.
+    #[serde(default)]
+    pub cluster: Option<ClusterNoProxy>,
+}
+
+/// The part of NO_PROXY that depends on the cluster.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct ClusterNoProxy {
+    /// Address range of the pods.
+    #[serde(default, rename = "podCIDR")]
+    pub pod_cidr: Option<String>,
+    /// Address range of the services.
+    #[serde(default, rename = "serviceCIDR")]
+    pub service_cidr: Option<String>,
+    /// DNS domain inside the cluster.
+    #[serde(default)]
+    pub domain: Option<String>,
+    /// Host of the API server.
+    #[serde(default)]
+    pub control_plane_endpoint: Option<String>,
+}
+
+impl ClusterNoProxy {
+    /// These values, and those of `other` where this one has none.
+    #[must_use]
+    pub fn or(self, other: ClusterNoProxy) -> ClusterNoProxy {
+        ClusterNoProxy {
+            pod_cidr: self.pod_cidr.or(other.pod_cidr),
+            service_cidr: self.service_cidr.or(other.service_cidr),
+            domain: self.domain.or(other.domain),
+            control_plane_endpoint: self.control_plane_endpoint.or(other.control_plane_endpoint),
+        }
+    }
+}
+
+// The sources of credentials in a site.
+
+/// The source of credentials, never the credentials themselves.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct SiteCredentials {
+    /// Environment variable that holds the user name.
+    #[serde(default)]
+    pub username_env: Option<String>,
+    /// Environment variable that holds the password or token.
+    #[serde(default)]
+    pub password_env: Option<String>,
+    /// File whose first line is `user:password`.
+    #[serde(default)]
+    pub file: Option<PathBuf>,
+    /// A docker or podman auth file; not for a proxy.
+    #[serde(default)]
+    pub auth_file: Option<PathBuf>,
+}
+
+/// The signers that may sign bundles.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum SiteSigners {
+    /// A file of allowed signers, one of which must sign; relative to the site file.
+    File(PathBuf),
+    /// A file of allowed signers, and how many of them must sign.
+    AtLeast(SignersRule),
+}
+
+/// The signers that may sign bundles, and how many of them must sign.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct SignersRule {
+    /// File of allowed signers (OpenSSH format); relative to the site file.
+    pub file: PathBuf,
+    /// The number of different signers of the file that a bundle needs.
+    pub at_least: NonZeroUsize,
+}
+
+impl SiteSigners {
+    /// Returns the file of allowed signers, and how many of them must sign.
+    pub fn rule(&self) -> (&Path, usize) {
+        match self {
+            SiteSigners::File(file) => (file, 1),
+            SiteSigners::AtLeast(rule) => (&rule.file, rule.at_least.get()),
+        }
+    }
+}
+
+// The transport of upstream hosts on the connected side.
+
+/// The transport of one upstream host.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct SiteUpstream {
+    /// URL of a mirror to which requests for this host are sent instead. Names in the lock do not
+    /// change.
+    #[serde(default)]
+    pub mirror: Option<String>,
+    /// Whether the mirror lists all tags of the host, as a full copy or a cache that forwards tag
+    /// lists does. Otherwise landfall requests each tag that a signature may have.
+    #[serde(default)]
+    pub lists_all_tags: bool,
+    /// The maximum number of requests at once to this host.
+    #[serde(default)]
+    pub max_concurrent: Option<usize>,
+    /// Certificate authority in PEM form, added to the system's.
+    #[serde(default)]
+    pub ca: Option<PathBuf>,
+    /// Use plain http for this host.
+    #[serde(default, rename = "plainHTTP")]
+    pub plain_http: bool,
+    /// Accept any certificate. Every run warns about this.
+    #[serde(default)]
+    pub skip_verify: bool,
+    /// Reach the mirror through the proxy.
+    #[serde(default)]
+    pub via_proxy: bool,
+    /// The source of user name and password for this host.
+    #[serde(default)]
+    pub credentials: Option<SiteCredentials>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -266,15 +409,15 @@ registry:
   ca: certs/ca.crt
   credentials: {usernameEnv: REG_USER, passwordEnv: REG_TOKEN}
   paths:
-    k8s.gcr.io: kubernetes
-    registry.k8s.io/coredns/coredns: [coredns/coredns, coredns]
-    quay.io/team: {to: [team], credentials: {file: secret}}
+k8s.gcr.io: kubernetes
+registry.k8s.io/coredns/coredns: [coredns/coredns, coredns]
+quay.io/team: {to: [team], credentials: {file: secret}}
 files: http://172.20.0.2:8080
 proxy:
   http: http://192.168.52.220:3128
   noProxy:
-    installation: [172.16.0.0/12]
-    cluster: {podCIDR: 100.96.0.0/11, serviceCIDR: 100.64.0.0/13, domain: cluster.local}
+installation: [172.16.0.0/12]
+cluster: {podCIDR: 100.96.0.0/11, serviceCIDR: 100.64.0.0/13, domain: cluster.local}
 consumers: [kubermatic, containerd]
 clusters: [{name: mycluster, namespace: org-example}]
 names: ["*.seed.example.com", {dns: [a.example.com], certificate: [b.example.com]}]
@@ -285,7 +428,7 @@ upstreams:
     #[test]
     fn control_characters_are_refused() {
         let text = "apiVersion: landfall/v1\nkind: Site\nproxy:\n  noProxy:\n    \
-                    installation: [\"10.0.0.0/8\", \"x\\nExecStartPre=/bin/sh\"]\n";
+                installation: [\"10.0.0.0/8\", \"x\\nExecStartPre=/bin/sh\"]\n";
         let message = Site::parse(Path::new("site.yaml"), text)
             .unwrap_err()
             .to_string();

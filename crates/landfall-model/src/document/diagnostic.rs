@@ -1,6 +1,6 @@
 //! Errors in input files, displayed with their position, the line and the fix.
 
-use super::line_index::LineIndex;
+use super::source_text::LineIndex;
 use crate::redaction::userinfo_length;
 use crate::report::one_line;
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};

@@ -1,7 +1,7 @@
 //! Translates errors of serde and libyaml for users: one sentence, one position, one fix.
 
+use super::Diagnostic;
 use super::yaml_tree::YamlNode;
-use super::{Diagnostic, nearest};
 
 /// The message for a single value where a list is expected.
 const NO_LIST: &str = "this should be a list";
@@ -170,6 +170,19 @@ fn without_position(message: &str) -> String {
     }
 }
 
+// Suggestions for misspelt keys, names and flags.
+
+/// The word of `known` that is most similar to `word`; `None` if no word is similar enough.
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let word = word.to_lowercase();
+    let scored = known.into_iter().map(|name| {
+        let score = strsim::normalized_damerau_levenshtein(&word, &name.to_lowercase());
+        (score, name)
+    });
+    let (score, name) = scored.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (score >= 0.65).then_some(name)
+}
+
 #[cfg(test)]
 mod tests {
     use crate::document::read;
@@ -289,7 +302,7 @@ mod tests {
         assert_eq!(
             fault("images: @a\n"),
             "1:9 \"@a\": found character that cannot start any token, while scanning for the next token; \
-             quote the value"
+         quote the value"
         );
         assert_eq!(
             fault("images: [\"a\n"),

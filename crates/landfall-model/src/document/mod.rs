@@ -8,43 +8,35 @@ mod explain;
 mod file_kinds;
 #[cfg(any(test, feature = "testkit"))]
 pub mod growth;
-mod line_index;
-mod location;
 mod merge;
-mod moving_var;
-mod nearest;
 mod read;
-mod read_all;
-mod signature_rule;
 mod source_text;
 mod update_rule;
 mod vars;
 pub mod yaml;
 mod yaml_tree;
 
-pub use archive::{ArchiveBudget, TarForm, UnpackError, UnpackedFiles, unpack};
-pub use control_characters::control_characters;
-pub use diagnostic::Diagnostic;
-pub use file_kinds::{
+pub use self::archive::{ArchiveBudget, TarForm, UnpackError, UnpackedFiles, unpack};
+pub use self::control_characters::control_characters;
+pub use self::diagnostic::Diagnostic;
+pub use self::explain::nearest;
+pub use self::file_kinds::{
     is_leftover, is_pipe, open_input, output_descriptor, read_input, read_text_input,
 };
-pub use line_index::LineIndex;
-pub use location::SourceLocation;
-pub use merge::{
+pub use self::merge::{
     DecodedText, MergeError, MergeRules, ObjectPosition, SiteFacts, documents, merge, objects,
 };
-pub use moving_var::{ChartVersions, MovingVar, VersionsFrom};
-pub use nearest::nearest;
-pub use read::read;
-pub use read_all::{ReadAll, read_all};
-pub use signature_rule::{
-    KeylessSigner, KeylessSigners, ProvenanceRule, SignatureRule, TrustedRootRule,
+pub use self::read::{ReadAll, read, read_all};
+pub use self::source_text::{LineIndex, SourceLocation, SourceSpan, SourceText};
+pub use self::update_rule::{
+    KeylessSigner, KeylessSigners, ProvenanceRule, SignatureRule, TrustedRootRule, UpdateRule,
     UpdatedTrustedRoot,
 };
-pub use source_text::{SourceSpan, SourceText};
-pub use update_rule::UpdateRule;
-pub use vars::{ManifestVars, OWN_URL, TemplateField, VarBinding, VarPart};
-pub use yaml_tree::{
+pub use self::vars::{
+    ChartVersions, ManifestVars, MovingVar, OWN_URL, TemplateField, VarBinding, VarPart,
+    VersionsFrom,
+};
+pub use self::yaml_tree::{
     NotYaml, ScalarStyle, YamlAlias, YamlDocument, YamlDocuments, YamlEntry, YamlMapping, YamlNode,
     YamlScalar, YamlSequence, anchored_scalar, comment_spans,
 };

@@ -1,7 +1,9 @@
 //! An item of a report, with its kind and its outcome.
 
+use super::RunReport;
 use crate::Digest;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::fmt;
 
 /// The kind of a lock entry.
@@ -100,4 +102,201 @@ pub struct ReportItem {
     /// The reason for the outcome, if there is something to explain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+/// Formats a count with its noun: `1 blob`, `2 blobs`, `2 entries`.
+pub fn count_of(count: usize, what: impl fmt::Display) -> String {
+    let what = what.to_string();
+    match what
+        .strip_suffix('y')
+        .filter(|stem| !stem.ends_with(['a', 'e', 'o', 'u']))
+    {
+        _ if count == 1 => format!("1 {what}"),
+        Some(stem) => format!("{count} {stem}ies"),
+        None => format!("{count} {what}s"),
+    }
+}
+
+/// The number of lock entries of one kind, as people read it: `3 images`, `1 set of 79 packages`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EntryCount {
+    /// The kind of the entries.
+    pub kind: EntryKind,
+    /// The number of entries of that kind.
+    pub entries: usize,
+    /// The number of packages in all of them; 0 if it is unknown, or if the kind is not
+    /// [`EntryKind::Package`].
+    pub packages: usize,
+}
+
+impl EntryCount {
+    /// Counts the entries of `kind` among `entries`. Each entry is given by its kind and its number
+    /// of packages.
+    pub fn new(
+        kind: EntryKind,
+        entries: impl IntoIterator<Item = (EntryKind, usize)>,
+    ) -> EntryCount {
+        let mut count = EntryCount {
+            kind,
+            entries: 0,
+            packages: 0,
+        };
+        for (_, packages) in entries.into_iter().filter(|(other, _)| *other == kind) {
+            count.entries += 1;
+            count.packages += packages;
+        }
+        count
+    }
+
+    /// Counts the items of `kind` among `items`, which are lock entries.
+    pub fn from_items<'a>(
+        kind: EntryKind,
+        items: impl IntoIterator<Item = &'a ReportItem>,
+    ) -> EntryCount {
+        EntryCount::new(
+            kind,
+            items.into_iter().map(|item| (item.kind, item.packages)),
+        )
+    }
+}
+
+impl fmt::Display for EntryCount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sets = |f: &mut fmt::Formatter<'_>| f.write_str(&count_of(self.entries, "set"));
+        match (self.kind, self.packages) {
+            (EntryKind::Package, 0) => sets(f).and_then(|()| f.write_str(" of packages")),
+            (EntryKind::Package, packages) => {
+                sets(f).and_then(|()| write!(f, " of {}", count_of(packages, "package")))
+            }
+            (EntryKind::Git, _) => f.write_str(&count_of(self.entries, "git repository")),
+            (kind, _) => f.write_str(&count_of(self.entries, kind)),
+        }
+    }
+}
+
+// Notices about upstream, old images and wrong clocks, for people to act on. Notices do not change
+// the exit code, except those of `landfall lock --check` and `landfall update --check`.
+
+/// The kind of a notice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NoticeKind {
+    /// Upstream no longer has the item.
+    Gone,
+    /// The tag points to another digest now, or the file has other content.
+    Moved,
+    /// Upstream has a newer version of the item.
+    Newer,
+    /// The image was created longer ago than `--older-than` allows.
+    Old,
+    /// The machine's clock or a recorded time is wrong.
+    Clock,
+}
+
+/// A notice about one item.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Notice {
+    /// The kind of the change or problem.
+    pub kind: NoticeKind,
+    /// The name of the item in the lock.
+    pub name: String,
+    /// What happened, in a sentence for people.
+    pub message: String,
+    /// The locked digest, or the digest that the manifest demands, if the content changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<Digest>,
+    /// The digest that upstream has now, if the content changed and upstream reports a digest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<Digest>,
+    /// Whether the change was accepted, as the manifest allows.
+    pub taken: bool,
+    /// The time from which the change can be accepted, if it waits for its minimum age.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+}
+
+impl Notice {
+    /// Creates a notice without digests.
+    pub fn new(kind: NoticeKind, name: impl Into<String>, message: impl Into<String>) -> Notice {
+        Notice {
+            kind,
+            name: name.into(),
+            message: message.into(),
+            from: None,
+            to: None,
+            taken: false,
+            until: None,
+        }
+    }
+
+    /// Creates the notice that upstream no longer has `name`.
+    pub fn gone(name: impl Into<String>) -> Notice {
+        Notice::new(NoticeKind::Gone, name, "upstream no longer has it")
+    }
+
+    /// Creates the notice that `name` has other content. `to` is `None` if the new digest is not
+    /// known, as when upstream reports only the size of a file.
+    pub fn moved(name: impl Into<String>, from: Option<Digest>, to: Option<Digest>) -> Notice {
+        let message = match (&from, &to) {
+            (Some(from), Some(to)) => {
+                let from = from.short(12);
+                let to = to.short(12);
+                format!("its digest changed from {from} to {to}")
+            }
+            _ => "upstream has other content now".to_owned(),
+        };
+        Notice {
+            from,
+            to,
+            ..Notice::new(NoticeKind::Moved, name, message)
+        }
+    }
+}
+
+impl RunReport {
+    /// Adds `notices`, sorted, to the member `notices` of the JSON document.
+    pub fn add_notices(&mut self, mut notices: Vec<Notice>) {
+        notices.sort();
+        let member = self.extra.entry("notices").or_insert_with(|| json!([]));
+        if let Some(list) = member.as_array_mut() {
+            list.extend(notices.into_iter().map(|notice| json!(notice)));
+        }
+    }
+}
+
+// Progress of a run. The library reports it through a trait and prints nothing itself.
+
+/// Receives the progress of a run. Any thread may call any method.
+pub trait Progress: Send + Sync {
+    /// Begins a phase such as `pull` with its number of items and bytes; 0 bytes means unknown.
+    fn begin(&self, what: &str, items: u64, bytes: u64);
+    /// Reports that `count` more bytes were transferred.
+    fn bytes(&self, count: u64);
+    /// Adds bytes to the total that [`Progress::begin`] announced, because content is transferred
+    /// again.
+    fn more(&self, _bytes: u64) {}
+    /// Announces the number of blobs and manifests in the phase: each costs a request, however
+    /// small it is.
+    fn parts(&self, _count: u64) {}
+    /// Reports that `count` more blobs or manifests are done.
+    fn parts_done(&self, _count: u64) {}
+    /// Reports that the item `name` is done.
+    fn item(&self, name: &str);
+    /// Shows a line that belongs to the progress: it is omitted if no progress is shown.
+    fn tell(&self, _line: &str) {}
+    /// Shows a line that people must see at once, such as a warning.
+    fn note(&self, line: &str);
+    /// Ends the phase that [`Progress::begin`] began.
+    fn end(&self);
+}
+
+/// Discards all progress, for callers that show none.
+pub struct SilentProgress;
+
+impl Progress for SilentProgress {
+    fn begin(&self, _what: &str, _items: u64, _bytes: u64) {}
+    fn bytes(&self, _count: u64) {}
+    fn item(&self, _name: &str) {}
+    fn note(&self, _line: &str) {}
+    fn end(&self) {}
 }

@@ -1,7 +1,6 @@
 //! A result as Markdown for a pull request: a summary and folded tables, bounded in size.
 
-use super::escape::is_hidden;
-use super::html::escape_html;
+use super::escape::{escape_html, is_hidden};
 
 /// The maximum size of a document in bytes. GitHub accepts 65,536 characters for a pull request, so
 /// there is space for other text.

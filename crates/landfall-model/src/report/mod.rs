@@ -5,29 +5,21 @@
 //! services. [`Progress`] receives the progress of a run.
 
 mod annotation;
-mod count;
-mod csv;
 mod escape;
-mod html;
 mod item;
 mod markdown;
-mod notice;
 pub mod page;
-mod progress;
 mod schema;
-mod shell;
 mod summary;
 
-pub use annotation::{AnnotationLevel, CiAnnotation};
-pub use count::{EntryCount, count_of};
-pub use csv::csv_line;
-pub use escape::{escape_lines, one_line};
-pub use html::{HtmlEscaper, escape_html};
-pub use item::{EntryKind, ItemStatus, ReportItem};
-pub use markdown::{Markdown, markdown_block, markdown_code, markdown_text};
-pub use notice::{Notice, NoticeKind};
-pub use progress::{Progress, SilentProgress};
-pub use schema::schema;
-pub use shell::{shell_quoted, shell_word};
-pub use summary::RunReport;
-pub use summary::{ErrorInfo, HostUse, RunStatus, RunTotals, TransferSide};
+pub use self::annotation::{AnnotationLevel, CiAnnotation};
+pub use self::escape::{
+    HtmlEscaper, csv_line, escape_html, escape_lines, one_line, shell_quoted, shell_word,
+};
+pub use self::item::{
+    EntryCount, EntryKind, ItemStatus, Notice, NoticeKind, Progress, ReportItem, SilentProgress,
+    count_of,
+};
+pub use self::markdown::{Markdown, markdown_block, markdown_code, markdown_text};
+pub use self::schema::schema;
+pub use self::summary::{ErrorInfo, HostUse, RunReport, RunStatus, RunTotals, TransferSide};

@@ -2,12 +2,10 @@
 //! file determines the kind of its keys.
 
 use super::allowed_signers::AllowedSigners;
-use super::openpgp::OpenPgpKeys;
-use super::openpgp_error::OpenPgpError;
+use super::openpgp::{OpenPgpError, OpenPgpKeys};
 use super::openpgp_rules::SignatureTime;
 use super::public_key::PublicKey;
-use super::signature::Signature;
-use super::signature_error::SignatureError;
+use super::signature::{Signature, SignatureError};
 use crate::document::Diagnostic;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

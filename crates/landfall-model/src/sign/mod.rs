@@ -9,32 +9,22 @@
 //! signature ([`OpenPgpKeys`]). It signs the metadata of package repositories again with OpenPGP
 //! ([`OpenPgpSigner`]).
 
-mod agent;
 mod allowed_signers;
 mod file_key;
-mod git_signers;
 mod openpgp;
-mod openpgp_error;
 mod openpgp_rules;
 mod openpgp_signer;
-mod pattern_list;
-mod private_key;
 mod public_key;
 mod signature;
-mod signature_error;
 mod signer;
-mod ssh_encoding;
 #[cfg(test)]
 mod tests;
 
-pub use allowed_signers::AllowedSigners;
-pub use file_key::{FileKey, FileKeyError};
-pub use git_signers::{GitSigners, GitSignersError};
-pub use openpgp::OpenPgpKeys;
-pub use openpgp_error::OpenPgpError;
-pub use openpgp_rules::SignatureTime;
-pub use openpgp_signer::OpenPgpSigner;
-pub use public_key::PublicKey;
-pub use signature::Signature;
-pub use signature_error::SignatureError;
-pub use signer::Signer;
+pub use self::allowed_signers::{AllowedSigners, GitSigners, GitSignersError};
+pub use self::file_key::{FileKey, FileKeyError};
+pub use self::openpgp::{OpenPgpError, OpenPgpKeys};
+pub use self::openpgp_rules::SignatureTime;
+pub use self::openpgp_signer::OpenPgpSigner;
+pub use self::public_key::PublicKey;
+pub use self::signature::{Signature, SignatureError};
+pub use self::signer::Signer;

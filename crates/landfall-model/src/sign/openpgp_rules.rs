@@ -3,7 +3,7 @@
 //! The rules are those of gpgv (`merge_selfsigs` and `check_signature` of `GnuPG` 2.2), so that
 //! landfall accepts what apt accepts.
 
-use super::openpgp_error::OpenPgpError;
+use super::openpgp::OpenPgpError;
 use jiff::Timestamp;
 use pgp::composed::{SignedPublicKey, SignedPublicSubKey};
 use pgp::crypto::hash::HashAlgorithm;

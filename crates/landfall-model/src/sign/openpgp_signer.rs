@@ -1,8 +1,7 @@
 //! Signs package metadata with an OpenPGP private key. Equal content, key and time give equal
 //! bytes.
 
-use super::openpgp::{OpenPgpKeys, packet_bytes};
-use super::openpgp_error::OpenPgpError;
+use super::openpgp::{OpenPgpError, OpenPgpKeys, packet_bytes};
 use super::openpgp_rules;
 use jiff::Timestamp;
 use pgp::composed::{

@@ -1,9 +1,17 @@
 //! Signing with a private key file, or with a public key through the SSH agent.
 
-use super::private_key::{self, PrivateKeyFile, SshPrivateKey};
-use super::public_key::{PublicKey, is_kind};
+use super::SignatureError;
+use super::public_key::{
+    ED25519_KEY, P256_KEY, P384_KEY, PublicKey, RSA_KEY, SshReader, dearmor, is_kind, number,
+    strings,
+};
 use super::signature::{Signature, data_to_sign};
-use super::{SignatureError, agent};
+use ring::rand::SystemRandom;
+use ring::signature::{
+    ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair,
+};
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 /// A key that can sign.
@@ -37,7 +45,7 @@ impl Signer {
             source,
         })?;
         let text = String::from_utf8(text).unwrap_or_default();
-        let Some((public, content)) = private_key::parse(&text) else {
+        let Some((public, content)) = parse(&text) else {
             return match PublicKey::from_line(&text) {
                 Some(public) => Signer::through_agent(public, agent, key),
                 None if text.contains("PRIVATE KEY-----") && !text.contains("BEGIN OPENSSH") => {
@@ -72,7 +80,7 @@ impl Signer {
         name: &str,
     ) -> Result<Signer, SignatureError> {
         let socket = agent.ok_or_else(|| SignatureError::NoAgent { path: name.into() })?;
-        match agent::holds(socket, &public) {
+        match holds(socket, &public) {
             Ok(true) => Ok(Signer {
                 public,
                 method: SigningMethod::Agent(socket.into()),
@@ -110,11 +118,9 @@ impl Signer {
                     })?
             }
             SigningMethod::Agent(socket) => {
-                agent::sign(socket, &self.public, &data).map_err(|source| {
-                    SignatureError::Agent {
-                        socket: socket.clone(),
-                        source,
-                    }
+                sign(socket, &self.public, &data).map_err(|source| SignatureError::Agent {
+                    socket: socket.clone(),
+                    source,
                 })?
             }
         };
@@ -123,6 +129,175 @@ impl Signer {
         match signature.check(namespace, message) {
             Err(SignatureError::OtherContent { key }) => Err(SignatureError::Failed { key }),
             checked => checked.map(|()| signature.to_text()),
+        }
+    }
+}
+
+// Private key files of OpenSSH (PROTOCOL.key), and signing with keys that are not encrypted.
+
+/// A private key with which landfall signs without an agent.
+#[derive(Debug)]
+pub(super) enum SshPrivateKey {
+    Ed25519(Ed25519KeyPair),
+    /// The type of the key, and the key.
+    Ecdsa(String, EcdsaKeyPair),
+}
+
+/// The result of reading a private key file.
+#[derive(Debug)]
+pub(super) enum PrivateKeyFile {
+    Unlocked(Box<SshPrivateKey>),
+    /// The file needs a passphrase.
+    Encrypted,
+    /// landfall signs with a key of this type, such as RSA, only through an agent.
+    AgentOnly,
+}
+
+/// Parses a private key file. Returns `None` if `text` is not one, or is damaged.
+pub(super) fn parse(text: &str) -> Option<(PublicKey, PrivateKeyFile)> {
+    let bytes = dearmor("OPENSSH PRIVATE KEY", text)?;
+    let mut file = SshReader(bytes.strip_prefix(b"openssh-key-v1\0")?);
+    let cipher = file.string()?;
+    let _kdf = file.string()?;
+    let _kdf_options = file.string()?;
+    let keys = file.u32()?;
+    let public = PublicKey::from_blob(file.string()?)?;
+    if keys != 1 {
+        return None;
+    }
+    if cipher != b"none" {
+        return Some((public, PrivateKeyFile::Encrypted));
+    }
+    let mut inside = SshReader(file.string()?);
+    // OpenSSH writes a random number twice: the copies differ if the passphrase was wrong
+    if inside.u32()? != inside.u32()? || inside.text()? != public.kind() {
+        return None;
+    }
+    let secret = match public.kind() {
+        ED25519_KEY => {
+            let public = inside.string()?;
+            let pair = inside.string()?;
+            SshPrivateKey::Ed25519(
+                Ed25519KeyPair::from_seed_and_public_key(pair.get(..32)?, public).ok()?,
+            )
+        }
+        kind @ (P256_KEY | P384_KEY) => {
+            let (algorithm, size) = match kind {
+                P256_KEY => (&ECDSA_P256_SHA256_FIXED_SIGNING, 32),
+                _ => (&ECDSA_P384_SHA384_FIXED_SIGNING, 48),
+            };
+            let _curve = inside.string()?;
+            let point = inside.string()?;
+            let scalar = inside.number()?;
+            // the number may be shorter, but ring requires its full length
+            let padded = [&vec![0; size - scalar.len().min(size)][..], scalar].concat();
+            let random = SystemRandom::new();
+            let pair =
+                EcdsaKeyPair::from_private_key_and_public_key(algorithm, &padded, point, &random);
+            SshPrivateKey::Ecdsa(kind.into(), pair.ok()?)
+        }
+        _ => return Some((public, PrivateKeyFile::AgentOnly)),
+    };
+    Some((public, PrivateKeyFile::Unlocked(Box::new(secret))))
+}
+
+impl SshPrivateKey {
+    /// Returns the signature of `message` in SSH encoding, with its algorithm first, or `None` if
+    /// the system has no random numbers.
+    pub(super) fn sign(&self, message: &[u8]) -> Option<Vec<u8>> {
+        let random = SystemRandom::new();
+        Some(match self {
+            SshPrivateKey::Ed25519(pair) => {
+                strings(&[ED25519_KEY.as_bytes(), pair.sign(message).as_ref()])
+            }
+            SshPrivateKey::Ecdsa(kind, pair) => {
+                let fixed = pair.sign(&random, message).ok()?;
+                let (r, s) = fixed.as_ref().split_at(fixed.as_ref().len() / 2);
+                strings(&[kind.as_bytes(), &[number(r), number(s)].concat()])
+            }
+        })
+    }
+}
+
+// A client of the SSH agent (draft-ietf-sshm-ssh-agent).
+
+const REQUEST_IDENTITIES: u8 = 11;
+const IDENTITIES_ANSWER: u8 = 12;
+const SIGN_REQUEST: u8 = 13;
+const SIGN_RESPONSE: u8 = 14;
+/// The flag of [`SIGN_REQUEST`] that requests an RSA signature with SHA-512.
+const RSA_SHA2_512: u32 = 4;
+/// The maximum size of a message, as in OpenSSH.
+const MAX_MESSAGE: u32 = 256 << 10;
+
+/// Whether the agent at `socket` holds the private half of `key`.
+pub(super) fn holds(socket: &Path, key: &PublicKey) -> io::Result<bool> {
+    let answer = send_request(socket, REQUEST_IDENTITIES, &[])?;
+    let mut reader = response_body(&answer, IDENTITIES_ANSWER)?;
+    let count = reader.u32().ok_or_else(invalid_response)?;
+    for _ in 0..count {
+        let blob = reader.string();
+        let _comment = reader.string().ok_or_else(invalid_response)?;
+        if blob == Some(&key.blob) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Returns the signature of `message` with `key` in SSH encoding. The agent may prompt its user
+/// first.
+pub(super) fn sign(socket: &Path, key: &PublicKey, message: &[u8]) -> io::Result<Vec<u8>> {
+    let flags = if key.kind() == RSA_KEY {
+        RSA_SHA2_512
+    } else {
+        0
+    };
+    let request = [strings(&[&key.blob, message]), flags.to_be_bytes().into()].concat();
+    let answer = send_request(socket, SIGN_REQUEST, &request)?;
+    let signature = response_body(&answer, SIGN_RESPONSE)?.string();
+    signature.map(<[u8]>::to_vec).ok_or_else(invalid_response)
+}
+
+fn send_request(socket: &Path, kind: u8, request: &[u8]) -> io::Result<Vec<u8>> {
+    let mut agent = UnixStream::connect(socket)?;
+    agent.write_all(&strings(&[&[&[kind], request].concat()]))?;
+    let mut length = [0; 4];
+    agent.read_exact(&mut length)?;
+    let length = u32::from_be_bytes(length);
+    if length > MAX_MESSAGE {
+        return Err(invalid_response());
+    }
+    let mut answer = vec![0; length as usize];
+    agent.read_exact(&mut answer)?;
+    Ok(answer)
+}
+
+fn response_body(answer: &[u8], kind: u8) -> io::Result<SshReader<'_>> {
+    match answer.split_first() {
+        Some((&found, rest)) if found == kind => Ok(SshReader(rest)),
+        // for example SSH_AGENT_FAILURE
+        Some(_) => Err(io::Error::other("the agent refused")),
+        None => Err(invalid_response()),
+    }
+}
+
+fn invalid_response() -> io::Error {
+    io::Error::other("it does not respond like an SSH agent")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_is_not_a_key_is_rejected() {
+        for text in [
+            "",
+            "x",
+            "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END OPENSSH PRIVATE KEY-----",
+        ] {
+            assert!(parse(text).is_none(), "{text}");
         }
     }
 }

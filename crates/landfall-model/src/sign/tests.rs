@@ -1,8 +1,7 @@
 //! Signatures that OpenSSH made, and files of allowed signers.
 
+use super::public_key::{Unverifiable, strings};
 use super::*;
-use crate::sign::public_key::Unverifiable;
-use crate::sign::ssh_encoding::strings;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use ring::signature::{Ed25519KeyPair, KeyPair};
@@ -115,12 +114,12 @@ fn signatures_of_openssh_are_valid_only_for_their_content() {
 
 #[test]
 fn a_signature_with_a_changed_byte_is_rejected() {
-    let bytes = ssh_encoding::dearmor("SSH SIGNATURE", ED25519).unwrap();
+    let bytes = super::public_key::dearmor("SSH SIGNATURE", ED25519).unwrap();
     let key = PublicKey::from_line(KEY).unwrap();
     for at in 0..bytes.len() {
         let mut bad = bytes.clone();
         bad[at] ^= 1;
-        let text = ssh_encoding::armor("SSH SIGNATURE", &bad);
+        let text = super::public_key::armor("SSH SIGNATURE", &bad);
         let Ok(signature) = Signature::parse(text.as_bytes()) else {
             continue;
         };
@@ -135,7 +134,7 @@ fn rsa_keys_have_from_2048_to_8192_bits() {
     let signed_by = |first: u8, bytes: usize| {
         let mut modulus = vec![0xff; bytes];
         modulus[0] = first;
-        let number = ssh_encoding::number;
+        let number = super::public_key::number;
         let blob = [strings(&[b"ssh-rsa"]), number(&[1, 0, 1]), number(&modulus)].concat();
         let key = PublicKey::from_blob(&blob).unwrap();
         key.has_signed(&strings(&[b"rsa-sha2-512", b"x"]), MESSAGE)

@@ -1,6 +1,5 @@
 //! The edits of a text, and YAML for new values.
 
-use super::error::MergeError;
 use crate::document::yaml_tree::{YamlEntry, YamlMapping, YamlNode, YamlSequence};
 use serde_yaml::{Mapping, Value};
 use std::ops::Range;
@@ -365,4 +364,187 @@ pub(super) fn block_text(
             line => format!("{:indent$}{line}\n", ""),
         })
         .collect())
+}
+
+// The values that a merge may write over existing ones: facts of the site, such as the address of
+// its registry and the URL of its proxy.
+
+/// The facts of a site. A merge replaces an existing value only by a value that states a fact;
+/// names, paths, versions and switches in the file are decisions of a person.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SiteFacts {
+    /// Texts that a value contains between other characters, such as `registry.example:5000`.
+    pub parts: Vec<String>,
+    /// Texts that are a whole value, such as a password.
+    pub wholes: Vec<String>,
+}
+
+/// The facts of no site.
+pub(super) static NO_FACTS: SiteFacts = SiteFacts {
+    parts: Vec::new(),
+    wholes: Vec::new(),
+};
+
+impl SiteFacts {
+    /// Whether `text` states one of the facts.
+    pub fn states(&self, text: &str) -> bool {
+        self.wholes.iter().any(|whole| whole == text)
+            || self.parts.iter().any(|part| contains_name(text, part))
+    }
+
+    /// Whether `old` and `new` state the same fact and differ in something else, such as a path:
+    /// that part of `old` is the decision of a person. Accounts in URLs are facts too.
+    pub(super) fn differ_beside(&self, old: &str, new: &str) -> bool {
+        let is_stated = |part: &String| contains_name(old, part) && contains_name(new, part);
+        self.parts.iter().any(is_stated) && without_account(old) != without_account(new)
+    }
+}
+
+/// Whether the URL `old` is `new` with an account, which `new` lacks, or with a slash at its end.
+/// The account is kept: the site does not have it.
+pub(super) fn is_same_url(old: &str, new: &str) -> bool {
+    new.contains("://") && !new.contains('@') && without_account(old) == new.trim_end_matches('/')
+}
+
+/// `url` without an account and a slash at its end.
+fn without_account(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+    let host = host.trim_end_matches('/');
+    match scheme {
+        "" => host.to_owned(),
+        scheme => format!("{scheme}://{host}"),
+    }
+}
+
+/// Whether `text` contains `name`, not as a part of a longer name.
+fn contains_name(text: &str, name: &str) -> bool {
+    let is_inside = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    !name.is_empty()
+        && text.match_indices(name).any(|(at, _)| {
+            let before = text[..at].chars().next_back();
+            let after = text[at + name.len()..].chars().next();
+            !before.is_some_and(is_inside) && !after.is_some_and(is_inside)
+        })
+}
+
+// The errors of a merge.
+
+/// An error from setting values in a text. Messages are about the text ("it").
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MergeError {
+    /// The text is not YAML, or lacks the document to merge into.
+    #[error("it is not YAML that values can be merged into: {0}")]
+    NotYaml(String),
+    /// The existing and the new value are of different kinds, or the existing one is an alias or
+    /// inherited by a merge key.
+    #[error("{path} is {there}, and would become {wanted}; change it by hand first")]
+    Kind {
+        /// The dotted path of the value.
+        path: String,
+        /// The kind or origin of the existing value.
+        there: &'static str,
+        /// The kind of the new value.
+        wanted: &'static str,
+    },
+    /// The notation at this dotted path cannot be edited.
+    #[error("the notation of {0} cannot be edited; write the values there by hand")]
+    Form(String),
+    /// Content would be removed: one line for each value, with its dotted path and the reason.
+    #[error(
+        "existing content would be removed:\n{}\n\
+         help: change it by hand, or keep a copy and add --replace; with --replace --diff nothing \
+         is written, and the change is shown",
+        .0.join("\n")
+    )]
+    Lost(Vec<String>),
+    /// An ordered list has the common items in another order than the new values need.
+    #[error(
+        "{path} has some of these items in another order, and the order matters; \
+         put them there by hand:\n{items}"
+    )]
+    Order {
+        /// The dotted path of the list.
+        path: String,
+        /// The items as a YAML list, without the secrets in URLs.
+        items: String,
+    },
+    /// An existing command of an ordered list sets a value that cannot be read, or does more than
+    /// set the value.
+    #[error(
+        "`{command}` in {path} sets a value that cannot be read, or does more than set the value; \
+         merge it with this command by hand:\n{items}"
+    )]
+    Command {
+        /// The dotted path of the list.
+        path: String,
+        /// The existing command without the value.
+        command: String,
+        /// The new command as a YAML list, without the secrets in URLs.
+        items: String,
+    },
+}
+
+impl MergeError {
+    /// Replaces the path of the value by `map` of it.
+    pub(super) fn map_path(self, map: impl Fn(&str) -> String) -> MergeError {
+        match self {
+            MergeError::Kind {
+                path,
+                there,
+                wanted,
+            } => MergeError::Kind {
+                path: map(&path),
+                there,
+                wanted,
+            },
+            MergeError::Form(path) => MergeError::Form(map(&path)),
+            MergeError::Order { path, items } => MergeError::Order {
+                path: map(&path),
+                items,
+            },
+            MergeError::Command {
+                path,
+                command,
+                items,
+            } => MergeError::Command {
+                path: map(&path),
+                command,
+                items,
+            },
+            other @ (MergeError::NotYaml(_) | MergeError::Lost(_)) => other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_not_found_in_a_longer_name() {
+        let facts = SiteFacts {
+            parts: vec!["r.test:5000".into(), "mirror".into()],
+            wholes: vec!["hush".into()],
+        };
+        for text in [
+            "r.test:5000",
+            "http://r.test:5000/v2",
+            "oci://mirror/charts",
+            "hush",
+        ] {
+            assert!(facts.states(text), "{text}");
+        }
+        for text in [
+            "",
+            "other.test:5000",
+            "r.test:50001",
+            "mirror-values",
+            "my.mirror",
+            "hush hush",
+        ] {
+            assert!(!facts.states(text), "{text}");
+        }
+        assert!(!NO_FACTS.states(""));
+    }
 }

@@ -7,10 +7,7 @@
 //! contains it. The result is read again: unless it has exactly the requested values, the merge
 //! fails.
 
-use super::edits::{TextEdits, block_text, flow_text};
-use super::error::MergeError;
-use super::facts::{NO_FACTS, SiteFacts};
-use super::merge_keys::inherited_value;
+use super::edits::{MergeError, NO_FACTS, SiteFacts, TextEdits, block_text, flow_text};
 use super::no_proxy_lists::NoProxyLists;
 use super::ordered::{OrderedConflict, is_ordered, merge_ordered, quoted_items};
 use crate::document::yaml;
@@ -552,5 +549,17 @@ fn kind_of(value: &Value) -> &'static str {
         Value::Mapping(_) => "a mapping",
         Value::Sequence(_) => "a list",
         _ => "a single value",
+    }
+}
+
+// Merge keys (`<<`), with which a mapping inherits entries of other mappings.
+
+/// The value of `key` that `mapping` inherits by its merge key, if there is one.
+pub(super) fn inherited_value<'m>(mapping: &'m Mapping, key: &Value) -> Option<&'m Value> {
+    let of = |base: &'m Mapping| base.get(key).or_else(|| inherited_value(base, key));
+    match mapping.get("<<")? {
+        Value::Mapping(base) => of(base),
+        Value::Sequence(bases) => bases.iter().filter_map(Value::as_mapping).find_map(of),
+        _ => None,
     }
 }

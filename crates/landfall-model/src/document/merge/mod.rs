@@ -10,17 +10,12 @@
 //! - `edits.rs`: the edits of the text, and the YAML of new values.
 
 mod edits;
-mod error;
-mod facts;
-mod merge_keys;
 mod merger;
 mod no_proxy_lists;
 mod ordered;
 mod scalars;
 #[cfg(test)]
 mod tests;
-mod texts;
 
-pub use error::MergeError;
-pub use facts::SiteFacts;
-pub use merger::{DecodedText, MergeRules, ObjectPosition, documents, merge, objects};
+pub use self::edits::{MergeError, SiteFacts};
+pub use self::merger::{DecodedText, MergeRules, ObjectPosition, documents, merge, objects};

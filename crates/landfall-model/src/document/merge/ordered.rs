@@ -1,7 +1,7 @@
 //! Merges lists whose order matters: each new item is inserted relative to the items that both
 //! lists contain.
 
-use super::facts::is_same_url;
+use super::edits::is_same_url;
 use super::no_proxy_lists::{NoProxyLists, is_no_proxy};
 use crate::redaction::redact_urls;
 

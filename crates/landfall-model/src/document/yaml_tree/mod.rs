@@ -10,15 +10,12 @@
 //! - `extent.rs`: the bytes to replace when a value gets a new text.
 
 mod documents;
-mod extent;
-mod lookup;
 mod node;
 
-pub use documents::{NotYaml, YamlDocuments, comment_spans};
-pub use granit_parser::ScalarStyle;
-pub use lookup::anchored_scalar;
-pub use node::{
+pub(super) use self::documents::document_roots;
+pub use self::documents::{NotYaml, YamlDocuments, comment_spans};
+pub use self::node::{
     YamlAlias, YamlDocument, YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence,
+    anchored_scalar,
 };
-
-pub(super) use documents::document_roots;
+pub use granit_parser::ScalarStyle;

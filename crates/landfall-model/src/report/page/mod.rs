@@ -12,15 +12,8 @@
 //! - `squarify.rs`: rectangles in proportion to sizes; `treemap.rs` lays out the content with them.
 //! - `render.rs`: the whole page.
 
-mod blob_usage;
-mod content;
 mod render;
-mod report_lists;
-mod section;
 mod sections;
-mod squarify;
-mod table;
 mod treemap;
 
-pub use content::{ItemContent, PackageRow, ReportPage, RunPhase};
-pub use render::render;
+pub use self::render::{ItemContent, PackageRow, ReportPage, RunPhase, render};

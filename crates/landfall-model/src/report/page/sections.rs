@@ -1,12 +1,10 @@
 //! Makes all sections of the page.
 
-use super::blob_usage::BlobUsage;
-use super::content::{ItemContent, ReportPage, RunPhase};
-use super::report_lists::{list_sections, pruned_section};
-use super::section::{Section, SectionBody};
-use super::table::{Table, TableCell, number_column, text_column};
-use super::treemap::Treemap;
+use super::render::{ItemContent, ReportPage, RunPhase};
+use super::treemap::{BlobUsage, Treemap};
+use crate::human_size;
 use crate::report::{EntryKind, HostUse, ItemStatus, ReportItem};
+use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
 
 /// The sections that are not empty. Failed, missing and skipped items are first, because they need
@@ -239,4 +237,374 @@ fn timings(phases: &[RunPhase]) -> Section {
         ]
     });
     Section::table("Timings", Table::new(&columns, rows.collect()))
+}
+
+/// A section of the page.
+pub(super) struct Section {
+    pub(super) heading: String,
+    pub(super) body: SectionBody,
+}
+
+/// The content of a section below its heading.
+pub(super) enum SectionBody {
+    Table(Table),
+    Treemap(Treemap),
+}
+
+impl Section {
+    pub(super) fn table(heading: impl Into<String>, table: Table) -> Section {
+        Section {
+            heading: heading.into(),
+            body: SectionBody::Table(table),
+        }
+    }
+
+    /// The number of rows of a table; 0 for a treemap.
+    pub(super) fn rows(&self) -> usize {
+        match &self.body {
+            SectionBody::Table(table) => table.rows.len(),
+            SectionBody::Treemap(_) => 0,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        match &self.body {
+            SectionBody::Table(table) => table.rows.is_empty(),
+            SectionBody::Treemap(treemap) => treemap.groups.is_empty(),
+        }
+    }
+}
+
+// A table of the page. Columns without values are left out, to leave space for names.
+
+/// A table, as the template shows it.
+pub(super) struct Table {
+    pub(super) columns: Vec<TableColumn>,
+    pub(super) rows: Vec<Vec<TableCell>>,
+}
+
+/// The head of a column.
+#[derive(Clone, Copy)]
+pub(super) struct TableColumn {
+    pub(super) title: &'static str,
+    pub(super) is_number: bool,
+}
+
+/// A column of names or text.
+pub(super) const fn text_column(title: &'static str) -> TableColumn {
+    TableColumn {
+        title,
+        is_number: false,
+    }
+}
+
+/// A column of numbers or sizes, aligned right.
+pub(super) const fn number_column(title: &'static str) -> TableColumn {
+    TableColumn {
+        title,
+        is_number: true,
+    }
+}
+
+/// A cell with its class in `style.css`.
+pub(super) struct TableCell {
+    pub(super) class: &'static str,
+    pub(super) text: String,
+}
+
+/// A text of at least this many characters gives its column a minimum width.
+const LONG_TEXT: usize = 40;
+
+impl TableCell {
+    pub(super) fn text(text: impl Into<String>) -> TableCell {
+        let text = text.into();
+        let is_long = text.chars().count() >= LONG_TEXT;
+        let class = if is_long { "long" } else { "" };
+        TableCell { class, text }
+    }
+
+    /// A name, in the font of code.
+    pub(super) fn code(text: impl Into<String>) -> TableCell {
+        TableCell {
+            class: "code",
+            text: text.into(),
+        }
+    }
+
+    /// A digest, which stays on one line.
+    pub(super) fn digest(text: impl Into<String>) -> TableCell {
+        TableCell {
+            class: "hash",
+            text: text.into(),
+        }
+    }
+
+    pub(super) fn number(text: impl ToString) -> TableCell {
+        TableCell {
+            class: "num",
+            text: text.to_string(),
+        }
+    }
+
+    /// A size in bytes; empty if it is unknown.
+    pub(super) fn size(bytes: impl Into<Option<u64>>) -> TableCell {
+        TableCell::number(bytes.into().map(human_size).unwrap_or_default())
+    }
+
+    pub(super) fn status(status: ItemStatus) -> TableCell {
+        TableCell {
+            class: status.word(),
+            text: status.word().to_owned(),
+        }
+    }
+}
+
+impl Table {
+    /// Makes a table of `rows`, which have a cell for each of `columns`.
+    pub(super) fn new(columns: &[TableColumn], rows: Vec<Vec<TableCell>>) -> Table {
+        let is_used: Vec<bool> = (0..columns.len())
+            .map(|index| rows.iter().any(|row| !row[index].text.is_empty()))
+            .collect();
+        Table {
+            columns: keep_used(columns.to_vec(), &is_used),
+            rows: rows
+                .into_iter()
+                .map(|row| keep_used(row, &is_used))
+                .collect(),
+        }
+    }
+}
+
+fn keep_used<T>(values: Vec<T>, is_used: &[bool]) -> Vec<T> {
+    let used = values.into_iter().zip(is_used).filter(|(_, used)| **used);
+    used.map(|(value, _)| value).collect()
+}
+
+// The sections for the lists that single commands add to a report, such as `changes` or `updates`.
+
+/// A list of a report that becomes a section.
+struct ReportList {
+    /// The member of the report.
+    member: &'static str,
+    heading: &'static str,
+    columns: &'static [ListColumn],
+}
+
+/// A column of the section of a [`ReportList`].
+struct ListColumn {
+    /// The member of a row that has the value.
+    member: &'static str,
+    title: &'static str,
+    /// Whether the values are sizes in bytes.
+    is_size: bool,
+}
+
+const fn column(member: &'static str, title: &'static str) -> ListColumn {
+    ListColumn {
+        member,
+        title,
+        is_size: false,
+    }
+}
+
+const fn size_column(member: &'static str, title: &'static str) -> ListColumn {
+    ListColumn {
+        member,
+        title,
+        is_size: true,
+    }
+}
+
+const REPORT_LISTS: &[ReportList] = &[
+    ReportList {
+        member: "notices",
+        heading: "Notices about upstream",
+        columns: &[
+            column("kind", "kind"),
+            column("name", "name"),
+            column("message", "message"),
+        ],
+    },
+    ReportList {
+        member: "problems",
+        heading: "Problems",
+        columns: &[
+            column("kind", "kind"),
+            column("at", "at"),
+            column("message", "message"),
+        ],
+    },
+    ReportList {
+        member: "updates",
+        heading: "Newer versions",
+        columns: &[
+            column("name", "name"),
+            column("from", "from"),
+            column("to", "to"),
+            column("policy", "policy"),
+            column("at", "at"),
+        ],
+    },
+    ReportList {
+        member: "changes",
+        heading: "Changes",
+        columns: &[
+            column("change", "change"),
+            column("name", "name"),
+            column("version", "version"),
+            column("replaces", "replaces"),
+            column("from", "previous digest"),
+            column("to", "digest"),
+            size_column("newBytes", "new"),
+        ],
+    },
+    ReportList {
+        member: "endpointChanges",
+        heading: "Changed endpoints",
+        columns: &[
+            column("change", "change"),
+            column("host", "host"),
+            column("port", "port"),
+            column("why", "purpose"),
+        ],
+    },
+    ReportList {
+        member: "hostChanges",
+        heading: "Changed hosts",
+        columns: &[
+            column("change", "change"),
+            column("host", "host"),
+            column("port", "port"),
+            column("why", "purpose"),
+        ],
+    },
+    ReportList {
+        member: "moved",
+        heading: "Tags that moved at the registry",
+        columns: &[
+            column("at", "tag"),
+            column("from", "previous digest"),
+            column("to", "digest"),
+        ],
+    },
+    ReportList {
+        member: "trimmed",
+        heading: "Trimmed indexes",
+        columns: &[
+            column("name", "name"),
+            column("from", "original digest"),
+            column("to", "digest"),
+        ],
+    },
+    ReportList {
+        member: "standings",
+        heading: "Tags at the registry",
+        columns: &[
+            column("state", "state"),
+            column("at", "tag"),
+            column("name", "name"),
+            column("stands", "current digest"),
+            column("wanted", "wanted digest"),
+            column("why", "reason"),
+        ],
+    },
+    ReportList {
+        member: "records",
+        heading: "Commands in the evidence log",
+        columns: &[
+            column("time", "time"),
+            column("command", "command"),
+            column("status", "status"),
+            column("registry", "registry"),
+            column("version", "landfall"),
+        ],
+    },
+    ReportList {
+        member: "removed",
+        heading: "Removed",
+        columns: &[
+            column("what", "what"),
+            column("digest", "digest"),
+            size_column("bytes", "size"),
+        ],
+    },
+];
+
+/// A section for each of [`REPORT_LISTS`]. `extra` has the members that the command added to the
+/// report; a section is empty if its list is not among them.
+pub(super) fn list_sections(extra: &Map<String, Value>) -> impl Iterator<Item = Section> {
+    REPORT_LISTS.iter().map(|list| {
+        let rows = extra.get(list.member).and_then(Value::as_array);
+        // tags that are already correct are left out, and so are replaced items: the row of the
+        // replacing item names them
+        let rows = rows
+            .into_iter()
+            .flatten()
+            .filter(|row| row["state"] != "there" && row["replacedBy"].is_null());
+        list_section(list.heading, list.columns, rows)
+    })
+}
+
+/// The section for the manifests that `push --prune` deleted or would delete.
+pub(super) fn pruned_section(extra: &Map<String, Value>) -> Option<Section> {
+    let pruned = extra.get("pruned")?;
+    let heading = if pruned["deleted"] == true {
+        "Pruned"
+    } else {
+        "To be pruned"
+    };
+    let columns = [
+        column("repository", "repository"),
+        column("digest", "digest"),
+        column("tags", "tags"),
+    ];
+    let manifests = pruned["manifests"].as_array().into_iter().flatten();
+    Some(list_section(heading, &columns, manifests))
+}
+
+fn list_section<'v>(
+    heading: &str,
+    columns: &[ListColumn],
+    rows: impl Iterator<Item = &'v Value>,
+) -> Section {
+    let table_columns: Vec<TableColumn> = columns
+        .iter()
+        .map(|column| TableColumn {
+            title: column.title,
+            is_number: column.is_size,
+        })
+        .collect();
+    let rows = rows
+        .map(|row| {
+            columns
+                .iter()
+                .map(|column| cell(&row[column.member], column.is_size))
+                .collect()
+        })
+        .collect();
+    Section::table(heading, Table::new(&table_columns, rows))
+}
+
+fn cell(value: &Value, is_size: bool) -> TableCell {
+    match value {
+        Value::Null => TableCell::text(""),
+        Value::Number(number) if is_size => TableCell::size(number.as_u64()),
+        Value::String(text) => match text.strip_prefix("sha256:") {
+            Some(hex) => TableCell::digest(hex.chars().take(12).collect::<String>()),
+            None if text.contains([' ', '\n']) => TableCell::text(text),
+            None => TableCell::code(text),
+        },
+        Value::Array(values) => {
+            let words: Vec<String> = values
+                .iter()
+                .map(|value| {
+                    value
+                        .as_str()
+                        .map_or_else(|| value.to_string(), str::to_owned)
+                })
+                .collect();
+            TableCell::text(words.join(", "))
+        }
+        other => TableCell::text(other.to_string()),
+    }
 }

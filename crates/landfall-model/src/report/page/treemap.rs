@@ -1,12 +1,10 @@
 //! The treemap of the content: groups, items and blobs as rectangles. Blobs that several items use
 //! are a group of their own.
 
-use super::blob_usage::BlobUsage;
-use super::content::ItemContent;
-use super::squarify::{Rect, squarify};
-use crate::{human_size, sum_sizes};
+use super::render::ItemContent;
+use crate::{Digest, human_size, sum_sizes};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 pub(super) const AREA: Rect = Rect {
     x: 0.0,
@@ -249,4 +247,275 @@ fn fit_label(text: &str, area: Rect) -> Option<BoxLabel> {
         y: area.y + size * 1.05,
         size,
     })
+}
+
+// Squarified treemaps: rectangles in proportion to sizes, each as square as possible (Bruls,
+// Huizing, van Wijk: "Squarified Treemaps").
+
+/// A rectangle in the units of the SVG.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Rect {
+    pub(super) x: f64,
+    pub(super) y: f64,
+    pub(super) w: f64,
+    pub(super) h: f64,
+}
+
+impl Rect {
+    /// Removes `margin` on all four sides.
+    pub(super) fn inset(self, margin: f64) -> Rect {
+        Rect {
+            x: self.x + margin,
+            y: self.y + margin,
+            w: (self.w - 2.0 * margin).max(0.0),
+            h: (self.h - 2.0 * margin).max(0.0),
+        }
+    }
+
+    /// Removes a strip of this height at the top.
+    pub(super) fn below(self, height: f64) -> Rect {
+        Rect {
+            y: self.y + height,
+            h: (self.h - height).max(0.0),
+            ..self
+        }
+    }
+
+    /// Removes a strip of this width on the left.
+    fn right_of(self, width: f64) -> Rect {
+        Rect {
+            x: self.x + width,
+            w: (self.w - width).max(0.0),
+            ..self
+        }
+    }
+}
+
+/// Divides `area` among `sizes`, in their order. The rectangles are squarest if the sizes descend.
+pub(super) fn squarify(sizes: &[u64], area: Rect) -> Vec<Rect> {
+    let total: f64 = sizes.iter().map(|size| *size as f64).sum();
+    let scale = if total > 0.0 {
+        area.w * area.h / total
+    } else {
+        0.0
+    };
+    let areas: Vec<f64> = sizes.iter().map(|size| *size as f64 * scale).collect();
+    let mut rects = Vec::with_capacity(sizes.len());
+    let mut free = area;
+    let mut row = 0..0;
+    for index in 0..areas.len() {
+        let side = free.w.min(free.h);
+        let longer_row = row.start..index + 1;
+        let is_better = row.is_empty()
+            || worst_ratio(&areas[longer_row.clone()], side)
+                <= worst_ratio(&areas[row.clone()], side);
+        if is_better {
+            row = longer_row;
+        } else {
+            free = place_row(&areas[row], free, &mut rects);
+            row = index..index + 1;
+        }
+    }
+    place_row(&areas[row], free, &mut rects);
+    rects
+}
+
+/// The worst aspect ratio in a row of rectangles along `side`.
+fn worst_ratio(row: &[f64], side: f64) -> f64 {
+    let sum: f64 = row.iter().sum();
+    let side = side * side;
+    let sum = sum * sum;
+    let ratios = row
+        .iter()
+        .map(|area| (side * area / sum).max(sum / (side * area)));
+    ratios.fold(0.0, f64::max)
+}
+
+/// Adds the rectangles of a row along the shorter side of `free`. Returns the free area next to it.
+fn place_row(row: &[f64], free: Rect, rects: &mut Vec<Rect>) -> Rect {
+    let sum: f64 = row.iter().sum();
+    let is_wide = free.w >= free.h;
+    let side = if is_wide { free.h } else { free.w };
+    let thickness = if side > 0.0 { sum / side } else { 0.0 };
+    let mut offset = 0.0;
+    for area in row {
+        let length = if thickness > 0.0 {
+            area / thickness
+        } else {
+            0.0
+        };
+        rects.push(if is_wide {
+            Rect {
+                x: free.x,
+                y: free.y + offset,
+                w: thickness,
+                h: length,
+            }
+        } else {
+            Rect {
+                x: free.x + offset,
+                y: free.y,
+                w: length,
+                h: thickness,
+            }
+        });
+        offset += length;
+    }
+    if is_wide {
+        free.right_of(thickness)
+    } else {
+        free.below(thickness)
+    }
+}
+
+// Finds out which items use which blobs.
+
+/// The blobs of all items, each with the items that use it.
+pub(super) struct BlobUsage<'a> {
+    blobs: HashMap<&'a Digest, BlobUsers>,
+}
+
+struct BlobUsers {
+    size: u64,
+    /// The items that use the blob, as indexes into the contents of the page.
+    items: Vec<usize>,
+}
+
+/// A blob that several items use.
+pub(super) struct SharedBlob<'a> {
+    pub(super) digest: &'a Digest,
+    pub(super) size: u64,
+    /// Indexes of the items that use it.
+    pub(super) items: &'a [usize],
+}
+
+impl SharedBlob<'_> {
+    /// The bytes saved by storing the blob once.
+    pub(super) fn saved(&self) -> u64 {
+        self.size.saturating_mul(self.items.len() as u64 - 1)
+    }
+}
+
+impl<'a> BlobUsage<'a> {
+    pub(super) fn new(contents: &'a [ItemContent]) -> BlobUsage<'a> {
+        let mut blobs: HashMap<&Digest, BlobUsers> = HashMap::new();
+        for (index, item) in contents.iter().enumerate() {
+            for (digest, size) in &item.blobs {
+                let users = blobs.entry(digest).or_insert_with(|| BlobUsers {
+                    size: *size,
+                    items: Vec::new(),
+                });
+                users.items.push(index);
+            }
+        }
+        BlobUsage { blobs }
+    }
+
+    /// The size of all blobs, each counted once.
+    pub(super) fn unique_bytes(&self) -> u64 {
+        sum_sizes(self.blobs.values().map(|users| users.size))
+    }
+
+    /// Whether exactly one item uses the blob.
+    pub(super) fn is_unshared(&self, digest: &Digest) -> bool {
+        self.blobs
+            .get(digest)
+            .is_some_and(|users| users.items.len() == 1)
+    }
+
+    /// The size of the blobs of `item` that no other item uses.
+    pub(super) fn unshared_bytes(&self, item: &ItemContent) -> u64 {
+        let unshared = item
+            .blobs
+            .iter()
+            .filter(|(digest, _)| self.is_unshared(digest));
+        sum_sizes(unshared.map(|(_, size)| *size))
+    }
+
+    /// The blobs that several items use, those that save most first.
+    pub(super) fn shared(&self) -> Vec<SharedBlob<'_>> {
+        let mut shared: Vec<SharedBlob<'_>> = self
+            .blobs
+            .iter()
+            .filter(|(_, users)| users.items.len() > 1)
+            .map(|(digest, users)| SharedBlob {
+                digest,
+                size: users.size,
+                items: &users.items,
+            })
+            .collect();
+        // sorted by digest too, so that the order is the same in every run: the map has no order
+        shared.sort_by_key(|blob| (Reverse(blob.saved()), blob.digest));
+        shared
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AREA: Rect = Rect {
+        x: 10.0,
+        y: 20.0,
+        w: 600.0,
+        h: 400.0,
+    };
+
+    #[test]
+    fn the_first_rectangles_equal_those_of_the_paper() {
+        let rects = squarify(
+            &[6, 6, 4, 3, 2, 2, 1],
+            Rect {
+                x: 0.0,
+                y: 0.0,
+                w: 6.0,
+                h: 4.0,
+            },
+        );
+        let near = |a: f64, b: f64| (a - b).abs() < 0.01;
+        for (at, wanted) in [
+            (0, [3.0, 2.0]),
+            (1, [3.0, 2.0]),
+            (2, [1.71, 2.33]),
+            (3, [1.29, 2.33]),
+        ] {
+            assert!(
+                near(rects[at].w, wanted[0]) && near(rects[at].h, wanted[1]),
+                "{at}: {:?}",
+                rects[at]
+            );
+        }
+    }
+
+    #[test]
+    fn rectangles_fill_the_area_and_do_not_overlap() {
+        for sizes in [
+            vec![1],
+            vec![5, 5],
+            (1..200).rev().map(|n| n * n).collect(),
+            vec![1_000_000, 1, 1],
+        ] {
+            let rects = squarify(&sizes, AREA);
+            let total = sizes.iter().sum::<u64>() as f64;
+            let whole = AREA.w * AREA.h;
+            for (rect, size) in rects.iter().zip(&sizes) {
+                assert!((rect.w * rect.h - *size as f64 / total * whole).abs() < 0.01);
+                assert!(rect.x >= AREA.x - 1e-6 && rect.x + rect.w <= AREA.x + AREA.w + 1e-6);
+                assert!(rect.y >= AREA.y - 1e-6 && rect.y + rect.h <= AREA.y + AREA.h + 1e-6);
+            }
+            for (at, a) in rects.iter().enumerate() {
+                for b in &rects[at + 1..] {
+                    let wide = (a.x + a.w).min(b.x + b.w) - a.x.max(b.x);
+                    let high = (a.y + a.h).min(b.y + b.h) - a.y.max(b.y);
+                    assert!(wide < 1e-6 || high < 1e-6, "{a:?} {b:?}");
+                }
+            }
+        }
+        assert!(squarify(&[], AREA).is_empty());
+        assert!(
+            squarify(&[0, 0], AREA)
+                .iter()
+                .all(|rect| rect.w * rect.h == 0.0)
+        );
+    }
 }
