@@ -1,6 +1,6 @@
 //! The error of the crate.
 
-use super::missing_destinations::MissingDestinations;
+use crate::render::MissingDestinations;
 use landfall_content::registry::{CredentialError, SetupError};
 use landfall_model::document::{Diagnostic, MergeError};
 use landfall_model::report::one_line;

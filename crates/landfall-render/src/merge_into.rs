@@ -1,12 +1,13 @@
 //! Merges rendered documents into a file of the user (`--into`).
 
-use super::error::RenderError;
-use super::object_cluster::cluster_of;
-use super::rendered_file::RenderedFile;
+use crate::error::RenderError;
+use crate::rendered_file::RenderedFile;
+use crate::request::RenderRequest;
 use landfall_model::config::SiteCluster;
-use landfall_model::document::{DecodedText, MergeRules, documents, merge, objects};
+use landfall_model::document::{DecodedText, MergeRules, SiteFacts, documents, merge, objects};
 use serde_yaml::{Mapping, Value};
 use std::path::Path;
+use url::Url;
 
 /// A file of the user into which rendered documents were merged.
 #[derive(Debug, Default)]
@@ -267,6 +268,85 @@ fn without_identity(values: &Mapping, existing: &Value) -> Mapping {
     values
 }
 
+// The facts of the site that `--into` may write over existing values.
+
+/// Returns the facts of the site in `request`: the addresses of the registry, the file server and
+/// the proxy, and the account at the registry. An account of the proxy is a part of its URL.
+///
+/// # Errors
+/// If a certificate or credentials of the site cannot be read.
+pub fn site_facts(request: &RenderRequest<'_>) -> Result<SiteFacts, RenderError> {
+    let mut facts = SiteFacts::default();
+    if request.target.is_some() {
+        let registry = request.registry()?;
+        let account = registry.account(&request.mapping.target().prefix)?;
+        facts.parts.push(registry.target.registry);
+        facts.wholes.extend(account.into_iter().flat_map(|account| {
+            let encoded = account.encoded();
+            [account.username, account.password, encoded]
+        }));
+    }
+    let proxy = request.proxy()?.unwrap_or_default();
+    let proxies = [proxy.http, proxy.https].into_iter().flatten();
+    let urls = proxies.map(|proxy| proxy.url());
+    let urls = urls.chain(request.file_server().map(str::to_owned));
+    facts.parts.extend(
+        urls.filter_map(|url| authority(&url))
+            .collect::<Vec<String>>(),
+    );
+    Ok(facts)
+}
+
+/// Returns `host[:port]` of a URL.
+fn authority(url: &str) -> Option<String> {
+    let url = Url::parse(url).ok()?;
+    let host = url.host_str()?;
+    Some(
+        url.port()
+            .map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")),
+    )
+}
+
+/// The labels with which Cluster API, Giant Swarm and TKG name the cluster of an object.
+const LABELS: [&str; 3] = [
+    "cluster.x-k8s.io/cluster-name",
+    "giantswarm.io/cluster",
+    "tkg.tanzu.vmware.com/cluster-name",
+];
+
+/// Returns the cluster of `clusters` to which `object` belongs: by its label, by the name of the
+/// cluster that it configures, or by its own name, which is that of the cluster or begins with it.
+/// Of several clusters, the one with the longest name is returned.
+pub(crate) fn cluster_of<'s>(
+    object: &Value,
+    clusters: &'s [SiteCluster],
+) -> Option<&'s SiteCluster> {
+    let named = |name: &str| clusters.iter().find(|cluster| cluster.name == name);
+    let metadata = object.get("metadata");
+    let labels = metadata.and_then(|metadata| metadata.get("labels"));
+    let label = LABELS
+        .iter()
+        .find_map(|label| labels?.get(label)?.as_str())
+        // KubeOne has the name at the top
+        .or_else(|| object.get("name")?.as_str().filter(|_| metadata.is_none()));
+    if let Some(label) = label {
+        return named(label);
+    }
+    let name = metadata?.get("name")?.as_str()?;
+    let namespace = metadata?.get("namespace").and_then(Value::as_str);
+    let is_own = |cluster: &&SiteCluster| {
+        let rest = name.strip_prefix(cluster.name.as_str());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+            && (namespace.is_none()
+                || cluster.namespace.is_none()
+                || namespace == cluster.namespace.as_deref())
+    };
+    clusters
+        .iter()
+        .filter(is_own)
+        .max_by_key(|cluster| cluster.name.len())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -278,7 +358,7 @@ mod tests {
     #[test]
     fn documents_are_merged_by_kind_and_name() {
         let text = "kind: A\nmetadata: {name: mine}\n---\nkind: B\nmetadata: {name: \
-                    x}\n---\nkind: B\nmetadata: {name: y}\n";
+                x}\n---\nkind: B\nmetadata: {name: y}\n";
         let files = [
             file("kind: A\nmetadata: {name: theirs}\nspec: 1\n"),
             file("kind: B\nmetadata: {name: y}\nspec: 2\n---\nkind: C\nspec: 3\n").secret(true),
@@ -287,7 +367,7 @@ mod tests {
         assert_eq!(
             merged.text,
             "kind: A\nmetadata: {name: mine}\nspec: 1\n---\nkind: B\nmetadata: {name: \
-             x}\n---\nkind: B\nmetadata: {name: y}\nspec: 2\n"
+         x}\n---\nkind: B\nmetadata: {name: y}\nspec: 2\n"
         );
         let other = "A theirs is merged into mine, the only one of its kind in the file";
         assert_eq!(
@@ -360,9 +440,41 @@ mod tests {
         assert!(error.contains("Secret a"), "{error}");
         // `b2xk` is `old` in base64
         let mine = "kind: Secret\nmetadata: {name: a, namespace: m}\ndata: {x: b2xk}\n---\n\
-                    kind: Secret\nmetadata: {name: a, namespace: n}\ndata: {x: b2xk, z: eg==}\n";
+                kind: Secret\nmetadata: {name: a, namespace: n}\ndata: {x: b2xk, z: eg==}\n";
         let merged = merge_into(Path::new("f"), mine, &[ours], &[], MergeRules::default()).unwrap();
         let expected = mine.replace("z: eg==}", "z: eg==}\nstringData:\n  y: y");
         assert_eq!(merged.text, expected);
+    }
+
+    #[test]
+    fn an_object_names_its_cluster() {
+        let read = |text: &str| documents(text).unwrap().remove(0);
+        let clusters: Vec<SiteCluster> = serde_yaml::from_value(read(
+            "[{name: blue, namespace: prod}, {name: blue-2}, {name: green, namespace: test}]",
+        ))
+        .unwrap();
+        for (object, expected) in [
+            ("metadata: {name: blue}", Some("blue")),
+            ("metadata: {name: blue-app, namespace: prod}", Some("blue")),
+            (
+                "metadata: {name: blue-2-app, namespace: prod}",
+                Some("blue-2"),
+            ),
+            ("metadata: {name: blueprint}", None),
+            ("metadata: {name: green-app, namespace: prod}", None),
+            (
+                "metadata: {name: green-app, labels: {giantswarm.io/cluster: blue}}",
+                Some("blue"),
+            ),
+            (
+                "metadata: {name: blue, labels: {cluster.x-k8s.io/cluster-name: other}}",
+                None,
+            ),
+            ("{kind: KubeOneCluster, name: green}", Some("green")),
+            ("kind: App", None),
+        ] {
+            let found = cluster_of(&read(object), &clusters).map(|cluster| cluster.name.as_str());
+            assert_eq!(found, expected, "{object}");
+        }
     }
 }

@@ -1,11 +1,15 @@
 //! The site's proxy in the form that nodes need: URLs with percent-encoded credentials.
 
-use super::certificates::read_certificates;
-use super::credentials::BasicCredentials;
-use super::error::RenderError;
+use crate::error::RenderError;
+use crate::kubernetes_objects::{document, map};
+use crate::no_proxy::NoProxyDialect;
+use crate::node_registry::read_certificates;
+use crate::rendered_file::RenderedFile;
+use crate::request::{BasicCredentials, RenderRequest};
 use landfall_content::registry::site_proxy_accounts;
 use landfall_model::config::Site;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_yaml::Value;
 
 /// The site's proxy in the form that nodes need.
 #[derive(Debug, Clone, Default)]
@@ -126,6 +130,104 @@ fn proxy_address(text: Option<&str>, account: Option<BasicCredentials>) -> Optio
     text.map(|text| ProxyAddress::new(text, account))
 }
 
+/// The proxy settings of pods.
+pub(super) struct PodProxy {
+    pub http: String,
+    pub https: String,
+    pub no_proxy: String,
+    /// Whether the URLs contain credentials.
+    pub has_account: bool,
+}
+
+impl PodProxy {
+    /// Returns the settings for the site's proxy, with NO_PROXY in this dialect; `None` if the site
+    /// has no proxy. If the proxy has only one URL, that URL is used for both schemes.
+    pub(super) fn of(
+        request: &RenderRequest<'_>,
+        dialect: NoProxyDialect,
+    ) -> Result<Option<PodProxy>, RenderError> {
+        let Some(proxy) = request.proxy()? else {
+            return Ok(None);
+        };
+        let (Some(http), Some(https)) = (
+            proxy.http.as_ref().or(proxy.https.as_ref()),
+            proxy.https.as_ref().or(proxy.http.as_ref()),
+        ) else {
+            return Ok(None);
+        };
+        Ok(Some(PodProxy {
+            http: http.url(),
+            https: https.url(),
+            no_proxy: request.no_proxy().list(dialect),
+            has_account: proxy.has_account(),
+        }))
+    }
+
+    /// Returns the variables in upper and in lower case: wget reads only lower case, and curl reads
+    /// `http_proxy` only in lower case.
+    pub(super) fn variables(&self) -> Vec<(&'static str, String)> {
+        [
+            ("HTTP_PROXY", &self.http),
+            ("http_proxy", &self.http),
+            ("HTTPS_PROXY", &self.https),
+            ("https_proxy", &self.https),
+            ("NO_PROXY", &self.no_proxy),
+            ("no_proxy", &self.no_proxy),
+        ]
+        .map(|(name, value)| (name, value.clone()))
+        .into()
+    }
+
+    /// Returns the chart values `http`, `https` and `noProxy`, as in the charts of Giant Swarm.
+    pub(super) fn chart_values(&self) -> Value {
+        map([
+            ("http", self.http.as_str().into()),
+            ("https", self.https.as_str().into()),
+            ("noProxy", self.no_proxy.as_str().into()),
+        ])
+    }
+}
+
+// Proxy settings for static pods. The kubelet starts them from files that kubeadm writes, so
+// admission webhooks do not see them, and kubeadm must patch them.
+
+/// The folder for kubeadm patches on a node.
+pub(super) const PATCHES: &str = "/etc/kubernetes/patches";
+
+/// Returns patches that add these variables to the static pods of the API server, the controller
+/// manager and the scheduler. The paths of the patches are the paths on a node without the leading
+/// `/`.
+pub(super) fn static_pod_patches(
+    variables: &[(&'static str, String)],
+    secret: bool,
+) -> Vec<RenderedFile> {
+    [
+        "kube-apiserver",
+        "kube-controller-manager",
+        "kube-scheduler",
+    ]
+    .map(|pod| {
+        let container = map([("name", pod.into()), ("env", env(variables))]);
+        let patch = map([("spec", map([("containers", vec![container].into())]))]);
+        let path = format!("{}/{pod}0+strategic.yaml", PATCHES.trim_start_matches('/'));
+        RenderedFile::new(path, document(&patch))
+            .mode(0o600)
+            .secret(secret)
+    })
+    .into()
+}
+
+/// Returns variables as the `env` of a container.
+pub(super) fn env(variables: &[(&'static str, String)]) -> Value {
+    variables
+        .iter()
+        .map(|(name, value): &(&str, String)| {
+            map([("name", (*name).into()), ("value", value.as_str().into())])
+        })
+        .collect::<Vec<_>>()
+        .into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,8 +236,8 @@ mod tests {
     #[test]
     fn credentials_of_the_site_are_encoded_and_replace_those_in_the_url() {
         let text = "apiVersion: landfall/v1\nkind: Site\n\
-                    proxy: {http: \"http://asdf\", https: \"https://old:one@10.0.0.1:80/\", \
-                    credentials: {usernameEnv: U, passwordEnv: P}}\n";
+                proxy: {http: \"http://asdf\", https: \"https://old:one@10.0.0.1:80/\", \
+                credentials: {usernameEnv: U, passwordEnv: P}}\n";
         let site = Site::parse(Path::new("s"), text).unwrap();
         let get = |name: &str| Some(if name == "U" { "dom\\me" } else { "p@ss:w/d%" }.to_owned());
         let proxy = NodeProxy::of(&site, get).unwrap().unwrap();

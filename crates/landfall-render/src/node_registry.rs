@@ -1,14 +1,16 @@
 //! The site's registry in the form that nodes need: address, certificates and credentials.
 
-use super::certificates::{read_certificates, read_site_file};
-use super::credentials::BasicCredentials;
-use super::error::RenderError;
-use super::rendered_file::RenderedFile;
+use crate::error::RenderError;
+use crate::rendered_file::RenderedFile;
+use crate::request::{BasicCredentials, RenderRequest};
 use landfall_content::registry::site_account;
 use landfall_model::TargetRegistry;
 use landfall_model::config::{PathDestinations, Site};
+use landfall_model::document::read_text_input;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::path::Path;
 
 /// The site's registry in the form that nodes need.
 pub struct NodeRegistry<'s> {
@@ -183,5 +185,169 @@ impl<'s> NodeRegistry<'s> {
         };
         let account = site_account(site, self.environment, &self.target.registry, repository)?;
         Ok(account.map(BasicCredentials::from))
+    }
+}
+
+/// A repository of locked images whose account is not that of the registry.
+struct SeparateAccount {
+    repository: String,
+    /// The account, or the error if it cannot be read.
+    account: Result<BasicCredentials, RenderError>,
+}
+
+/// Returns an auth file for programs that select the account by the repository. The file has the
+/// account of the registry and the accounts of repositories with separate credentials. Returns
+/// `None` if there are no accounts.
+pub(super) fn auth_file_of_repositories(
+    request: &RenderRequest<'_>,
+    registry: &NodeRegistry<'_>,
+) -> Result<Option<String>, RenderError> {
+    let host = registry.target.registry.as_str();
+    let mut accounts = Vec::new();
+    if let Some(account) = registry.account(&request.mapping.target().prefix)? {
+        accounts.push((host.to_owned(), account));
+    }
+    for separate in separate_accounts(request, registry)? {
+        let repository = format!("{host}/{}", separate.repository);
+        accounts.push((repository, separate.account?));
+    }
+    Ok((!accounts.is_empty()).then(|| auth_file(&accounts)))
+}
+
+/// Returns a note about the repositories with separate credentials, for platforms that have at most
+/// one account for the registry.
+pub(super) fn separate_accounts_note(
+    request: &RenderRequest<'_>,
+    registry: &NodeRegistry<'_>,
+) -> Result<Option<String>, RenderError> {
+    // an account that cannot be read here is another one as well
+    let separate = separate_accounts(request, registry)?;
+    let Some(SeparateAccount {
+        repository: first, ..
+    }) = separate.first()
+    else {
+        return Ok(None);
+    };
+    let more = match separate.len() - 1 {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    };
+    Ok(Some(if registry.has_account() {
+        format!(
+            "nodes have one account for the registry; {first}{more} needs another account; allow \
+             the account of the registry to read it too, or give the pods that use it an \
+             imagePullSecret"
+        )
+    } else {
+        format!(
+            "nodes have no account for the registry; {first}{more} needs one; give the pods that \
+             use it an imagePullSecret"
+        )
+    }))
+}
+
+/// Returns the repositories with accounts of their own, sorted.
+fn separate_accounts(
+    request: &RenderRequest<'_>,
+    registry: &NodeRegistry<'_>,
+) -> Result<Vec<SeparateAccount>, RenderError> {
+    if !registry.has_accounts_of_paths() {
+        return Ok(Vec::new());
+    }
+    let usual = registry.account(&request.mapping.target().prefix)?;
+    let repositories: BTreeSet<String> = request
+        .images()
+        .flat_map(|image| request.mapping.destinations(image))
+        .map(|destination| destination.repository)
+        .collect();
+    let accounts = repositories.into_iter().filter_map(|repository| {
+        let account = registry.account(&repository).transpose()?;
+        let is_usual = account
+            .as_ref()
+            .is_ok_and(|account| Some(account) == usual.as_ref());
+        (!is_usual).then_some(SeparateAccount {
+            repository,
+            account,
+        })
+    });
+    Ok(accounts.collect())
+}
+
+// Certificates and private keys in PEM form for rendered files.
+
+/// Returns the certificates in the file `path` of `site`. A private key in the file is omitted, so
+/// that it cannot get into a rendered file.
+///
+/// Fails if the file cannot be read or contains no certificate. The message names the setting of
+/// the site that refers to the file.
+pub(super) fn read_certificates(site: &Site, path: &Path) -> Result<String, RenderError> {
+    let text = read_site_file(site, path)?;
+    let found = only_certificates(&text);
+    if found.is_empty() {
+        let error = RenderError::NoCertificate(site.resolve(path));
+        return Err(with_site_key(site, path, &error));
+    }
+    Ok(found)
+}
+
+/// Reads the file `path` of `site`. Error messages name the setting of the site that refers to the
+/// file.
+pub(super) fn read_site_file(site: &Site, path: &Path) -> Result<String, RenderError> {
+    read_pem(&site.resolve(path)).map_err(|error| with_site_key(site, path, &error))
+}
+
+/// Prefixes the message of `error` with the setting of the site that refers to the file.
+fn with_site_key(site: &Site, path: &Path, error: &RenderError) -> RenderError {
+    let key = site
+        .trust_key(&site.resolve(path))
+        .unwrap_or_else(|| site.key("a path"));
+    RenderError::Site(format!("{key}: {error}"))
+}
+
+pub(super) fn read_pem(path: &Path) -> Result<String, RenderError> {
+    read_text_input(path).map_err(|source| RenderError::Read {
+        path: path.into(),
+        source,
+    })
+}
+
+/// Splits a text that contains only certificates, for systems that require a file per certificate.
+pub(super) fn split_certificates(certificates: &str) -> impl Iterator<Item = String> {
+    let blocks = certificates.split_inclusive(END).map(str::trim_start);
+    blocks
+        .filter(|block| !block.is_empty())
+        .map(|block| format!("{block}\n"))
+}
+
+const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
+const END: &str = "-----END CERTIFICATE-----";
+
+fn only_certificates(text: &str) -> String {
+    let blocks = text
+        .split(BEGIN)
+        .skip(1)
+        .filter_map(|rest| Some(rest.split_once(END)?.0));
+    blocks
+        .map(|block| format!("{BEGIN}{}{END}\n", block.replace('\r', "")))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn private_keys_and_other_text_are_left_out() {
+        let key = "-----BEGIN PRIVATE KEY-----\nhush\n-----END PRIVATE KEY-----\n";
+        let one = format!("{BEGIN}\nabc\n{END}\n");
+        assert_eq!(
+            only_certificates(&format!("CA of x\n{one}{key}{one}")),
+            format!("{one}{one}")
+        );
+        assert_eq!(only_certificates(key), "");
+        assert_eq!(
+            split_certificates(&format!("{one}{one}")).collect::<Vec<_>>(),
+            [one.clone(), one]
+        );
     }
 }

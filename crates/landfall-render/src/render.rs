@@ -2,15 +2,16 @@
 //! file. If the platform has the setting `cluster` and the user does not give it, each cluster of
 //! the site is rendered into a separate folder.
 
-use super::error::RenderError;
-use super::missing_destinations::missing_destinations;
-use super::object_cluster::cluster_of;
-use super::platform::{RenderPlatform, RenderedConfig, RenderedOutput};
-use super::request::RenderRequest;
-use super::settings::CLUSTER;
-use landfall_model::Consumer;
+use crate::error::RenderError;
+use crate::merge_into::cluster_of;
+use crate::platform::{RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::request::RenderRequest;
+use crate::settings::{CLUSTER, PlatformSetting};
+use landfall_item::lockfile::Lock;
 use landfall_model::config::{ClusterNoProxy, SiteCluster};
+use landfall_model::{Consumer, Destination, DestinationMap, ImageRef};
 use std::collections::BTreeSet;
+use std::fmt;
 
 /// Renders the configuration of `platform`.
 ///
@@ -186,4 +187,146 @@ fn with_headers(rendered: RenderedConfig, command: &str) -> RenderedConfig {
         ),
     };
     RenderedConfig { output, ..rendered }
+}
+
+/// Images that lack destinations from which a consumer pulls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MissingDestinations {
+    consumer: Consumer,
+    pub(super) images: Vec<(ImageRef, Vec<Destination>)>,
+    /// The lines for `registry.paths` that add the destinations.
+    lines: Vec<String>,
+}
+
+/// Returns the locked images that lack a destination from which `consumer` pulls. These pulls would
+/// fail on the nodes, long after the configuration was applied.
+pub(super) fn missing_destinations(
+    consumer: Consumer,
+    mapping: &DestinationMap,
+    lock: &Lock,
+) -> Option<MissingDestinations> {
+    let prefix = &mapping.target().prefix;
+    let mut images = Vec::new();
+    let mut lines = Vec::new();
+    for image in lock.images.iter().map(|image| &image.name) {
+        let present = mapping.destinations(image);
+        let mut missing = mapping.consumer_destinations(consumer, image);
+        missing.retain(|destination| !present.contains(destination));
+        if missing.is_empty() {
+            continue;
+        }
+        let paths: Vec<String> = present
+            .iter()
+            .chain(&missing)
+            .map(|destination| {
+                let repository = destination.repository.as_str();
+                let path = repository
+                    .strip_prefix(prefix.as_str())
+                    .unwrap_or(repository);
+                path.trim_start_matches('/').to_owned()
+            })
+            .collect();
+        lines.push(format!("    {}: [{}]", image.name(), paths.join(", ")));
+        images.push((image.clone(), missing));
+    }
+    if images.is_empty() {
+        return None;
+    }
+    // the tags of one repository give the same line
+    lines.dedup();
+    Some(MissingDestinations {
+        consumer,
+        images,
+        lines,
+    })
+}
+
+impl MissingDestinations {
+    /// The reason why pulls of an image fail: the site does not give it the destinations `missing`.
+    pub(super) fn reason(&self, missing: &[Destination]) -> String {
+        let missing: Vec<String> = missing.iter().map(Destination::to_string).collect();
+        format!(
+            "{} pulls it from {}, which the image's destinations do not include",
+            self.consumer,
+            missing.join(" and ")
+        )
+    }
+}
+
+impl fmt::Display for MissingDestinations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let MissingDestinations {
+            consumer,
+            images,
+            lines,
+        } = self;
+        for (image, missing) in images {
+            writeln!(f, "{image}: {}", self.reason(missing))?;
+        }
+        let lines = lines.join("\n");
+        write!(
+            f,
+            "Add the destinations to the site, and push again. To add all of them, use `consumers: \
+             [{consumer}]`; to add single ones, use these lines under registry.paths:\n{lines}"
+        )
+    }
+}
+
+/// Selects the sandbox image if several images are named `pause`.
+pub(super) const SANDBOX: PlatformSetting = PlatformSetting {
+    key: "sandbox",
+    value_name: "IMAGE",
+    help: "The locked sandbox image of pods, if several images are named pause",
+    default: None,
+    choices: &[],
+};
+
+/// Returns the sandbox image of pods by its name at the registry, or `None` with a reason in
+/// `notes`. Fails if `--set sandbox` does not name a locked image.
+pub(super) fn sandbox_image(
+    request: &RenderRequest<'_>,
+    notes: &mut Vec<String>,
+) -> Result<Option<String>, RenderError> {
+    let Some(image) = locked_sandbox_image(request, "containerd", notes)? else {
+        return Ok(None);
+    };
+    let tag = image.tag_or_latest().map(|tag| format!(":{tag}"));
+    let version = tag.or_else(|| image.digest.as_ref().map(|digest| format!("@{digest}")));
+    let destination = request.mapping.destinations(image).into_iter().next();
+    Ok(destination.map(|destination| format!("{destination}{}", version.unwrap_or_default())))
+}
+
+/// Returns the locked sandbox image of pods, or `None` with a reason in `notes`. `runtime` is the
+/// program that needs the image. Fails if `--set sandbox` does not name a locked image.
+pub(super) fn locked_sandbox_image<'r>(
+    request: &RenderRequest<'r>,
+    runtime: &str,
+    notes: &mut Vec<String>,
+) -> Result<Option<&'r ImageRef>, RenderError> {
+    if let Some(locked) = request.named_image(SANDBOX.key)? {
+        return Ok(Some(locked));
+    }
+    let images: Vec<&ImageRef> = request
+        .images()
+        .filter(|image| image.repository.rsplit('/').next() == Some("pause"))
+        .collect();
+    match images[..] {
+        [] => {
+            notes.push(format!(
+                "the lock has no image named pause: pod sandboxes need the one in {runtime}'s \
+                 configuration"
+            ));
+            Ok(None)
+        }
+        [image] => Ok(Some(image)),
+        ref several => {
+            let names: Vec<String> = several.iter().map(ToString::to_string).collect();
+            notes.push(format!(
+                "the configuration has no sandbox image for pods; choose one with --set \
+                 sandbox=IMAGE: {}",
+                names.join(", ")
+            ));
+            Ok(None)
+        }
+    }
 }

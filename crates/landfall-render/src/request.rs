@@ -1,10 +1,12 @@
 //! The input of a platform.
 
-use super::error::RenderError;
-use super::no_proxy::{self, NoProxyEntries};
-use super::node_proxy::NodeProxy;
-use super::node_registry::NodeRegistry;
-use super::settings::PlatformSettings;
+use crate::error::RenderError;
+use crate::no_proxy::{self, NoProxyEntries};
+use crate::node_proxy::NodeProxy;
+use crate::node_registry::NodeRegistry;
+use crate::settings::PlatformSettings;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use landfall_item::lockfile::Lock;
 use landfall_model::config::Site;
 use landfall_model::{DestinationMap, ImageRef, Limits, ReferenceError, TargetRegistry};
@@ -115,5 +117,27 @@ impl<'r> RenderRequest<'r> {
     pub fn upstream_fallback(&self) -> bool {
         let registry = self.site.and_then(|site| site.registry.as_ref());
         registry.is_some_and(|registry| registry.upstream_fallback)
+    }
+}
+
+// Credentials of registries and proxies.
+
+/// A user name and a password. `Debug` is not implemented, so that no message prints them.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct BasicCredentials {
+    pub(crate) username: String,
+    pub(crate) password: String,
+}
+
+impl BasicCredentials {
+    /// The value of `Authorization: Basic` (RFC 7617) and of `auth` in auth files.
+    pub(crate) fn encoded(&self) -> String {
+        STANDARD.encode(format!("{}:{}", self.username, self.password))
+    }
+}
+
+impl From<(String, String)> for BasicCredentials {
+    fn from((username, password): (String, String)) -> BasicCredentials {
+        BasicCredentials { username, password }
     }
 }

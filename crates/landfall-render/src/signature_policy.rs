@@ -8,13 +8,15 @@
 //! rejected. If any signature is required, other repositories at the registry need the signature of
 //! the site's key, and are rejected if this key is not given.
 
-use super::error::RenderError;
-use super::image_key::image_key;
-use super::request::RenderRequest;
-use super::settings::PlatformSetting;
+use crate::error::RenderError;
+use crate::platform::{InputFlag, PlatformInput};
+use crate::request::RenderRequest;
+use crate::settings::{PlatformSetting, PlatformSettings};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use landfall_item::{AuditedItem, LockedImage};
+use landfall_item::{AuditedItem, LockedImage, LockedPackageSet, OfferedIndex};
+use landfall_model::document::{read_input, read_text_input};
+use landfall_model::sign::OpenPgpSigner;
 use landfall_model::{ImageRef, alias_hosts};
 use landfall_signature::{RuleSigners, SignaturePolicy};
 use serde_json::{Value, json};
@@ -277,4 +279,73 @@ fn wrong(why: String) -> RenderError {
         value: "rules".into(),
         why,
     }
+}
+
+/// The setting that names the file of the key.
+pub(super) const IMAGE_KEY: PlatformSetting = PlatformSetting {
+    key: "image-key",
+    value_name: "FILE",
+    help: "The public key (PEM) of `push --sign-images`: adds a policy that admits images \
+           from the registry only if this key verifies their signatures",
+    default: None,
+    choices: &[],
+};
+
+/// Reads the key, if the setting is given. Fails if the file is not a public key in PEM.
+pub(super) fn image_key(settings: &PlatformSettings) -> Result<Option<String>, RenderError> {
+    let Some(path) = settings.get(IMAGE_KEY.key) else {
+        return Ok(None);
+    };
+    let pem = read_text_input(path).map_err(|source| RenderError::Read {
+        path: path.into(),
+        source,
+    })?;
+    if pem.starts_with("-----BEGIN PUBLIC KEY-----") {
+        return Ok(Some(pem.trim_end().to_owned()));
+    }
+    Err(RenderError::Value {
+        key: IMAGE_KEY.key.into(),
+        value: path.into(),
+        why: "the file is not a public key in PEM".into(),
+    })
+}
+
+/// The input for the key.
+pub(super) const PACKAGES_KEY: PlatformInput = PlatformInput {
+    name: "packages-key",
+    flag: InputFlag::Long,
+    value_name: "FILE",
+    help: "The OpenPGP key, public or private, with which the site signs the metadata of package \
+           sets with `index: trimmed`",
+};
+
+/// If the site signs the metadata of any of `sets`, returns the armored public halves of the keys
+/// that it signs with. The metadata of other sets is signed by the upstream repository.
+/// Fails if the site signs metadata and the user named no key.
+pub(super) fn packages_key(
+    request: &RenderRequest<'_>,
+    sets: &[&LockedPackageSet],
+) -> Result<Option<String>, RenderError> {
+    let Some(set) = sets.iter().find(|set| set.index == OfferedIndex::Trimmed) else {
+        return Ok(None);
+    };
+    let mut texts = String::new();
+    for path in request.paths(PACKAGES_KEY.name) {
+        let bytes = read_input(path).map_err(|source| RenderError::Read {
+            path: path.clone(),
+            source,
+        })?;
+        let keys = OpenPgpSigner::public_half(&bytes);
+        let keys =
+            keys.map_err(|error| RenderError::Site(format!("{}: {error}", path.display())))?;
+        texts.extend(keys.certificates());
+    }
+    if texts.is_empty() {
+        return Err(RenderError::Site(format!(
+            "{} has `index: trimmed`, so the site signs its metadata: name its OpenPGP key with \
+             --packages-key FILE",
+            set.name
+        )));
+    }
+    Ok(Some(texts))
 }

@@ -1,11 +1,11 @@
 //! `apt`: package sources and keys with which machines install exactly the locked packages.
 
 use crate::error::RenderError;
-use crate::packages_key::{PACKAGES_KEY, packages_key};
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
 use crate::settings::PlatformSetting;
+use crate::signature_policy::{PACKAGES_KEY, packages_key};
 use landfall_item::{LockedPackageSet, OfferedIndex, PackageSource};
 use landfall_packages::apt;
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,18 +2,17 @@
 //! so that no other object contains credentials.
 
 use super::containerd::{hosts, other_accounts, unreadable};
-use super::machine_packages::{MachinePackages, PACKAGE_SET};
 use super::systemd::{DropInForm, drop_in};
+use super::yum::{MachinePackages, PACKAGE_SET};
 use crate::error::RenderError;
 use crate::kubernetes_objects::{document, map, metadata, secret, texts};
 use crate::no_proxy::NoProxyDialect;
-use crate::packages_key::PACKAGES_KEY;
+use crate::node_proxy::{PATCHES, PodProxy, static_pod_patches};
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
-use crate::pod_proxy::PodProxy;
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
 use crate::settings::{CLOUD_PROVIDER, CLUSTER, NAMESPACE, PlatformSetting};
-use crate::static_pods::{PATCHES, static_pod_patches};
+use crate::signature_policy::PACKAGES_KEY;
 use landfall_model::Consumer;
 use serde_yaml::{Mapping, Value};
 

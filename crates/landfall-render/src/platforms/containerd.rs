@@ -1,16 +1,14 @@
 //! `containerd`: a hosts.toml for every upstream host, configuration snippets, and the proxy.
 
 use super::systemd::{DropInForm, FORM, drop_in, only_drop_ins};
-use crate::credentials::BasicCredentials;
 use crate::error::RenderError;
-use crate::host_mirrors::{HostMirror, host_mirrors};
+use crate::host_paths::{HostMirror, host_mirrors};
 use crate::node_registry::NodeRegistry;
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
-use crate::rendered_file::RenderedFile;
-use crate::request::RenderRequest;
-use crate::sandbox_image::{SANDBOX, sandbox_image};
+use crate::render::{SANDBOX, sandbox_image};
+use crate::rendered_file::{RenderedFile, quoted_string};
+use crate::request::{BasicCredentials, RenderRequest};
 use crate::settings::{PlatformSetting, SITE_CLUSTER};
-use crate::value_quoting::quoted_string;
 use landfall_model::{Consumer, Destination, path_prefix};
 
 pub(super) struct ContainerdPlatform;

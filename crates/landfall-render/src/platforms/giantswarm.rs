@@ -5,13 +5,11 @@ use super::systemd::{DropInForm, drop_in};
 use crate::error::RenderError;
 use crate::kubernetes_objects::{document, map, metadata, secret};
 use crate::no_proxy::NoProxyDialect;
+use crate::node_proxy::{PATCHES, PodProxy, env, static_pod_patches};
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
-use crate::pod_proxy::PodProxy;
-use crate::rendered_file::RenderedFile;
+use crate::rendered_file::{RenderedFile, quoted_string};
 use crate::request::RenderRequest;
 use crate::settings::{CLOUD_PROVIDER, CLUSTER, NAMESPACE, PlatformSetting};
-use crate::static_pods::{PATCHES, env, static_pod_patches};
-use crate::value_quoting::quoted_string;
 use serde_yaml::{Mapping, Value};
 
 pub(super) struct GiantSwarmPlatform;

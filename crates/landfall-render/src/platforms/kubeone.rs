@@ -1,15 +1,13 @@
 //! `kubeone`: the parts of a `KubeOneCluster` that point at the registry and the proxy.
 
-use crate::credentials::BasicCredentials;
 use crate::error::RenderError;
 use crate::kubernetes_objects::{document, map, optional, texts};
 use crate::no_proxy::NoProxyDialect;
 use crate::node_proxy::ProxyAddress;
-use crate::node_registry::NodeRegistry;
+use crate::node_registry::{NodeRegistry, separate_accounts_note};
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::rendered_file::RenderedFile;
-use crate::request::RenderRequest;
-use crate::separate_accounts::separate_accounts_note;
+use crate::request::{BasicCredentials, RenderRequest};
 use crate::settings::{PlatformSetting, SITE_CLUSTER};
 use landfall_model::Consumer;
 use serde_yaml::{Mapping, Value};
@@ -279,7 +277,7 @@ fn mirrors(
         }
     };
     let own = &registry.target.registry;
-    for (host, host_mirrors) in crate::host_mirrors::host_mirrors(request)? {
+    for (host, host_mirrors) in crate::host_paths::host_mirrors(request)? {
         // images of hosts that are not in the lock come from upstream; the registry's own entry is
         // added below with its account
         if host == *own || host == "_default" {

@@ -3,12 +3,12 @@
 
 use super::containerd::{mirror_url, other_accounts};
 use crate::error::RenderError;
-use crate::host_mirrors::{HostMirror, host_mirrors};
+use crate::host_paths::{HostMirror, host_mirrors};
 use crate::kubernetes_objects::{document, map, optional, some_map, texts};
 use crate::no_proxy::NoProxyDialect;
+use crate::node_proxy::PodProxy;
 use crate::node_registry::NodeRegistry;
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
-use crate::pod_proxy::PodProxy;
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
 use landfall_model::{Consumer, KUBESPRAY_REGISTRIES};

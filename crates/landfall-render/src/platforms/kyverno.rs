@@ -2,15 +2,14 @@
 
 use crate::error::RenderError;
 use crate::host_paths::{host_paths, join_path};
-use crate::image_key::{IMAGE_KEY, image_key};
 use crate::kubernetes_objects::{document, map, texts};
 use crate::no_proxy::NoProxyDialect;
+use crate::node_proxy::{PodProxy, env};
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
-use crate::pod_proxy::PodProxy;
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
 use crate::settings::SITE_CLUSTER;
-use crate::static_pods::env;
+use crate::signature_policy::{IMAGE_KEY, image_key};
 use landfall_model::Consumer;
 use serde_yaml::Value;
 use std::collections::BTreeSet;

@@ -17,8 +17,6 @@ mod kubernetes;
 mod kubespray;
 mod kustomize;
 mod kyverno;
-mod machine_packages;
-mod no_proxy_list;
 mod openshift;
 mod registries_conf;
 mod registries_yaml;
@@ -30,12 +28,12 @@ mod tofu;
 mod trivy;
 mod yum;
 
-use super::platform::RenderPlatform;
+use crate::platform::RenderPlatform;
 
 /// Every platform, in the order in which the command line lists them.
 pub const PLATFORMS: &[&dyn RenderPlatform] = &[
     &helm_values::HelmValues,
-    &no_proxy_list::NoProxyList,
+    &systemd::NoProxyList,
     &containerd::ContainerdPlatform,
     &registries_conf::CRIO,
     &registries_conf::PODMAN,

@@ -5,16 +5,13 @@
 use super::systemd::{DropInForm, drop_in, only_drop_ins};
 use crate::error::RenderError;
 use crate::host_paths::registry_locations;
-use crate::image_key::IMAGE_KEY;
-use crate::node_registry::NodeRegistry;
+use crate::node_registry::{NodeRegistry, auth_file_of_repositories};
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
-use crate::rendered_file::RenderedFile;
+use crate::render::{SANDBOX, locked_sandbox_image};
+use crate::rendered_file::{RenderedFile, quoted_string};
 use crate::request::RenderRequest;
-use crate::sandbox_image::{SANDBOX, locked_sandbox_image};
-use crate::separate_accounts::auth_file_of_repositories;
 use crate::settings::{PlatformSetting, SITE_CLUSTER};
-use crate::signature_policy::{POLICY, signature_policy};
-use crate::value_quoting::quoted_string;
+use crate::signature_policy::{IMAGE_KEY, POLICY, signature_policy};
 use landfall_model::{Consumer, ImageRef};
 
 /// A client that reads registries.conf.

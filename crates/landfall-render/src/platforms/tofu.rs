@@ -3,9 +3,9 @@
 
 use crate::error::RenderError;
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::rendered_file::quoted_string;
 use crate::request::RenderRequest;
 use crate::settings::PlatformSetting;
-use crate::value_quoting::quoted_string;
 use landfall_item::{LockedProvider, PushedItem};
 use std::collections::{BTreeMap, BTreeSet};
 

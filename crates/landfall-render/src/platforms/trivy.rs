@@ -3,12 +3,10 @@
 
 use crate::error::RenderError;
 use crate::host_paths::{host_paths, join_path};
-use crate::node_registry::NodeRegistry;
+use crate::node_registry::{NodeRegistry, auth_file_of_repositories};
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
-use crate::rendered_file::RenderedFile;
+use crate::rendered_file::{RenderedFile, quoted_string};
 use crate::request::RenderRequest;
-use crate::separate_accounts::auth_file_of_repositories;
-use crate::value_quoting::quoted_string;
 
 pub(super) struct TrivyPlatform;
 

@@ -1,9 +1,9 @@
 //! The first steps of machines with a profile: they trust the site's certificate authorities, and
 //! install packages from its file server.
 
-use crate::certificates;
 use crate::kubernetes_objects::map;
-use crate::platforms::machine_packages::MachinePackages;
+use crate::node_registry;
+use crate::platforms::yum::MachinePackages;
 use crate::rendered_file::RenderedFile;
 use landfall_item::LockedPackageSet;
 use serde_yaml::Value;
@@ -70,7 +70,7 @@ impl MachineSetup<'_> {
             "#!/bin/sh\n# Configures this machine for the site. Runs before all other setup scripts.\nset -eu\n"
                 .to_owned();
         if let Some(trust) = trust {
-            for (at, certificate) in certificates::split_certificates(self.authorities).enumerate()
+            for (at, certificate) in node_registry::split_certificates(self.authorities).enumerate()
             {
                 let path = format!("{}/landfall-{}.{}", trust.folder, at + 1, trust.ending);
                 files.push(file(&path, 644, &certificate));

@@ -13,6 +13,5 @@ mod machine_setup;
 mod platform;
 mod profile;
 mod seed;
-mod site;
 
-pub(super) use platform::KubermaticPlatform;
+pub(super) use self::platform::KubermaticPlatform;

@@ -1,20 +1,18 @@
 //! The settings of the platform and the list of its files.
 
-use super::configuration::configuration;
+use super::configuration::{KubermaticProxy, NAMESPACE, configuration};
 use super::profile::{PACKAGES, PROFILES, profiles};
 use super::seed::{DATACENTER, SEED, datacenters, seed};
-use super::site::{KubermaticProxy, NAMESPACE};
 use crate::error::RenderError;
 use crate::kubernetes_objects::{document, map, metadata, secret};
-use crate::node_registry::NodeRegistry;
-use crate::packages_key::PACKAGES_KEY;
+use crate::node_registry::{NodeRegistry, separate_accounts_note};
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
-use crate::platforms::machine_packages::PACKAGE_SET;
+use crate::platforms::yum::PACKAGE_SET;
+use crate::render::SANDBOX;
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
-use crate::sandbox_image::SANDBOX;
-use crate::separate_accounts::separate_accounts_note;
 use crate::settings::{PlatformSetting, SITE_CLUSTER};
+use crate::signature_policy::PACKAGES_KEY;
 use landfall_model::Consumer;
 use serde_yaml::Value;
 

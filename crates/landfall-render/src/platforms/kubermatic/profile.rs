@@ -1,11 +1,11 @@
 //! Points profiles of KKP's operating-system-manager at the site. These profiles set up machines.
 
 use super::machine_setup::MachineSetup;
-use crate::certificates;
 use crate::error::RenderError;
 use crate::kubernetes_objects::{OBJECT_NAME, is_object_name, map, metadata};
+use crate::node_registry;
 use crate::platform::{InputFlag, PlatformInput};
-use crate::platforms::machine_packages::MachinePackages;
+use crate::platforms::yum::MachinePackages;
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
 use crate::settings::PlatformSetting;
@@ -58,7 +58,7 @@ pub(super) fn profiles(
     let renderer = ProfileRenderer::of(request, authorities)?;
     let mut profiles: Vec<MachineProfile> = Vec::new();
     for path in paths {
-        let profile = renderer.profile(path, &certificates::read_pem(path)?)?;
+        let profile = renderer.profile(path, &node_registry::read_pem(path)?)?;
         if profiles.iter().any(|other| other.name == profile.name) {
             let why = format!(
                 "{}: another --osp also has the name {}",

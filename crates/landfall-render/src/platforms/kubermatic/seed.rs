@@ -1,15 +1,16 @@
 //! A Seed with the node settings of its datacenters, and the datacenters.yaml of releases up to
 //! 2.12.
 
-use super::profile::{self, MachineProfile};
-use super::site::{KubermaticProxy, NAMESPACE, at_registry, no_proxy, repository};
+use super::configuration::{KubermaticProxy, NAMESPACE, at_registry, no_proxy, repository};
+use super::profile;
+use super::profile::MachineProfile;
 use crate::error::RenderError;
-use crate::host_mirrors::host_mirrors;
+use crate::host_paths::host_mirrors;
 use crate::kubernetes_objects::{map, metadata, optional, some_map, texts};
 use crate::no_proxy::NoProxyDialect;
 use crate::node_registry::NodeRegistry;
+use crate::render::sandbox_image;
 use crate::request::RenderRequest;
-use crate::sandbox_image::sandbox_image;
 use crate::settings::PlatformSetting;
 use serde_yaml::{Mapping, Value};
 

@@ -7,10 +7,7 @@
 //!   refreshes.
 //! - `server.rs`: the servers with their autoscaler and disruption budget.
 
-mod deployment;
-mod jobs;
 mod platform;
 mod pod;
-mod server;
 
-pub(super) use platform::KubernetesPlatform;
+pub(super) use self::platform::KubernetesPlatform;

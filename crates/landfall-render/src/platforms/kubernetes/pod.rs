@@ -1,7 +1,7 @@
 //! The common part of all pods: they have no privileges, only a temporary folder is writable, the
 //! store is in the environment, and lock and site are in a volume.
 
-use super::deployment::LandfallDeployment;
+use super::platform::LandfallDeployment;
 use crate::kubernetes_objects::{map, optional};
 use serde_yaml::Value;
 
@@ -183,5 +183,295 @@ impl LandfallPod<'_> {
             ("metadata", map([("labels", labels(self.name))])),
             ("spec", with(spec, self.spec)),
         ])
+    }
+}
+
+// The Indexed Job that pulls, the Jobs that pack and publish, and the `CronJob` that refreshes.
+
+/// The exit code of landfall for wrong use, which a retry would not change.
+const USAGE_EXIT_CODE: u64 = 2;
+
+fn words<const N: usize>(words: [&str; N]) -> Vec<String> {
+    words.map(str::to_owned).into()
+}
+
+/// Returns a pod that runs to completion.
+fn once(name: &str, command: Vec<String>) -> LandfallPod<'_> {
+    LandfallPod {
+        name,
+        command,
+        variables: Vec::new(),
+        restart: "Never",
+        cpu: "1",
+        container: Vec::new(),
+        spec: Vec::new(),
+        tls: None,
+    }
+}
+
+/// Returns the Job that pulls: one index for each shard, all in parallel. Evicted pods do not count
+/// as failures, and wrong use ends the Job.
+pub(super) fn pull(wanted: &LandfallDeployment<'_>) -> Value {
+    let pod = LandfallPod {
+        variables: vec![("LANDFALL_SHARDS", wanted.shards.to_string())],
+        ..once(
+            "pull",
+            words([
+                "landfall",
+                "pull",
+                "--lock",
+                LOCK,
+                "--shard",
+                "auto",
+                "--progress",
+                "plain",
+            ]),
+        )
+    };
+    let spec = map([
+        ("completionMode", "Indexed".into()),
+        ("completions", wanted.shards.into()),
+        ("parallelism", wanted.shards.into()),
+        ("backoffLimitPerIndex", 6.into()),
+        (
+            "podFailurePolicy",
+            map([("rules", vec![wrong_use("pull"), evicted()].into())]),
+        ),
+        ("template", pod.template(wanted)),
+    ]);
+    object(wanted, ObjectKind::JOB, "pull", spec)
+}
+
+/// A rule that ends the Job if the container exits with wrong use.
+fn wrong_use(container: &str) -> Value {
+    let codes = map([
+        ("containerName", container.into()),
+        ("operator", "In".into()),
+        ("values", vec![Value::from(USAGE_EXIT_CODE)].into()),
+    ]);
+    map([("action", "FailJob".into()), ("onExitCodes", codes)])
+}
+
+/// A rule that does not count the eviction of a pod as a failure.
+fn evicted() -> Value {
+    let condition = map([
+        ("type", "DisruptionTarget".into()),
+        ("status", "True".into()),
+    ]);
+    map([
+        ("action", "Ignore".into()),
+        ("onPodConditions", vec![condition].into()),
+    ])
+}
+
+/// Returns the Job that packs the bundle.
+pub(super) fn pack(wanted: &LandfallDeployment<'_>) -> Value {
+    job_after_pull(
+        wanted,
+        "pack",
+        words([
+            "landfall",
+            "pack",
+            "--lock",
+            LOCK,
+            "-o",
+            &wanted.bundle,
+            "--progress",
+            "plain",
+        ]),
+    )
+}
+
+/// Returns the Job that switches the servers to the lock.
+pub(super) fn publish(wanted: &LandfallDeployment<'_>) -> Value {
+    job_after_pull(
+        wanted,
+        "publish",
+        words(["landfall", "publish", "--lock", LOCK, "--progress", "plain"]),
+    )
+}
+
+/// Returns a Job that needs all content of the lock. It fails while content is missing, and
+/// Kubernetes retries it with growing delays, so it can be applied together with the pull.
+fn job_after_pull(
+    wanted: &LandfallDeployment<'_>,
+    name: &'static str,
+    command: Vec<String>,
+) -> Value {
+    let spec = map([
+        // with the delays of Kubernetes, twelve retries wait about 45 minutes for the pull
+        ("backoffLimit", 12.into()),
+        (
+            "podFailurePolicy",
+            map([("rules", vec![wrong_use(name), evicted()].into())]),
+        ),
+        ("template", once(name, command).template(wanted)),
+    ]);
+    object(wanted, ObjectKind::JOB, name, spec)
+}
+
+/// The script that refreshes a clone of the manifests. It pushes the changes to a branch for
+/// review, and packs a bundle. The branch is pushed even if items failed; the exit code reports
+/// them.
+const REFRESH: &str = r#"git clone --quiet "$GIT_REMOTE" /tmp/work
+cd /tmp/work
+git config user.name "landfall refresh"
+git config user.email refresh@example.com
+git switch --quiet -C refresh
+code=0
+landfall refresh -f manifests --digests --since sent.lock -o "$BUNDLE" || code=$?
+git add manifests landfall.lock
+if ! git diff --cached --quiet; then
+  git commit --quiet -m "Refresh: newer versions"
+  git push --quiet --force origin refresh
+fi
+exit "$code"
+"#;
+
+/// Returns the `CronJob` that refreshes. Only one of its Jobs runs at a time, since all push the
+/// same branch.
+pub(super) fn refresh(wanted: &LandfallDeployment<'_>) -> Value {
+    let pod = LandfallPod {
+        variables: vec![(
+            "BUNDLE",
+            format!("{}/bundles/refresh.tar.zst", wanted.store),
+        )],
+        ..once("refresh", words(["sh", "-ec", REFRESH]))
+    };
+    let job = map([
+        // the next scheduled run tries again
+        ("backoffLimit", 0.into()),
+        ("template", pod.template(wanted)),
+    ]);
+    let spec = map([
+        ("schedule", wanted.schedule.into()),
+        ("concurrencyPolicy", "Forbid".into()),
+        ("successfulJobsHistoryLimit", 3.into()),
+        ("failedJobsHistoryLimit", 7.into()),
+        ("jobTemplate", map([("spec", job)])),
+    ]);
+    object(wanted, ObjectKind::CRON_JOB, "refresh", spec)
+}
+
+const PORT: u64 = 5000;
+/// The time for which a terminating server still responds. The Service may still send it requests
+/// during this time.
+const DRAIN: &str = "15s";
+/// The share of the requested processor time, in percent, above which the autoscaler adds servers.
+const BUSY: u64 = 70;
+
+/// Returns the Deployment, Service, `PodDisruptionBudget` and `HorizontalPodAutoscaler`.
+pub(super) fn objects(wanted: &LandfallDeployment<'_>) -> [Value; 4] {
+    let selector = map([("matchLabels", labels("serve"))]);
+    let surge = map([("maxSurge", 1.into()), ("maxUnavailable", 0.into())]);
+    // without `replicas`: applying the file again would reset the number that the autoscaler chose
+    let deployment = map([
+        ("selector", selector.clone()),
+        (
+            "strategy",
+            map([("type", "RollingUpdate".into()), ("rollingUpdate", surge)]),
+        ),
+        ("template", pod(wanted).template(wanted)),
+    ]);
+    let port = map([
+        ("name", scheme(wanted).into()),
+        ("port", PORT.into()),
+        ("targetPort", scheme(wanted).into()),
+    ]);
+    let service = map([("selector", labels("serve")), ("ports", vec![port].into())]);
+    let budget = map([("maxUnavailable", 1.into()), ("selector", selector)]);
+    let target = map([
+        ("apiVersion", "apps/v1".into()),
+        ("kind", "Deployment".into()),
+        ("name", "landfall-serve".into()),
+    ]);
+    let cpu = map([
+        ("name", "cpu".into()),
+        (
+            "target",
+            map([
+                ("type", "Utilization".into()),
+                ("averageUtilization", BUSY.into()),
+            ]),
+        ),
+    ]);
+    let scaler = map([
+        ("scaleTargetRef", target),
+        ("minReplicas", wanted.replicas.into()),
+        ("maxReplicas", wanted.max_replicas.into()),
+        (
+            "metrics",
+            vec![map([("type", "Resource".into()), ("resource", cpu)])].into(),
+        ),
+    ]);
+    [
+        object(wanted, ObjectKind::DEPLOYMENT, "serve", deployment),
+        object(wanted, ObjectKind::SERVICE, "serve", service),
+        object(wanted, ObjectKind::DISRUPTION_BUDGET, "serve", budget),
+        object(wanted, ObjectKind::AUTOSCALER, "serve", scaler),
+    ]
+}
+
+fn scheme(wanted: &LandfallDeployment<'_>) -> &'static str {
+    if wanted.tls.is_some() {
+        "https"
+    } else {
+        "http"
+    }
+}
+
+fn pod<'a>(wanted: &LandfallDeployment<'a>) -> LandfallPod<'a> {
+    let listen = format!("0.0.0.0:{PORT}");
+    let mut command: Vec<String> = ["landfall", "serve", "--listen", &listen, "--drain", DRAIN]
+        .map(str::to_owned)
+        .into();
+    if wanted.redirect {
+        command.push("--redirect".into());
+    }
+    if wanted.tls.is_some() {
+        command.extend([
+            "--tls-cert".into(),
+            format!("{TLS}/tls.crt"),
+            "--tls-key".into(),
+            format!("{TLS}/tls.key"),
+        ]);
+    }
+    let port = map([
+        ("name", scheme(wanted).into()),
+        ("containerPort", PORT.into()),
+    ]);
+    let scheme = scheme(wanted);
+    let probe = |path: &str, every: u64| {
+        let request = map([
+            ("path", path.into()),
+            ("port", scheme.into()),
+            ("scheme", scheme.to_uppercase().into()),
+        ]);
+        map([("httpGet", request), ("periodSeconds", every.into())])
+    };
+    // servers on different nodes, if there are enough nodes
+    let spread = map([
+        ("maxSkew", 1.into()),
+        ("topologyKey", "kubernetes.io/hostname".into()),
+        ("whenUnsatisfiable", "ScheduleAnyway".into()),
+        ("labelSelector", map([("matchLabels", labels("serve"))])),
+    ]);
+    LandfallPod {
+        name: "serve",
+        command,
+        variables: Vec::new(),
+        restart: "Always",
+        cpu: "500m",
+        container: vec![
+            ("ports", vec![port].into()),
+            ("readinessProbe", probe("/readyz", 5)),
+            ("livenessProbe", probe("/healthz", 20)),
+        ],
+        spec: vec![
+            // longer than the drain time, so that downloads in progress can end
+            ("terminationGracePeriodSeconds", 60.into()),
+            ("topologySpreadConstraints", vec![spread].into()),
+        ],
+        tls: wanted.tls,
     }
 }

@@ -5,9 +5,7 @@
 //! - `addons.rs`: the Secrets of addons.
 //! - `cluster.rs`: the names of the cluster, and the repository of its images.
 
-mod addons;
-mod cluster;
 mod machines;
 mod platform;
 
-pub(super) use platform::TkgPlatform;
+pub(super) use self::platform::TkgPlatform;
