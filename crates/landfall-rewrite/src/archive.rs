@@ -1,14 +1,12 @@
 //! Rewrites Helm charts in archives (`.tgz`). The same content gives the same bytes; an archive in
 //! which nothing changes keeps its bytes.
 
-use super::error::ChartArchiveError;
-use super::gzip;
-use super::index::ReferenceIndex;
-use super::inputs::is_read_in_folder;
-use super::options::RewriteOptions;
-use super::pax;
-use super::scan::{RewriteResult, rewrite};
-use super::syntax::TextSyntax;
+use crate::error::ChartArchiveError;
+use crate::index::ReferenceIndex;
+use crate::inputs::is_read_in_folder;
+use crate::scan::{RewriteResult, rewrite};
+use crate::scan_result::{RewriteOptions, TextSyntax};
+use crate::{gzip, pax};
 use landfall_model::Limits;
 use landfall_model::document::{ArchiveBudget, TarForm};
 use std::io::Read;

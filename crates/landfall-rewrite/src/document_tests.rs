@@ -1,12 +1,11 @@
 //! Documents of unusual notations, depths and encodings.
 
-use super::rules::RULES;
-
-use super::settings::ScanSettings;
-use super::tests::{at_site, becomes, known, run, stays};
-use super::text::ShellVariables;
-use super::walk::ReferenceScanner;
-use super::{RewriteOptions, TextSyntax, gzip, rewrite};
+use crate::rules::RULES;
+use crate::scan_result::ScanSettings;
+use crate::tests::{at_site, becomes, known, run, stays};
+use crate::text::ShellVariables;
+use crate::walk::ReferenceScanner;
+use crate::{RewriteOptions, TextSyntax, gzip, rewrite};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use landfall_model::Limits;

@@ -1,5 +1,6 @@
 //! Edits of a text: byte ranges and their replacements.
 
+use crate::index::ReferenceReplacement;
 use std::ops::Range;
 
 /// The replacement of a byte range.
@@ -51,4 +52,30 @@ pub(crate) fn apply(edits: &[&SpanEdit], text: &str, part: Range<usize>) -> Stri
     }
     new.push_str(&text[done..part.end]);
     new
+}
+
+// Splits references into name and pin, and writes replacements.
+
+/// The reference `text` with `replacement` applied. A tag, and a digest unless it is replaced, are
+/// kept as written.
+pub(crate) fn replaced(text: &str, replacement: &ReferenceReplacement) -> String {
+    let pin = pin(text);
+    let name = match &replacement.to {
+        Some(to) => to.to_string(),
+        None => text[..text.len() - pin.len()].to_owned(),
+    };
+    let Some(digest) = &replacement.digest else {
+        return format!("{name}{pin}");
+    };
+    let tag = &pin[..pin.find('@').unwrap_or(pin.len())];
+    format!("{name}{tag}@{digest}")
+}
+
+/// The part of a reference after its repository: `:tag`, `@digest`, both or nothing.
+pub(crate) fn pin(text: &str) -> &str {
+    let last = text.rfind('/').map_or(0, |slash| slash + 1);
+    let at = text[last..]
+        .find([':', '@'])
+        .map_or(text.len(), |at| last + at);
+    &text[at..]
 }

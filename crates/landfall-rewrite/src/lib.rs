@@ -21,7 +21,6 @@
 
 mod archive;
 pub mod audit;
-mod base64_text;
 mod chart;
 #[cfg(test)]
 mod document_tests;
@@ -35,45 +34,34 @@ mod gzip;
 mod index;
 mod inputs;
 mod inventory;
-mod notation;
 mod occurrence;
 #[cfg(test)]
 mod option_tests;
-mod options;
 mod pax;
 mod reference_parts;
 #[cfg(test)]
 mod registry_tests;
-mod role;
 mod rules;
 mod scan;
 mod scan_result;
 #[cfg(test)]
 mod secret_tests;
-mod settings;
 mod source_map;
 mod split_reference;
 #[cfg(test)]
 mod split_tests;
-mod suffixed;
-mod syntax;
 #[cfg(test)]
 mod tests;
 mod text;
 mod walk;
 mod yaml;
 
-pub use archive::{RewrittenText, rewrite_chart};
-pub use chart::{ChartError, HelmChart, coalesce, values_of, values_text};
-pub use error::{ChartArchiveError, RewriteError};
-pub use index::ReferenceIndex;
-pub use inputs::{InputContent, InputFile, inputs, read};
-pub use inputs::{write_in_place, write_to};
-pub use occurrence::Occurrence;
-pub use occurrence::ReferenceMeaning;
-pub use options::RewriteOptions;
-pub use role::ReferenceRole;
-pub use scan::{RewriteResult, rewrite, scan};
-pub use scan_result::ReadAs;
-pub use syntax::TextSyntax;
-pub use text::secrets as secret_values;
+pub use crate::archive::{RewrittenText, rewrite_chart};
+pub use crate::chart::{ChartError, HelmChart, coalesce, values_of, values_text};
+pub use crate::error::{ChartArchiveError, RewriteError};
+pub use crate::index::ReferenceIndex;
+pub use crate::inputs::{InputContent, InputFile, inputs, read, write_in_place, write_to};
+pub use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
+pub use crate::scan::{RewriteResult, rewrite, scan};
+pub use crate::scan_result::{ReadAs, RewriteOptions, TextSyntax};
+pub use crate::text::secrets as secret_values;

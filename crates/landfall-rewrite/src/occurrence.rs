@@ -1,9 +1,9 @@
 //! References in a text: their position, what they mean, and the edits that rewrite them.
 
-use super::edit::SpanEdit;
-use super::role::ReferenceRole;
-use super::text::has_placeholder;
+use crate::edit::SpanEdit;
+use crate::text::has_placeholder;
 use landfall_model::{ImageRef, redact_reference, redact_urls};
+use serde::Serialize;
 
 /// One occurrence of a reference in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -149,5 +149,38 @@ impl Occurrence {
     /// Whether a rewrite changes it.
     pub fn is_change(&self) -> bool {
         matches!(self.meaning, ReferenceMeaning::Known { .. })
+    }
+}
+
+/// The role of a reference, which decides the meaning of a missing tag.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReferenceRole {
+    /// The `image` of a container or an image volume. Without a tag, it means `latest`.
+    Container,
+    /// The value of another key that is named after an image.
+    Image,
+    /// A reference in parts. Without a tag, the tag is set elsewhere.
+    Repository,
+    /// The prefix that several references share, such as `global.imageRegistry`.
+    Prefix,
+    /// Any other value of a document.
+    #[default]
+    Value,
+    /// A word of a text: an argument, a script, a template.
+    Text,
+    /// A literal in the call of a template: `{{ image "a/b:1" }}`.
+    Literal,
+    /// The URL of a file or a git repository.
+    Url,
+}
+
+impl ReferenceRole {
+    /// Whether the position requires an image, even if the value does not look like a reference.
+    pub fn is_image(self) -> bool {
+        matches!(
+            self,
+            ReferenceRole::Container | ReferenceRole::Image | ReferenceRole::Repository
+        )
     }
 }

@@ -1,8 +1,8 @@
 //! Recognizes keys that name a part of a reference: `registry`, `repository`, `tag` and `digest`,
 //! also with a common prefix (`imageRepository`, `imageTag`) or other names (`hub`, `sha`).
 
-use super::notation::pin;
-use super::yaml::{YamlDocument, YamlEntry, position_of};
+use crate::edit::pin;
+use crate::yaml::{YamlDocument, YamlEntry, position_of};
 use landfall_model::has_host;
 use std::collections::BTreeMap;
 

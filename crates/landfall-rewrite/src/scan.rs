@@ -1,14 +1,11 @@
 //! The two entry points: scan a text for references, and rewrite those that are known.
 
-use super::index::ReferenceIndex;
-use super::inventory::Inventory;
-use super::options::RewriteOptions;
-use super::rules::RULES;
-use super::scan_result::ScanResult;
-use super::settings::ScanSettings;
-use super::syntax::TextSyntax;
-use super::text::ShellVariables;
-use super::walk::{Collects, DocumentScan, ReferenceScanner};
+use crate::index::ReferenceIndex;
+use crate::inventory::Inventory;
+use crate::rules::RULES;
+use crate::scan_result::{RewriteOptions, ScanResult, ScanSettings, TextSyntax};
+use crate::text::ShellVariables;
+use crate::walk::{Collects, DocumentScan, ReferenceScanner};
 use landfall_model::Limits;
 use std::path::Path;
 

@@ -1,10 +1,15 @@
 //! The result of a scan: the references in a text, and how the text was read.
 
-use super::edit::{self, SpanEdit};
-use super::occurrence::Occurrence;
+use crate::edit::{self, SpanEdit};
+use crate::index::ReferenceIndex;
+use crate::inventory::Inventory;
+use crate::occurrence::Occurrence;
+use crate::text::ShellVariables;
+use landfall_model::Limits;
 use landfall_model::document::LineIndex;
 use serde::Serialize;
 use std::ops::Range;
+use std::path::Path;
 
 /// The way in which a text was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -90,4 +95,90 @@ pub(crate) fn sorted_edits(found: &[Occurrence]) -> Vec<&SpanEdit> {
         .collect();
     edits.sort_by_key(|edit| (edit.span.start, edit.span.end));
     edits
+}
+
+/// The settings of a scan.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ScanSettings<'i> {
+    pub index: &'i ReferenceIndex,
+    pub options: RewriteOptions,
+    /// Whether references that the lock does not contain are reported too.
+    pub report_unknown: bool,
+    pub limits: Limits,
+    /// The shell variables of the whole text.
+    pub variables: &'i ShellVariables<'i>,
+    /// The lock, if candidates are collected.
+    pub inventory: Option<&'i Inventory<'i>>,
+    /// The name of the file, if it decides what its documents are.
+    pub file: Option<&'i Path>,
+}
+
+impl ScanSettings<'_> {
+    /// Whether `text` may contain something to report. If not, it need not be read.
+    pub(crate) fn may_report(&self, text: &str) -> bool {
+        self.report_unknown || self.index.may_be_in(text)
+    }
+}
+
+// The options of a rewrite.
+
+/// The changes that a rewrite makes in addition to the names of known references.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RewriteOptions {
+    /// Rewrite references in comments too.
+    pub comments: bool,
+    /// Add the locked digest to references that have only a tag.
+    pub pin: bool,
+}
+
+/// The way in which a text is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextSyntax {
+    /// As YAML if it is YAML or JSON with a mapping or list in it, otherwise word by word.
+    Document,
+    /// Word by word: scripts, templates, TOML, INI, Dockerfiles.
+    Text,
+}
+
+/// Endings of files that are not documents, although some of them parse as YAML.
+const TEXTS: [&str; 18] = [
+    "sh",
+    "bash",
+    "zsh",
+    "toml",
+    "ini",
+    "cfg",
+    "conf",
+    "env",
+    "tpl",
+    "gotmpl",
+    "tmpl",
+    "service",
+    "properties",
+    "txt",
+    "mk",
+    "ps1",
+    "md",
+    "dockerfile",
+];
+
+impl TextSyntax {
+    /// The syntax of the file at `path`, by its name.
+    pub fn of(path: &Path) -> TextSyntax {
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .to_ascii_lowercase();
+        let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+        let text = TEXTS.contains(&ending)
+            || ["dockerfile", "containerfile", "makefile", ".env"]
+                .iter()
+                .any(|start| name.starts_with(start));
+        if text {
+            TextSyntax::Text
+        } else {
+            TextSyntax::Document
+        }
+    }
 }

@@ -7,20 +7,16 @@
 //! URLs anywhere.
 
 mod chart_images;
-mod decision;
-mod dependencies;
 mod dockerfile;
 mod fetches;
 mod finding;
 mod git_coverage;
-mod git_uses;
 mod helm;
 mod machine;
 mod node_list;
 mod node_platforms;
 mod packages;
 mod page;
-mod reference_list;
 mod reference_sources;
 mod template_actions;
 mod template_defaults;
@@ -28,12 +24,12 @@ mod text;
 mod tree;
 mod urls;
 
+pub use self::chart_images::chart_images;
+pub use self::finding::{AuditFinding, FileFinding, NamedRepository, dotted};
+pub use self::helm::HelmCommand;
+pub use self::machine::{MachineInstall, MachineInstalls, machine_installs};
+pub use self::node_platforms::node_platforms;
+pub use self::template_defaults::fill_template_defaults;
+pub use self::text::audit;
+pub use self::tree::{AuditResult, audit_inputs, audit_text, audit_tree, discover, in_chart};
 pub use crate::inventory::{Inventory, LockCoverage};
-pub use chart_images::chart_images;
-pub use finding::{AuditFinding, FileFinding, NamedRepository, dotted};
-pub use helm::HelmCommand;
-pub use machine::{MachineInstall, MachineInstalls, machine_installs};
-pub use node_platforms::node_platforms;
-pub use template_defaults::fill_template_defaults;
-pub use text::audit;
-pub use tree::{AuditResult, audit_inputs, audit_text, audit_tree, discover, in_chart};

@@ -1,17 +1,15 @@
 //! Audits one text: reads it in its format, finds its URLs, and scans everything else.
 
-use super::decision::unless_ambiguous;
-use super::finding::AuditFinding;
-use super::page::is_page;
-use super::{dockerfile, git_uses, node_list, reference_list, urls};
+use super::finding::{AuditFinding, unless_ambiguous};
+use super::page::{code_blocks, is_page};
+use super::{dockerfile, git_coverage, node_list, urls};
 use crate::inventory::{Inventory, LockCoverage};
-use crate::occurrence::{Occurrence, ReferenceMeaning};
-use crate::role::ReferenceRole;
+use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
 use crate::scan::{scan, scan_documents};
-use crate::syntax::TextSyntax;
-use crate::walk::candidates_in_lines;
-use landfall_model::ImageRef;
+use crate::scan_result::TextSyntax;
+use crate::walk::{ImageCandidate, candidates_in_lines};
 use landfall_model::document::LineIndex;
+use landfall_model::{ImageRef, has_host};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -21,8 +19,8 @@ pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<AuditFin
     let lines = LineIndex::new(text);
     let syntax = TextSyntax::of(name);
     let mut git = Vec::new();
-    if git_uses::is_terraform(name) {
-        git = git_uses::in_terraform(text);
+    if git_coverage::is_terraform(name) {
+        git = git_coverage::in_terraform(text);
     }
     let is_thorough = inventory.is_thorough;
     let words = || {
@@ -34,14 +32,12 @@ pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<AuditFin
     };
     let (candidates, scanned) = if dockerfile::is_dockerfile(name) {
         (dockerfile::candidates(text), words())
-    } else if let Some(list) =
-        node_list::candidates(text).or_else(|| reference_list::candidates(text))
-    {
+    } else if let Some(list) = node_list::candidates(text).or_else(|| candidates(text)) {
         (list, words())
     } else if syntax == TextSyntax::Text {
         let mut candidates = candidates_in_lines(text);
         if is_page(name) {
-            candidates.extend(reference_list::page_candidates(text));
+            candidates.extend(page_candidates(text));
         }
         (candidates, words())
     } else {
@@ -144,4 +140,49 @@ fn of_occurrence(occurrence: Occurrence, inventory: &Inventory<'_>) -> Option<Au
         reference,
         coverage,
     })
+}
+
+/// The references of a plain list: one per line, `#` begins a comment. `None` if `text` is not such
+/// a list: every line must be a reference with a path or tag, and at least one of them must have a
+/// tag, a digest or a host, because paths of files look like short names of images.
+pub(super) fn candidates(text: &str) -> Option<Vec<ImageCandidate>> {
+    let text_start = text.len() - text.trim_start_matches('\u{feff}').len();
+    let (found, has_sure) = references(text, text_start)?;
+    has_sure.then_some(found)
+}
+
+/// The references in the code blocks of a page in Markdown that are such lists. One list with a
+/// tag, a digest or a host is enough for all of them.
+pub(super) fn page_candidates(text: &str) -> Vec<ImageCandidate> {
+    let lists = code_blocks(text)
+        .into_iter()
+        .filter_map(|block| references(&text[..block.end], block.start));
+    let lists: Vec<_> = lists.collect();
+    let has_sure = lists.iter().any(|(_, has_sure)| *has_sure);
+    let found = lists.into_iter().flat_map(|(found, _)| found);
+    found.filter(|_| has_sure).collect()
+}
+
+/// The references of `text` from the byte `text_start` on, and whether one of them has a tag, a
+/// digest or a host. `None` if a line is not a reference.
+fn references(text: &str, text_start: usize) -> Option<(Vec<ImageCandidate>, bool)> {
+    let mut found = Vec::new();
+    let mut has_sure = false;
+    let mut end = text_start;
+    for line in text[text_start..].split_inclusive('\n') {
+        let start = end + line.len() - line.trim_start().len();
+        end += line.len();
+        let written = line.split('#').next().unwrap_or_default().trim();
+        if written.is_empty() {
+            continue;
+        }
+        let reference = written.parse::<ImageRef>().ok()?;
+        let is_sure = reference.is_pinned() || has_host(written);
+        if !is_sure && !written.contains('/') {
+            return None;
+        }
+        has_sure |= is_sure;
+        found.extend(ImageCandidate::all(start, &[], written, true, true));
+    }
+    Some((found, has_sure))
 }

@@ -1,13 +1,12 @@
 //! Audits files, folders and charts.
 
-use super::dependencies::{AuditedFolders, missing_dependencies};
-use super::fetches;
+use super::chart_images::{AuditedFolders, missing_dependencies};
 use super::finding::{AuditFinding, FileFinding};
 use super::helm::{HelmCommand, HelmError};
-use super::packages;
 use super::template_defaults::fill_template_defaults;
 use super::text::audit;
 use super::urls::schema_findings;
+use super::{fetches, packages};
 use crate::chart::{ChartError, HelmChart};
 use crate::error::RewriteError;
 use crate::inputs::{InputContent, InputFile, inputs, read};

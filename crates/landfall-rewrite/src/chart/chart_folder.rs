@@ -1,12 +1,15 @@
 //! Collects the files of a chart in a folder: metadata, default values, templates, subcharts.
 
-use super::error::ChartError;
 use crate::inputs::is_document;
 use landfall_model::Limits;
-use landfall_model::document::{ArchiveBudget, UnpackedFiles, read_input};
-use std::fs;
-use std::io;
-use std::path::Path;
+use landfall_model::document::{
+    ArchiveBudget, Diagnostic, UnpackError, UnpackedFiles, read_input, yaml,
+};
+use serde::Deserialize;
+use serde_yaml::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// The files that are read at the root of a chart.
 const CHART_FILES: [&str; 3] = ["Chart.yaml", "values.yaml", "requirements.yaml"];
@@ -149,6 +152,119 @@ fn cannot_open(path: &Path, source: io::Error) -> ChartError {
         path: path.into(),
         source,
     }
+}
+
+/// The fields of Chart.yaml that landfall uses.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct HelmMetadata {
+    pub(super) name: String,
+    #[serde(default)]
+    pub(super) version: Value,
+    #[serde(default)]
+    pub(super) app_version: Value,
+    #[serde(default, deserialize_with = "landfall_model::null_as_default")]
+    pub(super) dependencies: Vec<HelmDependency>,
+    #[serde(default, deserialize_with = "landfall_model::null_as_default")]
+    annotations: BTreeMap<String, Value>,
+}
+
+impl HelmMetadata {
+    /// The images in the annotations of Artifact Hub, of Bitnami, and of Helm's own convention.
+    pub(super) fn images(&self) -> Vec<String> {
+        const LISTS: [&str; 3] = ["artifacthub.io/images", "images", "helm.sh/images"];
+        let texts = LISTS
+            .iter()
+            .filter_map(|key| self.annotations.get(*key)?.as_str());
+        let lists = texts
+            .filter_map(|text| yaml::from_str::<Vec<Value>>(text).ok())
+            .flatten();
+        lists
+            .filter_map(|entry| Some(entry.get("image")?.as_str()?.trim().to_owned()))
+            .collect()
+    }
+}
+
+/// The dependencies in requirements.yaml, a file of charts for Helm 2.
+#[derive(Default, Deserialize)]
+pub(super) struct HelmRequirements {
+    #[serde(default, deserialize_with = "landfall_model::null_as_default")]
+    pub(super) dependencies: Vec<HelmDependency>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct HelmDependency {
+    pub(super) name: String,
+    #[serde(default)]
+    pub(super) version: Value,
+    #[serde(default)]
+    pub(super) repository: Value,
+    #[serde(default)]
+    pub(super) alias: Option<String>,
+    #[serde(default)]
+    pub(super) condition: Option<String>,
+    #[serde(default)]
+    tags: Value,
+}
+
+impl HelmDependency {
+    /// The tags, by which values enable or disable several dependencies.
+    pub(super) fn tags(&self) -> Vec<String> {
+        let tags = self.tags.as_sequence().into_iter().flatten();
+        tags.filter_map(|tag| Some(tag.as_str()?.to_owned()))
+            .collect()
+    }
+}
+
+/// An error from reading a chart.
+#[derive(Debug, thiserror::Error)]
+pub enum ChartError {
+    /// A file or folder cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Open {
+        /// The path of the file or folder.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// An archive cannot be unpacked.
+    #[error("{path}: {source}")]
+    Archive {
+        /// The path of the archive; for an archive inside another archive, both paths.
+        path: String,
+        /// The error from unpacking it.
+        source: UnpackError,
+    },
+    /// A folder or archive has no Chart.yaml.
+    #[error("{0} is not a chart: it has no Chart.yaml; name a chart's folder or its .tgz")]
+    NoChart(String),
+    /// Charts are nested too deeply.
+    #[error("{path}: charts are nested deeper than {depth}")]
+    Deep {
+        /// The chart, or its folder `charts`, at which the limit was exceeded.
+        path: String,
+        /// The limit, as a number of levels.
+        depth: usize,
+    },
+    /// A chart has too many subcharts.
+    #[error("{path}: a chart with more than {limit} subcharts, counted with their aliases")]
+    Many {
+        /// The subchart at which the limit was exceeded.
+        path: String,
+        /// The limit, as a number of subcharts at all depths.
+        limit: usize,
+    },
+    /// A file or folder of a chart is too large.
+    #[error("{path} has more than {limit} bytes or files, too many for a chart")]
+    Large {
+        /// The path of the file or folder.
+        path: PathBuf,
+        /// The limit, of bytes or of files.
+        limit: u64,
+    },
+    /// A document of a chart is not YAML, or has the wrong structure.
+    #[error(transparent)]
+    Document(#[from] Box<Diagnostic>),
 }
 
 #[cfg(test)]

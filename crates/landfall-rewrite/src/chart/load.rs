@@ -1,9 +1,9 @@
 //! Loads charts from folders and archives.
 
-use super::chart_folder::{collect_chart_files, read_limited};
-use super::error::ChartError;
+use super::chart_folder::{
+    ChartError, HelmDependency, HelmMetadata, HelmRequirements, collect_chart_files, read_limited,
+};
 use super::helm_chart::{HelmChart, MissingDependency};
-use super::metadata::{HelmDependency, HelmMetadata, HelmRequirements};
 use super::read::read;
 use super::values::{plain, values_within};
 use crate::inputs::is_document;

@@ -5,16 +5,14 @@
 //! a parent override those of a subchart.
 
 mod chart_folder;
-mod error;
 mod helm_chart;
 mod load;
-mod metadata;
 mod read;
 mod values;
 mod yaml_words;
 
-pub use error::ChartError;
-pub(crate) use helm_chart::ChartTemplate;
-pub use helm_chart::HelmChart;
-pub(super) use values::plain;
-pub use values::{coalesce, values_of, values_text};
+pub use self::chart_folder::ChartError;
+pub(crate) use self::helm_chart::ChartTemplate;
+pub use self::helm_chart::HelmChart;
+pub(super) use self::values::plain;
+pub use self::values::{coalesce, values_of, values_text};

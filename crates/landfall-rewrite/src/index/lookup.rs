@@ -1,12 +1,10 @@
 //! Looks up references to images and charts: by tag or digest, by an alias of the host, at a
 //! destination, or by path only.
 
-use super::lookup_result::ReferenceLookup;
-use super::reference_index::ReferenceIndex;
-use super::repository::{IndexedImage, IndexedRepository, ReferenceQuery};
-use crate::role::ReferenceRole;
-use landfall_model::reference_names;
-use landfall_model::{Digest, ImageRef, has_host};
+use super::reference_index::{ReferenceIndex, ReferencedItem};
+use crate::occurrence::ReferenceRole;
+use landfall_model::{Destination, Digest, ImageRef, has_host, reference_names};
+use std::collections::{BTreeMap, BTreeSet};
 
 impl ReferenceIndex {
     /// Looks up the reference `text` in this `role`. With `pin`, the locked digest is added.
@@ -140,4 +138,172 @@ impl ReferenceIndex {
             host.is_some_and(|host| !host.contains('/'))
         })
     }
+}
+
+// The results of look-ups in the index.
+
+/// The result of looking up a written reference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReferenceLookup {
+    /// The lock does not contain the reference.
+    Unknown,
+    /// The reference already names the destination. The value is the item that the reference refers
+    /// to, if that is certain.
+    Settled(Option<String>),
+    /// The reference concerns a locked item, but must not be changed, for this reason.
+    Left(String),
+    /// The reference refers to a locked item and must be changed.
+    Known(ReferenceReplacement),
+}
+
+/// The item that a reference refers to, and the new parts of the reference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReferenceReplacement {
+    /// The name of the item, or its repository if the reference has no tag.
+    pub item: String,
+    /// The new repository; `None` if it is kept.
+    pub to: Option<Destination>,
+    /// The new digest; `None` if no digest is added or changed.
+    pub digest: Option<Digest>,
+}
+
+impl ReferenceLookup {
+    /// The result for a reference to `item`.
+    pub fn resolved(
+        item: String,
+        to: Option<Destination>,
+        digest: Option<Digest>,
+    ) -> ReferenceLookup {
+        if to.is_none() && digest.is_none() {
+            return ReferenceLookup::Settled(Some(item));
+        }
+        ReferenceLookup::Known(ReferenceReplacement { item, to, digest })
+    }
+
+    /// The result for a reference that must not be changed, for the reason `why`.
+    pub fn left(why: impl Into<String>) -> ReferenceLookup {
+        ReferenceLookup::Left(why.into())
+    }
+}
+
+// The locked images of one repository, and which of them a reference refers to.
+
+/// Repositories by their full name.
+pub(super) type RepositoryMap = BTreeMap<String, IndexedRepository>;
+
+/// A repository with locked images.
+#[derive(Debug, Clone)]
+pub(super) struct IndexedRepository {
+    pub(super) name: String,
+    pub(super) images: Vec<IndexedImage>,
+}
+
+/// A locked image in the index.
+#[derive(Debug, Clone)]
+pub(super) struct IndexedImage {
+    name: ImageRef,
+    pub(super) digest: Digest,
+    /// The digests of the index, the trimmed index and their manifests.
+    digests: BTreeSet<Digest>,
+    /// The destinations of the image; references are changed to the first one. Empty if the site
+    /// has an empty list for the image. In a reverse index, an image under its delivered name has
+    /// its upstream repository as the only destination; under its upstream name it has none.
+    pub(super) to: Vec<Destination>,
+}
+
+impl IndexedImage {
+    pub(super) fn new(image: ReferencedItem<'_>, to: Vec<Destination>) -> IndexedImage {
+        let digests = image.digests().cloned().collect();
+        IndexedImage {
+            name: image.name().clone(),
+            digest: image.digest().clone(),
+            digests,
+            to,
+        }
+    }
+}
+
+/// The parts of a reference that select an image of a repository.
+pub(super) struct ReferenceQuery<'a> {
+    pub(super) tag: Option<&'a str>,
+    pub(super) digest: Option<&'a Digest>,
+    pub(super) with_host: bool,
+}
+
+/// The reason why a reference without a tag does not select one destination.
+pub(super) struct AmbiguousReference(pub(super) String);
+
+/// Adds `image` to the repository `name`.
+pub(super) fn add(repositories: &mut RepositoryMap, name: String, image: IndexedImage) {
+    let entry = repositories
+        .entry(name.clone())
+        .or_insert_with(|| IndexedRepository {
+            name,
+            images: Vec::new(),
+        });
+    entry.images.push(image);
+}
+
+impl IndexedRepository {
+    /// The selected image, and the name of its item or, if the reference has neither tag nor
+    /// digest, the name of its repository. A reference with a host, but with neither tag nor
+    /// digest, selects the first image if all images have the same destination.
+    pub(super) fn find(
+        &self,
+        query: &ReferenceQuery<'_>,
+    ) -> Option<Result<(String, &IndexedImage), AmbiguousReference>> {
+        let image = match (query.digest, query.tag) {
+            (Some(digest), _) => self
+                .images
+                .iter()
+                .find(|image| image.digests.contains(digest))?,
+            (None, Some(tag)) => self
+                .images
+                .iter()
+                .find(|image| image.name.tag.as_deref() == Some(tag))?,
+            (None, None) if query.with_host => {
+                let first = self.images.first()?;
+                if self
+                    .images
+                    .iter()
+                    .any(|image| image.to.first() != first.to.first())
+                {
+                    let why = format!("its tags ({}) have different destinations", self.listed());
+                    return Some(Err(AmbiguousReference(why)));
+                }
+                return Some(Ok((first.name.name(), first)));
+            }
+            (None, None) => return None,
+        };
+        Some(Ok((image.name.to_string(), image)))
+    }
+
+    /// Lists the locked tags and digests for a message.
+    pub(super) fn listed(&self) -> String {
+        listed(self.images.iter().map(|image| (&image.name, &image.digest)))
+    }
+}
+
+// Lists of locked tags and digests in messages.
+
+/// The maximum number of tags or names that a message lists.
+pub(super) const LISTED: usize = 4;
+
+/// Lists the tags of `images`, which all belong to one repository. Images without a tag are listed
+/// by digest.
+pub(crate) fn listed<'i>(
+    images: impl ExactSizeIterator<Item = (&'i ImageRef, &'i Digest)>,
+) -> String {
+    let count = images.len();
+    let mut listed = Vec::new();
+    for (name, digest) in images.take(LISTED) {
+        listed.push(match &name.tag {
+            Some(tag) => tag.clone(),
+            None => format!("@{}:{}…", digest.algorithm().as_str(), digest.short(12)),
+        });
+    }
+    if count > LISTED {
+        listed.push(format!("{} more", count - LISTED));
+    }
+    listed.join(", ")
 }

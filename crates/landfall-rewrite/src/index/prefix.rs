@@ -1,13 +1,11 @@
 //! Looks up prefixes that several references share: `imageRepository: registry.k8s.io`,
 //! `global.imageRegistry`.
 
-use super::lookup_result::{ReferenceLookup, ReferenceReplacement};
+use super::lookup::{
+    IndexedRepository, LISTED, ReferenceLookup, ReferenceReplacement, RepositoryMap,
+};
 use super::reference_index::ReferenceIndex;
-use super::repository::{IndexedRepository, RepositoryMap};
-use super::tag_list::LISTED;
-use landfall_model::Destination;
-use landfall_model::ImageRef;
-use landfall_model::alias_hosts;
+use landfall_model::{Destination, ImageRef, alias_hosts};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl ReferenceIndex {

@@ -1,10 +1,9 @@
 //! Names as written, each with the result of looking it up.
 
 use super::{ReferenceIndex, ReferenceLookup, ReferenceReplacement};
-use crate::role::ReferenceRole;
+use crate::occurrence::ReferenceRole;
 use landfall_item::lockfile::Lock;
-use landfall_model::DestinationMap;
-use landfall_model::Digest;
+use landfall_model::{DestinationMap, Digest};
 
 fn digest(text: &str) -> Digest {
     Digest::sha256(text.as_bytes())

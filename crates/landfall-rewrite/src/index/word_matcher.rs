@@ -1,7 +1,7 @@
 //! A set of words such that every text with a known reference contains at least one of them. Texts
 //! without any of them need not be read.
 
-use super::basenames::basename;
+use super::reference_index::basename;
 use aho_corasick::AhoCorasick;
 use landfall_model::alias_hosts;
 use std::collections::BTreeSet;

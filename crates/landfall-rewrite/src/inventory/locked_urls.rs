@@ -1,7 +1,8 @@
 //! The URLs of a lock, in which the URLs of documents are looked up. A lock with packages may have
 //! a million URLs.
 
-use landfall_model::normal_web_url;
+use landfall_model::{ImageRef, normal_web_url};
+use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -86,6 +87,106 @@ fn shape(url: &str) -> String {
         }
     }
     shape
+}
+
+/// Whether a lock contains a reference, URL, package or git repository.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(tag = "status", rename_all = "lowercase")]
+pub enum LockCoverage {
+    /// The lock contains the reference.
+    Held {
+        /// The name of the item in the lock.
+        item: String,
+    },
+    /// The lock does not contain it.
+    Missing {
+        /// The image to add, with its upstream host. `None` if the reference is not an
+        /// image, or is a destination with no upstream repository or with several.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        name: Option<ImageRef>,
+        /// The URL of the file to add.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        url: Option<String>,
+        /// The reason, as messages show it.
+        why: String,
+    },
+    /// The lock contains the repository, but the reference names neither a host nor a tag: a
+    /// rewrite leaves it, and a node pulls the image from its default registry.
+    // reports have only three states, so `Ambiguous` is serialized as `undecided`
+    #[serde(rename = "undecided")]
+    Ambiguous {
+        /// The name of the locked item.
+        item: String,
+        /// The reason, and the fix.
+        why: String,
+    },
+    /// It cannot be decided what the value names or whether the lock contains it, or the manifest
+    /// accepts that the image is missing.
+    Undecided {
+        /// The reason, as messages show it.
+        why: String,
+    },
+}
+
+impl LockCoverage {
+    /// Whether a node may pull the image from the internet, although the lock contains the
+    /// repository.
+    pub fn is_ambiguous(&self) -> bool {
+        matches!(self, LockCoverage::Ambiguous { .. })
+    }
+}
+
+// Facts about public registries: their hosts, and names that no image has.
+
+/// Whether `host` is a public registry or is named like one.
+pub(super) fn is_registry(host: &str) -> bool {
+    const HOSTS: [&str; 11] = [
+        "docker.io",
+        "gcr.io",
+        "ghcr.io",
+        "k8s.gcr.io",
+        "mcr.microsoft.com",
+        "nvcr.io",
+        "public.ecr.aws",
+        "quay.io",
+        "registry.access.redhat.com",
+        "registry.gitlab.com",
+        "registry.redhat.io",
+    ];
+    const ENDINGS: [&str; 4] = [".gcr.io", ".pkg.dev", ".azurecr.io", ".amazonaws.com"];
+    let name = host.split(':').next().unwrap_or(host);
+    HOSTS.contains(&name)
+        || ENDINGS.iter().any(|ending| name.ends_with(ending))
+        || ["registry.", "docker."]
+            .iter()
+            .any(|beginning| name.starts_with(beginning))
+}
+
+/// The reason why no registry has an image of this name, if that is certain.
+pub(super) fn why_impossible(reference: &ImageRef) -> Option<&'static str> {
+    // in these registries, all images are below the name of an owner
+    const OWNED: [&str; 5] = [
+        "quay.io",
+        "ghcr.io",
+        "gcr.io",
+        "public.ecr.aws",
+        "registry.gitlab.com",
+    ];
+    let ImageRef {
+        registry,
+        repository,
+        ..
+    } = reference;
+    match repository.strip_prefix("library/") {
+        Some(name) if registry == "docker.io" && name.contains('.') => {
+            Some("it is the name of a host, and its path is added elsewhere")
+        }
+        _ if OWNED.contains(&registry.as_str()) && !repository.contains('/') => Some(
+            "all images of this registry have at least two path components; the second is added \
+             elsewhere",
+        ),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

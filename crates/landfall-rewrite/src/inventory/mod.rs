@@ -1,20 +1,17 @@
 //! Finds the items of a lock by any of their names: the upstream name, an alias, or a destination.
 
-mod coverage;
 mod locked_urls;
-mod well_known;
-
-pub use coverage::LockCoverage;
-pub(crate) use locked_urls::LockedUrls;
 
 use crate::index::{
     LockedName, LossCause, ReferenceIndex, ReferencedItem, listed, losses, names, reference_names,
 };
 use landfall_item::lockfile::Lock;
 use landfall_item::{LockedGitRepository, LockedPackageSet};
-use landfall_model::{DestinationMap, TargetRegistry};
-use landfall_model::{Digest, ImageRef, has_host};
+use landfall_model::{DestinationMap, Digest, ImageRef, TargetRegistry, has_host};
 use std::collections::{BTreeMap, BTreeSet};
+
+pub use self::locked_urls::LockCoverage;
+pub(crate) use self::locked_urls::LockedUrls;
 
 /// The items of a lock by all their names.
 #[derive(Debug)]
@@ -176,7 +173,7 @@ impl<'a> Inventory<'a> {
             .target
             .as_deref()
             .and_then(|target| target.split('/').next());
-        self.hosts.contains(host) || target == Some(host) || well_known::is_registry(host)
+        self.hosts.contains(host) || target == Some(host) || locked_urls::is_registry(host)
     }
 
     /// Whether the lock contains `reference`. Without tag and digest, `reference` means `latest` in
@@ -225,7 +222,7 @@ impl<'a> Inventory<'a> {
                 why,
             };
         }
-        if let Some(why) = well_known::why_impossible(reference).filter(|_| images.is_empty()) {
+        if let Some(why) = locked_urls::why_impossible(reference).filter(|_| images.is_empty()) {
             return LockCoverage::Undecided { why: why.into() };
         }
         LockCoverage::Missing {

@@ -1,13 +1,10 @@
 //! Base64 texts, gzipped or not: data of Secrets, binary data of `ConfigMap`s, user data of
 //! machines, `write_files` of cloud-init, data URLs of Ignition.
 
-use crate::base64_text::Base64Style;
 use crate::edit::SpanEdit;
-use crate::gzip;
-use crate::occurrence::{Occurrence, ReferenceMeaning};
-use crate::role::ReferenceRole;
-use crate::scan_result::ScanResult;
-use crate::syntax::TextSyntax;
+use crate::gzip::{self, Base64Style};
+use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
+use crate::scan_result::{ScanResult, TextSyntax};
 use crate::walk::{MappingContext, NodeContext, ReferenceRule, ReferenceScanner};
 use crate::yaml::YamlNode;
 

@@ -1,12 +1,11 @@
 //! Sources that GitOps controllers pull from a registry: an address and a version in keys of their
 //! own.
 
+use crate::edit::replaced;
 use crate::gitops_source::{GitopsSource, SourceVersion};
 use crate::index::{ReferenceLookup, ReferenceReplacement};
 use crate::inventory::Inventory;
-use crate::notation::replaced;
-use crate::occurrence::{Occurrence, ReferenceMeaning};
-use crate::role::ReferenceRole;
+use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
 use crate::walk::{ImageCandidate, MappingContext, ReferenceCollector, ReferenceRule, text_start};
 use crate::yaml::YamlScalar;
 use landfall_model::{ChartVersion, ChartVersionRange};

@@ -1,6 +1,6 @@
 //! `dockerRepository` of Kubermatic (KKP): a repository whose tag is KKP's own version.
 
-use crate::role::ReferenceRole;
+use crate::occurrence::ReferenceRole;
 use crate::walk::{MappingContext, NodeContext, ReferenceRule};
 use crate::yaml::YamlNode;
 

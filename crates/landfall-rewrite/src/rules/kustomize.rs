@@ -3,8 +3,7 @@
 
 use crate::index::ReferenceLookup;
 use crate::inventory::Inventory;
-use crate::occurrence::ReferenceMeaning;
-use crate::role::ReferenceRole;
+use crate::occurrence::{ReferenceMeaning, ReferenceRole};
 use crate::walk::{
     ImageClaim, MappingContext, NodeContext, ReferenceCollector, ReferenceRule, start_of,
 };

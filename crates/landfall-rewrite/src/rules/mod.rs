@@ -10,7 +10,6 @@ mod flags;
 mod full_names;
 mod git_sources;
 mod gitops;
-mod image_keys;
 mod kubermatic;
 mod kustomize;
 mod node_images;
@@ -20,9 +19,8 @@ mod prefix;
 mod secrets;
 mod split;
 mod suffixed;
-mod variables;
 
-use super::walk::ReferenceRule;
+use crate::walk::ReferenceRule;
 
 /// Every rule. If several claim an entry of a mapping or a value, the first one gets it.
 pub(super) const RULES: &[&dyn ReferenceRule] = &[
@@ -38,9 +36,9 @@ pub(super) const RULES: &[&dyn ReferenceRule] = &[
     &split::SplitRule,
     &containers::ContainerRule,
     &kubermatic::KubermaticRule,
-    &variables::VariableRule,
+    &containers::VariableRule,
     &flags::FlagValueRule,
-    &image_keys::ImageKeyRule,
+    &containers::ImageKeyRule,
     &flags::ImageFlagRule,
     &full_names::FullNameRule,
     &secrets::SecretRule,

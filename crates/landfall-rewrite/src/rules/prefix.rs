@@ -3,9 +3,8 @@
 
 use crate::edit::SpanEdit;
 use crate::index::{ReferenceIndex, ReferenceLookup, ReferenceReplacement};
-use crate::occurrence::{Occurrence, ReferenceMeaning};
+use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
 use crate::reference_parts::PartKind;
-use crate::role::ReferenceRole;
 use crate::split_reference::SplitReference;
 use crate::walk::{MappingContext, ReferenceCollector, ReferenceRule};
 use crate::yaml::{YamlDocument, YamlEntry, YamlScalar, position_of, scalar_of};

@@ -2,13 +2,12 @@
 //! one mapping, also with a common prefix (`imageRepository`, `imageTag`) or other names (`hub`,
 //! `sha`).
 
+use crate::edit::{pin, replaced};
 use crate::index::{ReferenceLookup, ReferenceReplacement};
 use crate::inventory::Inventory;
-use crate::notation::{pin, replaced};
-use crate::occurrence::{Occurrence, ReferenceMeaning};
+use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
 use crate::reference_parts::{PartGroup, PartKind, part};
-use crate::role::ReferenceRole;
-use crate::settings::ScanSettings;
+use crate::scan_result::ScanSettings;
 use crate::split_reference::{PartValue, SplitReference};
 use crate::walk::{
     ImageCandidate, ImageClaim, MappingContext, NodeContext, NodeStep, ReferenceCollector,

@@ -1,12 +1,11 @@
 //! Repositories to which a suffix is appended, with one digest for each suffix: `genericDigest`
 //! next to `repository` is the digest of `<repository>-generic` (Cilium's operator).
 
+use crate::edit::replaced;
 use crate::index::{ReferenceIndex, ReferenceLookup};
 use crate::inventory::Inventory;
-use crate::notation::replaced;
-use crate::occurrence::{Occurrence, ReferenceMeaning};
-use crate::role::ReferenceRole;
-use crate::suffixed::{SuffixedImage, SuffixedReference};
+use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
+use crate::split_reference::{SuffixedImage, SuffixedReference};
 use crate::walk::{
     ImageClaim, MappingContext, NodeStep, ReferenceCollector, ReferenceRule, start_of,
 };

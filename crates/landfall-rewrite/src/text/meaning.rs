@@ -1,15 +1,12 @@
 //! Decides the meaning of a word of a text, by the text around it.
 
-use super::line_key::{has_tag_beside, is_image_key, key};
+use super::dockerfile::directive;
 use super::placeholder::reference_at;
-use super::text_marks::TextMarks;
-use super::word::{ReferenceWord, WordEnd, begins, end};
-use crate::edit::SpanEdit;
+use super::word_scan::{ReferenceWord, TextMarks, WordEnd, begins, end};
+use crate::edit::{SpanEdit, pin, replaced};
 use crate::index::ReferenceLookup;
-use crate::notation::{pin, replaced};
-use crate::occurrence::{Occurrence, ReferenceMeaning};
-use crate::role::ReferenceRole;
-use crate::settings::ScanSettings;
+use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
+use crate::scan_result::ScanSettings;
 use landfall_model::{ImageRef, has_host};
 use std::ops::Range;
 
@@ -186,4 +183,173 @@ fn looks_like_reference(word: &str) -> bool {
         && word
             .parse::<ImageRef>()
             .is_ok_and(|reference| reference.is_pinned())
+}
+
+// Finds the comments of texts.
+
+/// The comments of a text, in the notation of most scripts, configuration files and templates: `;`
+/// and `//` at the beginning of a line, `#` at the beginning of a line or after white space outside
+/// of quotes, and `{{/* */}}`.
+pub(super) fn comments(text: &str) -> Vec<Range<usize>> {
+    let mut found: Vec<Range<usize>> = Vec::new();
+    let mut at = text.len() - text.trim_start_matches('\u{feff}').len();
+    for line in text[at..].split_inclusive('\n') {
+        let start = line.len() - line.trim_start().len();
+        let body = &line[start..];
+        // `# syntax=` is not a comment: it names the image of BuildKit's frontend
+        let directive = directive(body.trim_end()).is_some_and(|(name, _)| name == "syntax");
+        let whole = body.starts_with(['#', ';']) || body.starts_with("//");
+        let from = if whole {
+            Some(start).filter(|_| !directive)
+        } else {
+            comment_start(line)
+        };
+        found.extend(from.map(|from| at + from..at + line.len()));
+        at += line.len();
+    }
+    let mut at = 0;
+    while let Some(start) = text[at..].find("/*").map(|len| at + len) {
+        at = start + 2;
+        if text[..start].trim_end_matches(['-', ' ']).ends_with("{{") {
+            at = text[at..].find("*/").map_or(text.len(), |len| at + len);
+            found.push(start..at);
+        }
+    }
+    found.sort_by_key(|range| range.start);
+    found
+}
+
+/// The offset of a comment in the middle of a line.
+fn comment_start(line: &str) -> Option<usize> {
+    let mut quote = None;
+    let mut before = ' ';
+    for (at, c) in line.char_indices() {
+        match (quote, c) {
+            (None, '#') if before.is_whitespace() => return Some(at),
+            (None, '"' | '\'') => quote = Some(c),
+            (Some(open), c) if c == open && before != '\\' => quote = None,
+            _ => {}
+        }
+        before = c;
+    }
+    None
+}
+
+// Finds the key of a value on its line, in texts that are not YAML.
+
+/// The key at the end of `before`, the text before a value: `image` in `  - image: "`. `None` if
+/// no `:` or `=` precedes the value, as after `FROM`.
+pub(super) fn key(before: &str) -> Option<&str> {
+    let before = before.trim_end_matches(['"', '\'', ' ', '\t']);
+    let key = before
+        .strip_suffix([':', '='])?
+        .trim_end_matches(['"', '\'', ' ']);
+    key.rsplit(|c: char| !(c.is_ascii_alphanumeric() || "_-.".contains(c)))
+        .next()
+        .filter(|key| !key.is_empty())
+}
+
+/// Whether the name of `key` says that its value is an image.
+pub(super) fn is_image_key(key: &str) -> bool {
+    key.to_ascii_lowercase().ends_with("image")
+}
+
+/// Whether the tag of the image at `key` may be the value of another key.
+pub(super) fn has_tag_beside(key: &str) -> bool {
+    let key = key.to_ascii_lowercase();
+    // the tag of KKP's dockerRepository is KKP's own version
+    key != "dockerrepository"
+        && ["image", "repository", "repo", "name"]
+            .iter()
+            .any(|end| key.ends_with(end))
+}
+
+// Looks at the neighbouring lines in a text that is YAML except for its placeholders.
+
+/// The number of lines before and after a line that are searched.
+const LINES: usize = 20;
+
+/// The last line whose neighbours were searched for a registry, and the result. One line may
+/// contain all references of a text, so the neighbours of a line are searched only once.
+#[derive(Default)]
+pub(super) struct NeighbouringRegistry {
+    line: Range<usize>,
+    is_found: bool,
+}
+
+impl NeighbouringRegistry {
+    /// Whether another line of the same mapping, judged by indentation, has the registry of the
+    /// reference at the byte `at` of `text`, which must be the same text in every call.
+    pub(super) fn is_beside(&mut self, text: &str, at: usize) -> bool {
+        if !self.line.contains(&at) {
+            let start = text[..at].rfind('\n').map_or(0, |end| end + 1);
+            let end = text[at..].find('\n');
+            self.line = start..end.map_or(text.len(), |len| at + len + 1);
+            self.is_found = has_registry_beside(text, &self.line);
+        }
+        self.is_found
+    }
+}
+
+/// Whether another line of the mapping of `line` has a registry.
+fn has_registry_beside(text: &str, line: &Range<usize>) -> bool {
+    let Some(own) = KeyLine::of(&text[line.clone()]) else {
+        return false;
+    };
+    let before = text[..line.start]
+        .lines()
+        .rev()
+        .take(LINES)
+        .filter_map(KeyLine::of);
+    let after = text[line.end..].lines().take(LINES).filter_map(KeyLine::of);
+    // the line that begins a list item is the first line of the item's mapping
+    let mut begun = own.is_item;
+    let before = before.take_while(|line| {
+        line.column >= own.column && !begun && {
+            begun = line.is_item && line.column == own.column;
+            true
+        }
+    });
+    let after = after.take_while(|line| {
+        line.column > own.column || (line.column == own.column && !line.is_item)
+    });
+    before
+        .chain(after)
+        .any(|line| line.column == own.column && line.is_registry())
+}
+
+/// A line with a key, or the first line of a list item.
+struct KeyLine<'t> {
+    /// The column of the key, after the dashes of lists.
+    column: usize,
+    /// Whether the line begins a list item.
+    is_item: bool,
+    content: &'t str,
+}
+
+impl KeyLine<'_> {
+    /// Reads a line. `None` for a blank line, a comment and a template call, unless the line begins
+    /// a list item.
+    fn of(line: &str) -> Option<KeyLine<'_>> {
+        let line = line.lines().next()?;
+        let content = line.trim_start_matches([' ', '-']);
+        let column = line.len() - content.len();
+        let is_item = line[..column].contains('-');
+        let is_key =
+            !content.is_empty() && !content.starts_with(['#', '\t']) && !content.starts_with("{{");
+        (is_key || is_item).then_some(KeyLine {
+            column,
+            is_item,
+            content,
+        })
+    }
+
+    fn is_registry(&self) -> bool {
+        let Some((key, value)) = self.content.split_once(':') else {
+            return false;
+        };
+        let key = key.trim_matches(['"', '\'', ' ']).to_ascii_lowercase();
+        let value = value.trim().trim_matches(['"', '\'']);
+        (key.ends_with("registry") || key == "hub") && !value.is_empty() && !value.starts_with('#')
+    }
 }

@@ -1,16 +1,15 @@
 //! Finds references as exact words of a text without structure. A word is a reference only if
 //! nothing before or after it could belong to the reference.
 
-use super::comments::comments;
-use super::git_source_url;
+use super::dockerfile::{dockerfiles, images};
 use super::joined_text::JoinedText;
-use super::meaning::decide;
-use super::text_marks::TextMarks;
+use super::meaning::{NeighbouringRegistry, comments, decide};
 use super::url;
-use super::word::{ReferenceWord, WordIter};
-use crate::occurrence::Occurrence;
-use crate::role::ReferenceRole;
-use crate::settings::ScanSettings;
+use crate::edit::pin;
+use crate::occurrence::{Occurrence, ReferenceRole};
+use crate::scan_result::ScanSettings;
+use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// Whether a text has several lines, so that it may have comments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +68,7 @@ fn scan_words(
                 words.at = words.at.max(url.end);
                 url::decide(settings, text, &url)
             }
-            None => git_source_url::without_scheme(settings, text, word.clone()).or_else(|| {
+            None => url::without_scheme(settings, text, word.clone()).or_else(|| {
                 decide(
                     settings,
                     text,
@@ -90,4 +89,336 @@ fn scan_words(
         }));
     }
     found
+}
+
+/// Schemes that may precede a reference.
+pub(crate) const SCHEMES: [&str; 4] = ["docker", "oci", "docker-image", "container"];
+
+/// Operators between the name of a shell variable and its default.
+const OPERATORS: [&str; 3] = [":-", ":=", "-"];
+
+/// Iterates over the runs of bytes that may be in references.
+pub(super) struct WordIter<'t> {
+    pub(super) text: &'t str,
+    pub(super) at: usize,
+}
+
+impl Iterator for WordIter<'_> {
+    type Item = Range<usize>;
+
+    fn next(&mut self) -> Option<Range<usize>> {
+        let bytes = self.text.as_bytes();
+        let start = self.at + bytes[self.at..].iter().position(|byte| is_inner(*byte))?;
+        let len = bytes[start..]
+            .iter()
+            .position(|byte| !is_inner(*byte))
+            .unwrap_or(bytes.len() - start);
+        self.at = start + len;
+        Some(start..self.at)
+    }
+}
+
+/// Whether references may contain `byte`.
+fn is_inner(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"._/:@-".contains(&byte)
+}
+
+/// A word without the scheme or variable that may precede a reference in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ReferenceWord {
+    /// The bytes of the word.
+    pub(super) span: Range<usize>,
+    /// The offset of the placeholder `${IMAGE:-…}`, if the word is its default.
+    pub(super) placeholder: Option<usize>,
+}
+
+impl ReferenceWord {
+    /// The word at `span` of `text`, without a scheme, and without the name and operator of a shell
+    /// variable.
+    pub(super) fn of(text: &str, mut span: Range<usize>) -> ReferenceWord {
+        let mut placeholder = None;
+        if text[..span.start].ends_with("${") {
+            let operators = OPERATORS.iter();
+            let ends =
+                operators.filter_map(|sign| Some(text[span.clone()].find(sign)? + sign.len()));
+            if let Some(len) = ends.min() {
+                placeholder = Some(span.start - "${".len());
+                span.start += len;
+            }
+        }
+        let scheme = text[span.clone()]
+            .split_once("://")
+            .map(|(scheme, _)| scheme);
+        span.start += scheme
+            .filter(|scheme| SCHEMES.contains(scheme))
+            .map_or(0, |scheme| scheme.len() + 3);
+        ReferenceWord { span, placeholder }
+    }
+}
+
+/// Whether a reference may begin after `before`.
+pub(super) fn begins(before: &str) -> bool {
+    let Some(last) = before.chars().next_back() else {
+        return true;
+    };
+    match last {
+        // the operator of a shell variable's default
+        '-' | '=' => true,
+        // a scheme
+        '/' => before.ends_with("://"),
+        _ => {
+            last.is_whitespace()
+                || "\"'`([,;|&<>\u{feff}{".contains(last) && !before.ends_with("\\{")
+        }
+    }
+}
+
+/// The end of a word that begins like a reference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum WordEnd {
+    /// It is a reference up to this offset.
+    At(usize),
+    /// A placeholder follows, which completes the reference.
+    Placeholder,
+    /// It is a pattern, or a part of a longer word.
+    Pattern,
+    /// It is the key of a mapping.
+    Key,
+}
+
+/// The end of the word at `span` of `text`.
+pub(super) fn end(text: &str, span: &Range<usize>) -> WordEnd {
+    let word = &text[span.clone()];
+    let before = &text[..span.start];
+    let after = &text[span.end..];
+    let mut rest = after.chars();
+    let next = rest.next();
+    let then = rest.next();
+    match next {
+        Some('{' | '%' | '<') => return WordEnd::Placeholder,
+        Some('$')
+            if then.is_some_and(|then| then.is_ascii_alphanumeric() || "_{(".contains(then)) =>
+        {
+            return WordEnd::Placeholder;
+        }
+        Some('$' | '*' | '(' | '[' | '+' | '?' | '^') => return WordEnd::Pattern,
+        Some('\\') if !ends(after) => return WordEnd::Pattern,
+        _ => {}
+    }
+    if word.ends_with([':', '@']) {
+        match next {
+            Some(next) if next.is_whitespace() && begins_entry(before, &['{', '\n']) => {
+                return WordEnd::Key;
+            }
+            // a colon in a sentence
+            Some(' ' | '\t' | ',' | ';' | '|' | '&' | '>') => {}
+            _ => return WordEnd::Placeholder,
+        }
+    }
+    // punctuation at the end belongs to the sentence
+    let len = word
+        .trim_end_matches(['.', '-', '_'])
+        .trim_end_matches(':')
+        .len();
+    let word = &word[..len];
+    let after = &text[span.start + len..];
+    if let Some(end) = quoted(before, word, after) {
+        return end;
+    }
+    let has_alternative =
+        |beside: &str| !beside.is_empty() && (pin(word).is_empty() || !beside.contains('/'));
+    let right = after
+        .strip_prefix('|')
+        .and_then(|side| side.split(is_outer).next());
+    let left = before
+        .strip_suffix('|')
+        .and_then(|side| side.rsplit(is_outer).next());
+    if [left, right].into_iter().flatten().any(has_alternative) || !ends(after) {
+        return WordEnd::Pattern;
+    }
+    WordEnd::At(span.start + len)
+}
+
+fn is_outer(c: char) -> bool {
+    !u8::try_from(c).is_ok_and(is_inner)
+}
+
+/// The end of `word` if a closing quote or bracket and then a colon or `@` follow: `"name": …`,
+/// `"name":$TAG`.
+fn quoted(before: &str, word: &str, after: &str) -> Option<WordEnd> {
+    let escaped = after
+        .strip_prefix('\\')
+        .filter(|rest| rest.starts_with(['"', '\'']));
+    let mut rest = escaped.unwrap_or(after).chars();
+    let close = rest.next().filter(|close| "\"'`})]".contains(*close))?;
+    let sign = rest.next().filter(|sign| matches!(sign, ':' | '@'))?;
+    let following = rest.next().filter(|next| !next.is_whitespace());
+    let opening = before
+        .strip_suffix(['"', '\''])
+        .filter(|_| matches!(close, '"' | '\'') && sign == ':');
+    let is_key = opening.is_some_and(|before| {
+        begins_entry(
+            before.strip_suffix('\\').unwrap_or(before),
+            &['{', '\n', ','],
+        )
+    });
+    match following {
+        Some(next) if is_key && (!pin(word).is_empty() || "\"'{[\\".contains(next)) => {
+            Some(WordEnd::Key)
+        }
+        None if is_key => Some(WordEnd::Key),
+        Some(next)
+            if next.is_ascii_alphanumeric() || "_${%<\"'(*[".contains(next) || sign == '@' =>
+        {
+            Some(WordEnd::Placeholder)
+        }
+        _ => None,
+    }
+}
+
+/// Whether an entry of a mapping may begin after `before`: at the beginning, or after one of
+/// `signs`.
+fn begins_entry(before: &str, signs: &[char]) -> bool {
+    let before = before.trim_end_matches([' ', '\t', '-', '?', '\u{feff}']);
+    before.is_empty() || before.ends_with(signs)
+}
+
+/// Whether a reference may end before `after`.
+fn ends(after: &str) -> bool {
+    let mut rest = after.chars();
+    let Some(next) = rest.next() else { return true };
+    let then = rest.next();
+    let is_joined =
+        then.is_some_and(|then| then.is_ascii_alphanumeric() || "./:@-_${".contains(then));
+    match next {
+        '\\' => matches!(
+            then,
+            Some('"' | '\'' | 'n' | 'r' | 't' | '\\' | '\n' | '\r')
+        ),
+        // in `"name"tag`, the reference continues after the quote
+        '"' | '\'' | '`' | '}' | ')' | ']' => {
+            !is_joined
+                || (matches!(then, Some(':' | '.'))
+                    && !rest.next().is_some_and(|next| next.is_ascii_alphanumeric()))
+        }
+        '.' | ':' | '-' | '_' => !is_joined,
+        _ => next.is_whitespace() || ",;|&<>".contains(next),
+    }
+}
+
+/// The positions with a special meaning in a text.
+pub(super) struct TextMarks {
+    /// The offsets of the images of Dockerfiles.
+    images: BTreeSet<usize>,
+    kept: Vec<(Range<usize>, &'static str)>,
+    registry: NeighbouringRegistry,
+}
+
+impl TextMarks {
+    pub(super) fn of(text: &str) -> TextMarks {
+        let mut offsets = BTreeSet::new();
+        for part in dockerfiles(text) {
+            let images = images(&text[part.clone()]).into_iter();
+            offsets.extend(images.map(|image| part.start + image.origin.start));
+        }
+        TextMarks {
+            images: offsets,
+            kept: kept(text),
+            registry: NeighbouringRegistry::default(),
+        }
+    }
+
+    /// Whether an image of a Dockerfile begins at the byte `at`.
+    pub(super) fn is_image(&self, at: usize) -> bool {
+        self.images.contains(&at)
+    }
+
+    /// Whether another line of the mapping in `text`, the text of these marks, has the registry of
+    /// the reference at the byte `at`.
+    pub(super) fn has_registry_beside(&mut self, text: &str, at: usize) -> bool {
+        self.registry.is_beside(text, at)
+    }
+
+    /// The reason why nothing at the byte `at` may be changed, if there is one.
+    pub(super) fn keeps(&self, at: usize) -> Option<&'static str> {
+        let next = self.kept.partition_point(|(range, _)| range.end <= at);
+        self.kept
+            .get(next)
+            .filter(|(range, _)| range.start <= at)
+            .map(|(_, why)| *why)
+    }
+}
+
+// Finds the `kind` of documents in texts that are not YAML.
+
+/// The number of bytes after `kind:` that are searched. Without a limit, a text that repeats the
+/// word would take quadratic time.
+const KIND_BYTES: usize = 256;
+
+/// The documents of a stream, split at their markers.
+pub(super) fn documents(text: &str) -> impl Iterator<Item = (Range<usize>, &str)> {
+    let mut at = 0;
+    text.split_inclusive("\n---").map(move |document| {
+        let start = at;
+        at += document.len();
+        (start..at, document)
+    })
+}
+
+/// Whether the value of a `kind` in `document` contains one of the words `kinds`. The value may be
+/// a template call, so each word of it is compared.
+pub(super) fn is_of_kind(document: &str, kinds: &[&str]) -> bool {
+    document.match_indices("kind").any(|(at, key)| {
+        let value = kind_value(&document[at + key.len()..]);
+        let mut words = value.split(|c: char| !c.is_ascii_alphanumeric());
+        words.any(|word| kinds.contains(&word))
+    })
+}
+
+/// The first line of the value in `rest`, the text after a `kind`. Empty if the `kind` is not a
+/// key.
+fn kind_value(rest: &str) -> &str {
+    let Some(value) = rest
+        .trim_start_matches(['"', '\'', ' ', '\t'])
+        .strip_prefix(':')
+    else {
+        return "";
+    };
+    let value = value.trim_start();
+    let value = &value[..value.floor_char_boundary(KIND_BYTES)];
+    value.lines().next().unwrap_or_default()
+}
+
+// Finds documents in which nothing may be changed, in texts that are not YAML.
+
+/// The reason why nothing in the schema of a CustomResourceDefinition is changed.
+pub(crate) const CRD_SCHEMA: &str = "it is in the schema of a CustomResourceDefinition";
+/// The reason why nothing in a mirror set is changed.
+pub(crate) const MIRROR_SET: &str = "it names the source of a mirror";
+
+/// Kinds of documents in which nothing is changed, with the reason.
+const KINDS: [(&str, &str); 4] = [
+    ("CustomResourceDefinition", CRD_SCHEMA),
+    ("ImageDigestMirrorSet", MIRROR_SET),
+    ("ImageTagMirrorSet", MIRROR_SET),
+    ("ImageContentSourcePolicy", MIRROR_SET),
+];
+
+/// The documents of `text` in which nothing may be changed, with the reason.
+pub(super) fn kept(text: &str) -> Vec<(Range<usize>, &'static str)> {
+    documents(text)
+        .filter_map(|(range, document)| Some((range, reason_to_keep(document)?)))
+        .collect()
+}
+
+fn reason_to_keep(document: &str) -> Option<&'static str> {
+    // a template may contain the schema without the `kind`
+    if document.contains("openAPIV3Schema") {
+        return Some(CRD_SCHEMA);
+    }
+    // searching for the word is faster than reading the `kind`, and most documents lack the word
+    let (_, reason) = KINDS
+        .iter()
+        .find(|(kind, _)| document.contains(kind) && is_of_kind(document, &[kind]))?;
+    Some(reason)
 }

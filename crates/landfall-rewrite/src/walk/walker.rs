@@ -1,18 +1,15 @@
 //! Walks over the documents of a text, and calls each rule at every node.
 
-use super::candidate::{ImageCandidate, ImageClaim};
-use super::collector::{CollectedReferences, ReferenceCollector};
-use super::node_context::{Collects, MappingContext, NodeContext, NodeStep};
-use super::proof::reads_as_intended;
-use super::rule::ReferenceRule;
+use super::collector::{
+    CollectedReferences, ImageCandidate, ImageClaim, ReferenceCollector, reads_as_intended,
+};
+use super::rule::{Collects, MappingContext, NodeContext, NodeStep, ReferenceRule};
+use super::scanner;
 use super::scanner::ReferenceScanner;
-use super::template_lines;
-use crate::edit::SpanEdit;
+use crate::edit::{SpanEdit, replaced};
 use crate::git_source::GitUse;
 use crate::index::ReferenceLookup;
-use crate::notation::replaced;
-use crate::occurrence::{Occurrence, ReferenceMeaning};
-use crate::role::ReferenceRole;
+use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
 use crate::scan_result::{ReadAs, ScanResult};
 use crate::text::{self, TextLines};
 use crate::yaml::{
@@ -402,7 +399,7 @@ impl<'s> DocumentWalker<'_, 's> {
                 .and_then(|claim| ImageCandidate::of_list(claim.written))
             {
                 Some(list) => list,
-                None => template_lines::candidates(value),
+                None => scanner::candidates(value),
             },
         };
         self.collector.add_inner(scalar, found);

@@ -1,6 +1,8 @@
 //! Fingerprints of parsed texts, which prove that a rewritten text has exactly the intended values.
 
-use landfall_model::document::{ScalarStyle, YamlDocument, YamlDocuments, YamlNode, YamlScalar};
+use landfall_model::document::{
+    ScalarStyle, YamlDocument, YamlDocuments, YamlNode, YamlScalar, yaml,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -85,6 +87,19 @@ impl ParseFingerprint {
         }
         other.hasher.finish() == self.hasher.finish()
     }
+}
+
+/// Whether a plain scalar needs no quotes if `new` replaces `old`: `new` must have as many square
+/// brackets as `old`. If `old` has none and is parsed as a string, so must `new`.
+pub(crate) fn stays_plain(old: &str, new: &str) -> bool {
+    let brackets = |text: &str| text.matches(['[', ']']).count();
+    brackets(old) == brackets(new) && (!is_plain_text(old) || is_plain_text(new))
+}
+
+/// Whether `text` has no square brackets and reads as a string when it is written without quotes.
+fn is_plain_text(text: &str) -> bool {
+    !text.contains(['[', ']'])
+        && yaml::from_str::<serde_yaml::Value>(text).is_ok_and(|value| value == text)
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Finds the packages that cloud-init installs: the list `packages` of a document.
 
-use super::commands::is_package;
-use super::installs::{MachineInstall, PlacedInstall};
+use super::commands::{MachineInstall, PlacedInstall, is_package};
 use crate::walk::start_of;
 use crate::yaml::{self, YamlNode};
 use landfall_model::document::LineIndex;

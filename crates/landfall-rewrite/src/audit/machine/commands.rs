@@ -1,9 +1,9 @@
 //! Reads shell commands word by word, and finds the URLs that curl and similar programs fetch and
 //! the packages that package managers install.
 
-use super::installs::{MachineInstall, PlacedInstall};
 use crate::text::ShellVariables;
 use landfall_model::after_web_scheme;
+use landfall_packages::yum::RpmPin;
 
 /// Programs that fetch the URLs among their arguments.
 /// `ADD` is an instruction of Dockerfiles.
@@ -315,6 +315,87 @@ pub(super) fn fetched(word: &str) -> Option<MachineInstall> {
     })
 }
 
+// Files and packages that a machine fetches and installs, with their positions.
+
+/// A file or package that a machine fetches or installs.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MachineInstall {
+    /// The URL of a file.
+    File(String),
+    /// A URL with placeholders whose values are not known, or the URL of a folder: the file is not
+    /// known.
+    Unclear(String),
+    /// A package: the package manager, and the name as written, with the version if it has one.
+    Package(&'static str, String),
+    /// A package whose name has placeholders: the package manager, and the name as written.
+    OpenPackage(&'static str, String),
+}
+
+/// A file or package, and its position in a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PlacedInstall {
+    pub install: MachineInstall,
+    /// The line, counted from 1.
+    pub line: usize,
+    /// The column in characters, counted from 1.
+    pub column: usize,
+    /// The path of the embedded file that contains the line, if there is one.
+    pub inside: Option<String>,
+}
+
+impl PlacedInstall {
+    /// Places `install` at the byte `start` of `line`, which has the index `at`.
+    pub(super) fn on_line(
+        install: MachineInstall,
+        line: &str,
+        at: usize,
+        start: usize,
+    ) -> PlacedInstall {
+        PlacedInstall {
+            install,
+            line: at + 1,
+            column: line[..start].chars().count() + 1,
+            inside: None,
+        }
+    }
+
+    /// The name of the file for messages: `file`, or the embedded file in it.
+    pub(crate) fn file(&self, file: &str) -> String {
+        self.inside
+            .as_ref()
+            .map_or_else(|| file.to_owned(), |inside| format!("{file} ({inside})"))
+    }
+}
+
+/// Files and packages, each with its position `file:line`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MachineInstalls(pub Vec<(MachineInstall, String)>);
+
+impl MachineInstall {
+    /// Returns the package `written`, which may have a version, for the package manager `by`.
+    pub(super) fn package(by: &'static str, written: &str) -> MachineInstall {
+        MachineInstall::Package(by, written.to_owned())
+    }
+
+    /// The reason why the file of the URL `url` is not known.
+    pub fn why_unclear(url: &str) -> &'static str {
+        if url.ends_with('/') {
+            "it is the URL of a folder"
+        } else {
+            "a part of this URL is defined elsewhere"
+        }
+    }
+
+    /// Whether the package `written` for the package manager `by` has a version.
+    pub fn has_version(by: &str, written: &str) -> bool {
+        match by {
+            "apt" | "apk" | "zypper" => written.contains('='),
+            // a pattern such as `kubelet-1.31.*` restricts the version, so it counts as one
+            _ => RpmPin::parse(&written.replace(['*', '?'], "x")).is_some(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -328,11 +409,11 @@ mod tests {
     #[test]
     fn urls_and_packages_of_commands_are_found() {
         let script = "#!/bin/sh\n# curl https://example.com/comment.sh\nset -e\n\
-            curl -fsSL https://dl.test/a.tgz -o /tmp/a.tgz && tar xf /tmp/a.tgz; wget \"https://dl.test/b\" | sh\n\
-            curl -L https://dl.test/${VERSION}/c.tgz; curl https://dl.test/; curl http://127.0.0.1:80/health\n\
-            apt-get update && apt-get install -y -t bookworm --no-install-recommends jq=1.6-2.1 \\\n  socat \"conntrack\" $MORE\n\
-            dnf install -y containerd.io-1.7.24 >/dev/null\napt-key add x\necho https://dl.test/not-fetched\n\
-            B=https://dl.test/v1; curl -LO $B/d.tgz; curl https://dl.test/folder/\nADD https://dl.test/e.tgz /\n";
+        curl -fsSL https://dl.test/a.tgz -o /tmp/a.tgz && tar xf /tmp/a.tgz; wget \"https://dl.test/b\" | sh\n\
+        curl -L https://dl.test/${VERSION}/c.tgz; curl https://dl.test/; curl http://127.0.0.1:80/health\n\
+        apt-get update && apt-get install -y -t bookworm --no-install-recommends jq=1.6-2.1 \\\n  socat \"conntrack\" $MORE\n\
+        dnf install -y containerd.io-1.7.24 >/dev/null\napt-key add x\necho https://dl.test/not-fetched\n\
+        B=https://dl.test/v1; curl -LO $B/d.tgz; curl https://dl.test/folder/\nADD https://dl.test/e.tgz /\n";
         assert_eq!(
             formatted(script),
             [

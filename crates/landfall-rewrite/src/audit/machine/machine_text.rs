@@ -1,8 +1,7 @@
 //! Recognizes texts that set up a machine, and finds the files and packages that they install.
 
 use super::cloud_packages::packages;
-use super::commands::{fetched, of_script};
-use super::installs::{MachineInstall, MachineInstalls, PlacedInstall};
+use super::commands::{MachineInstall, MachineInstalls, PlacedInstall, fetched, of_script};
 use crate::audit::dockerfile::is_dockerfile;
 use crate::audit::page::{code_blocks, is_page};
 use crate::error::RewriteError;

@@ -4,9 +4,8 @@
 
 mod cloud_packages;
 mod commands;
-mod installs;
 mod machine_text;
 
-pub use installs::{MachineInstall, MachineInstalls};
-pub use machine_text::machine_installs;
-pub(super) use machine_text::{fetches_in, packages_in};
+pub use self::commands::{MachineInstall, MachineInstalls};
+pub use self::machine_text::machine_installs;
+pub(super) use self::machine_text::{fetches_in, packages_in};

@@ -23,12 +23,7 @@
 //! this module.
 
 mod block;
-mod block_scalar;
-mod flow;
-mod nodes;
 mod plain;
-mod quoted;
-mod read;
 mod reader;
 
-pub(super) use read::read;
+pub(super) use self::reader::read;

@@ -1,6 +1,11 @@
 //! The position of the reader in a text, and its moves over blanks, comments and line breaks.
 
+use landfall_model::document::{
+    ScalarStyle, YamlDocument, YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence,
+};
 use memchr::memchr;
+use std::borrow::Cow;
+use std::ops::Range;
 
 /// The deepest nesting of nodes that is read here. The general parser, which has its own limit,
 /// reads deeper nodes.
@@ -166,4 +171,91 @@ pub(super) fn is_indicator(byte: u8) -> bool {
 
 pub(super) fn is_flow(byte: u8) -> bool {
     matches!(byte, b',' | b'[' | b']' | b'{' | b'}')
+}
+
+#[allow(
+    clippy::option_option,
+    reason = "outer: whether this reader can read it; inner: whether there is a document"
+)]
+/// Reads the document in the `part` of `source` (see `stream_parts`), if there is one.
+pub(in crate::yaml) fn read<'a>(
+    source: &'a str,
+    part: &Range<usize>,
+) -> Option<Option<YamlDocument<'a>>> {
+    let text = &source[..part.end];
+    if !is_printable(&source[part.clone()]) {
+        return None;
+    }
+    let mut reader = SimpleReader::new(text, part.start);
+    let marked =
+        reader.bytes[part.clone()].starts_with(b"---") && reader.is_blank_at(part.start + 3);
+    if marked {
+        reader.at += 3;
+        reader.end_line()?;
+    } else {
+        reader.next_line()?;
+    }
+    if reader.column < 0 {
+        // the general parser knows where an empty document ends
+        return (!marked).then_some(None);
+    }
+    let root = reader.node(reader.column, -1)?;
+    Some(Some(YamlDocument::new(root)))
+}
+
+/// Whether YAML keeps every character unchanged, and all lines end with `\n`.
+fn is_printable(text: &str) -> bool {
+    let ascii = |byte: u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
+    let is_other = |c: char| matches!(c, '\u{85}' | '\u{a0}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}' | '\u{10000}'..);
+    // without a branch, the compiler makes this loop process many bytes at a time
+    text.bytes().fold(true, |all, byte| all & ascii(byte))
+        || text.chars().all(|c| {
+            if c.is_ascii() {
+                ascii(c as u8)
+            } else {
+                is_other(c)
+            }
+        })
+}
+
+// Makes the nodes that the reader returns.
+
+/// The null value of an entry without a value. As in the general parser, it is at the colon.
+pub(super) fn omitted_value<'a>(colon: usize) -> YamlScalar<'a> {
+    YamlScalar::new(Cow::Borrowed("~"), ScalarStyle::Plain, colon..colon)
+}
+
+/// A list without an anchor.
+pub(super) fn list(mut items: Vec<YamlNode<'_>>, span: Range<usize>, flow: bool) -> YamlNode<'_> {
+    // a file may have a million lists: their spare capacity would be most of the memory
+    items.shrink_to_fit();
+    YamlNode::Sequence(YamlSequence {
+        items,
+        span,
+        flow,
+        anchor: 0,
+    })
+}
+
+/// The list `node`, with a span that begins at `start`.
+pub(super) fn starting_at(mut node: YamlNode<'_>, start: usize) -> YamlNode<'_> {
+    if let YamlNode::Sequence(sequence) = &mut node {
+        sequence.span.start = start;
+    }
+    node
+}
+
+/// A mapping without an anchor.
+pub(super) fn mapping(
+    mut entries: Vec<YamlEntry<'_>>,
+    span: Range<usize>,
+    flow: bool,
+) -> YamlNode<'_> {
+    entries.shrink_to_fit();
+    YamlNode::Mapping(YamlMapping {
+        entries,
+        span,
+        flow,
+        anchor: 0,
+    })
 }
