@@ -1,9 +1,12 @@
 //! Files that appear under their name only when they are complete.
 
-use std::fs::{self, File, Permissions, TryLockError};
-use std::io::{Error, ErrorKind, Result};
+use landfall_model::human_size;
+use std::fmt;
+use std::fs::{self, File, Metadata, Permissions, TryLockError};
+use std::io::{self, Error, ErrorKind, Result};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use tempfile::NamedTempFile;
 
 /// Creates a temporary file in `folder`, to be renamed when it is complete. Its permissions follow
@@ -148,6 +151,102 @@ pub fn sync_folder(folder: &Path) -> Result<()> {
     File::open(folder)?.sync_all()
 }
 
+// Free disk space, compared with what a run needs.
+
+/// The disk space that a run needs in a folder, and how much is free.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiskSpace {
+    /// The folder that is written to; it may not exist yet.
+    pub folder: PathBuf,
+    /// The upper bound of the needed space, in bytes.
+    pub needed: u64,
+    /// How many bytes this user can still write there.
+    pub free: u64,
+}
+
+impl DiskSpace {
+    /// Measures the free space of the file system that holds `folder`, or would hold it.
+    ///
+    /// # Errors
+    /// If the file system cannot be queried.
+    pub fn measure(folder: &Path, needed: u64) -> io::Result<DiskSpace> {
+        let absolute = std::path::absolute(folder)?;
+        let existing = absolute
+            .ancestors()
+            // the nearest existing parent is on the file system that the folder will be created on
+            .find(|folder| folder.exists())
+            .unwrap_or(&absolute);
+        let stats = rustix::fs::statvfs(existing)?;
+        // `f_bavail`, not `f_bfree`: the blocks reserved for root are not available to this user
+        let free = stats.f_bavail.saturating_mul(stats.f_frsize);
+        Ok(DiskSpace {
+            folder: folder.into(),
+            needed,
+            free,
+        })
+    }
+
+    /// Whether the free space suffices.
+    pub fn is_enough(&self) -> bool {
+        self.needed <= self.free
+    }
+}
+
+impl fmt::Display for DiskSpace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "needs at most {} in {}, which has {} free",
+            human_size(self.needed),
+            self.folder.display(),
+            human_size(self.free)
+        )
+    }
+}
+
+// Blobs as ranges of files, which the kernel can send.
+
+/// A contiguous range of a file that holds bytes of a blob.
+#[derive(Debug, Clone)]
+pub struct FileRun {
+    /// The file, opened for reading.
+    pub file: Arc<File>,
+    /// The offset of the range in the file.
+    pub at: u64,
+    /// The length of the range in bytes, at least 1.
+    pub length: u64,
+}
+
+/// The runs of a blob in order. Each run is checked before it is returned. An error ends the
+/// iterator.
+pub type FileRuns = Box<dyn Iterator<Item = io::Result<FileRun>> + Send>;
+
+// Detects whether a file has changed since it was hashed.
+
+/// Identifies the content of a file that was hashed. The hash is valid as long as inode,
+/// modification time and size stay the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FileStamp {
+    /// The inode number of the file.
+    pub inode: u64,
+    /// The time of the last modification, in seconds and nanoseconds.
+    pub mtime: (i64, i64),
+    /// The size of the file in bytes.
+    pub size: u64,
+}
+
+impl FileStamp {
+    /// Returns the stamp of a file with this metadata.
+    pub fn of(metadata: &Metadata) -> FileStamp {
+        FileStamp {
+            // a file that was replaced by a rename has another inode, even if its time was set back
+            inode: metadata.ino(),
+            mtime: (metadata.mtime(), metadata.mtime_nsec()),
+            size: metadata.len(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,5 +302,24 @@ mod tests {
         write("new").finish().unwrap();
         assert_eq!(fs::read(&out).unwrap(), b"new");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_missing_folder_has_the_free_space_of_its_file_system() {
+        let dir = tempfile::tempdir().unwrap();
+        let space = DiskSpace::measure(&dir.path().join("a/b"), 1).unwrap();
+        // other processes write to the disk meanwhile
+        assert!(
+            space
+                .free
+                .abs_diff(DiskSpace::measure(dir.path(), 1).unwrap().free)
+                < 4 << 30
+        );
+        assert!(
+            space.is_enough()
+                && !DiskSpace::measure(dir.path(), u64::MAX)
+                    .unwrap()
+                    .is_enough()
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! Combines several readers of content, such as a delta and its bases, and finds missing blobs.
 
-use crate::chunks::has_digest;
+use crate::blob_read::has_digest;
 use crate::{BlobRead, ContentError, LockEntry};
 use landfall_model::{Descriptor, Digest, Hasher};
 use std::collections::{BTreeMap, VecDeque};

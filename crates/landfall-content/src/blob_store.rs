@@ -1,10 +1,14 @@
 //! The trait for destinations of a pull: a store, or a bundle that is written straight from
 //! upstream.
 
-use super::follower::Follower;
-use super::{BlobRead, BlobSink, DiskSpace, IdleSlots, LockEntry, WriteError};
+use crate::follower::Follower;
+use crate::{
+    BlobRead, DiskSpace, FailedAttempt, IdleSlots, LockEntry, PartOpener, TransferError, WriteError,
+};
+use futures_util::future::BoxFuture;
 use landfall_model::{Descriptor, Digest, Limits};
 use std::collections::{BTreeSet, HashSet};
+use std::fmt::Debug;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -106,4 +110,100 @@ pub trait BlobStore: BlobRead {
         &self,
         entries: &mut dyn Iterator<Item = LockEntry>,
     ) -> Result<(), WriteError>;
+}
+
+// The traits for destinations of blobs.
+
+/// A destination of blobs: a store, a bundle that is being written, or a registry.
+pub trait BlobSink: Send + Sync {
+    /// Begins to write a blob, or resumes the write of an earlier attempt or run. Returns `None` if
+    /// the blob is already present.
+    ///
+    /// With `in_order`, it is written from the first byte to the last over one connection. This is
+    /// used after an attempt received wrong bytes, because ranges may have been the cause.
+    ///
+    /// # Errors
+    /// If the blob cannot be written and another attempt would not help.
+    fn begin<'a>(
+        &'a self,
+        blob: &'a Descriptor,
+        in_order: bool,
+    ) -> BoxFuture<'a, Result<Option<Box<dyn BlobWrite>>, TransferError>>;
+
+    /// Whether [`BlobSink::begin`] uses only local files. It may then take long without a request:
+    /// it hashes what an earlier run wrote, and waits while another process writes the blob.
+    fn begins_locally(&self) -> bool {
+        false
+    }
+}
+
+/// The write of one blob to a [`BlobSink`].
+pub trait BlobWrite: Send {
+    /// Reads the missing bytes from `opener` and finishes the write. The blob becomes visible only
+    /// when its size and digest are right.
+    ///
+    /// # Errors
+    /// If the source or the destination fails; the error names the side.
+    fn fill(self: Box<Self>, opener: &Arc<PartOpener>) -> BoxFuture<'_, Result<(), FailedAttempt>>;
+}
+
+/// A range of bytes of a blob: the offset of the first byte, and the offset after the last byte.
+pub type ByteRange = (u64, u64);
+
+/// Sorts the ranges and joins those that touch or overlap. Empty ranges are dropped.
+pub fn merge_ranges(mut ranges: Vec<ByteRange>) -> Vec<ByteRange> {
+    ranges.retain(|(from, to)| from < to);
+    ranges.sort_unstable();
+    let mut merged: Vec<ByteRange> = Vec::new();
+    for (from, to) in ranges {
+        match merged.last_mut() {
+            // `max`, because a range may be inside the previous one
+            Some(last) if from <= last.1 => last.1 = last.1.max(to),
+            _ => merged.push((from, to)),
+        }
+    }
+    merged
+}
+
+/// A blob that is not complete yet, and can be written at any offset. All offsets are those of the
+/// blob, not of the file that holds it.
+pub trait PartialBlob: Debug + Send + Sync {
+    /// Fills `buffer` with the bytes at `offset`.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), WriteError>;
+
+    /// Writes bytes at `offset`.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    fn write(&self, bytes: &[u8], offset: u64) -> Result<(), WriteError>;
+
+    /// Called with bytes of the blob when they are hashed, in order and each byte once: bytes that
+    /// were just written, and bytes that an earlier run or another connection wrote.
+    ///
+    /// # Errors
+    /// If something that depends on them, such as a frame, cannot be written.
+    fn hashed(&self, _bytes: &[u8]) -> Result<(), WriteError> {
+        Ok(())
+    }
+
+    /// Records that a range is written, so that another run can resume.
+    ///
+    /// # Errors
+    /// If it cannot be recorded. This loses no data: another run fetches the range again.
+    fn record(&self, range: ByteRange) -> std::io::Result<()>;
+
+    /// Discards everything that is written.
+    ///
+    /// # Errors
+    /// If it cannot be discarded.
+    fn clear(&self) -> Result<(), WriteError>;
+
+    /// Makes the blob visible, after its digest was verified.
+    ///
+    /// # Errors
+    /// If it cannot be synced to disk or renamed.
+    fn publish(&self) -> Result<(), WriteError>;
 }

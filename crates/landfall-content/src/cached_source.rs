@@ -1,8 +1,8 @@
 //! An upstream source with a store as its cache.
 
-use super::blocking::blocking;
-use super::follower::{BackgroundTransfer, follow};
-use super::{BlobStore, EntryPart, IdleSlots, LocalSource, OpenedPart, PartSource, Transfer};
+use crate::follower::{BackgroundTransfer, follow};
+use crate::verified_writer::blocking;
+use crate::{BlobStore, EntryPart, IdleSlots, LocalSource, OpenedPart, PartSource, Transfer};
 use futures_util::future::BoxFuture;
 use landfall_http::{Activity, HttpError, UnlimitedSlot, inherit_upload_mark};
 use landfall_model::Limits;

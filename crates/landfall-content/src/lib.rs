@@ -50,101 +50,67 @@
 //! meanwhile.
 
 pub mod archives;
-pub mod bucket;
-pub mod registry;
-pub mod store;
-pub mod upstream;
-
 mod atomic_file;
-mod attestations;
 mod blob_chain;
 mod blob_read;
-mod blob_sink;
 mod blob_store;
-mod blocking;
-mod blocking_stream;
+pub mod bucket;
 mod cached_source;
-mod chunks;
-pub mod concurrency;
-mod copy;
-mod disk_space;
-mod entry_part;
 mod error;
-mod file_run;
-mod file_stamp;
 mod follower;
 mod git_packs;
-mod local_first;
-mod local_source;
 mod local_store;
 mod lock_entry;
 mod memory_blobs;
 #[cfg(any(test, feature = "testkit"))]
 mod memory_object;
 mod parallel;
-mod part_opener;
 mod part_source;
-mod partial_blob;
 mod present_blobs;
 mod range_plan;
-mod range_read;
-mod recent_checks;
+pub mod registry;
 mod replace_file;
 mod retry;
-mod run_concurrently;
-mod schedule;
-mod shard_entry;
+pub mod schedule;
+pub mod store;
 mod transfer;
-mod transfer_slot;
-mod verified_read;
-mod verified_stream;
+pub mod upstream;
 mod verified_writer;
-mod watchdog;
 
-pub use atomic_file::{
-    AtomicFile, lock_partial_file, parent_folder, refuse_special, sync_folder, temporary_file_in,
+pub use crate::atomic_file::{
+    AtomicFile, DiskSpace, FileRun, FileRuns, FileStamp, lock_partial_file, parent_folder,
+    refuse_special, sync_folder, temporary_file_in,
 };
-pub use attestations::ListedAttestations;
-pub use blob_chain::{BlobChain, MissingBlob, missing_blobs};
-pub use blob_read::{BlobRead, ContentError};
-pub use blob_sink::{BlobSink, BlobWrite};
-pub use blob_store::BlobStore;
-pub use blocking_stream::read_blocking;
-pub use cached_source::{CachePolicy, CachedSource};
-pub use chunks::{digest_of, for_each_chunk, has_digest};
-pub use copy::{CopyError, copy_checked};
-pub use disk_space::DiskSpace;
-pub use entry_part::{EntryPart, LfsServer, PartOrigin};
-pub use error::{TransferError, WriteError};
-pub use file_run::{FileRun, FileRuns};
-pub use file_stamp::FileStamp;
-pub use follower::Follower;
-pub use git_packs::{BlobPackBytes, GitPack, GitPacks};
-pub use local_first::LocalFirst;
-pub use local_source::LocalSource;
-pub use local_store::{LocalSink, LocalStore};
-pub use lock_entry::{AttachedReferrer, LockEntry};
-pub use memory_blobs::MemoryBlobs;
+pub use crate::blob_chain::{BlobChain, MissingBlob, missing_blobs};
+pub use crate::blob_read::{
+    BlobRead, ContentError, FileRunRead, PresignedUrls, VerifiedRead, digest_of, for_each_chunk,
+    has_digest,
+};
+pub use crate::blob_store::{BlobSink, BlobStore, BlobWrite, ByteRange, PartialBlob, merge_ranges};
+pub use crate::cached_source::{CachePolicy, CachedSource};
+pub use crate::error::{TransferError, WriteError};
+pub use crate::follower::Follower;
+pub use crate::git_packs::{BlobPackBytes, GitPack, GitPacks};
+pub use crate::local_store::{LocalFirst, LocalSink, LocalSource, LocalStore};
+pub use crate::lock_entry::{AttachedReferrer, ListedAttestations, LockEntry, ShardEntry};
+pub use crate::memory_blobs::MemoryBlobs;
 #[cfg(any(test, feature = "testkit"))]
-pub use memory_object::MemoryObject;
-pub use parallel::IdleSlots;
-pub use part_opener::PartOpener;
-pub use part_source::{OnCorrupt, OpenedPart, PartSource};
-pub use partial_blob::{ByteRange, PartialBlob, merge_ranges};
-pub use present_blobs::{present_blobs, unique_blobs};
-pub use range_read::{RangeRead, RangeReader};
-pub use recent_checks::RecentChecks;
-pub use replace_file::{
+pub use crate::memory_object::MemoryObject;
+pub use crate::parallel::IdleSlots;
+pub use crate::part_source::{
+    EntryPart, LfsServer, OnCorrupt, OpenedPart, PartOpener, PartOrigin, PartSource,
+};
+pub use crate::present_blobs::{RecentChecks, present_blobs, unique_blobs};
+pub use crate::range_plan::{RangeRead, RangeReader};
+pub use crate::replace_file::{
     ReplaceError, check_unchanged, create_file, is_written_in_place, merge_into_file, replace_file,
     write_file, write_file_like,
 };
-pub use retry::{FailedAttempt, FailureCause};
-pub use run_concurrently::{run_concurrently, run_concurrently_by_host};
-pub use schedule::{ScheduleStep, ScheduledTask, TransferSchedule};
-pub use shard_entry::ShardEntry;
-pub use transfer::{Transfer, TransferOutcome};
-pub use transfer_slot::{HostLoad, TransferSlot};
-pub use verified_read::{FileRunRead, PresignedUrls, VerifiedRead};
-pub use verified_stream::{read_part, verify_stream};
-pub use verified_writer::VerifiedWriter;
-pub use watchdog::Watchdog;
+pub use crate::retry::{FailedAttempt, FailureCause, Watchdog};
+pub use crate::schedule::{
+    ScheduleStep, ScheduledTask, TransferSchedule, run_concurrently, run_concurrently_by_host,
+};
+pub use crate::transfer::{
+    CopyError, HostLoad, Transfer, TransferOutcome, TransferSlot, copy_checked,
+};
+pub use crate::verified_writer::{VerifiedWriter, read_blocking, read_part, verify_stream};

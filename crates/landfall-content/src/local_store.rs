@@ -1,17 +1,20 @@
 //! Stores whose blobs are local files, and the sink that writes to them.
 
-use super::blocking::blocking;
-use super::follower::Follower;
-use super::parallel::fetch_parallel;
-use super::{
-    BlobSink, BlobStore, BlobWrite, ByteRange, FailedAttempt, IdleSlots, PartOpener, TransferError,
-    VerifiedWriter, WriteError,
+use crate::follower::Follower;
+use crate::parallel::fetch_parallel;
+use crate::verified_writer::blocking;
+use crate::{
+    BlobRead, BlobSink, BlobStore, BlobWrite, ByteRange, EntryPart, FailedAttempt, IdleSlots,
+    OpenedPart, PartOpener, PartOrigin, PartSource, TransferError, VerifiedWriter, WriteError,
+    read_blocking,
 };
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
-use landfall_model::{Descriptor, Limits, locked};
+use landfall_http::{ErrorKind, HttpError};
+use landfall_model::{Descriptor, Digest, Limits, locked};
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 use tracing::{debug, info};
 
 /// A store whose blobs are local files.
@@ -173,6 +176,131 @@ impl BlobWrite for ParallelWrite {
                 slots,
             } = *self;
             fetch_parallel(opener, writer, ranges, &limits, &slots).await
+        })
+    }
+}
+
+// A store or a bundle as a source of parts.
+
+/// A store or a bundle as a [`PartSource`]. A damaged blob shows in the stream: it ends early or
+/// with an error, and the receiver must not accept such a blob.
+pub struct LocalSource(pub Arc<dyn BlobRead>);
+
+impl PartSource for LocalSource {
+    fn open<'a>(
+        &'a self,
+        part: &'a EntryPart,
+        offset: u64,
+    ) -> BoxFuture<'a, Result<OpenedPart, HttpError>> {
+        let blobs = self.0.clone();
+        let part = part.clone();
+        Box::pin(async move {
+            if let PartOrigin::Computed(bytes) = part.origin {
+                return Ok(OpenedPart {
+                    // computed from the lock, whose digest was verified
+                    is_checked: true,
+                    ..OpenedPart::whole(bytes.into())
+                });
+            }
+            let digest = part.descriptor.digest;
+            let opening = tokio::task::spawn_blocking(move || {
+                // a read of the whole blob can verify the digest, a read from the middle cannot
+                if offset == 0 {
+                    blobs.open_whole(&digest)
+                } else {
+                    blobs.open(&digest, offset)
+                }
+            });
+            let reader = match opening.await {
+                Ok(Ok(reader)) => reader,
+                Ok(Err(error)) => return Err(HttpError::new(ErrorKind::Local, error.to_string())),
+                Err(error) => return Err(HttpError::new(ErrorKind::Local, error.to_string())),
+            };
+            Ok(OpenedPart::checked(offset, read_blocking(reader)))
+        })
+    }
+}
+
+/// How many local blobs are read at the same time. More would need memory, but would not be faster.
+const MAX_LOCAL_STREAMS: usize = 4;
+
+/// An upstream source with local copies in front of it.
+pub struct LocalFirst {
+    blobs: Arc<dyn BlobRead>,
+    local: LocalSource,
+    upstream: Arc<dyn PartSource>,
+    local_streams: Arc<Semaphore>,
+    /// Local copies that turned out wrong.
+    corrupt: Arc<Mutex<HashSet<Digest>>>,
+}
+
+impl LocalFirst {
+    /// Puts the local copies in `blobs` in front of `upstream`.
+    pub fn new(blobs: Arc<dyn BlobRead>, upstream: Arc<dyn PartSource>) -> LocalFirst {
+        let local = LocalSource(blobs.clone());
+        LocalFirst {
+            blobs,
+            local,
+            upstream,
+            local_streams: Arc::new(Semaphore::new(MAX_LOCAL_STREAMS)),
+            corrupt: Arc::default(),
+        }
+    }
+
+    /// Whether there is a local copy of the right size that has not turned out wrong.
+    fn has_local_copy(&self, part: &EntryPart) -> bool {
+        let digest = &part.descriptor.digest;
+        let is_corrupt = locked(&self.corrupt).contains(digest);
+        let size = self.blobs.stat(digest);
+        !is_corrupt && size.is_ok_and(|size| size == Some(part.descriptor.size))
+    }
+
+    async fn open_local_copy(
+        &self,
+        part: &EntryPart,
+        offset: u64,
+    ) -> Result<OpenedPart, HttpError> {
+        let slot = self
+            .local_streams
+            .clone()
+            .acquire_owned()
+            .await
+            .map_err(|error| HttpError::new(ErrorKind::Local, error.to_string()))?;
+        let opened = self.local.open(part, offset).await?;
+        let stream = opened.stream.map(move |piece| {
+            // captured by the closure, so the slot is released when the stream is dropped
+            let _held_until_the_end = &slot;
+            // `Invalid` leads to another attempt, which reads from upstream
+            piece.map_err(|error| HttpError::new(ErrorKind::Invalid, error.to_string()))
+        });
+        let corrupt = self.corrupt.clone();
+        let digest = part.descriptor.digest.clone();
+        let opened = OpenedPart::unchecked(opened.start, stream.boxed());
+        Ok(opened.on_corrupt(move || {
+            locked(&corrupt).insert(digest);
+        }))
+    }
+}
+
+impl PartSource for LocalFirst {
+    fn host<'a>(&self, part: &'a EntryPart) -> &'a str {
+        self.upstream.host(part)
+    }
+
+    fn open<'a>(
+        &'a self,
+        part: &'a EntryPart,
+        offset: u64,
+    ) -> BoxFuture<'a, Result<OpenedPart, HttpError>> {
+        Box::pin(async move {
+            if self.has_local_copy(part)
+                // not an error: the part can be fetched from upstream
+                && let Ok(opened) = self.open_local_copy(part, offset).await
+            {
+                debug!(digest = %part.descriptor.digest, offset, "read from local content");
+                return Ok(opened);
+            }
+            self.upstream.open(part, offset).await
         })
     }
 }

@@ -7,10 +7,10 @@
 //! written at their offset, recorded in a journal, and hashed when the first connection reaches
 //! them.
 
-use super::blocking::blocking;
-use super::error::truncated;
-use super::range_plan::{FirstConnectionStep, RangePlan};
-use super::{
+use crate::error::truncated;
+use crate::range_plan::{FirstConnectionStep, RangePlan};
+use crate::verified_writer::blocking;
+use crate::{
     ByteRange, FailedAttempt, FailureCause, PartOpener, PartialBlob, TransferError, VerifiedWriter,
 };
 use futures_util::StreamExt;

@@ -1,7 +1,13 @@
 //! Plans which of several connections fetches which range of a blob.
 
-use super::{ByteRange, merge_ranges};
+use crate::atomic_file::FileStamp;
+use crate::{ByteRange, merge_ranges};
+use landfall_model::Digest;
 use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::io::{self, ErrorKind, Read};
+use std::ops::Range;
+use std::sync::Arc;
 
 /// The ranges of a blob that each connection fetches.
 #[derive(Debug)]
@@ -162,9 +168,118 @@ impl RangePlan {
     }
 }
 
+/// An object that is read by ranges. Reading fails if the object is replaced after it was opened.
+pub trait RangeRead: Debug + Send + Sync {
+    /// Returns the URL of the object, for messages.
+    fn url(&self) -> &str;
+
+    /// Returns the size of the object in bytes.
+    fn size(&self) -> u64;
+
+    /// Returns the identifier of this version of the object: its etag, or its modification time.
+    fn version(&self) -> &str;
+
+    /// Requests the bytes of `range`.
+    ///
+    /// # Errors
+    /// If the request fails, or the object was replaced.
+    fn open(&self, range: Range<u64>) -> io::Result<Box<dyn Read + Send>>;
+
+    /// Returns a stamp like that of a file: the version is hashed into the inode and the
+    /// modification time.
+    fn file_stamp(&self) -> FileStamp {
+        let version = Digest::sha256(self.version().as_bytes()).hex();
+        let number =
+            |from: usize| u64::from_str_radix(&version[from..from + 16], 16).unwrap_or_default();
+        FileStamp {
+            // the journals of verified content compare stamps of files and objects alike
+            inode: number(0),
+            mtime: (number(16) as i64, 0),
+            size: self.size(),
+        }
+    }
+}
+
+/// The maximum number of consecutive requests that return no new byte.
+const ATTEMPTS: u32 = 4;
+
+/// Reads a range in order. If a response breaks off, the rest is requested; a request that fails is
+/// not retried here, because the transport has done that.
+pub struct RangeReader {
+    object: Arc<dyn RangeRead>,
+    range: Range<u64>,
+    response: Option<Box<dyn Read + Send>>,
+    attempts: u32,
+}
+
+impl RangeReader {
+    /// Returns a reader for `range`, which sends its first request when it is read.
+    pub fn new(object: Arc<dyn RangeRead>, range: Range<u64>) -> RangeReader {
+        RangeReader {
+            object,
+            range,
+            response: None,
+            attempts: ATTEMPTS,
+        }
+    }
+
+    /// Like [`RangeReader::new`], but sends the first request now.
+    ///
+    /// # Errors
+    /// If the request fails.
+    pub fn begin(object: Arc<dyn RangeRead>, range: Range<u64>) -> io::Result<RangeReader> {
+        let mut reader = RangeReader::new(object, range);
+        if !reader.range.is_empty() {
+            reader.response = Some(reader.object.open(reader.range.clone())?);
+        }
+        Ok(reader)
+    }
+
+    /// Reads from the current response. A response that ends before the range does is an error.
+    fn read_response(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = match &mut self.response {
+            Some(response) => response.read(buffer)?,
+            None => 0,
+        };
+        if count == 0 {
+            let message = "the response ended too early";
+            return Err(io::Error::new(ErrorKind::UnexpectedEof, message));
+        }
+        Ok(count)
+    }
+}
+
+impl Read for RangeReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let limit = (self.range.end - self.range.start).min(buffer.len() as u64) as usize;
+        if limit == 0 {
+            return Ok(0);
+        }
+        loop {
+            if self.response.is_none() {
+                self.response = Some(self.object.open(self.range.clone())?);
+            }
+            match self.read_response(&mut buffer[..limit]) {
+                Ok(count) => {
+                    self.range.start += count as u64;
+                    // a response that makes progress may break off any number of times
+                    self.attempts = ATTEMPTS;
+                    return Ok(count);
+                }
+                Err(error) if self.attempts <= 1 => return Err(error),
+                Err(_) => {
+                    self.response = None;
+                    self.attempts -= 1;
+                }
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::MemoryObject;
 
     const M: u64 = 1 << 20;
 
@@ -230,5 +345,30 @@ mod tests {
         assert_eq!(plan.largest_share(), Some((56 * M, 64 * M)));
         plan.end_helper(helper);
         assert_eq!(plan.next_step(32 * M), FirstConnectionStep::Absorb(48 * M));
+    }
+
+    #[test]
+    fn a_broken_response_is_resumed_and_a_replaced_object_is_an_error() {
+        let bytes: Vec<u8> = (0..100).collect();
+        let object = Arc::new(MemoryObject {
+            cut: 30,
+            ..MemoryObject::of(&bytes)
+        });
+        let mut read = Vec::new();
+        RangeReader::new(object.clone(), 5..95)
+            .read_to_end(&mut read)
+            .unwrap();
+        assert_eq!(read, &bytes[5..95]);
+        assert_eq!(object.requests(), [5..95, 35..95, 65..95]);
+        *object.replaced.lock().unwrap() = true;
+        let error = RangeReader::new(object, 0..10)
+            .read(&mut [0; 10])
+            .unwrap_err();
+        assert_eq!(error.to_string(), "it was replaced");
+        let nothing = Arc::new(MemoryObject::of(b""));
+        assert_eq!(
+            RangeReader::new(nothing, 0..0).read(&mut [0; 10]).unwrap(),
+            0
+        );
     }
 }

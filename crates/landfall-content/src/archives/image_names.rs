@@ -1,9 +1,8 @@
 //! Reads what `lock` needs from an archive: the names of its images in `index.json`, and their
 //! manifests and configs.
 
-use super::file_names::digest_of_name;
 use super::import_blobs::push_skipped;
-use super::source_archive::SourceArchive;
+use super::source_archive::{SourceArchive, digest_of_name};
 use landfall_model::{Descriptor, Digest, ImageRef, JsonText, Limits, has_host};
 use std::collections::BTreeMap;
 use std::fs::File;

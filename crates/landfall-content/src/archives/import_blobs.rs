@@ -1,9 +1,8 @@
 //! Imports the blobs that a lock needs from an archive into a store. They are verified like blobs
 //! from upstream.
 
-use super::file_names::{digest_of_name, is_unpacked_layer};
 use super::members::ArchiveMember;
-use super::source_archive::SourceArchive;
+use super::source_archive::{SourceArchive, digest_of_name, is_unpacked_layer};
 use crate::{LocalStore, WriteError, for_each_chunk};
 use landfall_model::report::Progress;
 use landfall_model::{Descriptor, Digest};

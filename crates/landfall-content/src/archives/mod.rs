@@ -6,14 +6,11 @@
 //! otherwise. Nothing in it is trusted: names are only labels, members are identified by their
 //! digests, and nothing is unpacked.
 
-mod error;
-mod file_names;
 mod image_names;
 mod import_blobs;
 mod members;
 mod source_archive;
 
-pub use error::SourceArchiveError;
-pub use image_names::{ArchiveImages, read_image_names};
-pub use import_blobs::{ImportedBlobs, find_blobs, import_blobs};
-pub use source_archive::SourceArchive;
+pub use self::image_names::{ArchiveImages, read_image_names};
+pub use self::import_blobs::{ImportedBlobs, find_blobs, import_blobs};
+pub use self::source_archive::{SourceArchive, SourceArchiveError};

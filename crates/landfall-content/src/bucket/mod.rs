@@ -3,25 +3,19 @@
 //! go through landfall's transport.
 
 mod aws_profile;
-mod block_on;
-mod bucket_object;
 mod cloud_store;
 #[cfg(any(test, feature = "testkit"))]
 pub mod emulator;
-mod error;
 mod http_client;
 mod location;
-mod multipart;
 mod object_changes;
 mod object_writer;
 mod objects;
-mod open_object;
 mod protocol_fixes;
 
-pub use block_on::{BlockingReader, block_on};
-pub use bucket_object::{BucketObject, ConditionalGet, ObjectVersion, PutCondition, PutOutcome};
-pub use location::BucketLocation;
-pub use multipart::MAX_OBJECT_SIZE;
-pub use object_writer::{ObjectWriter, UploadGuard};
-pub use objects::Bucket;
-pub use open_object::OpenObject;
+pub use self::cloud_store::{BlockingReader, block_on};
+pub use self::location::BucketLocation;
+pub use self::object_writer::{MAX_OBJECT_SIZE, ObjectWriter, UploadGuard};
+pub use self::objects::{
+    Bucket, BucketObject, ConditionalGet, ObjectVersion, OpenObject, PutCondition, PutOutcome,
+};

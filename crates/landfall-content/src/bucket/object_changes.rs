@@ -1,8 +1,7 @@
 //! Writes and deletes the objects of a folder.
 
-use super::bucket_object::{BucketObject, ObjectVersion, PutCondition, PutOutcome};
 use super::location::BucketProtocol;
-use super::objects::Bucket;
+use super::objects::{Bucket, BucketObject, ObjectVersion, PutCondition, PutOutcome};
 use super::protocol_fixes::if_generation;
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};

@@ -1,22 +1,23 @@
 //! A folder of an object store: reads and lists its objects.
 
-use super::bucket_object::{BucketObject, ConditionalGet};
-use super::cloud_store::{CloudStore, open};
-use super::error::{is_missing_bucket, request_error};
+use super::cloud_store::{BlockingReader, CloudStore, block_on, open};
 use super::http_client::SlowReader;
-use super::location::BucketLocation;
 #[cfg(any(test, feature = "testkit"))]
 use super::location::BucketProtocol;
+use super::location::{BucketLocation, is_missing_bucket, request_error};
+use crate::RangeRead;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt};
 use landfall_http::{ByteStream, ErrorKind, HttpError, Transport};
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, GetResult, ObjectMeta};
+use std::fmt;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use url::Url;
 
 /// A folder of an object store. Keys are relative to it. It is cheap to clone.
@@ -309,6 +310,147 @@ impl Bucket {
             .await
             .map_err(|error| self.request_error(key, error))
     }
+}
+
+// An object that is read by ranges, as long as it is not replaced.
+
+/// An object whose size and version were looked up.
+#[derive(Clone)]
+pub struct OpenObject {
+    bucket: Bucket,
+    object: BucketObject,
+    url: String,
+    version: String,
+}
+
+impl OpenObject {
+    /// Looks up the object with this key.
+    ///
+    /// # Errors
+    /// If it does not exist, or the request fails.
+    pub fn open(bucket: &Bucket, key: &str) -> Result<OpenObject, HttpError> {
+        let url = bucket.url(key);
+        let looked_up = bucket.clone();
+        let owned_key = key.to_owned();
+        // looked up once; all later reads require this etag, so that ranges fit together
+        let found = block_on(async move { looked_up.head(&owned_key).await })?;
+        let object = found.ok_or_else(|| {
+            // `head` cannot distinguish a missing object from a missing bucket
+            let words = "not found: the object or its bucket does not exist";
+            HttpError::new(ErrorKind::NotFound, words).about(&url)
+        })?;
+        // without an etag, the modification time identifies the version
+        let version = object
+            .etag
+            .clone()
+            .unwrap_or_else(|| format!("{:?}", object.modified));
+        Ok(OpenObject {
+            bucket: bucket.clone(),
+            object,
+            url,
+            version,
+        })
+    }
+
+    /// The time when the object was written.
+    pub fn modified(&self) -> SystemTime {
+        self.object.modified
+    }
+}
+
+impl fmt::Debug for OpenObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenObject")
+            .field("url", &self.url)
+            .field("version", &self.version)
+            .finish_non_exhaustive()
+    }
+}
+
+impl RangeRead for OpenObject {
+    fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn size(&self) -> u64 {
+        self.object.size
+    }
+
+    fn version(&self) -> &str {
+        &self.version
+    }
+
+    fn open(&self, range: Range<u64>) -> io::Result<Box<dyn Read + Send>> {
+        let bucket = self.bucket.clone();
+        let object = self.object.clone();
+        let reader =
+            BlockingReader::open(async move { bucket.stream_object(&object, range).await });
+        Ok(Box::new(reader.map_err(io::Error::other)?))
+    }
+}
+
+/// The metadata that an object store reports about an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BucketObject {
+    /// The key, relative to the folder.
+    pub key: String,
+    /// The size of the object in bytes.
+    pub size: u64,
+    /// The etag, which changes with the content.
+    pub etag: Option<String>,
+    /// The version or generation. Conditions of Google Cloud Storage use it, those of other stores
+    /// use the etag.
+    pub version: Option<String>,
+    /// When the object was written, by the clock of the store.
+    pub modified: SystemTime,
+}
+
+/// Identifies one write of an object, as far as the store distinguishes writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectVersion {
+    pub(super) etag: Option<String>,
+    pub(super) version: Option<String>,
+}
+
+impl BucketObject {
+    /// Returns the version for [`PutCondition::IfSame`].
+    pub fn version(&self) -> ObjectVersion {
+        ObjectVersion {
+            etag: self.etag.clone(),
+            version: self.version.clone(),
+        }
+    }
+}
+
+/// The condition under which an object is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PutCondition {
+    /// No condition: an existing object is replaced.
+    Always,
+    /// Only if no object has this key.
+    IfAbsent,
+    /// Only if the object still has this version.
+    IfSame(ObjectVersion),
+}
+
+/// The result of a conditional write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PutOutcome {
+    /// The object was written and has this version.
+    Written(ObjectVersion),
+    /// The condition does not hold.
+    Refused,
+}
+
+/// The result of a request that reads an object only if it has changed.
+#[derive(Debug)]
+pub enum ConditionalGet {
+    /// The object still has the etag.
+    Unchanged,
+    /// The object has another etag, or the request named none. With the content of the object.
+    Changed(Bytes, BucketObject),
+    /// The object does not exist.
+    Missing,
 }
 
 #[cfg(test)]

@@ -1,13 +1,11 @@
 //! Authentication with one registry: answers its challenges by Basic or Bearer, with the account
 //! for each scope. Denials are remembered in the [`AccountState`].
 
-use super::account_state::{AccountState, SoloTurn};
-use super::challenge::Challenge;
-use super::credential::{Credential, CredentialLookup, RegistrySecret};
+use super::challenge::{Challenge, TokenScope};
+use super::credential::{AccountState, Credential, CredentialLookup, RegistrySecret, SoloTurn};
 use super::keychain::Keychain;
-use super::redirect_tokens::RedirectTokens;
-use super::scope::TokenScope;
-use super::token::{Authorization, BearerToken, realm_url};
+use super::session::RedirectTokens;
+use super::token_service::{Authorization, BearerToken, realm_url};
 use landfall_http::{ErrorKind, HttpError, HttpRequest, RequestPurpose, Transport, redacted_url};
 use landfall_model::locked;
 use reqwest::header::{AUTHORIZATION, HeaderMap, WWW_AUTHENTICATE};

@@ -1,6 +1,6 @@
 //! Harbor's API for projects and their quotas (goharbor/harbor, api/v2.0/swagger.yaml).
 
-use super::scope::TokenScope;
+use super::challenge::TokenScope;
 use super::session::RegistrySession;
 use landfall_http::{ErrorKind, HttpError, HttpRequest, HttpResponse, RequestBody, RequestPurpose};
 use landfall_model::from_json;

@@ -1,10 +1,10 @@
 //! Finds the credentials for a repository in the site, docker and podman auth files,
 //! `DOCKER_AUTH_CONFIG`, and credential helpers.
 
-use super::auth_file::{AuthFile, hub_key};
-use super::certs_d::containers_folder;
-use super::credential::{Credential, CredentialError, CredentialLookup, RegistrySecret};
-use super::site_credentials::site_secret;
+use super::auth_file::{AuthFile, containers_folder, hub_key};
+use super::credential::{
+    Credential, CredentialError, CredentialLookup, RegistrySecret, site_secret,
+};
 use landfall_model::TargetRegistry;
 use landfall_model::config::{PathDestinations, Site, SiteCredentials};
 use std::cmp::Reverse;

@@ -1,9 +1,8 @@
 //! Lists the tags of a repository and the referrers of a manifest (distribution-spec, "Listing
 //! Tags", "Listing Referrers", "Referrers Tag Schema").
 
-use super::list_responses::{ListedReferrers, ReferrersResponse, TagList};
+use super::challenge::TokenScope;
 use super::manifests::FetchedManifest;
-use super::scope::TokenScope;
 use super::session::RegistrySession;
 use bytes::Bytes;
 use landfall_http::{
@@ -11,8 +10,8 @@ use landfall_http::{
     is_html,
 };
 use landfall_model::{
-    ChildManifest, Descriptor, Digest, Manifest, ManifestError, from_json, media_type,
-    referrers_tag, unreadable_children,
+    ChildManifest, Descriptor, Digest, Manifest, ManifestError, UnreadableChild, from_json,
+    media_type, referrers_tag, unreadable_children,
 };
 use reqwest::header::{ACCEPT, LINK};
 use reqwest::{Method, StatusCode};
@@ -483,6 +482,50 @@ fn next_link(request_url: &Url, header: &str) -> Option<Url> {
     }
     next.set_query(joined.query());
     Some(next)
+}
+
+// The responses of a registry to requests for lists.
+
+/// The response to a request for the tags of a repository.
+#[derive(Debug, Clone)]
+pub enum TagList {
+    /// All tags of the repository.
+    Whole(BTreeSet<String>),
+    /// The list has more than this many pages.
+    LongerThan(usize),
+    /// The registry does not list the tags, denies the list to this account, or may have cut off
+    /// the list.
+    Refused,
+}
+
+/// A list of referrers.
+#[derive(Debug, Clone, Default)]
+pub struct ListedReferrers {
+    /// The manifests that refer to the subject.
+    pub found: Vec<Descriptor>,
+    /// Entries that name a referrer, but do not describe it in a way that landfall can read.
+    pub unreadable: Vec<UnreadableChild>,
+}
+
+/// The response to a request for the referrers of a manifest.
+#[derive(Debug, Clone)]
+pub enum ReferrersResponse {
+    /// The manifests that refer to the subject.
+    Listed(ListedReferrers),
+    /// The registry has no referrers API.
+    NoApi,
+    /// The registry returns no list, perhaps only for this repository or manifest.
+    NoList,
+}
+
+impl ReferrersResponse {
+    /// Returns the list, or `None` if there is none.
+    pub fn listed(self) -> Option<ListedReferrers> {
+        match self {
+            ReferrersResponse::Listed(found) => Some(found),
+            ReferrersResponse::NoApi | ReferrersResponse::NoList => None,
+        }
+    }
 }
 
 #[cfg(test)]

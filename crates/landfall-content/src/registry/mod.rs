@@ -15,58 +15,39 @@
 //! is tried first: a ClientHello is sent, and plain http is used only if the response starts with
 //! `HTTP/`.
 
-mod account_state;
 mod auth;
 mod auth_file;
-mod blobs;
-mod capability_checks;
-mod certs_d;
 mod challenge;
 mod credential;
-mod deletion;
 mod error_codes;
 mod harbor;
 mod host_rules;
 mod keychain;
-mod list_responses;
 mod listing;
 mod manifests;
-mod proxy_settings;
-mod redirect_tokens;
-mod registry_url;
 mod response;
-mod scope;
 mod session;
 mod sessions;
-mod setup_error;
 mod sink;
-mod site_account;
-mod site_credentials;
-mod token;
 mod token_service;
 mod upload;
 mod upload_body;
-mod upload_session;
 
-pub use capability_checks::SparseIndexSupport;
-pub use certs_d::{certs_d, certs_d_folders};
-pub use challenge::Challenge;
-pub use credential::{CredentialError, CredentialLookup};
-pub use deletion::is_deletion_disabled;
-pub use error_codes::{SparseRefusal, is_immutable_tag_error, is_quota_error, may_be_push_race};
-pub use host_rules::host_rules;
-pub use keychain::Keychain;
-pub use list_responses::{ListedReferrers, ReferrersResponse, TagList};
-pub use listing::referrers_in;
-pub use manifests::FetchedManifest;
-pub use proxy_settings::proxy_rules;
+pub use self::auth_file::{certs_d, certs_d_folders};
+pub use self::challenge::Challenge;
+pub use self::credential::{CredentialError, CredentialLookup, site_account, site_proxy_accounts};
+pub use self::error_codes::{
+    SparseIndexSupport, SparseRefusal, is_immutable_tag_error, is_quota_error, may_be_push_race,
+};
+pub use self::host_rules::{host_rules, proxy_rules};
+pub use self::keychain::Keychain;
+pub use self::listing::{ListedReferrers, ReferrersResponse, TagList, referrers_in};
+pub use self::manifests::{FetchedManifest, is_deletion_disabled};
 #[cfg(any(test, fuzzing, feature = "testkit"))]
-pub use response::fuzz;
-pub use session::RegistrySession;
-pub use sessions::RegistrySessions;
-pub use setup_error::SetupError;
-pub use sink::RegistrySink;
-pub use site_account::{site_account, site_proxy_accounts};
+pub use self::response::fuzz;
+pub use self::session::{RegistrySession, SetupError};
+pub use self::sessions::RegistrySessions;
+pub use self::sink::RegistrySink;
 #[cfg(any(test, fuzzing, feature = "testkit"))]
-pub use token::fuzz_token;
-pub use token::realm_url;
+pub use self::token_service::fuzz_token;
+pub use self::token_service::realm_url;

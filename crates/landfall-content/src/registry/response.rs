@@ -1,7 +1,7 @@
 //! Checks the responses of a registry and explains errors.
 
+use super::challenge::TokenScope;
 use super::error_codes::{is_quota_error, known_cause};
-use super::scope::TokenScope;
 use super::session::{RegistrySession, host_of};
 use landfall_http::{DistributionError, ErrorKind, HttpError, HttpResponse, SIGN_IN_HINT};
 #[cfg(any(test, fuzzing, feature = "testkit"))]
@@ -147,4 +147,17 @@ pub fn fuzz(bytes: &[u8]) -> String {
     let errors = api_errors(bytes);
     let _ = known_cause(400, &errors, "");
     describe(&errors, bytes, None, None) + &describe(&errors, bytes, Some("text/html"), Some("s"))
+}
+
+/// The URL of a registry's API, and how it was found.
+#[derive(Debug, Clone)]
+pub struct BaseUrl {
+    /// The URL, with the path of a mirror.
+    pub url: Url,
+    /// The host that a mirror replaces; `None` without a mirror.
+    pub origin: Option<String>,
+    /// Whether credentials may be sent: not over plain http that was found by probing.
+    pub trusted: bool,
+    /// Whether the tag lists at this URL are complete. A caching mirror may omit tags.
+    pub lists_all_tags: bool,
 }

@@ -1,24 +1,28 @@
 //! A session with one registry host: its URL, and the authentication of requests.
 
 use super::auth::Auth;
+use super::challenge::TokenScope;
+use super::credential::CredentialError;
 use super::error_codes::known_cause;
 use super::keychain::Keychain;
 use super::manifests::ManifestHeads;
-use super::registry_url::BaseUrl;
-use super::scope::TokenScope;
-use super::upload_session::{BodyLimit, SelfMounts};
+use super::response::BaseUrl;
+use super::token_service::BearerToken;
+use super::upload::{BodyLimit, SelfMounts};
 use futures_util::future::BoxFuture;
 use landfall_http::{
-    ErrorKind, HttpError, HttpRequest, HttpResponse, OnceMap, SlotClass, Transport, host_port,
-    redacted_url,
+    ErrorKind, HttpError, HttpRequest, HttpResponse, OnceMap, PrivateTargetError,
+    ProxySettingError, SlotClass, Transport, host_port, redacted_url,
 };
+use landfall_model::locked;
 use reqwest::StatusCode;
 use reqwest::header::AUTHORIZATION;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
+use tokio::time::Instant;
 use tracing::debug;
-use url::Url;
+use url::{Origin, Url};
 
 /// A session with one registry host. Its users share connections, tokens and the detected
 /// properties of the registry.
@@ -289,4 +293,89 @@ pub(super) fn host_of(url: &Url) -> String {
         .map(|port| format!(":{port}"))
         .unwrap_or_default();
     format!("{}{port}", url.host_str().unwrap_or("?"))
+}
+
+// Tokens for redirected requests. A registry such as registry.k8s.io may redirect to a host that
+// has its own token realm. There is one token for each scope and host, shared by all workers. The
+// tokens are anonymous, because no credentials are sent to another host.
+
+/// The tokens for hosts that a registry redirects to.
+#[derive(Default)]
+pub(super) struct RedirectTokens(Mutex<HashMap<TokenScope, HashMap<Origin, Arc<TokenSlot>>>>);
+
+type TokenSlot = tokio::sync::Mutex<Option<BearerToken>>;
+
+impl RedirectTokens {
+    /// Returns the slot for the token of this scope at a host. While one request holds its lock and
+    /// fetches the token, other requests wait for the token.
+    pub(super) fn slot(&self, scope: &TokenScope, origin: Origin) -> Arc<TokenSlot> {
+        let mut all = locked(&self.0);
+        all.entry(scope.clone())
+            .or_default()
+            .entry(origin)
+            .or_default()
+            .clone()
+    }
+
+    /// Returns the `Authorization` headers of redirected requests of this scope, by host.
+    pub(super) async fn for_scope(&self, scope: &TokenScope) -> Vec<(Origin, String)> {
+        // the map is unlocked before waiting for the tokens, each of which may be fetched right now
+        let slots: Vec<(Origin, Arc<TokenSlot>)> = {
+            let all = locked(&self.0);
+            let slots = all.get(scope).into_iter().flatten();
+            slots
+                .map(|(origin, slot)| (origin.clone(), slot.clone()))
+                .collect()
+        };
+        let mut found = Vec::new();
+        for (origin, slot) in slots {
+            if let Some(token) = slot
+                .lock()
+                .await
+                .as_ref()
+                .filter(|token| token.until > Instant::now())
+            {
+                found.push((origin, token.authorization.header.clone()));
+            }
+        }
+        found
+    }
+}
+
+// Errors in the settings of mirrors, proxies and credentials.
+
+/// Which connection setting is invalid, and why.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// A mirror in the site.
+    #[error("upstreams.{host}.mirror of the site: {fault}")]
+    Mirror {
+        /// The host with this mirror.
+        host: String,
+        /// What is wrong with the mirror.
+        fault: MirrorFault,
+    },
+    /// The URL or a rule of the proxy.
+    #[error(transparent)]
+    Proxy(#[from] ProxySettingError),
+    /// An entry of `privateTargets` in the site.
+    #[error(transparent)]
+    PrivateTarget(#[from] PrivateTargetError),
+    /// Credentials in the site or the environment.
+    #[error(transparent)]
+    Credentials(#[from] CredentialError),
+}
+
+/// What is wrong with the URL of a mirror.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum MirrorFault {
+    /// The value is not a URL.
+    #[error("not a valid URL: {0}")]
+    Url(#[from] url::ParseError),
+    /// The URL contains a user name or password.
+    #[error("a URL with a user name is refused; use `credentials` next to it")]
+    UserName,
+    /// The scheme is not http or https.
+    #[error("write http://… or https://…")]
+    Scheme,
 }

@@ -3,9 +3,8 @@
 
 use super::host_rules::is_host_with_port;
 use super::keychain::Keychain;
-use super::registry_url::BaseUrl;
-use super::session::RegistrySession;
-use super::setup_error::{MirrorFault, SetupError};
+use super::response::BaseUrl;
+use super::session::{MirrorFault, RegistrySession, SetupError};
 use landfall_http::{ErrorKind, HttpError, OnceMap, Transport, host_port};
 use landfall_model::config::Site;
 use landfall_model::{has_userinfo, locked, upstream_host};

@@ -2,7 +2,7 @@
 //! a body (distribution-spec, "Pushing a blob in chunks").
 
 use super::session::RegistrySession;
-use super::upload_session::{FailedUpload, UploadSession, is_api_upload};
+use super::upload::{FailedUpload, UploadSession, is_api_upload};
 use crate::PartOpener;
 use futures_util::StreamExt;
 use landfall_http::{

@@ -1,8 +1,8 @@
 //! Garbage collection of the store on disk: removes the content that no lock needs.
 
+use super::disk_content::{StoreError, io};
 use super::disk_store::DiskStore;
-use super::error::{StoreError, io};
-use super::range_journal;
+use super::partial_file;
 use landfall_model::Digest;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -114,7 +114,7 @@ impl DiskGc {
         }
         for file in entries(&dir.join(".landfall/partial"))? {
             let name = file.file_name().to_string_lossy().into_owned();
-            let (name, what) = match name.strip_suffix(range_journal::SUFFIX) {
+            let (name, what) = match name.strip_suffix(partial_file::SUFFIX) {
                 Some(name) => (name, GarbageKind::Journal),
                 None => (name.as_str(), GarbageKind::Unfinished),
             };

@@ -1,6 +1,6 @@
 //! The store on disk: an OCI image layout, with landfall's own files in `.landfall/`.
 
-use super::error::{StoreError, io};
+use super::disk_content::{StoreError, io};
 use super::layout_index::LayoutIndex;
 use super::verified_journal::VerifiedJournal;
 use crate::{DiskSpace, LockEntry, WriteError, sync_folder, temporary_file_in};

@@ -2,8 +2,8 @@
 //! lock and the previous one. Servers read the pointer before they look up a name, so all of them
 //! switch to a new lock at once.
 
+use super::disk_content::io;
 use super::disk_store::DiskStore;
-use super::error::io;
 use crate::WriteError;
 use crate::bucket::{Bucket, BucketObject, ConditionalGet, PutCondition, PutOutcome};
 use landfall_http::HttpError;

@@ -1,12 +1,12 @@
 //! The append-only journal of verified blobs: the digest of each file with its stamp when it was
 //! hashed. A file whose stamp is unchanged need not be hashed again.
 
-use super::journal_file::open_journal;
 use crate::FileStamp;
 use landfall_model::{Digest, locked};
 use std::collections::{BTreeSet, HashMap};
-use std::fs::{File, Metadata};
-use std::io::Write;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -78,6 +78,28 @@ fn read_line(line: &str) -> Option<(Digest, FileStamp)> {
         size: size.parse().ok()?,
     };
     Some((digest.parse().ok()?, file_stamp))
+}
+
+// Opens journals, whose last line a crash may have cut off.
+
+/// Opens or creates a journal for appending lines whose fields are separated by one space. If the
+/// last line is incomplete, an empty field is added to it and the line is ended: readers ignore it,
+/// and the next line is not appended to it.
+pub(super) fn open_journal(path: &Path) -> io::Result<File> {
+    let mut file = OpenOptions::new()
+        .read(true)
+        .create(true)
+        .append(true)
+        .open(path)?;
+    // not truncated instead, because another process may be writing the line
+    if let Some(last) = file.metadata()?.len().checked_sub(1) {
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, last)?;
+        if byte != *b"\n" {
+            file.write_all(b" \n")?;
+        }
+    }
+    Ok(file)
 }
 
 #[cfg(test)]

@@ -2,18 +2,23 @@
 
 use super::file::{expect_success, request, send_with_account};
 use crate::registry::RegistrySessions;
+use crate::{GitPacks, read_blocking};
 use bytes::Bytes;
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use landfall_git::{
-    GitError, MAX_ADVERTISEMENT, ObjectId, PackStream, RefListStream, RemoteRef,
-    check_advertisement, fetch_request, ls_refs_request,
+    GitError, GitPackPlan, MAX_ADVERTISEMENT, ObjectDatabase, ObjectId, PackStream,
+    ReceiveAdvertisement, RefListStream, RefUpdate, RemoteRef, check_advertisement, check_report,
+    fetch_request, ls_refs_request, write_pack,
 };
 use landfall_http::{BodyFailure, ErrorKind, HttpError, HttpResponse, RequestBody};
-use landfall_model::Limits;
+use landfall_model::{Algorithm, Digest, Hasher, Limits};
 use reqwest::Method;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName};
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, BufWriter, Cursor, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use tokio::task::spawn_blocking;
 use url::Url;
 
 const SERVICE: &str = "git-upload-pack";
@@ -216,6 +221,229 @@ pub fn git_error(error: GitError) -> HttpError {
         _ => ErrorKind::Invalid,
     };
     HttpError::new(kind, error.to_string())
+}
+
+const RECEIVE_PACK: &str = "git-receive-pack";
+
+/// A repository at a git server that accepts pushes.
+pub struct GitReceiver {
+    /// The refs and capabilities of the server.
+    pub advertisement: ReceiveAdvertisement,
+    /// The URL to which pushes are sent, after redirects.
+    answered: Url,
+}
+
+/// Requests the refs of the server at `url`, for a push.
+///
+/// # Errors
+/// If the server cannot be reached, or refuses pushes.
+pub async fn pushed_refs(sessions: &RegistrySessions, url: &str) -> Result<GitReceiver, HttpError> {
+    let limits = *sessions.transport().limits();
+    let target = format!("{url}/info/refs?service={RECEIVE_PACK}");
+    let (request, fault) = request(sessions, Method::GET, &target).await?;
+    let response = send_with_account(sessions, &request, fault).await?;
+    let response = expect_answer(response, RECEIVE_PACK, "advertisement").await?;
+    let answered = service_url(&request.url, &response.url, RECEIVE_PACK)?;
+    let listed = response.url.clone();
+    let bytes = response.bytes(limits.git_ref_list_bytes).await?;
+    let advertisement = ReceiveAdvertisement::parse(&bytes, limits.git_refs)
+        .map_err(|error| git_error(error).at(&listed))?;
+    Ok(GitReceiver {
+        advertisement,
+        answered,
+    })
+}
+
+/// A push: the changes of refs, and the objects that the server needs for them.
+pub struct GitPush {
+    /// The changes of refs.
+    pub updates: Vec<RefUpdate>,
+    /// The commits whose parents are not sent.
+    pub shallow: Vec<ObjectId>,
+    /// The pack with the objects that the server lacks.
+    pub pack: Arc<File>,
+    /// The size of the pack in bytes.
+    pub size: u64,
+}
+
+/// Changes refs of `receiver`, the server at `url`, and sends the pack with the objects that they
+/// need.
+///
+/// # Errors
+/// If the server cannot be reached, or refuses a change. After a refusal, a server with atomic
+/// pushes has changed nothing.
+pub async fn push_refs(
+    sessions: &RegistrySessions,
+    url: &str,
+    receiver: &GitReceiver,
+    push: &GitPush,
+) -> Result<(), HttpError> {
+    let target = format!("{url}/{RECEIVE_PACK}");
+    let (mut request, fault) = request(sessions, Method::POST, &target).await?;
+    // the rest of the URL is the same, and may have an account
+    request.url.set_path(receiver.answered.path());
+    let mut request = request
+        .header(CONTENT_TYPE, "application/x-git-receive-pack-request")
+        .header(ACCEPT, "application/x-git-receive-pack-result");
+    let head: Arc<[u8]> = receiver
+        .advertisement
+        .push_head(&push.updates, &push.shallow)
+        .into();
+    let length = head.len() as u64 + push.size;
+    let pack = push.pack.clone();
+    let open = move || {
+        let pack = FileFrom::new(pack.clone(), 0);
+        let body = read_blocking(Box::new(Cursor::new(head.clone()).chain(pack)));
+        async move { Ok(body) }.boxed()
+    };
+    request.body = RequestBody::Stream {
+        length,
+        open: Arc::new(open),
+    };
+    // the server may have made the changes although its answer was lost
+    request.retried = false;
+    let response = send_with_account(sessions, &request, fault).await?;
+    let response = expect_answer(response, RECEIVE_PACK, "result").await?;
+    let answered = response.url.clone();
+    let limits = sessions.transport().limits();
+    let report = response.bytes(limits.git_ref_list_bytes).await?;
+    check_report(&report, &push.updates).map_err(|error| git_error(error).at(&answered))
+}
+
+// Writes landfall's packs of a git repository from the pack that its server sends.
+
+/// A pack that landfall wrote into an unnamed file.
+pub(super) struct WrittenPack {
+    file: Arc<File>,
+}
+
+/// The digest and size of a pack that was written.
+pub struct PackFacts {
+    /// SHA-256 of the pack.
+    pub digest: Digest,
+    /// The size of the pack in bytes.
+    pub size: u64,
+}
+
+/// Writes the pack of `plan` into `file`.
+///
+/// # Errors
+/// If an object cannot be read, or the file cannot be written.
+pub fn write_pack_file(
+    database: &ObjectDatabase,
+    plan: &GitPackPlan,
+    file: &File,
+) -> Result<PackFacts, GitError> {
+    let mut hashed = HashedFile {
+        file,
+        hasher: Hasher::new(Algorithm::Sha256),
+    };
+    let mut buffered = BufWriter::with_capacity(256 << 10, &mut hashed);
+    let size = write_pack(database, plan, &mut buffered)?;
+    buffered.flush().map_err(GitError::WritePack)?;
+    drop(buffered);
+    let digest = hashed.hasher.finish();
+    Ok(PackFacts { digest, size })
+}
+
+/// A file whose bytes are hashed while they are written.
+struct HashedFile<'a> {
+    file: &'a File,
+    hasher: Hasher,
+}
+
+impl Write for HashedFile<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.file.write(bytes)?;
+        self.hasher.update(&bytes[..count]);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl WrittenPack {
+    /// Reads the pack from `offset`.
+    pub(super) fn reader(&self, offset: u64) -> Box<dyn Read + Send> {
+        Box::new(FileFrom::new(self.file.clone(), offset))
+    }
+}
+
+/// Reads a file from an offset, without moving the position that all readers of the file share.
+pub(super) struct FileFrom {
+    file: Arc<File>,
+    at: u64,
+}
+
+impl FileFrom {
+    /// Reads `file` from the offset `at`.
+    pub(super) fn new(file: Arc<File>, at: u64) -> FileFrom {
+        FileFrom { file, at }
+    }
+}
+
+impl Read for FileFrom {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read_at(buffer, self.at)?;
+        self.at += count as u64;
+        Ok(count)
+    }
+}
+
+/// Fetches a repository and writes all its packs.
+pub(super) async fn fetch_packs(
+    sessions: &RegistrySessions,
+    packs: Arc<GitPacks>,
+) -> Result<Arc<Vec<WrittenPack>>, HttpError> {
+    let written = write_packs(sessions, packs, |database, plan| {
+        let file = tempfile::tempfile().map_err(GitError::WritePack)?;
+        write_pack_file(database, plan, &file)?;
+        Ok(WrittenPack {
+            file: Arc::new(file),
+        })
+    });
+    written.await.map(Arc::new)
+}
+
+/// Fetches a repository, and lets `write` write each of its packs by a plan.
+///
+/// # Errors
+/// If the repository cannot be fetched, or a pack cannot be written.
+pub async fn write_packs<T: Send + 'static>(
+    sessions: &RegistrySessions,
+    packs: Arc<GitPacks>,
+    write: impl Fn(&ObjectDatabase, &GitPackPlan) -> Result<T, GitError> + Send + 'static,
+) -> Result<Vec<T>, HttpError> {
+    let tips = packs.tips_before(packs.packs.len());
+    let fetched = fetch_pack(sessions, &packs.url, &tips, &[], packs.depth).await?;
+    let limits = *sessions.transport().limits();
+    let busy = sessions.transport().activity().busy();
+    let written = spawn_blocking(move || write_all(fetched.file, &packs, limits, write));
+    let written = written
+        .await
+        .map_err(|error| HttpError::new(ErrorKind::Local, error.to_string()))?;
+    drop(busy);
+    written.map_err(git_error)
+}
+
+/// Writes all packs of a repository from the pack that its server sent.
+fn write_all<T>(
+    fetched: File,
+    packs: &GitPacks,
+    limits: Limits,
+    write: impl Fn(&ObjectDatabase, &GitPackPlan) -> Result<T, GitError>,
+) -> Result<Vec<T>, GitError> {
+    let mut database = ObjectDatabase::new(limits);
+    database.add_pack(Arc::new(fetched))?;
+    database.set_shallow(&packs.shallow);
+    let mut written = Vec::new();
+    for (at, pack) in packs.packs.iter().enumerate() {
+        let plan = GitPackPlan::new(&database, &pack.tips, &packs.tips_before(at))?;
+        written.push(write(&database, &plan)?);
+    }
+    Ok(written)
 }
 
 #[cfg(test)]

@@ -1,18 +1,26 @@
 //! Downloads and uploads large files of git repositories (git-lfs,
 //! docs/api/basic-transfers.md).
 
-use super::file::{expect_success, send_with_account, status_error};
-use super::lfs_batch::{BatchAnswer, LFS_BATCH, LFS_MEDIA_TYPE, LfsAction, LfsOperation, batch};
-use crate::registry::RegistrySessions;
+use super::file::{expect_success, request, send_with_account, status_error};
+use crate::registry::{CredentialError, RegistrySessions};
 use crate::{BlobRead, LfsServer, OpenedPart, read_blocking};
 use bytes::Bytes;
 use futures_util::FutureExt;
-use landfall_http::{ErrorKind, HttpError, HttpResponse, RequestBody, send_from_offset};
-use landfall_model::{Descriptor, Digest};
+use landfall_http::{
+    ErrorKind, HttpError, HttpRequest, HttpResponse, RequestBody, RequestPurpose, host_port,
+    send_from_offset,
+};
+use landfall_model::{Descriptor, Digest, from_json, redact_urls};
 use reqwest::Method;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, RANGE};
+use reqwest::header::{
+    ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, RANGE,
+    TRANSFER_ENCODING,
+};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
 use serde_json::json;
-use std::collections::BTreeSet;
+use serde_json::value::RawValue;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The large files that a Git LFS server offers for download, and why it does not offer the first
@@ -247,4 +255,264 @@ async fn expect_created(response: HttpResponse, what: &str) -> Result<(), HttpEr
         return Ok(());
     }
     Err(status_error(response, &format!(" to {what} of Git LFS")).await)
+}
+
+pub(super) const LFS_MEDIA_TYPE: &str = "application/vnd.git-lfs+json";
+/// The largest number of files in one request. GitHub accepts 100.
+pub(super) const LFS_BATCH: usize = 100;
+/// Headers that a server must not set for a transfer.
+const OWN_HEADERS: [HeaderName; 5] = [HOST, CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING, RANGE];
+
+/// What is done with large files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LfsOperation {
+    Download,
+    Upload,
+}
+
+/// The answer to a batch request.
+#[derive(Debug, Deserialize)]
+pub(super) struct BatchAnswer {
+    /// The server that answered, as `host:port`.
+    #[serde(skip)]
+    pub(super) server: String,
+    #[serde(default, deserialize_with = "few_objects")]
+    objects: Vec<BatchObject>,
+}
+
+#[derive(Debug, Deserialize)]
+struct BatchObject {
+    #[serde(default, deserialize_with = "landfall_model::null_as_default")]
+    oid: String,
+    #[serde(default, deserialize_with = "landfall_model::null_as_default")]
+    actions: BatchActions,
+    error: Option<BatchError>,
+}
+
+/// The requests for one file.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct BatchActions {
+    pub(super) download: Option<LfsAction>,
+    /// `None` if the server has the file.
+    pub(super) upload: Option<LfsAction>,
+    /// The request to send after an upload.
+    pub(super) verify: Option<LfsAction>,
+}
+
+/// A request that the server asks for.
+#[derive(Debug, Deserialize)]
+pub(super) struct LfsAction {
+    pub(super) href: String,
+    /// Headers whose values are not strings are left out.
+    #[serde(default, deserialize_with = "text_headers")]
+    header: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct BatchError {
+    /// The status; `None` if it is not a number.
+    #[serde(default, deserialize_with = "lenient")]
+    code: Option<u16>,
+    #[serde(default, deserialize_with = "landfall_model::null_as_default")]
+    message: String,
+}
+
+/// Reads a value of another type as `None`, without keeping it.
+fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Option<T>, D::Error> {
+    let value = <&RawValue>::deserialize(from)?;
+    Ok(serde_json::from_str(value.get()).ok())
+}
+
+/// Reads at most as many objects as one request names: each takes much more memory than its text.
+fn few_objects<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<BatchObject>, D::Error> {
+    let objects = Option::<Vec<&RawValue>>::deserialize(from)?.unwrap_or_default();
+    if objects.len() > LFS_BATCH {
+        let why = format!("more than {LFS_BATCH} objects");
+        return Err(D::Error::custom(why));
+    }
+    let objects = objects
+        .iter()
+        .map(|object| serde_json::from_str(object.get()));
+    objects.collect::<Result<_, _>>().map_err(D::Error::custom)
+}
+
+/// Reads the headers of a request.
+fn text_headers<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
+    let headers = Option::<BTreeMap<String, &RawValue>>::deserialize(from)?.unwrap_or_default();
+    let texts = headers.into_iter().filter_map(|(name, value)| {
+        let value = serde_json::from_str(value.get()).ok()?;
+        Some((name, value))
+    });
+    Ok(texts.collect())
+}
+
+/// Asks a Git LFS server how these files are transferred.
+pub(super) async fn batch(
+    sessions: &RegistrySessions,
+    server: &LfsServer,
+    files: &[Descriptor],
+    operation: LfsOperation,
+) -> Result<BatchAnswer, HttpError> {
+    let answer = send_batch(sessions, server, files, operation).await;
+    answer.map_err(|error| with_origin(error, server))
+}
+
+/// The error with the file that names the server, unless the user named it.
+fn with_origin(error: HttpError, server: &LfsServer) -> HttpError {
+    match &server.named_by {
+        Some(by) => {
+            let by = redact_urls(by);
+            error.hint(&format!(
+                " (the .lfsconfig of {by} names this Git LFS server)"
+            ))
+        }
+        None => error,
+    }
+}
+
+async fn send_batch(
+    sessions: &RegistrySessions,
+    server: &LfsServer,
+    files: &[Descriptor],
+    operation: LfsOperation,
+) -> Result<BatchAnswer, HttpError> {
+    if let Some(by) = &server.named_by {
+        sessions.check_named_target(&server.url, by).await?;
+    }
+    let url = format!("{}/objects/batch", server.url);
+    // an account is that of the server's own host, never that of the repository's host
+    let (request, fault) = request(sessions, Method::POST, &url).await?;
+    let objects: Vec<_> = files
+        .iter()
+        .map(|file| json!({"oid": file.digest.hex(), "size": file.size}))
+        .collect();
+    let message = json!({
+        "operation": match operation {
+            LfsOperation::Download => "download",
+            LfsOperation::Upload => "upload",
+        },
+        "transfers": ["basic"],
+        "objects": objects,
+        "hash_algo": "sha256",
+    });
+    let mut request = request
+        .header(ACCEPT, LFS_MEDIA_TYPE)
+        .header(CONTENT_TYPE, LFS_MEDIA_TYPE);
+    request.body = RequestBody::Bytes(Bytes::from(message.to_string()));
+    let response = send_with_account(sessions, &request, fault).await?;
+    let response = expect_success(response).await?;
+    let answered = response.url.clone();
+    let limit = sessions.transport().limits().document_bytes;
+    let bytes = response.bytes(limit).await?;
+    let answer: BatchAnswer = from_json(&bytes).map_err(|_| {
+        let words = "the answer is not that of Git LFS";
+        HttpError::new(ErrorKind::Invalid, words).at(&answered)
+    })?;
+    Ok(BatchAnswer {
+        server: host_port(&answered),
+        ..answer
+    })
+}
+
+/// Reads `bytes` as an answer.
+#[cfg(any(test, fuzzing, feature = "testkit"))]
+pub fn fuzz(bytes: &[u8]) {
+    let _ = serde_json::from_slice::<BatchAnswer>(bytes);
+}
+
+impl BatchAnswer {
+    /// Returns the requests for the file `digest`, which `server` was asked for.
+    pub(super) fn actions(
+        &self,
+        server: &LfsServer,
+        digest: &Digest,
+    ) -> Result<&BatchActions, HttpError> {
+        let found = self
+            .objects
+            .iter()
+            .find(|one| one.oid.eq_ignore_ascii_case(&digest.hex()));
+        let fails = |kind, why: &str| {
+            let words = format!(
+                "the large file {digest} at {}: {why}",
+                redact_urls(&server.url)
+            );
+            Err(with_origin(HttpError::new(kind, words), server))
+        };
+        match found {
+            None => fails(ErrorKind::Invalid, "it is not in the answer"),
+            Some(BatchObject {
+                error: Some(BatchError { code, message }),
+                ..
+            }) => {
+                let kind = match code {
+                    Some(404 | 410) => ErrorKind::NotFound,
+                    Some(code) => ErrorKind::Status(*code),
+                    None => ErrorKind::Invalid,
+                };
+                let message: String = message.chars().take(200).collect();
+                fails(kind, &message.escape_debug().to_string())
+            }
+            Some(BatchObject { actions, .. }) => Ok(actions),
+        }
+    }
+}
+
+impl LfsAction {
+    /// Returns the request to send. `server` is the `host:port` of the server that asks for it.
+    pub(super) async fn request(
+        &self,
+        sessions: &RegistrySessions,
+        method: Method,
+        server: &str,
+    ) -> Result<(HttpRequest, Option<Arc<CredentialError>>), HttpError> {
+        let headers: Vec<(HeaderName, &str)> = self
+            .header
+            .iter()
+            .filter_map(|(name, value)| Some((name.parse::<HeaderName>().ok()?, value.as_str())))
+            .filter(|(name, _)| !OWN_HEADERS.contains(name))
+            .collect();
+        let (target, origin) = sessions.file_url(&self.href)?;
+        let has_account = headers.iter().any(|(name, _)| *name == AUTHORIZATION);
+        // a server must not make landfall use an account at another host
+        let (mut request, fault) = if !has_account && host_port(&target) == server {
+            request(sessions, method, &self.href).await?
+        } else {
+            let request = HttpRequest {
+                origin,
+                // after a redirect, another host must not get the account of this one
+                secret: has_account,
+                ..HttpRequest::new(method, target, RequestPurpose::File)
+            };
+            (request, None)
+        };
+        // the URL comes from an answer, not from the user
+        request.named_by = Some(server.to_owned());
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        Ok((request, fault))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_have_as_many_objects_as_a_request_and_keep_texts_only() {
+        let read = |text: &str| serde_json::from_str::<BatchAnswer>(text);
+        let many = format!("{{\"objects\": [{}{{}}]}}", "{},".repeat(LFS_BATCH));
+        let error = read(&many).unwrap_err().to_string();
+        assert!(error.contains("more than 100 objects"), "{error}");
+        assert!(read(&many.replacen("{},", "", 1)).is_ok());
+        let odd = r#"{"objects": [{"oid": "a", "error": {"code": [1], "message": null},
+        "actions": {"download": {"href": "h", "header": {"A": [1], "B": "b", "C": 1}}}}]}"#;
+        let BatchObject { actions, error, .. } = read(odd).unwrap().objects.remove(0);
+        assert_eq!(error.unwrap().code, None);
+        let header = actions.download.unwrap().header;
+        assert_eq!(header, [("B".to_owned(), "b".to_owned())].into());
+        for null in [r#"{"objects": null}"#, "{}"] {
+            assert!(read(null).unwrap().objects.is_empty());
+        }
+    }
 }

@@ -1,9 +1,8 @@
 //! The store in an object store. Lists show which blobs are present; other blobs are looked up.
 
-use super::blob_list::{self, BlobSizes};
-use super::claims::{self, ClaimedLock};
-use super::keys;
-use super::store_timeouts::StoreTimeouts;
+use super::content::BlobSizes;
+use super::gc::ClaimedLock;
+use super::{content, gc};
 use crate::bucket::{Bucket, BucketObject, PutCondition, PutOutcome};
 use crate::{ContentError, WriteError};
 use bytes::Bytes;
@@ -11,7 +10,9 @@ use futures_util::{StreamExt, TryStreamExt};
 use landfall_http::{ErrorKind, HttpError};
 use landfall_model::{Descriptor, Digest, locked};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How many blobs are looked up at the same time.
 const CONCURRENT_LOOKUPS: usize = 32;
@@ -52,9 +53,9 @@ impl KnownContent {
         bucket: &Bucket,
         before: &[BucketObject],
     ) -> Result<Option<KnownContent>, HttpError> {
-        let condemned = blob_list::list_all(bucket, keys::CONDEMNED).await?;
-        let condemned_lists = blob_list::read_each(bucket, condemned.clone()).await?;
-        let index = blob_list::list_all(bucket, keys::INDEX).await?;
+        let condemned = content::list_all(bucket, CONDEMNED).await?;
+        let condemned_lists = content::read_each(bucket, condemned.clone()).await?;
+        let index = content::list_all(bucket, INDEX).await?;
         let lists: Vec<BucketObject> = condemned.into_iter().chain(index.iter().cloned()).collect();
         // lists are immutable and named by their digest, so equal keys mean equal content
         if !lists.is_empty() && lists == before {
@@ -68,7 +69,7 @@ impl KnownContent {
             }
         }
         let mut present = BlobSizes::new();
-        for list in blob_list::read_each(bucket, index).await? {
+        for list in content::read_each(bucket, index).await? {
             // a younger list of present blobs wins: its run has written the blob again, or gc found
             // that it is needed
             present.extend(list.contents.into_iter().filter(|(digest, _)| {
@@ -112,7 +113,7 @@ impl BucketStore {
         wanted: &BTreeSet<Digest>,
     ) -> Result<(), HttpError> {
         // claimed before the lists are read, because the lists are reliable only for claimed blobs
-        claims::claim(self.bucket(), lock, wanted, self.timeouts().gc_wait).await?;
+        gc::claim(self.bucket(), lock, wanted, self.timeouts().gc_wait).await?;
         let before = self.known().lists.clone();
         if let Some(known) = KnownContent::read(self.bucket(), &before).await? {
             *self.known() = known;
@@ -150,7 +151,7 @@ impl BucketStore {
         digest: &Digest,
     ) -> Result<Option<BucketObject>, HttpError> {
         if self.is_condemned(digest) {
-            self.bucket().head(&keys::blob(digest)).await
+            self.bucket().head(&blob(digest)).await
         } else {
             Ok(None)
         }
@@ -166,7 +167,7 @@ impl BucketStore {
         }
         let found = self
             .bucket()
-            .head(&keys::blob(digest))
+            .head(&blob(digest))
             .await?
             .map(|object| object.size);
         if let Some(size) = found {
@@ -194,7 +195,7 @@ impl BucketStore {
             // removed before the list is sent, because other threads write blobs meanwhile
             std::mem::take(&mut known.unlisted)
         };
-        let written = blob_list::write(self.bucket(), keys::INDEX, &unlisted).await;
+        let written = content::write(self.bucket(), INDEX, &unlisted).await;
         if written.is_err() {
             // kept for the next list; other runs look these blobs up one by one until then
             self.known().unlisted.extend(unlisted);
@@ -231,7 +232,7 @@ impl BucketStore {
             .into_iter()
             .map(|digest| (self.distrust(&digest).unwrap_or_default(), digest));
         let damaged: BlobSizes = sized.map(|(size, digest)| (digest, size)).collect();
-        blob_list::write(self.bucket(), keys::CONDEMNED, &damaged)
+        content::write(self.bucket(), CONDEMNED, &damaged)
             .await
             .map(drop)
     }
@@ -264,7 +265,7 @@ impl BucketStore {
             });
         }
         let bucket = self.bucket();
-        let key = keys::blob(digest);
+        let key = blob(digest);
         let put = async {
             // a condemned blob is overwritten even if it is intact: gc then keeps it, because it is
             // new
@@ -346,5 +347,93 @@ pub(super) fn unreadable(digest: &Digest, error: HttpError) -> ContentError {
     match error.kind {
         ErrorKind::NotFound => ContentError::missing(digest),
         _ => ContentError::read(digest, std::io::Error::other(error)),
+    }
+}
+
+// The keys of the store in a bucket.
+
+/// The folder of lists of present blobs.
+pub(super) const INDEX: &str = "index";
+/// The folder of locks that runs use.
+pub(super) const CLAIMS: &str = "claims";
+/// The folder of lists of blobs that a later `gc` may delete.
+pub(super) const CONDEMNED: &str = "condemned";
+/// The folder of lists of blobs that a `gc` is deleting.
+pub(super) const DELETING: &str = "deleting";
+/// The folder of records of uploads in progress.
+pub(super) const UPLOADS: &str = "uploads";
+
+/// Returns the key of a blob.
+pub(super) fn blob(digest: &Digest) -> String {
+    digest.layout_path()
+}
+
+/// Returns the key of the record of a blob's upload.
+pub(super) fn upload(digest: &Digest) -> String {
+    format!("{UPLOADS}/{}/{}", digest.algorithm().as_str(), digest.hex())
+}
+
+/// Returns the key of an object in `folder` that is named by a digest.
+pub(super) fn named(folder: &str, digest: &Digest) -> String {
+    format!("{folder}/{}", digest.hex())
+}
+
+/// Like [`named`], with a suffix that no other process uses.
+pub(super) fn named_apart(folder: &str, digest: &Digest) -> String {
+    format!("{}-{}", named(folder, digest), unique())
+}
+
+/// Returns the key of the claim that all runs with this lock write in the hour of `now`.
+/// The claim of a past hour is never written again, so a `gc` that deletes it cannot delete the
+/// claim of a run that has just begun.
+pub(super) fn claim(fingerprint: &Digest, now: SystemTime) -> String {
+    let hour = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() / 3600;
+    format!("{}-{hour}", named(CLAIMS, fingerprint))
+}
+
+/// Returns the hex digest in the key of a named object, or `None` if landfall does not write such
+/// keys.
+pub(super) fn hex_of(key: &str) -> Option<&str> {
+    let (_, name) = key.split_once('/')?;
+    // without the suffix of claims and markers
+    let hex = name.split_once('-').map_or(name, |(hex, _)| hex);
+    (hex.len() == 64 && hex.bytes().all(|c| c.is_ascii_hexdigit())).then_some(hex)
+}
+
+/// Returns the digest in the key of a blob or an upload record in `folder`.
+pub(super) fn content_of(folder: &str, key: &str) -> Option<Digest> {
+    let (algorithm, hex) = key
+        .strip_prefix(folder)?
+        .strip_prefix('/')?
+        .split_once('/')?;
+    format!("{algorithm}:{hex}").parse().ok()
+}
+
+/// Returns a string that no other process generates.
+pub(super) fn unique() -> String {
+    // the standard library seeds `RandomState` from the random numbers of the system
+    format!("{:016x}", RandomState::new().hash_one(0))
+}
+
+/// How long a process waits for other processes that use the same store.
+#[derive(Debug, Clone, Copy)]
+pub struct StoreTimeouts {
+    /// The interval at which a run renews its ownership of an upload.
+    pub heartbeat: Duration,
+    /// Another run may take over an upload when this time has passed since its last heartbeat.
+    pub lease: Duration,
+    /// How long a run waits for a `gc` that is deleting blobs that it needs.
+    pub gc_wait: Duration,
+}
+
+impl StoreTimeouts {
+    /// Returns the usual timeouts, with this limit for waiting for a `gc`.
+    pub fn new(gc_wait: Duration) -> StoreTimeouts {
+        StoreTimeouts {
+            heartbeat: Duration::from_secs(4),
+            // four heartbeats, so that one lost or late heartbeat does not cost the upload
+            lease: Duration::from_secs(16),
+            gc_wait,
+        }
     }
 }

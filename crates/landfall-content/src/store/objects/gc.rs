@@ -5,19 +5,20 @@
 //! that reads this list considers these blobs absent, and rewrites those that it needs. A later
 //! `gc` **deletes** blobs whose grace period has ended, unless a lock or a claim names them by
 //! then, or they were written again. Blobs are marked before they are deleted, see
-//! [`super::claims`].
+//! [`crate::store::objects::gc`].
 
-use super::blob_list::{self, BlobSizes};
-use super::claims::{self, DeletionMarker};
-use super::keys;
+use super::content::{BlobList, BlobSizes};
 use super::upload_record::UploadRecord;
-use crate::bucket::{Bucket, BucketObject};
+use super::{bucket_store, content};
+use crate::bucket::{Bucket, BucketObject, PutCondition};
+use bytes::Bytes;
 use futures_util::TryStreamExt;
 use landfall_http::{ErrorKind, HttpError};
 use landfall_model::Digest;
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
+use tokio::time::sleep;
 
 /// The largest claim that is read, in bytes.
 const MAX_CLAIM: u64 = 1 << 30;
@@ -78,12 +79,12 @@ impl BucketGc<'_> {
     pub async fn run(mut self) -> Result<BucketGcReport, HttpError> {
         let mut report = BucketGcReport::default();
         // read first: a list that a run writes from now on must not be replaced
-        let old_lists = blob_list::read_all(self.bucket, keys::INDEX).await?;
+        let old_lists = content::read_all(self.bucket, bucket_store::INDEX).await?;
         let mut claimed = BTreeSet::new();
         self.keep_claimed(&mut claimed).await?;
         report.claims = claimed.len();
         let blobs: Vec<(Digest, BucketObject)> = self.blobs().await?;
-        let condemned = blob_list::read_all(self.bucket, keys::CONDEMNED).await?;
+        let condemned = content::read_all(self.bucket, bucket_store::CONDEMNED).await?;
         let (due, waiting): (Vec<_>, Vec<_>) = condemned
             .into_iter()
             .partition(|list| self.is_old(list.written));
@@ -118,7 +119,7 @@ impl BucketGc<'_> {
             sizes_of(&doomed)
         } else {
             // first, so that a run that begins from now on considers these blobs absent
-            blob_list::write(self.bucket, keys::CONDEMNED, &condemns).await?;
+            content::write(self.bucket, bucket_store::CONDEMNED, &condemns).await?;
             if !condemns.is_empty() {
                 // a run that began before this list was written may rely on some of these blobs.
                 // Its claim names them, so they are added to the list of present blobs, which is
@@ -128,7 +129,7 @@ impl BucketGc<'_> {
                     listed.extend(condemns.remove_entry(digest));
                 }
             }
-            let kept_list = blob_list::write(self.bucket, keys::INDEX, &listed).await?;
+            let kept_list = content::write(self.bucket, bucket_store::INDEX, &listed).await?;
             let replaced = old_lists
                 .into_iter()
                 .map(|list| list.key)
@@ -186,9 +187,10 @@ impl BucketGc<'_> {
     /// run.
     async fn keep_claimed(&mut self, claimed: &mut BTreeSet<String>) -> Result<(), HttpError> {
         let mut over = Vec::new();
-        let objects: Vec<BucketObject> = self.bucket.list(keys::CLAIMS).try_collect().await?;
+        let objects: Vec<BucketObject> =
+            self.bucket.list(bucket_store::CLAIMS).try_collect().await?;
         for object in objects {
-            let fingerprint = keys::hex_of(&object.key);
+            let fingerprint = bucket_store::hex_of(&object.key);
             if self.is_old(object.modified) {
                 over.extend(fingerprint.is_some().then(|| object.key.clone()));
                 continue;
@@ -222,7 +224,7 @@ impl BucketGc<'_> {
         self.bucket
             .list("blobs")
             .try_filter_map(|object| {
-                let content = keys::content_of("blobs", &object.key);
+                let content = bucket_store::content_of("blobs", &object.key);
                 std::future::ready(Ok(content.map(|digest| (digest, object))))
             })
             .try_collect()
@@ -234,9 +236,10 @@ impl BucketGc<'_> {
     async fn abort_old_uploads(&self) -> Result<usize, HttpError> {
         let old: Vec<BucketObject> = self
             .bucket
-            .list(keys::UPLOADS)
+            .list(bucket_store::UPLOADS)
             .try_filter(|object| {
-                let is_record = keys::content_of(keys::UPLOADS, &object.key).is_some();
+                let is_record =
+                    bucket_store::content_of(bucket_store::UPLOADS, &object.key).is_some();
                 std::future::ready(is_record && self.is_old(object.modified))
             })
             .try_collect()
@@ -251,10 +254,10 @@ impl BucketGc<'_> {
 
     /// Deletes markers that have expired, left by a `gc` that was killed.
     async fn delete_old_markers(&self) -> Result<(), HttpError> {
-        let markers = blob_list::list_all(self.bucket, keys::DELETING).await?;
+        let markers = content::list_all(self.bucket, bucket_store::DELETING).await?;
         let old = markers
             .into_iter()
-            .filter(|marker| claims::is_expired(marker.modified, self.now));
+            .filter(|marker| is_expired(marker.modified, self.now));
         self.delete(old.map(|marker| marker.key).collect()).await
     }
 
@@ -280,12 +283,126 @@ fn sizes_of(blobs: &[(Digest, BucketObject)]) -> BlobSizes {
         .collect()
 }
 
+// How a run and a `gc` that deletes blobs notice each other without a file lock.
+
+/// The time limit for a deletion, from the writing of its marker to the response.
+const DELETION_TIMEOUT: Duration = Duration::from_mins(5);
+/// How long a marker is valid: longer than [`DELETION_TIMEOUT`] plus the age at which S3 refuses a
+/// signature.
+const MARKER_LIFETIME: Duration = Duration::from_mins(30);
+/// The first pause before markers are read again. Each pause is twice as long as the one before.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+/// The longest pause between two reads of the markers.
+const MAX_PAUSE: Duration = Duration::from_secs(2);
+
+/// A lock that is claimed: its fingerprint and text.
+pub(super) struct ClaimedLock<'a> {
+    pub fingerprint: &'a Digest,
+    pub text: Bytes,
+}
+
+/// Claims the `wanted` blobs, which the lock names. Afterwards no `gc` deletes them while the claim
+/// is valid, and deletions in progress have ended. Fails if a `gc` is still deleting some of them
+/// after `gc_wait`.
+pub(super) async fn claim(
+    bucket: &Bucket,
+    lock: ClaimedLock<'_>,
+    wanted: &BTreeSet<Digest>,
+    gc_wait: Duration,
+) -> Result<(), HttpError> {
+    let key = bucket_store::claim(lock.fingerprint, SystemTime::now());
+    // the protocol depends on this order: first the claim, then the markers
+    bucket.put(&key, lock.text, &PutCondition::Always).await?;
+    // measured by the monotonic clock, because the clock of the system may be set meanwhile
+    let claimed = Instant::now();
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let markers = content::read_all(bucket, bucket_store::DELETING).await?;
+        let is_wanted =
+            |list: &&BlobList| list.contents.keys().any(|digest| wanted.contains(digest));
+        let Some(last) = markers
+            .iter()
+            .filter(is_wanted)
+            .map(|marker| marker.written)
+            .max()
+        else {
+            return Ok(());
+        };
+        // both times are by the clock of the object store, which may differ from ours
+        let written = bucket
+            .head(&key)
+            .await?
+            .map_or(last, |claim| claim.modified);
+        let waited = claimed.elapsed();
+        if is_expired(last, written + waited) {
+            return Ok(());
+        }
+        if waited >= gc_wait {
+            let words = "a `landfall gc` is deleting blobs that this run needs, or was killed while \
+                         deleting; run this again when it has ended, at the latest in 30 minutes";
+            return Err(
+                HttpError::new(ErrorKind::Invalid, words).about(bucket.url(bucket_store::DELETING))
+            );
+        }
+        sleep(pause.min(gc_wait.saturating_sub(waited))).await;
+        pause = MAX_PAUSE.min(pause * 2);
+    }
+}
+
+/// Whether a marker from the time `written` has expired.
+pub(super) fn is_expired(written: SystemTime, now: SystemTime) -> bool {
+    now.duration_since(written)
+        .is_ok_and(|age| age > MARKER_LIFETIME)
+}
+
+/// A marker for blobs that this process is about to delete.
+pub(super) struct DeletionMarker<'a> {
+    bucket: &'a Bucket,
+    key: String,
+    since: Instant,
+}
+
+impl<'a> DeletionMarker<'a> {
+    /// Writes the marker. Runs that begin afterwards see it.
+    pub(super) async fn write(
+        bucket: &'a Bucket,
+        blobs: &BlobSizes,
+    ) -> Result<DeletionMarker<'a>, HttpError> {
+        // before the request: the marker counts from the moment when it may become visible
+        let since = Instant::now();
+        let (key, compressed) = content::compress(blobs, |digest| {
+            bucket_store::named_apart(bucket_store::DELETING, digest)
+        })?;
+        bucket.put(&key, compressed, &PutCondition::Always).await?;
+        Ok(DeletionMarker { bucket, key, since })
+    }
+
+    /// Runs the deletion and removes the marker, unless the deletion may still be in progress.
+    pub(super) async fn end(
+        self,
+        deletion: impl Future<Output = Result<(), HttpError>>,
+    ) -> Result<(), HttpError> {
+        // after a timeout the marker stays, because the object store may still be deleting
+        tokio::time::timeout_at((self.since + DELETION_TIMEOUT).into(), deletion)
+            .await
+            .map_err(|_| {
+                let words = "the object store took too long to delete blobs; run gc again";
+                HttpError::new(ErrorKind::GivenUp, words).about(self.bucket.url("blobs"))
+            })??;
+        self.remove().await
+    }
+
+    /// Removes the marker. No deletion of the blobs that it lists may be in progress.
+    pub(super) async fn remove(self) -> Result<(), HttpError> {
+        self.bucket.delete(vec![self.key]).await
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::BlobStore;
     use crate::store::{BucketStore, StoreTimeouts};
-    use bytes::Bytes;
     use landfall_model::Descriptor;
 
     const HOUR: Duration = Duration::from_hours(1);
@@ -368,7 +485,7 @@ mod tests {
             sweep(&bucket, &["a", "ccc"], 11, false).await,
             (vec![4], vec![2])
         );
-        let keys = ["bb", "dddd"].map(|text| keys::blob(&blob(text).digest));
+        let keys = ["bb", "dddd"].map(|text| bucket_store::blob(&blob(text).digest));
         assert!(
             bucket.head(&keys[0]).await.unwrap().is_some()
                 && bucket.head(&keys[1]).await.unwrap().is_none()

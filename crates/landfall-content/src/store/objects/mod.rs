@@ -15,19 +15,13 @@
 //! - `deleting/<hex>-<any>`: a list of blobs that a `gc` is deleting; runs that need one of them
 //!   wait.
 
-mod blob_list;
 mod bucket_store;
-mod claims;
 mod content;
 mod gc;
-mod keys;
-mod pull_target;
 mod sink;
-mod store_timeouts;
 mod upload_record;
 
+pub use self::bucket_store::{BucketStore, StoreTimeouts};
 #[cfg(any(test, feature = "testkit"))]
-pub use blob_list::index_list;
-pub use bucket_store::BucketStore;
-pub use gc::{BucketGc, BucketGcReport, SweptBlob};
-pub use store_timeouts::StoreTimeouts;
+pub use self::content::index_list;
+pub use self::gc::{BucketGc, BucketGcReport, SweptBlob};

@@ -6,8 +6,8 @@
 //! takes over the upload when the record has not changed for [`StoreTimeouts::lease`]. An owner
 //! rewrites the record only if the stored version is the one that it wrote last.
 
-use super::keys;
-use super::store_timeouts::StoreTimeouts;
+use super::bucket_store;
+use super::bucket_store::StoreTimeouts;
 use crate::bucket::{
     Bucket, BucketObject, MAX_OBJECT_SIZE, ObjectVersion, PutCondition, PutOutcome,
 };
@@ -64,11 +64,11 @@ impl OwnUploadRecord {
         before: Option<&BucketObject>,
         timeouts: StoreTimeouts,
     ) -> Result<Option<OwnUploadRecord>, HttpError> {
-        let key = keys::upload(&blob.digest);
+        let key = bucket_store::upload(&blob.digest);
         let mut seen: Option<(BucketObject, Instant)> = None;
         loop {
             let Some((bytes, object)) = bucket.get(&key, MAX_RECORD).await? else {
-                let found = bucket.head(&keys::blob(&blob.digest)).await?;
+                let found = bucket.head(&bucket_store::blob(&blob.digest)).await?;
                 if found.is_some_and(|found| found.size == blob.size && Some(&found) != before) {
                     return Ok(None);
                 }
@@ -108,7 +108,7 @@ impl OwnUploadRecord {
         bucket: &Bucket,
         blob: &Descriptor,
     ) -> Result<(), HttpError> {
-        let key = keys::upload(&blob.digest);
+        let key = bucket_store::upload(&blob.digest);
         // the record must change, or other runs would take the upload over
         self.record.beats += 1;
         loop {
@@ -132,7 +132,7 @@ impl OwnUploadRecord {
 
     /// Removes the record if this process still owns it.
     pub(super) async fn remove(&self, bucket: &Bucket, blob: &Descriptor) -> Result<(), HttpError> {
-        let key = keys::upload(&blob.digest);
+        let key = bucket_store::upload(&blob.digest);
         match self.record.stored_version(bucket, &key).await? {
             Some(_) => bucket.delete(vec![key]).await,
             None => Ok(()),
@@ -145,12 +145,12 @@ impl OwnUploadRecord {
         bucket: &Bucket,
         blob: &Descriptor,
     ) -> Result<(), HttpError> {
-        let key = keys::upload(&blob.digest);
+        let key = bucket_store::upload(&blob.digest);
         if self.record.stored_version(bucket, &key).await?.is_some() {
             // the record first: without it, no process resumes an upload that is being aborted
             bucket.delete(vec![key]).await?;
             bucket
-                .abort_parts(&keys::blob(&blob.digest), &self.record.upload)
+                .abort_parts(&bucket_store::blob(&blob.digest), &self.record.upload)
                 .await?;
         }
         Ok(())
@@ -164,13 +164,15 @@ async fn begin(bucket: &Bucket, blob: &Descriptor) -> Result<Option<OwnUploadRec
             "it has {} bytes according to the lock, and an object store takes at most 5 TiB",
             blob.size
         );
-        let name = bucket.url(&keys::blob(&blob.digest));
+        let name = bucket.url(&bucket_store::blob(&blob.digest));
         return Err(HttpError::new(ErrorKind::Local, words).about(name));
     }
     let record = UploadRecord {
-        owner: keys::unique(),
+        owner: bucket_store::unique(),
         beats: 0,
-        upload: bucket.begin_parts(&keys::blob(&blob.digest)).await?,
+        upload: bucket
+            .begin_parts(&bucket_store::blob(&blob.digest))
+            .await?,
         part_size: part_size_of(blob),
         parts: Vec::new(),
         hash: encode_hash_state(&Hasher::new(blob.digest.algorithm())),
@@ -183,7 +185,9 @@ async fn begin(bucket: &Bucket, blob: &Descriptor) -> Result<Option<OwnUploadRec
     // Another run was first, or the record cannot be written: no process would resume this upload,
     // and no `gc` would find it. If the answer of the store was lost, the record names an upload
     // that no longer exists, which does no harm.
-    let aborted = bucket.abort_parts(&keys::blob(&blob.digest), &upload).await;
+    let aborted = bucket
+        .abort_parts(&bucket_store::blob(&blob.digest), &upload)
+        .await;
     written?;
     aborted?;
     Ok(None)
@@ -208,14 +212,14 @@ async fn take_over(
     match record.filter(|record| record.is_resumable(blob)) {
         Some(record) => {
             let record = UploadRecord {
-                owner: keys::unique(),
+                owner: bucket_store::unique(),
                 beats: record.beats + 1,
                 ..record
             };
             write(bucket, blob, record, &PutCondition::IfSame(version)).await
         }
         None => {
-            abort_recorded(bucket, &keys::upload(&blob.digest), bytes).await?;
+            abort_recorded(bucket, &bucket_store::upload(&blob.digest), bytes).await?;
             Ok(None)
         }
     }
@@ -223,7 +227,7 @@ async fn take_over(
 
 /// Aborts the upload that the record at `key` names, and deletes the record.
 async fn abort_recorded(bucket: &Bucket, key: &str, bytes: &[u8]) -> Result<(), HttpError> {
-    let blob = key.replacen(keys::UPLOADS, "blobs", 1);
+    let blob = key.replacen(bucket_store::UPLOADS, "blobs", 1);
     // not parsed as `UploadRecord`, because another release may have written other fields; if the
     // record were deleted without aborting its upload, no `gc` would find that upload
     let record: Option<serde_json::Value> = serde_json::from_slice(bytes).ok();
@@ -240,7 +244,7 @@ async fn write(
     record: UploadRecord,
     condition: &PutCondition,
 ) -> Result<Option<OwnUploadRecord>, HttpError> {
-    let key = keys::upload(&blob.digest);
+    let key = bucket_store::upload(&blob.digest);
     let version = match bucket.put(&key, record.to_bytes()?, condition).await? {
         PutOutcome::Written(version) => Some(version),
         // a request whose answer was lost may have written the record
@@ -330,7 +334,7 @@ mod tests {
         change(&mut record);
         let bytes = record.to_string();
         let taken = take_over(&bucket, &blob, bytes.as_bytes(), own.version.clone()).await;
-        let key = keys::blob(&blob.digest);
+        let key = bucket_store::blob(&blob.digest);
         let part = Bytes::from_static(b"part");
         let put = bucket.put_part(&key, &own.record.upload, 0, part).await;
         [taken.unwrap().is_some(), put.is_ok()]
