@@ -4,17 +4,16 @@
 //! `ManifestDocument`, `ExpandedManifest` and `ItemRequests`. Search for the field `notes` to find
 //! the functions that list the fields: the compiler reports only some of them.
 
-use super::chart::LockedChart;
-use super::entry_reader::ManifestResult;
-use super::exclusion::Exclusion;
-use super::file::LockedFile;
-use super::git::LockedGitRepository;
-use super::image::LockedImage;
-use super::item_kind::ItemKind;
+use crate::chart::LockedChart;
+use crate::file::LockedFile;
+use crate::git::LockedGitRepository;
+use crate::image::LockedImage;
+use crate::item_kind::{ItemKind, ManifestResult};
 #[cfg(any(test, feature = "testkit"))]
-use super::note::LockedNote;
-use super::packages::LockedPackageSet;
-use super::provider::LockedProvider;
+use crate::note::LockedNote;
+use crate::packages::LockedPackageSet;
+use crate::provider::LockedProvider;
+use crate::text::Exclusion;
 use landfall_model::document::SourceSpan;
 use landfall_model::report::EntryKind;
 

@@ -47,77 +47,72 @@
     allow(clippy::disallowed_methods, reason = "YAML of a test is read as it is")
 )]
 
-pub mod lockfile;
-pub mod manifest;
-
 mod chart;
 mod dependency_request;
-mod entry_reader;
-mod exclusion;
-mod field_conflict;
 mod file;
 mod git;
 mod image;
 mod item_kind;
 mod kinds;
 mod locked_item;
+pub mod lockfile;
+pub mod manifest;
 #[cfg(any(test, feature = "testkit"))]
 mod note;
 mod packages;
-mod policy;
 mod provider;
 mod repositories;
 mod resolve_outcome;
 mod resolver;
 mod text;
 
-pub use chart::chart_versions;
 #[cfg(any(test, fuzzing, feature = "testkit"))]
-pub use chart::fuzz as read_chart;
-pub use chart::schema_urls;
-pub use chart::{
-    ChartArchive, Discovery, FindImages, FoundImages, clash, index as chart_index, index_entry,
+pub use crate::chart::fuzz as read_chart;
+pub use crate::chart::{
+    ChartArchive, ChartImage, ChartName, ChartRequest, ChartSignatureError, Discovery, FindImages,
+    FoundImages, LockedChart, OpenReference, chart_versions, clash, index as chart_index,
+    index_entry, schema_urls,
 };
-pub use chart::{
-    ChartImage, ChartName, ChartRequest, ChartSignatureError, LockedChart, OpenReference,
+pub use crate::dependency_request::DependencyRequest;
+pub use crate::file::{
+    FileRequest, FileSignatureError, LockedFile, LockedSidecar, file_repository,
 };
-pub use dependency_request::DependencyRequest;
-pub use entry_reader::{EntryContext, ManifestResult};
-pub use exclusion::Exclusion;
-pub use field_conflict::FieldConflict;
-pub use file::file_repository;
-pub use file::{FileRequest, FileSignatureError, LockedFile, LockedSidecar};
-pub use git::{
+pub use crate::git::{
     GitContentError, GitRequest, LockedGitPack, LockedGitRef, LockedGitRepository,
     LockedGitSubmodule, LockedLargeFile, SubmoduleError, VerifiedGitRef,
 };
-pub use image::ImageSignatureError;
-pub(crate) use image::verified_signatures;
-pub use image::{ImageRequest, LockedImage, LockedManifest, LockedReferrer, LockedTrimmedIndex};
-pub use image::{OneManifest, ReadError, Selection, SelectionError};
-pub use image::{listed, platforms, tag_of};
-pub use item_kind::{
-    EntryPathStep, ItemKind, ItemRequest, ManifestEntry, MovableVersion, PinPolicy,
-    ResolvableRequest, UpdatableEntry, UpdatableRequest, UpstreamStatus,
+pub(crate) use crate::image::verified_signatures;
+pub use crate::image::{
+    ImageRequest, ImageSignatureError, LockedImage, LockedManifest, LockedReferrer,
+    LockedTrimmedIndex, OneManifest, ReadError, Selection, SelectionError, listed, platforms,
+    tag_of,
 };
-pub use kinds::{has_files, item_kinds, kind_named, locked_name, parse_exclusion};
-pub use locked_item::{AuditedItem, ItemIdentity, LockedItem, PushedItem, ServedItem, UrlFile};
-pub use lockfile::SignatureVerdicts;
-pub use manifest::{ItemRequests, PackageVersions, RequestSummary, RequestVisitor, VersionSource};
+pub use crate::item_kind::{
+    EntryContext, EntryPathStep, ItemKind, ItemRequest, ManifestEntry, ManifestResult,
+    MovableVersion, PinPolicy, ResolvableRequest, UpdatableEntry, UpdatableRequest, UpstreamStatus,
+};
+pub use crate::kinds::{has_files, item_kinds, kind_named, locked_name, parse_exclusion};
+pub use crate::locked_item::{
+    AuditedItem, ItemIdentity, LockedItem, PushedItem, ServedItem, UrlFile,
+};
+pub use crate::lockfile::SignatureVerdicts;
+pub use crate::manifest::{
+    ItemRequests, PackageVersions, RequestSummary, RequestVisitor, VersionSource,
+};
 #[cfg(any(test, feature = "testkit"))]
-pub use note::LockedNote;
-pub use packages::{
-    DescribeError, GeneratedFile, NewerVersions, OfferedVersion, PackageAvailability,
-    PackageDescription, PackageIndexError, PackageSetRequest, PackageSummary, PinnedPackage,
-    TrimError, newer_packages, trimmed_metadata,
+pub use crate::note::LockedNote;
+pub use crate::packages::{
+    DescribeError, GeneratedFile, LockedPackage, LockedPackageSet, NewerVersions, OfferedIndex,
+    OfferedVersion, PackageAvailability, PackageDescription, PackageIndex, PackageIndexError,
+    PackageSetRequest, PackageSource, PackageSummary, PinnedPackage, TrimError, newer_packages,
+    trimmed_metadata,
 };
-pub use packages::{LockedPackage, LockedPackageSet, OfferedIndex, PackageIndex, PackageSource};
-pub use provider::{
+pub use crate::provider::{
     LockedProvider, LockedProviderPackage, MirrorFile, ProviderAddress, ProviderMirror,
     ProviderName, ProviderPlatform, ProviderRequest, provider_versions,
 };
 #[cfg(any(test, fuzzing, feature = "testkit"))]
-pub use provider::{read_provider_lock_file, read_provider_package, zip_package};
-pub use resolve_outcome::ResolveOutcome;
-pub use resolver::{LostReferrer, LostReferrers, ResolveError, Resolver};
-pub use text::{host_in, quoted};
+pub use crate::provider::{read_provider_lock_file, read_provider_package, zip_package};
+pub use crate::resolve_outcome::ResolveOutcome;
+pub use crate::resolver::{LostReferrer, LostReferrers, ResolveError, Resolver};
+pub use crate::text::{Exclusion, FieldConflict, host_in, quoted};

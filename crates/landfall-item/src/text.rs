@@ -1,6 +1,11 @@
 //! Helpers to write values into the lock and other YAML documents, and to check them.
 
-use landfall_model::Platform;
+use crate::item_kind::{EntryContext, ManifestResult};
+use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};
+use landfall_model::{
+    Digest, ImageRef, Platform, PolicyError, UpdatePolicy, is_same_host, is_same_url,
+};
+use std::fmt::{self, Display};
 
 /// `text` as a YAML scalar: plain if that is safe in block and flow context, otherwise in double
 /// quotes. It parses back to `text` for any content, since servers choose some of these texts.
@@ -67,6 +72,162 @@ pub(super) fn oversize(sizes: impl IntoIterator<Item = u64>) -> Option<String> {
 pub fn host_in(name: &str) -> &str {
     let rest = name.split_once("://").map_or(name, |(_, rest)| rest);
     rest.split_once('/').map_or("", |(host, _)| host)
+}
+
+/// Two requests for one item that have different values of a field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FieldConflict {
+    /// The name of the field in messages.
+    pub field: &'static str,
+    /// The value in the first request.
+    pub first: String,
+    /// The value in the second request.
+    pub second: String,
+}
+
+impl FieldConflict {
+    /// Rejects two values of `field` that differ. `describe` writes a value for messages.
+    pub(super) fn check_equal<V: PartialEq>(
+        field: &'static str,
+        first: &V,
+        second: &V,
+        describe: impl Fn(&V) -> String,
+    ) -> Result<(), FieldConflict> {
+        if first == second {
+            return Ok(());
+        }
+        Err(FieldConflict {
+            field,
+            first: describe(first),
+            second: describe(second),
+        })
+    }
+}
+
+/// Sets `first` to `second` if only `second` has a value. Rejects two values that differ.
+#[allow(
+    clippy::ref_option,
+    reason = "callers pass the same field of two requests"
+)]
+pub(super) fn merge_option<V: Clone + PartialEq + Display>(
+    field: &'static str,
+    first: &mut Option<V>,
+    second: &Option<V>,
+) -> Result<(), FieldConflict> {
+    match (&*first, second) {
+        (Some(a), Some(b)) => FieldConflict::check_equal(field, a, b, V::to_string),
+        (None, Some(b)) => {
+            *first = Some(b.clone());
+            Ok(())
+        }
+        (_, None) => Ok(()),
+    }
+}
+
+/// An entry of `exclude:` in a manifest: the items to omit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Exclusion {
+    /// All images of a repository, or one image if a tag or digest is written.
+    Reference(ImageRef),
+    /// The item with this URL or name.
+    Url(String),
+}
+
+impl Exclusion {
+    /// Whether the item with this URL or name is excluded.
+    pub(super) fn matches_url(&self, name: &str) -> bool {
+        matches!(self, Exclusion::Url(url) if is_same_url(url, name))
+    }
+
+    /// Whether `reference`, for which the manifest requires the digest `pin`, is excluded.
+    pub(super) fn matches(&self, reference: &ImageRef, pin: Option<&Digest>) -> bool {
+        let Exclusion::Reference(exclude) = self else {
+            return false;
+        };
+        let digest = reference.digest.as_ref().or(pin);
+        // an exclusion without a tag or digest matches every tag or digest
+        is_same_host(&exclude.registry, &reference.registry)
+            && exclude.repository == reference.repository
+            && (exclude.tag.is_none() || exclude.tag == reference.tag)
+            && (exclude.digest.is_none() || exclude.digest.as_ref() == digest)
+    }
+
+    /// `reference` in the form of this exclusion: a repository, or a full reference. `None` if this
+    /// exclusion is a URL or name.
+    pub(super) fn write_alike(&self, reference: &ImageRef) -> Option<String> {
+        let Exclusion::Reference(exclude) = self else {
+            return None;
+        };
+        Some(if exclude.is_pinned() {
+            reference.to_string()
+        } else {
+            reference.name()
+        })
+    }
+}
+
+impl fmt::Display for Exclusion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Exclusion::Reference(reference) if reference.is_pinned() => reference.fmt(f),
+            Exclusion::Reference(repository) => f.write_str(&repository.name()),
+            Exclusion::Url(url) => f.write_str(url),
+        }
+    }
+}
+
+/// Checks `rule`, written at `node`. `what` names the kind of item in messages. `version` is the
+/// text that the policy may change, or `None` if the item has no version.
+pub(super) fn check_rule(
+    rule: &UpdateRule,
+    version: Option<&str>,
+    what: &str,
+    node: &YamlNode<'_>,
+    reader: &EntryContext<'_>,
+) -> ManifestResult<()> {
+    let at = reader.here(node.get("policy"));
+    let policy: UpdatePolicy = rule
+        .policy
+        .parse()
+        .map_err(|error: PolicyError| at.fault(error.to_string(), Some(error.help().into())))?;
+    if !policy.allows_other_versions() {
+        if rule.keep.is_some() {
+            let help = "write a policy such as `minor`, or remove `keep`";
+            return Err(at.fault(
+                "`keep` needs a policy that moves versions",
+                Some(help.into()),
+            ));
+        }
+        return Ok(());
+    }
+    let (message, help) = match version {
+        None => (
+            format!("{what} without a tag has no version"),
+            "write its tag before the digest",
+        ),
+        // `update` edits the text that contains the version, here the value of the variable
+        Some(version) if version.contains("${") => (
+            format!(
+                "the version of this {} is in a variable",
+                what.rsplit(' ').next().unwrap_or(what)
+            ),
+            "set the update policy at the variable",
+        ),
+        Some(_) => return Ok(()),
+    };
+    Err(at.fault(message, Some(help.into())))
+}
+
+/// Rejects `keep` at an entry that is always one item, such as a set of packages. `at` is the
+/// position of `keep`.
+pub(super) fn check_keeps_one(rule: &UpdateRule, at: &SourceSpan) -> ManifestResult<()> {
+    if rule.keep.is_none() {
+        return Ok(());
+    }
+    let help = "use a variable as version, and write `keep` there, as in `vars: {app: {value: \
+                [v1.1.0, v1.2.0], update: {policy: minor, keep: 2}}}`";
+    let message = "`keep` applies to variables, images and charts only";
+    Err(at.fault(message, Some(help.into())))
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! A locked chart as an item.
 
-use super::archive::ChartArchive;
-use super::locked::{self, LockedChart};
-use super::manifest_entry::{self, ChartEntry};
+use super::locked::LockedChart;
+use super::manifest_entry::ChartEntry;
 use super::name::ChartName;
+use super::parts::ChartArchive;
 use super::request::ChartRequest;
-use super::{parts, repository};
+use super::{locked, manifest_entry, parts, repository};
 use crate::file::is_file_url;
 use crate::image::read_manifest;
 use crate::text::oversize;

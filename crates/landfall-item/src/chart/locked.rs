@@ -1,11 +1,18 @@
 //! A chart in the lock, and its text there.
 
 use super::name::ChartName;
-use crate::file::LockedSidecar;
-use crate::image::{LockedReferrer, write_referrers, write_verified};
+use super::{parts, provenance};
+use crate::file::{FileSignatureError, LockedSidecar, ensure_stored, read_sidecar};
+use crate::image::{
+    ImageSignatureError, LockedImage, LockedReferrer, contradictions, download_locked,
+    find_signatures, write_referrers, write_verified,
+};
 use crate::text::quoted;
+use crate::{PinPolicy, ResolveError, ResolveOutcome, Resolver, verified_signatures};
+use landfall_content::BlobRead;
+use landfall_model::sign::SignatureTime;
 use landfall_model::{Descriptor, Digest, ImageRef, MediaType};
-use landfall_signature::{VerifiedSignature, read_verified};
+use landfall_signature::{RuleSubject, SignaturePolicy, VerifiedSignature, read_verified};
 use serde::Deserialize;
 use std::fmt::{self, Write};
 
@@ -166,4 +173,195 @@ fn list<T>(
     items
         .iter()
         .try_for_each(|item| writeln!(out, "  - {}", line(item)))
+}
+
+// The signatures of a chart, by the rules of `verify:`. The signatures of a chart in a registry
+// are referrers, which are looked up if a rule matches the chart. A chart in an HTTP repository is
+// signed by its provenance file.
+
+/// The reason why a chart does not meet a policy.
+#[derive(Debug, thiserror::Error)]
+pub enum ChartSignatureError {
+    /// The signatures of an artifact in a registry do not meet the policy.
+    #[error(transparent)]
+    Artifact(#[from] ImageSignatureError),
+    /// The provenance of an archive does not meet the policy.
+    #[error(transparent)]
+    Provenance(#[from] FileSignatureError),
+}
+
+impl LockedChart {
+    /// The chart as an artifact of a registry; `None` for an archive of an HTTP server.
+    pub(super) fn artifact(&self) -> Option<LockedImage> {
+        let name = self.source()?;
+        let mut blobs = self.blobs.clone();
+        blobs.sort_by(|a, b| a.digest.cmp(&b.digest));
+        Some(LockedImage {
+            blobs,
+            verified: self.verified.clone(),
+            referrers: self.referrers.clone(),
+            referrer_blobs: self.referrer_blobs.clone(),
+            ..LockedImage::new(name, parts::manifest(self))
+        })
+    }
+
+    /// Verifies the signatures of the chart, which are read from `blobs`. Returns those that meet
+    /// the policy; empty if the chart needs none. OpenPGP signatures must be valid at `time`.
+    ///
+    /// # Errors
+    /// If the chart does not meet the policy, or a signature cannot be read.
+    pub fn verified_signatures(
+        &self,
+        policy: &SignaturePolicy,
+        blobs: &dyn BlobRead,
+        time: SignatureTime,
+    ) -> Result<Vec<VerifiedSignature>, ChartSignatureError> {
+        match self.artifact() {
+            Some(artifact) => Ok(verified_signatures(&artifact, policy, blobs)?),
+            None => Ok(self.verified_provenance(policy, blobs, time)?),
+        }
+    }
+
+    /// Verifies the provenance of an archive.
+    fn verified_provenance(
+        &self,
+        policy: &SignaturePolicy,
+        blobs: &dyn BlobRead,
+        time: SignatureTime,
+    ) -> Result<Vec<VerifiedSignature>, FileSignatureError> {
+        if !policy.applies_to(self.rule_subject()) {
+            return Ok(Vec::new());
+        }
+        let bytes = match &self.provenance {
+            Some(sidecar) => Some(read_sidecar(sidecar, blobs)?),
+            None => None,
+        };
+        Ok(
+            policy.verify_clear_signed(self.rule_subject(), |keys| match &bytes {
+                Some(bytes) => provenance::check(bytes, &self.digest, &self.name, keys, time),
+                None => Err("no provenance".into()),
+            })?,
+        )
+    }
+
+    /// The names by which rules match the chart.
+    pub fn rule_subject(&self) -> RuleSubject {
+        match self.source() {
+            Some(source) => RuleSubject::Image(source),
+            None => self.name.rule_subject(),
+        }
+    }
+
+    /// The contradictions between the chart's referrers and the lock.
+    pub(super) fn referrer_contradictions(&self, blobs: &dyn BlobRead) -> Vec<String> {
+        match self.artifact().filter(|_| self.referrers.is_some()) {
+            Some(artifact) => contradictions(&artifact, blobs),
+            None => Vec::new(),
+        }
+    }
+
+    /// Downloads the signatures that the lock lists for the chart.
+    pub(crate) async fn download_signatures(
+        &self,
+        resolver: &Resolver,
+    ) -> Result<(), ResolveError> {
+        match (self.artifact(), &self.provenance) {
+            (Some(artifact), _) => download_locked(resolver, &artifact).await,
+            (None, Some(provenance)) => Ok(ensure_stored(resolver, provenance).await?),
+            (None, None) => Ok(()),
+        }
+    }
+
+    /// Whether the verified signatures in the lock meet the rules of `resolver`.
+    fn is_verified_for(&self, resolver: &Resolver) -> bool {
+        let policy = resolver.signatures();
+        policy.accepts(self.rule_subject(), &self.verified)
+    }
+
+    /// Whether the lock has the records that the rules require. If a rule matches the chart, these
+    /// are the referrers of an artifact, or the verified signatures of an archive. Otherwise, the
+    /// lock must have none.
+    fn has_records_for(&self, resolver: &Resolver) -> bool {
+        let has_records = match self.source() {
+            Some(_) => self.referrers.is_some(),
+            None => !self.verified.is_empty(),
+        };
+        has_records == resolver.signatures().applies_to(self.rule_subject())
+    }
+}
+
+/// Looks up and verifies the signatures of the chart that `outcome` locks, if a rule matches it.
+/// `old` is the chart in the old lock.
+pub(super) async fn verify_outcome(
+    resolver: &Resolver,
+    outcome: ResolveOutcome<LockedChart>,
+    old: Option<&LockedChart>,
+    pins: PinPolicy,
+) -> ResolveOutcome<LockedChart> {
+    let accepted = |chart: &LockedChart| chart.is_verified_for(resolver);
+    let chart = match outcome.item_to_verify(accepted) {
+        Ok((chart, _)) => chart,
+        Err(outcome) => return outcome,
+    };
+    // `--refresh` and `--check` verify again; otherwise the record in the lock is enough
+    let is_recorded = accepted(&chart)
+        && chart.has_records_for(resolver)
+        && !resolver
+            .lost_referrers()
+            .must_retry(&chart.name.to_string());
+    if is_recorded && pins == PinPolicy::Keep && old == Some(&chart) {
+        return ResolveOutcome::Kept(chart);
+    }
+    match verify(resolver, &chart).await {
+        Ok(chart) if old == Some(&chart) => ResolveOutcome::Kept(chart),
+        Ok(chart) => ResolveOutcome::New(chart),
+        Err(cause) => ResolveOutcome::unverified(old, accepted, &chart.digest, cause),
+    }
+}
+
+/// Looks up and verifies the signatures of `chart`. Returns the chart with these signatures.
+async fn verify(resolver: &Resolver, chart: &LockedChart) -> Result<LockedChart, ResolveError> {
+    let unsigned = LockedChart {
+        verified: Vec::new(),
+        referrers: None,
+        referrer_blobs: Vec::new(),
+        ..chart.clone()
+    };
+    let Some(artifact) = chart.artifact() else {
+        let verified = verify_provenance(resolver, chart).await?;
+        return Ok(LockedChart {
+            verified,
+            ..unsigned
+        });
+    };
+    let item = chart.name.to_string();
+    Ok(match find_signatures(resolver, &item, artifact).await? {
+        Some(artifact) => LockedChart {
+            verified: artifact.verified,
+            referrers: artifact.referrers,
+            referrer_blobs: artifact.referrer_blobs,
+            ..unsigned
+        },
+        None => unsigned,
+    })
+}
+
+/// Verifies the provenance of an archive. The provenance is downloaded again if the store lacks it.
+async fn verify_provenance(
+    resolver: &Resolver,
+    chart: &LockedChart,
+) -> Result<Vec<VerifiedSignature>, ResolveError> {
+    let policy = resolver.signatures();
+    let needed = chart.provenance.as_ref();
+    let needed = needed.filter(|_| policy.applies_to(chart.rule_subject()));
+    if let Some(sidecar) = needed {
+        ensure_stored(resolver, sidecar)
+            .await
+            .map_err(|error| ResolveError::from(error).about("its provenance"))?;
+    }
+    let verified = chart.verified_provenance(policy, resolver.disk(), SignatureTime::Now);
+    verified.map_err(|error| match error {
+        FileSignatureError::Read(_) => ResolveError::local(error.to_string()),
+        _ => ResolveError::from(error.to_string()),
+    })
 }

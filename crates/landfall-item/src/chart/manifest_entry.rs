@@ -1,11 +1,11 @@
 //! A chart in a manifest, and how it expands to requests.
 
-use super::discovery::Discovery;
+use super::images::Discovery;
 use super::name::{ChartName, ChartNameError};
 use super::request::ChartRequest;
-use crate::entry_reader::digest_of;
 use crate::image::{platforms, tag_of};
-use crate::policy::check_rule;
+use crate::item_kind::digest_of;
+use crate::text::check_rule;
 use crate::{
     EntryContext, EntryPathStep, ManifestEntry, ManifestResult, MovableVersion, UpdatableEntry,
 };

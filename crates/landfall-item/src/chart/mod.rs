@@ -2,10 +2,6 @@
 //! wrapped into an artifact together with its provenance. A chart's dependencies and the images
 //! found in the chart are locked with it.
 
-mod archive;
-mod artifact;
-mod dependencies;
-mod discovery;
 mod images;
 mod kind;
 mod locked;
@@ -20,16 +16,14 @@ mod resolvable;
 mod resolve;
 mod schema;
 
-pub use archive::{ChartArchive, clash, index, index_entry};
-pub use artifact::ChartSignatureError;
-pub use discovery::Discovery;
-pub use images::{FindImages, FoundImages};
-pub use locked::{ChartImage, LockedChart, OpenReference};
-pub(crate) use manifest_entry::ChartEntry;
-pub use name::ChartName;
-pub use repository::versions as chart_versions;
-pub use request::ChartRequest;
-pub use schema::schema_urls;
+pub use self::images::{Discovery, FindImages, FoundImages};
+pub use self::locked::{ChartImage, ChartSignatureError, LockedChart, OpenReference};
+pub(crate) use self::manifest_entry::ChartEntry;
+pub use self::name::ChartName;
+pub use self::parts::{ChartArchive, clash, index, index_entry};
+pub use self::repository::versions as chart_versions;
+pub use self::request::ChartRequest;
+pub use self::schema::schema_urls;
 
 /// Reads `archive` as a chart: its Chart.yaml and its unbundled dependencies.
 ///

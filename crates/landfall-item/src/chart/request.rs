@@ -1,6 +1,6 @@
 //! A request for a chart.
 
-use super::discovery::Discovery;
+use super::images::Discovery;
 use super::name::ChartName;
 use landfall_model::document::{SourceLocation, UpdateRule};
 use landfall_model::sign::OpenPgpKeys;

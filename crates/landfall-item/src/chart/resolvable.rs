@@ -3,10 +3,10 @@
 use super::locked::LockedChart;
 use super::name::ChartName;
 use super::request::{ChartRequest, DependencyOrigin};
-use super::{artifact, repository, resolve};
-use crate::field_conflict::{FieldConflict, merge_option};
+use super::{locked, repository, resolve};
 use crate::image::{ImageRequest, check_equal_platforms, check_equal_referrers, logged_since};
 use crate::item_kind::meets_rules;
+use crate::text::{FieldConflict, merge_option};
 use crate::{
     DependencyRequest, Exclusion, ItemRequest, PinPolicy, ResolvableRequest, ResolveError,
     ResolveOutcome, Resolver, UpdatableRequest, UpstreamStatus,
@@ -74,7 +74,7 @@ impl ResolvableRequest for ChartRequest {
         let outcome = self
             .resolve_content(resolver, chart_resolver, old, pins)
             .await;
-        artifact::verify_outcome(chart_resolver, outcome, old, pins).await
+        locked::verify_outcome(chart_resolver, outcome, old, pins).await
     }
 
     fn accepts(&self, old: &LockedChart, resolver: &Resolver) -> bool {

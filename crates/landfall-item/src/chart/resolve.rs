@@ -1,12 +1,12 @@
 //! Resolves a chart: its artifact or archive, Chart.yaml, provenance, dependencies and images.
 
 use super::locked::LockedChart;
-use super::metadata::{self, chart_yaml, files_of, plain};
+use super::metadata::{chart_yaml, files_of, plain};
 use super::name::{ChartName, bare};
 use super::parts::ChartLayers;
 use super::repository::ArchiveLocation;
 use super::request::ChartRequest;
-use super::{dependencies, provenance, repository};
+use super::{metadata, provenance, repository};
 use crate::file::{LockedSidecar, is_absent};
 use crate::resolver::{ResolveError, Resolver};
 use bytes::Bytes;
@@ -84,7 +84,7 @@ pub(super) async fn resolve(
         ));
     }
     chart.dependencies =
-        dependencies::resolve(resolver, &needs.dependencies, &source_of(&request.name)).await?;
+        metadata::resolve(resolver, &needs.dependencies, &source_of(&request.name)).await?;
     if let Some(discovery) = &request.discover {
         let finder = resolver
             .image_finder()

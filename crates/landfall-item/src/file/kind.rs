@@ -1,20 +1,21 @@
 //! A locked file as an item.
 
-use super::locked::{self, LockedFile};
+use super::locked::LockedFile;
 use super::manifest_entry::FileEntry;
-use super::request::FileRequest;
-use super::{manifest_entry, parts};
+use super::resolvable::FileRequest;
+use super::{locked, manifest_entry};
 use crate::text::oversize;
 use crate::{
     AuditedItem, Exclusion, ItemIdentity, ItemKind, LockedItem, ManifestResult, PushedItem,
     ServedItem, UrlFile,
 };
-use landfall_content::{BlobRead, LockEntry};
+use landfall_content::{BlobRead, EntryPart, LockEntry, PartOrigin};
 use landfall_model::document::SourceSpan;
 use landfall_model::report::EntryKind;
 use landfall_model::sign::SignatureTime;
-use landfall_model::{Destination, DestinationMap, Digest};
+use landfall_model::{Descriptor, Destination, DestinationMap, Digest, media_type};
 use landfall_signature::{RuleSubject, SignaturePolicy, VerifiedSignature};
+use serde_json::json;
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -39,11 +40,11 @@ impl ItemIdentity for LockedFile {
 
 impl PushedItem for LockedFile {
     fn destinations(&self, mapping: &DestinationMap) -> Vec<Destination> {
-        vec![mapping.own_destination(&parts::file_repository(&self.name))]
+        vec![mapping.own_destination(&file_repository(&self.name))]
     }
 
     fn tag(&self) -> String {
-        parts::file_tag(&self.digest)
+        file_tag(&self.digest)
     }
 }
 
@@ -51,7 +52,7 @@ impl AuditedItem for LockedFile {}
 
 impl ServedItem for LockedFile {
     fn own_repository(&self) -> String {
-        parts::file_repository(&self.name)
+        file_repository(&self.name)
     }
 
     fn files(&self) -> Vec<UrlFile<'_>> {
@@ -103,7 +104,7 @@ impl LockedItem for LockedFile {
     }
 
     fn entry(&self) -> LockEntry {
-        parts::entry(self)
+        entry(self)
     }
 
     fn signature_subject(&self) -> Option<RuleSubject> {
@@ -179,10 +180,145 @@ pub(crate) fn is_file_url(text: &str) -> bool {
             .is_some_and(|host| !host.is_empty() && !host.starts_with('.') && !host.contains('/'))
 }
 
+// The manifest and blobs of a locked file, as parts to transfer.
+
+/// The annotation with the URL of a layer's file.
+const URL: &str = "dev.landfall.url";
+/// The annotation with the name of a layer's file (image-spec, annotations.md).
+const TITLE: &str = "org.opencontainers.image.title";
+const EMPTY: &[u8] = b"{}";
+
+/// Lists the parts of a file. The artifact's manifest is computed from the lock alone, so every
+/// command gets the same bytes.
+pub(super) fn entry(file: &LockedFile) -> LockEntry {
+    let layers = std::iter::once((&file.name, &file.digest, file.size)).chain(
+        file.sidecars
+            .iter()
+            .map(|sidecar| (&sidecar.url, &sidecar.digest, sidecar.size)),
+    );
+    let layers: Vec<(&String, Descriptor)> = layers
+        .map(|(url, digest, size)| {
+            (
+                url,
+                Descriptor {
+                    digest: digest.clone(),
+                    size,
+                    media_type: media_type::OCTETS.into(),
+                },
+            )
+        })
+        .collect();
+    let config = Descriptor {
+        digest: Digest::sha256(EMPTY),
+        size: EMPTY.len() as u64,
+        media_type: media_type::OCI_EMPTY.into(),
+    };
+    let manifest = manifest(file, &config, &layers);
+    let top = Descriptor {
+        digest: Digest::sha256(&manifest),
+        size: manifest.len() as u64,
+        media_type: media_type::OCI_MANIFEST.into(),
+    };
+    let mut parts = vec![EntryPart {
+        descriptor: config,
+        origin: PartOrigin::Computed(EMPTY.into()),
+    }];
+    parts.extend(layers.into_iter().map(|(url, descriptor)| EntryPart {
+        descriptor,
+        origin: PartOrigin::Url(url.clone()),
+    }));
+    parts.push(EntryPart {
+        descriptor: top.clone(),
+        origin: PartOrigin::Computed(manifest),
+    });
+    LockEntry {
+        kind: EntryKind::File,
+        name: file.name.clone(),
+        digest: file.digest.clone(),
+        layout_name: format!("{}:{}", file_repository(&file.name), file_tag(&file.digest)),
+        top,
+        artifact_type: Some(media_type::LANDFALL_FILE),
+        parts,
+        referrers: Vec::new(),
+        referrer_blobs: std::collections::BTreeSet::new(),
+    }
+}
+
+fn manifest(file: &LockedFile, config: &Descriptor, layers: &[(&String, Descriptor)]) -> Vec<u8> {
+    let layers: Vec<_> = layers
+        .iter()
+        .map(|(url, descriptor)| {
+            json!({
+                "mediaType": descriptor.media_type,
+                "digest": descriptor.digest,
+                "size": descriptor.size,
+                "annotations": {URL: url, TITLE: title(url)},
+            })
+        })
+        .collect();
+    let manifest = json!({
+        "schemaVersion": 2,
+        "mediaType": media_type::OCI_MANIFEST,
+        "artifactType": media_type::LANDFALL_FILE,
+        "config": {"mediaType": config.media_type, "digest": config.digest, "size": config.size},
+        "layers": layers,
+        "annotations": {URL: file.name, TITLE: title(&file.name)},
+    });
+    manifest.to_string().into_bytes()
+}
+
+/// The last component of the URL's path, or the host if the path ends with `/`.
+fn title(url: &str) -> String {
+    let parsed = url::Url::parse(url).ok();
+    let last = parsed
+        .as_ref()
+        .and_then(|url| url.path_segments()?.next_back())
+        .filter(|last| !last.is_empty());
+    let host = parsed.as_ref().and_then(|url| url.host_str());
+    last.or(host).unwrap_or(url).to_owned()
+}
+
+/// The repository of a file's artifact: `files/<host>/<first 16 hex of the URL's SHA-256>`.
+/// `_<port>` follows the host if the URL has a port other than the default. The hash replaces the
+/// URL's path, which may contain characters that a repository does not allow.
+pub fn file_repository(url: &str) -> String {
+    let host = url::Url::parse(url).ok().and_then(|url| {
+        let port = url
+            .port()
+            .map(|port| format!("_{port}"))
+            .unwrap_or_default();
+        url.host_str()
+            .map(|host| format!("{}{port}", repository_component(host)))
+    });
+    let host = host
+        .unwrap_or_else(|| "unknown".into())
+        .to_ascii_lowercase();
+    format!("files/{host}/{}", Digest::sha256(url.as_bytes()).short(16))
+}
+
+/// Returns `host` as a component of a repository path. The component must not contain the brackets
+/// and colons of an IPv6 address, and must begin and end with a letter or digit.
+fn repository_component(host: &str) -> String {
+    let mut component = host.trim_matches(['[', ']']).replace(':', "-");
+    if component.starts_with('-') {
+        component.insert(0, '0');
+    }
+    if component.ends_with('-') {
+        component.push('0');
+    }
+    component
+}
+
+/// The tag of a file's artifact: the first 12 hex digits of the file's digest.
+pub(super) fn file_tag(digest: &Digest) -> String {
+    digest.short(12)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::LockedSidecar;
+    use landfall_model::Manifest;
 
     #[test]
     fn a_sidecar_next_to_the_file_is_served_next_to_its_other_urls() {
@@ -220,5 +356,58 @@ mod tests {
             ["https://dl.k8s.io/release/v1/SHA256SUMS"],
             "its URL does not begin with the file's"
         );
+    }
+
+    #[test]
+    fn a_file_is_an_artifact_with_its_sidecars_as_layers() {
+        let file = LockedFile {
+            name: "https://dl.k8s.io/v1/kubelet".into(),
+            digest: Digest::sha256(b"kubelet"),
+            size: 7,
+            checksum: None,
+            sidecars: vec![LockedSidecar {
+                url: "https://dl.k8s.io/v1/kubelet.sha256".into(),
+                digest: Digest::sha256(b"sum"),
+                size: 3,
+            }],
+            ..LockedFile::new("", Digest::sha256(b""), 0)
+        };
+        let entry = entry(&file);
+        assert!(entry.layout_name.starts_with("files/dl.k8s.io/"));
+        let PartOrigin::Computed(bytes) = &entry.parts[3].origin else {
+            panic!("not computed")
+        };
+        let (manifest, kind) = Manifest::parse(bytes, None).unwrap();
+        assert_eq!(kind, media_type::OCI_MANIFEST);
+        let Manifest::Image {
+            layers,
+            artifact_type,
+            ..
+        } = manifest
+        else {
+            panic!("no image")
+        };
+        assert_eq!(
+            (layers.len(), artifact_type.as_str()),
+            (2, media_type::LANDFALL_FILE)
+        );
+        assert_eq!(
+            entry.parts.iter().filter(|part| part.is_manifest()).count(),
+            1
+        );
+    }
+
+    #[test]
+    fn the_repository_of_a_file_contains_the_host_of_its_url() {
+        let repository = file_repository("https://dl.k8s.io/x");
+        assert!(repository.starts_with("files/dl.k8s.io/") && repository.len() == 16 + 16);
+        for (url, component) in [
+            ("http://[::1]:8080/x", "files/0--1_8080/"),
+            ("http://[fd00::]/x", "files/fd00--0/"),
+        ] {
+            let repository = file_repository(url);
+            assert!(repository.starts_with(component), "{repository}");
+            assert!(landfall_model::is_repository(&repository), "{repository}");
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! A file in a manifest, and how it expands to requests.
 
-use super::request::{Checksum, FileRequest};
+use super::resolvable::{Checksum, FileRequest};
 use crate::ManifestEntry;
-use crate::entry_reader::{EntryContext, ManifestResult, USERINFO, digest_of};
+use crate::item_kind::{EntryContext, ManifestResult, USERINFO, digest_of};
 use landfall_model::document::{OWN_URL, SourceSpan, TemplateField, VarBinding, YamlNode};
 use landfall_model::has_userinfo;
 use landfall_model::sign::FileKey;

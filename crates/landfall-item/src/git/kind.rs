@@ -1,9 +1,8 @@
 //! A locked repository as an item.
 
-use super::locked::{self, LockedGitRepository};
+use super::locked;
+use super::locked::{LockedGitRepository, LockedLargeFile, url_of};
 use super::manifest_entry::GitEntry;
-use super::parts;
-use super::repository_url::url_of;
 use super::request::GitRequest;
 use crate::file::is_file_url;
 use crate::text::oversize;
@@ -11,12 +10,13 @@ use crate::{
     AuditedItem, Exclusion, ItemIdentity, ItemKind, LockedItem, ManifestResult, PushedItem,
     ServedItem,
 };
-use landfall_content::{BlobRead, LockEntry};
+use landfall_content::{BlobRead, EntryPart, LockEntry, PartOrigin};
 use landfall_model::document::SourceSpan;
 use landfall_model::report::{EntryKind, one_line};
 use landfall_model::sign::SignatureTime;
-use landfall_model::{Destination, DestinationMap, Digest};
+use landfall_model::{Descriptor, Destination, DestinationMap, Digest, media_type};
 use landfall_signature::{RuleSubject, SignaturePolicy, VerifiedSignature};
+use serde_json::json;
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -41,11 +41,11 @@ impl ItemIdentity for LockedGitRepository {
 
 impl PushedItem for LockedGitRepository {
     fn destinations(&self, mapping: &DestinationMap) -> Vec<Destination> {
-        vec![mapping.own_destination(&parts::own_repository(self))]
+        vec![mapping.own_destination(&own_repository(self))]
     }
 
     fn tag(&self) -> String {
-        parts::tag(&self.digest)
+        tag(&self.digest)
     }
 }
 
@@ -60,7 +60,7 @@ impl AuditedItem for LockedGitRepository {
 
 impl ServedItem for LockedGitRepository {
     fn own_repository(&self) -> String {
-        parts::own_repository(self)
+        own_repository(self)
     }
 }
 
@@ -112,7 +112,7 @@ impl LockedItem for LockedGitRepository {
             let name = one_line(&one.r#ref);
             return Some(format!("'{name}' is verified, but not among the refs"));
         }
-        let found = parts::digest(self);
+        let found = digest(self);
         (found != self.digest).then(|| {
             format!(
                 "'{}' has the digest {}, but its other fields have {found}",
@@ -122,7 +122,7 @@ impl LockedItem for LockedGitRepository {
     }
 
     fn entry(&self) -> LockEntry {
-        parts::entry(self)
+        entry(self)
     }
 
     fn signature_subject(&self) -> Option<RuleSubject> {
@@ -167,5 +167,135 @@ impl ItemKind for LockedGitRepository {
 
     fn parse_exclusion(text: &str, span: &SourceSpan) -> ManifestResult<Exclusion> {
         LockedGitRepository::parse_name(text, span).map(Exclusion::Url)
+    }
+}
+
+// The manifest and blobs of a locked repository, as parts to transfer. The manifest is computed
+// from the lock alone, so every command gets the same bytes.
+
+/// The annotation with the URL of the repository.
+const URL: &str = "dev.landfall.url";
+/// The annotation with the name of the repository (image-spec, annotations.md).
+const TITLE: &str = "org.opencontainers.image.title";
+
+/// Lists the parts of a repository: an artifact whose config has the refs, with a layer for each
+/// pack and each large file.
+pub(super) fn entry(repository: &LockedGitRepository) -> LockEntry {
+    let refs = refs(repository);
+    let config = descriptor(&refs, media_type::LANDFALL_GIT_REFS);
+    let manifest = manifest(repository, &config);
+    let top = descriptor(&manifest, media_type::OCI_MANIFEST);
+    let mut parts = vec![EntryPart {
+        descriptor: config,
+        origin: PartOrigin::Computed(refs),
+    }];
+    let packs = Arc::new(repository.git_packs());
+    for (pack, descriptor) in packs_of(repository).into_iter().enumerate() {
+        parts.push(EntryPart {
+            descriptor,
+            origin: PartOrigin::Git {
+                repository: packs.clone(),
+                pack,
+            },
+        });
+    }
+    let large_files = repository.large_files.iter().flatten();
+    parts.extend(large_files.map(|file| EntryPart {
+        descriptor: file.descriptor(),
+        origin: PartOrigin::LargeFile(Arc::new(repository.server_of(file))),
+    }));
+    parts.push(EntryPart {
+        descriptor: top.clone(),
+        origin: PartOrigin::Computed(manifest),
+    });
+    LockEntry {
+        kind: EntryKind::Git,
+        name: repository.name.clone(),
+        digest: repository.digest.clone(),
+        layout_name: format!("{}:{}", own_repository(repository), tag(&repository.digest)),
+        top,
+        artifact_type: Some(media_type::LANDFALL_GIT),
+        parts,
+        referrers: Vec::new(),
+        referrer_blobs: std::collections::BTreeSet::new(),
+    }
+}
+
+/// Computes the digest of a repository, ignoring its `digest` field.
+pub(super) fn digest(repository: &LockedGitRepository) -> Digest {
+    let config = descriptor(&refs(repository), media_type::LANDFALL_GIT_REFS);
+    Digest::sha256(&manifest(repository, &config))
+}
+
+/// The repository of the artifact at a registry: `git/<host>/<first 16 hex of the URL's SHA-256>`,
+/// since a path of a git server may have characters that a registry does not allow.
+pub(super) fn own_repository(repository: &LockedGitRepository) -> String {
+    let files = crate::file_repository(repository.url());
+    files.replacen("files/", "git/", 1)
+}
+
+/// The tag of the artifact: the first 12 hex digits of its digest.
+pub(super) fn tag(digest: &Digest) -> String {
+    digest.short(12)
+}
+
+/// The refs as text: the branch that a clone checks out, then a line for each ref and for each
+/// commit whose parents are not carried.
+fn refs(repository: &LockedGitRepository) -> Vec<u8> {
+    let mut text = String::new();
+    if let Some(head) = &repository.head {
+        text.push_str(&format!("HEAD {head}\n"));
+    }
+    text.extend(
+        repository
+            .refs
+            .iter()
+            .map(|one| format!("{} {}\n", one.id, one.name)),
+    );
+    let shallow = repository.shallow.iter();
+    text.extend(shallow.map(|id| format!("shallow {id}\n")));
+    text.into_bytes()
+}
+
+fn packs_of(repository: &LockedGitRepository) -> Vec<Descriptor> {
+    let packs = repository.packs.iter().map(|pack| Descriptor {
+        digest: pack.digest.clone(),
+        size: pack.size,
+        media_type: media_type::LANDFALL_GIT_PACK.into(),
+    });
+    packs.collect()
+}
+
+fn manifest(repository: &LockedGitRepository, config: &Descriptor) -> Vec<u8> {
+    let large_files = repository.large_files.iter().flatten();
+    let layers: Vec<_> = packs_of(repository)
+        .into_iter()
+        .chain(large_files.map(LockedLargeFile::descriptor))
+        .map(|layer| {
+            json!({
+                "mediaType": layer.media_type,
+                "digest": layer.digest,
+                "size": layer.size,
+            })
+        })
+        .collect();
+    let url = repository.url();
+    let title = url.rsplit('/').next().unwrap_or(url);
+    let manifest = json!({
+        "schemaVersion": 2,
+        "mediaType": media_type::OCI_MANIFEST,
+        "artifactType": media_type::LANDFALL_GIT,
+        "config": {"mediaType": config.media_type, "digest": config.digest, "size": config.size},
+        "layers": layers,
+        "annotations": {URL: url, TITLE: title},
+    });
+    manifest.to_string().into_bytes()
+}
+
+fn descriptor(bytes: &[u8], media_type: &'static str) -> Descriptor {
+    Descriptor {
+        digest: Digest::sha256(bytes),
+        size: bytes.len() as u64,
+        media_type: media_type.into(),
     }
 }

@@ -1,8 +1,8 @@
 //! A git repository in a manifest, and how it expands to requests.
 
-use super::repository_url::{lfs_url, url_of};
+use super::locked::{lfs_url, url_of};
 use super::request::GitRequest;
-use crate::policy::{check_keeps_one, check_rule};
+use crate::text::{check_keeps_one, check_rule};
 use crate::{
     EntryContext, EntryPathStep, ManifestEntry, ManifestResult, MovableVersion, UpdatableEntry,
 };

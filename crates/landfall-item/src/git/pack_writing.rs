@@ -1,11 +1,12 @@
 //! Writes the pack with the new commits of a repository, after its signatures, submodules and large
 //! files were read.
 
-use super::large_files::{LargeFilesOfServer, large_files_by_server};
+use super::large_files::{
+    LargeFilesOfServer, SubmoduleError, large_files_by_server, locked_submodules,
+};
 use super::locked::{LockedGitPack, LockedGitRef, LockedGitSubmodule, VerifiedGitRef};
 use super::request::GitRequest;
 use super::signatures::{RefSignatureError, verified_refs};
-use super::submodules::{SubmoduleError, locked_submodules};
 use landfall_content::store::DiskStore;
 use landfall_content::upstream::{FetchedPack, PackFacts, write_pack_file};
 use landfall_content::{BlobPackBytes, DiskSpace, GitPacks};

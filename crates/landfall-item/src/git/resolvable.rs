@@ -1,11 +1,10 @@
 //! How a request for a repository is merged, resolved and updated.
 
-use super::choose::choose_refs;
 use super::locked::LockedGitRepository;
 use super::request::GitRequest;
-use super::resolve::{GitResolveError, resolve};
+use super::resolve::{GitResolveError, choose_refs, resolve};
 use super::signatures::{has_signed_tags, is_verified};
-use crate::field_conflict::{FieldConflict, merge_option};
+use crate::text::{FieldConflict, merge_option};
 use crate::{
     DependencyRequest, Exclusion, ItemRequest, PinPolicy, ResolvableRequest, ResolveError,
     ResolveOutcome, Resolver, UpdatableRequest, UpstreamStatus, host_in,

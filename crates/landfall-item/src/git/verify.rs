@@ -1,9 +1,8 @@
 //! Verifies that the packs of a repository agree with the lock: they contain everything that the
 //! refs need, and have the same submodules, large files and end of the history.
 
-use super::large_files::locked_large_files;
+use super::large_files::{SubmoduleError, locked_large_files, locked_submodules};
 use super::locked::{LockedGitRepository, LockedGitSubmodule, LockedLargeFile};
-use super::submodules::{SubmoduleError, locked_submodules};
 use landfall_content::{BlobPackBytes, BlobRead};
 use landfall_git::{
     GitError, GitObjectKind, IncompleteTip, ObjectDatabase, ObjectId, check_complete,

@@ -2,19 +2,20 @@
 
 use super::locked::LockedImage;
 use super::manifest_entry::ImageEntry;
-use super::request::ImageRequest;
-use super::{manifest_entry, parts, text, verify};
+use super::resolvable::ImageRequest;
+use super::{locked, manifest_entry, verify};
 use crate::text::oversize;
 use crate::{
     AuditedItem, Exclusion, ItemIdentity, ItemKind, LockedItem, ManifestResult, PushedItem,
     ServedItem, verified_signatures,
 };
-use landfall_content::{BlobRead, LockEntry};
+use landfall_content::{AttachedReferrer, BlobRead, EntryPart, LockEntry, PartOrigin};
 use landfall_model::document::SourceSpan;
 use landfall_model::report::EntryKind;
 use landfall_model::sign::SignatureTime;
 use landfall_model::{
     Destination, DestinationMap, Digest, ImageRef, Platform, ReferenceError, host_component,
+    media_type,
 };
 use landfall_signature::{RuleSubject, SignaturePolicy, VerifiedSignature};
 use std::borrow::Cow;
@@ -106,7 +107,7 @@ impl ServedItem for LockedImage {
 
 impl LockedItem for LockedImage {
     fn write(&self, out: &mut dyn fmt::Write) -> fmt::Result {
-        text::write(self, out)
+        locked::write(self, out)
     }
 
     /// Sizes must be plausible, and the tags of referrers must have the form that cosign uses, so
@@ -130,7 +131,7 @@ impl LockedItem for LockedImage {
     }
 
     fn entry(&self) -> LockEntry {
-        parts::entry(self)
+        entry(self)
     }
 
     fn signature_subject(&self) -> Option<RuleSubject> {
@@ -197,4 +198,144 @@ fn is_referrer_tag(text: &str) -> bool {
         && text
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_'))
+}
+
+/// Lists the parts of `image`: blobs first, then manifests in the order in which a registry accepts
+/// them, the top last.
+pub(super) fn entry(image: &LockedImage) -> LockEntry {
+    let (registry, repository): (Arc<str>, Arc<str>) = (
+        image.name.registry.as_str().into(),
+        image.name.repository.as_str().into(),
+    );
+    let blob = || PartOrigin::Blob {
+        registry: registry.clone(),
+        repository: repository.clone(),
+    };
+    let foreign = || PartOrigin::Foreign {
+        registry: registry.clone(),
+        repository: repository.clone(),
+        manifests: image.manifests_in_order().collect(),
+    };
+    let manifest = || PartOrigin::Manifest {
+        registry: registry.clone(),
+        repository: repository.clone(),
+    };
+    let mut parts: Vec<EntryPart> = Vec::new();
+    for descriptor in image.blobs.iter().chain(&image.referrer_blobs) {
+        // a foreign layer may be available only at the `urls` of its manifest
+        let origin = if media_type::is_foreign(&descriptor.media_type) {
+            foreign()
+        } else {
+            blob()
+        };
+        parts.push(EntryPart {
+            descriptor: descriptor.clone(),
+            origin,
+        });
+    }
+    parts.extend(image.manifests_in_order().map(|descriptor| EntryPart {
+        descriptor,
+        origin: manifest(),
+    }));
+    let mut known: BTreeSet<_> = image.manifests_in_order().map(|own| own.digest).collect();
+    let referrers = referrers_of(image);
+    for referrer in &referrers {
+        if known.insert(referrer.descriptor.digest.clone()) {
+            // registries reject an index whose children are missing, so the top stays last
+            let part = EntryPart {
+                descriptor: referrer.descriptor.clone(),
+                origin: manifest(),
+            };
+            parts.insert(parts.len() - 1, part);
+        }
+    }
+    if let Some(descriptor) = image.trimmed_descriptor() {
+        // an index may also list blobs directly, so the blobs in the lock are kept as well
+        let keep = image
+            .manifests
+            .iter()
+            .map(|child| child.digest.clone())
+            .chain(image.blobs.iter().map(|blob| blob.digest.clone()))
+            .collect();
+        let part = EntryPart {
+            descriptor,
+            origin: PartOrigin::Trimmed {
+                of: image.descriptor(),
+                keep,
+            },
+        };
+        parts.insert(parts.len() - 1, part);
+    }
+    parts.retain(|part| !image.absent.contains(&part.descriptor.digest));
+    LockEntry {
+        kind: EntryKind::Image,
+        name: image.name.to_string(),
+        digest: image.digest.clone(),
+        layout_name: image.name.to_string(),
+        top: image.descriptor(),
+        artifact_type: None,
+        parts,
+        referrers,
+        referrer_blobs: blobs_of_referrers(image),
+    }
+}
+
+/// The blobs that only referrers of `image` name.
+pub(crate) fn blobs_of_referrers(image: &LockedImage) -> BTreeSet<Digest> {
+    let own: BTreeSet<_> = image.blobs.iter().map(|blob| &blob.digest).collect();
+    let blobs = image.referrer_blobs.iter().map(|blob| &blob.digest);
+    blobs
+        .filter(|digest| !own.contains(digest))
+        .cloned()
+        .collect()
+}
+
+/// The referrers of `image`.
+pub(crate) fn referrers_of(image: &LockedImage) -> Vec<AttachedReferrer> {
+    let own: BTreeSet<_> = image.manifests_in_order().map(|own| own.digest).collect();
+    let referrers = image.referrers.iter().flatten();
+    referrers
+        .map(|referrer| AttachedReferrer {
+            descriptor: referrer.descriptor(),
+            tag: referrer.tag.clone(),
+            subject: referrer.subject.clone(),
+            is_child: own.contains(&referrer.digest),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lockfile::Lock;
+
+    #[test]
+    fn each_referrer_is_one_part_and_the_top_stays_last() {
+        let digest = |text: &str| Digest::sha256(text.as_bytes());
+        let text = format!(
+            "version: 1\nimages:\n- name: q.io/a:1\n  digest: {top}\n  mediaType: i\n  size: 9\n  manifests:\n  \
+         - {{digest: {child}, size: 1, mediaType: m}}\n  - {{digest: {own}, size: 2, mediaType: m}}\n  \
+         trimmed: {{digest: {trimmed}, size: 3}}\n  referrers:\n  \
+         - {{digest: {sig}, size: 4, mediaType: m, tag: sha256-0.sig}}\n  \
+         - {{digest: {sig}, size: 4, mediaType: m, tag: sha256-1.sig}}\n  \
+         - {{digest: {own}, size: 2, mediaType: m, subject: {child}}}\n  referrerBlobs:\n  - {blob} 5 b\n",
+            top = digest("top"),
+            child = digest("child"),
+            own = digest("own"),
+            trimmed = digest("trimmed"),
+            sig = digest("sig"),
+            blob = digest("blob"),
+        );
+        let entry = entry(&Lock::parse("l", &text).unwrap().images[0]);
+        let parts: Vec<&Digest> = entry
+            .parts
+            .iter()
+            .map(|part| &part.descriptor.digest)
+            .collect();
+        let wanted = ["blob", "child", "own", "sig", "trimmed", "top"].map(digest);
+        assert_eq!(parts, wanted.iter().collect::<Vec<_>>());
+        assert_eq!(entry.referrers.len(), 3);
+        // a child of the index is pushed before the index, even if it is a referrer as well
+        assert!(entry.only_refers(&digest("sig")) && !entry.only_refers(&digest("own")));
+    }
 }

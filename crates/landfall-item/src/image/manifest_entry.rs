@@ -1,8 +1,8 @@
 //! An image in a manifest, and how it expands to requests.
 
-use super::request::ImageRequest;
-use crate::entry_reader::{EntryContext, ManifestResult, digest_of};
-use crate::policy::check_rule;
+use super::resolvable::ImageRequest;
+use crate::item_kind::{EntryContext, ManifestResult, digest_of};
+use crate::text::check_rule;
 use crate::{EntryPathStep, ManifestEntry, MovableVersion, UpdatableEntry};
 use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};
 use landfall_model::{Digest, ImageRef, Platform, ReferenceError};

@@ -5,32 +5,29 @@ mod kind;
 mod locked;
 mod manifest_entry;
 mod manifests;
-mod parts;
 mod platforms;
 mod referrer_search;
 mod referrers;
-mod request;
 mod resolvable;
 mod resolve;
 mod selection;
 mod signatures;
 #[cfg(test)]
 mod testing;
-mod text;
 mod verify;
 
-pub use locked::LockedReferrer;
-pub(crate) use locked::read_blobs;
-pub use locked::{LockedImage, LockedManifest, LockedTrimmedIndex};
-pub(crate) use manifest_entry::ImageEntry;
-pub use manifest_entry::{listed, platforms, tag_of};
-pub use manifests::ReadError;
-pub(crate) use manifests::read_manifest;
-pub(crate) use parts::{blobs_of_referrers, referrers_of};
-pub use request::ImageRequest;
-pub(crate) use resolvable::{check_equal_platforms, check_equal_referrers};
-pub use selection::{OneManifest, Selection, SelectionError};
-pub use signatures::ImageSignatureError;
-pub(crate) use signatures::{download_locked, find_signatures, logged_since, verified_signatures};
-pub(crate) use text::{write_blobs, write_referrers, write_verified};
-pub(crate) use verify::contradictions;
+pub(crate) use self::kind::{blobs_of_referrers, referrers_of};
+pub use self::locked::{LockedImage, LockedManifest, LockedReferrer, LockedTrimmedIndex};
+pub(crate) use self::locked::{read_blobs, write_blobs, write_referrers, write_verified};
+pub(crate) use self::manifest_entry::ImageEntry;
+pub use self::manifest_entry::{listed, platforms, tag_of};
+pub use self::manifests::ReadError;
+pub(crate) use self::manifests::read_manifest;
+pub use self::resolvable::ImageRequest;
+pub(crate) use self::resolvable::{check_equal_platforms, check_equal_referrers};
+pub use self::selection::{OneManifest, Selection, SelectionError};
+pub use self::signatures::ImageSignatureError;
+pub(crate) use self::signatures::{
+    download_locked, find_signatures, logged_since, verified_signatures,
+};
+pub(crate) use self::verify::contradictions;

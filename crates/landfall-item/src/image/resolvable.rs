@@ -1,9 +1,8 @@
 //! How a request for an image is merged, resolved and updated.
 
 use super::locked::LockedImage;
-use super::request::ImageRequest;
 use super::{referrers, resolve, signatures, verify};
-use crate::field_conflict::{FieldConflict, merge_option};
+use crate::text::{FieldConflict, merge_option};
 use crate::{
     Exclusion, ItemRequest, PinPolicy, ResolvableRequest, ResolveError, ResolveOutcome, Resolver,
     UpdatableRequest, UpstreamStatus,
@@ -253,4 +252,21 @@ async fn find_referrers(
         Ok(image) => ResolveOutcome::New(image),
         Err(cause) => ResolveOutcome::Failed(Some(old.clone()), cause),
     }
+}
+
+/// A request for one image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageRequest {
+    /// The reference: with a tag and no digest, or with only a digest if no tag was written.
+    pub name: ImageRef,
+    /// The digest that the tag must have. `None` for an image that is named by digest.
+    pub pin: Option<Digest>,
+    /// The platforms, sorted; empty means all.
+    pub platforms: Vec<Platform>,
+    /// The update policy: what `landfall update` may move the tag to.
+    pub update: Option<UpdateRule>,
+    /// Whether its referrers are looked up and carried.
+    pub referrers: bool,
+    /// The position of the entry in the manifest.
+    pub at: SourceLocation,
 }

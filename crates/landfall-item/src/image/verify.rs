@@ -5,9 +5,9 @@
 //! incomplete without anyone noticing. If it added one, the bundle would contain a blob that no
 //! manifest names.
 
+use super::kind;
 use super::locked::LockedImage;
 use super::manifests::{blobs_of, read_manifest};
-use super::parts;
 use landfall_content::{BlobRead, ListedAttestations};
 use landfall_model::{
     ChildManifest, Descriptor, Digest, Manifest, media_type, read_referrer, trim_index,
@@ -170,7 +170,7 @@ impl ImageVerifier<'_> {
             absent: BTreeSet::new(),
             ..image.clone()
         };
-        let attestations = ListedAttestations::of(&parts::entry(&whole), read);
+        let attestations = ListedAttestations::of(&kind::entry(&whole), read);
         let needed = image
             .absent
             .iter()

@@ -1,17 +1,19 @@
 //! The content of a lock: a section of items for each kind, and the items that are missing. See
 //! docs/reference/lock.md.
 
-use super::endpoint::{self, Endpoint};
 #[cfg(any(test, feature = "testkit"))]
 use crate::LockedNote;
+use crate::image::LockedReferrer;
 use crate::{
     ItemKind, LockedChart, LockedFile, LockedGitRepository, LockedImage, LockedItem,
     LockedPackageSet, LockedProvider,
 };
 use landfall_content::LockEntry;
-use landfall_model::report::EntryKind;
-use landfall_model::{ChangedName, Digest};
-use serde::Deserialize;
+use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
+use landfall_model::{ChangedName, Descriptor, Digest, today};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// The content of `landfall.lock`. The lists are sorted when the lock is written.
@@ -173,7 +175,7 @@ impl Lock {
         self.sections()
             .into_iter()
             .find_map(LockSection::duplicate_name)
-            .or_else(|| endpoint::duplicate(&self.endpoints))
+            .or_else(|| duplicate(&self.endpoints))
     }
 
     /// Sorts items by name and endpoints by host.
@@ -393,4 +395,192 @@ pub struct UnresolvedItem {
     pub name: String,
     /// Why the item could not be resolved.
     pub cause: String,
+}
+
+/// A host that cannot be mirrored and must stay reachable.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Endpoint {
+    /// Host name or IP address; a leading `*.` matches every subdomain.
+    pub host: String,
+    /// The TCP port that must be reachable.
+    pub port: u16,
+    /// What the endpoint is needed for. Several reasons are joined by `; `.
+    pub why: String,
+    /// The roles of the machines that need it, sorted; empty means all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub from: Vec<String>,
+}
+
+impl Endpoint {
+    /// Whether machines of this role need the endpoint.
+    pub fn is_for(&self, role: &str) -> bool {
+        self.from.is_empty() || self.from.iter().any(|one| one == role)
+    }
+
+    /// Merges `other`, an endpoint with the same host and port: the reasons and the roles of both.
+    pub fn join(&mut self, other: &Endpoint) {
+        let mut reasons: Vec<&str> = self.why.split("; ").chain(other.why.split("; ")).collect();
+        reasons.sort_unstable();
+        reasons.dedup();
+        self.why = reasons.join("; ");
+        // an empty list means all roles, which include those of the other list
+        if self.from.is_empty() || other.from.is_empty() {
+            self.from.clear();
+            return;
+        }
+        self.from.extend_from_slice(&other.from);
+        self.from.sort_unstable();
+        self.from.dedup();
+    }
+}
+
+/// `host:port`, with brackets around an IPv6 address.
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+/// A host and port that two endpoints share, for messages.
+pub(super) fn duplicate(endpoints: &[Endpoint]) -> Option<String> {
+    let mut seen = BTreeSet::new();
+    endpoints
+        .iter()
+        .find(|endpoint| !seen.insert((&endpoint.host, endpoint.port)))
+        .map(|endpoint| format!("the endpoint {endpoint}"))
+}
+
+// The referrers that `lock` found and could not read. The lock lists them as unresolved, with the
+// name of their item in front, so that the loss is not forgotten and the next run tries again.
+
+/// The name of a lost referrer in the lock and in reports: the name of its item, and its digest or
+/// tag. The blank tells it from the name of an image.
+pub fn lost_referrer_name(item: &str, reference: &str) -> String {
+    format!("{item} {reference}")
+}
+
+/// The item in the name of a lost referrer.
+pub fn lost_referrer_item(name: &str) -> Option<&str> {
+    Some(name.split_once(' ')?.0)
+}
+
+/// The report item of a referrer that was lost or skipped.
+pub fn referrer_item(
+    item: &str,
+    referrer: &Descriptor,
+    status: ItemStatus,
+    reason: impl Into<String>,
+) -> ReportItem {
+    ReportItem {
+        kind: EntryKind::Referrer,
+        name: lost_referrer_name(item, &referrer.digest.to_string()),
+        digest: Some(referrer.digest.clone()),
+        bytes: Some(referrer.size),
+        packages: 0,
+        status,
+        reason: Some(reason.into()),
+    }
+}
+
+impl Lock {
+    /// The referrers that could not be read, each with the name of its item.
+    pub fn lost_referrers(&self) -> impl Iterator<Item = (&str, &UnresolvedItem)> {
+        let referrers = self.unresolved.iter();
+        let referrers = referrers.filter(|lost| lost.kind == EntryKind::Referrer);
+        referrers.filter_map(|lost| Some((lost_referrer_item(&lost.name)?, lost)))
+    }
+
+    /// The lock without the manifests and blobs of referrers that have these names, which contain
+    /// their digests.
+    pub fn without_referrers<'n>(&self, names: impl Iterator<Item = &'n str>) -> Cow<'_, Lock> {
+        let mut lost: BTreeMap<&str, BTreeSet<Digest>> = BTreeMap::new();
+        for name in names {
+            if let Some((item, digest)) = name.split_once(' ')
+                && let Ok(digest) = digest.parse()
+            {
+                lost.entry(item).or_default().insert(digest);
+            }
+        }
+        if lost.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        let mut lock = self.clone();
+        for image in &mut lock.images {
+            if let Some(lost) = lost.get(&*image.name.to_string()) {
+                remove(lost, &mut image.referrers, &mut image.referrer_blobs);
+                // attestations, which the index lists
+                let manifests = image.manifests.iter().map(|child| &child.digest);
+                let listed = manifests.chain(image.blobs.iter().map(|blob| &blob.digest));
+                image.absent = listed.filter(|own| lost.contains(own)).cloned().collect();
+            }
+        }
+        for chart in &mut lock.charts {
+            if let Some(lost) = lost.get(&*chart.name.to_string()) {
+                remove(lost, &mut chart.referrers, &mut chart.referrer_blobs);
+            }
+        }
+        Cow::Owned(lock)
+    }
+}
+
+fn remove(
+    lost: &BTreeSet<Digest>,
+    referrers: &mut Option<Vec<LockedReferrer>>,
+    blobs: &mut Vec<Descriptor>,
+) {
+    if let Some(referrers) = referrers {
+        referrers.retain(|referrer| !lost.contains(&referrer.digest));
+    }
+    blobs.retain(|blob| !lost.contains(&blob.digest));
+}
+
+/// The missing items of a lock: those that could not be resolved, and those whose loss the manifest
+/// accepts until a date.
+pub fn losses(lock: &Lock) -> Vec<ReportItem> {
+    let unresolved = lock.unresolved.iter().map(|item| {
+        missing_item(
+            item.kind,
+            &item.name,
+            ItemStatus::Missing,
+            item.cause.clone(),
+        )
+    });
+    unresolved.chain(accepted_losses(lock)).collect()
+}
+
+/// The items whose loss the manifest accepts: skipped until the date, and missing after it.
+pub fn accepted_losses(lock: &Lock) -> Vec<ReportItem> {
+    let today = today().to_string();
+    let accepted = lock.missing.iter().map(|loss: &AcceptedLoss| {
+        // after the last day, the item counts as missing
+        let status = if loss.until >= today {
+            ItemStatus::Skipped
+        } else {
+            ItemStatus::Missing
+        };
+        missing_item(
+            loss.kind,
+            &loss.name,
+            status,
+            format!("{} (accepted until {})", loss.reason, loss.until),
+        )
+    });
+    accepted.collect()
+}
+
+fn missing_item(kind: EntryKind, name: &str, status: ItemStatus, reason: String) -> ReportItem {
+    ReportItem {
+        kind,
+        name: name.into(),
+        digest: None,
+        bytes: None,
+        packages: 0,
+        status,
+        reason: Some(reason),
+    }
 }

@@ -1,13 +1,14 @@
 //! Reads, checks and writes locks.
 
 use super::document::Lock;
-use super::error::LockError;
 use super::text;
 use crate::LockedItem;
-use landfall_model::document;
-use landfall_model::document::read_text_input;
-use landfall_model::{Algorithm, Digest, Hasher};
-use std::path::Path;
+use landfall_model::document::{self, Diagnostic, read_text_input};
+use landfall_model::{Algorithm, DestinationMap, Digest, Hasher};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::path::{Path, PathBuf};
 
 impl Lock {
     /// Parses a lock. `file` is its name in messages.
@@ -78,5 +79,214 @@ impl Lock {
         let mut hasher = Hasher::new(Algorithm::Sha256);
         let _ = text::write(self, &mut hasher);
         hasher.finish()
+    }
+}
+
+/// Why a lock cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// The file cannot be read.
+    #[error("cannot read the lock {path}: {source}")]
+    Open {
+        /// The path of the lock.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: std::io::Error,
+    },
+    /// The text is not a valid lock.
+    #[error(transparent)]
+    Document(#[from] Box<Diagnostic>),
+    /// The last line is missing, so the file was probably truncated when it was copied.
+    #[error("{path} is truncated: a lock ends with the line `...`")]
+    Truncated {
+        /// The path of the lock.
+        path: String,
+    },
+    /// The lock contains a value that landfall would never write.
+    #[error("{path}: {why}")]
+    Content {
+        /// The path of the lock.
+        path: String,
+        /// What is wrong with the content.
+        why: String,
+    },
+    /// The version of the lock is not 1, as in a lock of a newer landfall.
+    #[error("{path}: lock version {found} is not known to this landfall, which reads version 1")]
+    Version {
+        /// The path of the lock.
+        path: String,
+        /// The version that the lock has.
+        found: u32,
+    },
+}
+
+impl LockError {
+    /// What to do about the error. A [`LockError::Document`] contains its own help.
+    pub fn help(&self) -> Option<String> {
+        match self {
+            LockError::Open { path, .. } => Some(format!(
+                "write one with `landfall lock -f MANIFEST --lock {}`",
+                path.display()
+            )),
+            LockError::Document(_) => None,
+            LockError::Truncated { .. } => {
+                Some("copy it again, or write it again with `landfall lock`".into())
+            }
+            LockError::Version { found: 2.., .. } => Some("use a newer landfall".into()),
+            LockError::Content { .. } | LockError::Version { .. } => {
+                Some("write it again with `landfall lock`".into())
+            }
+        }
+    }
+}
+
+/// Two items, or referrers of items, with different digests that would have the same name at the
+/// destination.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{place} would be both {first} ({first_digest}) and {second} ({second_digest}); give one of \
+     them a path of its own in the site file, under registry.paths:\n    {fix}"
+)]
+pub struct Collision {
+    /// The destination that both have, as `registry/repository:tag`.
+    pub place: String,
+    /// The name of the first item in the lock; `a referrer of NAME` for a referrer of the item.
+    pub first: String,
+    /// The digest of the first item or referrer.
+    pub first_digest: Digest,
+    /// The name of the second item in the lock; `a referrer of NAME` for a referrer of the item.
+    pub second: String,
+    /// The digest of the second item or referrer.
+    pub second_digest: Digest,
+    /// The line that resolves the collision if it is added to the site.
+    pub fix: String,
+}
+
+/// The first two items of `lock` that would have the same name but have different digests.
+pub fn collision(mapping: &DestinationMap, lock: &Lock) -> Option<Collision> {
+    let mut taken: BTreeMap<String, (&dyn LockedItem, &Digest)> = BTreeMap::new();
+    for item in lock.items() {
+        let own = item.tag();
+        for place in item.destinations(mapping) {
+            let referrers = item.referrer_tags();
+            for (tag, digest) in referrers.into_iter().chain([(&*own, item.digest())]) {
+                let place = format!("{place}:{tag}");
+                match taken.get(&place) {
+                    Some(&(first, first_digest)) => {
+                        // two tags of one image share its signatures: the tag of a signature
+                        // contains the digest of the image
+                        let is_shared_referrer = tag != own && first.source() == item.source();
+                        if first_digest != digest && !is_shared_referrer {
+                            let first = (first, first_digest);
+                            return Some(Collision::new(place, first, (item, digest)));
+                        }
+                    }
+                    None => drop(taken.insert(place, (item, digest))),
+                }
+            }
+        }
+    }
+    None
+}
+
+impl Collision {
+    fn new(
+        place: String,
+        first: (&dyn LockedItem, &Digest),
+        second: (&dyn LockedItem, &Digest),
+    ) -> Collision {
+        let source = second.0.source();
+        Collision {
+            place,
+            first: name_of(first.0, first.1),
+            first_digest: first.1.clone(),
+            second: name_of(second.0, second.1),
+            second_digest: second.1.clone(),
+            // the source host as the first path component keeps the two apart
+            fix: format!("{source}: {}", source.replace(':', "_")),
+        }
+    }
+}
+
+/// The name of `item` if `digest` is its digest. Otherwise, `digest` is that of a referrer, which
+/// has no name in the lock.
+fn name_of(item: &dyn LockedItem, digest: &Digest) -> String {
+    if item.digest() == digest {
+        item.name().into_owned()
+    } else {
+        format!("a referrer of {}", item.name())
+    }
+}
+
+/// Two items with different content at one URL, such as two sets of packages that were locked from
+/// different states of one repository.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{first} and {second} have different content at {url}: `serve` offers only one of them, and \
+     `export` refuses both; lock both from the same state with `landfall lock --refresh`"
+)]
+pub struct UrlConflict {
+    /// The URL.
+    pub url: String,
+    /// The name of the first item in the lock.
+    pub first: String,
+    /// The name of the second item in the lock.
+    pub second: String,
+}
+
+/// The conflicts in `lock`, one for each pair of items.
+pub fn url_conflicts(lock: &Lock) -> Vec<UrlConflict> {
+    let mut owners: BTreeMap<Cow<'_, str>, (&Digest, Cow<'_, str>)> = BTreeMap::new();
+    let mut conflicts: BTreeMap<(String, String), String> = BTreeMap::new();
+    for item in lock.items() {
+        for file in item.files() {
+            for url in file.urls {
+                match owners.entry(url) {
+                    Entry::Vacant(entry) => drop(entry.insert((file.digest, item.name()))),
+                    Entry::Occupied(entry) => {
+                        let (digest, owner) = entry.get();
+                        let name = item.name();
+                        if *digest != file.digest && *owner != name {
+                            let pair = (owner.to_string(), name.into_owned());
+                            let url = entry.key();
+                            conflicts.entry(pair).or_insert_with(|| url.to_string());
+                        }
+                    }
+                }
+            }
+        }
+    }
+    conflicts
+        .into_iter()
+        .map(|((first, second), url)| UrlConflict { url, first, second })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LockedFile;
+
+    #[test]
+    fn items_with_different_content_at_one_url_are_found() {
+        let shared = ["https://h.test/x", "https://h.test/y"];
+        let file = |name: &str, content: &[u8]| LockedFile {
+            also: shared.map(str::to_owned).to_vec(),
+            ..LockedFile::new(name, Digest::sha256(content), 1)
+        };
+        let lock = Lock {
+            files: vec![
+                file("https://h.test/a", b"1"),
+                file("https://h.test/b", b"1"),
+                file("https://h.test/c", b"2"),
+            ],
+            ..Lock::default()
+        };
+        let conflict = UrlConflict {
+            url: shared[0].into(),
+            first: "https://h.test/a".into(),
+            second: "https://h.test/c".into(),
+        };
+        assert_eq!(url_conflicts(&lock), [conflict]);
     }
 }

@@ -1,8 +1,8 @@
 //! Validates one manifest, and expands its variables and lists into requests.
 
-use super::expanded_manifest::{ExpandedManifest, ListSource, Located, TrustRootSource};
-use super::faults::ManifestFaults;
 use super::lists::ImageListFormat;
+use super::load::ManifestFaults;
+use super::merge::{ExpandedManifest, ListSource, Located, TrustRootSource};
 use super::schema::{EndpointEntry, ListFormat, ManifestDocument, MissingEntry};
 #[cfg(any(test, feature = "testkit"))]
 use crate::LockedNote;

@@ -1,11 +1,9 @@
 //! Edits the entries of an item with `keep` in the text of a manifest: changes their versions, and
 //! adds and removes whole entries, without touching any other byte.
 
-use super::entry_steps::{EntryFate, entry_steps, list_after};
-use super::kept_versions::KeptEntry;
-use super::manifest_edits::{NOT_PLAIN, NOT_YAML, line_of, split_byte_order_mark};
-use super::updatable_version::UpdatableVersion;
-use super::version_location::VersionLocation;
+use super::entry_steps::{EntryFate, KeptEntry, entry_steps, list_after};
+use super::list_edits::{NOT_PLAIN, NOT_YAML, line_of, split_byte_order_mark};
+use super::updatable_versions::{UpdatableVersion, VersionLocation};
 use landfall_model::document::{YamlNode, yaml};
 use serde_yaml::Value;
 use std::collections::BTreeSet;

@@ -1,7 +1,6 @@
 //! Decides which entries of an item with `keep` stay, get another version, are added or are removed
 //! when the versions of the item change.
 
-use super::kept_versions::KeptEntry;
 use crate::EntryPathStep;
 use serde_yaml::Value;
 use std::collections::BTreeMap;
@@ -156,6 +155,42 @@ fn with_version(
     let after = &entry.text[entry.version.end..];
     *text = Value::from([before, version, after].concat());
     Some(value)
+}
+
+/// The versions of a variable or item with `keep`.
+#[derive(Debug, Clone)]
+pub struct KeptVersions {
+    /// How many versions an update keeps at most.
+    pub count: usize,
+    /// The current versions, in the order of the manifest.
+    pub values: Vec<String>,
+    /// The entries of an item, one for each version; empty for a variable.
+    pub(super) entries: Vec<KeptEntry>,
+}
+
+/// An entry of an item with `keep`. Each version of the item has an entry of its own.
+#[derive(Debug, Clone)]
+pub(super) struct KeptEntry {
+    /// The position of the entry in its section.
+    pub(super) index: usize,
+    /// The parsed YAML scalar that contains the version.
+    pub(super) text: String,
+    /// The bytes of `text` that are the version.
+    pub(super) version: Range<usize>,
+}
+
+impl KeptVersions {
+    /// Whether each version is in an entry of its own.
+    pub fn is_of_entries(&self) -> bool {
+        !self.entries.is_empty()
+    }
+}
+
+impl KeptEntry {
+    /// The version.
+    pub(super) fn current(&self) -> &str {
+        &self.text[self.version.clone()]
+    }
 }
 
 #[cfg(test)]

@@ -1,16 +1,20 @@
 //! Merges several manifests: applies exclusions, combines equal items, rejects contradictions.
 
-use super::expanded_manifest::{ExpandedManifest, Located, RequestSection};
-use super::faults::ManifestFaults;
-use super::merged_manifest::MergedManifest;
-use crate::lockfile::{AcceptedLoss, Endpoint};
-use crate::{Exclusion, FieldConflict, ItemRequest, ItemRequests};
-use landfall_model::document::{Diagnostic, SourceSpan, nearest};
-use landfall_model::is_same_name;
+use super::load::ManifestFaults;
+use crate::lockfile::{AcceptedLoss, Endpoint, LockedKind};
+#[cfg(any(test, feature = "testkit"))]
+use crate::note::NoteRequest;
+use crate::{
+    ChartRequest, Exclusion, FieldConflict, FileRequest, GitRequest, ImageRequest, ItemKind,
+    ItemRequest, PackageSetRequest, ProviderRequest, ResolvableRequest,
+};
+use landfall_model::document::{Diagnostic, SourceLocation, SourceSpan, UpdateRule, nearest};
 use landfall_model::report::EntryKind;
+use landfall_model::{Digest, ImageRef, MinimumAge, is_same_name};
 use landfall_signature::SignaturePolicy;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::path::PathBuf;
 
 /// Merges the requests of several manifests. Errors are added to `faults`.
 pub(super) fn merge(
@@ -294,4 +298,252 @@ fn check_unique_urls<R: ItemRequest>(
         }
     }
     Ok(())
+}
+
+// One manifest with its variables and lists expanded, before it is merged with others.
+
+/// The requests of one manifest, each with its position in the file.
+#[derive(Debug, Default)]
+pub(super) struct ExpandedManifest {
+    /// The `metadata.name` of the manifest.
+    pub(super) name: Option<String>,
+    pub(super) images: Vec<Located<ImageRequest>>,
+    pub(super) files: Vec<Located<FileRequest>>,
+    pub(super) charts: Vec<Located<ChartRequest>>,
+    pub(super) packages: Vec<Located<PackageSetRequest>>,
+    pub(super) git: Vec<Located<GitRequest>>,
+    pub(super) providers: Vec<Located<ProviderRequest>>,
+    #[cfg(any(test, feature = "testkit"))]
+    pub(super) notes: Vec<Located<NoteRequest>>,
+    pub(super) missing: Vec<Located<AcceptedLoss>>,
+    pub(super) endpoints: Vec<Located<Endpoint>>,
+    pub(super) exclude: Vec<Located<Exclusion>>,
+    /// The rules for the signatures that items must have.
+    pub(super) signatures: SignaturePolicy,
+    /// The lists that have a `from`.
+    pub(super) list_sources: Vec<ListSource>,
+    /// The trust roots that have a `from`.
+    pub(super) trust_root_sources: Vec<TrustRootSource>,
+}
+
+impl ExpandedManifest {
+    /// The sections with requests, in the order of the lock.
+    pub(super) fn sections(&self) -> Vec<&dyn RequestSection> {
+        vec![
+            &self.images,
+            &self.files,
+            &self.charts,
+            &self.packages,
+            &self.git,
+            &self.providers,
+            #[cfg(any(test, feature = "testkit"))]
+            &self.notes,
+        ]
+    }
+
+    /// Whether the manifest has no requests, accepted losses, endpoints or exclusions.
+    pub(super) fn is_empty(&self) -> bool {
+        self.sections().into_iter().all(RequestSection::is_empty)
+            && self.missing.is_empty()
+            && self.endpoints.is_empty()
+            && self.exclude.is_empty()
+    }
+}
+
+/// The requests for items of one kind, as a list that does not depend on their type.
+pub(super) trait RequestSection {
+    fn is_empty(&self) -> bool;
+
+    /// Whether locking one of the items may find another item that `exclusion` removes.
+    fn may_find(&self, exclusion: &Exclusion) -> bool;
+
+    /// Whether `exclusion` removes one of the requests.
+    fn has_excluded(&self, exclusion: &Exclusion) -> bool;
+
+    /// The names of the items that an exclusion of the same variant as `exclusion` can remove.
+    fn names_like(&self, exclusion: &Exclusion) -> Vec<String>;
+}
+
+impl<R: ItemRequest> RequestSection for Vec<Located<R>> {
+    fn is_empty(&self) -> bool {
+        Vec::is_empty(self)
+    }
+
+    fn may_find(&self, exclusion: &Exclusion) -> bool {
+        self.iter().any(|request| request.value.may_find(exclusion))
+    }
+
+    fn has_excluded(&self, exclusion: &Exclusion) -> bool {
+        self.iter()
+            .any(|request| request.value.is_excluded_by(exclusion))
+    }
+
+    fn names_like(&self, exclusion: &Exclusion) -> Vec<String> {
+        self.iter()
+            .filter_map(|request| request.value.name_like(exclusion))
+            .collect()
+    }
+}
+
+/// A list of another tool, and the URL from which `landfall update` replaces it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListSource {
+    /// The file with the list.
+    pub path: PathBuf,
+    /// The URL, with variables filled in.
+    pub url: String,
+    /// How long this project must have known new content before it is used.
+    pub min_age: Option<MinimumAge>,
+}
+
+/// A trust root of a rule, and the TUF repository from which `landfall update` replaces it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrustRootSource {
+    /// The path of the trust root, a `trusted_root.json`.
+    pub path: PathBuf,
+    /// The URL of the TUF repository.
+    pub url: String,
+    /// The path of the `root.json` of the TUF repository.
+    pub tuf_root: PathBuf,
+}
+
+/// A value and its position in a manifest or list.
+#[derive(Debug)]
+pub(super) struct Located<T> {
+    pub(super) value: T,
+    pub(super) span: SourceSpan,
+    /// Whether the value comes from another tool's list, which may contain it twice.
+    pub(super) from_list: bool,
+}
+
+impl<T> Located<T> {
+    /// A value that is written in a manifest.
+    pub(super) fn new(value: T, span: SourceSpan) -> Located<T> {
+        Located {
+            value,
+            span,
+            from_list: false,
+        }
+    }
+}
+
+/// The requests of all kinds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ItemRequests {
+    /// Requests for container images.
+    pub images: Vec<ImageRequest>,
+    /// Requests for plain files.
+    pub files: Vec<FileRequest>,
+    /// Requests for Helm charts.
+    pub charts: Vec<ChartRequest>,
+    /// Requests for sets of OS packages.
+    pub packages: Vec<PackageSetRequest>,
+    /// Requests for git repositories.
+    pub git: Vec<GitRequest>,
+    /// Requests for providers of OpenTofu and Terraform.
+    pub providers: Vec<ProviderRequest>,
+    /// Requests for notes, a kind that only tests have.
+    #[cfg(any(test, feature = "testkit"))]
+    pub notes: Vec<NoteRequest>,
+}
+
+impl ItemRequests {
+    /// Calls `visitor` with the requests of each kind, in the order of the lock.
+    pub async fn visit(&self, visitor: &mut impl RequestVisitor) {
+        // no `..`: a kind that is missing here would never be visited
+        let ItemRequests {
+            images,
+            files,
+            charts,
+            packages,
+            git,
+            providers,
+            #[cfg(any(test, feature = "testkit"))]
+            notes,
+        } = self;
+        visitor.visit(images).await;
+        visitor.visit(files).await;
+        visitor.visit(charts).await;
+        visitor.visit(packages).await;
+        visitor.visit(git).await;
+        visitor.visit(providers).await;
+        #[cfg(any(test, feature = "testkit"))]
+        visitor.visit(notes).await;
+    }
+
+    /// The fields that all requests have, in the order of the lock.
+    pub fn summaries(&self) -> impl Iterator<Item = RequestSummary<'_>> {
+        let summaries = self.images.iter().map(RequestSummary::new);
+        let summaries = summaries
+            .chain(self.files.iter().map(RequestSummary::new))
+            .chain(self.charts.iter().map(RequestSummary::new))
+            .chain(self.packages.iter().map(RequestSummary::new))
+            .chain(self.git.iter().map(RequestSummary::new))
+            .chain(self.providers.iter().map(RequestSummary::new));
+        #[cfg(any(test, feature = "testkit"))]
+        let summaries = summaries.chain(self.notes.iter().map(RequestSummary::new));
+        summaries
+    }
+}
+
+/// Handles the requests of any kind.
+pub trait RequestVisitor {
+    /// Handles all requests of one kind.
+    fn visit<R>(&mut self, requests: &[R]) -> impl Future<Output = ()>
+    where
+        R: ResolvableRequest,
+        R::Item: LockedKind;
+}
+
+/// The fields that requests of all kinds have.
+#[derive(Debug, Clone)]
+pub struct RequestSummary<'a> {
+    /// The kind of the item.
+    pub kind: EntryKind,
+    /// The name under which the item is locked.
+    pub name: String,
+    /// The URLs besides the name that are requested to lock or pull the item.
+    pub further_urls: Vec<&'a str>,
+    /// The update policy and its further rules; see
+    /// [`UpdatableRequest::update_rule`](crate::UpdatableRequest::update_rule).
+    pub update_rule: Option<&'a UpdateRule>,
+    /// The reference, if it has a tag; see
+    /// [`tagged_reference`](crate::UpdatableRequest::tagged_reference).
+    pub tagged_reference: Option<&'a ImageRef>,
+    /// The digest that the manifest requires; see
+    /// [`demanded_digest`](crate::UpdatableRequest::demanded_digest).
+    pub demanded_digest: Option<(&'a Digest, &'a SourceLocation)>,
+}
+
+impl<'a> RequestSummary<'a> {
+    fn new<R: ResolvableRequest>(request: &'a R) -> RequestSummary<'a> {
+        RequestSummary {
+            kind: R::Item::KIND,
+            name: request.name().to_string(),
+            further_urls: request.further_urls(),
+            update_rule: request.update_rule(),
+            tagged_reference: request.tagged_reference(),
+            demanded_digest: request.demanded_digest(),
+        }
+    }
+}
+
+/// Everything that a set of manifests requests. The requests, losses and endpoints are sorted and
+/// contain no duplicates.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MergedManifest {
+    /// The `metadata.name` of the manifests that have one. `None` if the names differ, or if no
+    /// manifest has a name.
+    pub name: Option<String>,
+    /// The requests for items, merged and sorted by name.
+    pub requests: ItemRequests,
+    /// Exclusions, which also apply to dependencies and images that are found while locking.
+    pub exclude: Vec<Exclusion>,
+    /// The rules for the signatures that items must have, including items that are found while
+    /// locking.
+    pub signatures: SignaturePolicy,
+    /// Losses that the manifests accept until a date.
+    pub missing: Vec<AcceptedLoss>,
+    /// Hosts that cannot be mirrored and must stay reachable.
+    pub endpoints: Vec<Endpoint>,
 }

@@ -2,12 +2,11 @@
 //! chooses packages as apt does.
 
 use super::chosen_packages::{base_note, check_chosen, choice_error, expected_note};
-use super::fetch;
 use super::locked::{LockedPackage, LockedPackageSet, PackageSource};
-use super::parts;
-use super::request::{MachineBase, PackageSetRequest, PackageSourceRequest};
+use super::resolvable::{MachineBase, PackageSetRequest, PackageSourceRequest};
 use super::snapshot::snapshot;
 use super::suites::{ReadSuites, Suite};
+use super::{fetch, kind};
 use crate::resolver::{ResolveError, Resolver};
 use futures_util::future::try_join_all;
 use landfall_packages::apt::{
@@ -149,7 +148,7 @@ fn lock(
             source.packages.push(package);
         }
     }
-    Ok((parts::set(request, expected, sources), notes))
+    Ok((kind::set(request, expected, sources), notes))
 }
 
 /// Marks the packages of `base` as installed in the universe.

@@ -1,12 +1,12 @@
 //! Packages for apt in a manifest, and how they expand to requests.
 
+use super::fetch::LANGUAGE;
 use super::fields::{OneOrMore, SharedFields, VariablePin, is_word, read_bases, repository_url};
-use super::release_indexes::LANGUAGE;
-use super::request::{
+use super::resolvable::{
     MachineBase, OfferedIndex, PackageSetRequest, PackageSourceRequest, add_request,
 };
 use crate::MovableVersion;
-use crate::entry_reader::{EntryContext, ManifestResult};
+use crate::item_kind::{EntryContext, ManifestResult};
 use landfall_model::document::{SourceSpan, TemplateField, UpdateRule, VarBinding, YamlNode};
 use landfall_packages::apt::{
     is_request, is_target, pinned_version, target_language, target_names,

@@ -1,26 +1,26 @@
 //! A locked set of packages as an item.
 
 use super::availability::{PackageAvailability, availability};
-use super::chosen_packages::is_safe;
-use super::locked::{self, LockedPackageSet, PackageSource};
-use super::manifest_entry::PackageEntry;
-use super::package_faults::package_faults;
-use super::package_summary::{PackageSummary, summaries};
-use super::parts;
-use super::request::{OfferedIndex, PackageSetRequest};
+use super::chosen_packages::{is_safe, package_faults};
+use super::fields::PackageEntry;
+use super::locked;
+use super::locked::{LockedPackageSet, PackageSource, PackageSummary, summaries};
+use super::resolvable::{OfferedIndex, PackageSetRequest};
 use crate::file::is_file_url;
 use crate::text::oversize;
 use crate::{
     AuditedItem, Exclusion, ItemIdentity, ItemKind, LockedItem, ManifestResult, PushedItem,
     ServedItem, UrlFile,
 };
-use landfall_content::{BlobRead, LockEntry};
+use landfall_content::{BlobRead, EntryPart, LockEntry, PartOrigin};
 use landfall_model::document::SourceSpan;
 use landfall_model::report::{EntryKind, one_line};
 use landfall_model::sign::SignatureTime;
-use landfall_model::{Destination, DestinationMap, Digest};
+use landfall_model::{Descriptor, Destination, DestinationMap, Digest, MediaType, media_type};
 use landfall_packages::is_location;
+use serde_json::json;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 
 impl ItemIdentity for LockedPackageSet {
@@ -43,11 +43,11 @@ impl ItemIdentity for LockedPackageSet {
 
 impl PushedItem for LockedPackageSet {
     fn destinations(&self, mapping: &DestinationMap) -> Vec<Destination> {
-        vec![mapping.own_destination(&parts::repository(&self.name))]
+        vec![mapping.own_destination(&repository(&self.name))]
     }
 
     fn tag(&self) -> String {
-        parts::tag(&self.digest)
+        tag(&self.digest)
     }
 }
 
@@ -63,7 +63,7 @@ impl AuditedItem for LockedPackageSet {
 
 impl ServedItem for LockedPackageSet {
     fn own_repository(&self) -> String {
-        parts::repository(&self.name)
+        repository(&self.name)
     }
 
     /// The packages, and the signed indexes unless trimmed ones are generated instead.
@@ -125,7 +125,7 @@ impl LockedItem for LockedPackageSet {
         if let Some(text) = signers.find(|text| !is_signer(self, text)) {
             return Some(format!("'{}' is not a fingerprint", one_line(text)));
         }
-        let found = parts::digest(self);
+        let found = digest(self);
         (found != self.digest).then(|| {
             format!(
                 "'{}' has the digest {}, but its other fields have {found}",
@@ -135,7 +135,7 @@ impl LockedItem for LockedPackageSet {
     }
 
     fn entry(&self) -> LockEntry {
-        parts::entry(self)
+        entry(self)
     }
 
     fn contradictions(&self, blobs: &dyn BlobRead, time: SignatureTime) -> Vec<String> {
@@ -261,5 +261,180 @@ impl LockedPackageSet {
     /// manager `manager`. `None` if the set is for another package manager.
     pub fn availability(&self, manager: &str, word: &str) -> Option<PackageAvailability> {
         availability(self, manager, word)
+    }
+}
+
+// The manifest and blobs of a set of packages, as parts to transfer. The manifest is computed from
+// the lock alone, so every command gets the same bytes.
+
+/// The annotation with the URL of a layer's file.
+const URL: &str = "dev.landfall.url";
+/// The annotation with the path of a layer's file (image-spec, annotations.md).
+const TITLE: &str = "org.opencontainers.image.title";
+const EMPTY: &[u8] = b"{}";
+const KEY: &str = "application/pgp-keys";
+
+/// Lists the parts of a set: an artifact with a layer for each index, package and key.
+pub(super) fn entry(set: &LockedPackageSet) -> LockEntry {
+    let (manifest, mut parts) = manifest(set);
+    let top = descriptor(&manifest, media_type::OCI_MANIFEST);
+    parts.push(EntryPart {
+        descriptor: top.clone(),
+        origin: PartOrigin::Computed(manifest),
+    });
+    LockEntry {
+        kind: EntryKind::Package,
+        name: set.name.clone(),
+        digest: set.digest.clone(),
+        layout_name: format!("{}:{}", repository(&set.name), tag(&set.digest)),
+        top,
+        artifact_type: Some(media_type::LANDFALL_PACKAGES),
+        parts,
+        referrers: Vec::new(),
+        referrer_blobs: std::collections::BTreeSet::new(),
+    }
+}
+
+/// Builds the locked set for `request`, and sorts the packages of `sources`.
+pub(super) fn set(
+    request: &PackageSetRequest,
+    expected: BTreeSet<String>,
+    mut sources: Vec<PackageSource>,
+) -> LockedPackageSet {
+    // the resolver's order of packages has no meaning, and equal sets must get equal digests
+    for source in &mut sources {
+        source
+            .packages
+            .sort_by(|a, b| (&a.name, &a.arch, &a.version).cmp(&(&b.name, &b.arch, &b.version)));
+    }
+    let mut set = LockedPackageSet {
+        name: request.name.clone(),
+        digest: Digest::sha256(b""),
+        architectures: request.architectures.clone(),
+        install: request.install.clone(),
+        recommends: request.recommends,
+        index: request.index,
+        base: request.bases.iter().map(ToString::to_string).collect(),
+        expected: expected.into_iter().collect(),
+        sources,
+    };
+    set.digest = digest(&set);
+    set
+}
+
+/// Computes the digest of a set, ignoring its `digest` field.
+pub(super) fn digest(set: &LockedPackageSet) -> Digest {
+    Digest::sha256(&manifest(set).0)
+}
+
+/// The repository of a set's artifact: `packages/`, then the first 16 hex digits of the name's
+/// SHA-256.
+pub(super) fn repository(name: &str) -> String {
+    format!("packages/{}", Digest::sha256(name.as_bytes()).short(16))
+}
+
+/// The tag of a set's artifact: the first 12 hex digits of its digest.
+pub(super) fn tag(digest: &Digest) -> String {
+    digest.short(12)
+}
+
+/// The manifest and the parts that it names, without duplicates.
+fn manifest(set: &LockedPackageSet) -> (Vec<u8>, Vec<EntryPart>) {
+    let config = descriptor(EMPTY, media_type::OCI_EMPTY);
+    let mut parts = vec![EntryPart {
+        descriptor: config.clone(),
+        origin: PartOrigin::Computed(EMPTY.into()),
+    }];
+    // two sources may have the same key or package, which is transferred once
+    let mut known = BTreeSet::from([config.digest.clone()]);
+    let mut layers = Vec::new();
+    let mut add = |descriptor: Descriptor, title: &str, url: &str, origin: PartOrigin| {
+        layers.push(json!({
+            "mediaType": descriptor.media_type,
+            "digest": descriptor.digest,
+            "size": descriptor.size,
+            "annotations": {URL: url, TITLE: title},
+        }));
+        if known.insert(descriptor.digest.clone()) {
+            parts.push(EntryPart { descriptor, origin });
+        }
+    };
+    let package_type = if set.is_yum() {
+        media_type::RPM
+    } else {
+        media_type::DEB
+    };
+    for source in &set.sources {
+        let key = source.key.as_bytes();
+        add(
+            descriptor(key, KEY),
+            &format!("{}.asc", source.signed_by),
+            &source.url,
+            PartOrigin::Computed(key.into()),
+        );
+        for index in &source.indexes {
+            let layer = Descriptor {
+                digest: index.digest.clone(),
+                size: index.size,
+                media_type: media_type::OCTETS.into(),
+            };
+            // the `by-hash` URL comes first: a repository keeps that file for a while after it
+            // replaces the index
+            let by_hash = source.by_hash_url(index);
+            let urls = by_hash
+                .into_iter()
+                .chain(source.urls_of(&index.url, &index.path));
+            add(
+                layer,
+                title(&index.path, &index.url),
+                &index.url,
+                origin(urls.collect()),
+            );
+        }
+        for package in &source.packages {
+            let layer = Descriptor {
+                digest: package.digest.clone(),
+                size: package.size,
+                media_type: MediaType::from(package_type),
+            };
+            add(
+                layer,
+                title(&package.path, &package.url),
+                &package.url,
+                origin(source.urls_of(&package.url, &package.path)),
+            );
+        }
+    }
+    let manifest = json!({
+        "schemaVersion": 2,
+        "mediaType": media_type::OCI_MANIFEST,
+        "artifactType": media_type::LANDFALL_PACKAGES,
+        "config": {"mediaType": config.media_type, "digest": config.digest, "size": config.size},
+        "layers": layers,
+        "annotations": {TITLE: set.name},
+    });
+    (manifest.to_string().into_bytes(), parts)
+}
+
+/// The title of a layer, which clients of registries use as the path of its file: `path`, or host
+/// and path of `url` if `path` leads out of the repository.
+fn title<'t>(path: &'t str, url: &'t str) -> &'t str {
+    let is_below = !path.starts_with("../") && !path.contains("://");
+    let below_host = url.split_once("://").map(|(_, rest)| rest);
+    below_host.filter(|_| !is_below).unwrap_or(path)
+}
+
+fn origin(mut urls: Vec<String>) -> PartOrigin {
+    match urls.len() {
+        1 => PartOrigin::Url(urls.remove(0)),
+        _ => PartOrigin::Urls(urls),
+    }
+}
+
+fn descriptor(bytes: &[u8], media_type: &'static str) -> Descriptor {
+    Descriptor {
+        digest: Digest::sha256(bytes),
+        size: bytes.len() as u64,
+        media_type: media_type.into(),
     }
 }

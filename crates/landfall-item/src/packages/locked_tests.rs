@@ -1,8 +1,8 @@
 //! Modified sets of packages in a lock are rejected.
 
+use super::kind;
 use super::locked::{LockedPackage, LockedPackageSet, PackageIndex, PackageSource, write};
-use super::parts;
-use super::request::OfferedIndex;
+use super::resolvable::OfferedIndex;
 use crate::lockfile::Lock;
 use landfall_model::Digest;
 
@@ -51,7 +51,7 @@ pub(super) fn set() -> LockedPackageSet {
 
 /// Reads a lock with `set` and its correct digest, so that only its other fields can be wrong.
 fn read(mut set: LockedPackageSet) -> Result<Lock, String> {
-    set.digest = parts::digest(&set);
+    set.digest = kind::digest(&set);
     let mut text = "version: 1\npackages:\n".to_owned();
     write(&set, &mut text).unwrap();
     Lock::parse("l", &text).map_err(|error| error.to_string())

@@ -1,7 +1,7 @@
 //! Finds newer versions of pinned packages in the sources of a machine.
 
 use super::fetch;
-use super::request::{PackageSetRequest, PackageSourceRequest};
+use super::resolvable::{PackageSetRequest, PackageSourceRequest};
 use super::yum::visible_packages;
 use crate::resolver::{ResolveError, Resolver};
 use futures_util::future::try_join_all;

@@ -2,12 +2,11 @@
 //! these sources and the same architectures.
 
 use super::locked::PackageSource;
-use super::request::{PackageSetRequest, PackageSourceRequest};
+use super::resolvable::{PackageSetRequest, PackageSourceRequest};
 use landfall_model::locked;
 use landfall_packages::apt::{AptRelease, Universe};
-use std::io;
 use std::sync::{Arc, Mutex, mpsc};
-use std::thread;
+use std::{io, thread};
 use tokio::sync::{OnceCell, oneshot};
 
 /// The metadata of a suite.

@@ -2,10 +2,10 @@
 //! packages and is signed by the site. It is generated when the packages are served or exported;
 //! lock and bundle contain the metadata that the repositories signed.
 
-use super::carried_index::PackageIndexError;
+use super::description::PackageIndexError;
+use super::fetch::in_folder;
 use super::locked::{LockedPackageSet, PackageIndex, PackageSource};
-use super::release_indexes::in_folder;
-use super::request::OfferedIndex;
+use super::resolvable::OfferedIndex;
 use crate::UrlFile;
 use jiff::Timestamp;
 use landfall_content::BlobRead;

@@ -1,7 +1,7 @@
 //! Metadata of a yum repository that several sets share.
 
 use super::locked::{LockedPackageSet, PackageIndex, PackageSource};
-use super::request::OfferedIndex;
+use super::resolvable::OfferedIndex;
 use super::trimmed::trimmed_metadata;
 use landfall_content::MemoryBlobs;
 use landfall_model::sign::OpenPgpSigner;

@@ -2,9 +2,9 @@
 //! chooses packages as dnf does.
 
 use super::chosen_packages::{base_note, check_chosen, choice_error, expected_note, first_few};
+use super::kind;
 use super::locked::{LockedPackage, LockedPackageSet, PackageSource};
-use super::parts;
-use super::request::{MachineBase, OfferedIndex, PackageSetRequest};
+use super::resolvable::{MachineBase, OfferedIndex, PackageSetRequest};
 use super::yum_source::{YumRepository, repository};
 use crate::resolver::{ResolveError, Resolver};
 use futures_util::future::try_join_all;
@@ -194,7 +194,7 @@ fn lock(
     for chosen in chosen.into_values() {
         sources[chosen.source].packages.push(chosen.package);
     }
-    Ok((parts::set(request, expected, sources), notes))
+    Ok((kind::set(request, expected, sources), notes))
 }
 
 /// The lock's record of a chosen package.

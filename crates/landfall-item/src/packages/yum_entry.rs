@@ -3,11 +3,11 @@
 use super::fields::{
     OneOrMore, SharedFields, VariablePin, is_word, mirror_list_url, read_bases, repository_url,
 };
-use super::request::{
+use super::resolvable::{
     MachineBase, MirrorsRequest, OfferedIndex, PackageSetRequest, PackageSourceRequest,
 };
 use crate::MovableVersion;
-use crate::entry_reader::{EntryContext, ManifestResult};
+use crate::item_kind::{EntryContext, ManifestResult};
 use landfall_model::document::{SourceSpan, TemplateField, UpdateRule, VarBinding, YamlNode};
 use landfall_packages::yum::{Architectures, Pool, RpmPin, read_base};
 use schemars::JsonSchema;

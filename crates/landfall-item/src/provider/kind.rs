@@ -1,22 +1,23 @@
 //! A locked provider as an item.
 
 use super::address::ProviderName;
-use super::locked::{self, LockedProvider, LockedProviderPackage};
+use super::locked::{LockedProvider, LockedProviderPackage};
 use super::manifest_entry::ProviderEntry;
 use super::package_hash::hash_faults;
-use super::request::ProviderRequest;
-use super::{parts, registry};
+use super::resolvable::ProviderRequest;
+use super::{locked, registry};
 use crate::file::is_file_url;
 use crate::text::oversize;
 use crate::{
     AuditedItem, Exclusion, ItemIdentity, ItemKind, LockedItem, ManifestResult, PushedItem,
     ServedItem, UrlFile,
 };
-use landfall_content::{BlobRead, LockEntry};
+use landfall_content::{BlobRead, EntryPart, LockEntry, PartOrigin};
 use landfall_model::document::SourceSpan;
 use landfall_model::report::{EntryKind, one_line};
 use landfall_model::sign::SignatureTime;
-use landfall_model::{Destination, DestinationMap, Digest};
+use landfall_model::{Descriptor, Destination, DestinationMap, Digest, host_component, media_type};
+use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -45,7 +46,7 @@ impl PushedItem for LockedProvider {
 
     /// The version. A tag cannot contain `+`, so OpenTofu reads `_` in a tag as `+`.
     fn tag(&self) -> String {
-        parts::tag(&self.name)
+        tag(&self.name)
     }
 }
 
@@ -61,7 +62,7 @@ impl AuditedItem for LockedProvider {
 
 impl ServedItem for LockedProvider {
     fn own_repository(&self) -> String {
-        parts::own_repository(&self.name)
+        own_repository(&self.name)
     }
 
     fn files(&self) -> Vec<UrlFile<'_>> {
@@ -108,7 +109,7 @@ impl LockedItem for LockedProvider {
                 pair[1].platform
             ));
         }
-        let found = parts::digest(self);
+        let found = digest(self);
         (found != self.digest).then(|| {
             format!(
                 "'{}' has the digest {}, but its other fields have {found}",
@@ -118,7 +119,7 @@ impl LockedItem for LockedProvider {
     }
 
     fn entry(&self) -> LockEntry {
-        parts::entry(self)
+        entry(self)
     }
 
     fn contradictions(&self, blobs: &dyn BlobRead, _time: SignatureTime) -> Vec<String> {
@@ -169,6 +170,123 @@ impl ItemKind for LockedProvider {
     }
 }
 
+// The manifests and blobs of a locked provider, as parts to transfer: an index with a manifest for
+// each platform, as OpenTofu reads them from a registry
+// (opentofu.org/docs/cli/oci_registries/provider-mirror). The index and manifests are computed
+// from the lock alone, so every command gets the same bytes.
+
+/// The annotation with the URL of a package.
+const URL: &str = "dev.landfall.url";
+/// The annotation with the name of a file (image-spec, annotations.md).
+const TITLE: &str = "org.opencontainers.image.title";
+const EMPTY: &[u8] = b"{}";
+
+/// Lists the parts of a provider: the empty config, the packages, a manifest for each, and the
+/// index.
+pub(super) fn entry(provider: &LockedProvider) -> LockEntry {
+    let mut parts = vec![computed(EMPTY.into(), media_type::OCI_EMPTY)];
+    parts.extend(provider.packages.iter().map(|package| EntryPart {
+        descriptor: package_descriptor(package),
+        origin: PartOrigin::Url(package.url.clone()),
+    }));
+    let manifests = manifests(provider);
+    let index = computed(index(provider, &manifests), media_type::OCI_INDEX);
+    let top = index.descriptor.clone();
+    parts.extend(manifests);
+    parts.push(index);
+    let name = &provider.name;
+    LockEntry {
+        kind: EntryKind::Provider,
+        name: name.to_string(),
+        digest: provider.digest.clone(),
+        layout_name: format!("{}:{}", own_repository(name), tag(name)),
+        top,
+        artifact_type: Some(media_type::OPENTOFU_PROVIDER),
+        parts,
+        referrers: Vec::new(),
+        referrer_blobs: std::collections::BTreeSet::new(),
+    }
+}
+
+/// Computes the digest of a provider, ignoring its `digest` field.
+pub(super) fn digest(provider: &LockedProvider) -> Digest {
+    Digest::sha256(&index(provider, &manifests(provider)))
+}
+
+/// The repository of the artifact at a registry: `providers/<host>/<namespace>/<type>`.
+pub(super) fn own_repository(name: &ProviderName) -> String {
+    let address = &name.address;
+    let host = host_component(&address.host);
+    format!(
+        "providers/{host}/{}/{}",
+        address.namespace, address.provider_type
+    )
+}
+
+/// The tag of the artifact.
+pub(super) fn tag(name: &ProviderName) -> String {
+    name.version.replace('+', "_")
+}
+
+/// The manifest of each package, in the order of the packages.
+fn manifests(provider: &LockedProvider) -> Vec<EntryPart> {
+    let manifest = |package: &LockedProviderPackage| {
+        let mut layer = json!(package_descriptor(package));
+        layer["annotations"] = json!({
+            URL: package.url, TITLE: provider.name.package_file(&package.platform),
+        });
+        let manifest = json!({
+            "schemaVersion": 2,
+            "mediaType": media_type::OCI_MANIFEST,
+            "artifactType": media_type::OPENTOFU_PROVIDER_TARGET,
+            "config": computed(EMPTY.into(), media_type::OCI_EMPTY).descriptor,
+            "layers": [layer],
+        });
+        computed(manifest.to_string().into_bytes(), media_type::OCI_MANIFEST)
+    };
+    provider.packages.iter().map(manifest).collect()
+}
+
+fn index(provider: &LockedProvider, manifests: &[EntryPart]) -> Vec<u8> {
+    let children = provider.packages.iter().zip(manifests);
+    let children: Vec<Value> = children
+        .map(|(package, manifest)| {
+            let mut child = json!(manifest.descriptor);
+            child["artifactType"] = json!(media_type::OPENTOFU_PROVIDER_TARGET);
+            child["platform"] = json!({
+                "architecture": package.platform.architecture, "os": package.platform.os,
+            });
+            child
+        })
+        .collect();
+    let index = json!({
+        "schemaVersion": 2,
+        "mediaType": media_type::OCI_INDEX,
+        "artifactType": media_type::OPENTOFU_PROVIDER,
+        "manifests": children,
+    });
+    index.to_string().into_bytes()
+}
+
+fn package_descriptor(package: &LockedProviderPackage) -> Descriptor {
+    Descriptor {
+        digest: package.digest.clone(),
+        size: package.size,
+        media_type: media_type::ZIP_PACKAGE.into(),
+    }
+}
+
+fn computed(bytes: Vec<u8>, media_type: &'static str) -> EntryPart {
+    EntryPart {
+        descriptor: Descriptor {
+            digest: Digest::sha256(&bytes),
+            size: bytes.len() as u64,
+            media_type: media_type.into(),
+        },
+        origin: PartOrigin::Computed(bytes),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::zip_package;
@@ -191,7 +309,7 @@ mod tests {
             platforms: vec!["linux_amd64".parse().unwrap()],
             packages: vec![package("darwin_arm64"), package("linux_amd64")],
         };
-        provider.digest = parts::digest(&provider);
+        provider.digest = super::digest(&provider);
         provider
     }
 

@@ -2,8 +2,8 @@
 
 use super::address::{ProviderAddress, ProviderName, ProviderPlatform};
 use super::lock_file::read_lock_file;
-use super::request::ProviderRequest;
-use crate::policy::check_rule;
+use super::resolvable::ProviderRequest;
+use crate::text::check_rule;
 use crate::{
     EntryContext, EntryPathStep, ManifestEntry, ManifestResult, MovableVersion, UpdatableEntry,
 };

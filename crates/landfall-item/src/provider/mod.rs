@@ -11,24 +11,22 @@ mod locked;
 mod manifest_entry;
 mod mirror;
 mod package_hash;
-mod parts;
 mod registry;
-mod request;
 mod resolvable;
 mod resolve;
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 mod testing;
 mod zip_directory;
 
-pub use address::{ProviderAddress, ProviderName, ProviderPlatform};
+pub use self::address::{ProviderAddress, ProviderName, ProviderPlatform};
 #[cfg(any(test, fuzzing, feature = "testkit"))]
-pub use lock_file::fuzz as read_provider_lock_file;
-pub use locked::{LockedProvider, LockedProviderPackage};
-pub(crate) use manifest_entry::ProviderEntry;
-pub use mirror::{MirrorFile, ProviderMirror};
+pub use self::lock_file::fuzz as read_provider_lock_file;
+pub use self::locked::{LockedProvider, LockedProviderPackage};
+pub(crate) use self::manifest_entry::ProviderEntry;
+pub use self::mirror::{MirrorFile, ProviderMirror};
 #[cfg(any(test, fuzzing, feature = "testkit"))]
-pub use package_hash::fuzz as read_provider_package;
-pub use registry::provider_versions;
-pub use request::ProviderRequest;
+pub use self::package_hash::fuzz as read_provider_package;
+pub use self::registry::provider_versions;
+pub use self::resolvable::ProviderRequest;
 #[cfg(any(test, fuzzing, feature = "testkit"))]
-pub use testing::zip_package;
+pub use self::testing::zip_package;

@@ -1,11 +1,11 @@
 //! Resolves a provider: finds its packages, and verifies their hashes.
 
 use super::address::ProviderPlatform;
+use super::kind;
 use super::locked::{LockedProvider, LockedProviderPackage, zh};
 use super::package_hash::package_hash;
-use super::parts;
 use super::registry::ProviderRegistry;
-use super::request::ProviderRequest;
+use super::resolvable::ProviderRequest;
 use crate::file::download;
 use crate::resolver::{ResolveError, Resolver};
 use landfall_content::BlobRead;
@@ -43,7 +43,7 @@ pub(super) async fn resolve(
         platforms: request.platforms.clone(),
         packages,
     };
-    provider.digest = parts::digest(&provider);
+    provider.digest = kind::digest(&provider);
     Ok(provider)
 }
 

@@ -2,12 +2,10 @@
 //! fetch it again.
 
 mod files;
-mod lost_referrers;
 mod manifests;
 mod resolve_error;
 mod state;
 
-pub(crate) use lost_referrers::ATTESTATION;
-pub use lost_referrers::{LostReferrer, LostReferrers};
-pub use resolve_error::ResolveError;
-pub use state::Resolver;
+pub use self::resolve_error::ResolveError;
+pub(crate) use self::state::ATTESTATION;
+pub use self::state::{LostReferrer, LostReferrers, Resolver};

@@ -1,6 +1,6 @@
 //! `images-txt`: one image reference on each line.
 
-use super::export_format::{ExportInput, ExportedList};
+use super::table::{ExportInput, ExportedList};
 
 pub(super) fn write(input: &ExportInput<'_>) -> ExportedList {
     let lines = input

@@ -1,6 +1,6 @@
 //! `imgpkg-lock`: an ImagesLock of imgpkg, with the tag of each digest in the annotation of kbld.
 
-use super::export_format::{ExportInput, ExportedList, quoted};
+use super::table::{ExportInput, ExportedList, quoted};
 use std::fmt::Write as _;
 
 pub(super) fn write(input: &ExportInput<'_>) -> ExportedList {

@@ -1,7 +1,6 @@
 //! Writes the items of a lock as lists of other tools. Each format is a file here and a row of
 //! `table`.
 
-mod export_format;
 mod hauler;
 mod images_txt;
 mod imgpkg_lock;
@@ -13,7 +12,7 @@ mod table;
 mod tests;
 mod zarf;
 
-pub use export_format::ExportInput;
 #[cfg(test)]
-use export_format::ExportedList;
-pub use table::EXPORT_FORMATS;
+use self::table::ExportedList;
+
+pub use self::table::{EXPORT_FORMATS, ExportInput};

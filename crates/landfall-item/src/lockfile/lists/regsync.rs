@@ -1,6 +1,6 @@
 //! `regsync`: the configuration of regsync, with an entry for each image and destination.
 
-use super::export_format::{ExportInput, ExportedList, quoted};
+use super::table::{ExportInput, ExportedList, quoted};
 use crate::text::platform_text;
 use landfall_model::ImageRef;
 use std::fmt::Write as _;

@@ -1,6 +1,6 @@
 //! `skopeo-sync`: the YAML source of `skopeo sync --src yaml`.
 
-use super::export_format::{ExportInput, ExportedList, quoted};
+use super::table::{ExportInput, ExportedList, quoted};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 

@@ -2,7 +2,7 @@
 //! digest, bytes, origin and licence (if known). The line of an accepted loss has `missing until`
 //! and a date in place of the digest, and the reason in place of the origin.
 
-use super::export_format::{ExportInput, ExportedList};
+use super::table::{ExportInput, ExportedList};
 use landfall_model::sum_sizes;
 use std::fmt::Write as _;
 

@@ -1,8 +1,12 @@
 //! The table of list formats. To add one, write a file next to this one, its `mod` line, a row
 //! here, and its name in `landfall export`.
 
-use super::export_format::ExportFormat;
 use super::{hauler, images_txt, imgpkg_lock, regsync, skopeo_sync, sources, zarf};
+use crate::LockedImage;
+use crate::lockfile::Lock;
+use landfall_model::report::EntryKind;
+use landfall_model::{DestinationMap, ImageRef};
+use std::collections::BTreeMap;
 
 /// All list formats that can be exported.
 pub const EXPORT_FORMATS: &[ExportFormat] = &[
@@ -35,3 +39,90 @@ pub const EXPORT_FORMATS: &[ExportFormat] = &[
         write: sources::write,
     },
 ];
+
+// The type of list formats, and helpers that all formats share.
+
+/// The input of a list format.
+pub struct ExportInput<'a> {
+    /// The lock whose items are listed.
+    pub lock: &'a Lock,
+    /// The destinations of the images, for formats that name destinations.
+    pub mapping: Option<&'a DestinationMap>,
+    /// Whether each image is listed with its digest. If false, only the images that the manifest
+    /// pins are listed with their digests.
+    pub digests: bool,
+    /// The known licences, by the name of the item.
+    pub licences: BTreeMap<String, String>,
+}
+
+/// A list in the format of another tool.
+#[derive(Debug, Default)]
+pub struct ExportedList {
+    /// The content of the list.
+    pub text: String,
+    /// The items and properties that the format cannot contain, one line each.
+    pub left: Vec<String>,
+}
+
+/// A list format that `landfall export list` writes.
+#[derive(Debug)]
+pub struct ExportFormat {
+    /// The name of the format on the command line.
+    pub name: &'static str,
+    /// Writes the items of the lock in this format.
+    pub write: fn(&ExportInput<'_>) -> ExportedList,
+}
+
+impl ExportInput<'_> {
+    /// The reference of an image, with its digest if that is requested or the manifest pins it.
+    pub(super) fn reference(&self, image: &LockedImage) -> ImageRef {
+        if self.digests || image.pin.is_some() {
+            ImageRef {
+                digest: Some(image.digest.clone()),
+                ..image.name.clone()
+            }
+        } else {
+            image.name.clone()
+        }
+    }
+
+    /// The items that the format cannot contain: all locked items except images (and files, if
+    /// `has_files`), and all unresolved items.
+    pub(super) fn left(&self, has_files: bool) -> Vec<String> {
+        let others = self.lock.items().filter(|item| match item.kind() {
+            EntryKind::Image => false,
+            EntryKind::File => !has_files,
+            _ => true,
+        });
+        let mut left: Vec<String> = others
+            .map(|item| format!("{} {}", item.kind(), item.name()))
+            .collect();
+        left.extend(
+            self.lock
+                .unresolved
+                .iter()
+                .map(|item| format!("{} {}: it is not locked", item.kind, item.name)),
+        );
+        left
+    }
+
+    /// Like [`ExportInput::left`] without files, for a format that cannot contain the platforms of
+    /// an image: its reader would take all of them, or only its own. An image whose platforms are
+    /// all in the lock loses nothing.
+    pub(super) fn left_with_platforms(&self) -> Vec<String> {
+        let limited = self.lock.images.iter();
+        let limited = limited.filter(|image| image.trimmed.is_some());
+        let platforms = limited.map(|image| {
+            let all: Vec<String> = image.platforms.iter().map(ToString::to_string).collect();
+            format!("platforms {} of {}", all.join(", "), image.name)
+        });
+        let mut left = self.left(false);
+        left.extend(platforms);
+        left
+    }
+}
+
+/// `text` as a YAML string in double quotes.
+pub(super) fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
