@@ -2,20 +2,23 @@
 
 use super::{Client, ClientError};
 use crate::pull::{PullError, ShardShare, check_packages, check_signatures, pull};
+use landfall_bundle as bundle;
 use landfall_bundle::{
-    self as bundle, Bundle, DirectBundle, DirectStart, PackOptions, PackPlan, PackedBundle,
+    Bundle, DirectBundle, DirectStart, PackOptions, PackPlan, PackedBundle, StreamTarget,
+    write_stream,
 };
 use landfall_content::archives::{ImportedBlobs, import_blobs};
+use landfall_content::bucket::{Bucket, ObjectWriter, UploadGuard};
 use landfall_content::store::DiskStore;
 use landfall_content::upstream::Upstreams;
 use landfall_content::{
-    BlobStore, LocalFirst, LocalStore, PartSource, WriteError, present_blobs, unique_blobs,
+    BlobRead, BlobStore, LocalFirst, LocalStore, PartSource, WriteError, present_blobs,
+    unique_blobs,
 };
 use landfall_item::lockfile::{Lock, losses};
-use landfall_model::locked;
-use landfall_model::report::{ItemStatus, ReportItem};
+use landfall_model::report::{ItemStatus, Progress, ReportItem};
 use landfall_model::sign::{PublicKey, Signer};
-use landfall_model::{Digest, Shard, sum_sizes};
+use landfall_model::{Digest, Shard, locked, sum_sizes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -286,4 +289,49 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, bundle::BundleError> + Send + 'static,
 ) -> Result<T, ClientError> {
     Ok(tokio::task::spawn_blocking(work).await??)
+}
+
+/// The upload of a bundle to an object store.
+pub(crate) struct BundleUpload(ObjectWriter);
+
+impl BundleUpload {
+    /// Begins the upload of a bundle of `lock`. Dropping the guard aborts the upload, so keep the
+    /// guard in the task that an interruption drops.
+    pub(crate) fn begin(
+        bucket: &Bucket,
+        name: &str,
+        lock: &Lock,
+    ) -> Result<(BundleUpload, UploadGuard), ClientError> {
+        let blobs = unique_blobs(lock.each_entry());
+        let content = sum_sizes(blobs.iter().map(|blob| blob.size));
+        // An upload has a limited number of parts, so their size depends on the expected total.
+        // 1/64 is added for the lock, the index and the tar headers.
+        let expected = content.saturating_add(content / 64);
+        let (writer, guard) = ObjectWriter::begin(bucket, name, expected)?;
+        Ok((BundleUpload(writer), guard))
+    }
+
+    /// Writes the bundle. Messages and the result name it `out`. The object appears only when all
+    /// of it was uploaded.
+    pub(crate) fn write(
+        self,
+        plan: &PackPlan,
+        blobs: &dyn BlobRead,
+        out: &Path,
+        options: PackOptions,
+        signer: Option<&Signer>,
+        progress: &dyn Progress,
+    ) -> Result<PackedBundle, ClientError> {
+        let BundleUpload(mut writer) = self;
+        let target = StreamTarget {
+            name: out,
+            out: &mut writer,
+        };
+        let written = write_stream(plan, blobs, target, options, signer, progress)?;
+        writer.finish()?;
+        Ok(PackedBundle {
+            files: vec![out.into()],
+            ..written
+        })
+    }
 }

@@ -4,39 +4,28 @@
 //! certificates, the settings that name proxies, names that changed, KKP Seeds, and configurations
 //! of containerd and podman. Simulates the installation of packages on a node.
 
-mod changed_names;
 mod containerd_lint;
 mod diagnose;
-mod kkp_keys;
 mod lint;
 mod names;
 mod no_proxy;
 mod node_config;
 mod packages;
-mod path_steps;
 mod ports;
 mod real_items;
-mod registries_conf_lint;
-mod response_steps;
 mod rights;
-mod status;
 mod steps;
-mod target;
 mod variables;
 
-pub(crate) use changed_names::changed_names;
-pub(crate) use diagnose::diagnose;
-pub(crate) use kkp_keys::lint_seeds;
-pub(crate) use lint::LintMessage;
-pub(crate) use names::check_names;
-pub(crate) use no_proxy::lint_entries;
+pub(crate) use self::diagnose::diagnose;
+pub(crate) use self::lint::{LintMessage, changed_names, lint_seeds};
+pub(crate) use self::names::check_names;
+pub(crate) use self::no_proxy::lint_entries;
 #[cfg(any(test, fuzzing))]
-pub(crate) use node_config::fuzz as fuzz_node_config;
-pub(crate) use node_config::lint_node_config;
-pub(crate) use packages::{NodeList, simulate_install};
-pub(crate) use ports::{PORTS_FORMATS, PortQuery, Strategy, port_table, probe_ports};
-pub(crate) use real_items::RealItems;
-pub(crate) use status::CheckStatus;
-pub(crate) use steps::Diagnosis;
-pub(crate) use target::{CheckTarget, targets_of};
-pub(crate) use variables::lint_environment;
+pub(crate) use self::node_config::fuzz as fuzz_node_config;
+pub(crate) use self::node_config::lint_node_config;
+pub(crate) use self::packages::{NodeList, simulate_install};
+pub(crate) use self::ports::{PORTS_FORMATS, PortQuery, Strategy, port_table, probe_ports};
+pub(crate) use self::real_items::RealItems;
+pub(crate) use self::steps::{CheckStatus, CheckTarget, Diagnosis, targets_of};
+pub(crate) use self::variables::lint_environment;

@@ -1,9 +1,13 @@
 //! A host that the connected side must reach: its address, the evidence for it, and its purpose.
 
-use super::pattern::EgressPattern;
+use super::pattern::{EgressPattern, InvalidHost};
+use landfall_item::lockfile::Endpoint;
+use landfall_model::document::nearest;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 /// A host that the connected side must reach.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,4 +99,141 @@ display_words! {
     HostEvidence { Observed => "observed", Predicted => "predicted", Declared => "declared" }
     Reachability { Reached => "reached", Fails => "fails", Refused => "refused" }
     HostChange { Added => "added", Removed => "removed" }
+}
+
+/// Returns the hosts that only one of the two lists has, each with its change. Hosts with the same
+/// name and port are equal: another reason or scheme does not change a firewall.
+pub(crate) fn diff(old: Vec<EgressHost>, new: Vec<EgressHost>) -> Vec<EgressHost> {
+    let old_addresses: BTreeSet<_> = old.iter().map(host_and_port).collect();
+    let new_addresses: BTreeSet<_> = new.iter().map(host_and_port).collect();
+    let mut changed = Vec::new();
+    for row in new {
+        if !old_addresses.contains(&host_and_port(&row)) {
+            changed.push(EgressHost {
+                change: Some(HostChange::Added),
+                ..row
+            });
+        }
+    }
+    for row in old {
+        if !new_addresses.contains(&host_and_port(&row)) {
+            changed.push(EgressHost {
+                change: Some(HostChange::Removed),
+                ..row
+            });
+        }
+    }
+    changed.sort_by_key(host_and_port);
+    changed
+}
+
+fn host_and_port(row: &EgressHost) -> (String, u16) {
+    (row.host.to_string(), row.port)
+}
+
+/// Reads the hosts of a list that `--format json` or `--output json` printed. `None` for any other
+/// text.
+pub(crate) fn read_list(text: &str) -> Option<Vec<EgressHost>> {
+    #[derive(Deserialize)]
+    struct HostDocument {
+        hosts: Vec<EgressHost>,
+    }
+    #[derive(Deserialize)]
+    struct ReportHosts {
+        egress: HostDocument,
+    }
+    // the report of `--output json` has the list as one of its members
+    let report = serde_json::from_str(text).map(|report: ReportHosts| report.egress);
+    report
+        .or_else(|_| serde_json::from_str(text))
+        .ok()
+        .map(|list: HostDocument| list.hosts)
+}
+
+// The errors of `landfall egress`.
+
+/// An error from listing the hosts that a lock needs.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum EgressError {
+    /// The record of contacted hosts cannot be read.
+    #[error("cannot read {path}: {why}; remove it, and the next lock and pull write a new one")]
+    Record {
+        /// The file of the record.
+        path: PathBuf,
+        /// The error of reading or parsing it.
+        why: String,
+    },
+    /// The lock has a host that cannot be written into a rule.
+    #[error("the lock has a host that a firewall rule cannot contain: {0}")]
+    Host(#[from] InvalidHost),
+    /// The lock has a name that cannot be part of a URL.
+    #[error(transparent)]
+    Name(#[from] landfall_http::HttpError),
+}
+
+/// The role of the machine that runs landfall.
+pub(super) const OWN_ROLE: &str = "landfall";
+
+/// The role of the machines for which hosts are listed.
+#[derive(Debug)]
+pub(crate) struct EgressRole(String);
+
+impl EgressRole {
+    /// Returns the role `name`, or the reason why neither landfall nor an endpoint has it.
+    pub(crate) fn new(name: &str, endpoints: &[Endpoint]) -> Result<EgressRole, String> {
+        let named = endpoints.iter().flat_map(|endpoint| &endpoint.from);
+        let roles: BTreeSet<&str> = named.map(String::as_str).chain([OWN_ROLE]).collect();
+        if roles.contains(name) {
+            return Ok(EgressRole(name.to_owned()));
+        }
+        let near = nearest(name, roles.iter().copied())
+            .map(|near| format!("did you mean {near}? "))
+            .unwrap_or_default();
+        let all = roles.into_iter().collect::<Vec<_>>().join(", ");
+        Err(format!(
+            "there is no role {name}: {near}known roles are {all}"
+        ))
+    }
+
+    /// Whether it is the machine that runs landfall, which needs the hosts of the lock.
+    pub(crate) fn is_own(&self) -> bool {
+        self.0 == OWN_ROLE
+    }
+
+    /// Whether machines of this role need the endpoint.
+    pub(super) fn needs(&self, endpoint: &Endpoint) -> bool {
+        endpoint.is_for(&self.0)
+    }
+
+    /// Whether machines of this role need a host of an older list.
+    pub(crate) fn needs_host(&self, host: &EgressHost) -> bool {
+        if host.from.is_empty() {
+            // an endpoint without roles is one of all machines, and a host of the lock is
+            // landfall's
+            return self.is_own() || host.known == HostEvidence::Declared;
+        }
+        host.from.contains(&self.0)
+    }
+}
+
+// The kinds of content that the hosts of a lock serve.
+
+/// The kind of content that a host of the lock serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SourceKind {
+    Registry,
+    Files,
+    /// The index of a chart repository, or the discovery document of a registry of providers:
+    /// `lock` and `update` request it, but a pull does not.
+    Index,
+}
+
+impl SourceKind {
+    pub(super) fn reason(self, name: &str) -> String {
+        match self {
+            SourceKind::Registry => format!("images of {name}"),
+            SourceKind::Files => format!("files of {name}"),
+            SourceKind::Index => format!("indexes of {name}"),
+        }
+    }
 }

@@ -2,8 +2,6 @@
 //! lock or the manifests and from the documentation of registry operators, or declared as
 //! endpoints. Formats them as lists, and as rules of firewalls and proxies.
 
-mod diff;
-mod error;
 mod format;
 mod host;
 mod known_services;
@@ -11,18 +9,13 @@ mod needed;
 mod pattern;
 mod probe;
 mod record;
-mod role;
-mod source_kind;
 mod unresolved;
 
-pub(crate) use diff::{diff, read_list};
-pub(crate) use error::EgressError;
-pub(crate) use format::FORMATS;
-pub(crate) use host::{EgressHost, HostEvidence};
-pub(crate) use needed::{Egress, EgressQuery, needed};
-pub(crate) use probe::probe;
+pub(crate) use self::format::FORMATS;
+pub(crate) use self::host::{EgressError, EgressHost, EgressRole, HostEvidence, diff, read_list};
+pub(crate) use self::needed::{Egress, EgressQuery, needed};
+pub(crate) use self::probe::probe;
 #[cfg(any(test, fuzzing))]
-pub(crate) use record::fuzz;
-pub(crate) use record::{ContactRecord, remember};
-pub(crate) use role::EgressRole;
-pub(crate) use unresolved::{UpdateSources, unresolved_lock};
+pub(crate) use self::record::fuzz;
+pub(crate) use self::record::{ContactRecord, remember};
+pub(crate) use self::unresolved::{UpdateSources, unresolved_lock};

@@ -2,12 +2,10 @@
 //! in earlier runs or that their operators document, and the endpoints of the lock.
 
 use super::EgressError;
-use super::host::{EgressHost, HostEvidence};
+use super::host::{EgressHost, EgressRole, HostEvidence, OWN_ROLE, SourceKind};
 use super::known_services::{HostPurpose, KnownService, services_at};
 use super::pattern::{EgressPattern, InvalidHost};
 use super::record::{ContactRecord, Contacted};
-use super::role::{EgressRole, OWN_ROLE};
-use super::source_kind::SourceKind;
 use super::unresolved::unresolved_source;
 use landfall_content::registry::RegistrySessions;
 use landfall_content::{EntryPart, LockEntry, PartOrigin};

@@ -1,8 +1,8 @@
 //! The hosts of items that are not locked, because that failed or because there is no lock yet:
 //! their names contain the host that `lock` requests, which a firewall may refuse.
 
+use super::host::SourceKind;
 use super::pattern::EgressPattern;
-use super::source_kind::SourceKind;
 use landfall_content::registry::RegistrySessions;
 use landfall_item::ChartName;
 use landfall_item::lockfile::{Lock, UnresolvedItem};

@@ -1,9 +1,10 @@
 //! Checks the lines of a log one after another: each hash, the order, and that no line is missing.
 
-use super::error::EvidenceFault;
-use super::record::{EvidenceRecord, LineFault, TornLines, may_be_torn, parse_line};
 use landfall_model::{Digest, Limits};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::io::{self, BufRead, Read};
+use std::path::PathBuf;
 
 /// A summary of the content of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,5 +140,183 @@ pub(crate) fn read_log(
             incomplete_line: (!chain.torn.is_empty()).then_some(chain.torn_from),
             anchor: found,
         }),
+    }
+}
+
+/// The text between the hashed part of a line and the hash.
+const BEFORE_HASH: &[u8] = b",\"hash\":\"";
+
+/// The text after the hash.
+const AFTER_HASH: &[u8] = b"\"}";
+
+/// The length of a hash as text: `sha256:` and 64 digits.
+const HASH_LENGTH: usize = 71;
+
+/// The text at the beginning of every record.
+const BEGINNING: &[u8] = b"{\"seq\":";
+
+/// A record of the log.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(crate) struct EvidenceRecord {
+    /// The number of the record, from 1.
+    pub seq: u64,
+    /// The hash of the record before it; `None` for the first.
+    pub prev: Option<Digest>,
+    /// The incomplete lines between the record before and this one, if commands were killed while
+    /// they wrote them.
+    #[serde(default)]
+    pub torn: Option<TornLines>,
+    /// The description of a command: an in-toto Statement if it has a subject.
+    pub payload: Value,
+    /// The hash of this record.
+    pub hash: Digest,
+}
+
+/// Incomplete lines, which a later record confirms, so that nobody can add, change or remove such
+/// lines afterwards.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TornLines {
+    /// Their size in bytes, with line feeds.
+    pub bytes: u64,
+    /// The digest of these bytes.
+    pub digest: Digest,
+}
+
+impl TornLines {
+    /// Describes `bytes`, unless there are none.
+    pub(super) fn describe(bytes: &[u8]) -> Option<TornLines> {
+        (!bytes.is_empty()).then(|| TornLines {
+            bytes: bytes.len() as u64,
+            digest: Digest::sha256(bytes),
+        })
+    }
+}
+
+/// The reason why a line is not a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LineFault {
+    /// It has another form: it was cut off, or never was a record.
+    Form,
+    /// Its hash does not belong to its content.
+    Hash,
+}
+
+/// A record without its hash, in the order in which it is written.
+#[derive(Serialize)]
+struct HashedPart<'a> {
+    seq: u64,
+    prev: Option<&'a Digest>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    torn: Option<&'a TornLines>,
+    payload: &'a Value,
+}
+
+/// Formats a record as a line with its line feed. Also returns the hash of the record.
+pub(super) fn format_line(
+    seq: u64,
+    prev: Option<&Digest>,
+    torn: Option<&TornLines>,
+    payload: &Value,
+) -> serde_json::Result<(Vec<u8>, Digest)> {
+    let mut line = serde_json::to_vec(&HashedPart {
+        seq,
+        prev,
+        torn,
+        payload,
+    })?;
+    // the hash becomes the last member of the object
+    line.pop();
+    let hash = Digest::sha256(&line);
+    line.extend_from_slice(BEFORE_HASH);
+    line.extend_from_slice(hash.to_string().as_bytes());
+    line.extend_from_slice(AFTER_HASH);
+    line.push(b'\n');
+    Ok((line, hash))
+}
+
+/// Parses a line. `line` does not include the line feed.
+pub(super) fn parse_line(line: &[u8]) -> Result<EvidenceRecord, LineFault> {
+    let (hashed, hash) = split_hash(line).ok_or(LineFault::Form)?;
+    if Digest::sha256(hashed) != hash {
+        return Err(LineFault::Hash);
+    }
+    serde_json::from_slice(line).map_err(|_| LineFault::Form)
+}
+
+/// Splits a line into the part that is hashed and the hash.
+fn split_hash(line: &[u8]) -> Option<(&[u8], Digest)> {
+    let rest = line.strip_suffix(AFTER_HASH)?;
+    let (rest, hash) = rest.split_at_checked(rest.len().checked_sub(HASH_LENGTH)?)?;
+    let written = std::str::from_utf8(hash).ok()?;
+    let hash: Digest = written.parse().ok()?;
+    // a digest may be written in upper case elsewhere, but here that is a changed byte
+    (hash.to_string() == written).then_some(())?;
+    Some((rest.strip_suffix(BEFORE_HASH)?, hash))
+}
+
+/// Whether a line can be the beginning of a record whose writer was killed.
+pub(super) fn may_be_torn(line: &[u8]) -> bool {
+    line.starts_with(BEGINNING) || BEGINNING.starts_with(line)
+}
+
+// The errors of the evidence log.
+
+/// An error from reading or writing the evidence log.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum EvidenceError {
+    #[error("cannot open the log {path}: {source}")]
+    Open { path: PathBuf, source: io::Error },
+    #[error("cannot lock the log {path}: {source}")]
+    Lock { path: PathBuf, source: io::Error },
+    #[error("cannot read the log {path}: {source}")]
+    Read { path: PathBuf, source: io::Error },
+    #[error("cannot write to the log {path}: {source}")]
+    Write { path: PathBuf, source: io::Error },
+    #[error("the log {path} is damaged: {fault}")]
+    Damaged { path: PathBuf, fault: EvidenceFault },
+    #[error("the log {path} is damaged: its last line {why}")]
+    End { path: PathBuf, why: &'static str },
+}
+
+/// A fault in the lines of a log.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum EvidenceFault {
+    #[error("line {line} is not a complete record, and no record confirms that it was cut off")]
+    Form { line: u64 },
+    #[error("line {line} was changed: its hash does not belong to its content")]
+    Changed { line: u64 },
+    #[error("{} missing before line {line}", record_range(*.first, *.last))]
+    Missing { line: u64, first: u64, last: u64 },
+    #[error(
+        "line {line} has record {seq} where record {expected} must be: lines were moved or repeated"
+    )]
+    Order { line: u64, seq: u64, expected: u64 },
+    #[error("line {line} does not continue the line before it: one of the two was replaced")]
+    Replaced { line: u64 },
+    #[error(
+        "none of its {records} records has the hash {wanted}: records at the end were removed, or \
+         the log was replaced"
+    )]
+    Anchor { records: u64, wanted: Digest },
+}
+
+fn record_range(first: u64, last: u64) -> String {
+    if first == last {
+        format!("record {first} is")
+    } else {
+        format!("records {first} to {last} are")
+    }
+}
+
+impl EvidenceError {
+    /// The fix that the user can try.
+    pub(crate) fn help(&self) -> Option<String> {
+        match self {
+            EvidenceError::End { path, .. } => Some(format!(
+                "`landfall log verify {}` reports details; if it is not a log, name another file",
+                path.display()
+            )),
+            _ => None,
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! The fuzz target `evidence`.
 
-use super::chain::{EvidenceSummary, ReadLogError, read_log};
-use super::record::{TornLines, format_line};
+use super::chain::{EvidenceSummary, ReadLogError, TornLines, format_line, read_log};
 use super::statement::{LoggedCommand, names_content};
 use landfall_model::Digest;
 use serde_json::json;

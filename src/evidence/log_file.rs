@@ -1,8 +1,9 @@
 //! The file of a log: opened for appending, locked against other processes, and synced.
 
-use super::chain::{EvidenceSummary, ReadLogError, read_log};
-use super::error::EvidenceError;
-use super::record::{EvidenceRecord, LineFault, TornLines, format_line, may_be_torn, parse_line};
+use super::chain::{
+    EvidenceError, EvidenceRecord, EvidenceSummary, LineFault, ReadLogError, TornLines,
+    format_line, may_be_torn, parse_line, read_log,
+};
 use landfall_content::{parent_folder, sync_folder};
 use landfall_model::document::open_input;
 use landfall_model::{Digest, Limits};

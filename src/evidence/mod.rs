@@ -8,23 +8,20 @@
 //!   JSON schema of a line.
 
 mod chain;
-mod error;
 #[cfg(any(test, fuzzing))]
 mod fuzz;
 mod log_file;
-mod record;
 mod schema;
 mod statement;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use chain::EvidenceSummary;
-pub(crate) use error::EvidenceError;
+pub(crate) use self::chain::{EvidenceError, EvidenceSummary};
 #[cfg(any(test, fuzzing))]
-pub(crate) use fuzz::{fuzz, fuzz_seed};
-pub(crate) use log_file::{EvidenceLog, open_log};
-pub(crate) use schema::schema;
-pub(crate) use statement::{
+pub(crate) use self::fuzz::{fuzz, fuzz_seed};
+pub(crate) use self::log_file::{EvidenceLog, open_log};
+pub(crate) use self::schema::schema;
+pub(crate) use self::statement::{
     CommandPredicate, LoggedCommand, LoggedItem, NamedDigest, RecordedInput, RemovedContent,
     names_content, statement,
 };

@@ -3,7 +3,7 @@
 //!
 //! [in-toto Statement]: https://github.com/in-toto/attestation/blob/main/spec/v1/statement.md
 
-use super::record::EvidenceRecord;
+use super::chain::EvidenceRecord;
 use landfall_model::Digest;
 use landfall_model::report::{EntryKind, ErrorInfo, ItemStatus, RunStatus, RunTotals};
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,6 @@
 //! Tests of whole logs: manipulations, killed writers, and files that are not logs.
 
-use super::chain::{EvidenceSummary, ReadLogError, read_log};
-use super::error::EvidenceFault;
-use super::record::format_line;
+use super::chain::{EvidenceFault, EvidenceSummary, ReadLogError, format_line, read_log};
 use super::{EvidenceError, EvidenceLog, open_log};
 use landfall_model::{Digest, Limits};
 use proptest::prelude::*;

@@ -6,21 +6,14 @@
 //!
 //! [`PinPolicy`]: landfall_item::PinPolicy
 
-mod change;
-mod changelogs;
 mod chart_images;
 mod diff;
-mod memory;
-mod packages;
 mod run;
-mod sorted_results;
-mod submodules;
-mod versions;
 
-pub(crate) use change::{LockChange, PackageChange};
-pub(crate) use changelogs::add_changelogs;
-pub(crate) use chart_images::ChartImages;
-pub(crate) use diff::{DiffSide, EndpointChange, diff, diff_endpoints, diff_sides};
-pub(crate) use memory::{recall, remember};
-pub use run::Locked;
-pub(crate) use run::lock;
+pub(crate) use self::chart_images::ChartImages;
+pub(crate) use self::diff::{
+    DiffSide, EndpointChange, LockChange, PackageChange, add_changelogs, diff, diff_endpoints,
+    diff_sides,
+};
+pub use self::run::Locked;
+pub(crate) use self::run::{lock, recall, remember};

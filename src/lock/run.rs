@@ -1,18 +1,22 @@
 //! Runs `lock`: keeps pins, and resolves everything else that the manifests request.
 
-use super::change::LockChange;
-use super::diff::{EndpointChange, diff, diff_endpoints};
-use super::sorted_results::SortedResults;
-use landfall_content::run_concurrently_by_host;
-use landfall_item::lockfile::{Lock, LockedKind, url_conflicts};
+use super::diff::{EndpointChange, LockChange, diff, diff_endpoints};
+use landfall_content::store::DiskStore;
+use landfall_content::{WriteError, run_concurrently_by_host};
+use landfall_item::lockfile::{
+    AcceptedLoss, Lock, LockedKind, UnresolvedItem, lost_referrer_item, lost_referrer_name,
+    url_conflicts,
+};
 use landfall_item::manifest::MergedManifest;
 use landfall_item::{
     DependencyRequest, Exclusion, FieldConflict, GitRequest, ItemKind, ItemRequests, LockedItem,
-    PinPolicy, RequestVisitor, ResolvableRequest, ResolveOutcome, Resolver, host_in,
+    LockedPackageSet, LostReferrer, PinPolicy, RequestVisitor, ResolvableRequest, ResolveOutcome,
+    Resolver, host_in,
 };
-use landfall_model::report::{EntryKind, ReportItem};
+use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem};
+use landfall_model::{Digest, today};
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt::Display;
 
 /// The outcome of locking: the lock, and what to report.
@@ -333,5 +337,247 @@ impl LockRun<'_> {
             "the {field} of {name} is {first} in one item and {second} in another: the first \
              is used"
         ));
+    }
+}
+
+// The outcomes of the requests of a `lock` run.
+
+/// The results, sorted into items of the report, losses and changes.
+pub(super) struct SortedResults<'a> {
+    pub(super) accepted: BTreeMap<&'a str, &'a AcceptedLoss>,
+    pub(super) items: Vec<ReportItem>,
+    pub(super) missing: Vec<AcceptedLoss>,
+    pub(super) unresolved: Vec<UnresolvedItem>,
+    pub(super) gone: Vec<LockChange>,
+}
+
+impl<'a> SortedResults<'a> {
+    pub(super) fn new(manifest: &'a MergedManifest) -> SortedResults<'a> {
+        let accepted = manifest
+            .missing
+            .iter()
+            .map(|lost| (lost.name.as_str(), lost))
+            .collect();
+        SortedResults {
+            accepted,
+            items: Vec::new(),
+            missing: Vec::new(),
+            unresolved: Vec::new(),
+            gone: Vec::new(),
+        }
+    }
+
+    /// Removes the outcome of a request that is resolved again.
+    pub(super) fn forget(&mut self, kind: EntryKind, name: &str) {
+        self.items
+            .retain(|item| item.kind != kind || item.name != name);
+        self.unresolved
+            .retain(|item| item.kind != kind || item.name != name);
+        self.missing.retain(|item| item.name != name);
+        self.gone
+            .retain(|change| change.kind != kind || change.name != name);
+    }
+
+    /// Records the referrers of the item `name` that could not be read.
+    pub(super) fn add_lost_referrers(&mut self, name: &str, lost: Vec<LostReferrer>) {
+        for LostReferrer { reference, cause } in lost {
+            self.add_lost_referrer(
+                lost_referrer_name(name, &reference),
+                cause.message,
+                cause.recorded,
+            );
+        }
+    }
+
+    /// Records the referrers of the item `name` that the old lock lists as lost.
+    pub(super) fn keep_lost_referrers(&mut self, name: &str, old: &Lock) {
+        for (item, lost) in old.lost_referrers() {
+            if item == name {
+                self.add_lost_referrer(lost.name.clone(), lost.cause.clone(), lost.cause.clone());
+            }
+        }
+    }
+
+    fn add_lost_referrer(&mut self, name: String, reason: String, cause: String) {
+        self.items.push(ReportItem {
+            kind: EntryKind::Referrer,
+            name: name.clone(),
+            digest: None,
+            bytes: None,
+            packages: 0,
+            status: ItemStatus::Missing,
+            reason: Some(reason),
+        });
+        self.unresolved.push(UnresolvedItem {
+            kind: EntryKind::Referrer,
+            name,
+            cause,
+        });
+    }
+
+    /// Removes the lost referrers of items that `lock` does not have.
+    pub(super) fn drop_referrers_of_others(&mut self, lock: &Lock) {
+        let names: HashSet<String> = lock.items().map(|item| item.name().into_owned()).collect();
+        let is_of_lock = |kind, name: &str| {
+            kind != EntryKind::Referrer
+                || lost_referrer_item(name).is_some_and(|item| names.contains(item))
+        };
+        self.items.retain(|item| is_of_lock(item.kind, &item.name));
+        self.unresolved
+            .retain(|item| is_of_lock(item.kind, &item.name));
+    }
+
+    /// Records the outcome of the request called `name` and returns the item that the lock keeps.
+    pub(super) fn add<K: ItemKind>(&mut self, name: &str, found: ResolveOutcome<K>) -> Option<K> {
+        let kind = K::KIND;
+        let mut packages = 0;
+        if let ResolveOutcome::Kept(value)
+        | ResolveOutcome::New(value)
+        | ResolveOutcome::Gone(value)
+        | ResolveOutcome::Failed(Some(value), _) = &found
+        {
+            packages = value.as_package_set().map_or(0, distinct_packages);
+        }
+        let mut push = |status, digest: Option<&Digest>, reason| {
+            self.items.push(ReportItem {
+                kind,
+                name: name.into(),
+                digest: digest.cloned(),
+                bytes: None,
+                packages,
+                status,
+                reason,
+            });
+        };
+        match found {
+            ResolveOutcome::Kept(item) => {
+                push(ItemStatus::Present, Some(item.digest()), None);
+                Some(item)
+            }
+            ResolveOutcome::New(item) => {
+                push(ItemStatus::Done, Some(item.digest()), None);
+                Some(item)
+            }
+            ResolveOutcome::Gone(old) => {
+                let reason = "upstream does not have it any more; the old pin is kept";
+                push(ItemStatus::Failed, Some(old.digest()), Some(reason.into()));
+                self.gone.push(LockChange {
+                    from: Some(old.digest().clone()),
+                    ..LockChange::new(kind, name, "gone")
+                });
+                Some(old)
+            }
+            ResolveOutcome::Failed(Some(old), cause) => {
+                let reason = format!("{}; the old pin is kept", cause.message);
+                push(ItemStatus::Failed, Some(old.digest()), Some(reason));
+                Some(old)
+            }
+            ResolveOutcome::Failed(None, cause) => {
+                match self.accepted.get(name) {
+                    Some(accepted) if cause.is_gone => {
+                        // dates are written as YYYY-MM-DD, so their texts have the same order
+                        let is_expired = accepted.until < today().to_string();
+                        let status = if is_expired {
+                            ItemStatus::Missing
+                        } else {
+                            ItemStatus::Skipped
+                        };
+                        let reason = format!(
+                            "{} (accepted until {}): {}",
+                            accepted.reason, accepted.until, cause.message
+                        );
+                        push(status, None, Some(reason));
+                        self.missing.push((*accepted).clone());
+                    }
+                    accepted => {
+                        // a network failure must not turn into an accepted loss
+                        let rule = match accepted {
+                            Some(_) => {
+                                "; `missing:` applies only to items that upstream reports as not \
+                                 found"
+                            }
+                            None => "",
+                        };
+                        push(ItemStatus::Missing, None, Some(cause.message + rule));
+                        // the lock must be the same on every machine: see `ResolveError`
+                        self.unresolved.push(UnresolvedItem {
+                            kind,
+                            name: name.into(),
+                            cause: cause.recorded,
+                        });
+                    }
+                }
+                None
+            }
+        }
+    }
+}
+
+/// The number of packages in `set`. A package that several sources contain counts once.
+fn distinct_packages(set: &LockedPackageSet) -> usize {
+    let digests: HashSet<_> = set
+        .packages()
+        .iter()
+        .map(|package| package.digest)
+        .collect();
+    digests.len()
+}
+
+// When `mirror` runs without a lock, saves the resolved items in the store, so that the next run
+// needs fewer requests.
+
+/// The path of the remembered lock, below the folder of the store.
+const FILE: &str = ".landfall/resolved.lock";
+
+/// Loads the items that earlier runs on this store resolved. The result is only a hint: an image in
+/// it is used if upstream still has its digest and the manifests in the store agree with it.
+pub(crate) fn recall(disk: &DiskStore, progress: &dyn Progress) -> Lock {
+    let path = disk.dir().join(FILE);
+    if !path.exists() {
+        return Lock::default();
+    }
+    Lock::load(&path).unwrap_or_else(|error| {
+        progress.note(&format!("every name is resolved again: {error}"));
+        Lock::default()
+    })
+}
+
+/// Saves the items of `lock`, and the items of `recalled` whose names `lock` lacks: runs with other
+/// manifests may use the same store.
+pub(crate) fn remember(
+    disk: &DiskStore,
+    mut recalled: Lock,
+    lock: &Lock,
+) -> Result<(), WriteError> {
+    let new: BTreeSet<_> = lock
+        .items()
+        .map(|item| (item.kind(), item.name()))
+        .collect();
+    let before = recalled.to_text();
+    recalled.retain(|item| !new.contains(&(item.kind(), item.name())));
+    let items = lock.clone();
+    // only resolved items save requests; the referrers that they lost are looked up again
+    let kept: BTreeSet<String> = recalled
+        .items()
+        .map(|item| item.name().into_owned())
+        .collect();
+    recalled
+        .unresolved
+        .retain(|lost| lost_referrer_item(&lost.name).is_some_and(|item| kept.contains(item)));
+    let unresolved = lock.lost_referrers().map(|(_, lost)| lost.clone());
+    let unresolved = unresolved.collect();
+    recalled.append(Lock {
+        endpoints: Vec::new(),
+        missing: Vec::new(),
+        unresolved,
+        ..items
+    });
+    recalled.version = lock.version;
+    recalled.sort();
+    let after = recalled.to_text();
+    if after == before {
+        Ok(())
+    } else {
+        disk.write(FILE, after.as_bytes())
     }
 }

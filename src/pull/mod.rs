@@ -12,14 +12,11 @@
 //! the other names after it has found all parts.
 
 mod outcome;
-mod pending;
 mod run;
-mod share;
 mod signatures;
 #[cfg(test)]
 mod together;
 
-pub use run::PullError;
-pub(crate) use run::pull;
-pub(crate) use share::ShardShare;
-pub(crate) use signatures::{check_packages, check_signatures};
+pub use self::run::PullError;
+pub(crate) use self::run::{ShardShare, pull};
+pub(crate) use self::signatures::{check_packages, check_signatures};

@@ -1,18 +1,26 @@
 //! Makes one delivery: blobs, child manifests, index, referrers, and the tag last.
 
-use super::refusal::{check_blobs, is_damage, may_be_push_race};
-use super::uploader::Uploader;
-use futures_util::StreamExt;
-use landfall_content::registry::is_quota_error;
-use landfall_content::{
-    EntryPart, ListedAttestations, LockEntry, PartOrigin, TransferError, read_part,
+use super::uploader::{
+    BlobLocation, Uploader, check_blobs, has_foreign_urls, is_damage, may_be_push_race,
+    refused_type, sparse_refusal,
 };
-use landfall_http::RetryPolicy;
-use landfall_model::report::ItemStatus;
-use landfall_model::{Descriptor, Digest, media_type};
-use std::collections::BTreeMap;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use landfall_content::registry::{
+    RegistrySink, SparseRefusal, is_immutable_tag_error, is_quota_error,
+};
+use landfall_content::{
+    EntryPart, ListedAttestations, LockEntry, PartOrigin, Transfer, TransferError, read_part,
+};
+use landfall_http::{Activity, ErrorKind, RetryPolicy};
+use landfall_model::config::IndexPolicy;
+use landfall_model::report::{ItemStatus, TransferSide};
+use landfall_model::{Descriptor, Digest, Manifest, locked, media_type, trim_index};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::sync::OnceCell;
+use tokio::task::{JoinError, JoinSet};
 
 /// The maximum number of manifests of one delivery that are put at the same time.
 pub(super) const MANIFESTS_AT_ONCE: usize = 4;
@@ -225,4 +233,438 @@ impl Uploader {
         }
         ListedAttestations::of(entry, |one| Some(manifests.get(&one.digest)?.to_vec()))
     }
+}
+
+// Pushes the manifests of a delivery. Each is written once, and an index is replaced by its
+// trimmed form if the registry refuses this index for its missing children.
+
+impl Uploader {
+    /// Puts a manifest by digest.
+    pub(super) async fn put_child(
+        &self,
+        part: &EntryPart,
+        repository: &str,
+    ) -> Result<(), TransferError> {
+        let bytes = read_part(&*self.source, part)
+            .await
+            .map_err(TransferError::source)?;
+        let reference = part.descriptor.digest.to_string();
+        self.put(repository, &reference, &part.descriptor.media_type, bytes)
+            .await
+            .map(drop)
+    }
+
+    /// Puts a manifest at a tag or digest. By digest, it is put only once per run, since some
+    /// registries give wrong answers about a manifest that is being written again. Returns whether
+    /// the registry lists the manifest as a referrer.
+    pub(super) async fn put(
+        &self,
+        repository: &str,
+        reference: &str,
+        media_type: &str,
+        bytes: Bytes,
+    ) -> Result<bool, TransferError> {
+        let turn = self.manifest_turn(repository, reference);
+        let is_digest = reference.contains(':');
+        let result = {
+            let mut listed = turn.lock().await;
+            match *listed {
+                Some(listed) if is_digest => Ok(listed),
+                _ => self
+                    .put_unchecked(repository, reference, media_type, bytes)
+                    .await
+                    .inspect(|is_listed| *listed = Some(*is_listed)),
+            }
+        };
+        drop(turn);
+        if !is_digest {
+            self.forget_manifest_turn(repository, reference);
+        }
+        result
+    }
+
+    async fn put_unchecked(
+        &self,
+        repository: &str,
+        reference: &str,
+        media_type: &str,
+        bytes: Bytes,
+    ) -> Result<bool, TransferError> {
+        // docker-registry answers DIGEST_INVALID if one manifest is written to two repositories or
+        // tags at the same time. So writes of one digest take turns, in all repositories.
+        let content = Digest::sha256(&bytes).to_string();
+        let turn = self.manifest_turn("", &content);
+        let put = {
+            let _turn = turn.lock().await;
+            self.session
+                .put_manifest(repository, reference, media_type, bytes.clone())
+                .await
+        };
+        drop(turn);
+        self.forget_manifest_turn("", &content);
+        let mut error = match put {
+            Ok(listed) => return Ok(listed),
+            Err(error) => error,
+        };
+        if is_immutable_tag_error(error.kind, &error.codes) {
+            // Another client may have set the immutable tag to this digest since it was looked up.
+            // That is a success.
+            let found = self
+                .session
+                .head_manifest(repository, reference, true)
+                .await;
+            if let Ok(Some(digest)) = found
+                && digest.matches(&bytes)
+            {
+                return Ok(false);
+            }
+        }
+        if has_foreign_urls(&bytes) {
+            error = error.hint(
+                "; it contains URLs of layers, which registries may refuse: docker-registry \
+                 accepts those that validation.manifests.urls.allow in its configuration matches",
+            );
+        }
+        if let Some(refused) = refused_type(&error, &bytes) {
+            error = error.hint("; the registry may not accept its type");
+            locked(&self.refused_types).insert(refused);
+        }
+        Err(TransferError::destination(error))
+    }
+
+    /// Puts the top manifest of an entry at `tag`, or by digest if `tag` is `None`. If the registry
+    /// is proven to refuse this index for its missing children, the trimmed index is put instead.
+    /// Returns the digest of the manifest that was put.
+    pub(super) async fn put_top(
+        &self,
+        entry: &LockEntry,
+        repository: &str,
+        tag: Option<&str>,
+    ) -> Result<Digest, TransferError> {
+        let reference = |part: &EntryPart| {
+            tag.map_or_else(|| part.descriptor.digest.to_string(), str::to_owned)
+        };
+        let top = top_part(entry);
+        let bytes = read_part(&*self.source, top)
+            .await
+            .map_err(TransferError::source)?;
+        let media_type = &top.descriptor.media_type;
+        // without a trimmed form, no child is missing
+        let Some((part, keep)) = trimmed_part(entry) else {
+            self.put(repository, &reference(top), media_type, bytes)
+                .await?;
+            return Ok(top.descriptor.digest.clone());
+        };
+        let key = (repository.to_owned(), top.descriptor.digest.clone());
+        let is_refused = locked(&self.sparse_refusals).contains(&key);
+        if !is_refused {
+            let at = reference(top);
+            let put = self.put(repository, &at, media_type, bytes.clone()).await;
+            let Err(error) = put else {
+                return Ok(top.descriptor.digest.clone());
+            };
+            if self.index == IndexPolicy::Exact
+                || !self
+                    .is_refused_as_sparse(top, &bytes, keep, repository, &error)
+                    .await
+            {
+                return Err(error);
+            }
+            locked(&self.sparse_refusals).insert(key);
+        }
+        let invalid =
+            |message: String| TransferError::new(TransferSide::Source, ErrorKind::Invalid, message);
+        // The rewriter points references to the trimmed digest that the lock records, so the bytes
+        // must have this digest.
+        let bytes = trim_index(&bytes, keep).map_err(|error| invalid(error.to_string()))?;
+        if !part.descriptor.digest.matches(&bytes) {
+            return Err(invalid(format!(
+                "the trimmed index is not {}, as the lock says",
+                part.descriptor.digest
+            )));
+        }
+        self.put(repository, &reference(part), media_type, bytes.into())
+            .await?;
+        Ok(part.descriptor.digest.clone())
+    }
+
+    /// Whether `error`, with which the registry refused the index `top`, is about the children that
+    /// the repository lacks: all except those in `present`. It is if the registry names one of
+    /// them. Otherwise a probe decides: without a tag, the registry refuses the index again, and
+    /// accepts it without the missing children. The probe concerns this index only.
+    async fn is_refused_as_sparse(
+        &self,
+        top: &EntryPart,
+        bytes: &Bytes,
+        present: &BTreeSet<Digest>,
+        repository: &str,
+        error: &TransferError,
+    ) -> bool {
+        let absent = children_except(present, bytes);
+        match sparse_refusal(error, &absent) {
+            SparseRefusal::Stated => return true,
+            SparseRefusal::Unrelated => return false,
+            SparseRefusal::Possible => {}
+        }
+        let digest = top.descriptor.digest.to_string();
+        let media_type = &top.descriptor.media_type;
+        let again = self.put(repository, &digest, media_type, bytes.clone());
+        match again.await {
+            // the tag was the cause, or a moment
+            Ok(_) => return false,
+            Err(error) if sparse_refusal(&error, &absent) == SparseRefusal::Unrelated => {
+                return false;
+            }
+            Err(_) => {}
+        }
+        let Ok(complete) = trim_index(bytes, present) else {
+            return false;
+        };
+        let digest = Digest::sha256(&complete).to_string();
+        self.put(repository, &digest, media_type, complete.into())
+            .await
+            .is_ok()
+    }
+
+    /// Returns the registry's refusal of the entry's index if it refuses the index for its missing
+    /// children, before any of them is delivered. The index is put by digest, without a tag. `None`
+    /// if the index is accepted, or if the missing children are not proven to be the cause.
+    pub(super) async fn sparse_index_refusal(
+        &self,
+        entry: &LockEntry,
+        repository: &str,
+    ) -> Option<TransferError> {
+        let top = top_part(entry);
+        let error = self.put_child(top, repository).await.err()?;
+        let bytes = read_part(&*self.source, top).await.ok()?;
+        let present = BTreeSet::new();
+        self.is_refused_as_sparse(top, &bytes, &present, repository, &error)
+            .await
+            .then_some(error)
+    }
+}
+
+fn top_part(entry: &LockEntry) -> &EntryPart {
+    // the parts of an entry are in the order of a push, so the top manifest is the last
+    &entry.parts[entry.parts.len() - 1]
+}
+
+/// The trimmed index of an entry, and the children that it keeps.
+fn trimmed_part(entry: &LockEntry) -> Option<(&EntryPart, &BTreeSet<Digest>)> {
+    let part = entry.trimmed()?;
+    match &part.origin {
+        PartOrigin::Trimmed { keep, .. } => Some((part, keep)),
+        _ => None,
+    }
+}
+
+/// The children of an index that are not in `present`.
+fn children_except(present: &BTreeSet<Digest>, index: &[u8]) -> Vec<Digest> {
+    let Ok((Manifest::Index(children), _)) = Manifest::parse(index, None) else {
+        return Vec::new();
+    };
+    let digests = children.into_iter().map(|child| child.descriptor.digest);
+    digests.filter(|digest| !present.contains(digest)).collect()
+}
+
+// Delivers the blobs of an entry. Each is uploaded to a repository once per run.
+
+impl Uploader {
+    /// Delivers the blobs of an entry to `repository`, except those that only its referrers need.
+    /// Returns those that could not be read and that only attestations in its index need.
+    pub(super) async fn deliver_blobs(
+        self: &Arc<Self>,
+        entry: &LockEntry,
+        repository: &str,
+    ) -> Result<BTreeMap<Digest, TransferError>, TransferError> {
+        let own = |digest: &Digest| !entry.referrer_blobs.contains(digest);
+        let mut tasks = self.start_blobs(entry, repository, own);
+        let mut failed = BTreeMap::new();
+        let attestations = OnceCell::new();
+        while let Some(done) = tasks.join_next().await {
+            let (digest, delivered) = done.map_err(|error| lost_task(&error))?;
+            let Err(error) = delivered else {
+                continue;
+            };
+            let is_damage = self.stops_at_damage && is_damage(&error);
+            if error.side != TransferSide::Source || is_damage {
+                return Err(error);
+            }
+            let attestations = attestations.get_or_init(|| self.attestations(entry)).await;
+            if !attestations.contains(&digest) {
+                return Err(error);
+            }
+            failed.insert(digest, error);
+        }
+        Ok(failed)
+    }
+
+    /// Delivers the blobs that only the referrers of an entry need. Returns those that failed.
+    pub(super) async fn deliver_referrer_blobs(
+        self: &Arc<Self>,
+        entry: &LockEntry,
+        repository: &str,
+    ) -> Result<BTreeMap<Digest, TransferError>, TransferError> {
+        let of_referrers = |digest: &Digest| entry.referrer_blobs.contains(digest);
+        let mut tasks = self.start_blobs(entry, repository, of_referrers);
+        let mut failed = BTreeMap::new();
+        while let Some(done) = tasks.join_next().await {
+            if let (digest, Err(error)) = done.map_err(|error| lost_task(&error))? {
+                failed.insert(digest, error);
+            }
+        }
+        Ok(failed)
+    }
+
+    /// Starts to deliver the blobs of an entry that `is_wanted` selects.
+    fn start_blobs(
+        self: &Arc<Self>,
+        entry: &LockEntry,
+        repository: &str,
+        is_wanted: impl Fn(&Digest) -> bool,
+    ) -> JoinSet<(Digest, Result<(), TransferError>)> {
+        let repository: Arc<str> = repository.into();
+        let mut tasks = JoinSet::new();
+        let mut blobs: Vec<&EntryPart> = entry
+            .parts
+            .iter()
+            .filter(|part| !part.is_manifest() && is_wanted(&part.descriptor.digest))
+            .collect();
+        // the biggest first, and equal ones next to each other, so that duplicates can be removed
+        blobs.sort_by_key(|part| (Reverse(part.descriptor.size), &part.descriptor.digest));
+        blobs.dedup_by_key(|part| &part.descriptor.digest);
+        for part in blobs {
+            let uploader = self.clone();
+            let part = part.clone();
+            let repository = repository.clone();
+            let item = entry.name.clone();
+            tasks.spawn(async move {
+                let delivered = uploader.deliver_blob(&item, &part, &repository).await;
+                (part.descriptor.digest, delivered)
+            });
+        }
+        tasks
+    }
+
+    /// Like [`Uploader::deliver_blobs`], but forgets that `repository` has the blobs, so that each
+    /// is looked up again.
+    pub(super) async fn redeliver_blobs(
+        self: &Arc<Self>,
+        entry: &LockEntry,
+        repository: &str,
+    ) -> Result<(), TransferError> {
+        for part in entry.parts.iter().filter(|part| !part.is_manifest()) {
+            let known = self.blob_locations(&part.descriptor.digest);
+            let mut locations = known.lock().await;
+            let before = locations.len();
+            locations.retain(|location| *location.repository != *repository);
+            if locations.is_empty() && before > 0 {
+                // the total counts only the first upload of the blob, and the next may be a second
+                self.progress.more(part.descriptor.size);
+            }
+        }
+        self.deliver_blobs(entry, repository).await.map(drop)
+    }
+
+    /// Delivers one blob of `item` to `repository`: mounts it if another repository has it. If no
+    /// other repository has it or the mount is refused, uploads it unless it is present. Only
+    /// one delivery at a time uploads the blob, but several may mount it at once.
+    async fn deliver_blob(
+        &self,
+        item: &str,
+        part: &EntryPart,
+        repository: &Arc<str>,
+    ) -> Result<(), TransferError> {
+        let known = self.blob_locations(&part.descriptor.digest);
+        // Locked before the slot is acquired: a delivery that waits for another delivery's upload
+        // must not hold a slot meanwhile.
+        let mut turn = known.lock().await;
+        let is_delivered =
+            |locations: &[BlobLocation]| locations.iter().any(|one| one.repository == *repository);
+        if is_delivered(&turn) {
+            return Ok(());
+        }
+        let mut from = turn.first().map(|location| location.repository.clone());
+        let is_copy = from.is_some();
+        if let Some(other) = from
+            .clone()
+            .filter(|from| !self.refuses_mount(from, repository))
+        {
+            // a mount is one short request, so other deliveries need not wait for it
+            drop(turn);
+            if self.mounted(item, part, repository, &other).await? {
+                known.lock().await.push(BlobLocation::sure(repository));
+                return Ok(());
+            }
+            from = None;
+            turn = known.lock().await;
+            // meanwhile, a delivery of another tag may have uploaded it
+            if is_delivered(&turn) {
+                return Ok(());
+            }
+        }
+        let host: Arc<str> = self.source.host(part).into();
+        let slot = Arc::new(self.slots.acquire(part.descriptor.size, &host).await);
+        self.check_quota(repository)?;
+        let sink = RegistrySink::new(self.session.clone(), repository.clone(), from);
+        let source = self.source.clone();
+        let progress = self.progress.clone();
+        if is_copy {
+            // the total counts each blob once
+            progress.more(part.descriptor.size);
+        }
+        let transfer = Transfer {
+            source,
+            sink: Arc::new(sink),
+            limits: self.limits,
+            progress,
+            // a registry receives blobs only through requests, which count themselves
+            activity: Activity::default(),
+        };
+        // The slot is held until the error is recorded, so that the next upload knows that the
+        // quota is used up.
+        transfer
+            .run(part, slot.clone())
+            .await
+            .inspect_err(|error| self.note_quota_error(error, repository, item))?;
+        drop(slot);
+        turn.push(BlobLocation::sure(repository));
+        Ok(())
+    }
+
+    /// Mounts the blob from `other`, and returns whether the registry did so. After a refusal,
+    /// further mounts between the two repositories are requested only by the delivery that holds
+    /// the blob's lock, since each request may become an upload.
+    async fn mounted(
+        &self,
+        item: &str,
+        part: &EntryPart,
+        repository: &Arc<str>,
+        other: &Arc<str>,
+    ) -> Result<bool, TransferError> {
+        // a mount is a single request, so it gets the next slot, as if it were the biggest blob
+        let _slot = self.slots.acquire(u64::MAX, &Arc::default()).await;
+        self.check_quota(repository)?;
+        match self
+            .session
+            .mount(repository, &part.descriptor.digest, other)
+            .await
+        {
+            Ok(true) => Ok(true),
+            Err(error) if is_quota_error(error.kind, &error.codes) => {
+                let error = TransferError::destination(error);
+                self.note_quota_error(&error, repository, item);
+                Err(error)
+            }
+            Ok(false) | Err(_) => {
+                self.note_refused_mount(other, repository);
+                Ok(false)
+            }
+        }
+    }
+}
+
+fn lost_task(error: &JoinError) -> TransferError {
+    let message = format!("a transfer ended without a result: {error}");
+    TransferError::new(TransferSide::Destination, ErrorKind::Local, message)
 }

@@ -1,7 +1,7 @@
 //! Updates the list of locks at the registry. With this list, `serve --from` finds the items that
 //! are not images.
 
-use super::options::PushOptions;
+use super::state::PushOptions;
 use super::uploader::Uploader;
 use landfall_content::registry::{RegistrySession, is_immutable_tag_error};
 use landfall_content::{LockEntry, TransferError};

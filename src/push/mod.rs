@@ -17,53 +17,37 @@
 //! delta omits and no base has are looked up at the registry before the preflight (`omitted`), and
 //! are then mounted or downloaded from there.
 
-mod blobs;
 mod deliver;
-mod error;
 mod git;
 mod locks;
-mod manifests;
-mod missing;
-mod names;
 mod omitted;
-mod omitted_blob;
-mod options;
-mod outcome;
 mod plan;
 mod preflight;
-mod presence;
-mod problem;
 #[cfg(feature = "cli")]
 mod prune;
-mod receipt;
-mod references;
 mod referrers;
-mod refusal;
 mod run;
 #[cfg(feature = "cli")]
 mod signed_images;
-mod skipped;
 #[cfg(feature = "cli")]
 mod state;
 mod status;
 mod upload_slots;
 mod uploader;
 
-pub use error::PushError;
-pub(crate) use git::push_git;
-pub use git::{GitCollision, GitTarget};
-pub(crate) use missing::{MissingParts, missing};
-pub use omitted::Omitted;
-pub use options::PushOptions;
-pub use outcome::Pushed;
-pub(crate) use problem::ProblemKind;
+pub(crate) use self::git::push_git;
+pub use self::git::{GitCollision, GitTarget};
+pub use self::omitted::Omitted;
+pub(crate) use self::omitted::References;
+pub(crate) use self::plan::is_left_out;
+pub(crate) use self::preflight::ProblemKind;
 #[cfg(feature = "cli")]
-pub(crate) use prune::{Needed, PruneScope, Pruned, prune};
-pub(crate) use receipt::{PrunedManifest, Receipt};
-pub(crate) use references::References;
-pub(crate) use run::{PushContent, push};
+pub(crate) use self::prune::{Needed, PruneScope, Pruned, prune};
+pub(crate) use self::run::{PushContent, push};
 #[cfg(feature = "cli")]
-pub(crate) use signed_images::{SignedImages, sign_images};
-pub(crate) use skipped::is_left_out;
+pub(crate) use self::signed_images::{SignedImages, sign_images};
+pub(crate) use self::state::{PrunedManifest, Receipt};
+pub use self::state::{PushError, PushOptions, Pushed};
+pub(crate) use self::status::{MissingParts, missing};
 #[cfg(feature = "cli")]
-pub(crate) use status::{RegistryTag, StatusScope, TagStatus, status};
+pub(crate) use self::status::{RegistryTag, StatusScope, TagStatus, status};

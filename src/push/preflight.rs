@@ -2,16 +2,17 @@
 //! problems as one list. Otherwise each run would end at the next problem, possibly after hours of
 //! uploads.
 
-use super::names::{self, ecr_command, is_docker_hub, is_ecr, project};
-use super::options::PushOptions;
-use super::plan::{Delivery, TagState};
-use super::problem::{Problem, ProblemKind};
+use super::plan;
+use super::plan::{Delivery, TagState, ecr_command, is_docker_hub, is_ecr, project};
+use super::state::PushOptions;
 use super::uploader::Uploader;
-use landfall_content::{LockEntry, run_concurrently};
-use landfall_http::{ErrorKind, HttpError};
+use landfall_content::registry::RegistrySession;
+use landfall_content::{EntryPart, LockEntry, run_concurrently};
+use landfall_http::{ErrorKind, HttpError, OnceMap};
 use landfall_item::lockfile::Lock;
 use landfall_model::config::IndexPolicy;
 use landfall_model::{Digest, human_size, sum_sizes};
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The input of the preflight checks.
@@ -112,8 +113,8 @@ impl Preflight<'_> {
             .into_values()
             .filter_map(|stops| {
                 let target = &self.deliveries[*stops.first()?].destination;
-                let fault = names::fault(target)
-                    .or_else(|| names::harbor_fault(target).filter(|_| is_harbor))?;
+                let fault = plan::fault(target)
+                    .or_else(|| plan::harbor_fault(target).filter(|_| is_harbor))?;
                 Some(Problem::new(
                     ProblemKind::Name,
                     target.to_string(),
@@ -436,4 +437,173 @@ fn names_read_only(refusal: &str) -> bool {
         "group repositor",
     ];
     words.iter().any(|word| refusal.contains(word))
+}
+
+// Problems that the preflight of a push finds.
+
+/// A problem that stops deliveries.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// The subject of the problem.
+    pub kind: ProblemKind,
+    /// The tag, repository or project at the registry, or the registry itself.
+    pub at: String,
+    /// The message, with the fix.
+    pub message: String,
+    /// The digest that a tag points to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stands: Option<Digest>,
+    /// The digest in the lock, to which the tag should point.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wanted: Option<Digest>,
+    /// The deliveries that the problem stops.
+    #[serde(skip)]
+    pub(super) stops: Vec<usize>,
+}
+
+/// The subject of a [`Problem`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProblemKind {
+    /// The registry cannot hold a repository of this name.
+    Name,
+    /// A Harbor project is missing.
+    Project,
+    /// A repository is missing at a registry that creates none by itself.
+    Repository,
+    /// The account may not push to a repository.
+    Rights,
+    /// The quota of a project is too small for the deliveries.
+    Quota,
+    /// A tag points to another digest.
+    Tag,
+    /// An index with missing children is refused, and the site says `index: exact`.
+    Index,
+    /// The registry lacks blobs that a delta omits.
+    Content,
+}
+
+impl Problem {
+    /// Whether the whole push is aborted: the site refuses other indexes (`index: exact`), or the
+    /// bundle lacks blobs. Other problems stop only the deliveries that they affect, unless
+    /// `all_or_nothing` is set.
+    pub fn stops_all(&self, all_or_nothing: bool) -> bool {
+        all_or_nothing || matches!(self.kind, ProblemKind::Index | ProblemKind::Content)
+    }
+
+    /// The number of deliveries that the problem stops.
+    pub fn stopped(&self) -> usize {
+        self.stops.len()
+    }
+
+    pub(super) fn new(
+        kind: ProblemKind,
+        at: impl Into<String>,
+        message: String,
+        stops: Vec<usize>,
+    ) -> Problem {
+        Problem {
+            kind,
+            at: at.into(),
+            message,
+            stands: None,
+            wanted: None,
+            stops,
+        }
+    }
+}
+
+/// Looks up manifests and blobs at a registry.
+pub(super) struct Presence<'a> {
+    session: &'a RegistrySession,
+    /// Whether blobs are looked up too. Registries accept a manifest only with its blobs, but may
+    /// lose the blobs later.
+    blobs: bool,
+    /// Whether a repository has a digest. Parts that several images share are looked up once.
+    answers: OnceMap<(String, Digest), bool>,
+}
+
+impl<'a> Presence<'a> {
+    pub(super) fn new(session: &'a RegistrySession, blobs: bool) -> Presence<'a> {
+        Presence {
+            session,
+            blobs,
+            answers: OnceMap::default(),
+        }
+    }
+
+    /// The parts of `entry` that `repository` lacks. If `repository` has the trimmed index, the
+    /// full index does not count as missing.
+    pub(super) async fn missing<'e>(
+        &self,
+        entry: &'e LockEntry,
+        repository: &str,
+    ) -> Result<Vec<&'e Digest>, HttpError> {
+        let trimmed = entry.trimmed();
+        let is_trimmed = |part: &&EntryPart| trimmed.is_some_and(|trimmed| trimmed == *part);
+        let mut missing = Vec::new();
+        for part in entry
+            .parts
+            .iter()
+            .filter(|part| !is_trimmed(part) && (self.blobs || part.is_manifest()))
+        {
+            let digest = &part.descriptor.digest;
+            if self.has(repository, part).await? {
+                continue;
+            }
+            let is_replaced = match trimmed {
+                Some(trimmed) if *digest == entry.top.digest => {
+                    self.has(repository, trimmed).await?
+                }
+                _ => false,
+            };
+            if !is_replaced {
+                missing.push(digest);
+            }
+        }
+        Ok(missing)
+    }
+
+    /// Whether `repository` lacks one of the manifests in `digests`, which are parts of `entry`. A
+    /// look-up that the registry refuses counts as no.
+    pub(super) async fn lacks_any(
+        &self,
+        entry: &LockEntry,
+        repository: &str,
+        digests: &[&Digest],
+    ) -> Result<bool, HttpError> {
+        let is_looked_up = |part: &&EntryPart| digests.contains(&&part.descriptor.digest);
+        for part in entry.parts.iter().filter(is_looked_up) {
+            match self.has(repository, part).await {
+                Ok(true)
+                | Err(HttpError {
+                    kind: ErrorKind::Status(400..500),
+                    ..
+                }) => {}
+                Ok(false) => return Ok(true),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+
+    async fn has(&self, repository: &str, part: &EntryPart) -> Result<bool, HttpError> {
+        let key = (repository.to_owned(), part.descriptor.digest.clone());
+        self.answers
+            .get_or_try_init(key, async || {
+                if !part.is_manifest() {
+                    return self
+                        .session
+                        .has_blob_of_size(repository, &part.descriptor)
+                        .await;
+                }
+                let digest = part.descriptor.digest.to_string();
+                let found = self
+                    .session
+                    .head_manifest(repository, &digest, false)
+                    .await?;
+                Ok(found.is_some())
+            })
+            .await
+    }
 }

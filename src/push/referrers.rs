@@ -3,8 +3,7 @@
 //! tag (distribution-spec, "Referrers Tag Schema").
 
 use super::deliver::MANIFESTS_AT_ONCE;
-use super::refusal::{check_blobs, is_damage};
-use super::uploader::Uploader;
+use super::uploader::{Uploader, check_blobs, is_damage};
 use futures_util::StreamExt;
 use landfall_content::registry::{RegistrySession, referrers_in};
 use landfall_content::{AttachedReferrer, LockEntry, TransferError, read_part};

@@ -1,24 +1,20 @@
 //! Runs a push: look-ups, preflight, deliveries. An item that fails does not stop the others.
 
-use super::error::PushError;
 use super::omitted::{Omitted, PendingDeliveries, locate_omitted};
-use super::options::PushOptions;
-use super::outcome::Pushed;
 use super::plan::{
-    Delivery, LookupScope, TagState, biggest_first, deliveries, look_up_tags, own_deliveries,
+    Delivery, LookupScope, TagState, WantedContent, biggest_first, deliveries, look_up_tags,
+    own_deliveries, wanted_content,
 };
 use super::preflight::Preflight;
-use super::skipped::{WantedContent, wanted_content};
-use super::state::{PushRun, count_by_entry};
+use super::state::{PushError, PushOptions, PushRun, Pushed, count_by_entry};
 use super::uploader::Uploader;
 use landfall_content::registry::{RegistrySession, RegistrySessions};
 use landfall_content::{LockEntry, PartSource, Watchdog, run_concurrently_by_host};
 use landfall_http::{ErrorKind, HttpError};
 use landfall_item::lockfile::{Lock, collision};
 use landfall_model::config::IndexPolicy;
-use landfall_model::locked;
 use landfall_model::report::Progress;
-use landfall_model::{DestinationMap, Shard};
+use landfall_model::{DestinationMap, Shard, locked};
 use landfall_signature::SignaturePolicy;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,19 +1,16 @@
 //! The state of a push while it runs: the result of each delivery, and the report on all of them.
 
 use super::locks;
-use super::options::PushOptions;
-use super::outcome::{Moved, Pushed, Replaced};
-use super::plan::{Delivery, TagState};
-use super::problem::{Problem, ProblemKind};
-use super::receipt::{Delivered, Receipt};
-use super::skipped::NOT_THIS_KIND;
+use super::plan::{Delivery, NOT_THIS_KIND, TagState};
+use super::preflight::{Problem, ProblemKind};
 use super::uploader::Uploader;
 use landfall_content::TransferError;
 use landfall_http::{ErrorKind, HttpError};
-use landfall_item::lockfile::{Lock, losses};
-use landfall_model::config::IndexPolicy;
+use landfall_item::lockfile::{Collision, Lock, losses};
+use landfall_model::config::{IndexPolicy, ReferrerPolicy};
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem, TransferSide};
 use landfall_model::{DestinationMap, Digest, Shard};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The reason that is reported for items without a problem if other items stop the push.
@@ -300,4 +297,136 @@ impl<'a> PushRun<'a> {
 
 fn invalid_error(side: TransferSide, message: &str) -> TransferError {
     TransferError::new(side, ErrorKind::Invalid, message)
+}
+
+/// The outcome of a push.
+#[derive(Debug)]
+pub struct Pushed {
+    /// One report item for each entry that this shard delivers. The first shard also has one for
+    /// each loss that the lock records.
+    pub items: Vec<ReportItem>,
+    /// Problems that the preflight found.
+    pub problems: Vec<Problem>,
+    /// Whether the problems stopped all deliveries.
+    pub is_stopped: bool,
+    /// Tags that pointed to another digest and were replaced.
+    pub moved: Vec<Moved>,
+    /// Indexes that were replaced by their trimmed form.
+    pub trimmed: Vec<Replaced>,
+    /// The message of the error if the registry's list of locks could not be updated.
+    pub unlisted: Option<String>,
+    /// The maximum number of bytes to upload, determined before the push.
+    pub needed_bytes: u64,
+    /// The receipt: the content of the registry after the push.
+    pub receipt: Receipt,
+}
+
+/// An index that the registry has in its trimmed form.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Replaced {
+    /// The name of the item in the lock.
+    pub name: String,
+    /// The digest in the lock.
+    pub from: Digest,
+    /// The digest of the trimmed index.
+    pub to: Digest,
+}
+
+/// A tag that pointed to another digest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Moved {
+    /// `repository:tag` at the registry.
+    pub at: String,
+    /// The digest that the tag pointed to before the push.
+    pub from: Digest,
+    /// The digest that the tag points to after the push.
+    pub to: Digest,
+}
+
+/// The content of a receipt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Receipt {
+    /// The version of the format: 1.
+    pub version: u32,
+    /// The registry, `host[:port]`.
+    pub registry: String,
+    /// The fingerprint of the lock.
+    pub lock: Digest,
+    /// The destination tags that the registry has.
+    pub items: Vec<Delivered>,
+    /// The blobs that were uploaded, mounted or looked up, each with a repository that has it.
+    pub blobs: BTreeMap<Digest, String>,
+    /// The serial number of the last accepted bundle of each series.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub series: BTreeMap<String, u64>,
+    /// The manifests that `push --prune` deleted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pruned: Vec<PrunedManifest>,
+}
+
+/// A manifest that was removed because nothing needed it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PrunedManifest {
+    /// The repository that had it.
+    pub repository: String,
+    /// The digest of the manifest.
+    pub digest: Digest,
+    /// The tags that pointed to the manifest. Empty if the manifest was found only through an index
+    /// that contains it or through its subject.
+    pub tags: Vec<String>,
+}
+
+/// One destination tag of a receipt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Delivered {
+    /// The name in the lock.
+    pub name: String,
+    /// `repository:tag` at the registry.
+    pub at: String,
+    /// The digest that the tag points to.
+    pub digest: Digest,
+    /// The digest in the lock, if the tag points to the trimmed index.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub trimmed_from: Option<Digest>,
+}
+
+/// The options of a push.
+#[derive(Debug, Clone, Default)]
+pub struct PushOptions {
+    /// Replace tags that point to another digest.
+    pub move_tags: bool,
+    /// Abort the whole push if the preflight finds a problem, such as a tag that points to another
+    /// digest. By default only the affected items fail.
+    pub all_or_nothing: bool,
+    /// Look up every manifest and blob of items whose tag is right, and upload missing ones.
+    /// Otherwise an item with the right tag and all referrers counts as complete, and the receipt
+    /// omits blobs that were not looked up.
+    pub recheck: bool,
+    /// Look up the content of the registry, and upload nothing.
+    pub dry_run: bool,
+    /// Create missing Harbor projects.
+    pub create_projects: bool,
+    /// Start no further delivery, and set no further tag, once content turns out damaged.
+    pub stop_at_damage: bool,
+    /// What to do if the registry refuses an index with missing children.
+    pub index: IndexPolicy,
+    /// What to do with referrers. Those that the site's rules demand are always required.
+    pub referrers: ReferrerPolicy,
+    /// The manifests and blobs of signatures that the site made itself: they are never skipped.
+    pub own_signatures: BTreeSet<Digest>,
+    /// The kinds of items that are not pushed.
+    pub skip_kinds: BTreeSet<EntryKind>,
+}
+
+/// An error that stops a push before its first byte.
+#[derive(Debug, thiserror::Error)]
+pub enum PushError {
+    /// Two digests would get one name at the registry.
+    #[error(transparent)]
+    Collision(#[from] Box<Collision>),
+    /// The registry cannot be reached, or a look-up fails.
+    #[error("{0}")]
+    Unreachable(HttpError),
 }

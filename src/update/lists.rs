@@ -1,17 +1,26 @@
 //! Updates the lists of other tools: a list with a `from` is replaced as a whole.
 
 use super::first_sights::SightKey;
-use super::outcome::{VersionMove, WaitingVersion};
-use super::state::{RejectedVersion, UpdateRun, added_items, failed, first_line};
-use landfall_item::ResolveError;
-use landfall_item::manifest::{
-    FileOverrides, ListSource, LoadManifestError, list_sources, text_of,
+use super::run::{
+    RejectedVersion, UpdateRun, VersionMove, WaitingVersion, added_items, failed, first_line,
 };
-use landfall_model::Digest;
+use super::versions::{VersionCandidate, VersionCandidates};
+use landfall_content::registry::RegistrySessions;
+use landfall_content::upstream::{expect_file, get_file};
+use landfall_item::manifest::{
+    FileOverrides, ListSource, LoadManifestError, TrustRootSource, UpdatableVersion, list_sources,
+    text_of, trust_root_sources,
+};
+use landfall_item::{
+    OfferedVersion, PackageVersions, PinnedPackage, ResolveError, VersionSource, newer_packages,
+};
 use landfall_model::document::SourceLocation;
 use landfall_model::report::EntryKind;
-use std::collections::HashSet;
-use std::path::PathBuf;
+use landfall_model::{Digest, PackageVersion};
+use landfall_signature::{NewestTrustRoot, TufError, TufFetch, TufRepository, newest_trust_root};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 impl UpdateRun<'_> {
     /// Replaces each list whose source has other content. A new list that makes the manifests
@@ -168,4 +177,200 @@ fn unmoved_list(name: String, old: &str) -> VersionMove {
 
 fn text_digest(text: &str) -> String {
     Digest::sha256(text.as_bytes()).to_string()
+}
+
+// Updates the trust roots of signature rules from TUF repositories.
+
+impl UpdateRun<'_> {
+    /// Replaces each trust root if its TUF repository has a newer one.
+    pub(super) async fn replace_trust_roots(&mut self) -> Result<(), LoadManifestError> {
+        for source in trust_root_sources(self.request.paths, &self.outcome.edited)? {
+            let name = source.path.display().to_string();
+            if !self.is_selected(&[&name, &source.url]) {
+                continue;
+            }
+            let old = text_of(&source.path, &self.outcome.edited)?;
+            let tuf_root = text_of(&source.tuf_root, &self.outcome.edited)?;
+            let newest = match self.fetch_trust_root(&source, &tuf_root).await {
+                Ok(newest) => newest,
+                Err(cause) => {
+                    let failed = failed(EntryKind::File, source.url, &cause);
+                    self.outcome.failed.push(failed);
+                    continue;
+                }
+            };
+            self.replace(&source.path, &old, newest.trusted_root);
+            self.replace(&source.tuf_root, &tuf_root, newest.tuf_root);
+        }
+        Ok(())
+    }
+
+    async fn fetch_trust_root(
+        &self,
+        source: &TrustRootSource,
+        tuf_root: &str,
+    ) -> Result<NewestTrustRoot, ResolveError> {
+        let repository = HttpTufRepository {
+            sessions: self.lookups.resolver.shared_sessions(),
+            url: source.url.clone(),
+        };
+        let newest = newest_trust_root(repository, tuf_root, jiff::Timestamp::now()).await;
+        newest.map_err(|why| ResolveError::from(format!("no newer trust root: {why}")))
+    }
+
+    /// Edits the file at `path` from `old` to `new`, and reports the move, unless both are equal.
+    fn replace(&mut self, path: &Path, old: &str, new: String) {
+        if old == new {
+            return;
+        }
+        let digest = |text: &str| Digest::sha256(text.as_bytes()).to_string();
+        let name = path.display().to_string();
+        self.outcome.moves.push(VersionMove {
+            at: SourceLocation {
+                file: name.clone(),
+                line: 1,
+                column: 1,
+            },
+            name,
+            policy: "tuf".into(),
+            from: digest(old),
+            to: Some(digest(&new)),
+            source: None,
+            items: Vec::new(),
+            held: Vec::new(),
+            waiting: Vec::new(),
+        });
+        self.outcome.edited.insert(path.to_owned(), new);
+    }
+}
+
+/// A TUF repository on a web server.
+struct HttpTufRepository {
+    sessions: Arc<RegistrySessions>,
+    url: String,
+}
+
+impl HttpTufRepository {
+    async fn fetch(&self, path: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, TufError> {
+        let url = format!("{}/{path}", self.url);
+        let most = usize::try_from(max_bytes).unwrap_or(usize::MAX);
+        let file = async {
+            let response = get_file(&self.sessions, &url, None).await?;
+            expect_file(response, &url).await?.bytes(most).await
+        };
+        match file.await {
+            Ok(bytes) => Ok(Some(bytes.to_vec())),
+            // some object stores answer 403 for missing files
+            Err(error) if error.may_be_missing() => Ok(None),
+            Err(error) => Err(TufError::transport(error.to_string())),
+        }
+    }
+}
+
+impl TufRepository for HttpTufRepository {
+    fn fetch_metadata<'a>(&'a self, name: &'a str, max_length: u64) -> TufFetch<'a> {
+        Box::pin(self.fetch(name, max_length))
+    }
+
+    fn fetch_target<'a>(&'a self, path: &'a str, max_length: u64) -> TufFetch<'a> {
+        Box::pin(async move { self.fetch(&format!("targets/{path}"), max_length).await })
+    }
+}
+
+// Finds newer versions of pinned packages in the sources of their machine.
+
+impl UpdateRun<'_> {
+    /// The versions to which the slots of packages may move, by the positions of the slots in
+    /// `slots`.
+    pub(super) async fn find_packages(
+        &self,
+        slots: &[UpdatableVersion],
+    ) -> BTreeMap<usize, VersionCandidates> {
+        let mut candidates = BTreeMap::new();
+        let numbered: Vec<(usize, &UpdatableVersion)> = slots.iter().enumerate().collect();
+        // All slots of one entry belong to one machine, so its indexes are searched once for all.
+        for entry in numbered.chunk_by(|(_, one), (_, other)| one.is_beside(other)) {
+            let package_slots: Vec<(usize, &UpdatableVersion, &PackageVersions)> =
+                entry.iter().filter_map(as_package_slot).collect();
+            let Some((.., first)) = package_slots.first() else {
+                continue;
+            };
+            let pins: BTreeSet<PinnedPackage> = package_slots
+                .iter()
+                .map(|(_, slot, versions)| pin(slot, versions))
+                .collect();
+            let found = newer_packages(self.lookups.resolver, &first.machine, pins).await;
+            for (at, slot, versions) in package_slots {
+                let newer = found.clone().and_then(|mut found| {
+                    let newer = found
+                        .remove(&pin(slot, versions))
+                        .unwrap_or_else(|| Ok(Vec::new()));
+                    newer
+                        .and_then(|newer| allowed(slot, versions, newer))
+                        .map_err(ResolveError::from)
+                });
+                candidates.insert(at, newer);
+            }
+        }
+        candidates
+    }
+}
+
+/// The slot with its sources, if the slot is the version of a package.
+fn as_package_slot<'s>(
+    (at, slot): &(usize, &'s UpdatableVersion),
+) -> Option<(usize, &'s UpdatableVersion, &'s PackageVersions)> {
+    match &slot.versions {
+        Ok(VersionSource::Packages(versions)) => Some((*at, *slot, &**versions)),
+        _ => None,
+    }
+}
+
+/// The whole package version. The slot may be only a part of it, such as the variable in
+/// `kubelet=${kubernetes}-1.1`.
+fn current(slot: &UpdatableVersion, versions: &PackageVersions) -> String {
+    [&*versions.before, &*slot.current, &*versions.after].concat()
+}
+
+fn pin(slot: &UpdatableVersion, versions: &PackageVersions) -> PinnedPackage {
+    PinnedPackage {
+        name: versions.package.clone(),
+        version: current(slot, versions),
+    }
+}
+
+/// The versions in `offered` that the policy allows and that keep the text around the slot.
+fn allowed(
+    slot: &UpdatableVersion,
+    versions: &PackageVersions,
+    offered: Vec<OfferedVersion>,
+) -> Result<Vec<VersionCandidate>, String> {
+    let whole = current(slot, versions);
+    let current = PackageVersion {
+        full: &whole,
+        upstream: versions.machine.upstream_version(&whole),
+    };
+    let allowed = slot
+        .policy
+        .allowed_packages(current, offered, |one| PackageVersion {
+            full: &one.version,
+            upstream: versions.machine.upstream_version(&one.version),
+        });
+    // Only the slot can be edited: with another revision, `kubelet=${kubernetes}-1.1` would name a
+    // version that no source offers.
+    let candidates = allowed
+        .map_err(|error| error.to_string())?
+        .into_iter()
+        .filter_map(|one| {
+            let version = one
+                .version
+                .strip_prefix(&*versions.before)?
+                .strip_suffix(&*versions.after)?
+                .to_owned();
+            Some(VersionCandidate {
+                version,
+                source: Some(one.source),
+            })
+        });
+    Ok(candidates.collect())
 }

@@ -19,28 +19,18 @@
 //!
 //! [`UpdatePolicy`]: landfall_model::UpdatePolicy
 
-mod age_clock;
 mod aged_candidates;
 mod first_sights;
-mod json_path;
-mod kept_versions;
 mod lists;
 mod lookups;
-mod outcome;
-mod packages;
 mod run;
 mod sources;
-mod state;
 mod trial;
-mod trust_roots;
 mod unmoved_items;
-mod urgent;
 mod version_ages;
 mod versions;
 
-pub(crate) use first_sights::FirstSights;
-pub(crate) use outcome::{UpdateOutcome, UpstreamNotice, VersionMove};
-pub(crate) use run::update;
-pub(crate) use state::UpdateRequest;
-pub(crate) use urgent::UrgentVersion;
-pub(crate) use version_ages::{AgeWait, ChangedSights};
+pub(crate) use self::aged_candidates::UrgentVersion;
+pub(crate) use self::first_sights::FirstSights;
+pub(crate) use self::run::{UpdateOutcome, UpdateRequest, UpstreamNotice, VersionMove, update};
+pub(crate) use self::version_ages::{AgeWait, ChangedSights};

@@ -3,7 +3,7 @@
 
 use super::first_sights::SightKey;
 use super::lookups::{RequestedItem, changed_package_sets};
-use super::state::{RejectedVersion, UpdateRun, added_items, failed, update_checksum};
+use super::run::{RejectedVersion, UpdateRun, added_items, failed, update_checksum};
 use super::version_ages::AgeWait;
 use super::versions::VersionCandidate;
 use jiff::Timestamp;

@@ -3,8 +3,7 @@
 
 use super::first_sights::SightKey;
 use super::lookups::{RequestedItem, requested_items};
-use super::outcome::UpstreamNotice;
-use super::state::{RejectedVersion, UpdateRun, failed, update_checksum};
+use super::run::{RejectedVersion, UpdateRun, UpstreamNotice, failed, update_checksum};
 use super::version_ages::AgeWait;
 use landfall_item::lockfile::Lock;
 use landfall_item::manifest::{LoadManifestError, MergedManifest};

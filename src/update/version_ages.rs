@@ -1,7 +1,7 @@
 //! Decides which versions wait for their minimum age.
 
 use super::UrgentVersion;
-use super::age_clock::AgeClock;
+use super::aged_candidates::AgeClock;
 use super::first_sights::{FirstSights, SightKey};
 use jiff::Timestamp;
 use landfall_model::MinimumAge;

@@ -33,7 +33,5 @@
 
 mod cli_error;
 mod conversions;
-mod exit;
 
-pub(crate) use cli_error::CliError;
-pub(crate) use exit::Exit;
+pub(crate) use self::cli_error::{CliError, Exit};

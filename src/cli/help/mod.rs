@@ -3,7 +3,6 @@
 
 mod examples;
 pub(super) mod man;
-pub(super) mod pager;
 pub(super) mod pages;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};

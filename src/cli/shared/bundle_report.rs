@@ -1,18 +1,16 @@
 //! The text and the report about a bundle that was written or, in a dry run, would be written.
 
-use crate::cli::shared::disk_space::{disk_space_for, report_disk_space};
-use crate::cli::shared::failed_items::shortened;
-use crate::cli::shared::listing::{count, lines, table};
-use crate::cli::shared::remote_bundle::is_remote;
-use crate::cli::shared::{CliError, Exit, VerbOutcome};
+use super::failed_items::shortened;
+use super::listing::{count, lines, table};
+use super::open_bundle::is_remote;
+use super::{CliError, Exit, VerbOutcome};
 use crate::client::{ClientError, missing_items};
 use clap::Args;
 use landfall_bundle::{PackPlan, PackedBundle, Serial};
-use landfall_content::parent_folder;
-use landfall_item::lockfile::Lock;
-use landfall_item::lockfile::losses;
+use landfall_content::{DiskSpace, parent_folder};
+use landfall_item::lockfile::{Lock, losses};
 use landfall_model::human_size;
-use landfall_model::report::{ItemStatus, Progress, ReportItem, RunReport};
+use landfall_model::report::{ItemStatus, Progress, ReportItem, RunReport, TransferSide};
 use landfall_model::sign::{PublicKey, Signer};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -236,6 +234,37 @@ pub(crate) fn pack_report(lock: &Lock, plan: &PackPlan, status: ItemStatus) -> R
         items,
         ..RunReport::default()
     }
+}
+
+// The disk space that a command needs, and the free space, for dry runs.
+
+/// The `needed` bytes, and the free space in `folder` or in the folder where it would be created.
+pub(crate) fn disk_space_for(folder: &Path, needed: u64) -> Result<DiskSpace, CliError> {
+    DiskSpace::measure(folder, needed).map_err(|error| {
+        let message = format!(
+            "cannot read the free space of {}: {error}",
+            folder.display()
+        );
+        CliError::new(Exit::Failed, message).on(TransferSide::Destination)
+    })
+}
+
+/// Adds the space to the report of a dry run, and returns the line about it.
+pub(crate) fn report_disk_space(report: &mut RunReport, room: &DiskSpace) -> String {
+    report
+        .extra
+        .insert("needed_bytes".into(), json!(room.needed));
+    report
+        .extra
+        .insert("available_bytes".into(), json!(room.free));
+    let needed = human_size(room.needed);
+    let free = human_size(room.free);
+    let enough = if room.is_enough() { "" } else { ": not enough" };
+    let folder = room.folder.display();
+    format!(
+        "  needs at most     {needed} ({} bytes); {folder} has {free} free{enough}\n",
+        room.needed
+    )
 }
 
 #[cfg(test)]

@@ -1,24 +1,21 @@
 //! The differences between two locks, bundles or receipts, for `diff` and `report --since`.
 
-use crate::cli::shared::compared_side::ComparedSide;
-use crate::cli::shared::listing::markdown_digest;
-use crate::cli::shared::package_changes::{package_lines, package_tables};
-use crate::cli::shared::summary::{change_line, endpoint_line};
-use crate::cli::shared::{CliError, Context};
-use crate::egress;
-use crate::egress::ContactRecord;
-use crate::egress::EgressHost;
-use crate::egress::{EgressQuery, needed};
-use crate::lock;
-use crate::lock::EndpointChange;
-use crate::lock::LockChange;
-use crate::lock::diff_sides;
+use super::input_file::OpenedFile;
+use super::listing::{change_line, endpoint_line, markdown_digest};
+use super::package_changes::{add_changelogs, package_lines, package_tables};
+use super::store_location::StoreLocation;
+use super::{CliError, Context};
+use crate::egress::{self, ContactRecord, EgressHost, EgressQuery, needed};
+use crate::lock::{self, DiffSide, EndpointChange, LockChange, diff_sides};
+use crate::push::Receipt;
+use landfall_bundle::Bundle;
 use landfall_content::LockEntry;
 use landfall_item::lockfile::Lock;
 use landfall_model::report::{EntryKind, Markdown, count_of, markdown_code, markdown_text};
 use landfall_model::{Digest, human_size, sum_sizes};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
 
 /// The differences between two sides.
 pub(crate) struct LockComparison {
@@ -382,4 +379,101 @@ fn unique(entries: &[LockEntry]) -> BTreeMap<&Digest, u64> {
     parts
         .map(|part| (&part.descriptor.digest, part.descriptor.size))
         .collect()
+}
+
+/// One side of a comparison.
+pub(crate) enum ComparedSide {
+    /// A lock file, or the lock of a bundle without the items that the bundle lacks.
+    Lock {
+        lock: Box<Lock>,
+        /// The fingerprint of the complete lock.
+        fingerprint: Digest,
+        /// The bundle that contains the lock; `None` for a lock file.
+        bundle: Option<Bundle>,
+    },
+    /// The content of a registry after a push.
+    Receipt(Receipt),
+}
+
+impl ComparedSide {
+    /// Opens a lock, bundle or receipt.
+    pub(crate) fn open(context: &Context, path: &Path) -> Result<ComparedSide, CliError> {
+        Ok(match OpenedFile::open(context, path)? {
+            OpenedFile::Bundle(bundle) => ComparedSide::bundle(&bundle)?,
+            OpenedFile::Lock(lock) => ComparedSide::Lock {
+                fingerprint: lock.fingerprint(),
+                lock: lock.into(),
+                bundle: None,
+            },
+            OpenedFile::Receipt(receipt) => ComparedSide::Receipt(receipt),
+        })
+    }
+
+    /// One side from an open bundle, whose signatures the caller has checked.
+    pub(crate) fn bundle(bundle: &Bundle) -> Result<ComparedSide, CliError> {
+        Ok(ComparedSide::Lock {
+            lock: bundle.available_lock()?.into(),
+            fingerprint: bundle.fingerprint().clone(),
+            bundle: Some(bundle.clone()),
+        })
+    }
+
+    /// Adds changelogs of packages to `changes`, if the packages are in the bundle or, for a lock,
+    /// in the store on disk.
+    pub(super) fn add_changelogs(
+        &self,
+        context: &Context,
+        changes: &mut [LockChange],
+    ) -> Result<(), CliError> {
+        let ComparedSide::Lock { lock, bundle, .. } = self else {
+            return Ok(());
+        };
+        match (bundle, context.store_location()?) {
+            (Some(bundle), _) => add_changelogs(context, changes, lock, bundle),
+            // Not from an object store: each package would be a download.
+            (None, StoreLocation::Folder(_)) if context.has_store() => {
+                add_changelogs(context, changes, lock, &*context.served_store()?);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The names and digests to compare.
+    pub(super) fn side(&self) -> DiffSide<'_> {
+        match self {
+            ComparedSide::Lock { lock, .. } => DiffSide::lock(lock),
+            // A trimmed index has another digest at the registry, so the locked digest is compared.
+            ComparedSide::Receipt(receipt) => DiffSide::named(receipt.items.iter().map(|item| {
+                (
+                    &*item.name,
+                    item.trimmed_from.as_ref().unwrap_or(&item.digest),
+                )
+            })),
+        }
+    }
+
+    /// The fingerprint of the complete lock.
+    pub(super) fn fingerprint(&self) -> &Digest {
+        match self {
+            ComparedSide::Lock { fingerprint, .. } => fingerprint,
+            ComparedSide::Receipt(receipt) => &receipt.lock,
+        }
+    }
+
+    /// The lock; a receipt has none.
+    pub(super) fn lock(&self) -> Option<&Lock> {
+        match self {
+            ComparedSide::Lock { lock, .. } => Some(lock),
+            ComparedSide::Receipt(_) => None,
+        }
+    }
+
+    /// `lock` or `receipt`.
+    pub(super) fn word(&self) -> &'static str {
+        match self {
+            ComparedSide::Lock { .. } => "lock",
+            ComparedSide::Receipt(_) => "receipt",
+        }
+    }
 }

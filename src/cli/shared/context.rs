@@ -1,20 +1,17 @@
 //! The context of every verb: the global options, the site, limits and progress.
 
-use crate::cli::shared::command_log::{CommandLog, Invocation};
-use crate::cli::shared::interrupt::Interrupts;
-use crate::cli::shared::page_recorder::PageRecorder;
-use crate::cli::shared::progress::progress;
-use crate::cli::shared::recorded_inputs::RecordedInputs;
-use crate::cli::shared::{CliError, Exit, GlobalFlags, OutputMode, VerbOutcome, input_file};
+use super::command_log::{CommandLog, Invocation, RecordedInputs};
+use super::interrupt::Interrupts;
+use super::page_recorder::PageRecorder;
+use super::progress::progress;
+use super::{CliError, Exit, GlobalFlags, OutputMode, VerbOutcome, input_file};
 use crate::client::{Client, ClientBuilder};
 use landfall_content::registry::RegistrySessions;
 use landfall_item::lockfile::Lock;
 use landfall_item::manifest::MergedManifest;
-use landfall_model::Limits;
 use landfall_model::config::Site;
-use landfall_model::locked;
 use landfall_model::report::{Progress, TransferSide, shell_word};
-use landfall_model::{DestinationMap, Digest, Platform, Shard, TargetRegistry};
+use landfall_model::{DestinationMap, Digest, Limits, Platform, Shard, TargetRegistry, locked};
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -1,13 +1,12 @@
 //! The flags that `push` and `mirror` share, and the output of their results.
 
-use crate::cli::shared::failed_items::{item_lines, shortened};
-use crate::cli::shared::listing::count_kinds;
-use crate::cli::shared::outcome::is_planned;
-use crate::cli::shared::output_file::check_output;
-use crate::cli::shared::series_history::SeriesNumbers;
-use crate::cli::shared::shard::{ShardFlag, report_shard};
-use crate::cli::shared::summary::{failure_counts, success_counts};
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
+use super::failed_items::{item_lines, shortened};
+use super::finish::is_planned;
+use super::listing::{count_kinds, failure_counts, success_counts};
+use super::open_bundle::SeriesNumbers;
+use super::output_file::check_output;
+use super::shard::{ShardFlag, report_shard};
+use super::{CliError, Context, Exit, VerbOutcome};
 use crate::client::Client;
 use crate::push::{ProblemKind, PushError, PushOptions, Pushed, Receipt};
 use clap::{Args, ValueEnum};
@@ -16,8 +15,7 @@ use landfall_model::config::ReferrerPolicy;
 use landfall_model::report::{
     EntryKind, ItemStatus, ReportItem, RunReport, TransferSide, count_of,
 };
-use landfall_model::{DestinationMap, TargetRegistry};
-use landfall_model::{Digest, human_size};
+use landfall_model::{DestinationMap, Digest, TargetRegistry, human_size};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

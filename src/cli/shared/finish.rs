@@ -1,16 +1,18 @@
 //! Outputs the result of a verb: text, JSON or Markdown on stdout, the error on stderr, the report
 //! file, and the record in the evidence log.
 
+use super::command_log::{CommandLog, CommandResult};
+use super::failed_items::FailureGroup;
+use super::options::{GlobalFlags, OutputMode};
+use super::page_recorder::{PageRecorder, is_page};
 use crate::cli::error::{CliError, Exit};
-use crate::cli::shared::command_log::{CommandLog, CommandResult};
-use crate::cli::shared::github;
-use crate::cli::shared::options::{GlobalFlags, OutputMode};
-use crate::cli::shared::outcome::VerbOutcome;
-use crate::cli::shared::page_recorder::{PageRecorder, is_page};
+use crate::push::is_left_out;
 use landfall_content::write_file;
 use landfall_model::report::{
-    ErrorInfo, RunReport, RunStatus, TransferSide, escape_lines, markdown_block,
+    AnnotationLevel, CiAnnotation, ErrorInfo, ItemStatus, ReportItem, RunReport, RunStatus,
+    TransferSide, escape_lines, markdown_block,
 };
+use std::fs::OpenOptions;
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -113,11 +115,10 @@ impl<'a> FinishedRun<'a> {
             OutputMode::Json => self.json(),
             OutputMode::Markdown => self.markdown(),
             OutputMode::Github => {
-                if let Err(message) = github::append_summary(&self.markdown()) {
+                if let Err(message) = append_summary(&self.markdown()) {
                     complain(&message);
                 }
-                let annotations =
-                    github::annotations(self.command, &self.report, self.error.as_ref());
+                let annotations = annotations(self.command, &self.report, self.error.as_ref());
                 format!("{}{annotations}", self.text)
             }
         }
@@ -195,4 +196,126 @@ fn complain(message: &str) {
         "landfall: {}",
         escape_lines(message)
     );
+}
+
+/// The result of a verb that ran to its end, which need not be success.
+#[derive(Debug)]
+pub(crate) struct VerbOutcome {
+    /// The report for `--output json` and `--report`.
+    pub report: RunReport,
+    /// The text for stdout in text mode, with its last newline. Unless it is a document, control
+    /// characters and workflow commands of CI systems are escaped when it is printed.
+    pub text: String,
+    /// Whether the text is a document, such as a manifest, which is printed byte for byte.
+    pub is_document: bool,
+    /// The text for stdout in Markdown mode; without it, `text` is printed as a code block.
+    pub markdown: Option<String>,
+    pub exit: Exit,
+}
+
+impl VerbOutcome {
+    pub(crate) fn new(report: RunReport, text: impl Into<String>, exit: Exit) -> VerbOutcome {
+        VerbOutcome {
+            report,
+            text: text.into(),
+            is_document: false,
+            markdown: None,
+            exit,
+        }
+    }
+
+    /// Exit 0 with this text and an empty report.
+    pub(crate) fn text(text: impl Into<String>) -> VerbOutcome {
+        VerbOutcome::new(RunReport::default(), text, Exit::Done)
+    }
+
+    /// Marks the text as a document.
+    pub(crate) fn document(self) -> VerbOutcome {
+        VerbOutcome {
+            is_document: true,
+            ..self
+        }
+    }
+
+    /// An outcome with the exit code for the items: 0 if none is lost, 1 if some are lost and none
+    /// succeeded, and 3 if some are lost and some succeeded.
+    pub(crate) fn of(report: RunReport, text: impl Into<String>) -> VerbOutcome {
+        let exit = if !report.has_losses() {
+            Exit::Done
+        } else if report.has_successes() {
+            Exit::Partial
+        } else {
+            Exit::Failed
+        };
+        VerbOutcome::new(report, text, exit)
+    }
+
+    /// Like [`VerbOutcome::of`], for a dry run: the items that would be written count as successes.
+    pub(crate) fn of_dry_run(report: RunReport, text: impl Into<String>) -> VerbOutcome {
+        let mut outcome = VerbOutcome::of(report, text);
+        if outcome.exit == Exit::Failed && outcome.report.items.iter().any(is_planned) {
+            outcome.exit = Exit::Partial;
+        }
+        outcome
+    }
+}
+
+/// Whether a dry run found that this item would be written.
+pub(crate) fn is_planned(item: &ReportItem) -> bool {
+    item.status == ItemStatus::Skipped && item.digest.is_some() && !is_left_out(item)
+}
+
+/// The environment variable with the file for the summary of a workflow step.
+const SUMMARY_VARIABLE: &str = "GITHUB_STEP_SUMMARY";
+
+/// The annotations of a result: those of the report, one for each cause of failed or missing items,
+/// and the error.
+pub(super) fn annotations(command: &str, report: &RunReport, error: Option<&ErrorInfo>) -> String {
+    let lost = report
+        .items
+        .iter()
+        .filter(|item| matches!(item.status, ItemStatus::Failed | ItemStatus::Missing));
+    // GitHub shows only the first ten errors of a step, so items with the same cause share an
+    // annotation.
+    let lost = FailureGroup::group(lost).into_iter().map(|group| {
+        let cause = group.cause.as_deref().unwrap_or("it failed").to_owned();
+        let (title, message) = match group.items[..] {
+            [item] => (format!("{} {}", item.kind, item.name), cause),
+            _ => (
+                group.counted(),
+                group
+                    .names()
+                    .fold(cause, |message, name| message + "\n" + &name),
+            ),
+        };
+        CiAnnotation {
+            level: AnnotationLevel::Error,
+            place: None,
+            title,
+            message,
+        }
+    });
+    let error = error.map(|error| CiAnnotation {
+        level: AnnotationLevel::Error,
+        place: None,
+        title: format!("landfall {command}"),
+        message: error.message.clone(),
+    });
+    let all = report.annotations.iter().cloned().chain(lost).chain(error);
+    all.map(|annotation| annotation.command()).collect()
+}
+
+/// Appends `markdown` to the summary of the step, if this runs in a workflow.
+pub(super) fn append_summary(markdown: &str) -> Result<(), String> {
+    let Some(path) = std::env::var_os(SUMMARY_VARIABLE).filter(|path| !path.is_empty()) else {
+        return Ok(());
+    };
+    let written = OpenOptions::new().append(true).create(true).open(&path);
+    let written = written.and_then(|mut file| file.write_all(markdown.as_bytes()));
+    written.map_err(|error| {
+        format!(
+            "cannot write the summary of the step to {}: {error}",
+            path.display()
+        )
+    })
 }

@@ -1,7 +1,7 @@
 //! Charts that are named as in the lock, instead of by a path.
 
-use crate::cli::shared::lock_flags::LockFlags;
-use crate::cli::shared::{CliError, Context, Exit};
+use super::bundle_flags::LockFlags;
+use super::{CliError, Context, Exit};
 use landfall_item::lockfile::Lock;
 use landfall_item::{ChartArchive, LockedChart};
 use std::path::PathBuf;

@@ -1,16 +1,19 @@
 //! Opens a bundle and checks it: its signatures, its digest or lock, its series, and that it is
 //! complete.
 
-use crate::cli::shared::listing::lines;
-use crate::cli::shared::remote_bundle::remote;
-use crate::cli::shared::series_history::SeriesHistory;
-use crate::cli::shared::{CliError, Context, input_file};
-use landfall_bundle::{self as bundle, Bundle, BundleSigner, UnopenedBundle, name_bad_volumes};
-use landfall_model::Digest;
-use landfall_model::report::SilentProgress;
+use super::listing::lines;
+use super::{CliError, Context, input_file};
+use crate::client::ClientError;
+use landfall_bundle as bundle;
+use landfall_bundle::{Bundle, BundleSigner, Serial, UnopenedBundle, name_bad_volumes};
+use landfall_content::bucket::{Bucket, BucketLocation, OpenObject};
+use landfall_model::report::{SilentProgress, TransferSide};
 use landfall_model::sign::AllowedSigners;
+use landfall_model::{Digest, Limits};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The requirements that a bundle must meet to be accepted.
 #[derive(Default)]
@@ -275,4 +278,181 @@ pub(crate) fn report_member(
         "series": serial.as_ref().map(|serial| &serial.series),
         "serial": serial.as_ref().map(|serial| serial.number),
     })
+}
+
+// The bundles that a site received before, from its receipts: an older bundle of a series is
+// refused.
+
+/// The last bundle of each series.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SeriesHistory {
+    /// For each series, the number of its last bundle and the receipt that records it.
+    last: BTreeMap<String, (u64, PathBuf)>,
+    allow_older: bool,
+}
+
+impl SeriesHistory {
+    /// Reads the receipt of the site, and the one that this push replaces, if they exist. With
+    /// `allow_older`, every bundle is accepted.
+    pub(crate) fn load(
+        context: &Context,
+        receipt: Option<&Path>,
+        allow_older: bool,
+    ) -> Result<SeriesHistory, CliError> {
+        let mut history = SeriesHistory {
+            allow_older,
+            ..SeriesHistory::default()
+        };
+        for path in receipt
+            .map(Path::to_path_buf)
+            .into_iter()
+            .chain(context.site_receipt())
+        {
+            // If the receipt cannot be looked up, reading it below reports the cause.
+            if matches!(path.try_exists(), Ok(false)) {
+                continue;
+            }
+            for (series, number) in input_file::receipt(&path)?.series {
+                let last = history
+                    .last
+                    .entry(series)
+                    .or_insert_with(|| (number, path.clone()));
+                if last.0 < number {
+                    *last = (number, path.clone());
+                }
+            }
+        }
+        Ok(history)
+    }
+
+    /// Refuses a bundle that is older than the last one of its series.
+    pub(crate) fn check(&self, bundle: &Bundle, path: &Path) -> Result<(), CliError> {
+        let Some(Serial { series, number }) = bundle.serial().filter(|_| !self.allow_older) else {
+            return Ok(());
+        };
+        match self.last.get(&series) {
+            Some((last, receipt)) if *last > number => Err(CliError::refused(format!(
+                "{} is number {number} of {series}, but number {last} was received before (see {})",
+                path.display(),
+                receipt.display()
+            ))
+            .with_help("add --allow-older to go back")),
+            _ => Ok(()),
+        }
+    }
+
+    /// The numbers for the receipts of a push of the bundle `pushed`.
+    pub(crate) fn after(&self, pushed: Option<&Serial>) -> SeriesNumbers {
+        let last = self.last.iter();
+        let before: BTreeMap<String, u64> = last
+            .map(|(series, (number, _))| (series.clone(), *number))
+            .collect();
+        let mut after = before.clone();
+        after.extend(pushed.map(|serial| (serial.series.clone(), serial.number)));
+        SeriesNumbers { before, after }
+    }
+}
+
+/// The number of the last bundle of each series, before and after a push.
+#[derive(Debug)]
+pub(crate) struct SeriesNumbers {
+    before: BTreeMap<String, u64>,
+    after: BTreeMap<String, u64>,
+}
+
+impl SeriesNumbers {
+    /// The numbers for a receipt that has the numbers `present` at the end of the push. Another
+    /// push may have raised them meanwhile; without its numbers, older bundles would be accepted.
+    pub(crate) fn merged_with(&self, present: BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+        let mut merged = self.after.clone();
+        for (series, number) in present {
+            let before = self.before.get(&series);
+            // a number that this push has lowered on purpose is not raised again
+            if before.is_none_or(|before| number > *before) {
+                let last = merged.entry(series).or_insert(number);
+                *last = number.max(*last);
+            }
+        }
+        merged
+    }
+}
+
+// Bundles in an object store, named by a URL such as `s3://bucket/bundle.tar.zst`.
+
+/// Whether `path` names an object and not a file.
+pub(crate) fn is_remote(path: &Path) -> bool {
+    path.to_str().is_some_and(BucketLocation::has_scheme)
+}
+
+/// Opens the bundle at `path` by reading only its end; `None` if `path` is a file.
+pub(crate) fn remote(context: &Context, path: &Path) -> Result<Option<Bundle>, CliError> {
+    open_object(context, path)?
+        .map(|object| Ok(Bundle::open_object(Arc::new(object))?))
+        .transpose()
+}
+
+/// Looks up the object at `path`; `None` if `path` is a file.
+pub(crate) fn open_object(context: &Context, path: &Path) -> Result<Option<OpenObject>, CliError> {
+    let Some((bucket, name)) = object(context, path)? else {
+        return Ok(None);
+    };
+    OpenObject::open(&bucket, &name)
+        .map(Some)
+        .map_err(|error| CliError::from(ClientError::from(error)).on(TransferSide::Source))
+}
+
+/// The bucket folder and the name of the object at `path`; `None` if `path` is a file.
+pub(crate) fn object(context: &Context, path: &Path) -> Result<Option<(Bucket, String)>, CliError> {
+    let Some(text) = path
+        .to_str()
+        .filter(|text| BucketLocation::has_scheme(text))
+    else {
+        return Ok(None);
+    };
+    let location: BucketLocation = text
+        .parse()
+        .map_err(|error| CliError::usage(format!("{error}")))?;
+    let (folder, name) = location.split();
+    if name.is_empty() {
+        return Err(CliError::usage(format!(
+            "{text} is a bucket; name a bundle in it"
+        )));
+    }
+    // `landfall serve` reads one range for each request in progress. These requests may exceed the
+    // usual limit of connections to one host.
+    let limits = Limits {
+        per_host: context.limits.requests.max(context.limits.per_host),
+        ..context.limits
+    };
+    Ok(Some((
+        context.additional_client(limits)?.bucket(&folder)?,
+        name.to_owned(),
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers<const N: usize>(numbers: [(&str, u64); N]) -> BTreeMap<String, u64> {
+        numbers
+            .map(|(series, number)| (series.to_owned(), number))
+            .into()
+    }
+
+    #[test]
+    fn a_receipt_keeps_the_numbers_of_a_push_that_ended_meanwhile() {
+        let series = SeriesNumbers {
+            before: numbers([("nodes", 6), ("lowered", 9), ("old", 1)]),
+            after: numbers([("nodes", 7), ("lowered", 5), ("old", 1)]),
+        };
+        let unchanged = numbers([("nodes", 6), ("lowered", 9), ("old", 1)]);
+        assert_eq!(series.merged_with(unchanged), series.after);
+        assert_eq!(series.merged_with(BTreeMap::new()), series.after);
+        let raised = numbers([("nodes", 8), ("lowered", 9), ("new", 3)]);
+        assert_eq!(
+            series.merged_with(raised),
+            numbers([("nodes", 8), ("lowered", 5), ("old", 1), ("new", 3)])
+        );
+    }
 }

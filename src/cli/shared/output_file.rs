@@ -1,12 +1,12 @@
 //! Writes results to the file of `--out` or to stdout, and checks early that a file can be written.
 
-use crate::cli::shared::{CliError, Context, Exit, OutputMode, VerbOutcome};
-use landfall_content::{is_written_in_place, parent_folder, write_file};
+use super::{CliError, Context, Exit, OutputMode, VerbOutcome};
+use landfall_content::{create_file, is_written_in_place, parent_folder, write_file};
 use landfall_model::report::{TransferSide, one_line};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{IsTerminal, stdout};
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Writes `text` to the file `out`, atomically unless it is written in place.
 pub(crate) fn write_to(out: &Path, text: &str) -> Result<(), CliError> {
@@ -78,6 +78,60 @@ pub(crate) fn check_output(what: &str, file: &Path) -> Result<(), CliError> {
     let Some(fault) = fault else { return Ok(()) };
     let message = format!("cannot write {what} {}: {fault}", file.display());
     Err(CliError::new(Exit::Failed, message).on(TransferSide::Destination))
+}
+
+// Writes files that must not exist yet: all of them, or none.
+
+/// The paths of files, each with its content.
+pub(crate) type NewFiles<'f> = [(PathBuf, &'f str)];
+
+/// Checks that none of the files exists.
+pub(crate) fn refuse_present(files: &[impl AsRef<Path>]) -> Result<(), CliError> {
+    match files
+        .iter()
+        .map(AsRef::as_ref)
+        // A dangling symbolic link exists too.
+        .find(|file| file.symlink_metadata().is_ok())
+    {
+        None => Ok(()),
+        Some(file) => {
+            let message = format!("{} already exists and was left unchanged", file.display());
+            Err(CliError::usage(message)
+                .with_help("name another folder with -o DIR, or move the file away"))
+        }
+    }
+}
+
+/// Writes the files to `folder` and runs `check`. If either fails, the files are removed again.
+pub(crate) fn write_new(
+    folder: &Path,
+    files: &NewFiles<'_>,
+    check: impl FnOnce() -> Result<(), CliError>,
+) -> Result<(), CliError> {
+    let is_new = !folder.exists();
+    fs::create_dir_all(folder).map_err(|error| write_error(folder, &error))?;
+    let mut written = Vec::new();
+    let attempt = || {
+        for (file, text) in files {
+            create_file(file, text.as_bytes()).map_err(|error| write_error(file, &error))?;
+            written.push(file);
+        }
+        check()
+    };
+    let result = attempt();
+    if result.is_err() {
+        written.iter().for_each(|file| drop(fs::remove_file(file)));
+        if is_new {
+            // Fails, as it should, if something else was put into the folder meanwhile.
+            let _ = fs::remove_dir(folder);
+        }
+    }
+    result
+}
+
+fn write_error(file: &Path, error: &dyn std::fmt::Display) -> CliError {
+    let message = format!("cannot write {}: {error}", file.display());
+    CliError::new(Exit::Failed, message).on(TransferSide::Destination)
 }
 
 #[cfg(test)]

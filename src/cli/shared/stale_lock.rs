@@ -1,9 +1,12 @@
 //! The note about a lock that lacks items of its manifest.
 
-use crate::cli::shared::input_file::is_manifest;
+use super::input_file::is_manifest;
+use super::{CliError, Context};
+use crate::client::PreviousLock;
 use landfall_content::parent_folder;
 use landfall_item::lockfile::Lock;
 use landfall_item::manifest;
+use landfall_model::document::read_input;
 use landfall_model::report::{Progress, count_of, shell_word};
 use std::collections::BTreeSet;
 use std::fs;
@@ -90,4 +93,19 @@ fn modified(path: &Path) -> Option<SystemTime> {
     fs::metadata(path)
         .and_then(|metadata| metadata.modified())
         .ok()
+}
+
+// The lock that a verb is about to replace.
+
+/// Reads the lock at `path`; `None` if there is none yet.
+pub(crate) fn load_previous_lock(
+    context: &Context,
+    path: &Path,
+) -> Result<Option<PreviousLock>, CliError> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    // Read before the lock is parsed: an edit in between is then noticed when the file is written.
+    let bytes = read_input(path).unwrap_or_default();
+    Ok(Some(PreviousLock::new(context.read_lock(path)?, &bytes)))
 }

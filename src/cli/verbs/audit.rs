@@ -1,15 +1,14 @@
 //! `landfall audit`: compares the references in manifests, charts and clusters with the lock.
 
-use crate::cli::shared::draft_entries::draft_entries;
-use crate::cli::shared::lock_flags::LockFlags;
+use crate::cli::shared::bundle_flags::LockFlags;
+use crate::cli::shared::draft::draft_entries;
 use crate::cli::shared::locked_charts::locked_charts;
 use crate::cli::shared::output_file::{check_output, write_to};
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use crate::push::{MissingParts, missing};
 use clap::Args;
-use landfall_item::kind_named;
 use landfall_item::lockfile::Lock;
-use landfall_item::manifest;
+use landfall_item::{kind_named, manifest};
 use landfall_model::report::{
     EntryKind, ItemStatus, ReportItem, RunReport, TransferSide, count_of, one_line,
 };

@@ -1,7 +1,7 @@
 //! `landfall completions` and `landfall man`.
 
 use crate::cli::help::man::{all_pages, page};
-use crate::cli::help::pager::show;
+use crate::cli::help::pages::show;
 use crate::cli::shared::{CliError, Exit, VerbOutcome};
 use clap::{Args, Command};
 use std::io::{IsTerminal, Write};

@@ -1,7 +1,6 @@
 //! `landfall diff`: compares two locks, bundles or receipts.
 
-use crate::cli::shared::compared_side::ComparedSide;
-use crate::cli::shared::comparison::LockComparison;
+use crate::cli::shared::comparison::{ComparedSide, LockComparison};
 use crate::cli::shared::patch_report::PatchReport;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use crate::client::DeliveredBundles;

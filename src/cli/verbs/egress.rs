@@ -1,7 +1,7 @@
 //! `landfall egress`: lists the hosts that the connected side must reach.
 
-use crate::cli::shared::opened_file::OpenedFile;
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
+use crate::cli::shared::input_file::{self, OpenedFile};
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use crate::egress::{
     ContactRecord, EgressQuery, EgressRole, FORMATS, UpdateSources, diff, needed, probe, read_list,
     remember, unresolved_lock,

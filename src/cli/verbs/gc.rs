@@ -1,8 +1,8 @@
 //! `landfall gc`: removes from the store what no lock or bundle needs.
 
-use crate::cli::shared::remote_bundle::open_object;
+use crate::cli::shared::open_bundle::{self, open_object};
 use crate::cli::shared::store_location::{StoreLocation, check_is_store};
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, nonzero_seconds, open_bundle};
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, nonzero_seconds};
 use crate::client::ClientError;
 use clap::Args;
 use landfall_bundle::{Bundle, Serial};

@@ -1,7 +1,6 @@
 //! `landfall help`: the overview, the help of a verb, or a page of the manual.
 
-use crate::cli::help::pager::show;
-use crate::cli::help::pages;
+use crate::cli::help::pages::{self, show};
 use crate::cli::shared::{CliError, VerbOutcome};
 use clap::{Args, Command};
 use landfall_model::document::nearest;

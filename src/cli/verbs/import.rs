@@ -1,7 +1,7 @@
 //! `landfall import`: converts files of other tools to a manifest or a site.
 
 use crate::cli::shared::draft::parse_manifest_name;
-use crate::cli::shared::new_files::{refuse_present, write_new};
+use crate::cli::shared::output_file::{refuse_present, write_new};
 use crate::cli::shared::{CliError, Exit, VerbOutcome, input_file};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};

@@ -1,12 +1,12 @@
 //! `landfall lock`: resolves manifests to digests.
 
+use crate::cli::shared::bundle_flags::ManifestArgs;
+use crate::cli::shared::bundle_with_bases::FromArchives;
 use crate::cli::shared::failed_items::{add_changed_names, loss_lines};
-use crate::cli::shared::from_archives::FromArchives;
-use crate::cli::shared::image_signatures::ImageSignatures;
-use crate::cli::shared::manifest_args::ManifestArgs;
+use crate::cli::shared::image_facts::ImageSignatures;
+use crate::cli::shared::listing::{change_lines, endpoint_line, failure_counts, success_counts};
 use crate::cli::shared::output_file::check_output;
-use crate::cli::shared::previous_lock::load_previous_lock;
-use crate::cli::shared::summary::{change_lines, endpoint_line, failure_counts, success_counts};
+use crate::cli::shared::stale_lock::load_previous_lock;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use crate::client::{Client, PreviousLock};
 use crate::lock::{LockChange, Locked};

@@ -2,8 +2,8 @@
 
 use crate::cli::shared::bundle_with_bases::{base_lines, omitted_size, patched_size, unreadable};
 use crate::cli::shared::failed_items::item_line;
+use crate::cli::shared::input_file::OpenedFile;
 use crate::cli::shared::listing::{count, line, lines, platforms, referrer_counts, unique_bytes};
-use crate::cli::shared::opened_file::OpenedFile;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, open_bundle};
 use clap::Args;
 use landfall_bundle::{BlobRecipe, Bundle, volume_locations};

@@ -1,9 +1,9 @@
 //! `landfall mirror`: copies from upstream to a registry, without a bundle.
 
+use crate::cli::shared::bundle_flags::ManifestArgs;
 use crate::cli::shared::delivery_flags::DeliveryFlags;
-use crate::cli::shared::image_signatures::ImageSignatures;
-use crate::cli::shared::manifest_args::ManifestArgs;
-use crate::cli::shared::series_history::SeriesHistory;
+use crate::cli::shared::image_facts::ImageSignatures;
+use crate::cli::shared::open_bundle::SeriesHistory;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use crate::lock::Locked;
 use clap::Args;

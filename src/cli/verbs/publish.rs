@@ -1,9 +1,9 @@
 //! `landfall publish`: switches the servers of a store to a lock.
 
+use crate::cli::shared::bundle_flags::LockArgs;
 use crate::cli::shared::failed_items::loss_lines;
-use crate::cli::shared::image_signatures::ImageSignatures;
+use crate::cli::shared::image_facts::ImageSignatures;
 use crate::cli::shared::listing::{count, lines};
-use crate::cli::shared::lock_args::LockArgs;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use crate::client::ClientError;
 use clap::Args;

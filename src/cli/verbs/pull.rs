@@ -1,16 +1,14 @@
 //! `landfall pull`: downloads the items of a lock.
 
-use crate::cli::shared::bundle_report::SerialFlags;
-use crate::cli::shared::disk_space::{disk_space_for, report_disk_space};
+use crate::cli::shared::bundle_flags::LockArgs;
+use crate::cli::shared::bundle_report::{self, SerialFlags, disk_space_for, report_disk_space};
+use crate::cli::shared::bundle_with_bases::{FromArchives, report_available, report_copied};
 use crate::cli::shared::failed_items::{add_changed_names, loss_lines};
-use crate::cli::shared::from_archives::{FromArchives, report_available, report_copied};
-use crate::cli::shared::listing::count_kinds;
-use crate::cli::shared::lock_args::LockArgs;
-use crate::cli::shared::remote_bundle::is_remote;
+use crate::cli::shared::listing::{count_kinds, failure_counts, success_counts};
+use crate::cli::shared::open_bundle::is_remote;
 use crate::cli::shared::shard::{ShardFlag, part_prefix, report_shard};
 use crate::cli::shared::store_location::StoreLocation;
-use crate::cli::shared::summary::{failure_counts, success_counts};
-use crate::cli::shared::{CliError, Context, VerbOutcome, bundle_report};
+use crate::cli::shared::{CliError, Context, VerbOutcome};
 use crate::client::{BundleOptions, PulledBundle};
 use crate::pull::ShardShare;
 use clap::Args;

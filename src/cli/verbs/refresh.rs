@@ -4,15 +4,14 @@ use crate::cli::shared::bundle_report::{
     SerialFlags, bundle_lines, bundle_member, note_whole_file, signer, volume_lines,
 };
 use crate::cli::shared::failed_items::{add_changed_names, loss_lines};
-use crate::cli::shared::opened_file::OpenedFile;
+use crate::cli::shared::input_file::OpenedFile;
+use crate::cli::shared::listing::{failure_counts, success_counts};
+use crate::cli::shared::open_bundle::object;
 use crate::cli::shared::output_file::check_output;
 use crate::cli::shared::package_changes::package_tables;
 use crate::cli::shared::patch_report::PatchReport;
-use crate::cli::shared::remote_bundle::object;
 use crate::cli::shared::store_location::StoreLocation;
-use crate::cli::shared::summary::{failure_counts, success_counts};
-use crate::cli::shared::update_flags::UpdateFlags;
-use crate::cli::shared::update_report::{self, counted};
+use crate::cli::shared::update_report::{self, UpdateFlags, counted};
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use crate::client::{
     ClientError, DeliveredBundles, LockFileState, RefreshBase, RefreshRequest, Refreshed,

@@ -2,9 +2,8 @@
 
 use crate::cli::shared::age::Age;
 use crate::cli::shared::bundle_flags::BundleFlags;
-use crate::cli::shared::compared_side::ComparedSide;
-use crate::cli::shared::comparison::LockComparison;
-use crate::cli::shared::image_signatures::ImageSignatures;
+use crate::cli::shared::comparison::{ComparedSide, LockComparison};
+use crate::cli::shared::image_facts::ImageSignatures;
 use crate::cli::shared::output_file::write_result;
 use crate::cli::shared::page_recorder::PageRecorder;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};

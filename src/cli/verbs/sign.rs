@@ -1,8 +1,8 @@
 //! `landfall sign`: adds a signature to a bundle.
 
 use crate::cli::shared::bundle_report::signer;
-use crate::cli::shared::remote_bundle::is_remote;
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, open_bundle};
+use crate::cli::shared::open_bundle::{self, is_remote};
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use clap::Args;
 use landfall_bundle as bundle;
 use landfall_model::report::RunReport;

@@ -1,10 +1,10 @@
 //! `landfall status`: compares a registry with a lock.
 
+use crate::cli::shared::bundle_flags::LockFlags;
 use crate::cli::shared::bundle_with_bases::base_lines;
 use crate::cli::shared::failed_items::loss_lines;
-use crate::cli::shared::image_signatures::ImageSignatures;
+use crate::cli::shared::image_facts::ImageSignatures;
 use crate::cli::shared::listing::markdown_digest;
-use crate::cli::shared::lock_flags::LockFlags;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
 use crate::push::{RegistryTag, StatusScope, TagStatus, status};
 use clap::Args;

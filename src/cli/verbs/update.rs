@@ -1,10 +1,9 @@
 //! `landfall update`: updates the versions in manifests by their policies.
 
 use crate::cli::shared::failed_items::{add_changed_names, loss_lines};
-use crate::cli::shared::summary::{failure_counts, success_counts};
-use crate::cli::shared::update_flags::UpdateFlags;
-use crate::cli::shared::update_report::counted;
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, update_report};
+use crate::cli::shared::listing::{failure_counts, success_counts};
+use crate::cli::shared::update_report::{self, UpdateFlags, counted};
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use crate::client::LockFileState;
 use crate::update::UpdateOutcome;
 use clap::Args;

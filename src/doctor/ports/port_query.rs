@@ -1,8 +1,8 @@
 //! The connections to test for a role: the rows of the port table, with the addresses of `--set`,
 //! and the endpoints of the lock.
 
-use super::kkp_table::{Decided, NODE_PORTS, PortRow, Ports, RANGE, TABLE};
-use super::required_port::{self, RequiredPort};
+use super::required_port;
+use super::required_port::{Decided, NODE_PORTS, PortRow, Ports, RANGE, RequiredPort, TABLE};
 use landfall_http::ConnectRoute;
 use landfall_item::lockfile::Endpoint;
 use landfall_model::TUNNELING;

@@ -9,7 +9,6 @@
 mod manifest_graph;
 mod needed;
 mod run;
-mod survey;
 
-pub(crate) use needed::Needed;
-pub(crate) use run::{PruneScope, Pruned, prune};
+pub(crate) use self::needed::Needed;
+pub(crate) use self::run::{PruneScope, Pruned, prune};

@@ -1,7 +1,7 @@
 //! The digests and tags that must be kept at a registry.
 
 use crate::push::plan::deliveries;
-use crate::push::receipt::Receipt;
+use crate::push::state::Receipt;
 use landfall_item::ChartName;
 use landfall_item::lockfile::Lock;
 use landfall_model::report::EntryKind;

@@ -2,13 +2,9 @@
 
 mod bars;
 mod meter;
-mod plain;
-mod say;
 
-use bars::BarProgress;
+use self::bars::{BarProgress, PlainProgress, say};
 use landfall_model::report::Progress;
-use plain::PlainProgress;
-use say::say;
 use std::io::IsTerminal;
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! `landfall doctor packages`: simulates the installation of carried packages on a node.
 
-use crate::cli::shared::content_flags::ContentFlags;
+use crate::cli::shared::bundle_flags::ContentFlags;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use crate::doctor::{NodeList, simulate_install};
 use clap::Args;

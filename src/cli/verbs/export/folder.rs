@@ -1,17 +1,22 @@
 //! Exports to a folder: the flags, and how the result is printed.
 
-use crate::cli::shared::content_flags::ContentFlags;
+use crate::cli::shared::bundle_flags::ContentFlags;
+use crate::cli::shared::bundle_report::{disk_space_for, report_disk_space};
 use crate::cli::shared::context::run_blocking;
-use crate::cli::shared::disk_space::{disk_space_for, report_disk_space};
 use crate::cli::shared::failed_items::item_lines;
-use crate::cli::shared::outcome::is_planned;
+use crate::cli::shared::finish::is_planned;
+use crate::cli::shared::package_changes::PackagesKey;
 use crate::cli::shared::{CliError, Context, VerbOutcome};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use landfall_content::BlobRead;
+use landfall_item::has_files;
 use landfall_item::lockfile::{Lock, losses};
 use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, RunReport, count_of};
 use landfall_model::{human_size, sum_sizes};
-use landfall_serve::ExportError;
+use landfall_serve::{
+    ExportError, GitExportFormat, export_charts, export_files, export_git, export_packages,
+    export_providers,
+};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -115,4 +120,169 @@ fn outcome(
         return Ok(VerbOutcome::of_dry_run(report, text));
     }
     Ok(VerbOutcome::of(report, text))
+}
+
+/// Write a chart repository: a folder with charts and an index.yaml
+///
+/// Any web server can serve it to helm.
+#[derive(Args)]
+pub(crate) struct ExportCharts {
+    #[command(flatten)]
+    export: FolderExport,
+}
+
+impl ExportCharts {
+    pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
+        self.export.run(
+            context,
+            |kind| kind == EntryKind::Chart,
+            Box::new(export_charts),
+        )
+    }
+}
+
+/// Write the files to a folder as HOST/PATH, for a web server
+#[derive(Args)]
+pub(crate) struct ExportFiles {
+    #[command(flatten)]
+    export: FolderExport,
+}
+
+impl ExportFiles {
+    pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
+        self.export.run(context, has_files, Box::new(export_files))
+    }
+}
+
+/// Write git repositories to a folder, as bare repositories HOST/PATH.git
+///
+/// git reads them as they are, and any web server can serve them. With --format bundle, each
+/// repository is one file HOST/PATH.bundle, from which git can clone and fetch.
+#[derive(Args)]
+pub(crate) struct ExportGit {
+    #[command(flatten)]
+    export: FolderExport,
+    /// The form of each repository
+    #[arg(long, value_enum, default_value_t = RepositoryFormat::Bare)]
+    format: RepositoryFormat,
+}
+
+/// The form of each repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum RepositoryFormat {
+    /// A bare repository, with its large files
+    Bare,
+    /// A git bundle, as `git bundle create` writes it
+    Bundle,
+}
+
+fn is_repository(kind: EntryKind) -> bool {
+    kind == EntryKind::Git
+}
+
+impl ExportGit {
+    pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
+        let (lock, blobs) = self.export.open(context, is_repository)?;
+        let limits = context.limits;
+        let format = match self.format {
+            RepositoryFormat::Bare => GitExportFormat::Bare,
+            RepositoryFormat::Bundle => GitExportFormat::Bundle,
+        };
+        let shared = Arc::clone(&blobs);
+        self.export.write(
+            context,
+            is_repository,
+            lock,
+            blobs,
+            Box::new(move |lock, _, dir, dry_run, progress| {
+                export_git(lock, &shared, dir, format, dry_run, limits, progress)
+            }),
+        )
+    }
+}
+
+/// Write providers of OpenTofu and Terraform to a folder, as a mirror
+///
+/// The folder is a filesystem mirror, and any https server can serve it as a network mirror.
+#[derive(Args)]
+pub(crate) struct ExportProviders {
+    #[command(flatten)]
+    export: FolderExport,
+}
+
+impl ExportProviders {
+    pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
+        self.export.run(
+            context,
+            |kind| kind == EntryKind::Provider,
+            Box::new(export_providers),
+        )
+    }
+}
+
+/// Write the apt repositories to a folder as HOST/PATH, for a web server
+#[derive(Args)]
+pub(crate) struct ExportApt {
+    #[command(flatten)]
+    packages: ExportPackages,
+}
+
+/// Write the yum and dnf repositories to a folder as HOST/PATH, for a web server
+#[derive(Args)]
+pub(crate) struct ExportYum {
+    #[command(flatten)]
+    packages: ExportPackages,
+}
+
+#[derive(Args)]
+struct ExportPackages {
+    #[command(flatten)]
+    export: FolderExport,
+    #[command(flatten)]
+    key: PackagesKey,
+}
+
+impl ExportApt {
+    pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
+        self.packages.run(context, "apt:")
+    }
+}
+
+impl ExportYum {
+    pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
+        self.packages.run(context, "yum:")
+    }
+}
+
+fn is_package(kind: EntryKind) -> bool {
+    kind == EntryKind::Package
+}
+
+impl ExportPackages {
+    /// Writes the repositories of `system`, `apt:` or `yum:`.
+    fn run(self, context: &Context, system: &'static str) -> Result<VerbOutcome, CliError> {
+        let (lock, blobs) = self.export.open(context, is_package)?;
+        let sets = lock
+            .packages
+            .iter()
+            .filter(|set| set.name.starts_with(system));
+        let made = self
+            .key
+            .sign_metadata(sets.map(|set| (set, &*blobs)), context)?
+            .ok_or_else(|| {
+                CliError::usage(
+                    "the lock has packages with `index: trimmed`, whose metadata must be signed",
+                )
+                .with_help("name the OpenPGP key of the site with --packages-key FILE")
+            })?;
+        self.export.write(
+            context,
+            is_package,
+            lock,
+            blobs,
+            Box::new(move |lock, blobs, dir, dry_run, progress| {
+                export_packages(system, lock, &made, blobs, dir, dry_run, progress)
+            }),
+        )
+    }
 }

@@ -1,9 +1,9 @@
 //! `landfall export images`: writes an image archive for container runtimes.
 
-use super::images_report;
-use crate::cli::shared::content_flags::ContentFlags;
+use crate::cli::shared::bundle_flags::ContentFlags;
 use crate::cli::shared::context::run_blocking;
 use crate::cli::shared::failed_items::item_lines;
+use crate::cli::shared::image_facts::ImageFacts;
 use crate::cli::shared::output_file::result_stdout;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use clap::builder::PossibleValue;
@@ -13,8 +13,15 @@ use landfall_bundle::image_archive::{
 };
 use landfall_content::{AtomicFile, BlobRead};
 use landfall_item::lockfile::{Lock, collision, losses};
-use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, TransferSide};
-use landfall_model::{DestinationMap, Platform, TargetRegistry};
+use landfall_item::{ChartArchive, LockedChart, LockedImage, LockedItem};
+use landfall_model::document::{ArchiveBudget, unpack, yaml};
+use landfall_model::report::{
+    EntryKind, ItemStatus, Progress, ReportItem, RunReport, TransferSide, count_of,
+};
+use landfall_model::{DestinationMap, Limits, Platform, TargetRegistry, human_size};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -185,7 +192,7 @@ impl ExportImages {
         if archive.images.is_empty() && bad().next().is_none() {
             let accepted = item_lines(&lost);
             let message = format!("the lock contains no images\n{accepted}");
-            let report = images_report::report(&archive, &lost, Some(NOT_WRITTEN));
+            let report = report(&archive, &lost, Some(NOT_WRITTEN));
             return Err(CliError::usage(message.trim_end()).with_report(report));
         }
         if archive.images.is_empty() || (bad().next().is_some() && !self.content.allow_partial) {
@@ -198,7 +205,7 @@ impl ExportImages {
                     "images are"
                 }
             );
-            let report = images_report::report(&archive, &lost, Some(NOT_WRITTEN));
+            let report = report(&archive, &lost, Some(NOT_WRITTEN));
             let help = if archive.images.is_empty() {
                 "`landfall pull` downloads them into the store"
             } else {
@@ -210,13 +217,12 @@ impl ExportImages {
                 .on(TransferSide::Source));
         }
         let skipped = out.is_none().then_some("would be written");
-        let mut report = images_report::report(&archive, &lost, skipped);
+        let mut report = report(&archive, &lost, skipped);
         let format = self.format.to_possible_value();
         let format = format.as_ref().map(PossibleValue::get_name);
-        report.extra.insert(
-            "archive".into(),
-            images_report::member(&archive, path, format),
-        );
+        report
+            .extra
+            .insert("archive".into(), member(&archive, path, format));
         if let Some(mut out) = out {
             progress.begin("export", archive.images.len() as u64, archive.blob_bytes());
             let written = archive
@@ -233,7 +239,7 @@ impl ExportImages {
             })?;
             report.bytes_transferred = archive.size();
         }
-        let text = images_report::text(
+        let text = text(
             &archive,
             &lost,
             path,
@@ -273,4 +279,143 @@ fn sync(out: &File) -> Result<(), ImageArchiveError> {
 fn unwritten(path: &Path, error: &io::Error) -> CliError {
     let message = format!("cannot write {}: {error}", path.display());
     CliError::new(Exit::Failed, message).on(TransferSide::Destination)
+}
+
+/// The report: the images in the archive, and the items that are `lost`. If the archive is not
+/// written, `skipped` is the reason that the report states for the images.
+pub(crate) fn report(
+    archive: &ImageArchive,
+    lost: &[ReportItem],
+    skipped: Option<&str>,
+) -> RunReport {
+    let items = archive.images.iter().map(|image| ReportItem {
+        kind: EntryKind::Image,
+        name: image.name.clone(),
+        digest: Some(image.digest.clone()),
+        bytes: Some(image.bytes),
+        packages: 0,
+        status: if skipped.is_none() {
+            ItemStatus::Done
+        } else {
+            ItemStatus::Skipped
+        },
+        reason: skipped.map(str::to_owned),
+    });
+    let mut report = RunReport {
+        items: items.chain(lost.iter().cloned()).collect(),
+        ..RunReport::default()
+    };
+    report
+        .extra
+        .insert("trimmed".into(), json!(archive.trimmed));
+    report
+}
+
+/// The member `archive` of a report.
+pub(crate) fn member(archive: &ImageArchive, path: &Path, format: Option<&str>) -> Value {
+    let images = archive.images.iter();
+    let images = images
+        .map(|image| json!({"name": image.name, "digest": image.top.digest, "names": image.names}));
+    json!({
+        "path": path.display().to_string(), "format": format, "bytes": archive.size(),
+        "images": images.collect::<Vec<_>>(),
+    })
+}
+
+/// The lines about an archive.
+pub(crate) fn text(
+    archive: &ImageArchive,
+    lost: &[ReportItem],
+    path: &Path,
+    is_dry: bool,
+    lock: &Lock,
+    is_oci: bool,
+) -> String {
+    let mut text = item_lines(lost);
+    let names: usize = archive.images.iter().map(|image| image.names.len()).sum();
+    let _ = writeln!(
+        text,
+        "{} {} under {} to {} ({})",
+        if is_dry { "would export" } else { "exported" },
+        count_of(archive.images.len(), "image"),
+        count_of(names, "name"),
+        path.display(),
+        human_size(archive.size())
+    );
+    if is_oci {
+        text +=
+            "  loads in          ctr, nerdctl, k3s, RKE2; for docker and podman: --format docker\n";
+    }
+    if !archive.trimmed.is_empty() {
+        let _ = writeln!(
+            text,
+            "  trimmed           {} to the exported platforms; --report lists the new digests",
+            count_of(archive.trimmed.len(), "image")
+        );
+    }
+    let referrers: usize = lock.images.iter().map(detached_referrers).sum();
+    if referrers > 0 {
+        let _ = writeln!(
+            text,
+            "  left out          {} (signatures, SBOMs, attestations), which no runtime loads; \
+             `push` uploads them",
+            count_of(referrers, "referrer")
+        );
+    }
+    text
+}
+
+/// The number of referrers of an image that are not in its own index.
+fn detached_referrers(image: &LockedImage) -> usize {
+    image
+        .referrers
+        .iter()
+        .flatten()
+        .filter(|referrer| {
+            let mut children = image.manifests.iter();
+            !children.any(|child| child.digest == referrer.digest)
+        })
+        .count()
+}
+
+// The licences of locked images and charts, as far as their content is available.
+
+/// The annotation with the licence of a chart, as Artifact Hub reads it.
+const OF_CHARTS: &str = "artifacthub.io/license";
+
+/// Returns the licences of the items that declare one, by the name of the item. Images declare it
+/// in annotations or labels, charts in the annotations of Chart.yaml. Content that `blobs` lacks is
+/// skipped.
+pub(crate) fn licences(lock: &Lock, blobs: &dyn BlobRead) -> BTreeMap<String, String> {
+    let licence = |item: &dyn LockedItem| match item.as_chart().and_then(LockedChart::archive) {
+        Some(chart) => of_chart(&chart, blobs),
+        None if item.kind() == EntryKind::Image => ImageFacts::of(&item.entry(), blobs).licences,
+        None => None,
+    };
+    lock.items()
+        .filter_map(|item| Some((item.name().into_owned(), licence(item)?)))
+        .collect()
+}
+
+fn of_chart(chart: &ChartArchive, blobs: &dyn BlobRead) -> Option<String> {
+    let limits = Limits::default();
+    if chart.archive.size > limits.archive_bytes {
+        return None;
+    }
+    let files = unpack(
+        &blobs.read(&chart.archive).ok()?,
+        &mut ArchiveBudget::new(&limits),
+    )
+    .ok()?;
+    // Subcharts in the folder `charts` have a Chart.yaml too.
+    let is_its_own = |path: &&String| path.split('/').count() == 2 && path.ends_with("/Chart.yaml");
+    let text = &files[files.keys().find(is_its_own)?];
+    let metadata: Value = yaml::from_slice(text).ok()?;
+    Some(
+        metadata
+            .get("annotations")?
+            .get(OF_CHARTS)?
+            .as_str()?
+            .to_owned(),
+    )
 }

@@ -1,8 +1,8 @@
 //! `landfall export hauler`, `images-txt` and others: the lock as a list for another tool.
 
-use super::licences::licences;
+use super::images::licences;
+use crate::cli::shared::bundle_flags::LockFlags;
 use crate::cli::shared::failed_items::item_line;
-use crate::cli::shared::lock_flags::LockFlags;
 use crate::cli::shared::output_file::write_result;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use clap::{Args, Subcommand};

@@ -1,27 +1,16 @@
 //! `landfall export`: writes the content of a bundle or the store for other tools.
 
-mod charts;
-mod files;
 mod folder;
-mod git;
 mod images;
-mod images_report;
-mod licences;
 mod list;
-mod packages;
-mod providers;
 mod referrers;
 
+use self::folder::{ExportApt, ExportCharts, ExportFiles, ExportGit, ExportProviders, ExportYum};
+use self::images::ExportImages;
+use self::list::ExportList;
+use self::referrers::ExportReferrers;
 use crate::cli::shared::{CliError, Context, VerbOutcome};
-use charts::ExportCharts;
 use clap::{Args, Subcommand};
-use files::ExportFiles;
-use git::ExportGit;
-use images::ExportImages;
-use list::ExportList;
-use packages::{ExportApt, ExportYum};
-use providers::ExportProviders;
-use referrers::ExportReferrers;
 
 /// Export images, files, charts, packages, git or providers
 #[derive(Args)]

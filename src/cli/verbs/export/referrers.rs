@@ -1,6 +1,6 @@
 //! `landfall export referrers`: writes SBOMs, attestations and signatures as files.
 
-use crate::cli::shared::content_flags::ContentFlags;
+use crate::cli::shared::bundle_flags::ContentFlags;
 use crate::cli::shared::failed_items::loss_lines;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use clap::Args;

@@ -1,6 +1,6 @@
 //! `landfall init --from SYSTEM` and `--list`: the manifests that landfall ships.
 
-use crate::cli::shared::new_files::{NewFiles, refuse_present, write_new};
+use crate::cli::shared::output_file::{NewFiles, refuse_present, write_new};
 use crate::cli::shared::{CliError, Exit, VerbOutcome};
 use landfall_item::manifest::{CATALOGUE, CatalogueManifest};
 use landfall_model::TargetRegistry;

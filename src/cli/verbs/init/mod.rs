@@ -2,10 +2,10 @@
 
 mod catalogue;
 
+use self::catalogue::{listing, next_step, written};
 use crate::cli::shared::draft::{DraftRequest, DraftResult, draft_manifest, parse_manifest_name};
-use crate::cli::shared::new_files::{refuse_present, write_new};
+use crate::cli::shared::output_file::{refuse_present, write_new};
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
-use catalogue::{listing, next_step, written};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use landfall_item::manifest::{CATALOGUE, MORE, example_manifest, from_list, platforms_line};

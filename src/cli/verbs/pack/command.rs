@@ -1,28 +1,29 @@
 //! The command `landfall pack`: its arguments, and how it runs.
 
 use super::companions::documents;
-use super::volume::RepackFlags;
+use crate::cli::shared::bundle_flags::LockArgs;
 use crate::cli::shared::bundle_report::{
     SerialFlags, bundle_lines, bundle_member, dry_run, note_whole_file, outcome, pack_report,
     paths, signer, volume_lines,
 };
 use crate::cli::shared::context::run_blocking;
-use crate::cli::shared::image_signatures::ImageSignatures;
+use crate::cli::shared::image_facts::ImageSignatures;
+use crate::cli::shared::input_file::OpenedFile;
 use crate::cli::shared::listing::count;
-use crate::cli::shared::lock_args::LockArgs;
-use crate::cli::shared::opened_file::OpenedFile;
+use crate::cli::shared::open_bundle::{self, BundleRequirements, object};
 use crate::cli::shared::output_file::result_stdout;
 use crate::cli::shared::patch_report::PatchReport;
-use crate::cli::shared::remote_bundle::object;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use crate::client::{BundleUpload, DeliveredBundles};
 use clap::{Args, Command};
-use landfall_bundle::{self as bundle, PackOptions, PackPlan, Packaging, PackedBundle, VolumeSize};
+use landfall_bundle as bundle;
+use landfall_bundle::{PackOptions, PackPlan, Packaging, PackedBundle, VolumeSize};
 use landfall_content::bucket::Bucket;
 use landfall_content::store::DiskStore;
 use landfall_content::{
     BlobChain, BlobRead, BlobStore, EntryPart, LockEntry, present_blobs, unique_blobs,
 };
+use landfall_item::lockfile::{FILE_NAME, Lock};
 use landfall_model::report::{EntryKind, ItemStatus, RunReport, TransferSide, count_of};
 use landfall_model::sign::PublicKey;
 use landfall_model::{Descriptor, human_size, sum_sizes, today};
@@ -354,5 +355,73 @@ impl PackCommand {
             );
         }
         outcome(plan, report, &text)
+    }
+}
+
+/// The flags that name a volume to pack again.
+#[derive(Args)]
+pub(crate) struct RepackFlags {
+    /// A split bundle with a lost or damaged volume. If its volumes are in several folders, repeat
+    /// the flag with each folder, or with one volume of each
+    #[arg(long, value_name = "BUNDLE", requires = "only_volume",
+          conflicts_with_all = ["volume_size", "include_self", "level", "allow_partial",
+            "dry_run", "sign", "serial"])]
+    pub(crate) like: Vec<PathBuf>,
+    /// The number of the volume of --like to pack again; it is written next to the other volumes,
+    /// or next to --out
+    #[arg(long, value_name = "N", requires = "like",
+        value_parser = clap::value_parser!(u16).range(1..=999))]
+    only_volume: Option<u16>,
+}
+
+impl RepackFlags {
+    pub(crate) async fn run(
+        self,
+        out: Option<PathBuf>,
+        lock: Option<PathBuf>,
+        store: DiskStore,
+        context: &Context,
+    ) -> Result<VerbOutcome, CliError> {
+        let Some(number) = self.only_volume.filter(|_| !self.like.is_empty()) else {
+            return Err(CliError::usage(
+                "--like and --only-volume must be used together",
+            ));
+        };
+        let like = self.like;
+        if context.has_signers() {
+            let requirements = BundleRequirements {
+                allow_partial: true,
+                takes_rest: true,
+                ..BundleRequirements::default()
+            };
+            open_bundle::open(context, &like, &requirements)?;
+        }
+        let progress = Arc::clone(&context.progress);
+        let (path, bytes) = run_blocking("packing", move || {
+            let lock = || {
+                let path = lock.as_deref().unwrap_or(Path::new(FILE_NAME));
+                Lock::load(path)
+            };
+            bundle::write_volume(
+                &like,
+                number.into(),
+                out.as_deref(),
+                lock,
+                &store,
+                &*progress,
+            )
+        })
+        .await??;
+        let mut report = RunReport::default();
+        report.extra.insert(
+            "volume".into(),
+            json!({"path": path.display().to_string(), "bytes": bytes}),
+        );
+        let text = format!(
+            "packed {} again, {} ({bytes} bytes)\n",
+            path.display(),
+            human_size(bytes)
+        );
+        Ok(VerbOutcome::new(report, text, Exit::Done))
     }
 }

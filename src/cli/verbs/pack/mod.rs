@@ -2,6 +2,5 @@
 
 mod command;
 mod companions;
-mod volume;
 
-pub(crate) use command::PackCommand;
+pub(crate) use self::command::PackCommand;

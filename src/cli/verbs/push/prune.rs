@@ -1,8 +1,8 @@
 //! `push --prune`: lists the manifests of a registry that nothing needs any more. With `--delete`,
 //! it deletes them.
 
-use crate::cli::shared::opened_file::OpenedFile;
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
+use crate::cli::shared::input_file::{self, OpenedFile};
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use crate::client::Client;
 use crate::push::{Needed, PruneScope, Pruned, PrunedManifest, prune};
 use clap::Args;

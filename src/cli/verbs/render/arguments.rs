@@ -1,7 +1,7 @@
 //! The arguments of `landfall render`: a subcommand for each platform in `PLATFORMS`.
 
 use crate::cli::help::pages;
-use crate::cli::shared::lock_flags::LockFlags;
+use crate::cli::shared::bundle_flags::LockFlags;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use landfall_model::TargetRegistry;

@@ -1,18 +1,18 @@
 //! Runs `landfall rewrite`, and defines its arguments.
 
-use super::not_locked::NotLocked;
-use super::report::{RewriteMode, RewrittenInput, outcome};
-use crate::cli::shared::lock_flags::LockFlags;
+use super::report::{NotLocked, RewriteMode, RewrittenInput, outcome};
+use crate::cli::shared::bundle_flags::LockFlags;
 use crate::cli::shared::locked_charts::{LockedCharts, locked_charts};
-use crate::cli::shared::unified_diff::DiffReader;
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file, unified_diff};
+use crate::cli::shared::unified_diff::{self, DiffReader};
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
 use clap::Args;
 use landfall_item::lockfile::collision;
 use landfall_model::{Digest, TargetRegistry, today};
+use landfall_rewrite as rewrite;
 use landfall_rewrite::audit::{Inventory, audit_inputs, audit_text};
 use landfall_rewrite::{
-    self as rewrite, ChartArchiveError, InputContent, InputFile, ReferenceIndex, RewriteError,
-    RewriteOptions, RewrittenText, TextSyntax,
+    ChartArchiveError, InputContent, InputFile, ReferenceIndex, RewriteError, RewriteOptions,
+    RewrittenText, TextSyntax,
 };
 use std::io::Read;
 use std::path::{Path, PathBuf};

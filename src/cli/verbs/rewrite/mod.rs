@@ -2,7 +2,6 @@
 
 mod command;
 mod kustomize;
-mod not_locked;
 mod report;
 
-pub(crate) use command::RewriteCommand;
+pub(crate) use self::command::RewriteCommand;

@@ -2,16 +2,14 @@
 
 use super::limit_flags::LimitFlags;
 use super::node_guides::node_guides;
-use super::published::{ServeSources, published};
-use super::served_bundles::{add_changes, bases_first, served};
+use super::served_bundles::{ServeSources, add_changes, bases_first, published, served};
 use crate::cli::shared::bundle_with_bases::KEPT_BYTES;
-use crate::cli::shared::image_signatures::ImageSignatures;
-use crate::cli::shared::open_bundle::BundleRequirements;
-use crate::cli::shared::opened_file::OpenedFile;
-use crate::cli::shared::packages_key::PackagesKey;
-use crate::cli::shared::series_history::SeriesHistory;
+use crate::cli::shared::image_facts::ImageSignatures;
+use crate::cli::shared::input_file::OpenedFile;
+use crate::cli::shared::open_bundle::{self, BundleRequirements, SeriesHistory};
+use crate::cli::shared::package_changes::PackagesKey;
 use crate::cli::shared::store_location::StoreLocation;
-use crate::cli::shared::{CliError, Context, Exit, OutputMode, VerbOutcome, open_bundle};
+use crate::cli::shared::{CliError, Context, Exit, OutputMode, VerbOutcome};
 use crate::client::Client;
 use clap::Args;
 use landfall_bundle::{Bundle, RebuiltBlobs, RecipeBlobs, scratch_folder, volume_locations};

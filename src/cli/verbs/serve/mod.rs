@@ -4,7 +4,6 @@
 mod command;
 mod limit_flags;
 mod node_guides;
-mod published;
 mod served_bundles;
 
-pub(crate) use command::ServeCommand;
+pub(crate) use self::command::ServeCommand;

@@ -6,13 +6,14 @@ use crate::cli::shared::bundle_with_bases::{
 };
 use crate::cli::shared::context::run_blocking;
 use crate::cli::shared::failed_items::item_line;
-use crate::cli::shared::image_signatures::ImageSignatures;
+use crate::cli::shared::image_facts::ImageSignatures;
 use crate::cli::shared::listing::{count, lines, unique_bytes};
-use crate::cli::shared::open_bundle::{AcceptedBundle, BundleRequirements, put_first};
+use crate::cli::shared::open_bundle::{self, AcceptedBundle, BundleRequirements, put_first};
 use crate::cli::shared::shard::{ShardFlag, part_prefix, report_shard};
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, open_bundle};
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use clap::Args;
-use landfall_bundle::{self as bundle, Bundle, Serial, volume_locations};
+use landfall_bundle as bundle;
+use landfall_bundle::{Bundle, Serial, volume_locations};
 use landfall_content::{LockEntry, ShardEntry};
 use landfall_item::lockfile::losses;
 use landfall_model::report::{RunReport, count_of};
