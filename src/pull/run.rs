@@ -1,4 +1,5 @@
-//! Runs a pull: each digest is fetched once, in the order of `pending.rs`.
+//! Runs a pull: the blobs that it fetches and their order, its share if several runners pull, and
+//! the download of each digest, once.
 
 use super::outcome::PullOutcome;
 use landfall_content::{

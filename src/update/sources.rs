@@ -325,7 +325,7 @@ mod tests {
         let releases =
             r#"[{"tag_name": "v2", "n": 1.10}, {"tag_name": "v1", "n": -2e1}, {"n": true}]"#;
         let nested = r#" {"a": {"b": [{"v": "1"}, {"v": "\u0032"}], "b2": null},
-        "versions": {"1.10": {}, "1.9": {}}, "twice": "1", "twice": "2"}"#;
+            "versions": {"1.10": {}, "1.9": {}}, "twice": "1", "twice": "2"}"#;
         for (document, path, found) in [
             (releases, "[].tag_name", &["v2", "v1"][..]),
             (releases, "[1].tag_name", &["v1"]),

@@ -12,7 +12,7 @@
 //! [`archives`] imports blobs from files of other tools into a store.
 //!
 //! The crate depends on `landfall-model`, `landfall-git` and `landfall-http`. Begin with
-//! `blob_read.rs`, `part_source.rs`, `blob_sink.rs` and `transfer.rs`.
+//! `blob_read.rs`, `part_source.rs`, `blob_store.rs` and `transfer.rs`.
 //!
 //! # Retries
 //!

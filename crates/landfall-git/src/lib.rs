@@ -11,7 +11,7 @@
 //! Servers pack the same commits differently from day to day, so their packs have no stable
 //! digest. landfall writes a pack of its own, whose bytes depend only on the objects in it and on
 //! the commits that it is written for: the order is fixed (`history`), and so are the bases of
-//! deltas, the deltas (`delta/create.rs`) and the encoding (`pack/write.rs`). git can read it.
+//! deltas, the deltas (`delta.rs`) and the encoding (`pack/write.rs`). git can read it.
 //!
 //! # Untrusted input
 //!

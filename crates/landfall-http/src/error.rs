@@ -1,4 +1,4 @@
-//! The error of a failed request: its kind, the URL, the status and the registry's own error
+//! The error of a failed request, in landfall's own words: its kind, the URL, the status and the registry's own error
 //! objects.
 
 use hyper_util::client::legacy::connect::HttpConnector;

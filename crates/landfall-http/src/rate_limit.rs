@@ -1,3 +1,5 @@
+//! What servers say besides content: their rate limits, clocks and explanations.
+//!
 //! The rate limit of a host, as in the headers that Docker Hub sends with manifests:
 //! `ratelimit-limit: 100;w=21600`, `ratelimit-remaining` and `docker-ratelimit-source`.
 

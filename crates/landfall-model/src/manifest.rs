@@ -396,9 +396,9 @@ mod tests {
     use super::*;
 
     const INDEX: &str = r#"{ "schemaVersion": 2, "manifests": [
-  {"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa","size":1,"platform":{"os":"linux","architecture":"amd64"}},
-  {"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb","size":2,"platform":{"os":"linux","architecture":"arm64","variant":"v8"},"x":1}
-], "annotations": {"k":"v"} }"#;
+      {"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa","size":1,"platform":{"os":"linux","architecture":"amd64"}},
+      {"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb","size":2,"platform":{"os":"linux","architecture":"arm64","variant":"v8"},"x":1}
+    ], "annotations": {"k":"v"} }"#;
 
     #[test]
     fn foreign_layers_are_recognized_by_media_type() {
@@ -582,10 +582,10 @@ mod tests {
     #[test]
     fn members_that_are_not_needed_may_have_any_type() {
         let odd = r#"{"schemaVersion":"2","mediaType":7,"artifactType":[],"subject":"x",
-      "annotations":[1],"config":{"digest":"sha256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
-      "size":2.0,"mediaType":null,"annotations":{"a":1}},
-      "layers":[{"digest":"SHA256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
-      "size":"3","urls":null,"platform":null}],"layers2":[],"config2":1}"#;
+          "annotations":[1],"config":{"digest":"sha256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+          "size":2.0,"mediaType":null,"annotations":{"a":1}},
+          "layers":[{"digest":"SHA256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+          "size":"3","urls":null,"platform":null}],"layers2":[],"config2":1}"#;
         let (Manifest::Image { config, layers, .. }, _) = parse(odd, None).unwrap() else {
             panic!("not an image")
         };
@@ -597,10 +597,10 @@ mod tests {
         );
         let index = format!(
             r#"{{"manifests":[
-          {{"digest":"{A}","size":1,"platform":null,"annotations":[]}},
-          {{"digest":"{A}","size":1,"platform":{{"os":"linux","architecture":"X86_64","os.features":null}}}},
-          {{"digest":"{A}","size":1,"platform":{{"os":7,"architecture":""}},
-            "annotations":{{"vnd.docker.reference.digest":"md5:00","n":1}}}}]}}"#
+              {{"digest":"{A}","size":1,"platform":null,"annotations":[]}},
+              {{"digest":"{A}","size":1,"platform":{{"os":"linux","architecture":"X86_64","os.features":null}}}},
+              {{"digest":"{A}","size":1,"platform":{{"os":7,"architecture":""}},
+                "annotations":{{"vnd.docker.reference.digest":"md5:00","n":1}}}}]}}"#
         );
         let (Manifest::Index(children), _) = parse(&index, None).unwrap() else {
             panic!("not an index")
@@ -658,7 +658,7 @@ mod tests {
     fn children_with_unsupported_digests_are_listed_apart() {
         let text = format!(
             r#"{{"manifests":[{{"digest":"{A}","size":1}},
-          {{"digest":"sha384:00","size":1,"platform":{{"os":"linux","architecture":"s390x"}}}}]}}"#
+              {{"digest":"sha384:00","size":1,"platform":{{"os":"linux","architecture":"s390x"}}}}]}}"#
         );
         assert_eq!(count(&text, None).1, 1);
         let [unreadable] = &unreadable_children(text.as_bytes())[..] else {

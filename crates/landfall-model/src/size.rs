@@ -1,4 +1,4 @@
-//! Parsing and formatting of sizes in bytes.
+//! Parsing and formatting of sizes in bytes, and of dates.
 
 use jiff::Timestamp;
 use jiff::civil::Date;

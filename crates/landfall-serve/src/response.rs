@@ -1,4 +1,5 @@
-//! Building responses, and errors in the format of the distribution API.
+//! Building responses and errors in the format of the distribution API, and the memory of their
+//! bodies: reusable buffers, and a limit on all answers in progress.
 
 use crate::connections::RequestPermit;
 use crate::router::overloaded;

@@ -3,8 +3,7 @@
 //!
 //! - `needed.rs`: the content to keep, as named by locks, receipts and the images of pods.
 //! - `manifest_graph.rs`: the manifests of one repository, and those that must be kept.
-//! - `survey.rs`: the content of one repository, and the manifests in it that may be deleted.
-//! - `run.rs`: all repositories, and the deletion.
+//! - `run.rs`: surveys each repository, and deletes the manifests that nothing needs.
 
 mod manifest_graph;
 mod needed;

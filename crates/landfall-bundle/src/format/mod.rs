@@ -1,12 +1,11 @@
 //! The format: the bytes of a bundle, without access to files. `docs/reference/bundle-format.md`
 //! describes it byte by byte.
 //!
-//! From the inside out: [`stored`] (raw blocks), [`frame`] (zstd frames, made in a [`contents`] or
-//! from a [`stored`]), [`header`] (tar headers), [`content_form`] (stored or compressed),
-//! [`entry`] (one entry of the tar), [`frame`] (the hash of every frame), [`contents`] (the
-//! contents index, and its [`check`]), [`names`] (the bases of a delta), [`blob_recipe`]
-//! (recipes in place of blobs), [`footer`] and [`footer`] (the bytes after the tar), [`names`]
-//! (the names of the files of a bundle) and [`names`].
+//! From the inside out: [`stored`] (raw blocks, from content or from a stream), [`frame`] (zstd
+//! frames, and the table with the hash of each), [`header`] (tar headers), [`content_form`] (stored
+//! or compressed), [`entry`] (one entry of the tar), [`contents`] (the contents index, how a frame
+//! is built, and its [`check`]), [`blob_recipe`] (recipes in place of blobs), [`footer`] (the bytes
+//! after the tar: signatures and footer), and [`names`] (of the files of a bundle and its bases).
 
 pub(crate) mod blob_recipe;
 mod check;

@@ -1,4 +1,5 @@
-//! Names that the format defines, and the identity of an item.
+//! Names that the format defines: of entries, items, the files of a bundle and its volumes, and
+//! of the bases of a delta.
 
 use landfall_model::report::EntryKind;
 use landfall_model::{Digest, INDEX_FILE, LAYOUT_FILE, parse_size};

@@ -1,9 +1,7 @@
 //! Describes a bundle as a CycloneDX document that links the SBOMs in the bundle.
 //!
-//! - `linked_documents.rs`: the kinds and identifiers of the SBOMs and attestations in the bundle.
-//! - `component.rs`: one item of the lock as a component.
-//! - `package.rs`: a package of a set as a component.
-//! - `document.rs`: the whole document.
+//! - `component.rs`: one item of the lock, or one package of a set, as a component.
+//! - `document.rs`: the whole document, with the SBOMs and attestations that the bundle links.
 
 mod component;
 mod document;

@@ -506,7 +506,7 @@ mod tests {
         assert!(error.contains("more than 100 objects"), "{error}");
         assert!(read(&many.replacen("{},", "", 1)).is_ok());
         let odd = r#"{"objects": [{"oid": "a", "error": {"code": [1], "message": null},
-        "actions": {"download": {"href": "h", "header": {"A": [1], "B": "b", "C": 1}}}}]}"#;
+            "actions": {"download": {"href": "h", "header": {"A": [1], "B": "b", "C": 1}}}}]}"#;
         let BatchObject { actions, error, .. } = read(odd).unwrap().objects.remove(0);
         assert_eq!(error.unwrap().code, None);
         let header = actions.download.unwrap().header;

@@ -390,9 +390,9 @@ mod tests {
     #[test]
     fn references_of_schemas_to_other_documents_are_found() {
         let schema = r##"{"$schema": "http://json-schema.org/draft-07/schema#",
-        "$id": "https://r.test/own.json", "properties": {
-        "a": {"$ref": "#/definitions/x"}, "b": {"$ref": "https://r.test/own.json#/x"},
-        "c": {"anyOf": [{"$ref": "https://k8s.test/_definitions.json#/definitions/x"}]}}}"##;
+            "$id": "https://r.test/own.json", "properties": {
+            "a": {"$ref": "#/definitions/x"}, "b": {"$ref": "https://r.test/own.json#/x"},
+            "c": {"anyOf": [{"$ref": "https://k8s.test/_definitions.json#/definitions/x"}]}}}"##;
         let chart = files(&[
             ("Chart.yaml", "name: a"),
             ("values.schema.json", "no schema"),

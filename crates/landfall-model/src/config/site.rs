@@ -409,15 +409,15 @@ registry:
   ca: certs/ca.crt
   credentials: {usernameEnv: REG_USER, passwordEnv: REG_TOKEN}
   paths:
-k8s.gcr.io: kubernetes
-registry.k8s.io/coredns/coredns: [coredns/coredns, coredns]
-quay.io/team: {to: [team], credentials: {file: secret}}
+    k8s.gcr.io: kubernetes
+    registry.k8s.io/coredns/coredns: [coredns/coredns, coredns]
+    quay.io/team: {to: [team], credentials: {file: secret}}
 files: http://172.20.0.2:8080
 proxy:
   http: http://192.168.52.220:3128
   noProxy:
-installation: [172.16.0.0/12]
-cluster: {podCIDR: 100.96.0.0/11, serviceCIDR: 100.64.0.0/13, domain: cluster.local}
+    installation: [172.16.0.0/12]
+    cluster: {podCIDR: 100.96.0.0/11, serviceCIDR: 100.64.0.0/13, domain: cluster.local}
 consumers: [kubermatic, containerd]
 clusters: [{name: mycluster, namespace: org-example}]
 names: ["*.seed.example.com", {dns: [a.example.com], certificate: [b.example.com]}]

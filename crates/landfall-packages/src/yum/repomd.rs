@@ -272,10 +272,10 @@ mod tests {
 <repomd xmlns="http://linux.duke.edu/metadata/repo" xmlns:rpm="http://linux.duke.edu/metadata/rpm">
   <revision>1700000000</revision>
   <data type="primary">
-{checksum}
-<open-checksum type="sha256">{}</open-checksum>
-<location href="{href}"/>
-<timestamp>1700000000</timestamp><size>123</size><open-size>456</open-size>
+    {checksum}
+    <open-checksum type="sha256">{}</open-checksum>
+    <location href="{href}"/>
+    <timestamp>1700000000</timestamp><size>123</size><open-size>456</open-size>
   </data>
 </repomd>"#,
             "b".repeat(64)
@@ -425,14 +425,14 @@ mod tests {
         let hash = |kind, fill: &str, n| format!("<hash type=\"{kind}\">{}</hash>", fill.repeat(n));
         let text = format!(
             r#"<?xml version="1.0"?><metalink version="3.0" xmlns:mm0="http://fedorahosted.org/mirrormanager"><files>
-        <file name="repomd.xml"><mm0:timestamp>1</mm0:timestamp><size>1</size>
-        <verification>{}{}</verification>
-        <mm0:alternates><mm0:alternate><verification>{}</verification></mm0:alternate></mm0:alternates>
-        <resources>
-          <url protocol="https" type="https" preference="50">https://b.example/9/repodata/repomd.xml</url>
-          <url protocol="rsync" preference="100">rsync://c.example/9/repodata/repomd.xml</url>
-          <url protocol="http" preference="99">http://a.example/9/repodata/repomd.xml</url>
-        </resources></file></files></metalink>"#,
+            <file name="repomd.xml"><mm0:timestamp>1</mm0:timestamp><size>1</size>
+            <verification>{}{}</verification>
+            <mm0:alternates><mm0:alternate><verification>{}</verification></mm0:alternate></mm0:alternates>
+            <resources>
+              <url protocol="https" type="https" preference="50">https://b.example/9/repodata/repomd.xml</url>
+              <url protocol="rsync" preference="100">rsync://c.example/9/repodata/repomd.xml</url>
+              <url protocol="http" preference="99">http://a.example/9/repodata/repomd.xml</url>
+            </resources></file></files></metalink>"#,
             hash("md5", "a", 32),
             hash("sha256", "b", 64),
             hash("sha512", "c", 128),

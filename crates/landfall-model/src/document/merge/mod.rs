@@ -1,13 +1,12 @@
 //! Sets values in YAML text and keeps every other byte.
 //!
-//! - `merger.rs`: mappings and lists.
-//! - `scalars.rs`: scalars, plain or base64. A scalar that contains YAML is merged like a document.
-//! - `merge_keys.rs`: entries that a mapping inherits.
+//! - `merger.rs`: mappings and lists, also with entries that a mapping inherits.
+//! - `scalars.rs`: scalars, plain or base64. A scalar that contains YAML is merged like a document,
+//!   and certificates and systemd drop-ins by their own rules.
 //! - `ordered.rs`: lists whose order matters, such as commands.
-//! - `texts.rs`: certificates and systemd drop-ins.
 //! - `no_proxy_lists.rs`: NO_PROXY lists, which are equal in all of a document.
-//! - `facts.rs`: the values that may replace existing ones.
-//! - `edits.rs`: the edits of the text, and the YAML of new values.
+//! - `edits.rs`: the edits of the text, the YAML of new values, the facts of the site that may
+//!   replace existing values, and the errors.
 
 mod edits;
 mod merger;

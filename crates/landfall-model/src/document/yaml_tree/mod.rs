@@ -4,10 +4,9 @@
 //! tree: messages that point at a value, merges and rewrites that keep every other byte, and
 //! audits.
 //!
-//! - `node.rs`: the nodes.
+//! - `node.rs`: the nodes, the bytes to replace when a value gets a new text, and the node that a
+//!   message is about.
 //! - `documents.rs`: the documents of a stream, read from the parser's events.
-//! - `lookup.rs`: finds the node that a message is about.
-//! - `extent.rs`: the bytes to replace when a value gets a new text.
 
 mod documents;
 mod node;

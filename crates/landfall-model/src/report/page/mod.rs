@@ -5,12 +5,9 @@
 //! templates: askama escapes every value, and the Content-Security-Policy of the page forbids
 //! loading anything.
 //!
-//! - `content.rs`: the content of the page.
-//! - `blob_usage.rs`: which items share which blobs.
-//! - `table.rs`: a table and its cells; `section.rs`: a section; `sections.rs` and
-//!   `report_lists.rs` make all sections.
-//! - `squarify.rs`: rectangles in proportion to sizes; `treemap.rs` lays out the content with them.
-//! - `render.rs`: the whole page.
+//! - `sections.rs`: the sections of the page, with their tables.
+//! - `treemap.rs`: the content as rectangles in proportion to sizes, and which items share blobs.
+//! - `render.rs`: the whole page, and the content that it is made from.
 
 mod render;
 mod sections;

@@ -2,11 +2,10 @@
 //! machines, and the node settings of releases up to 2.12.
 //!
 //! - `platform.rs`: the settings and the list of files.
-//! - `configuration.rs`: the `KubermaticConfiguration`.
+//! - `configuration.rs`: the `KubermaticConfiguration`, and the values that all objects share.
 //! - `seed.rs`: the Seed, and the datacenters of old releases.
 //! - `profile.rs`: profiles of operating-system-manager; `machine_setup.rs`: the first steps of
 //!   their machines.
-//! - `site.rs`: the proxy and the image names for all of them.
 
 mod configuration;
 mod machine_setup;
