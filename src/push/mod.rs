@@ -29,7 +29,6 @@ mod referrers;
 mod run;
 #[cfg(feature = "cli")]
 mod signed_images;
-#[cfg(feature = "cli")]
 mod state;
 mod status;
 mod upload_slots;
