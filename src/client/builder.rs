@@ -1,4 +1,4 @@
-//! Sets up a client from a site, options and the environment.
+//! Sets up a client from a site, options and the environment, and opens its stores.
 
 use super::Client;
 use crate::pull::PullError;

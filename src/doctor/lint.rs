@@ -1,4 +1,5 @@
-//! The messages of the lint of proxy settings.
+//! Lints of settings: proxies, names that changed since manuals were written, and keys of old KKP
+//! releases.
 
 use super::steps::{Diagnosis, DiagnosisSteps};
 use super::{CheckStatus, CheckTarget};

@@ -1,4 +1,5 @@
-//! A host that the connected side must reach: its address, the evidence for it, and its purpose.
+//! A host that the connected side must reach: its address, the evidence for it, its purpose and
+//! role; and how two lists of hosts differ.
 
 use super::pattern::{EgressPattern, InvalidHost};
 use landfall_item::lockfile::Endpoint;

@@ -1,4 +1,5 @@
-//! Checks the lines of a log one after another: each hash, the order, and that no line is missing.
+//! A line of the log, and the check of all lines one after another: each hash, the order, and that
+//! no line is missing.
 
 use landfall_model::{Digest, Limits};
 use serde::{Deserialize, Serialize};

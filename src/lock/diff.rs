@@ -1,4 +1,5 @@
-//! Compares two locks, or a lock with the names and digests in a receipt.
+//! Compares two locks, or a lock with the names and digests in a receipt: items, versions of one
+//! thing, packages and their changelogs.
 
 use landfall_content::BlobRead;
 use landfall_item::lockfile::{Endpoint, Lock};

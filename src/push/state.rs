@@ -1,4 +1,5 @@
-//! The state of a push while it runs: the result of each delivery, and the report on all of them.
+//! The options, state and outcome of a push: the result of each delivery, the report on all of
+//! them, and the receipt.
 
 use super::locks;
 use super::plan::{Delivery, NOT_THIS_KIND, TagState};

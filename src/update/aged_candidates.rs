@@ -1,4 +1,5 @@
-//! Separates the candidates that are old enough from those that wait for their minimum age.
+//! Separates the candidates that are old enough, or named as urgent, from those that wait for their
+//! minimum age, and tells the time for that.
 
 use super::first_sights::SightKey;
 use super::run::{RejectedVersion, UpdateRun, WaitingVersion};

@@ -1,4 +1,5 @@
-//! Updates the lists of other tools: a list with a `from` is replaced as a whole.
+//! Replaces what has no version: lists of other tools with a `from`, and trust roots of signature
+//! rules. Also finds newer versions of pinned packages in the sources of their machine.
 
 use super::first_sights::SightKey;
 use super::run::{

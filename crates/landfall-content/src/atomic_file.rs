@@ -1,4 +1,5 @@
-//! Files that appear under their name only when they are complete.
+//! Files on disk: those that appear under their name only when they are complete, their stamps, and
+//! free space.
 
 use landfall_model::human_size;
 use std::fmt;

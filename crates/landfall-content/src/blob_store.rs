@@ -1,5 +1,5 @@
-//! The trait for destinations of a pull: a store, or a bundle that is written straight from
-//! upstream.
+//! The traits for destinations of a pull: a store, or a bundle that is written straight from
+//! upstream; and what a destination has of a blob.
 
 use crate::follower::Follower;
 use crate::{

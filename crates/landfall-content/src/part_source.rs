@@ -1,4 +1,5 @@
-//! The trait for sources of parts.
+//! The trait for sources of parts, and how a part is opened and read from a source, from any
+//! offset.
 
 use crate::error::{shorter, truncated};
 use crate::git_packs::GitPacks;

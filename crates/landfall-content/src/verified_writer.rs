@@ -1,4 +1,5 @@
-//! Writes a blob and publishes it only if its size and digest are right.
+//! Writes a blob and publishes it only if its size and digest are right, and reads streams with the
+//! same checks.
 
 use crate::error::truncated;
 use crate::follower::{Follower, WriteProgress};

@@ -1,4 +1,5 @@
-//! Helpers to write values into the lock and other YAML documents, and to check them.
+//! Helpers to read manifest entries, to write values into the lock and other YAML documents, and to
+//! check them.
 
 use crate::item_kind::{EntryContext, ManifestResult};
 use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};

@@ -1,4 +1,5 @@
-//! OCI content descriptors (image-spec descriptor.md).
+//! OCI content descriptors (image-spec descriptor.md), and the fixed names of an image layout and
+//! of Docker Hub.
 
 use crate::{Digest, MediaType};
 use serde::{Deserialize, Serialize};

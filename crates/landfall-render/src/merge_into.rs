@@ -1,4 +1,5 @@
-//! Merges rendered documents into a file of the user (`--into`).
+//! Merges rendered documents into a file of the user (`--into`), with the facts of the site that it
+//! may write over existing values, and the cluster of an object.
 
 use crate::error::RenderError;
 use crate::rendered_file::RenderedFile;

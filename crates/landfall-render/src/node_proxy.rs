@@ -1,4 +1,4 @@
-//! The site's proxy in the form that nodes need: URLs with percent-encoded credentials.
+//! The site's proxy in the forms that nodes, pods and static pods need.
 
 use crate::error::RenderError;
 use crate::kubernetes_objects::{document, map};

@@ -1,4 +1,5 @@
-//! The result of a scan: the references in a text, and how the text was read.
+//! What a scan is asked and what it returns: its settings, the syntax of a text, and the references
+//! in it.
 
 use crate::edit::{self, SpanEdit};
 use crate::index::ReferenceIndex;

@@ -1,4 +1,5 @@
-//! The state that all request handlers share.
+//! The state that all request handlers share, which of its versions answers a request, and
+//! refreshes that callers share.
 
 use crate::catalog::BundleCatalog;
 use crate::connections::{ConnectionTable, RequestLimiter};

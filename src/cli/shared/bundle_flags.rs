@@ -1,4 +1,4 @@
-//! The flags of verbs that read one bundle.
+//! The flags and arguments that name what a verb reads: bundles, locks, content, manifests.
 
 use super::bundle_with_bases::{BundleWithBases, optional_store};
 use super::image_facts::ImageSignatures;

@@ -1,4 +1,5 @@
-//! The result of a simulated installation, and the indexes that it is computed from.
+//! Simulates the installation of a set of packages on a node, from its list of packages and the
+//! carried indexes.
 
 use super::{apt, yum};
 use landfall_content::BlobRead;

@@ -1,4 +1,6 @@
-//! The shared state of a direct bundle: plan, file, index, and the content that has arrived.
+//! A direct bundle from its beginning to its end: the shared state (plan, file, index, and the
+//! content that has arrived), how it is begun or resumed, what is reused of an unfinished bundle,
+//! and how it is completed.
 
 use super::journal;
 use super::journal::DirectJournal;

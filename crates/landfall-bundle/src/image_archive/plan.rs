@@ -1,4 +1,5 @@
-//! Plans the content of an image archive before its first byte is written.
+//! Plans the content of an image archive before its first byte is written: its images and their
+//! names in it.
 
 use super::write;
 use super::write::DockerImage;

@@ -1,4 +1,5 @@
-//! Verifies a bundle: reads everything in it and compares it with the index and the lock.
+//! Verifies a bundle: reads everything in it and compares it with the index and the lock; names the
+//! items that need what is damaged, and how to repair it.
 
 use super::bundle::{Bundle, OpenBundle};
 use super::compare_lock::against_lock;

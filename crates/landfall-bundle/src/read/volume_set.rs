@@ -1,4 +1,5 @@
-//! Finds the volumes of a bundle, and decides whether a path means volumes or one file.
+//! Finds the volumes of a bundle, decides whether a path means volumes or one file, and identifies
+//! bad and missing volumes by the checksums next to them.
 
 use super::bundle::{Bundle, OpenBundle};
 use super::index::{BundleIndex, footer_ending_at};

@@ -1,4 +1,4 @@
-//! The plain bytes of a blob in a temporary file.
+//! The plain bytes of blobs, in temporary files, and the folder of these files.
 
 use crate::format::blob_recipe::{BlobCoding, MAX_STREAM_SECTION};
 use landfall_content::{BlobRead, ContentError, for_each_chunk};

@@ -1,4 +1,4 @@
-//! Requests to git servers: the list of refs, and packs (gitprotocol-http, gitprotocol-v2).
+//! Requests to git servers: the list of refs, packs, and pushes (gitprotocol-http, gitprotocol-v2).
 
 use super::file::{expect_success, request, send_with_account};
 use crate::registry::RegistrySessions;

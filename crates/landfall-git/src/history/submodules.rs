@@ -1,4 +1,5 @@
-//! The submodules of commits, and the commits of other repositories that they pin.
+//! What commits say about other content: their submodules, the commits of other repositories that
+//! they pin, their configuration files, and their Git LFS files.
 
 use super::reach::ObjectSet;
 use crate::error::GitError;

@@ -1,4 +1,5 @@
-//! Files in the format of git's configuration: `.gitmodules`, `.lfsconfig` (git-config, "Syntax").
+//! Files in the format of git's configuration: `.gitmodules`, `.lfsconfig` (git-config, "Syntax"),
+//! and pointers of Git LFS.
 
 use landfall_model::Digest;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! The id of an object: the SHA-1 of its header and content.
+//! The ids, types and names of objects: an id is the SHA-1 of an object's header and content.
 
 use std::fmt;
 use std::str::FromStr;

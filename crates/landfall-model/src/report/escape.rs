@@ -1,4 +1,4 @@
-//! Escapes untrusted text for terminals, logs and single lines of output.
+//! Escapes untrusted text for terminals, logs, single lines of output, shells, HTML and CSV.
 
 use askama::filters::Escaper;
 use std::fmt::{self, Write};

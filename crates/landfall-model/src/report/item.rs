@@ -1,4 +1,5 @@
-//! An item of a report, with its kind and its outcome.
+//! What a run reports while and after it works: items with their outcome, counts, notices, and
+//! progress.
 
 use super::RunReport;
 use crate::Digest;

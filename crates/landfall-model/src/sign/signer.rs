@@ -1,4 +1,5 @@
-//! Signing with a private key file, or with a public key through the SSH agent.
+//! Signing with a private key file of OpenSSH (PROTOCOL.key), or with a public key through the SSH
+//! agent (draft-ietf-sshm-ssh-agent).
 
 use super::SignatureError;
 use super::public_key::{

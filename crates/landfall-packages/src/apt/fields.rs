@@ -1,4 +1,5 @@
-//! The fields of a package that are needed to select packages, from an index or a dpkg status file.
+//! The paragraphs of an index or a dpkg status file (deb822(5)), and their fields that are needed
+//! to select packages.
 
 use super::universe::RelationKind;
 use crate::PackagesError;

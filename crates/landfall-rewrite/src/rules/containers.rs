@@ -1,4 +1,5 @@
-//! Containers of pods, workflows and Compose: an `image` without a tag means `latest`.
+//! Images in keys of their own: containers of pods, workflows and Compose, where an `image` without
+//! a tag means `latest`; keys and environment variables whose name says that the value is an image.
 
 use crate::inventory::Inventory;
 use crate::occurrence::ReferenceRole;

@@ -1,4 +1,5 @@
-//! Files by their URLs: `/files/<host>/<path>`.
+//! Files, git repositories and providers by their URLs: `/files/<host>/<path>`,
+//! `/providers/<host>/…`.
 
 use crate::response::RequestError;
 use landfall_item::{LockedGitRepository, LockedProvider, MirrorFile, ProviderMirror, UrlFile};

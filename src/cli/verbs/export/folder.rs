@@ -1,4 +1,4 @@
-//! Exports to a folder: the flags, and how the result is printed.
+//! Exports to a folder for a web server: files, charts, git repositories, providers and packages.
 
 use crate::cli::shared::bundle_flags::ContentFlags;
 use crate::cli::shared::bundle_report::{disk_space_for, report_disk_space};

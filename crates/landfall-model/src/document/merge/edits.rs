@@ -1,4 +1,5 @@
-//! The edits of a text, and YAML for new values.
+//! The edits of a text, YAML for new values, the facts that may replace existing values, and the
+//! errors of a merge.
 
 use crate::document::yaml_tree::{YamlEntry, YamlMapping, YamlNode, YamlSequence};
 use serde_yaml::{Mapping, Value};

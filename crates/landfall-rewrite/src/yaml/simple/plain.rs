@@ -1,4 +1,4 @@
-//! Plain scalars in block collections.
+//! Scalars of every style: plain, quoted, literal and folded.
 
 use super::reader::{SimpleReader, fold, is_indicator};
 use landfall_model::document::{ScalarStyle, YamlScalar};

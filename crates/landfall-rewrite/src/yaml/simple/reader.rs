@@ -1,4 +1,5 @@
-//! The position of the reader in a text, and its moves over blanks, comments and line breaks.
+//! The entry point of the reader, its position in a text and its moves, and the nodes that it
+//! returns.
 
 use landfall_model::document::{
     ScalarStyle, YamlDocument, YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence,
