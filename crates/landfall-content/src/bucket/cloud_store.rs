@@ -112,7 +112,8 @@ fn setting_error(location: &BucketLocation, why: String) -> HttpError {
 fn is_plain(builder: &AmazonS3Builder, key: AmazonS3ConfigKey) -> bool {
     builder
         .get_config_value(&key)
-        .is_some_and(|endpoint| endpoint.starts_with("http://"))
+        .and_then(|endpoint| Some(endpoint.split_once("://")?.0.eq_ignore_ascii_case("http")))
+        .unwrap_or_default()
 }
 
 fn non_empty_variable(name: &str) -> Option<String> {

@@ -17,6 +17,9 @@ pub(crate) struct LockedUrls<'a> {
     locations: OnceLock<BTreeMap<String, usize>>,
     /// The position of a URL by its [`shape`]. Filled by the first look-up.
     shapes: OnceLock<BTreeMap<String, usize>>,
+    /// The position of a URL that is not in its normal form, by that form. Filled by the first
+    /// look-up.
+    normal_forms: OnceLock<BTreeMap<String, usize>>,
 }
 
 impl<'a> LockedUrls<'a> {
@@ -32,11 +35,21 @@ impl<'a> LockedUrls<'a> {
         self.urls.is_empty()
     }
 
-    /// The item with this URL, or with this URL in its normal form.
+    /// The item with this URL, or with one that has the same normal form.
     pub(crate) fn item(&self, url: &str) -> Option<&'a str> {
         self.exact_item(url).or_else(|| {
-            let normal = normal_web_url(url).filter(|normal| normal != url)?;
-            self.exact_item(&normal)
+            let normal = normal_web_url(url)?;
+            let at = || Some(self.urls[*self.normal_forms().get(&normal)?].1);
+            self.exact_item(&normal).or_else(at)
+        })
+    }
+
+    fn normal_forms(&self) -> &BTreeMap<String, usize> {
+        self.normal_forms.get_or_init(|| {
+            let urls = self.urls.iter().enumerate();
+            let others = urls.filter(|(_, (url, _))| may_have_other_form(url));
+            let normal = others.filter_map(|(at, (url, _))| Some((normal_web_url(url)?, at)));
+            normal.collect()
         })
     }
 
@@ -68,6 +81,20 @@ impl<'a> LockedUrls<'a> {
         }
         positions
     }
+}
+
+/// Whether the normal form of a URL may differ from it. Of a million URLs of packages, few do.
+fn may_have_other_form(url: &str) -> bool {
+    let authority = without_scheme(url).split('/').next().unwrap_or(url);
+    url.contains('%')
+        || url.contains("/.")
+        || authority
+            .bytes()
+            .any(|byte| byte == b':' || byte.is_ascii_uppercase())
+        || url
+            .split("://")
+            .next()
+            .is_some_and(|scheme| scheme != scheme.to_ascii_lowercase())
 }
 
 /// The host and path of a URL.
@@ -209,5 +236,25 @@ mod tests {
         assert_eq!(urls.item_at_location("https://h/v1"), Some("http://h/v1"));
         assert_eq!(urls.similar("http://h/v10/b"), Some("https://h/v2/b"));
         assert_eq!(urls.similar("http://h/v10/c"), None);
+    }
+
+    #[test]
+    fn urls_with_one_normal_form_are_the_same() {
+        let locked = [
+            "https://h.test/%7Euser/a",
+            "HTTPS://Up.test:443/b",
+            "https://h.test/plain~c",
+        ];
+        let urls = LockedUrls::new(locked.map(|url| (Cow::Borrowed(url), url)).to_vec());
+        for (written, found) in [
+            ("https://h.test/~user/a", Some(locked[0])),
+            ("https://h.test/%7euser/a", Some(locked[0])),
+            ("https://up.test/b", Some(locked[1])),
+            ("https://H.test:443/x/../plain%7Ec", Some(locked[2])),
+            ("https://h.test/user/a", None),
+            ("https://h.test/~user/A", None),
+        ] {
+            assert_eq!(urls.item(written), found, "{written}");
+        }
     }
 }
