@@ -1,9 +1,7 @@
-//! Images in keys of their own: containers of pods, workflows and Compose, where an `image` without
-//! a tag means `latest`; keys and environment variables whose name says that the value is an image.
+//! Containers of pods, workflows and Compose: an `image` without a tag means `latest`.
 
-use crate::inventory::Inventory;
 use crate::occurrence::ReferenceRole;
-use crate::walk::{ImageClaim, MappingContext, NodeContext, ReferenceRule, is_list};
+use crate::walk::{MappingContext, NodeContext, ReferenceRule};
 use crate::yaml::YamlNode;
 
 /// Keys of lists whose items are containers, or are treated like containers.
@@ -57,80 +55,4 @@ impl ReferenceRule for ContainerRule {
 /// `in_container` says whether that mapping is a container itself.
 fn is_container(key: Option<&str>, above: Option<&str>, in_container: bool) -> bool {
     above == Some(SERVICES) || key.is_some_and(|key| SINGLE.contains(&key) && !in_container)
-}
-
-// Keys whose name says that the value is an image: `image`, `sandboxImage`.
-
-pub(super) struct ImageKeyRule;
-
-impl ReferenceRule for ImageKeyRule {
-    fn entry<'s>(
-        &self,
-        _members: &MappingContext<'s>,
-        _value: &'s YamlNode<'s>,
-        child: &mut NodeContext<'s>,
-    ) {
-        if child.role == ReferenceRole::Value && child.key.is_some_and(is_image_key) {
-            child.role = ReferenceRole::Image;
-        }
-    }
-
-    fn claim<'t>(
-        &self,
-        text: &'t str,
-        around: &NodeContext<'_>,
-        _inventory: &Inventory<'_>,
-    ) -> Option<ImageClaim<'t>> {
-        let in_container = around.is_of_container();
-        let name = around.name()?;
-        let is_image = is_image_name(name) || (is_list_name(name) && is_list(text));
-        is_image.then_some(ImageClaim {
-            written: text,
-            sure: in_container,
-            in_container,
-        })
-    }
-}
-
-/// Whether a key, variable or flag is named after several images: `STRIMZI_KAFKA_IMAGES`.
-pub(super) fn is_list_name(name: &str) -> bool {
-    name.to_ascii_lowercase().ends_with("images")
-}
-
-/// Whether a key, variable or flag is named after an image: `image`, `sandboxImage`,
-/// `RELATED_IMAGE_X`.
-pub(super) fn is_image_name(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    name.ends_with("image") || name.starts_with("related_image_") || name.contains("_image_ref")
-}
-
-fn is_image_key(key: &str) -> bool {
-    let key = key.as_bytes();
-    let word = b"image";
-    key.len()
-        .checked_sub(word.len())
-        .is_some_and(|start| key[start..].eq_ignore_ascii_case(word))
-}
-
-// Environment variables whose name says that the value is an image:
-// `{name: RELATED_IMAGE_X, value: …}`.
-
-pub(super) struct VariableRule;
-
-impl ReferenceRule for VariableRule {
-    fn entry<'s>(
-        &self,
-        members: &MappingContext<'s>,
-        _value: &'s YamlNode<'s>,
-        child: &mut NodeContext<'s>,
-    ) {
-        let Some(name) = members.name.filter(|_| child.key == Some("value")) else {
-            return;
-        };
-        if is_image_name(name) {
-            child.read_as = Some("image");
-        } else if is_list_name(name) {
-            child.read_as = Some("images");
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! Arguments that are named after an image: `--x-image=REF`, and `--x-image` followed by the item
 //! REF.
 
-use super::containers::is_image_name;
+use super::image_keys::is_image_name;
 use crate::inventory::Inventory;
 use crate::walk::{ImageClaim, NodeContext, ReferenceRule};
 use crate::yaml::YamlNode;

@@ -10,6 +10,7 @@ mod flags;
 mod full_names;
 mod git_sources;
 mod gitops;
+mod image_keys;
 mod kubermatic;
 mod kustomize;
 mod node_images;
@@ -19,8 +20,9 @@ mod prefix;
 mod secrets;
 mod split;
 mod suffixed;
+mod variables;
 
-use crate::walk::ReferenceRule;
+use super::walk::ReferenceRule;
 
 /// Every rule. If several claim an entry of a mapping or a value, the first one gets it.
 pub(super) const RULES: &[&dyn ReferenceRule] = &[
@@ -36,9 +38,9 @@ pub(super) const RULES: &[&dyn ReferenceRule] = &[
     &split::SplitRule,
     &containers::ContainerRule,
     &kubermatic::KubermaticRule,
-    &containers::VariableRule,
+    &variables::VariableRule,
     &flags::FlagValueRule,
-    &containers::ImageKeyRule,
+    &image_keys::ImageKeyRule,
     &flags::ImageFlagRule,
     &full_names::FullNameRule,
     &secrets::SecretRule,
