@@ -119,8 +119,8 @@ impl SignatureRequirement {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::conditions::ProvenanceConditions;
     use crate::file_signatures::SignedFile;
-    use crate::policy::ProvenanceConditions;
     use landfall_model::Digest;
     use landfall_model::document::ProvenanceRule;
 

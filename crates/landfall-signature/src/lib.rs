@@ -17,6 +17,7 @@
 //!
 //! Begin with `policy.rs`.
 
+mod conditions;
 mod crypto;
 mod file_requirement;
 mod file_signatures;

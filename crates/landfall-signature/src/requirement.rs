@@ -1,7 +1,7 @@
 //! The requirement of a rule for an image, file or chart, and whether signatures meet it.
 
+use crate::conditions::{ProvenanceConditions, SignerIdentity};
 use crate::crypto;
-use crate::policy::{ProvenanceConditions, SignerIdentity};
 use crate::signed_content::{SignatureDocument, SignedContent};
 use crate::signer_key::SignerKey;
 use crate::statement::{Provenance, SignatureSubject, SignedStatement};
