@@ -148,8 +148,8 @@ impl HttpResponse {
         Some(HttpError::new(ErrorKind::Invalid, words).at(&self.url))
     }
 
-    /// Returns the content of `length` bytes as a stream, decoded while it arrives. `None` if landfall
-    /// does not know the coding, or the response is a part of the encoded content.
+    /// Returns the content of `length` bytes as a stream, decoded while it arrives. `None` if
+    /// landfall does not know the coding, or the response is a part of the encoded content.
     pub(super) fn decoded_stream(self, length: u64) -> Option<ByteStream> {
         let coding = single_coding(&self.content_codings())?;
         let mut decoder = BodyDecoder::new(coding).ok()?;

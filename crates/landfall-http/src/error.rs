@@ -1,5 +1,5 @@
-//! The error of a failed request, in landfall's own words: its kind, the URL, the status and the registry's own error
-//! objects.
+//! The error of a failed request, in landfall's own words: its kind, the URL, the status and the
+//! registry's own error objects.
 
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::proxy::Tunnel;

@@ -305,8 +305,8 @@ impl HttpResponse {
     /// Returns the body as a stream, if it may be the `length` bytes of `what`.
     ///
     /// # Errors
-    /// An HTML page in place of the content; a compressed part of the content, or a compression that
-    /// landfall does not know.
+    /// An HTML page in place of the content; a compressed part of the content, or a compression
+    /// that landfall does not know.
     pub async fn content_stream(self, length: u64, what: &str) -> Result<ByteStream, HttpError> {
         let announced = self
             .header("content-length")

@@ -23,8 +23,8 @@ pub(super) fn with_quoted_words(text: &str) -> Cow<'_, str> {
     replaced(text, |word, _| format!("'{word}'"))
 }
 
-/// Replaces each boolean and number of YAML 1.1 by the text that `replacement` returns for the word and its
-/// value.
+/// Replaces each boolean and number of YAML 1.1 by the text that `replacement` returns for the word
+/// and its value.
 fn replaced(text: &str, replacement: impl Fn(&str, &str) -> String) -> Cow<'_, str> {
     if !may_have_words(text) {
         return Cow::Borrowed(text);
