@@ -3,7 +3,7 @@
 use super::consumer::{Consumer, SitePaths};
 use super::name_pattern::{normal_name, normal_prefixes};
 use super::redaction::{redact_urls, redact_userinfo};
-use super::{ImageRef, is_repository};
+use super::{ImageRef, is_repository, split_port};
 use std::fmt;
 use std::str::FromStr;
 use url::Url;
@@ -42,10 +42,9 @@ impl FromStr for TargetRegistry {
             .parse::<ImageRef>()
             .map(|reference| reference.registry);
         let is_host = host.is_ok_and(|host| host == registry.to_ascii_lowercase());
-        // a colon before `]` belongs to an IPv6 address
-        let has_good_port = registry
-            .rsplit_once(':')
-            .is_none_or(|(_, port)| port.contains(']') || port.parse::<u16>().is_ok());
+        let has_good_port = split_port(registry)
+            .1
+            .is_none_or(|port| port.parse::<u16>().is_ok());
         if text.contains("://")
             || !is_host
             || !has_good_port

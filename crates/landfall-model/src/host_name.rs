@@ -1,4 +1,13 @@
-//! The syntax of DNS names.
+//! The syntax of hosts: DNS names, and hosts with a port.
+
+/// Splits `host[:port]`. The colons of an IPv6 address do not begin a port, with or without
+/// brackets; brackets stay in the host. Whether the port is a number is not checked.
+pub fn split_port(text: &str) -> (&str, Option<&str>) {
+    match text.rsplit_once(':') {
+        Some((host, port)) if host.ends_with(']') || !host.contains(':') => (host, Some(port)),
+        _ => (text, None),
+    }
+}
 
 /// Whether `text` is a DNS name (RFC 1123, section 2.1) of at most 253 characters.
 ///
@@ -31,6 +40,20 @@ pub fn is_example_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_port_follows_the_last_colon_outside_of_an_address() {
+        for (text, split) in [
+            ("r.test", ("r.test", None)),
+            ("r.test:5000", ("r.test", Some("5000"))),
+            ("r.test:", ("r.test", Some(""))),
+            ("[fd00::2]", ("[fd00::2]", None)),
+            ("[fd00::2]:5000", ("[fd00::2]", Some("5000"))),
+            ("fd00::2", ("fd00::2", None)),
+        ] {
+            assert_eq!(split_port(text), split);
+        }
+    }
 
     #[test]
     fn names_reserved_for_examples_are_recognized() {

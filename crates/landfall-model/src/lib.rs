@@ -57,7 +57,7 @@ pub use crate::destination::{
     has_userinfo, host_component,
 };
 pub use crate::digest::{Algorithm, Digest, DigestError, Hasher, hex, unhex};
-pub use crate::host_name::{is_dns_name, is_example_name};
+pub use crate::host_name::{is_dns_name, is_example_name, split_port};
 pub use crate::json::{from_json, without_bom};
 pub use crate::limits::Limits;
 pub use crate::manifest::{

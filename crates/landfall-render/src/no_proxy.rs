@@ -7,8 +7,8 @@
 
 use super::error::RenderError;
 use landfall_http::ineffective_entry;
-use landfall_model::TargetRegistry;
 use landfall_model::config::Site;
+use landfall_model::{TargetRegistry, split_port};
 use std::net::IpAddr;
 use url::Url;
 
@@ -223,13 +223,10 @@ fn words(entry: &str) -> Vec<String> {
 /// Returns the host of `host[:port]`, without the brackets of IPv6. curl, wget and reqwest never
 /// match an entry with a port.
 fn host_of(text: &str) -> &str {
-    if let Some((address, _)) = text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        return address;
-    }
-    match text.rsplit_once(':') {
-        Some((host, port)) if !host.contains(':') && port.parse::<u16>().is_ok() => host,
-        _ => text,
-    }
+    let (host, port) = split_port(text);
+    let is_port = port.is_none_or(|port| port.parse::<u16>().is_ok());
+    let host = if is_port { host } else { text };
+    host.trim_matches(['[', ']'])
 }
 
 #[cfg(test)]

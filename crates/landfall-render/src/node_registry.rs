@@ -4,9 +4,9 @@ use crate::error::RenderError;
 use crate::rendered_file::RenderedFile;
 use crate::request::{BasicCredentials, RenderRequest};
 use landfall_content::registry::site_account;
-use landfall_model::TargetRegistry;
 use landfall_model::config::{PathDestinations, Site};
 use landfall_model::document::read_text_input;
+use landfall_model::{TargetRegistry, split_port};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -114,13 +114,7 @@ impl<'s> NodeRegistry<'s> {
     /// Returns a note if the registry is an IP address or `localhost` and its scheme is not
     /// configured: landfall probes such a registry for plain HTTP, but nodes use only https.
     pub(super) fn scheme_note(&self, takes_plain_http: bool) -> Option<String> {
-        let host = self
-            .target
-            .registry
-            .rsplit_once(':')
-            // `[fd00::2]` without a port contains colons too
-            .filter(|(_, port)| !port.ends_with(']'))
-            .map_or(&*self.target.registry, |(host, _)| host);
+        let (host, _) = split_port(&self.target.registry);
         let is_address =
             host == "localhost" || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
         let is_configured =

@@ -5,7 +5,7 @@ use crate::response::RequestError;
 use axum::http::header::HOST;
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Request, Uri};
-use landfall_model::{Digest, is_repository, is_tag};
+use landfall_model::{Digest, is_repository, is_tag, split_port};
 use percent_encoding::percent_decode_str;
 
 /// The resource that a path below `/v2/` names.
@@ -149,11 +149,8 @@ fn named_host(uri: &Uri, headers: &HeaderMap) -> Option<String> {
 /// The spellings under which URLs may name `host`: with its port, and without the port if that is a
 /// default port or one of `ports`, the ports of this server.
 fn spellings(host: &str, ports: &[u16]) -> Vec<String> {
-    // the colons of an IPv6 address in brackets do not begin a port
-    let (name, port) = match host.rsplit_once(':') {
-        Some((name, port)) if !port.contains(']') => (name, port.parse::<u16>().ok()),
-        _ => (host, None),
-    };
+    let (name, port) = split_port(host);
+    let port = port.and_then(|port| port.parse::<u16>().ok());
     // a fully qualified name may end in a dot
     let name = name.trim_end_matches('.');
     let mut spellings = Vec::new();

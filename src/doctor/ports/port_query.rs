@@ -5,8 +5,8 @@ use super::required_port;
 use super::required_port::{Decided, NODE_PORTS, PortRow, Ports, RANGE, RequiredPort, TABLE};
 use landfall_http::ConnectRoute;
 use landfall_item::lockfile::Endpoint;
-use landfall_model::TUNNELING;
 use landfall_model::document::nearest;
+use landfall_model::{TUNNELING, split_port};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -368,20 +368,14 @@ fn range(text: &str) -> Option<RangeInclusive<u16>> {
 
 /// Parses `host` or `host:port`; an IPv6 address may have brackets.
 fn address(text: &str) -> Option<(String, Option<u16>)> {
-    let bare = text
-        .strip_prefix('[')
-        .and_then(|rest| rest.strip_suffix(']'))
-        .unwrap_or(text);
-    let is_ip = bare.parse::<std::net::IpAddr>().is_ok();
-    let (host, port) = match text.rsplit_once(':') {
-        Some((host, port)) if !is_ip => (host, Some(port.parse().ok().filter(|port| *port > 0)?)),
-        _ => (text, None),
+    let (host, port) = match split_port(text) {
+        (host, Some(port)) => (host, Some(port.parse().ok().filter(|port| *port > 0)?)),
+        (host, None) => (host, None),
     };
     let host = host.trim_matches(['[', ']']);
-    let is_valid = !host.is_empty()
-        && host
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || ".-_:".contains(c));
+    let is_name = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
+    let is_valid =
+        host.parse::<std::net::IpAddr>().is_ok() || !host.is_empty() && host.chars().all(is_name);
     is_valid.then(|| (host.to_owned(), port))
 }
 

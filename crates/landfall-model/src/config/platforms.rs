@@ -2,7 +2,7 @@
 
 use super::site::ClusterNoProxy;
 use crate::document::{Diagnostic, YamlNode};
-use crate::is_dns_name;
+use crate::{is_dns_name, split_port};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -131,12 +131,8 @@ fn is_name(name: &str) -> bool {
 fn contained_name(written: &str) -> Option<String> {
     let host = written.split_once("://").map_or(written, |(_, rest)| rest);
     let host = host.split('/').next().unwrap_or_default();
-    let is_address = host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
-    let host = host
-        .rsplit_once(':')
-        .filter(|_| !is_address)
-        .map_or(host, |(host, _)| host);
-    let host = host
+    let host = split_port(host)
+        .0
         .trim_start_matches('\\')
         .trim_end_matches('.')
         .trim_matches(['[', ']']);

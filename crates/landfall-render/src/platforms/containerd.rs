@@ -9,7 +9,7 @@ use crate::render::{SANDBOX, sandbox_image};
 use crate::rendered_file::{RenderedFile, quoted_string};
 use crate::request::{BasicCredentials, RenderRequest};
 use crate::settings::{PlatformSetting, SITE_CLUSTER};
-use landfall_model::{Consumer, Destination, path_prefix};
+use landfall_model::{Consumer, Destination, path_prefix, split_port};
 
 pub(super) struct ContainerdPlatform;
 
@@ -87,12 +87,9 @@ pub(super) const FOLDER: &str = "/etc/containerd/certs.d";
 /// Returns the folder name of a host: `quay.io`, `172.20.0.2_5000_`. It is the first name that
 /// containerd looks for.
 fn folder(host: &str) -> String {
-    match host
-        .rsplit_once(':')
-        .filter(|(_, port)| !port.contains(']'))
-    {
-        Some((host, port)) => format!("{host}_{port}_"),
-        None => host.to_owned(),
+    match split_port(host) {
+        (host, Some(port)) => format!("{host}_{port}_"),
+        (host, None) => host.to_owned(),
     }
 }
 

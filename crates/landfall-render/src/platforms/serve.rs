@@ -5,6 +5,7 @@ use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, 
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
 use crate::settings::{PlatformSetting, PlatformSettings};
+use landfall_model::split_port;
 
 pub(super) struct ServePlatform;
 
@@ -66,10 +67,8 @@ impl RenderPlatform for ServePlatform {
 
     fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
         let address = request.target.map_or("", |target| &target.registry);
-        let port = address
-            .rsplit_once(':')
-            .map(|(_, port)| port)
-            .filter(|port| port.parse::<u16>().is_ok());
+        let (_, port) = split_port(address);
+        let port = port.filter(|port| port.parse::<u16>().is_ok());
         // clients of an IPv6 address cannot reach 0.0.0.0; on Linux, [::] accepts IPv4 clients too
         let any = if address.starts_with('[') {
             "[::]"
@@ -96,10 +95,8 @@ impl RenderPlatform for ServePlatform {
             RenderedFile::new("etc/systemd/system/landfall.service", UNIT),
             RenderedFile::new("etc/landfall/serve.env", environment),
         ];
-        let port = listen
-            .rsplit_once(':')
-            .and_then(|(_, port)| port.parse::<u16>().ok());
-        if port.is_some_and(|port| port < 1024) {
+        let (_, port) = split_port(&listen);
+        if port.is_some_and(|port| port.parse::<u16>().is_ok_and(|port| port < 1024)) {
             files.push(RenderedFile::new(
                 "etc/systemd/system/landfall.service.d/port.conf",
                 LOW_PORT,
