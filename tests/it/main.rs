@@ -65,6 +65,7 @@ mod library;
 mod lock;
 mod logging;
 mod manifest;
+mod misses;
 mod mistakes;
 mod new_user;
 mod nothing_moved;

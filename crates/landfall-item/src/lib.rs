@@ -62,6 +62,7 @@ mod note;
 mod packages;
 mod provider;
 mod repositories;
+mod requested_name;
 mod resolve_outcome;
 mod resolver;
 mod text;
@@ -113,6 +114,7 @@ pub use crate::provider::{
 };
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub use crate::provider::{read_provider_lock_file, read_provider_package, zip_package};
+pub use crate::requested_name::{RequestedName, namespace};
 pub use crate::resolve_outcome::ResolveOutcome;
 pub use crate::resolver::{LostReferrer, LostReferrers, ResolveError, Resolver};
 pub use crate::text::{Exclusion, FieldConflict, host_in, quoted};

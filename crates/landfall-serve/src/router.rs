@@ -11,7 +11,7 @@ use crate::page;
 use crate::response::{
     RequestError, ServerResponse, blocking, response_with_body, set_header, within_answer_memory,
 };
-use crate::route::{RequestHosts, Route};
+use crate::route::{RequestHosts, Route, query_value};
 use crate::sign_in::{AccessRight, AuthenticatedUser};
 use crate::state::{ServerState, is_api_path, newest_state, state_for};
 use axum::body::Body;
@@ -20,8 +20,10 @@ use axum::http::header::{
     WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::request::Parts;
-use axum::http::{Method, Request, StatusCode};
-use landfall_item::MirrorFile;
+use axum::http::uri::PathAndQuery;
+use axum::http::{Method, Request, StatusCode, Uri};
+use jiff::Timestamp;
+use landfall_item::{MirrorFile, RequestedName};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -29,6 +31,10 @@ use std::sync::atomic::Ordering;
 /// The folders below which every file is available as HOST/PATH. Files are also available at the
 /// root, so that `files` of a site can be the server's own URL.
 const FILE_FOLDERS: [&str; 3] = ["/files/", "/apt/", "/yum/"];
+
+/// The document about what clients asked for in vain.
+const MISSES: &str = "/misses.json";
+
 const API_VERSION: HeaderName = HeaderName::from_static("docker-distribution-api-version");
 
 /// The policy for all responses except the page: a browser executes no content, loads no resources
@@ -59,8 +65,11 @@ pub(crate) async fn respond(
         None
     };
     let is_api = is_api_path(&path);
+    // the misses name clients, so they are not for everybody
+    let needs_user = is_api || path == MISSES || path == "/misses";
+    let read_target = is_read(&parts.method).then(|| (parts.uri.clone(), hosts.clone()));
     let admitted = match is_current {
-        Ok(()) => admit(&state, &parts, address, is_api && file.is_none()).await,
+        Ok(()) => admit(&state, &parts, address, needs_user && file.is_none()).await,
         Err(error) => Err(error),
     };
     let mut user_name = None;
@@ -83,6 +92,11 @@ pub(crate) async fn respond(
             }
         }
     };
+    if let (Err(error), Some((uri, hosts))) = (&result, read_target)
+        && error.status == StatusCode::NOT_FOUND
+    {
+        record_miss(&state, &uri, &hosts, address);
+    }
     let mut response = result.unwrap_or_else(|error| {
         if error.is_logged {
             state
@@ -107,6 +121,17 @@ pub(crate) async fn respond(
         *response.body_mut() = Body::empty();
     }
     (response, permit)
+}
+
+/// Records what a request asked for in vain, if that is the name of an item.
+fn record_miss(state: &ServerState, uri: &Uri, hosts: &RequestHosts, client: IpAddr) {
+    let host = query_value(uri.query(), "ns").or_else(|| hosts.names().next().cloned());
+    let target = uri.path_and_query().map_or("", PathAndQuery::as_str);
+    let requested = RequestedName::of_target(target, hosts.names().next().map(String::as_str));
+    if let Some(requested) = requested {
+        let misses = &state.observer.misses;
+        misses.record(requested, uri.path(), host, client, Timestamp::now());
+    }
 }
 
 fn is_read(method: &Method) -> bool {
@@ -357,6 +382,14 @@ async fn respond_plain(
         return Err(read_only());
     }
     let reader = state.clone();
+    if parts.uri.path() == MISSES {
+        let document = blocking(move || page::misses_document(&reader)).await?;
+        return Ok(response_with_body(
+            StatusCode::OK,
+            "application/json",
+            document.to_string().into_bytes(),
+        ));
+    }
     let page_parts = parts.clone();
     if let Some(page) = blocking(move || page::page(&reader, &page_parts)).await? {
         let mut response = response_with_body(StatusCode::OK, "text/html; charset=utf-8", page?);

@@ -3,22 +3,25 @@
 use super::{CliError, Context, Exit};
 use landfall_item::lockfile::Lock;
 use landfall_item::manifest::{DraftEntry, DraftItem, DraftManifest, draft, platforms_line};
+use landfall_model::document::open_input;
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem, RunReport, count_of, one_line};
 use landfall_model::{Platform, has_userinfo, redact_urls, today};
 use landfall_rewrite::audit::{
     FileFinding, HelmCommand, Inventory, LockCoverage, MachineInstall, MachineInstalls,
-    NamedRepository, audit_text, discover, machine_installs, node_platforms,
+    NamedRepository, access_log_misses, audit_text, discover, machine_installs, node_platforms,
 };
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::Read;
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use url::Url;
 
 /// The sources and settings of a draft.
 pub(crate) struct DraftRequest<'a> {
     pub paths: &'a [PathBuf],
+    /// Logs of what nodes asked for in vain.
+    pub access_logs: &'a [PathBuf],
     /// Renders the charts, if helm is available.
     pub helm: Option<&'a HelmCommand>,
     /// The platforms; if empty, those in node selectors.
@@ -79,6 +82,10 @@ pub(crate) fn draft_manifest(
     };
     if let Some(text) = &stdin {
         found.found.extend(audit_text("<stdin>", text, &inventory));
+        found.read += 1;
+    }
+    for log in request.access_logs {
+        found.found.extend(audit_access_log(log, None, &inventory)?);
         found.read += 1;
     }
     let installs = machine_installs(&paths, stdin.as_deref())?;
@@ -189,6 +196,32 @@ pub(crate) fn draft_manifest(
         report,
         exit,
     })
+}
+
+/// Compares what the log `path` says that nodes asked for in vain with the lock. Names without a
+/// host belong to `registry`.
+pub(crate) fn audit_access_log(
+    path: &Path,
+    registry: Option<&str>,
+    inventory: &Inventory<'_>,
+) -> Result<Vec<FileFinding>, CliError> {
+    let file = path.display().to_string();
+    let misses = open_input(path)
+        .and_then(|log| access_log_misses(BufReader::new(log), registry))
+        .map_err(|error| CliError::usage(format!("cannot read {file}: {error}")))?;
+    if misses.recognized == 0 {
+        let help = "it may be the access log of nginx, Harbor, docker-registry or `landfall \
+            serve`, its /misses.json, or the log of containerd or kubelet";
+        return Err(
+            CliError::usage(format!("{file} has no line of an access log")).with_help(help),
+        );
+    }
+    if misses.is_cut {
+        return Err(
+            CliError::usage(format!("{file} has too many names")).with_help("split the log")
+        );
+    }
+    Ok(misses.audit(&file, inventory))
 }
 
 fn read_stdin() -> Result<String, CliError> {

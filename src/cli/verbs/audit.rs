@@ -1,7 +1,7 @@
 //! `landfall audit`: compares the references in manifests, charts and clusters with the lock.
 
 use crate::cli::shared::bundle_flags::LockFlags;
-use crate::cli::shared::draft::draft_entries;
+use crate::cli::shared::draft::{audit_access_log, draft_entries};
 use crate::cli::shared::locked_charts::locked_charts;
 use crate::cli::shared::output_file::{check_output, write_to};
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
@@ -33,8 +33,12 @@ use std::path::{Path, PathBuf};
 #[derive(Args)]
 pub(crate) struct AuditCommand {
     /// Files, folders, charts (a folder, a .tgz, or the name of a locked chart), or - for stdin
-    #[arg(required_unless_present = "registry", value_name = "PATH")]
+    #[arg(required_unless_present_any = ["registry", "access_logs"], value_name = "PATH")]
     paths: Vec<PathBuf>,
+    /// A log of what nodes asked for and did not get: the access log of a registry or file server,
+    /// /misses.json of `landfall serve`, or the log of containerd or kubelet (may be repeated)
+    #[arg(long = "access-log", value_name = "FILE")]
+    access_logs: Vec<PathBuf>,
     #[command(flatten)]
     locked: LockFlags,
     /// The registry whose names are matched with locked items [default: registry.address of the
@@ -55,7 +59,7 @@ pub(crate) struct AuditCommand {
 impl AuditCommand {
     pub(crate) fn run(mut self, context: &Context) -> Result<VerbOutcome, CliError> {
         let (lock, paths) = self.locked.load_with_paths(context, &self.paths)?;
-        if paths.is_empty() && self.registry.is_none() {
+        if paths.is_empty() && self.registry.is_none() && self.access_logs.is_empty() {
             return Err(CliError::usage("no files to audit are named")
                 .with_help("name files or folders in addition to the bundle"));
         }
@@ -68,7 +72,8 @@ impl AuditCommand {
         let today = today().to_string();
         let files = context.site.as_ref().and_then(|site| site.files.as_deref());
         let inventory = Inventory::new(&lock, mapping.as_ref(), files, &today).with_packages(&lock);
-        let mut audited = self.read(context, &inventory)?;
+        let registry = mapping.as_ref().map(|mapping| &*mapping.target().registry);
+        let mut audited = self.read(context, &inventory, registry)?;
         let found = audited.found.iter_mut().map(|found| &mut found.file);
         let unread = audited.unread.iter_mut().map(|unread| &mut unread.file);
         for file in found.chain(unread) {
@@ -94,7 +99,13 @@ impl AuditCommand {
         context.mapping(to).map(Some)
     }
 
-    fn read(&self, context: &Context, inventory: &Inventory<'_>) -> Result<AuditResult, CliError> {
+    /// Audits the files and the logs; `registry` is the one that wrote the logs.
+    fn read(
+        &self,
+        context: &Context,
+        inventory: &Inventory<'_>,
+        registry: Option<&str>,
+    ) -> Result<AuditResult, CliError> {
         let paths: Vec<PathBuf> = self
             .paths
             .iter()
@@ -114,6 +125,11 @@ impl AuditCommand {
             audited
                 .found
                 .extend(audit_text("<stdin>", &text, inventory));
+        }
+        for log in &self.access_logs {
+            let found = audit_access_log(log, registry, inventory)?;
+            audited.found.extend(found);
+            audited.read += 1;
         }
         // With only --registry, no files are read.
         if !self.paths.is_empty() && audited.read == 0 && audited.unread.is_empty() {
@@ -166,7 +182,7 @@ impl AuditCommand {
                 lack.at, lack.digest, lack.item, lack.why
             ));
         }
-        if !self.paths.is_empty() {
+        if audited.read > 0 || !self.paths.is_empty() {
             lines.push(format!(
                 "audited {}: {} held, {} missing, {} undecided",
                 count_of(audited.read, "file"),

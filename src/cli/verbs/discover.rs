@@ -16,8 +16,12 @@ use std::path::PathBuf;
 pub(crate) struct DiscoverCommand {
     /// Files, folders, charts, or - for stdin, as with the output of `kubectl get pods -A -o json`,
     /// `crictl images -o json` or `ctr images ls`
-    #[arg(required = true, value_name = "PATH")]
+    #[arg(required_unless_present = "access_logs", value_name = "PATH")]
     paths: Vec<PathBuf>,
+    /// A log of what nodes asked for and did not get: the access log of a registry or file server,
+    /// /misses.json of `landfall serve`, or the log of containerd or kubelet (may be repeated)
+    #[arg(long = "access-log", value_name = "FILE")]
+    access_logs: Vec<PathBuf>,
     /// Values for the charts, as with helm (may be repeated)
     #[arg(short = 'f', long, value_name = "FILE")]
     values: Vec<PathBuf>,
@@ -51,6 +55,7 @@ impl DiscoverCommand {
             keep it in git.";
         let request = DraftRequest {
             paths: &self.paths,
+            access_logs: &self.access_logs,
             helm: helm.as_ref(),
             platforms: &self.platforms,
             name: &self.name,

@@ -263,6 +263,8 @@ impl Served<'_> {
             kind("/", "GET", "/", b"", 200),
             kind("/changes", "GET", "/changes", b"", 200),
             kind("/nodes", "GET", "/nodes", b"", 200),
+            kind("/misses", "GET", "/misses", b"", 200),
+            kind("/misses.json", "GET", "/misses.json", b"", 200),
             kind("/healthz", "GET", "/healthz", b"", 200),
             kind("/readyz", "GET", "/readyz", b"", 200),
             kind("/metrics", "GET", "/metrics", b"", 200),

@@ -66,6 +66,21 @@ fn deliver_and_pull(side: &FarSide, site: &str, args: &[&str]) {
             "{name}: {answer}"
         );
     }
+    // containerd's log says what was missing
+    far.write("containerd.log", node.log());
+    far.write("empty.lock", "version: 1\n");
+    let audit = [
+        "audit",
+        "--lock",
+        "empty.lock",
+        "--access-log",
+        "containerd.log",
+    ];
+    let report = far.json(4, &audit);
+    let missing = report["missing"].to_string();
+    for name in ["quay.io/prometheus/none:v1", "far.test/a/b:1"] {
+        assert!(missing.contains(name), "{missing}\n{}", node.log());
+    }
     inspect_by_skopeo(side);
     pull_by_podman(side);
     let dump = run(&mut node.shell(

@@ -334,7 +334,7 @@ impl Network {
             network: self,
             host,
             socket,
-            _guard: guard,
+            guard,
             _dir: dir,
         }
     }
@@ -399,11 +399,16 @@ pub struct Containerd<'a> {
     network: &'a Network,
     host: &'static str,
     socket: String,
-    _guard: Guard,
+    guard: Guard,
     _dir: tempfile::TempDir,
 }
 
 impl Containerd<'_> {
+    /// The log so far.
+    pub fn log(&self) -> String {
+        self.guard.log()
+    }
+
     /// `ctr images pull` of a reference with these options. Returns the digest that containerd then
     /// has for the reference.
     pub fn pull(&self, place: &Place, options: &[&str], reference: &str) -> String {

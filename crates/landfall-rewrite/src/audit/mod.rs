@@ -6,6 +6,7 @@
 //! (`rules`): values where images are named. It reads lines of texts that are not documents, and
 //! URLs anywhere.
 
+mod access_log;
 mod chart_images;
 mod dockerfile;
 mod fetches;
@@ -24,6 +25,7 @@ mod text;
 mod tree;
 mod urls;
 
+pub use self::access_log::{AccessLogMisses, access_log_misses};
 pub use self::chart_images::chart_images;
 pub use self::finding::{AuditFinding, FileFinding, NamedRepository, dotted};
 pub use self::helm::HelmCommand;

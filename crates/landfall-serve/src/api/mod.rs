@@ -9,4 +9,4 @@ mod referrers;
 pub(crate) use self::blob_upload::{begin_upload, resume_upload};
 pub(crate) use self::deletion::{clean_up, delete_blob, delete_manifest};
 pub(crate) use self::manifest_upload::put_manifest;
-pub(crate) use self::read::{ReadResult, read};
+pub(crate) use self::read::{ReadResult, has_manifest, read};

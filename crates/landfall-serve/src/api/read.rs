@@ -98,6 +98,17 @@ fn safe_media_type(media_type: &str) -> &str {
     }
 }
 
+/// Whether the server has a manifest of this name, with its content.
+pub(crate) fn has_manifest(
+    state: &ServerState,
+    name: &str,
+    reference: &ManifestReference,
+    ns: Option<&str>,
+) -> bool {
+    let found = find_manifest(state, name, reference, ns);
+    found.is_ok_and(|found| matches!(state.blobs.stat(&found.digest), Ok(Some(_))))
+}
+
 /// Resolves `reference` in the repository: first in the bundles; then, if it is a digest, in the
 /// bundles that were served before; last in the pushed content.
 fn find_manifest(

@@ -4,6 +4,7 @@
 use axum::http::header::USER_AGENT;
 use axum::http::{HeaderValue, Method, Request, StatusCode, Uri, Version};
 use jiff::Timestamp;
+use landfall_item::namespace;
 use landfall_model::locked;
 use std::fmt::Write as _;
 use std::fs::File;
@@ -119,8 +120,8 @@ fn lock(replacement: &Mutex<Option<LogWriter>>) -> MutexGuard<'_, Option<LogWrit
     locked(replacement)
 }
 
-/// The log line of a request that was completed at `now`. The query is masked, since it may contain
-/// secrets.
+/// The log line of a request that was completed at `now`. The query is masked but for `ns`, since it
+/// may contain secrets.
 pub(super) fn combined_log_line(completed: &CompletedRequest<'_>, now: Timestamp) -> String {
     let request = completed.request;
     // an IPv4 client of an IPv6 socket is shown by its IPv4 address
@@ -128,11 +129,7 @@ pub(super) fn combined_log_line(completed: &CompletedRequest<'_>, now: Timestamp
     let user = escaped_or_dash(completed.user.map(str::as_bytes));
     let time = now.strftime("%d/%b/%Y:%H:%M:%S +0000");
     let path = escaped(request.uri.path().as_bytes());
-    let query = if request.uri.query().is_some() {
-        "?…"
-    } else {
-        ""
-    };
+    let query = shown_query(request.uri.query());
     let agent = escaped_or_dash(
         request
             .agent
@@ -147,6 +144,16 @@ pub(super) fn combined_log_line(completed: &CompletedRequest<'_>, now: Timestamp
         completed.bytes,
         completed.duration.as_secs_f64(),
     )
+}
+
+/// The query of a request as far as it is shown: the host that containerd names (`ns`), which says
+/// for whom the request was.
+fn shown_query(query: Option<&str>) -> String {
+    match query.map(namespace) {
+        None => String::new(),
+        Some(Some(host)) => format!("?ns={host}"),
+        Some(None) => "?…".to_owned(),
+    }
 }
 
 fn escaped_or_dash(text: Option<&[u8]>) -> String {

@@ -1,6 +1,7 @@
 //! Counters of the running server.
 
 use super::access_log::{AccessLog, CompletedRequest, combined_log_line};
+use super::misses::MissList;
 use jiff::Timestamp;
 use landfall_model::locked;
 use std::collections::BTreeMap;
@@ -55,9 +56,10 @@ impl ServerMetrics {
     }
 }
 
-/// The metrics, and the access log if there is one.
+/// The metrics, the misses, and the access log if there is one.
 pub(crate) struct RequestObserver {
     pub(crate) metrics: ServerMetrics,
+    pub(crate) misses: MissList,
     pub(crate) log: Option<AccessLog>,
 }
 
@@ -65,6 +67,7 @@ impl RequestObserver {
     pub(crate) fn new(log: Option<AccessLog>) -> RequestObserver {
         RequestObserver {
             metrics: ServerMetrics::default(),
+            misses: MissList::default(),
             log,
         }
     }

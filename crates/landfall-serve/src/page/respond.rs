@@ -2,6 +2,7 @@
 
 use super::commands::ReaderAddress;
 use super::list::{ListQuery, render_list};
+use super::misses::render_misses;
 use super::nodes::{render_changes, render_nodes};
 use crate::catalog::ItemListing;
 use crate::response::RequestError;
@@ -44,6 +45,7 @@ fn render(
     let listings = &state.bundles.listings;
     let rendered = match frame.page.path {
         "/changes" => render_changes(frame, listings),
+        "/misses" => render_misses(frame, state),
         "/nodes" => {
             let guides = match &state.guides {
                 Some(guides) => guides(frame.address.host, frame.address.is_tls),
@@ -106,7 +108,7 @@ pub(super) struct PageLink {
 }
 
 /// All pages, in the order of the navigation.
-pub(super) const PAGES: [PageLink; 3] = [
+pub(super) const PAGES: [PageLink; 4] = [
     PageLink {
         path: "/",
         title: "Contents",
@@ -118,6 +120,10 @@ pub(super) const PAGES: [PageLink; 3] = [
     PageLink {
         path: "/nodes",
         title: "Configure a node",
+    },
+    PageLink {
+        path: "/misses",
+        title: "Missing",
     },
 ];
 

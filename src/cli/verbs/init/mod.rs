@@ -160,6 +160,7 @@ impl InitCommand {
         let platforms = &self.platforms;
         let title = format!("{title} Review it, and pin commented-out entries.");
         let request = DraftRequest {
+            access_logs: &[],
             paths,
             helm,
             platforms,

@@ -1,0 +1,123 @@
+//! What clients asked for and did not get, so that the next bundle can have it.
+
+use jiff::Timestamp;
+use landfall_item::RequestedName;
+use landfall_model::locked;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Mutex;
+
+/// The maximum number of names in the list. A name has at most 1 KiB.
+const MAX_NAMES: usize = 500;
+
+/// The maximum number of addresses that are kept for a name.
+const MAX_CLIENTS: usize = 8;
+
+/// A name that clients asked for and that the server did not have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Miss {
+    pub(crate) requested: RequestedName,
+    /// The path of the first request, to look it up again.
+    pub(crate) path: String,
+    /// The host that the client meant.
+    pub(crate) host: Option<String>,
+    pub(crate) count: u64,
+    pub(crate) first: Timestamp,
+    pub(crate) last: Timestamp,
+    /// The first [`MAX_CLIENTS`] addresses that asked for it.
+    pub(crate) clients: BTreeSet<IpAddr>,
+}
+
+/// The misses since the start of the server. Its memory is bounded: the name that was asked for
+/// least recently makes room for a new one.
+#[derive(Default)]
+pub(crate) struct MissList(Mutex<Misses>);
+
+#[derive(Default)]
+struct Misses {
+    by_name: BTreeMap<RequestedName, Miss>,
+    /// The number of names that made room for others.
+    dropped: u64,
+}
+
+impl MissList {
+    /// Records that `client` asked for `requested` of `host` at `now`, by `path`.
+    pub(crate) fn record(
+        &self,
+        requested: RequestedName,
+        path: &str,
+        host: Option<String>,
+        client: IpAddr,
+        now: Timestamp,
+    ) {
+        let mut misses = locked(&self.0);
+        if !misses.by_name.contains_key(&requested) && misses.by_name.len() >= MAX_NAMES {
+            let oldest = misses.by_name.iter().min_by_key(|(_, miss)| miss.last);
+            if let Some(name) = oldest.map(|(name, _)| name.clone()) {
+                misses.by_name.remove(&name);
+                misses.dropped += 1;
+            }
+        }
+        let miss = misses
+            .by_name
+            .entry(requested.clone())
+            .or_insert_with(|| Miss {
+                requested,
+                path: path.to_owned(),
+                host,
+                count: 0,
+                first: now,
+                last: now,
+                clients: BTreeSet::new(),
+            });
+        miss.count += 1;
+        miss.last = now;
+        if miss.clients.len() < MAX_CLIENTS {
+            // an IPv4 client of an IPv6 socket is shown by its IPv4 address
+            miss.clients.insert(client.to_canonical());
+        }
+    }
+
+    /// Returns the misses, those with most requests first, and the number of names that were
+    /// dropped.
+    pub(crate) fn list(&self) -> (Vec<Miss>, u64) {
+        let misses = locked(&self.0);
+        let mut list: Vec<Miss> = misses.by_name.values().cloned().collect();
+        list.sort_by(|a, b| b.count.cmp(&a.count).then(a.requested.cmp(&b.requested)));
+        (list, misses.dropped)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use landfall_model::report::EntryKind;
+
+    #[test]
+    fn the_list_is_bounded_and_keeps_what_was_asked_for_last() {
+        let list = MissList::default();
+        let ask = |name: &str, client: u8, second: i64| {
+            let requested = RequestedName {
+                kind: EntryKind::Image,
+                name: name.into(),
+            };
+            let client = IpAddr::from([10, 0, 0, client]);
+            let now = Timestamp::from_second(second).unwrap();
+            list.record(requested, name, None, client, now);
+        };
+        for client in 0..20 {
+            ask("often", client, 1_000_000);
+        }
+        for number in 0..MAX_NAMES {
+            ask(&format!("n{number}"), 1, number as i64);
+        }
+        let (misses, dropped) = list.list();
+        assert_eq!((misses.len(), dropped), (MAX_NAMES, 1));
+        assert_eq!(misses[0].requested.name, "often");
+        assert_eq!(
+            (misses[0].count, misses[0].clients.len()),
+            (20, MAX_CLIENTS)
+        );
+        assert!(!misses.iter().any(|miss| miss.requested.name == "n0"));
+    }
+}
