@@ -52,6 +52,7 @@ const PAGES: &[(&str, &str)] = &[
     ("lock", "reference/lock.md"),
     ("log", "reference/log.md"),
     ("manifest", "reference/manifest.md"),
+    ("node", "how-to/platforms/node.md"),
     ("nodes", "how-to/nodes.md"),
     ("object-store", "how-to/object-store.md"),
     ("openshift", "how-to/platforms/openshift.md"),

@@ -212,6 +212,23 @@ impl Site {
         site
     }
 
+    /// Returns the service network of the cluster with this name, or else of the only cluster, or
+    /// else the one in the cluster's part of NO_PROXY.
+    pub fn service_cidr(&self, cluster: Option<&str>) -> Option<&str> {
+        let cluster = match (cluster, &self.clusters[..]) {
+            (Some(name), clusters) => clusters.iter().find(|cluster| cluster.name == name),
+            (None, [only]) => Some(only),
+            (None, _) => None,
+        };
+        let of_proxy = || {
+            let cluster = self.proxy.as_ref()?.no_proxy.cluster.as_ref()?;
+            cluster.service_cidr.as_deref()
+        };
+        cluster
+            .and_then(|cluster| cluster.service_cidr.as_deref())
+            .or_else(of_proxy)
+    }
+
     /// Resolves a path of the site file, relative to the folder of the file.
     pub fn resolve(&self, path: &Path) -> PathBuf {
         self.folder.join(path)

@@ -17,6 +17,7 @@ mod kubernetes;
 mod kubespray;
 mod kustomize;
 mod kyverno;
+mod node;
 mod openshift;
 mod registries_conf;
 mod registries_yaml;
@@ -44,6 +45,7 @@ pub const PLATFORMS: &[&dyn RenderPlatform] = &[
     &systemd::KUBELET,
     &systemd::SYSTEMD,
     &kubeadm::KubeadmPlatform,
+    &node::NodePlatform,
     &kubespray::KubesprayPlatform,
     &talos::TalosPlatform,
     &kustomize::KustomizePlatform,

@@ -325,6 +325,15 @@ impl<'r> MachinePackages<'r> {
             source_files(&[set], url, true, site_key)
         }
     }
+
+    /// Returns the packages that the only suitable set requests; none if there are several sets.
+    pub(super) fn requested(&self, suitable: impl Fn(&LockedPackageSet) -> bool) -> Vec<&'r str> {
+        let sets: Vec<_> = self.sets.iter().filter(|set| suitable(set)).collect();
+        match sets[..] {
+            [set] => set.install.iter().map(String::as_str).collect(),
+            _ => Vec::new(),
+        }
+    }
 }
 
 fn listed<'s>(sets: impl Iterator<Item = &'s LockedPackageSet>) -> String {

@@ -1,0 +1,549 @@
+//! `node`: a script that turns a machine into a node for kubeadm, and the same as cloud-init data.
+
+mod node_files;
+
+use self::node_files::{NodeFiles, chosen_files};
+use super::containerd::{
+    AUTH, ContainerdRelease, FOLDER, account_by_header, config, hosts, other_accounts, unreadable,
+};
+use super::systemd::{DropInForm, drop_in};
+use super::yum::{MachinePackages, PACKAGE_SET};
+use crate::error::RenderError;
+use crate::kubernetes_objects::{document, map};
+use crate::node_registry::{read_pem, split_certificates};
+use crate::platform::{
+    InputFlag, OutputForm, PlatformInput, PlatformSpec, RenderPlatform, RenderedConfig,
+    RenderedOutput,
+};
+use crate::render::{SANDBOX, locked_sandbox_image, sandbox_image};
+use crate::rendered_file::RenderedFile;
+use crate::request::RenderRequest;
+use crate::settings::{PlatformSetting, SITE_CLUSTER};
+use crate::signature_policy::PACKAGES_KEY;
+use landfall_item::LockedPackageSet;
+use landfall_model::Consumer;
+use landfall_model::report::shell_word;
+use serde_json::json;
+use std::fmt::Write as _;
+use std::net::IpAddr;
+
+pub(super) struct NodePlatform;
+
+const KUBERNETES: PlatformSetting = PlatformSetting {
+    key: "kubernetes",
+    value_name: "VERSION",
+    help: "The version of kubelet, kubeadm and kubectl, if the lock has several",
+    default: None,
+    choices: &[],
+};
+
+const INTERFACE: PlatformSetting = PlatformSetting {
+    key: "interface",
+    value_name: "NAME",
+    help: "The interface over which the service network gets a route, for a node without a \
+           default route",
+    default: None,
+    choices: &[],
+};
+
+const SERVICE_CIDR: PlatformSetting = PlatformSetting {
+    key: "service-cidr",
+    value_name: "CIDR",
+    help: "The service network [default: serviceCIDR of the site's cluster, else 10.96.0.0/12]",
+    default: None,
+    choices: &[],
+};
+
+const NAMESERVER: PlatformSetting = PlatformSetting {
+    key: "nameserver",
+    value_name: "ADDRESS",
+    help: "The name server for /etc/resolv.conf if that file has none; without one, CoreDNS does \
+           not start",
+    default: None,
+    choices: &[],
+};
+
+const BRIDGE: PlatformSetting = PlatformSetting {
+    key: "bridge",
+    value_name: "CIDR",
+    help: "The range of this node's pods, for a network by the CNI plugin bridge: it needs no image \
+           and no default route, and routes between nodes are yours",
+    default: None,
+    choices: &[],
+};
+
+const PROXY: PlatformSetting = PlatformSetting {
+    key: "proxy",
+    value_name: "WORD",
+    help: "Whether containerd uses the site's proxy",
+    default: Some("off"),
+    choices: &["off", "on"],
+};
+
+const CONTAINERD_CONFIG: PlatformInput = PlatformInput {
+    name: "containerd-config",
+    flag: InputFlag::Long,
+    value_name: "FILE",
+    help: "Tables to add to the config.toml of containerd",
+};
+
+/// The service network of kubeadm.
+const DEFAULT_SERVICE_CIDR: &str = "10.96.0.0/12";
+
+/// The part of the script that is the same for every site.
+const STEPS: &str = include_str!("install.sh");
+
+impl RenderPlatform for NodePlatform {
+    fn spec(&self) -> &'static PlatformSpec {
+        &PlatformSpec {
+            name: "node",
+            about: "A node for kubeadm: an install script with everything from packages to \
+                    containerd's configuration, and the same for cloud-init",
+            details: "Run install.sh as root on the machine; `sh install.sh --help` lists its \
+                      options. It installs the files of the lock by their checksums from the \
+                      site's file server, or from a folder of `landfall export files`. A second \
+                      run does only what is missing.",
+            inputs: &[CONTAINERD_CONFIG, PACKAGES_KEY],
+            settings: &[
+                KUBERNETES,
+                INTERFACE,
+                SERVICE_CIDR,
+                NAMESERVER,
+                BRIDGE,
+                PROXY,
+                AUTH,
+                SANDBOX,
+                PACKAGE_SET,
+                SITE_CLUSTER,
+            ],
+            consumer: Some(Consumer::Containerd),
+            reads_lock: true,
+            writes: OutputForm::Files {
+                not_into: Some("a script is a separate file; write it with -o DIR"),
+            },
+        }
+    }
+
+    fn needs_registry(&self) -> bool {
+        false
+    }
+
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+        let mut notes = Vec::new();
+        let script = install_script(request, &mut notes)?;
+        Ok(RenderedConfig {
+            output: RenderedOutput::Files(vec![cloud_init(&script, request), script]),
+            notes,
+            ..RenderedConfig::default()
+        })
+    }
+}
+
+/// Returns the script.
+fn install_script(
+    request: &RenderRequest<'_>,
+    notes: &mut Vec<String>,
+) -> Result<RenderedFile, RenderError> {
+    let NodeFiles {
+        items,
+        architectures,
+        containerd,
+        missing,
+    } = chosen_files(request, KUBERNETES.key)?;
+    let network = Network::of(request)?;
+    let packages = MachinePackages::of(request)?;
+    let apt = PackageInstall::of(&packages, "apt", LockedPackageSet::is_apt, notes);
+    let yum = PackageInstall::of(&packages, "yum", LockedPackageSet::is_yum, notes);
+    if !missing.is_empty() {
+        notes.push(format!(
+            "the lock has no files for {}: the machine needs them from its packages",
+            missing.join(", ")
+        ));
+    }
+    if request.file_server().is_none() {
+        notes.push(
+            "the site has no `files`: run install.sh with --from and a URL or a folder of \
+             `landfall export files`"
+                .into(),
+        );
+    }
+    let [one, two] = containerd_configs(request, notes)?;
+    let files = configuration(request, &network, notes)?;
+    let certificates = site_certificates(request)?;
+    let secret = one.secret || files.iter().any(|file| file.secret);
+
+    let mut text = "#!/bin/sh\n# Sets up this machine as a node for kubeadm; --help explains it.\n\
+                    set -eu\n\n"
+        .to_owned();
+    for (name, value) in [
+        ("FILES", request.file_server().unwrap_or_default()),
+        ("ARCHITECTURES", &*architectures.join(" ")),
+        ("CONTAINERD", containerd.as_deref().unwrap_or_default()),
+        ("CONFIG_MODE", &*format!("{:04o}", one.mode)),
+        ("APT_PACKAGES", &*apt.requested),
+        ("YUM_PACKAGES", &*yum.requested),
+        ("INTERFACE", network.interface.unwrap_or_default()),
+        ("SERVICE_CIDR", network.service_cidr),
+        ("NAMESERVER", network.nameserver.unwrap_or_default()),
+    ] {
+        let _ = writeln!(text, "{name}={}", shell_word(value));
+    }
+    text += "\n# name, kind, target, architecture, SHA-256, path at the file server\n";
+    text += &function("items", [print_text(&items)]);
+    let sysctls = SYSCTLS.map(|key| format!("{key} = 1\n")).concat();
+    text += &function("sysctls", [print_text(&sysctls)]);
+    text += &function(
+        "site_certificates",
+        certificates.iter().map(|pem| print_text(pem)),
+    );
+    let trust = certificates.iter().enumerate().map(|(at, pem)| {
+        let command = format!("file \"$1/landfall-site-{}.crt\" 0644", at + 1);
+        here_document(&command, pem)
+    });
+    text += &function("site_trust", trust);
+    let sources = |files: &[RenderedFile]| {
+        let each = files
+            .iter()
+            .map(|file| written(file, "source_file", request));
+        each.collect::<Vec<_>>()
+    };
+    text += &function("apt_sources", sources(&apt.files));
+    text += &function("yum_sources", sources(&yum.files));
+    text += &function("containerd_1", [print_text(&headed(one, request).text)]);
+    text += &function("containerd_2", [print_text(&headed(two, request).text)]);
+    let files = files.iter().map(|file| written(file, "file", request));
+    text += &function("configuration", files);
+    text += STEPS;
+    Ok(RenderedFile::new("install.sh", text)
+        .mode(0o755)
+        .secret(secret))
+}
+
+/// Returns the user data that writes the script to a new machine and runs it.
+fn cloud_init(script: &RenderedFile, request: &RenderRequest<'_>) -> RenderedFile {
+    let path = "/var/lib/landfall/install.sh";
+    let file = map([
+        ("path", path.into()),
+        ("permissions", "0700".into()),
+        ("content", headed(script.clone(), request).text.into()),
+    ]);
+    // the image of the machine may have files that the script has to replace
+    let run = ["sh", path, "--replace"].map(serde_yaml::Value::from);
+    let data = map([
+        ("write_files", vec![file].into()),
+        ("runcmd", vec![serde_yaml::Value::from(run.to_vec())].into()),
+    ]);
+    RenderedFile::new(
+        "cloud-init.yaml",
+        format!("#cloud-config\n{}", document(&data)),
+    )
+    .secret(script.secret)
+}
+
+/// The packages that the script installs with apt or dnf, and the files of their sources.
+#[derive(Default)]
+struct PackageInstall {
+    /// The names, separated by blanks.
+    requested: String,
+    files: Vec<RenderedFile>,
+}
+
+impl PackageInstall {
+    fn of(
+        packages: &MachinePackages<'_>,
+        system: &str,
+        suitable: fn(&LockedPackageSet) -> bool,
+        notes: &mut Vec<String>,
+    ) -> PackageInstall {
+        let machines = format!("machines with {system}");
+        let mut files = packages.source_files(&machines, suitable, notes);
+        if files.is_empty() {
+            return PackageInstall::default();
+        }
+        // dnf.conf belongs to the distribution; the script names the folder of the sources to dnf
+        files.retain(|file| file.path != "etc/dnf/dnf.conf");
+        PackageInstall {
+            requested: packages.requested(suitable).join(" "),
+            files,
+        }
+    }
+}
+
+/// The settings for machines without a default route or a name server.
+struct Network<'r> {
+    interface: Option<&'r str>,
+    service_cidr: &'r str,
+    nameserver: Option<&'r str>,
+    /// The range of the node's pods, if a bridge is their network.
+    pods: Option<&'r str>,
+}
+
+/// Whether `text` is a range of addresses.
+fn is_range(text: &str) -> bool {
+    text.split_once('/').is_some_and(|(address, bits)| {
+        let most = match address.parse::<IpAddr>() {
+            Ok(IpAddr::V4(_)) => 32,
+            Ok(IpAddr::V6(_)) => 128,
+            Err(_) => return false,
+        };
+        bits.parse::<u8>().is_ok_and(|bits| bits <= most)
+    })
+}
+
+impl<'r> Network<'r> {
+    fn of(request: &'r RenderRequest<'_>) -> Result<Network<'r>, RenderError> {
+        let wrong = |key: &str, value: &str, why: &str| RenderError::Value {
+            key: key.into(),
+            value: value.into(),
+            why: why.into(),
+        };
+        let service_cidr = request
+            .settings
+            .get(SERVICE_CIDR.key)
+            .or_else(|| {
+                request
+                    .site?
+                    .service_cidr(request.settings.get(SITE_CLUSTER.key))
+            })
+            .unwrap_or(DEFAULT_SERVICE_CIDR);
+        let pods = request.settings.get(BRIDGE.key);
+        for (key, range) in [(SERVICE_CIDR.key, Some(service_cidr)), (BRIDGE.key, pods)] {
+            if let Some(range) = range.filter(|range| !is_range(range)) {
+                let why = "it must be a range of addresses, such as 10.96.0.0/12";
+                return Err(wrong(key, range, why));
+            }
+        }
+        let interface = request.settings.get(INTERFACE.key);
+        let is_name = |name: &str| {
+            name.len() < 16
+                && name
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+        };
+        if let Some(name) = interface.filter(|name| !is_name(name)) {
+            let why = "it must be the name of an interface, such as eth0";
+            return Err(wrong(INTERFACE.key, name, why));
+        }
+        let nameserver = request.settings.get(NAMESERVER.key);
+        if let Some(address) = nameserver.filter(|address| address.parse::<IpAddr>().is_err()) {
+            return Err(wrong(NAMESERVER.key, address, "it must be an IP address"));
+        }
+        Ok(Network {
+            interface,
+            service_cidr,
+            nameserver,
+            pods,
+        })
+    }
+
+    /// Returns the configuration of the plugins bridge and portmap.
+    fn bridge(&self) -> Option<RenderedFile> {
+        let pods = self.pods?;
+        let everything = if pods.contains(':') {
+            "::/0"
+        } else {
+            "0.0.0.0/0"
+        };
+        let ipam = json!({
+            "type": "host-local",
+            "ranges": [[{"subnet": pods}]],
+            "routes": [{"dst": everything}],
+        });
+        let list = json!({
+            "cniVersion": "1.0.0",
+            "name": "landfall-bridge",
+            "plugins": [
+                {
+                    "type": "bridge",
+                    "bridge": "cni0",
+                    "isGateway": true,
+                    "ipMasq": true,
+                    "hairpinMode": true,
+                    "ipam": ipam,
+                },
+                {"type": "portmap", "capabilities": {"portMappings": true}},
+            ],
+        });
+        let path = "etc/cni/net.d/10-landfall.conflist";
+        Some(RenderedFile {
+            comments: false,
+            ..RenderedFile::new(path, format!("{list:#}\n"))
+        })
+    }
+
+    /// Returns the unit that adds the route at every start.
+    fn route_unit(&self) -> Option<RenderedFile> {
+        let interface = self.interface?;
+        let text = format!(
+            "[Unit]\nDescription=Route to the services of the cluster\n\
+             Wants=network-online.target\nAfter=network-online.target\nBefore=kubelet.service\n\n\
+             [Service]\nType=oneshot\nRemainAfterExit=yes\n\
+             ExecStart=/bin/sh -c 'exec ip route replace {} dev {interface}'\n\n\
+             [Install]\nWantedBy=multi-user.target\n",
+            self.service_cidr
+        );
+        let path = "etc/systemd/system/landfall-route.service";
+        Some(RenderedFile::new(path, text))
+    }
+}
+
+/// The kernel settings that kubeadm checks and networks need.
+const SYSCTLS: [&str; 3] = [
+    "net.bridge.bridge-nf-call-iptables",
+    "net.bridge.bridge-nf-call-ip6tables",
+    "net.ipv4.ip_forward",
+];
+
+/// Makes runc put the containers into units of systemd, which is the init of the node and the
+/// default of kubeadm's kubelet.
+fn cgroup_tables(release: ContainerdRelease) -> String {
+    let plugin = match release {
+        ContainerdRelease::One => "io.containerd.grpc.v1.cri",
+        ContainerdRelease::Two => "io.containerd.cri.v1.runtime",
+    };
+    let runc = format!("plugins.\"{plugin}\".containerd.runtimes.runc");
+    format!(
+        "\n[{runc}]\nruntime_type = \"io.containerd.runc.v2\"\n\n[{runc}.options]\n\
+         SystemdCgroup = true\n"
+    )
+}
+
+/// Returns the configurations for containerd 1.x and 2.x.
+fn containerd_configs(
+    request: &RenderRequest<'_>,
+    notes: &mut Vec<String>,
+) -> Result<[RenderedFile; 2], RenderError> {
+    let sandbox = match request.target {
+        Some(_) => sandbox_image(request, notes)?,
+        // images of `landfall export images` keep their names
+        None => locked_sandbox_image(request, "containerd", notes)?.map(ToString::to_string),
+    };
+    let mut own = String::new();
+    for path in request.paths(CONTAINERD_CONFIG.name) {
+        own += &format!("\n{}", read_pem(path)?);
+    }
+    let registry = request.registry()?;
+    let one = |release| -> Result<RenderedFile, RenderError> {
+        let file = config(release, FOLDER, sandbox.as_ref(), request, &registry)?;
+        let text = file.text.clone() + &cgroup_tables(release) + &own;
+        Ok(RenderedFile { text, ..file })
+    };
+    Ok([one(ContainerdRelease::One)?, one(ContainerdRelease::Two)?])
+}
+
+/// Returns the other files of the node: mirrors, trust, account, proxy, modules, route.
+fn configuration(
+    request: &RenderRequest<'_>,
+    network: &Network<'_>,
+    notes: &mut Vec<String>,
+) -> Result<Vec<RenderedFile>, RenderError> {
+    let mut files = Vec::new();
+    if request.target.is_some() {
+        let registry = request.registry()?;
+        let by_header = account_by_header(request);
+        files.extend(hosts(request, &registry, by_header)?);
+        notes.extend(unreadable(request, &registry)?);
+        notes.extend(other_accounts(request, &registry, by_header)?);
+    }
+    if request.settings.get(PROXY.key) == Some("on") {
+        let proxy = drop_in("containerd", DropInForm::GiantSwarm, request)?;
+        files.push(proxy.ok_or_else(|| {
+            RenderError::Site("the site has no proxy; add proxy.http and proxy.https to it".into())
+        })?);
+    }
+    let socket = "unix:///run/containerd/containerd.sock";
+    files.push(RenderedFile::new(
+        "etc/crictl.yaml",
+        format!("runtime-endpoint: {socket}\nimage-endpoint: {socket}\n"),
+    ));
+    let modules = "overlay\nbr_netfilter\n";
+    files.push(RenderedFile::new(
+        "etc/modules-load.d/landfall.conf",
+        modules,
+    ));
+    let sysctls = SYSCTLS.map(|key| format!("{key} = 1\n")).concat();
+    files.push(RenderedFile::new("etc/sysctl.d/99-landfall.conf", sysctls));
+    files.extend(network.route_unit());
+    files.extend(network.bridge());
+    Ok(files)
+}
+
+/// Returns the certificate authorities of the registry and, if it is used, of the proxy, each
+/// certificate once.
+fn site_certificates(request: &RenderRequest<'_>) -> Result<Vec<String>, RenderError> {
+    let mut all = Vec::new();
+    let registry = request.registry()?.ca;
+    let proxy = if request.settings.get(PROXY.key) == Some("on") {
+        request.proxy()?.and_then(|proxy| proxy.ca)
+    } else {
+        None
+    };
+    for pem in registry
+        .iter()
+        .chain(&proxy)
+        .flat_map(|text| split_certificates(text))
+    {
+        if !all.contains(&pem) {
+            all.push(pem);
+        }
+    }
+    Ok(all)
+}
+
+// Text of a shell script.
+
+/// Returns a function with these commands.
+fn function(name: &str, commands: impl IntoIterator<Item = String>) -> String {
+    let body: String = commands.into_iter().collect();
+    let body = if body.is_empty() { "  :\n" } else { &body };
+    format!("{name}() {{\n{body}}}\n")
+}
+
+/// Returns a command that prints `text`.
+fn print_text(text: &str) -> String {
+    here_document("cat", text)
+}
+
+/// Returns the command that writes `file` to its path on the node.
+fn written(file: &RenderedFile, command: &str, request: &RenderRequest<'_>) -> String {
+    let file = headed(file.clone(), request);
+    let path = shell_word(&format!("/{}", file.path));
+    here_document(&format!("{command} {path} {:04o}", file.mode), &file.text)
+}
+
+/// Adds the header by which the script recognizes its own files.
+fn headed(file: RenderedFile, request: &RenderRequest<'_>) -> RenderedFile {
+    file.with_header(&format!(
+        "landfall render node{}",
+        request.settings.written()
+    ))
+}
+
+/// Returns `command` with `text` as its input. Parts of the text may come from a lock, which is
+/// untrusted, so the end mark is none of its lines.
+fn here_document(command: &str, text: &str) -> String {
+    let mut end = "LANDFALL".to_owned();
+    while text.lines().any(|line| line == end) {
+        end.push('_');
+    }
+    let line_feed = if text.is_empty() || text.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
+    format!("{command} <<'{end}'\n{text}{line_feed}{end}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_of_a_text_ends_a_here_document() {
+        assert_eq!(here_document("cat", "a"), "cat <<'LANDFALL'\na\nLANDFALL\n");
+        assert_eq!(
+            here_document("cat", "LANDFALL\nrm\n"),
+            "cat <<'LANDFALL_'\nLANDFALL\nrm\nLANDFALL_\n"
+        );
+    }
+}
