@@ -188,8 +188,8 @@ impl fmt::Display for CheckTarget {
 }
 
 /// The targets of a site: its proxies, registry, file server and upstreams. If the lock has files,
-/// the target at the file server is the first of them.
-pub(crate) fn targets_of(site: &Site, lock: Option<&Lock>) -> Vec<CheckTarget> {
+/// the target at the file server is the first of them. If `disconnected`, there are no upstreams.
+pub(crate) fn targets_of(site: &Site, lock: Option<&Lock>, disconnected: bool) -> Vec<CheckTarget> {
     let registry = site.registry.as_ref().and_then(|registry| {
         let target = registry
             .address
@@ -209,6 +209,7 @@ pub(crate) fn targets_of(site: &Site, lock: Option<&Lock>) -> Vec<CheckTarget> {
     let upstreams = site
         .upstreams
         .keys()
+        .filter(|_| !disconnected)
         .map(|host| CheckTarget::Registry(host.clone(), String::new()));
     std::iter::once(CheckTarget::Proxies)
         .chain(registry)

@@ -39,6 +39,7 @@ mod discover;
 mod docs_commands;
 mod docs_paths;
 mod docs_threats;
+mod doctor_disconnected;
 mod egress;
 mod evidence;
 mod exit_codes;

@@ -186,9 +186,14 @@ impl LockFlags {
         }
     }
 
+    /// Whether a lock or bundle is named.
+    pub(crate) fn is_given(&self) -> bool {
+        self.lock.is_some() || self.bundle.is_some()
+    }
+
     /// Whether a lock or bundle is named, or landfall.lock exists.
     pub(crate) fn is_named(&self) -> bool {
-        self.lock.is_some() || self.bundle.is_some() || Path::new(FILE_NAME).exists()
+        self.is_given() || Path::new(FILE_NAME).exists()
     }
 
     /// The flags that name the same lock on another command line. `paths` are the arguments of

@@ -1,7 +1,8 @@
 //! Runs `landfall doctor`, and defines its arguments.
 
 use super::packages::DoctorPackages;
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
+use crate::cli::shared::bundle_flags::LockFlags;
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use crate::doctor::{
     CheckStatus, CheckTarget, Diagnosis, LintMessage, PORTS_FORMATS, PortQuery, RealItems,
     Strategy, changed_names, check_names, diagnose, lint_entries, lint_environment,
@@ -9,14 +10,14 @@ use crate::doctor::{
 };
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
-use landfall_item::lockfile::{FILE_NAME, Lock};
+use landfall_item::lockfile::Lock;
 use landfall_model::document::read_text_input;
 use landfall_model::redact_userinfo;
 use landfall_model::report::RunReport;
 use landfall_render::{NoProxyDialect, NoProxyEntries};
 use serde_json::json;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Diagnose connections and configuration
 ///
@@ -40,10 +41,11 @@ pub(crate) struct DoctorCommand {
     /// proxies]
     #[arg(value_name = "URL|HOST|FILE")]
     targets: Vec<String>,
-    /// The lock whose items and endpoints are checked [default: landfall.lock if it exists and no
-    /// host is named]
-    #[arg(long, value_name = "FILE")]
-    lock: Option<PathBuf>,
+    #[command(flatten)]
+    locked: LockFlags,
+    /// Try no upstream host and no endpoint of the lock: for the side that has only the bundle
+    #[arg(long)]
+    disconnected: bool,
     /// Write nothing to the private registry
     #[arg(long)]
     read_only: bool,
@@ -86,14 +88,14 @@ impl DoctorCommand {
         if let Some(DoctorSubcommand::Packages(packages)) = self.what {
             return packages.run(context);
         }
-        let lock = self.lock()?;
+        let lock = self.lock(context)?;
         let real = self.real_items(context, lock.as_ref())?;
         let (mut diagnoses, targets) = split_targets(&self.targets)?;
         let everything = self.targets.is_empty() && self.role.is_none();
         let targets = match (&context.site, &lock) {
             _ if !everything => targets,
-            (Some(site), _) => targets_of(site, lock.as_ref()),
-            (None, Some(_)) => {
+            (Some(site), _) => targets_of(site, lock.as_ref(), self.disconnected),
+            (None, Some(_)) if !self.disconnected => {
                 let registries = real
                     .registries()
                     .map(|host| CheckTarget::Registry(host.into(), String::new()));
@@ -101,10 +103,11 @@ impl DoctorCommand {
                     .chain(registries)
                     .collect()
             }
-            (None, None) => vec![CheckTarget::Proxies],
+            (None, _) => vec![CheckTarget::Proxies],
         };
         let endpoints = lock
             .as_ref()
+            .filter(|_| !self.disconnected)
             .map(|lock| lock.endpoints.as_slice())
             .unwrap_or_default();
         let query = match &self.role {
@@ -137,13 +140,7 @@ impl DoctorCommand {
             }
             let locked = lock.as_ref().filter(|_| everything);
             diagnoses.extend(changed_names(&targets, locked));
-            let worst = diagnoses
-                .iter()
-                .flat_map(|diagnosis| &diagnosis.checks)
-                .map(|check| check.verdict);
-            let worst = worst
-                .chain(messages.iter().map(|message| message.verdict))
-                .max();
+            let exit = exit_of(&diagnoses, &messages);
             let mut report = client.report(Vec::new());
             report.extra.insert("targets".into(), json!(diagnoses));
             report.extra.insert("lint".into(), json!(messages));
@@ -151,11 +148,6 @@ impl DoctorCommand {
                 report.extra.insert("ports".into(), json!(query.ports));
                 port_table(&query.ports) + "\n"
             });
-            let exit = if worst == Some(CheckStatus::No) {
-                Exit::Refused
-            } else {
-                Exit::Done
-            };
             Ok(VerbOutcome::new(
                 report,
                 ports.unwrap_or_default() + &text(&diagnoses, &messages),
@@ -164,15 +156,13 @@ impl DoctorCommand {
         })
     }
 
-    /// The lock that is named, or landfall.lock if no host is named.
-    fn lock(&self) -> Result<Option<Lock>, CliError> {
-        match &self.lock {
-            Some(path) => Ok(Some(input_file::lock(path)?)),
-            None if self.targets.is_empty() && Path::new(FILE_NAME).exists() => {
-                Ok(Some(input_file::lock(Path::new(FILE_NAME))?))
-            }
-            None => Ok(None),
+    /// The lock or bundle that is named, or landfall.lock if no host is named.
+    fn lock(&self, context: &Context) -> Result<Option<Lock>, CliError> {
+        let is_given = self.locked.is_given();
+        if is_given || (self.targets.is_empty() && self.locked.is_named()) {
+            return self.locked.load(context).map(Some);
         }
+        Ok(None)
     }
 
     /// The items of the lock, and their destinations.
@@ -270,6 +260,20 @@ fn lint_rendered(context: &Context, known: &[LintMessage]) -> Result<Vec<LintMes
         one.verdict == CheckStatus::No && !known.iter().any(|known| known.about == one.about)
     });
     Ok(messages)
+}
+
+/// The exit code: 4 if a check reports `NO`.
+fn exit_of(diagnoses: &[Diagnosis], messages: &[LintMessage]) -> Exit {
+    let checks = diagnoses.iter().flat_map(|diagnosis| &diagnosis.checks);
+    let verdicts = checks.map(|check| check.verdict);
+    let worst = verdicts
+        .chain(messages.iter().map(|message| message.verdict))
+        .max();
+    if worst == Some(CheckStatus::No) {
+        Exit::Refused
+    } else {
+        Exit::Done
+    }
 }
 
 fn text(diagnoses: &[Diagnosis], messages: &[LintMessage]) -> String {
