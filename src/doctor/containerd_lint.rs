@@ -74,6 +74,27 @@ fn is_set(value: Option<&Value>) -> bool {
     }
 }
 
+/// The folder of the hosts.toml files: the last `config_path`, or its first folder.
+pub(super) fn hosts_folder(files: &[ContainerdFile]) -> Option<&str> {
+    let mut paths = files.iter().rev().filter_map(|file| {
+        let path = file.registry("config_path")?.as_str()?;
+        path.split(':').find(|folder| !folder.is_empty())
+    });
+    paths.next()
+}
+
+/// Whether runc puts containers into units of systemd.
+pub(super) fn has_systemd_cgroup(files: &[ContainerdFile]) -> bool {
+    let set = |file: &ContainerdFile| {
+        [VERSION_1, VERSION_2, RUNTIME].iter().find_map(|plugin| {
+            let containerd = file.plugin(plugin)?.get("containerd")?;
+            let options = containerd.get("runtimes")?.get("runc")?.get("options")?;
+            options.get("SystemdCgroup")?.as_bool()
+        })
+    };
+    files.iter().rev().find_map(set).unwrap_or(false)
+}
+
 /// Checks a configuration and the files that it imports, of which later ones win. `absent` are the
 /// imported files that could not be read.
 pub(super) fn lint_containerd(files: &[ContainerdFile], absent: &[String]) -> DiagnosisSteps {

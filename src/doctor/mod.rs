@@ -2,13 +2,14 @@
 //! step to a host (name, proxy and the rule that chose it, connection, certificate, response,
 //! sign-in, redirects), the rights at the private registry, ports by role, names and their
 //! certificates, the settings that name proxies, names that changed, KKP Seeds, and configurations
-//! of containerd and podman. Simulates the installation of packages on a node.
+//! of containerd and podman. Checks a machine as a node. Simulates the installation of packages.
 
 mod containerd_lint;
 mod diagnose;
 mod lint;
 mod names;
 mod no_proxy;
+mod node;
 mod node_config;
 mod packages;
 mod ports;
@@ -21,6 +22,10 @@ pub(crate) use self::diagnose::diagnose;
 pub(crate) use self::lint::{LintMessage, changed_names, lint_seeds};
 pub(crate) use self::names::check_names;
 pub(crate) use self::no_proxy::lint_entries;
+pub(crate) use self::node::{
+    DEFAULT_SERVICES, MachineFiles, NodeMirror, check_clock, check_image_names, check_machine,
+    node_proxy, server_time, time_of_server,
+};
 #[cfg(any(test, fuzzing))]
 pub(crate) use self::node_config::fuzz as fuzz_node_config;
 pub(crate) use self::node_config::lint_node_config;

@@ -28,7 +28,7 @@ pub(crate) fn lint_node_config(path: &Path) -> Result<Diagnosis, String> {
     }
     let root = read(path)?;
     let checks = if is_containerd(&root) {
-        let (files, absent) = with_imports(path, root)?;
+        let (files, absent) = with_imports(path, root, Path::new("/"))?;
         lint_containerd(&files, &absent)
     } else if is_registries_conf(&root) {
         lint_registries_conf(&root)
@@ -41,6 +41,24 @@ pub(crate) fn lint_node_config(path: &Path) -> Result<Diagnosis, String> {
         target: name,
         checks: checks.0,
     })
+}
+
+/// Checks the configuration of containerd at `path`. Absolute paths of imports are below `root`.
+pub(super) fn lint_config_of_node(path: &Path, root: &Path) -> Result<Diagnosis, String> {
+    let (files, absent) = read_containerd(path, root)?;
+    Ok(Diagnosis {
+        target: path.display().to_string(),
+        checks: lint_containerd(&files, &absent).0,
+    })
+}
+
+/// Reads the configuration of containerd at `path` and the files that it imports. Also returns the
+/// imports that are not there.
+pub(super) fn read_containerd(
+    path: &Path,
+    root: &Path,
+) -> Result<(Vec<ContainerdFile>, Vec<String>), String> {
+    with_imports(path, read(path)?, root)
 }
 
 fn has_any(root: &Value, keys: &[&str]) -> bool {
@@ -59,7 +77,7 @@ fn is_registries_conf(root: &Value) -> bool {
 /// Checks `bytes` as both kinds of configuration, without imports.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn fuzz(bytes: &[u8]) {
-    let Ok(root) = parse("fuzz", &String::from_utf8_lossy(bytes)) else {
+    let Ok(root) = parse_toml("fuzz", &String::from_utf8_lossy(bytes)) else {
         return;
     };
     let _ = lint_registries_conf(&root);
@@ -70,11 +88,11 @@ pub(crate) fn fuzz(bytes: &[u8]) {
 fn read(path: &Path) -> Result<Value, String> {
     let name = path.display();
     let text = read_text_input(path).map_err(|error| format!("cannot read {name}: {error}"))?;
-    parse(&name.to_string(), &text)
+    parse_toml(&name.to_string(), &text)
 }
 
 /// Parses the text of the file `name`.
-fn parse(name: &str, text: &str) -> Result<Value, String> {
+pub(super) fn parse_toml(name: &str, text: &str) -> Result<Value, String> {
     if text.len() > MAX_BYTES || is_deep(text) {
         return Err(format!("{name} is too large, or nested too deeply"));
     }
@@ -107,17 +125,25 @@ fn is_deep(text: &str) -> bool {
 
 /// The configuration with the files that it imports, in the order in which later ones win; and the
 /// imported files that are not on this machine.
-fn with_imports(path: &Path, root: Value) -> Result<(Vec<ContainerdFile>, Vec<String>), String> {
+fn with_imports(
+    path: &Path,
+    content: Value,
+    root: &Path,
+) -> Result<(Vec<ContainerdFile>, Vec<String>), String> {
     let mut known = BTreeSet::from([path.to_owned()]);
     let mut files = Vec::new();
     let mut absent = Vec::new();
-    let mut open = vec![(path.to_owned(), root)];
+    let mut open = vec![(path.to_owned(), content)];
     while !open.is_empty() {
         let mut next = Vec::new();
-        for (path, root) in open {
-            let imports = root.get("imports").and_then(Value::as_array);
+        for (path, content) in open {
+            let imports = content.get("imports").and_then(Value::as_array);
             for pattern in imports.into_iter().flatten().filter_map(Value::as_str) {
-                let found = matching(path.parent().unwrap_or(Path::new("")), pattern);
+                let folder = path.parent().unwrap_or(Path::new(""));
+                let found = match pattern.strip_prefix('/') {
+                    Some(pattern) => matching(root, pattern),
+                    None => matching(folder, pattern),
+                };
                 if found.is_empty() {
                     absent.push(pattern.to_owned());
                 }
@@ -130,7 +156,7 @@ fn with_imports(path: &Path, root: Value) -> Result<(Vec<ContainerdFile>, Vec<St
             }
             files.push(ContainerdFile {
                 name: path.display().to_string(),
-                root,
+                root: content,
             });
         }
         open = next;

@@ -69,6 +69,7 @@ mod manifest;
 mod misses;
 mod mistakes;
 mod new_user;
+mod node_doctor;
 mod nothing_moved;
 mod object_store;
 mod object_store_shared;

@@ -331,6 +331,9 @@ const WAYS: &[(&str, Way)] = &[
     ),
     ("egress --diff", Free("reads a lock or a list")),
     ("doctor --lock", Free("reads a lock and no content")),
+    ("doctor --bundle", Free("reads a lock and no content")),
+    ("doctor node --bundle", Free("reads a lock and no content")),
+    ("doctor node --lock", Free("reads a lock and no content")),
 ];
 
 /// The verb of the table that has the same arguments, which the program reads in the same way.

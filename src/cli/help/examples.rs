@@ -264,6 +264,10 @@ const EXAMPLES: &[(&str, &[Example])] = &[
                 "landfall doctor /etc/containerd/config.toml",
                 "Check the configuration of a node",
             ),
+            (
+                "landfall doctor node --bundle release.tar.zst",
+                "Check this machine as a node of Kubernetes",
+            ),
         ],
     ),
     (

@@ -236,6 +236,13 @@ impl Context {
         Ok(client)
     }
 
+    /// An additional client with the settings of `site` instead of those of the context's site.
+    pub(crate) fn client_of_site(&self, site: Site) -> Result<Client, CliError> {
+        let client = self.build_client(|builder| builder.site(Some(site)))?;
+        self.sessions().additional.push(client.shared_sessions());
+        Ok(client)
+    }
+
     fn sessions(&self) -> MutexGuard<'_, ClientSessions> {
         locked(&self.sessions)
     }

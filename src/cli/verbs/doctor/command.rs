@@ -1,5 +1,6 @@
 //! Runs `landfall doctor`, and defines its arguments.
 
+use super::node::DoctorNode;
 use super::packages::DoctorPackages;
 use crate::cli::shared::bundle_flags::LockFlags;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
@@ -75,6 +76,7 @@ pub(crate) struct DoctorCommand {
 /// The subjects that can be diagnosed instead of hosts.
 #[derive(Subcommand)]
 enum DoctorSubcommand {
+    Node(DoctorNode),
     Packages(DoctorPackages),
 }
 
@@ -85,8 +87,10 @@ fn pair(text: &str) -> Result<(String, String), String> {
 
 impl DoctorCommand {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
-        if let Some(DoctorSubcommand::Packages(packages)) = self.what {
-            return packages.run(context);
+        match self.what {
+            Some(DoctorSubcommand::Node(node)) => return node.run(context),
+            Some(DoctorSubcommand::Packages(packages)) => return packages.run(context),
+            None => {}
         }
         let lock = self.lock(context)?;
         let real = self.real_items(context, lock.as_ref())?;
@@ -263,7 +267,7 @@ fn lint_rendered(context: &Context, known: &[LintMessage]) -> Result<Vec<LintMes
 }
 
 /// The exit code: 4 if a check reports `NO`.
-fn exit_of(diagnoses: &[Diagnosis], messages: &[LintMessage]) -> Exit {
+pub(super) fn exit_of(diagnoses: &[Diagnosis], messages: &[LintMessage]) -> Exit {
     let checks = diagnoses.iter().flat_map(|diagnosis| &diagnosis.checks);
     let verdicts = checks.map(|check| check.verdict);
     let worst = verdicts
@@ -276,7 +280,7 @@ fn exit_of(diagnoses: &[Diagnosis], messages: &[LintMessage]) -> Exit {
     }
 }
 
-fn text(diagnoses: &[Diagnosis], messages: &[LintMessage]) -> String {
+pub(super) fn text(diagnoses: &[Diagnosis], messages: &[LintMessage]) -> String {
     let mut text = String::new();
     for diagnosis in diagnoses {
         let _ = writeln!(text, "{}", diagnosis.target);

@@ -1,0 +1,344 @@
+//! The registries that containerd asks for the images of each host, according to the hosts.toml
+//! files of a node.
+
+use super::machine_files::MachineFiles;
+use crate::doctor::CheckStatus::{No, Note, Ok};
+use crate::doctor::node_config::parse_toml;
+use crate::doctor::steps::{Diagnosis, DiagnosisSteps};
+use landfall_item::lockfile::Lock;
+use landfall_model::report::count_of;
+use landfall_model::{DestinationMap, ImageRef};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use url::Url;
+
+/// The folder of hosts.toml files that `landfall render` writes.
+const FOLDER: &str = "/etc/containerd/certs.d";
+/// The folder of hosts without one of their own.
+const DEFAULT: &str = "_default";
+
+/// A registry in a hosts.toml.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NodeMirror {
+    pub(crate) url: Url,
+    /// The path of the certificate authority on the node.
+    pub(crate) ca: Option<String>,
+    pub(crate) skip_verify: bool,
+    /// The value of the header `Authorization`.
+    pub(crate) authorization: Option<String>,
+}
+
+impl NodeMirror {
+    /// `host[:port]`.
+    pub(crate) fn host(&self) -> String {
+        let host = self.url.host_str().unwrap_or_default();
+        match self.url.port() {
+            Some(port) => format!("{host}:{port}"),
+            None => host.to_owned(),
+        }
+    }
+
+    /// The name under which containerd requests a repository here. Without `override_path`, the
+    /// URL has no path of its own.
+    fn repository(&self, repository: &str) -> String {
+        let path = self.url.path().trim_start_matches("/v2").trim_matches('/');
+        if path.is_empty() {
+            repository.to_owned()
+        } else {
+            format!("{path}/{repository}")
+        }
+    }
+}
+
+/// A hosts.toml.
+#[derive(Debug)]
+struct HostFile {
+    path: String,
+    /// The registries in the order in which containerd asks them, or why it ignores the file.
+    mirrors: Result<Vec<NodeMirror>, String>,
+    /// Whether containerd asks the host itself if no registry has the image.
+    asks_upstream: bool,
+}
+
+/// The hosts.toml files of a node, by the names of their folders.
+#[derive(Debug, Default)]
+pub(crate) struct ContainerdMirrors(BTreeMap<String, HostFile>);
+
+impl ContainerdMirrors {
+    /// Reads the files below `folder`, the `config_path` of containerd. Without one, there is
+    /// nothing to read.
+    pub(super) fn read(files: &MachineFiles, folder: Option<&str>) -> ContainerdMirrors {
+        let folder = folder.unwrap_or(FOLDER).trim_end_matches('/');
+        let mut all = BTreeMap::new();
+        for name in files.names_in(folder) {
+            let path = format!("{folder}/{name}/hosts.toml");
+            let Some(text) = files.read(&path) else {
+                continue;
+            };
+            let file = host_file(files, &name, path, &text);
+            all.insert(name, file);
+        }
+        ContainerdMirrors(all)
+    }
+
+    /// The file that containerd reads for `host`, and the folder that it is in.
+    fn of_host(&self, host: &str) -> Option<&HostFile> {
+        let with_port = host
+            .rsplit_once(':')
+            .map(|(name, port)| format!("{name}_{port}_"));
+        with_port
+            .as_deref()
+            .into_iter()
+            .chain([host, DEFAULT])
+            .find_map(|name| self.0.get(name))
+    }
+
+    /// The registries of all files, each host once.
+    pub(crate) fn registries(&self) -> Vec<NodeMirror> {
+        let mut all: Vec<NodeMirror> = Vec::new();
+        for mirror in self
+            .0
+            .values()
+            .flat_map(|file| file.mirrors.iter().flatten())
+        {
+            if !all.iter().any(|known| known.host() == mirror.host()) {
+                all.push(mirror.clone());
+            }
+        }
+        all
+    }
+
+    fn hosts(&self) -> BTreeSet<String> {
+        self.0.keys().map(|name| host_of_folder(name)).collect()
+    }
+}
+
+/// The host of a folder: `172.20.0.2_5000_` is `172.20.0.2:5000`.
+fn host_of_folder(name: &str) -> String {
+    let port = name
+        .strip_suffix('_')
+        .and_then(|name| name.rsplit_once('_'))
+        .filter(|(_, port)| port.parse::<u16>().is_ok());
+    port.map_or_else(|| name.to_owned(), |(host, port)| format!("{host}:{port}"))
+}
+
+fn host_file(files: &MachineFiles, folder: &str, path: String, text: &str) -> HostFile {
+    let root = match parse_toml(&path, text) {
+        Result::Ok(root) => root,
+        Err(why) => {
+            return HostFile {
+                path,
+                mirrors: Err(why),
+                asks_upstream: true,
+            };
+        }
+    };
+    let base = path.trim_end_matches("/hosts.toml").to_owned();
+    let mut mirrors = Vec::new();
+    let mut wrong = None;
+    let tables = root.get("host").and_then(Value::as_object);
+    let mut named: Vec<(&str, &Value)> = tables
+        .into_iter()
+        .flatten()
+        .map(|(url, table)| (url.as_str(), table))
+        .collect();
+    // containerd asks them in the order of the file
+    named.sort_by_key(|(url, _)| text.find(*url));
+    let server = root.get("server").and_then(Value::as_str);
+    named.extend(server.map(|server| (server, &root)));
+    for (url, table) in named {
+        let with_scheme = if url.contains("://") {
+            url.to_owned()
+        } else {
+            format!("https://{url}")
+        };
+        match Url::parse(&with_scheme) {
+            Result::Ok(url) => {
+                let text = |key: &str| table.get(key).and_then(Value::as_str);
+                let header = table
+                    .get("header")
+                    .and_then(|header| header.get("Authorization"));
+                // a header may have one value or a list
+                let header = header.and_then(|value| value.as_str().or_else(|| value[0].as_str()));
+                let mirror = NodeMirror {
+                    ca: text("ca").map(|ca| absolute(&base, ca)),
+                    skip_verify: table.get("skip_verify").and_then(Value::as_bool) == Some(true),
+                    authorization: header.map(str::to_owned),
+                    url,
+                };
+                if !mirrors
+                    .iter()
+                    .any(|known: &NodeMirror| known.url == mirror.url)
+                {
+                    mirrors.push(mirror);
+                }
+            }
+            Err(error) => wrong = Some(format!("{path}: '{url}' is not a URL: {error}")),
+        }
+    }
+    let absent = mirrors
+        .iter()
+        .filter_map(|mirror| mirror.ca.as_ref())
+        .find(|ca| !files.exists(ca));
+    let wrong =
+        wrong.or_else(|| absent.map(|ca| format!("{path} names {ca}, which does not exist")));
+    let host = host_of_folder(folder);
+    let is_host = |url: &str| {
+        let name = url
+            .rsplit("://")
+            .next()
+            .unwrap_or(url)
+            .trim_end_matches('/');
+        name == host || (host == "docker.io" && name.ends_with("docker.io"))
+    };
+    // the file of the registry itself names it as a host too
+    let is_own = tables.is_some_and(|tables| tables.keys().any(|url| is_host(url)));
+    let asks_upstream = !is_own && server.is_none_or(is_host);
+    HostFile {
+        path,
+        mirrors: wrong.map_or(Result::Ok(mirrors), Err),
+        asks_upstream,
+    }
+}
+
+/// The path `path` of a file in the folder `base`, without `..`.
+fn absolute(base: &str, path: &str) -> String {
+    if path.starts_with('/') {
+        return path.to_owned();
+    }
+    let mut parts: Vec<&str> = base.split('/').collect();
+    for part in path.split('/') {
+        match part {
+            ".." => drop(parts.pop()),
+            "." => {}
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+/// Reports what containerd asks for the images of each host of the lock, or, without images, of
+/// each host with a hosts.toml. With the destinations of the site, also reports images that the
+/// registry has under another name than the one that is requested.
+pub(crate) fn check_image_names(
+    mirrors: &ContainerdMirrors,
+    lock: Option<&Lock>,
+    mapping: Option<&DestinationMap>,
+) -> Diagnosis {
+    let mut steps = DiagnosisSteps::default();
+    let mut hosts: BTreeMap<String, Vec<&ImageRef>> = BTreeMap::new();
+    match lock.filter(|lock| !lock.images.is_empty()) {
+        Some(lock) => {
+            for image in lock.images.iter().map(|image| &image.name) {
+                hosts.entry(image.registry.clone()).or_default().push(image);
+            }
+        }
+        None => hosts.extend(mirrors.hosts().into_iter().map(|host| (host, Vec::new()))),
+    }
+    let render = "run install.sh of `landfall render node`, or copy the files of `landfall render \
+                  containerd` to the node";
+    for (host, images) in &hosts {
+        let count = if images.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", count_of(images.len(), "image"))
+        };
+        let facts = |mirrors: &[NodeMirror]| {
+            let urls: Vec<&str> = mirrors.iter().map(|mirror| mirror.url.as_str()).collect();
+            json!({"host": host, "images": images.len(), "mirrors": urls})
+        };
+        let Some(file) = mirrors.of_host(host) else {
+            let says =
+                format!("{host}{count}: there is no hosts.toml, so containerd asks {host} itself");
+            steps.add("host", No, says, facts(&[]));
+            steps.fix(render);
+            continue;
+        };
+        match &file.mirrors {
+            Err(why) => {
+                steps.add("host", No, format!("{host}{count}: {why}"), facts(&[]));
+                steps.fix(render);
+            }
+            Result::Ok(list) if list.is_empty() => {
+                let says = format!("{host}{count}: {} names no registry", file.path);
+                steps.add("host", No, says, facts(&[]));
+                steps.fix(render);
+            }
+            Result::Ok(list) => {
+                let urls: Vec<&str> = list
+                    .iter()
+                    .map(|mirror| mirror.url.as_str().trim_end_matches('/'))
+                    .collect();
+                let shown = format!("{host}{count}: {}, by {}", urls.join(", then "), file.path);
+                if file.asks_upstream {
+                    let says = format!(
+                        "{shown}; then {host} itself, after a timeout of 30 s in a closed network"
+                    );
+                    steps.add("host", Note, says, facts(list));
+                    steps.fix("name the registry as `server` too, as `landfall render` does without upstreamFallback");
+                } else {
+                    steps.add("host", Ok, shown, facts(list));
+                }
+                if let Some(mapping) = mapping {
+                    check_destinations(list, images, mapping, &mut steps);
+                }
+            }
+        }
+    }
+    if hosts.is_empty() {
+        steps.say(
+            "host",
+            No,
+            "containerd has no hosts.toml: it asks every host itself",
+        );
+        steps.fix(render);
+    }
+    Diagnosis {
+        target: "image names".into(),
+        checks: steps.0,
+    }
+}
+
+/// Reports images whose requested name is none of their destinations at the site's registry.
+fn check_destinations(
+    mirrors: &[NodeMirror],
+    images: &[&ImageRef],
+    mapping: &DestinationMap,
+    steps: &mut DiagnosisSteps,
+) {
+    let registry = &mapping.target().registry;
+    let own: Vec<&NodeMirror> = mirrors
+        .iter()
+        .filter(|mirror| mirror.host() == *registry)
+        .collect();
+    if own.is_empty() && !images.is_empty() {
+        let hosts: Vec<String> = mirrors.iter().map(NodeMirror::host).collect();
+        let says = format!(
+            "the registry of the site is {registry}, not {}",
+            hosts.join(", ")
+        );
+        steps.say("host", Note, says);
+        steps.fix("correct registry.address of the site, or render the files of the node again");
+        return;
+    }
+    for image in images {
+        let requested: Vec<String> = own
+            .iter()
+            .map(|mirror| mirror.repository(&image.repository))
+            .collect();
+        let destinations = mapping.destinations(image);
+        let is_there = destinations
+            .iter()
+            .any(|destination| requested.contains(&destination.repository));
+        if !is_there {
+            let delivered: Vec<String> = destinations.iter().map(ToString::to_string).collect();
+            let says = format!(
+                "{image} is requested as {registry}/{}, and delivered as {}",
+                requested.join(" and "),
+                delivered.join(", ")
+            );
+            steps.say("image", No, says);
+            steps.fix("add `consumers: [containerd]` to the site and push again, or render the files of the node again");
+        }
+    }
+}
