@@ -9,6 +9,7 @@ mod containerd;
 mod giantswarm;
 mod into_objects;
 mod k0s;
+mod kubeadm_lists;
 mod kubeone;
 mod kubermatic;
 mod kubernetes;
