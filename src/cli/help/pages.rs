@@ -19,6 +19,7 @@ const PAGES: &[(&str, &str)] = &[
     ("changed-names", "reference/changed-names.md"),
     ("charts", "how-to/charts.md"),
     ("ci", "how-to/ci.md"),
+    ("cluster", "tutorials/cluster.md"),
     ("coming-from", "how-to/coming-from.md"),
     ("command-line", "reference/command-line.md"),
     ("concepts", "explanation/concepts.md"),
@@ -84,6 +85,7 @@ const PAGES: &[(&str, &str)] = &[
     ("tofu", "how-to/platforms/tofu.md"),
     ("trivy", "how-to/platforms/trivy.md"),
     ("update", "how-to/update.md"),
+    ("upgrade-kubernetes", "how-to/upgrade-kubernetes.md"),
     ("vendor-pages", "how-to/vendor-pages.md"),
     (
         "verify-image-signatures",
