@@ -51,13 +51,12 @@ mod update;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub use cli::main as command_line;
-pub use client::{BundleOptions, Client, ClientBuilder, ClientError, PulledBundle};
+pub use client::{BundleOptions, Client, ClientBuilder, PulledBundle};
 pub use landfall_bundle::{
     Bundle, BundleError, BundleSigner, PackOptions, PackPlan, Packaging, PackedBundle, Serial,
     VerifiedBundle, VolumeSize, add_signature, verify, write_packaged as pack, write_to as pack_to,
 };
-pub use landfall_content::archives::SourceArchiveError;
-pub use landfall_content::store::{DiskStore as Store, StoreError};
+pub use landfall_content::store::DiskStore as Store;
 pub use landfall_content::{BlobRead, CachePolicy, ContentError};
 pub use landfall_item::lockfile::{Endpoint, Lock, LockError};
 pub use landfall_item::manifest::{LoadManifestError, MergedManifest, load as load_manifests};
@@ -67,11 +66,12 @@ pub use landfall_model::report::{
     EntryKind, ItemStatus, Progress, ReportItem, RunReport, SilentProgress,
 };
 pub use landfall_model::sign::{AllowedSigners, PublicKey, Signer};
-pub use landfall_model::{DestinationMap, Digest, ImageRef, Limits, Shard, TargetRegistry, today};
+pub use landfall_model::{
+    DestinationMap, Digest, Failure, ImageRef, Limits, Shard, TargetRegistry, today,
+};
 pub use landfall_rewrite::{ReferenceIndex, RewriteOptions, RewriteResult, TextSyntax, rewrite};
 pub use lock::Locked;
-pub use pull::PullError;
-pub use push::{GitCollision, GitTarget, Omitted, PushError, PushOptions, Pushed};
+pub use push::{GitCollision, GitTarget, Omitted, PushOptions, Pushed};
 
 /// Internals for landfall's own tests and fuzz targets. They may change with any release.
 #[doc(hidden)]

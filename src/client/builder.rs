@@ -1,22 +1,17 @@
 //! Sets up a client from a site, options and the environment, and opens its stores.
 
 use super::Client;
-use crate::pull::PullError;
-use landfall_bundle as bundle;
-use landfall_content::archives::{SourceArchive, SourceArchiveError};
+use landfall_content::archives::SourceArchive;
 use landfall_content::bucket::{Bucket, BucketLocation, block_on};
 use landfall_content::registry::{
-    Keychain, RegistrySessions, SetupError, certs_d, certs_d_folders, host_rules, proxy_rules,
+    Keychain, RegistrySessions, certs_d, certs_d_folders, host_rules, proxy_rules,
 };
 use landfall_content::store::{BucketStore, StoreTimeouts};
-use landfall_content::{ReplaceError, WriteError};
-use landfall_http as http;
-use landfall_http::{PrivateTargets, TlsError, TlsProfile, Transport, TransportConfig};
-use landfall_item::manifest;
+use landfall_http::{PrivateTargets, TlsProfile, Transport, TransportConfig};
 use landfall_model::config::Site;
 use landfall_model::report::{Progress, SilentProgress};
-use landfall_model::{Limits, Shard, TargetRegistry};
-use landfall_signature::{SignaturePolicy, SiteRuleError};
+use landfall_model::{Failure, Limits, Shard, TargetRegistry};
+use landfall_signature::SignaturePolicy;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -105,7 +100,7 @@ impl ClientBuilder {
     ///
     /// # Errors
     /// Returns an error if a setting, auth file, certificate, proxy or archive cannot be used.
-    pub fn build(self) -> Result<Client, ClientError> {
+    pub fn build(self) -> Result<Client, Failure> {
         let archives: Result<Vec<_>, _> = self
             .archives
             .iter()
@@ -115,7 +110,7 @@ impl ClientBuilder {
         let site = self.site.as_ref();
         let signatures = site.map(SignaturePolicy::of_site).transpose()?;
         let signatures = signatures.unwrap_or_default();
-        let keychain = Keychain::load(site, self.environment).map_err(SetupError::from)?;
+        let keychain = Keychain::load(site, self.environment)?;
         // Connections are opened later, one by one. Without this check, a wrong path of a
         // certificate would be reported only when its host is first contacted.
         self.check_trust(&keychain)?;
@@ -127,8 +122,7 @@ impl ClientBuilder {
             ));
         }
         let proxies = proxy_rules(site, self.environment)?;
-        let private_targets = PrivateTargets::new(site.map_or(&[], |site| &site.private_targets));
-        let private_targets = private_targets.map_err(SetupError::from)?;
+        let private_targets = PrivateTargets::new(site.map_or(&[], |site| &site.private_targets))?;
         let transport = Transport::new(TransportConfig {
             limits: self.limits,
             shard: self.shard,
@@ -177,7 +171,7 @@ impl ClientBuilder {
 
     /// Reads all certificates and private keys that the site names. If a file cannot be used, the
     /// error contains the setting that names the file.
-    fn check_trust(&self, keychain: &Keychain) -> Result<(), ClientError> {
+    fn check_trust(&self, keychain: &Keychain) -> Result<(), Failure> {
         let rules = host_rules(self.site.as_ref(), &[], keychain, BTreeMap::new());
         let proxy = TlsProfile {
             ca: self.proxy_ca().into_iter().collect(),
@@ -186,84 +180,24 @@ impl ClientBuilder {
         let mut profiles = rules.into_values().map(|rule| rule.tls).chain([proxy]);
         profiles
             .try_for_each(|profile| profile.check())
-            .map_err(|source| {
-                let key = source
+            .map_err(|error| {
+                let key = error
                     .path()
                     .and_then(|path| self.site.as_ref()?.trust_key(path));
-                ClientError::Trust { key, source }
+                let key = key.map(|key| key + ": ").unwrap_or_default();
+                Failure::usage(format!("{key}{error}"))
             })
     }
 }
 
-// The errors of a client.
-
-/// An error from setting up a [`Client`](super::Client) or from one of its operations.
-#[derive(Debug, thiserror::Error)]
-pub enum ClientError {
-    /// A mirror, a proxy, an entry of `privateTargets` or credentials cannot be used.
-    #[error(transparent)]
-    Setup(#[from] SetupError),
-    /// A certificate or key that the site names cannot be used.
-    #[error("{}{source}", key.as_ref().map(|key| format!("{key}: ")).unwrap_or_default())]
-    Trust {
-        /// The site file and the key in it that names the certificate.
-        key: Option<String>,
-        /// The reason why the certificate cannot be used.
-        source: TlsError,
-    },
-    /// A rule of the site for the signatures of images cannot be used.
-    #[error(transparent)]
-    Signatures(#[from] SiteRuleError),
-    /// An archive of another tool cannot be read.
-    #[error(transparent)]
-    Archive(#[from] SourceArchiveError),
-    /// A manifest cannot be read, or is invalid.
-    #[error(transparent)]
-    Manifest(#[from] manifest::LoadManifestError),
-    /// A manifest, a list, the lock or `landfall.lock.seen` cannot be written.
-    #[error("cannot write {}: {source}", path.display())]
-    WriteDocument {
-        /// The file that could not be written.
-        path: PathBuf,
-        /// The error of the operating system, or the fact that the file was edited meanwhile.
-        source: ReplaceError,
-    },
-    /// The store cannot be read or written.
-    #[error(transparent)]
-    Store(#[from] WriteError),
-    /// The store or the bundle to which a pull writes cannot be used.
-    #[error(transparent)]
-    Pull(#[from] PullError),
-    /// The bundle cannot be written.
-    #[error(transparent)]
-    Bundle(#[from] bundle::BundleError),
-    /// An object store cannot be used.
-    #[error(transparent)]
-    ObjectStore(#[from] http::HttpError),
-    /// A bundle has a number, but the request, the lock and the manifests name no series for it.
-    #[error("the bundle has a number, but its series has no name")]
-    UnnamedSeries,
-    /// The thread that writes the bundle panicked or was cancelled.
-    #[error("packing stopped: {0}")]
-    Stopped(#[from] tokio::task::JoinError),
-}
-
-impl ClientError {
-    /// The fix, if it does not follow from the message.
-    pub fn help(&self) -> Option<String> {
-        match self {
-            ClientError::UnnamedSeries => Some(
-                "add --series NAME, or give every manifest the same metadata.name and lock again"
-                    .to_owned(),
-            ),
-            _ => None,
-        }
-    }
+/// The failure of a thread that writes a bundle and panicked or was cancelled.
+pub(super) fn stopped(error: tokio::task::JoinError) -> Failure {
+    Failure::failed(format!("packing stopped: {error}"))
 }
 
 impl Client {
     /// Returns the folder that `location` names in an object store. Sends no request.
-    pub(crate) fn bucket(&self, location: &BucketLocation) -> Result<Bucket, ClientError> {
+    pub(crate) fn bucket(&self, location: &BucketLocation) -> Result<Bucket, Failure> {
         Ok(Bucket::open(location, self.sessions().transport())?)
     }
 
@@ -271,7 +205,7 @@ impl Client {
     pub(crate) fn open_objects(
         &self,
         location: &BucketLocation,
-    ) -> Result<Arc<BucketStore>, ClientError> {
+    ) -> Result<Arc<BucketStore>, Failure> {
         let bucket = self.bucket(location)?;
         let timeouts = StoreTimeouts::new(self.max_wait());
         let store = block_on(async move { BucketStore::open(bucket, timeouts).await })?;

@@ -1,7 +1,7 @@
 //! Delivers the items of a lock to a registry: from a store, a bundle or upstream.
 
 use crate::push::{
-    GitCollision, GitTarget, Omitted, PushContent, PushError, PushOptions, Pushed, push, push_git,
+    GitCollision, GitTarget, Omitted, PushContent, PushOptions, Pushed, push, push_git,
 };
 use landfall_content::archives::{ImportedBlobs, SourceArchive};
 use landfall_content::registry::RegistrySessions;
@@ -12,7 +12,7 @@ use landfall_item::lockfile::Lock;
 #[cfg(feature = "cli")]
 use landfall_item::{Resolver, SignatureVerdicts};
 use landfall_model::report::{Progress, ReportItem, RunReport};
-use landfall_model::{DestinationMap, Limits, Shard, locked};
+use landfall_model::{DestinationMap, Failure, Limits, Shard, locked};
 use landfall_signature::SignaturePolicy;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -31,7 +31,7 @@ impl Client {
         omitted: &Omitted,
         mapping: &DestinationMap,
         options: PushOptions,
-    ) -> Result<Pushed, PushError> {
+    ) -> Result<Pushed, Failure> {
         self.deliver(
             lock,
             Arc::new(LocalSource(blobs)),
@@ -69,7 +69,7 @@ impl Client {
         keep: CachePolicy,
         mapping: &DestinationMap,
         options: PushOptions,
-    ) -> Result<Pushed, PushError> {
+    ) -> Result<Pushed, Failure> {
         self.mirror_with_store(lock, Arc::new(store.clone()), keep, mapping, options)
             .await
     }
@@ -82,7 +82,7 @@ impl Client {
         keep: CachePolicy,
         mapping: &DestinationMap,
         options: PushOptions,
-    ) -> Result<Pushed, PushError> {
+    ) -> Result<Pushed, Failure> {
         let upstream = Arc::new(Upstreams::new(self.sessions.clone()));
         let source = Arc::new(CachedSource::new(store, upstream, keep, self.limits));
         self.deliver(lock, source, &Omitted::default(), mapping, options)
@@ -109,7 +109,7 @@ impl Client {
         omitted: &Omitted,
         mapping: &DestinationMap,
         options: PushOptions,
-    ) -> Result<Pushed, PushError> {
+    ) -> Result<Pushed, Failure> {
         push(
             lock,
             mapping,

@@ -1,6 +1,6 @@
 //! Resolves the items of manifests to digests, and updates versions by their policies.
 
-use super::{Client, ClientError};
+use super::Client;
 use crate::lock::{ChartImages, Locked, lock, recall, remember};
 use crate::update::{ChangedSights, FirstSights, UpdateOutcome, UpdateRequest, update};
 use landfall_content::archives::{ArchiveImages, read_image_names};
@@ -11,8 +11,8 @@ use landfall_content::{
 use landfall_item::lockfile::Lock;
 use landfall_item::manifest::{self, FileOverrides, MergedManifest, load_edited};
 use landfall_item::{PinPolicy, Resolver};
-use landfall_model::Digest;
 use landfall_model::report::{RunReport, count_of};
+use landfall_model::{Digest, Failure};
 use landfall_signature::SignaturePolicy;
 use std::path::Path;
 use std::sync::Arc;
@@ -190,26 +190,22 @@ impl PreviousLock {
 impl Client {
     /// Writes `landfall.lock.seen`, then the manifests and lists that an update changes, each
     /// atomically. A manifest that was edited since the update read it is an error.
-    pub(crate) fn write_manifests(&self, updated: &UpdateOutcome) -> Result<(), ClientError> {
+    pub(crate) fn write_manifests(&self, updated: &UpdateOutcome) -> Result<(), Failure> {
         // first: a run that is killed later must not lose the times when versions were first seen
         if let Some(sights) = &updated.ages.sights {
             self.write_sights(&updated.sights_path, sights)?;
         }
         for (path, text) in &updated.edited {
             let is_read = |now: &[u8]| updated.before.get(path) == Some(&Digest::sha256(now));
-            let lost = replace_file(path, is_read, text.as_bytes()).map_err(|source| {
-                ClientError::WriteDocument {
-                    path: path.clone(),
-                    source,
-                }
-            })?;
+            let lost = replace_file(path, is_read, text.as_bytes())
+                .map_err(|error| Failure::write(path, error))?;
             self.note_lost(path, &lost);
         }
         Ok(())
     }
 
     /// Writes the first sights to the file `path`. Keeps those that another run wrote meanwhile.
-    fn write_sights(&self, path: &Path, changed: &ChangedSights) -> Result<(), ClientError> {
+    fn write_sights(&self, path: &Path, changed: &ChangedSights) -> Result<(), Failure> {
         let result = merge_into_file(path, |present| {
             let Some(present) = present else {
                 return Ok(changed.after.to_text());
@@ -219,10 +215,7 @@ impl Client {
                 .map_err(|_| ReplaceError::Changed)?;
             Ok(changed.merged_with(&present).to_text())
         });
-        let lost = result.map_err(|source| ClientError::WriteDocument {
-            path: path.into(),
-            source,
-        })?;
+        let lost = result.map_err(|error| Failure::write(path, error))?;
         self.note_lost(path, &lost);
         Ok(())
     }
@@ -234,7 +227,7 @@ impl Client {
         previous: Option<&PreviousLock>,
         path: &Path,
         lock: &Lock,
-    ) -> Result<bool, ClientError> {
+    ) -> Result<bool, Failure> {
         let text = lock.to_text();
         // the content is compared, not the bytes of the file
         let is_new = previous.is_none_or(|previous| previous.lock.to_text() != text);
@@ -250,10 +243,7 @@ impl Client {
             }
             None => create_file(path, text.as_bytes()).map(|()| Vec::new()),
         };
-        let lost = written.map_err(|source| ClientError::WriteDocument {
-            path: path.into(),
-            source,
-        })?;
+        let lost = written.map_err(|error| Failure::write(path, error))?;
         self.note_lost(path, &lost);
         Ok(is_new)
     }
@@ -267,7 +257,7 @@ impl Client {
         path: &Path,
         referrers: bool,
         store: &DiskStore,
-    ) -> Result<(Locked, LockFileState), ClientError> {
+    ) -> Result<(Locked, LockFileState), Failure> {
         let old = previous.map(|previous| &previous.lock);
         let locked = self.lock_updated(updated, old, referrers, store).await;
         let report = RunReport {

@@ -12,7 +12,8 @@ mod pull;
 #[cfg(feature = "cli")]
 mod refresh;
 
-pub use self::builder::{ClientBuilder, ClientError};
+pub use self::builder::ClientBuilder;
+use self::builder::stopped;
 pub use self::deliver::Client;
 pub(crate) use self::lock::{LockFileState, PreviousLock};
 #[cfg(feature = "cli")]
@@ -21,5 +22,5 @@ pub(crate) use self::pull::BundleUpload;
 pub use self::pull::{BundleOptions, PulledBundle};
 #[cfg(feature = "cli")]
 pub(crate) use self::refresh::{
-    RefreshBase, RefreshRequest, Refreshed, RefreshedBundle, missing_items,
+    RefreshBase, RefreshRequest, Refreshed, RefreshedBundle, missing_items, unnamed_series,
 };

@@ -1,7 +1,7 @@
 //! Downloads the items of a lock into a store, or straight into a bundle.
 
-use super::{Client, ClientError};
-use crate::pull::{PullError, ShardShare, check_packages, check_signatures, pull};
+use super::{Client, stopped};
+use crate::pull::{ShardShare, check_packages, check_signatures, pull};
 use landfall_bundle as bundle;
 use landfall_bundle::{
     Bundle, DirectBundle, DirectStart, PackOptions, PackPlan, PackedBundle, StreamTarget,
@@ -18,7 +18,7 @@ use landfall_content::{
 use landfall_item::lockfile::{Lock, losses};
 use landfall_model::report::{ItemStatus, Progress, ReportItem};
 use landfall_model::sign::{PublicKey, Signer};
-use landfall_model::{Digest, Shard, locked, sum_sizes};
+use landfall_model::{Digest, Failure, Shard, locked, sum_sizes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl Client {
         lock: &Lock,
         store: &DiskStore,
         rehash: bool,
-    ) -> Result<Vec<ReportItem>, PullError> {
+    ) -> Result<Vec<ReportItem>, Failure> {
         let into: Arc<dyn LocalStore> = Arc::new(store.clone());
         let imported = self
             .copy_from_archives(&ShardShare::new(lock, self.shard), &into)
@@ -75,7 +75,7 @@ impl Client {
         store: Arc<dyn BlobStore>,
         rehash: bool,
         imported: &BTreeSet<Digest>,
-    ) -> Result<Vec<ReportItem>, PullError> {
+    ) -> Result<Vec<ReportItem>, Failure> {
         // before anything is looked up, so that `gc` deletes nothing that this run found present
         store.claim(
             &lock.fingerprint(),
@@ -106,7 +106,7 @@ impl Client {
         into: &Arc<dyn BlobStore>,
         rehash: bool,
         imported: &BTreeSet<Digest>,
-    ) -> Result<Vec<ReportItem>, PullError> {
+    ) -> Result<Vec<ReportItem>, Failure> {
         let mut items = pull(
             share,
             source,
@@ -138,7 +138,7 @@ impl Client {
         &self,
         share: &ShardShare<'_>,
         into: &Arc<dyn LocalStore>,
-    ) -> Result<BTreeSet<Digest>, PullError> {
+    ) -> Result<BTreeSet<Digest>, Failure> {
         if self.archives.is_empty() {
             return Ok(BTreeSet::new());
         }
@@ -189,7 +189,7 @@ impl Client {
         plan: Arc<PackPlan>,
         out: &Path,
         options: BundleOptions,
-    ) -> Result<PulledBundle, ClientError> {
+    ) -> Result<PulledBundle, Failure> {
         let BundleOptions {
             store,
             pack,
@@ -208,7 +208,7 @@ impl Client {
                 let mut items: Vec<ReportItem> = items.collect();
                 if !self.signatures.is_empty() {
                     // the site may have other rules than in the earlier run
-                    let earlier = Arc::new(Bundle::open(out).map_err(ClientError::from)?);
+                    let earlier = Arc::new(Bundle::open(out)?);
                     check_signatures(lock, &self.signatures, earlier, &mut items).await;
                 }
                 let is_accepted = items.iter().all(|item| item.status != ItemStatus::Failed);
@@ -235,7 +235,7 @@ impl Client {
         lock: &Lock,
         bundle: DirectBundle,
         rehash: bool,
-    ) -> Result<(Vec<ReportItem>, Option<PackedBundle>), ClientError> {
+    ) -> Result<(Vec<ReportItem>, Option<PackedBundle>), Failure> {
         let local = Arc::new(bundle.clone());
         let compressor = bundle.clone();
         let source = Arc::new(LocalFirst::new(
@@ -287,8 +287,8 @@ impl Client {
 /// Runs blocking work on a bundle, on a thread that may block.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, bundle::BundleError> + Send + 'static,
-) -> Result<T, ClientError> {
-    Ok(tokio::task::spawn_blocking(work).await??)
+) -> Result<T, Failure> {
+    Ok(tokio::task::spawn_blocking(work).await.map_err(stopped)??)
 }
 
 /// The upload of a bundle to an object store.
@@ -301,7 +301,7 @@ impl BundleUpload {
         bucket: &Bucket,
         name: &str,
         lock: &Lock,
-    ) -> Result<(BundleUpload, UploadGuard), ClientError> {
+    ) -> Result<(BundleUpload, UploadGuard), Failure> {
         let blobs = unique_blobs(lock.each_entry());
         let content = sum_sizes(blobs.iter().map(|blob| blob.size));
         // An upload has a limited number of parts, so their size depends on the expected total.
@@ -321,7 +321,7 @@ impl BundleUpload {
         options: PackOptions,
         signer: Option<&Signer>,
         progress: &dyn Progress,
-    ) -> Result<PackedBundle, ClientError> {
+    ) -> Result<PackedBundle, Failure> {
         let BundleUpload(mut writer) = self;
         let target = StreamTarget {
             name: out,

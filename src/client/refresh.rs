@@ -3,7 +3,7 @@
 //! again at any time.
 
 use super::failing_items::mark_failing;
-use super::{BundleUpload, Client, ClientError, DeliveredBundles, LockFileState, PreviousLock};
+use super::{BundleUpload, Client, DeliveredBundles, LockFileState, PreviousLock, stopped};
 use crate::lock::{Locked, add_changelogs};
 use crate::update::{UpdateOutcome, UpdateRequest};
 use landfall_bundle::{
@@ -17,7 +17,7 @@ use landfall_item::LockedItem;
 use landfall_item::lockfile::Lock;
 use landfall_model::report::{ItemStatus, ReportItem};
 use landfall_model::sign::{PublicKey, Signer};
-use landfall_model::{Descriptor, Digest, today};
+use landfall_model::{Descriptor, Digest, Failure, today};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -109,7 +109,7 @@ impl Client {
         mut request: RefreshRequest<'_>,
         memory: &DiskStore,
         on_locked: impl Fn(&Lock),
-    ) -> Result<Refreshed, ClientError> {
+    ) -> Result<Refreshed, Failure> {
         let updated = self.update(&request.update, memory).await;
         // recorded here and again below, so that the hosts of the update are not lost if a later
         // step is interrupted
@@ -127,7 +127,7 @@ impl Client {
         updated: UpdateOutcome,
         memory: &DiskStore,
         on_locked: impl Fn(&Lock),
-    ) -> Result<Refreshed, ClientError> {
+    ) -> Result<Refreshed, Failure> {
         // a number without a series is reported before anything is written or pulled
         let serial = serial(request, updated.manifest.name.as_ref())?;
         // Manifests first: if the run ends before the lock is written, the next run locks the items
@@ -190,7 +190,7 @@ impl Client {
         lock: &Lock,
         store: Arc<dyn BlobStore>,
         serial: Option<Serial>,
-    ) -> Result<RefreshedBundle, ClientError> {
+    ) -> Result<RefreshedBundle, Failure> {
         let bases: Vec<DeltaBase> = request.bases.drain(..).map(|given| given.base).collect();
         let upload = request.object.take();
         let upload = upload
@@ -242,21 +242,26 @@ impl Client {
                 keys: keys.into_iter().collect(),
             })
         });
-        work.await?
+        work.await.map_err(stopped)?
     }
+}
+
+/// The failure of a bundle with a number, if the request, the lock and the manifests name no series
+/// for it.
+pub(crate) fn unnamed_series() -> Failure {
+    Failure::usage("the bundle has a number, but its series has no name").with_help(
+        "add --series NAME, or give every manifest the same metadata.name and lock again",
+    )
 }
 
 /// The series and number of the bundle, if the request has a number. `name` is the name of the
 /// manifests.
-fn serial(
-    request: &RefreshRequest<'_>,
-    name: Option<&String>,
-) -> Result<Option<Serial>, ClientError> {
+fn serial(request: &RefreshRequest<'_>, name: Option<&String>) -> Result<Option<Serial>, Failure> {
     let Some(number) = request.serial else {
         return Ok(None);
     };
     let series = request.series.as_ref().or(name).cloned();
-    let series = series.ok_or(ClientError::UnnamedSeries)?;
+    let series = series.ok_or_else(unnamed_series)?;
     Ok(Some(Serial { series, number }))
 }
 

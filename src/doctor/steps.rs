@@ -4,7 +4,7 @@
 use landfall_http::redacted_url;
 use landfall_item::lockfile::Lock;
 use landfall_model::config::Site;
-use landfall_model::has_userinfo;
+use landfall_model::{Failure, has_userinfo};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::fmt;
@@ -140,24 +140,10 @@ pub(crate) enum CheckTarget {
     Proxies,
 }
 
-/// Why a text is not a target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum CheckTargetError {
-    /// Neither a URL nor a registry.
-    #[error("neither a URL nor HOST[:PORT][/REPOSITORY]")]
-    Form,
-    /// A URL with a user name or password.
-    #[error("a URL with a user name is refused; accounts come from auth files or the site")]
-    UserName,
-    /// A URL that is neither http nor https.
-    #[error("not an http or https URL")]
-    Scheme,
-}
-
 impl FromStr for CheckTarget {
-    type Err = CheckTargetError;
+    type Err = Failure;
 
-    fn from_str(text: &str) -> Result<CheckTarget, CheckTargetError> {
+    fn from_str(text: &str) -> Result<CheckTarget, Failure> {
         if !text.contains("://") {
             let (host, repository) = text.split_once('/').unwrap_or((text, ""));
             let host = host.to_ascii_lowercase();
@@ -165,13 +151,15 @@ impl FromStr for CheckTarget {
                 Ok(url) if url.path() == "/" && !has_userinfo(&url) && !host.is_empty() => Ok(
                     CheckTarget::Registry(host, repository.trim_end_matches('/').into()),
                 ),
-                _ => Err(CheckTargetError::Form),
+                _ => Err(Failure::usage("neither a URL nor HOST[:PORT][/REPOSITORY]")),
             };
         }
         match Url::parse(text) {
-            Ok(url) if has_userinfo(&url) => Err(CheckTargetError::UserName),
+            Ok(url) if has_userinfo(&url) => Err(Failure::usage(
+                "a URL with a user name is refused; accounts come from auth files or the site",
+            )),
             Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(CheckTarget::Url(url)),
-            _ => Err(CheckTargetError::Scheme),
+            _ => Err(Failure::usage("not an http or https URL")),
         }
     }
 }
@@ -234,9 +222,11 @@ mod tests {
             read("https://dl.k8s.io/x?token=hush"),
             Ok("https://dl.k8s.io/x?…".into())
         );
-        assert_eq!(
-            read("https://u:p@dl.k8s.io/"),
-            Err(CheckTargetError::UserName)
+        let error = read("https://u:p@dl.k8s.io/").unwrap_err();
+        assert!(
+            error
+                .message
+                .starts_with("a URL with a user name is refused")
         );
         assert!(read("u:hush@quay.io").is_err() && read(":hush@quay.io").is_err());
         assert!(read("ftp://x/").is_err() && read("").is_err() && read("a b").is_err());

@@ -1,14 +1,13 @@
 //! A host that the connected side must reach: its address, the evidence for it, its purpose and
 //! role; and how two lists of hosts differ.
 
-use super::pattern::{EgressPattern, InvalidHost};
+use super::pattern::EgressPattern;
 use landfall_item::lockfile::Endpoint;
 use landfall_model::document::nearest;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
 /// A host that the connected side must reach.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -152,25 +151,6 @@ pub(crate) fn read_list(text: &str) -> Option<Vec<EgressHost>> {
 }
 
 // The errors of `landfall egress`.
-
-/// An error from listing the hosts that a lock needs.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum EgressError {
-    /// The record of contacted hosts cannot be read.
-    #[error("cannot read {path}: {why}; remove it, and the next lock and pull write a new one")]
-    Record {
-        /// The file of the record.
-        path: PathBuf,
-        /// The error of reading or parsing it.
-        why: String,
-    },
-    /// The lock has a host that cannot be written into a rule.
-    #[error("the lock has a host that a firewall rule cannot contain: {0}")]
-    Host(#[from] InvalidHost),
-    /// The lock has a name that cannot be part of a URL.
-    #[error(transparent)]
-    Name(#[from] landfall_http::HttpError),
-}
 
 /// The role of the machine that runs landfall.
 pub(super) const OWN_ROLE: &str = "landfall";

@@ -12,7 +12,7 @@ mod record;
 mod unresolved;
 
 pub(crate) use self::format::FORMATS;
-pub(crate) use self::host::{EgressError, EgressHost, EgressRole, HostEvidence, diff, read_list};
+pub(crate) use self::host::{EgressHost, EgressRole, HostEvidence, diff, read_list};
 pub(crate) use self::needed::{Egress, EgressQuery, needed};
 pub(crate) use self::probe::probe;
 #[cfg(any(test, fuzzing))]

@@ -1,7 +1,6 @@
 //! The hosts that a lock needs: hosts that the lock names, further hosts that their responses named
 //! in earlier runs or that their operators document, and the endpoints of the lock.
 
-use super::EgressError;
 use super::host::{EgressHost, EgressRole, HostEvidence, OWN_ROLE, SourceKind};
 use super::known_services::{HostPurpose, KnownService, services_at};
 use super::pattern::{EgressPattern, InvalidHost};
@@ -9,10 +8,10 @@ use super::record::{ContactRecord, Contacted};
 use super::unresolved::unresolved_source;
 use landfall_content::registry::RegistrySessions;
 use landfall_content::{EntryPart, LockEntry, PartOrigin};
-use landfall_http::host_port;
+use landfall_http::{HttpError, host_port};
 use landfall_item::lockfile::{Endpoint, Lock};
 use landfall_model::report::{EntryKind, count_of};
-use landfall_model::{ChangedName, Descriptor, Digest, is_example_name, media_type};
+use landfall_model::{ChangedName, Descriptor, Digest, Failure, is_example_name, media_type};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use url::Url;
@@ -41,12 +40,17 @@ pub(super) struct SourceHost {
     services: Vec<&'static KnownService>,
 }
 
+/// The failure of a lock with a name that cannot be part of a URL.
+fn unusable(error: HttpError) -> Failure {
+    Failure::usage(error.to_string())
+}
+
 /// The hosts that `lock` names. Each key begins with the address that is contacted, which may be
 /// that of a mirror.
 pub(super) fn sources(
     lock: &Lock,
     sessions: &RegistrySessions,
-) -> Result<BTreeMap<String, SourceHost>, EgressError> {
+) -> Result<BTreeMap<String, SourceHost>, Failure> {
     let mut sources: BTreeMap<String, SourceHost> = BTreeMap::new();
     let parts = lock.each_entry().flat_map(|entry| {
         let by_lock = is_requested_by_lock(&entry);
@@ -62,7 +66,7 @@ pub(super) fn sources(
             PartOrigin::Manifest { registry, .. }
             | PartOrigin::Blob { registry, .. }
             | PartOrigin::Foreign { registry, .. } => (
-                sessions.expected_url(registry)?,
+                sessions.expected_url(registry).map_err(unusable)?,
                 registry.to_string(),
                 SourceKind::Registry,
             ),
@@ -70,17 +74,17 @@ pub(super) fn sources(
                 let Some(written) = part.origin.url() else {
                     continue;
                 };
-                let (url, origin) = sessions.file_url(written)?;
+                let (url, origin) = sessions.file_url(written).map_err(unusable)?;
                 let name = origin.unwrap_or_else(|| url.host_str().unwrap_or_default().to_owned());
                 (url, name, url_kind)
             }
             PartOrigin::Git { repository, .. } => {
-                let (url, origin) = sessions.file_url(&repository.url)?;
+                let (url, origin) = sessions.file_url(&repository.url).map_err(unusable)?;
                 let name = origin.unwrap_or_else(|| url.host_str().unwrap_or_default().to_owned());
                 (url, name, SourceKind::Files)
             }
             PartOrigin::LargeFile(server) => {
-                let (url, origin) = sessions.file_url(&server.url)?;
+                let (url, origin) = sessions.file_url(&server.url).map_err(unusable)?;
                 let name = origin.unwrap_or_else(|| url.host_str().unwrap_or_default().to_owned());
                 // usually the host of the packs, which are the better samples
                 if sources.contains_key(&source_key(&url, &name, SourceKind::Files)) {
@@ -198,7 +202,7 @@ pub(crate) fn needed(
     query: EgressQuery<'_>,
     record: &ContactRecord,
     sessions: &RegistrySessions,
-) -> Result<Egress, EgressError> {
+) -> Result<Egress, Failure> {
     let EgressQuery {
         lock,
         is_locked,
@@ -258,7 +262,7 @@ fn add_sources(
     notes: &mut BTreeSet<String>,
     lock: &Lock,
     record: &ContactRecord,
-) -> Result<(), EgressError> {
+) -> Result<(), Failure> {
     for source in sources(lock, list.sessions)?.into_values() {
         let SourceHost {
             url,

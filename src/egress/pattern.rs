@@ -2,7 +2,7 @@
 //! Nothing else can be written into a rule. Otherwise the text of a server, such as a redirect to
 //! `https://*.*/x`, could open a firewall.
 
-use landfall_model::is_dns_name;
+use landfall_model::{Failure, is_dns_name};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::IpAddr;
@@ -23,6 +23,14 @@ pub(crate) enum EgressPattern {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is neither a DNS name nor an address")]
 pub(crate) struct InvalidHost(String);
+
+impl From<InvalidHost> for Failure {
+    fn from(error: InvalidHost) -> Failure {
+        Failure::usage(format!(
+            "the lock has a host that a firewall rule cannot contain: {error}"
+        ))
+    }
+}
 
 impl EgressPattern {
     /// Parses the host of a URL or registry; an IPv6 address may have brackets. A wildcard is

@@ -2,7 +2,6 @@
 //! blob or file, or the refs of a git repository. Follows all redirects. A refusal ends the
 //! requests to that host, not the probe.
 
-use super::EgressError;
 use super::host::{EgressHost, Reachability};
 use super::needed::{SourceHost, sources};
 use super::pattern::EgressPattern;
@@ -12,6 +11,7 @@ use landfall_content::upstream::{Upstreams, expect_file, get_file, list_refs};
 use landfall_content::{EntryPart, PartOrigin, PartSource, run_concurrently};
 use landfall_http::{ErrorKind, HttpError};
 use landfall_item::lockfile::Lock;
+use landfall_model::Failure;
 use landfall_model::report::HostUse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(crate) struct Probed {
 pub(crate) async fn probe(
     lock: &Lock,
     sessions: &Arc<RegistrySessions>,
-) -> Result<Probed, EgressError> {
+) -> Result<Probed, Failure> {
     let sources: Vec<SourceHost> = sources(lock, sessions)?.into_values().collect();
     let jobs = sessions.transport().limits().jobs;
     let found =

@@ -1,10 +1,10 @@
 //! The record of the hosts that `lock`, `update`, `refresh`, `pull`, `mirror` and probes contacted.
 //! It is a file in the store, into which each run merges its hosts.
 
-use super::EgressError;
 use super::pattern::EgressPattern;
 use landfall_content::WriteError;
 use landfall_content::store::DiskStore;
+use landfall_model::Failure;
 use landfall_model::report::HostUse;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,11 +45,11 @@ struct ContactFile {
 
 impl ContactRecord {
     /// Reads the record of the store in `dir`. If there is no file, the record is empty.
-    pub(crate) fn load(dir: &Path) -> Result<ContactRecord, EgressError> {
+    pub(crate) fn load(dir: &Path) -> Result<ContactRecord, Failure> {
         let path = dir.join(FILE);
-        let bad = |why: String| EgressError::Record {
-            path: path.clone(),
-            why,
+        let bad = |why: String| {
+            let words = "; remove it, and the next lock and pull write a new one";
+            Failure::read(&path, why + words)
         };
         match std::fs::read(&path) {
             Ok(bytes) => ContactRecord::parse(&bytes).map_err(bad),

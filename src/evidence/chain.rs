@@ -5,7 +5,6 @@ use landfall_model::{Digest, Limits};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io::{self, BufRead, Read};
-use std::path::PathBuf;
 
 /// A summary of the content of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -260,25 +259,6 @@ pub(super) fn may_be_torn(line: &[u8]) -> bool {
     line.starts_with(BEGINNING) || BEGINNING.starts_with(line)
 }
 
-// The errors of the evidence log.
-
-/// An error from reading or writing the evidence log.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum EvidenceError {
-    #[error("cannot open the log {path}: {source}")]
-    Open { path: PathBuf, source: io::Error },
-    #[error("cannot lock the log {path}: {source}")]
-    Lock { path: PathBuf, source: io::Error },
-    #[error("cannot read the log {path}: {source}")]
-    Read { path: PathBuf, source: io::Error },
-    #[error("cannot write to the log {path}: {source}")]
-    Write { path: PathBuf, source: io::Error },
-    #[error("the log {path} is damaged: {fault}")]
-    Damaged { path: PathBuf, fault: EvidenceFault },
-    #[error("the log {path} is damaged: its last line {why}")]
-    End { path: PathBuf, why: &'static str },
-}
-
 /// A fault in the lines of a log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum EvidenceFault {
@@ -306,18 +286,5 @@ fn record_range(first: u64, last: u64) -> String {
         format!("record {first} is")
     } else {
         format!("records {first} to {last} are")
-    }
-}
-
-impl EvidenceError {
-    /// The fix that the user can try.
-    pub(crate) fn help(&self) -> Option<String> {
-        match self {
-            EvidenceError::End { path, .. } => Some(format!(
-                "`landfall log verify {}` reports details; if it is not a log, name another file",
-                path.display()
-            )),
-            _ => None,
-        }
     }
 }

@@ -1,12 +1,13 @@
 //! The file of a log: opened for appending, locked against other processes, and synced.
 
 use super::chain::{
-    EvidenceError, EvidenceRecord, EvidenceSummary, LineFault, ReadLogError, TornLines,
-    format_line, may_be_torn, parse_line, read_log,
+    EvidenceRecord, EvidenceSummary, LineFault, ReadLogError, TornLines, format_line, may_be_torn,
+    parse_line, read_log,
 };
 use landfall_content::{parent_folder, sync_folder};
 use landfall_model::document::open_input;
-use landfall_model::{Digest, Limits};
+use landfall_model::report::TransferSide;
+use landfall_model::{Digest, Failure, Limits};
 use rustix::fs::OFlags;
 use serde_json::Value;
 use std::fs::{File, TryLockError};
@@ -42,11 +43,8 @@ struct LogEnd {
 impl EvidenceLog {
     /// Opens or creates the log at `path`, and waits until no other process uses it. Fails after
     /// [`LOCK_ATTEMPTS`] attempts.
-    pub(crate) fn open(path: &Path) -> Result<EvidenceLog, EvidenceError> {
-        let failed = |source| EvidenceError::Open {
-            path: path.into(),
-            source,
-        };
+    pub(crate) fn open(path: &Path) -> Result<EvidenceLog, Failure> {
+        let failed = |error: io::Error| failed("open", path, &error);
         let is_new = !path.exists();
         let file = File::options()
             .read(true)
@@ -69,23 +67,20 @@ impl EvidenceLog {
 
     /// Checks that a record can be appended. Returns whether the last line is incomplete, because
     /// the command that wrote it was killed.
-    pub(crate) fn check_end(&mut self) -> Result<bool, EvidenceError> {
+    pub(crate) fn check_end(&mut self) -> Result<bool, Failure> {
         self.end().map(|end| !end.torn.is_empty())
     }
 
     /// Appends a record with this payload and syncs the file. Incomplete lines at the end stay, and
     /// the record confirms them.
-    pub(crate) fn append(&mut self, payload: &Value) -> Result<Digest, EvidenceError> {
+    pub(crate) fn append(&mut self, payload: &Value) -> Result<Digest, Failure> {
         let end = self.end()?;
         let mut bytes = Vec::new();
         if end.is_open {
             bytes.push(b'\n');
         }
         let torn = TornLines::describe(&end.torn);
-        let failed = |source| EvidenceError::Write {
-            path: self.path.clone(),
-            source,
-        };
+        let failed = |error: io::Error| failed("write to", &self.path, &error);
         let (line, hash) = format_line(end.seq + 1, end.head.as_ref(), torn.as_ref(), payload)
             .map_err(|error| failed(error.into()))?;
         if line.len() > Limits::DEFAULT.log_record_bytes {
@@ -99,14 +94,16 @@ impl EvidenceLog {
     }
 
     /// Reads the end of the file.
-    fn end(&mut self) -> Result<LogEnd, EvidenceError> {
-        let failed = |source| EvidenceError::Read {
-            path: self.path.clone(),
-            source,
-        };
-        let bad = |why| EvidenceError::End {
-            path: self.path.clone(),
-            why,
+    fn end(&mut self) -> Result<LogEnd, Failure> {
+        let failed = |error: io::Error| failed("read", &self.path, &error);
+        let bad = |why: &str| {
+            let path = self.path.display();
+            Failure::refused(format!("the log {path} is damaged: its last line {why}")).with_help(
+                format!(
+                    "`landfall log verify {path}` reports details; if it is not a log, name \
+                     another file"
+                ),
+            )
         };
         // the size of the longest record plus that of the longest incomplete lines that a reader
         // accepts
@@ -158,15 +155,18 @@ impl EvidenceLog {
     }
 }
 
+fn failed(action: &str, path: &Path, error: &io::Error) -> Failure {
+    let path = path.display();
+    Failure::failed(format!("cannot {action} the log {path}: {error}"))
+        .on(TransferSide::Destination)
+}
+
 /// Waits for a lock that other processes hold only while they read or write the log.
 fn wait_for_lock(
     path: &Path,
     try_lock: impl Fn() -> Result<(), TryLockError>,
-) -> Result<(), EvidenceError> {
-    let failed = |source| EvidenceError::Lock {
-        path: path.into(),
-        source,
-    };
+) -> Result<(), Failure> {
+    let failed = |error: io::Error| failed("lock", path, &error);
     for _ in 0..LOCK_ATTEMPTS {
         match try_lock() {
             Ok(()) => return Ok(()),
@@ -182,21 +182,14 @@ pub(crate) fn open_log(
     path: &Path,
     anchor: Option<&Digest>,
     visit: impl FnMut(EvidenceRecord),
-) -> Result<EvidenceSummary, EvidenceError> {
-    let file = open_input(path).map_err(|source| EvidenceError::Open {
-        path: path.into(),
-        source,
-    })?;
+) -> Result<EvidenceSummary, Failure> {
+    let file = open_input(path).map_err(|error| failed("open", path, &error))?;
     // a writer may be in the middle of a line
     wait_for_lock(path, || file.try_lock_shared())?;
     read_log(BufReader::new(&file), anchor, visit).map_err(|error| match error {
-        ReadLogError::Read(source) => EvidenceError::Read {
-            path: path.into(),
-            source,
-        },
-        ReadLogError::Fault(fault) => EvidenceError::Damaged {
-            path: path.into(),
-            fault,
-        },
+        ReadLogError::Read(error) => failed("read", path, &error),
+        ReadLogError::Fault(fault) => {
+            Failure::refused(format!("the log {} is damaged: {fault}", path.display()))
+        }
     })
 }

@@ -16,7 +16,7 @@ mod statement;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::chain::{EvidenceError, EvidenceSummary};
+pub(crate) use self::chain::EvidenceSummary;
 #[cfg(any(test, fuzzing))]
 pub(crate) use self::fuzz::{fuzz, fuzz_seed};
 pub(crate) use self::log_file::{EvidenceLog, open_log};

@@ -17,6 +17,5 @@ mod signatures;
 #[cfg(test)]
 mod together;
 
-pub use self::run::PullError;
 pub(crate) use self::run::{ShardShare, pull};
 pub(crate) use self::signatures::{check_packages, check_signatures};

@@ -10,17 +10,9 @@ use landfall_content::{
 use landfall_http::Activity;
 use landfall_item::lockfile::{Lock, losses};
 use landfall_model::report::{ItemStatus, Progress, ReportItem, TransferSide};
-use landfall_model::{Descriptor, Digest, Limits, Shard, transfer_cost};
+use landfall_model::{Descriptor, Digest, Failure, Limits, Shard, transfer_cost};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
-
-/// An error that ends a pull early. Items that fail do not end it: they are in the report.
-#[derive(Debug, thiserror::Error)]
-pub enum PullError {
-    /// The store or the bundle cannot be used.
-    #[error(transparent)]
-    Sink(#[from] WriteError),
-}
 
 /// The number of manifests that are fetched at once, in addition to the blobs.
 const MANIFEST_SLOTS: usize = 4;
@@ -36,7 +28,7 @@ pub(crate) async fn pull(
     rehash: bool,
     progress: Arc<dyn Progress>,
     activity: &Activity,
-) -> Result<Vec<ReportItem>, PullError> {
+) -> Result<Vec<ReportItem>, Failure> {
     let present = {
         let into = into.clone();
         let progress = progress.clone();

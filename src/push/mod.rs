@@ -46,7 +46,7 @@ pub(crate) use self::run::{PushContent, push};
 #[cfg(feature = "cli")]
 pub(crate) use self::signed_images::{SignedImages, sign_images};
 pub(crate) use self::state::{PrunedManifest, Receipt};
-pub use self::state::{PushError, PushOptions, Pushed};
+pub use self::state::{PushOptions, Pushed};
 pub(crate) use self::status::{MissingParts, missing};
 #[cfg(feature = "cli")]
 pub(crate) use self::status::{RegistryTag, StatusScope, TagStatus, status};

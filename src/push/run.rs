@@ -6,7 +6,7 @@ use super::plan::{
     own_deliveries, wanted_content,
 };
 use super::preflight::Preflight;
-use super::state::{PushError, PushOptions, PushRun, Pushed, count_by_entry};
+use super::state::{PushOptions, PushRun, Pushed, count_by_entry, unreachable};
 use super::uploader::Uploader;
 use landfall_content::registry::{RegistrySession, RegistrySessions};
 use landfall_content::{LockEntry, PartSource, Watchdog, run_concurrently_by_host};
@@ -14,7 +14,7 @@ use landfall_http::{ErrorKind, HttpError};
 use landfall_item::lockfile::{Lock, collision};
 use landfall_model::config::IndexPolicy;
 use landfall_model::report::Progress;
-use landfall_model::{DestinationMap, Shard, locked};
+use landfall_model::{DestinationMap, Failure, Shard, locked};
 use landfall_signature::SignaturePolicy;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,7 +40,7 @@ pub(crate) async fn push(
     options: PushOptions,
     shard: Shard,
     progress: Arc<dyn Progress>,
-) -> Result<Pushed, PushError> {
+) -> Result<Pushed, Failure> {
     let PushContent {
         source,
         omitted,
@@ -50,12 +50,12 @@ pub(crate) async fn push(
     let WantedContent { lock, skipped } = wanted_content(lock, &options, &demanded);
     let lock = &*lock;
     if let Some(collision) = collision(mapping, lock) {
-        return Err(Box::new(collision).into());
+        return Err(Failure::usage(collision.to_string()));
     }
     let session = sessions
         .destination(&mapping.target().registry)
         .await
-        .map_err(PushError::Unreachable)?;
+        .map_err(|error| unreachable(&error))?;
     session
         .plain_http_note()
         .into_iter()
@@ -187,7 +187,7 @@ pub(crate) async fn push(
 async fn check_reachable(
     session: &RegistrySession,
     tag_states: &[Result<TagState, HttpError>],
-) -> Result<(), PushError> {
+) -> Result<(), Failure> {
     let Some(Err(error)) = tag_states.first() else {
         return Ok(());
     };
@@ -200,7 +200,7 @@ async fn check_reachable(
     if may_lack_project {
         Ok(())
     } else {
-        Err(PushError::Unreachable(error.clone()))
+        Err(unreachable(error))
     }
 }
 

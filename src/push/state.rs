@@ -7,10 +7,10 @@ use super::preflight::{Problem, ProblemKind};
 use super::uploader::Uploader;
 use landfall_content::TransferError;
 use landfall_http::{ErrorKind, HttpError};
-use landfall_item::lockfile::{Collision, Lock, losses};
+use landfall_item::lockfile::{Lock, losses};
 use landfall_model::config::{IndexPolicy, ReferrerPolicy};
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem, TransferSide};
-use landfall_model::{DestinationMap, Digest, Shard};
+use landfall_model::{DestinationMap, Digest, Exit, Failure, Shard};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -421,13 +421,12 @@ pub struct PushOptions {
     pub skip_kinds: BTreeSet<EntryKind>,
 }
 
-/// An error that stops a push before its first byte.
-#[derive(Debug, thiserror::Error)]
-pub enum PushError {
-    /// Two digests would get one name at the registry.
-    #[error(transparent)]
-    Collision(#[from] Box<Collision>),
-    /// The registry cannot be reached, or a look-up fails.
-    #[error("{0}")]
-    Unreachable(HttpError),
+/// The failure of a push whose registry cannot be reached, or refuses a look-up.
+pub(crate) fn unreachable(error: &HttpError) -> Failure {
+    // an account that the user configured and that cannot be read
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<Failure>());
+    if cause.is_some_and(|cause| cause.exit == Exit::Usage) {
+        return Failure::usage(error.to_string());
+    }
+    Failure::failed(error.to_string()).on(TransferSide::Destination)
 }

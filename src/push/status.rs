@@ -3,13 +3,13 @@
 
 use super::plan::{Delivery, LookupScope, TagState, deliveries, look_up_tags};
 use super::preflight::Presence;
-use super::state::PushError;
+use super::state::unreachable;
 use landfall_content::registry::{RegistrySession, RegistrySessions};
 use landfall_content::{LockEntry, run_concurrently};
 use landfall_http::HttpError;
 use landfall_item::lockfile::Lock;
 use landfall_model::report::EntryKind;
-use landfall_model::{DestinationMap, Digest, Limits, tagged_subject};
+use landfall_model::{DestinationMap, Digest, Failure, Limits, tagged_subject};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -71,11 +71,11 @@ pub(crate) async fn status(
     mapping: &DestinationMap,
     sessions: &RegistrySessions,
     scope: StatusScope,
-) -> Result<Vec<RegistryTag>, PushError> {
+) -> Result<Vec<RegistryTag>, Failure> {
     let session = sessions
         .destination(&mapping.target().registry)
         .await
-        .map_err(PushError::Unreachable)?;
+        .map_err(|error| unreachable(&error))?;
     let deliveries = deliveries(lock, mapping, &BTreeSet::new());
     let limits = sessions.transport().limits();
     let found = look_up_tags(
@@ -90,7 +90,7 @@ pub(crate) async fn status(
     )
     .await;
     if let (Some(Err(error)), true) = (found.first(), found.iter().all(Result::is_err)) {
-        return Err(PushError::Unreachable(error.clone()));
+        return Err(unreachable(error));
     }
     let mut tags: Vec<RegistryTag> = deliveries
         .iter()
@@ -229,11 +229,11 @@ pub(crate) async fn missing(
     mapping: &DestinationMap,
     sessions: &RegistrySessions,
     blobs: bool,
-) -> Result<MissingParts, PushError> {
+) -> Result<MissingParts, Failure> {
     let session = sessions
         .destination(&mapping.target().registry)
         .await
-        .map_err(PushError::Unreachable)?;
+        .map_err(|error| unreachable(&error))?;
     let deliveries = deliveries(lock, mapping, &BTreeSet::new());
     let presence = Presence::new(&session, blobs);
     let jobs = sessions.transport().limits().jobs;
@@ -249,7 +249,7 @@ pub(crate) async fn missing(
         .await
         .into_iter()
         .collect::<Result<Vec<_>, _>>()
-        .map_err(PushError::Unreachable)?;
+        .map_err(|error| unreachable(&error))?;
     Ok(MissingParts {
         destinations: deliveries.len(),
         parts: results.into_iter().flatten().collect(),

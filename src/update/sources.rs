@@ -4,7 +4,7 @@
 use landfall_content::upstream::list_refs;
 use landfall_item::{ResolveError, Resolver, VersionSource, chart_versions, provider_versions};
 use landfall_model::document::VersionsFrom;
-use landfall_model::from_json;
+use landfall_model::{Failure, from_json};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -132,20 +132,6 @@ fn begins_with_digit(text: &str) -> bool {
 /// memory than its text may have.
 const MOST_VALUES: usize = 200_000;
 
-/// Why a path leads to no texts.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum JsonPathError {
-    /// The text is not a path.
-    #[error(
-        "`{0}` is not a path: write keys with dots between them, `[]` for every element of a list, \
-         `[0]` for one, `{{}}` for the keys of an object"
-    )]
-    Invalid(String),
-    /// A list or an object on the path is too long.
-    #[error("a list or an object at `{0}` has more than {MOST_VALUES} members")]
-    TooLong(String),
-}
-
 enum JsonPathStep<'a> {
     /// The value of a key.
     Key(&'a str),
@@ -208,18 +194,30 @@ impl<'de: 'a, 'a> Deserialize<'de> for JsonMembers<'a> {
     }
 }
 
+/// The failure of a path on which a list or an object has too many members.
+fn too_long(path: &str) -> Failure {
+    Failure::failed(format!(
+        "a list or an object at `{path}` has more than {MOST_VALUES} members"
+    ))
+}
+
 /// The strings, numbers and keys at `path` in `document`, in the order of the document. Numbers are
 /// as they are written: `1.10` is not the same version as `1.1`.
-pub(super) fn texts_at(document: &RawValue, path: &str) -> Result<Vec<String>, JsonPathError> {
+pub(super) fn texts_at(document: &RawValue, path: &str) -> Result<Vec<String>, Failure> {
     let mut found = vec![JsonNode::Value(document)];
-    for step in steps(path).ok_or_else(|| JsonPathError::Invalid(path.to_owned()))? {
+    for step in steps(path).ok_or_else(|| {
+        Failure::usage(format!(
+            "`{path}` is not a path: write keys with dots between them, `[]` for every element of \
+             a list, `[0]` for one, `{{}}` for the keys of an object"
+        ))
+    })? {
         let mut next = Vec::new();
         for node in found {
             if let JsonNode::Value(value) = node {
                 let led = follow(value.get(), &step);
                 next.extend(
                     led.filter(|led| next.len() + led.len() <= MOST_VALUES)
-                        .ok_or_else(|| JsonPathError::TooLong(path.to_owned()))?,
+                        .ok_or_else(|| too_long(path))?,
                 );
             }
         }
@@ -360,7 +358,7 @@ mod tests {
             texts_at(document, path)
         };
         assert_eq!(read(&list(MOST_VALUES), "[]").unwrap().len(), MOST_VALUES);
-        let too_long = |path: &str| Err(JsonPathError::TooLong(path.into()));
+        let too_long = |path: &str| Err(too_long(path));
         assert_eq!(read(&list(MOST_VALUES + 1), "[]"), too_long("[]"));
         let half = list(MOST_VALUES / 2 + 1);
         assert_eq!(read(&format!("[{half},{half}]"), "[][]"), too_long("[][]"));

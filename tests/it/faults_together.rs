@@ -3,7 +3,7 @@
 
 use crate::support::dice::Dice;
 use crate::support::faults::{Content, Fault, FaultKind, RequestKind, RetryAfter, Rig, quick};
-use crate::support::library::{ItemStatus, Limits, PushError, Pushed, ReportItem};
+use crate::support::library::{Failure, ItemStatus, Limits, Pushed, ReportItem};
 use crate::support::rounds;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -52,7 +52,7 @@ fn assert_complete(items: &[ReportItem], story: &str) {
 
 /// Pushes or mirrors under faults that may outlast the attempts of a request. Asserts that a failed
 /// item has a reason, and that a second run, without faults, completes the delivery.
-fn assert_delivered(rig: &Rig, story: &str, deliver: &dyn Fn() -> Result<Pushed, PushError>) {
+fn assert_delivered(rig: &Rig, story: &str, deliver: &dyn Fn() -> Result<Pushed, Failure>) {
     let failed = match deliver() {
         Ok(pushed) => pushed
             .items

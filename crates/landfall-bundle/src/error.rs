@@ -1,25 +1,16 @@
 //! Errors of reading and writing a bundle.
 
 use crate::format::damage::{Damage, Loss};
-use crate::format::names::OmittedItem;
 use crate::recipe::ScratchError;
 use landfall_content::ContentError;
-use landfall_item::lockfile::LockError;
-use landfall_model::{human_size, sign};
+use landfall_content::bucket::BucketLocation;
+use landfall_model::{Failure, TransferSide, sign};
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
 /// Why a bundle cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum BundleError {
-    /// The bundle cannot be opened.
-    #[error("cannot open the bundle {path}: {source}")]
-    Open {
-        /// The path of the bundle.
-        path: PathBuf,
-        /// The error that the system returned.
-        source: io::Error,
-    },
     /// The file is damaged, or not a bundle.
     #[error(
         "{path} is damaged{}\n{}{}",
@@ -50,45 +41,6 @@ pub enum BundleError {
         /// The consequences; `None` if they were not determined.
         loss: Option<Loss>,
     },
-    /// Volumes are missing, damaged, or belong to another bundle.
-    #[error("{path} has missing or damaged volumes\n{}{}", lines(bad), loss_lines(loss.as_ref()))]
-    Volumes {
-        /// The path of the bundle.
-        path: PathBuf,
-        /// Each bad volume with its problem.
-        bad: Vec<String>,
-        /// The consequences; `None` if they were not determined.
-        loss: Option<Loss>,
-    },
-    /// The bundle has no volume with the requested number.
-    #[error("{path} has {}; there is no volume {number}", volume_count(*count))]
-    NoVolume {
-        /// The path of the bundle.
-        path: PathBuf,
-        /// The number that was requested.
-        number: usize,
-        /// The number of volumes of the bundle.
-        count: usize,
-    },
-    /// The format of the bundle is newer than this landfall.
-    #[error("{path} needs a newer landfall: {what}")]
-    Newer {
-        /// The path of the bundle.
-        path: PathBuf,
-        /// What this release does not support.
-        what: String,
-    },
-    /// Items are missing, and a partial bundle is not allowed.
-    #[error(
-        "{} would be missing from the bundle; run `landfall lock` and `landfall pull` again, or \
-         pack what is available with --allow-partial\n{}",
-        item_count(missing.len()),
-        lines(missing)
-    )]
-    Incomplete {
-        /// The items that are missing.
-        missing: Vec<OmittedItem>,
-    },
     /// The content of an item cannot be read.
     #[error("{source}; run `landfall pull` again")]
     Content {
@@ -97,147 +49,28 @@ pub enum BundleError {
         /// The error that caused the failure.
         source: ContentError,
     },
-    /// The index of an image cannot be trimmed as the lock says.
-    #[error("{why}; run `landfall lock` again")]
-    Trim {
-        /// The name of the image.
-        item: String,
-        /// The error that caused the failure.
-        why: String,
-    },
-    /// The disk has too little free space.
-    #[error(
-        "{folder} has {} free ({available} bytes), the bundle may need {} ({needed} bytes); make \
-         room or write it elsewhere",
-        human_size(*available),
-        human_size(*needed)
-    )]
-    Space {
-        /// The folder of the bundle.
-        folder: PathBuf,
-        /// The bytes that the bundle may need.
-        needed: u64,
-        /// The number of free bytes.
-        available: u64,
-    },
-    /// The bundle would exceed a limit of its readers.
-    #[error(
-        "cannot write {path}: its {what} would have {bytes} bytes, but readers accept at most \
-         {limit}; put fewer items into one bundle"
-    )]
-    TooLarge {
-        /// The path of the bundle.
-        path: PathBuf,
-        /// The part that is too large.
-        what: &'static str,
-        /// The size of the part in bytes.
-        bytes: u64,
-        /// The largest accepted size in bytes.
-        limit: u64,
-    },
-    /// The bundle would have too many volumes, or a frame does not fit into a volume.
-    #[error(
-        "volumes of {size} bytes are too small: a bundle has at most {limit} volumes, and no frame \
-         is split; use --volume-size {smallest} or more"
-    )]
-    VolumeSize {
-        /// The requested size in bytes.
-        size: u64,
-        /// The maximum number of volumes.
-        limit: usize,
-        /// The smallest size in bytes that fits.
-        smallest: u64,
-    },
-    /// A single volume cannot be rebuilt.
-    #[error("cannot rebuild {volume}: {why}")]
-    Volume {
-        /// The name of the volume.
-        volume: String,
-        /// The error that caused the failure.
-        why: String,
-    },
-    /// A single volume cannot be rebuilt: it contained the lock, and no other lock is available.
-    #[error(
-        "cannot rebuild {volume}: it contained the lock; name the lock with --lock FILE\n{source}"
-    )]
-    VolumeLock {
-        /// The name of the volume.
-        volume: String,
-        /// Why the lock cannot be read.
-        source: Box<LockError>,
-    },
-    /// A program or document cannot be placed next to the bundle.
-    #[error("cannot write {path} next to the bundle: {why}")]
-    Tool {
-        /// The path of the program or document.
-        path: PathBuf,
-        /// The error that caused the failure.
-        why: String,
-    },
-    /// Another process is writing the same bundle.
-    #[error("{path} is being written by another process; wait for it, or choose another name")]
-    Busy {
-        /// The path of the bundle.
-        path: PathBuf,
-    },
-    /// The bundle has no signature, but one is required.
-    #[error(
-        "{path} is not signed; sign it with the key of an allowed signer: \
-         `landfall sign {path} --key KEY`"
-    )]
-    NotSigned {
-        /// The path of the bundle.
-        path: PathBuf,
-    },
-    /// The only signature is not accepted.
-    #[error("cannot accept the signature of {path}: {source}")]
-    Signature {
-        /// The path of the bundle.
-        path: PathBuf,
-        /// Why the signature is not accepted.
-        source: Box<sign::SignatureError>,
-    },
-    /// Fewer signers signed the bundle than the site requires.
-    #[error(
-        "{path} is signed by {count} of the allowed signers, and {at_least} are needed; add a \
-         signature with `landfall sign {path} --key KEY`{}",
-        refused_lines(refused)
-    )]
-    Signers {
-        /// The path of the bundle.
-        path: PathBuf,
-        /// The required number of signers.
-        at_least: usize,
-        /// The number of allowed signers who signed.
-        count: usize,
-        /// Why further signatures do not count.
-        refused: Vec<String>,
-    },
-    /// The bundle cannot be signed.
-    #[error("cannot sign {path}: {source}")]
-    Sign {
-        /// The path of the bundle.
-        path: PathBuf,
-        /// The error that caused the failure.
-        source: Box<sign::SignatureError>,
-    },
-    /// The bundle cannot be written.
-    #[error("cannot write {path}: {source}")]
-    Write {
-        /// The path of the bundle.
-        path: PathBuf,
-        /// The error that the system returned.
-        source: io::Error,
-    },
+    /// Any other failure.
+    #[error(transparent)]
+    Failed(#[from] Failure),
 }
 
 impl BundleError {
+    /// Returns a function that turns an I/O error into a failure to open the bundle at `path`.
+    pub(crate) fn open(path: &Path) -> impl Fn(io::Error) -> Failure {
+        move |error| {
+            let message = format!("cannot open the bundle {}: {error}", path.display());
+            // In an object store, the object exists: it was found before. So reading it failed.
+            if path.to_str().is_some_and(BucketLocation::has_scheme) {
+                Failure::failed(message).on(TransferSide::Source)
+            } else {
+                Failure::usage(message)
+            }
+        }
+    }
+
     /// Returns a function that turns an I/O error into a failure to write `path`.
     pub(crate) fn write(path: &Path) -> impl Fn(io::Error) -> BundleError + Copy {
-        move |source| BundleError::Write {
-            path: path.into(),
-            source,
-        }
+        move |error| Failure::write(path, error).into()
     }
 
     /// Returns a function that turns an error of content into a failure to read `item`, or to write
@@ -251,21 +84,34 @@ impl BundleError {
             },
         }
     }
-}
 
-fn item_count(items: usize) -> String {
-    if items == 1 {
-        "1 item".into()
-    } else {
-        format!("{items} items")
+    /// The failure to write a bundle whose `what` is longer than its readers accept.
+    pub(crate) fn too_large(path: &Path, what: &str, bytes: u64, limit: u64) -> BundleError {
+        let path = path.display();
+        Failure::usage(format!(
+            "cannot write {path}: its {what} would have {bytes} bytes, but readers accept at most \
+             {limit}; put fewer items into one bundle"
+        ))
+        .into()
     }
-}
 
-fn volume_count(volumes: usize) -> String {
-    if volumes == 1 {
-        "1 volume".into()
-    } else {
-        format!("{volumes} volumes")
+    /// The failure to write a bundle that another process writes.
+    pub(crate) fn busy(path: &Path) -> BundleError {
+        let path = path.display();
+        Failure::failed(format!(
+            "{path} is being written by another process; wait for it, or choose another name"
+        ))
+        .on(TransferSide::Destination)
+        .into()
+    }
+
+    /// The failure to sign the bundle or the checksums at `path`.
+    pub(crate) fn sign(path: &Path) -> impl Fn(sign::SignatureError) -> BundleError {
+        move |error| {
+            Failure::failed(format!("cannot sign {}: {error}", path.display()))
+                .on(TransferSide::Destination)
+                .into()
+        }
     }
 }
 
@@ -278,7 +124,7 @@ fn copy_advice(loss: Option<&Loss>) -> &'static str {
     }
 }
 
-fn loss_lines(loss: Option<&Loss>) -> String {
+pub(crate) fn loss_lines(loss: Option<&Loss>) -> String {
     match loss {
         Some(loss) => format!("\n{loss}"),
         None => String::new(),
@@ -294,16 +140,8 @@ fn names_with_verb(names: &[String]) -> String {
     }
 }
 
-fn refused_lines(refused: &[String]) -> String {
-    if refused.is_empty() {
-        String::new()
-    } else {
-        format!("\n{}", lines(refused))
-    }
-}
-
 /// One indented line for each item. A long list is cut, and ends with the number of omitted items.
-fn lines(items: &[impl fmt::Display]) -> String {
+pub(crate) fn lines(items: &[impl fmt::Display]) -> String {
     const MAX_LINES: usize = 30;
     // "and 1 more" would be as long as the line that it replaces
     let count = if items.len() > MAX_LINES + 1 {
@@ -322,4 +160,17 @@ fn lines(items: &[impl fmt::Display]) -> String {
         ));
     }
     lines.join("\n")
+}
+
+impl From<BundleError> for Failure {
+    fn from(error: BundleError) -> Failure {
+        let message = error.to_string();
+        match error {
+            BundleError::Damaged { .. } | BundleError::Missing { .. } => Failure::refused(message),
+            BundleError::Content { item, .. } => Failure::failed(message)
+                .on(TransferSide::Source)
+                .about(item),
+            BundleError::Failed(failure) => failure,
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use landfall_http::{ErrorKind, HttpError};
 use landfall_model::report::TransferSide;
-use landfall_model::{Descriptor, Digest};
+use landfall_model::{Descriptor, Digest, Failure};
 use std::path::{Path, PathBuf};
 
 /// Why a blob cannot be written.
@@ -65,6 +65,12 @@ impl WriteError {
     /// Whether the disk or the user's quota on it is full.
     pub fn is_full_disk(&self) -> bool {
         matches!(self, WriteError::Io { source, .. } if is_full(source))
+    }
+}
+
+impl From<WriteError> for Failure {
+    fn from(error: WriteError) -> Failure {
+        Failure::failed(error.to_string()).on(TransferSide::Destination)
     }
 }
 

@@ -4,6 +4,7 @@
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::proxy::Tunnel;
 use landfall_model::report::one_line;
+use landfall_model::{Failure, TransferSide};
 use reqwest::StatusCode;
 use std::error::Error;
 use std::sync::Arc;
@@ -208,6 +209,15 @@ impl std::error::Error for HttpError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         let source = self.text.source.as_deref()?;
         Some(source)
+    }
+}
+
+impl From<HttpError> for Failure {
+    fn from(error: HttpError) -> Failure {
+        match error.kind {
+            ErrorKind::Local => Failure::usage(error.to_string()),
+            _ => Failure::failed(error.to_string()).on(TransferSide::Destination),
+        }
     }
 }
 

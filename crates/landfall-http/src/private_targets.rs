@@ -7,7 +7,7 @@ use crate::exchange::HttpRequest;
 use crate::no_proxy::{NoProxyEntry, RequestTarget, ineffective_entry};
 use crate::proxy::ProxyUrl;
 use crate::transport::{AddressScope, Transport};
-use landfall_model::{is_dns_name, locked};
+use landfall_model::{Failure, is_dns_name, locked};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use url::Url;
@@ -63,6 +63,12 @@ pub struct PrivateTargetError {
     pub entry: String,
     /// The entry that was probably meant.
     pub instead: Option<String>,
+}
+
+impl From<PrivateTargetError> for Failure {
+    fn from(error: PrivateTargetError) -> Failure {
+        Failure::usage(error.to_string())
+    }
 }
 
 /// Whether an address is not on the public internet: an address of this machine, its link or a

@@ -1,6 +1,7 @@
 //! Selects the proxy for a request, and names the rule that selected it.
 
 use super::no_proxy::{NoProxyEntry, RequestTarget};
+use landfall_model::Failure;
 use landfall_model::config::SiteProxy;
 use percent_encoding::percent_decode_str;
 use std::fmt;
@@ -111,6 +112,12 @@ pub struct ProxySettingError {
     pub name: String,
     /// The reason why its value is refused.
     pub source: ProxyUrlError,
+}
+
+impl From<ProxySettingError> for Failure {
+    fn from(error: ProxySettingError) -> Failure {
+        Failure::usage(error.to_string())
+    }
 }
 
 impl ProxyRules {

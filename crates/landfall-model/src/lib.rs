@@ -25,6 +25,8 @@ mod descriptor;
 mod destination;
 mod digest;
 pub mod document;
+mod exit;
+mod failure;
 mod host_name;
 mod json;
 mod limits;
@@ -57,6 +59,8 @@ pub use crate::destination::{
     has_userinfo, host_component,
 };
 pub use crate::digest::{Algorithm, Digest, DigestError, Hasher, hex, unhex};
+pub use crate::exit::{Exit, RunStatus, TransferSide};
+pub use crate::failure::{Failure, FailureParts};
 pub use crate::host_name::{is_dns_name, is_example_name, split_port};
 pub use crate::json::{from_json, without_bom};
 pub use crate::limits::Limits;

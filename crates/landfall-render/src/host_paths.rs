@@ -1,10 +1,9 @@
 //! Maps every upstream host to its path at the registry, with the repositories that have another
 //! path, for clients that can rewrite any name.
 
-use crate::error::RenderError;
 use crate::request::RenderRequest;
 use landfall_item::LockedImage;
-use landfall_model::{Destination, ImageRef, alias_hosts, path_prefix};
+use landfall_model::{Destination, Failure, ImageRef, alias_hosts, path_prefix};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The paths of the repositories of an upstream host at the registry.
@@ -115,7 +114,7 @@ pub(super) struct HostMirror {
 /// that image.
 pub(super) fn host_mirrors(
     request: &RenderRequest<'_>,
-) -> Result<BTreeMap<String, Vec<HostMirror>>, RenderError> {
+) -> Result<BTreeMap<String, Vec<HostMirror>>, Failure> {
     let target = request.mapping.target();
     let plain = |prefix: &str| HostMirror {
         prefix: prefix.into(),
@@ -197,7 +196,7 @@ fn check_unambiguous(
     host: &str,
     mirrors: &[HostMirror],
     request: &RenderRequest<'_>,
-) -> Result<(), RenderError> {
+) -> Result<(), Failure> {
     if mirrors.len() < 2 {
         return Ok(());
     }
@@ -247,7 +246,7 @@ fn check_unambiguous(
         if let Some((name, (other, digest))) = first
             && *digest != image.digest
         {
-            return Err(RenderError::Refused(format!(
+            return Err(Failure::refused(format!(
                 "{}{} would be pulled from {name}, which is {other}; give {other} its own path in \
                  the site, under registry.paths",
                 image.name,

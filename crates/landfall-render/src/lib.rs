@@ -4,7 +4,6 @@
 //! contain code that several platforms share. The crate may import all crates except
 //! `landfall-bundle` and `landfall-serve`. Begin with `platform.rs` and `platforms/mod.rs`.
 
-mod error;
 mod host_paths;
 mod kubernetes_objects;
 mod merge_into;
@@ -19,7 +18,6 @@ mod request;
 mod settings;
 mod signature_policy;
 
-pub use crate::error::RenderError;
 pub use crate::merge_into::{MergedFile, merge_into, site_facts};
 pub use crate::no_proxy::{NoProxyDialect, NoProxyEntries};
 pub use crate::platform::{

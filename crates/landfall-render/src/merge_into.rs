@@ -1,10 +1,11 @@
 //! Merges rendered documents into a file of the user (`--into`), with the facts of the site that it
 //! may write over existing values, and the cluster of an object.
 
-use crate::error::RenderError;
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
+use landfall_model::Failure;
 use landfall_model::config::SiteCluster;
+use landfall_model::document::MergeError;
 use landfall_model::document::{DecodedText, MergeRules, SiteFacts, documents, merge, objects};
 use serde_yaml::{Mapping, Value};
 use std::path::Path;
@@ -35,6 +36,11 @@ struct RenderedDocument {
     secret: bool,
 }
 
+/// Returns a function that turns an error of a merge into the failure for the file at `path`.
+pub(super) fn merge_error(path: &Path) -> impl Fn(MergeError) -> Failure + Copy {
+    move |error| Failure::usage(format!("{}: {error}", path.display()))
+}
+
 /// Merges the documents in `files` into `text`, the content of the file at `path`.
 ///
 /// Each rendered document is merged into the document of the same kind and name. If there is none,
@@ -54,11 +60,8 @@ pub fn merge_into(
     files: &[RenderedFile],
     clusters: &[SiteCluster],
     rules: MergeRules<'_>,
-) -> Result<MergedFile, RenderError> {
-    let merge_error = |source| RenderError::Merge {
-        path: path.into(),
-        source,
-    };
+) -> Result<MergedFile, Failure> {
+    let merge_error = merge_error(path);
     let (positions, existing): (Vec<_>, Vec<Value>) =
         objects(text).map_err(merge_error)?.into_iter().unzip();
     let mut rendered: Vec<RenderedDocument> = Vec::new();
@@ -135,10 +138,11 @@ pub fn merge_into(
     }
     if missing == rendered.len() {
         let kinds: Vec<String> = rendered.iter().map(RenderedDocument::label).collect();
-        return Err(RenderError::NoCounterpart {
-            path: path.into(),
-            kinds: kinds.join(", "),
-        });
+        return Err(Failure::usage(format!(
+            "{} has no document to merge into; rendered: {}",
+            path.display(),
+            kinds.join(", ")
+        )));
     }
     if missing > 0 {
         merged.notes.push(format!(
@@ -276,7 +280,7 @@ fn without_identity(values: &Mapping, existing: &Value) -> Mapping {
 ///
 /// # Errors
 /// If a certificate or credentials of the site cannot be read.
-pub fn site_facts(request: &RenderRequest<'_>) -> Result<SiteFacts, RenderError> {
+pub fn site_facts(request: &RenderRequest<'_>) -> Result<SiteFacts, Failure> {
     let mut facts = SiteFacts::default();
     if request.target.is_some() {
         let registry = request.registry()?;

@@ -5,10 +5,9 @@
 //! entry is repeated. Up to the loopback names, this is the order of Giant Swarm's
 //! cluster-apps-operator.
 
-use super::error::RenderError;
 use landfall_http::ineffective_entry;
 use landfall_model::config::Site;
-use landfall_model::{TargetRegistry, split_port};
+use landfall_model::{Failure, TargetRegistry, split_port};
 use std::net::IpAddr;
 use url::Url;
 
@@ -25,7 +24,7 @@ pub struct NoProxyEntries {
 
 /// Fails if the site has an entry that programs ignore, by the rules of `landfall doctor`. The
 /// error names the first such entry, its key and what to write instead.
-pub(super) fn check(site: &Site) -> Result<(), RenderError> {
+pub(super) fn check(site: &Site) -> Result<(), Failure> {
     let Some(proxy) = &site.proxy else {
         return Ok(());
     };
@@ -66,7 +65,7 @@ pub(super) fn check(site: &Site) -> Result<(), RenderError> {
                 .instead
                 .map(|instead| format!("; write {instead}"))
                 .unwrap_or_default();
-            return Err(RenderError::Site(format!(
+            return Err(Failure::usage(format!(
                 "'{entry}' in {key} of the site: containerd, kubelet and other \
                  programs {}{instead}",
                 ineffective.why

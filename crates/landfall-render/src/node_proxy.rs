@@ -1,12 +1,12 @@
 //! The site's proxy in the forms that nodes, pods and static pods need.
 
-use crate::error::RenderError;
 use crate::kubernetes_objects::{document, map};
 use crate::no_proxy::NoProxyDialect;
 use crate::node_registry::read_certificates;
 use crate::rendered_file::RenderedFile;
 use crate::request::{BasicCredentials, RenderRequest};
 use landfall_content::registry::site_proxy_accounts;
+use landfall_model::Failure;
 use landfall_model::config::Site;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_yaml::Value;
@@ -95,7 +95,7 @@ impl NodeProxy {
     pub fn of(
         site: &Site,
         get: impl Fn(&str) -> Option<String>,
-    ) -> Result<Option<NodeProxy>, RenderError> {
+    ) -> Result<Option<NodeProxy>, Failure> {
         let Some(proxy) = site
             .proxy
             .as_ref()
@@ -145,7 +145,7 @@ impl PodProxy {
     pub(super) fn of(
         request: &RenderRequest<'_>,
         dialect: NoProxyDialect,
-    ) -> Result<Option<PodProxy>, RenderError> {
+    ) -> Result<Option<PodProxy>, Failure> {
         let Some(proxy) = request.proxy()? else {
             return Ok(None);
         };

@@ -1,12 +1,11 @@
 //! The site's registry in the form that nodes need: address, certificates and credentials.
 
-use crate::error::RenderError;
 use crate::rendered_file::RenderedFile;
 use crate::request::{BasicCredentials, RenderRequest};
 use landfall_content::registry::site_account;
 use landfall_model::config::{PathDestinations, Site};
 use landfall_model::document::read_text_input;
-use landfall_model::{TargetRegistry, split_port};
+use landfall_model::{Failure, TargetRegistry, split_port};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -56,7 +55,7 @@ impl<'s> NodeRegistry<'s> {
         site: Option<&'s Site>,
         plain: &[String],
         environment: fn(&str) -> Option<String>,
-    ) -> Result<NodeRegistry<'s>, RenderError> {
+    ) -> Result<NodeRegistry<'s>, Failure> {
         let site = site.filter(|site| {
             let own = site
                 .registry
@@ -170,14 +169,12 @@ impl<'s> NodeRegistry<'s> {
     /// Reads the credentials of the site for `repository`.
     ///
     /// Fails if they cannot be read, or are a token.
-    pub(crate) fn account(
-        &self,
-        repository: &str,
-    ) -> Result<Option<BasicCredentials>, RenderError> {
+    pub(crate) fn account(&self, repository: &str) -> Result<Option<BasicCredentials>, Failure> {
         let Some(site) = self.site else {
             return Ok(None);
         };
-        let account = site_account(site, self.environment, &self.target.registry, repository)?;
+        let account = site_account(site, self.environment, &self.target.registry, repository)
+            .map_err(|error| Failure::usage(error.to_string()))?;
         Ok(account.map(BasicCredentials::from))
     }
 }
@@ -186,7 +183,7 @@ impl<'s> NodeRegistry<'s> {
 struct SeparateAccount {
     repository: String,
     /// The account, or the error if it cannot be read.
-    account: Result<BasicCredentials, RenderError>,
+    account: Result<BasicCredentials, Failure>,
 }
 
 /// Returns an auth file for programs that select the account by the repository. The file has the
@@ -195,7 +192,7 @@ struct SeparateAccount {
 pub(super) fn auth_file_of_repositories(
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,
-) -> Result<Option<String>, RenderError> {
+) -> Result<Option<String>, Failure> {
     let host = registry.target.registry.as_str();
     let mut accounts = Vec::new();
     if let Some(account) = registry.account(&request.mapping.target().prefix)? {
@@ -213,7 +210,7 @@ pub(super) fn auth_file_of_repositories(
 pub(super) fn separate_accounts_note(
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,
-) -> Result<Option<String>, RenderError> {
+) -> Result<Option<String>, Failure> {
     // an account that cannot be read here is another one as well
     let separate = separate_accounts(request, registry)?;
     let Some(SeparateAccount {
@@ -244,7 +241,7 @@ pub(super) fn separate_accounts_note(
 fn separate_accounts(
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,
-) -> Result<Vec<SeparateAccount>, RenderError> {
+) -> Result<Vec<SeparateAccount>, Failure> {
     if !registry.has_accounts_of_paths() {
         return Ok(Vec::new());
     }
@@ -274,11 +271,12 @@ fn separate_accounts(
 ///
 /// Fails if the file cannot be read or contains no certificate. The message names the setting of
 /// the site that refers to the file.
-pub(super) fn read_certificates(site: &Site, path: &Path) -> Result<String, RenderError> {
+pub(super) fn read_certificates(site: &Site, path: &Path) -> Result<String, Failure> {
     let text = read_site_file(site, path)?;
     let found = only_certificates(&text);
     if found.is_empty() {
-        let error = RenderError::NoCertificate(site.resolve(path));
+        let shown = site.resolve(path);
+        let error = format!("{} has no certificate in PEM form", shown.display());
         return Err(with_site_key(site, path, &error));
     }
     Ok(found)
@@ -286,23 +284,20 @@ pub(super) fn read_certificates(site: &Site, path: &Path) -> Result<String, Rend
 
 /// Reads the file `path` of `site`. Error messages name the setting of the site that refers to the
 /// file.
-pub(super) fn read_site_file(site: &Site, path: &Path) -> Result<String, RenderError> {
-    read_pem(&site.resolve(path)).map_err(|error| with_site_key(site, path, &error))
+pub(super) fn read_site_file(site: &Site, path: &Path) -> Result<String, Failure> {
+    read_pem(&site.resolve(path)).map_err(|error| with_site_key(site, path, &error.message))
 }
 
 /// Prefixes the message of `error` with the setting of the site that refers to the file.
-fn with_site_key(site: &Site, path: &Path, error: &RenderError) -> RenderError {
+fn with_site_key(site: &Site, path: &Path, error: &str) -> Failure {
     let key = site
         .trust_key(&site.resolve(path))
         .unwrap_or_else(|| site.key("a path"));
-    RenderError::Site(format!("{key}: {error}"))
+    Failure::usage(format!("{key}: {error}"))
 }
 
-pub(super) fn read_pem(path: &Path) -> Result<String, RenderError> {
-    read_text_input(path).map_err(|source| RenderError::Read {
-        path: path.into(),
-        source,
-    })
+pub(super) fn read_pem(path: &Path) -> Result<String, Failure> {
+    read_text_input(path).map_err(|error| Failure::read(path, error))
 }
 
 /// Splits a text that contains only certificates, for systems that require a file per certificate.

@@ -1,11 +1,10 @@
 //! The interface of a platform: its command line and its output.
 
-use super::error::RenderError;
 use super::rendered_file::RenderedFile;
 use super::request::RenderRequest;
 use super::settings::PlatformSetting;
-use landfall_model::Consumer;
 use landfall_model::report::ReportItem;
+use landfall_model::{Consumer, Failure};
 use serde_json::Value;
 
 /// A platform that `landfall render` writes configuration for.
@@ -39,7 +38,7 @@ pub trait RenderPlatform: Sync {
     ///
     /// # Errors
     /// If an input cannot be read, or the inputs do not allow a configuration.
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError>;
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure>;
 }
 
 /// The description of a platform for the command line.

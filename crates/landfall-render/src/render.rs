@@ -2,14 +2,14 @@
 //! file. If the platform has the setting `cluster` and the user does not give it, each cluster of
 //! the site is rendered into a separate folder.
 
-use crate::error::RenderError;
 use crate::merge_into::cluster_of;
 use crate::platform::{RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::request::RenderRequest;
+use crate::settings::wrong_value;
 use crate::settings::{CLUSTER, PlatformSetting};
 use landfall_item::lockfile::Lock;
 use landfall_model::config::{ClusterNoProxy, SiteCluster};
-use landfall_model::{Consumer, Destination, DestinationMap, ImageRef};
+use landfall_model::{Consumer, Destination, DestinationMap, Failure, ImageRef};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -21,13 +21,13 @@ use std::fmt;
 pub fn render(
     platform: &dyn RenderPlatform,
     request: &RenderRequest<'_>,
-) -> Result<RenderedConfig, RenderError> {
+) -> Result<RenderedConfig, Failure> {
     let spec = platform.spec();
     if let Some(missing) = spec
         .consumer
         .and_then(|consumer| missing_destinations(consumer, request.mapping, request.lock))
     {
-        return Err(RenderError::MissingDestinations(missing));
+        return Err(Failure::refused(missing.to_string()));
     }
     let command = format!(
         "landfall render {}{}",
@@ -66,7 +66,7 @@ pub fn render(
     for cluster in clusters {
         if !names.insert(&cluster.name) {
             let why = format!("two clusters of the site are named {}", cluster.name);
-            return Err(RenderError::Site(format!("{why}; rename one of them")));
+            return Err(Failure::usage(format!("{why}; rename one of them")));
         }
         let settings = request.settings.of_cluster(cluster)?;
         let site = request.site.map(|site| site.of_cluster(cluster));
@@ -111,20 +111,17 @@ pub fn render(
 fn chosen_cluster<'s>(
     request: &RenderRequest<'_>,
     clusters: &'s [SiteCluster],
-) -> Result<Option<&'s SiteCluster>, RenderError> {
+) -> Result<Option<&'s SiteCluster>, Failure> {
     let is_once = request.settings.takes_site_cluster();
     if let Some(name) = request.settings.get(CLUSTER.key) {
         let cluster = clusters.iter().find(|cluster| cluster.name == name);
         if cluster.is_none() && is_once {
             let names: Vec<&str> = clusters.iter().map(|cluster| &*cluster.name).collect();
-            return Err(RenderError::Value {
-                key: CLUSTER.key.into(),
-                value: name.into(),
-                why: match &names[..] {
-                    [] => "the site has no `clusters`".into(),
-                    names => format!("the clusters of the site are {}", names.join(", ")),
-                },
-            });
+            let why = match &names[..] {
+                [] => "the site has no `clusters`".into(),
+                names => format!("the clusters of the site are {}", names.join(", ")),
+            };
+            return Err(wrong_value(CLUSTER.key, name, why));
         }
         return Ok(cluster);
     }
@@ -162,7 +159,7 @@ fn cluster_note(request: &RenderRequest<'_>, clusters: &[SiteCluster]) -> Option
 fn scheme_note(
     consumer: Option<Consumer>,
     request: &RenderRequest<'_>,
-) -> Result<Option<String>, RenderError> {
+) -> Result<Option<String>, Failure> {
     if request.target.is_none() {
         return Ok(None);
     }
@@ -191,7 +188,7 @@ fn with_headers(rendered: RenderedConfig, command: &str) -> RenderedConfig {
 
 /// Images that lack destinations from which a consumer pulls.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MissingDestinations {
+pub(super) struct MissingDestinations {
     consumer: Consumer,
     pub(super) images: Vec<(ImageRef, Vec<Destination>)>,
     /// The lines for `registry.paths` that add the destinations.
@@ -286,7 +283,7 @@ pub(super) const SANDBOX: PlatformSetting = PlatformSetting {
 pub(super) fn sandbox_image(
     request: &RenderRequest<'_>,
     notes: &mut Vec<String>,
-) -> Result<Option<String>, RenderError> {
+) -> Result<Option<String>, Failure> {
     let Some(image) = locked_sandbox_image(request, "containerd", notes)? else {
         return Ok(None);
     };
@@ -302,7 +299,7 @@ pub(super) fn locked_sandbox_image<'r>(
     request: &RenderRequest<'r>,
     runtime: &str,
     notes: &mut Vec<String>,
-) -> Result<Option<&'r ImageRef>, RenderError> {
+) -> Result<Option<&'r ImageRef>, Failure> {
     if let Some(locked) = request.named_image(SANDBOX.key)? {
         return Ok(Some(locked));
     }

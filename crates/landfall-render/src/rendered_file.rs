@@ -1,6 +1,7 @@
 //! A rendered file and its header.
 
-use crate::error::RenderError;
+use landfall_model::Failure;
+use landfall_model::report::one_line;
 use std::collections::BTreeSet;
 use std::fs::{self, File, Permissions};
 use std::io::{Read, Write};
@@ -109,13 +110,16 @@ pub(super) const HEAD: &str = "# Written by `";
 /// # Errors
 /// Before anything is written: if the path of a file leads out of `folder`. Afterwards: if a file
 /// cannot be written. The error contains its path.
-pub fn write_files(folder: &Path, files: &[RenderedFile]) -> Result<(), RenderError> {
+pub fn write_files(folder: &Path, files: &[RenderedFile]) -> Result<(), Failure> {
     if let Some(file) = files.iter().find(|file| !stays_below(&file.path)) {
-        return Err(RenderError::Outside(file.path.clone()));
+        return Err(Failure::usage(format!(
+            "cannot write '{}': the path leads out of the output folder",
+            one_line(&file.path)
+        )));
     }
     for file in files {
         let path = folder.join(&file.path);
-        write_file(&path, file).map_err(|source| RenderError::Write { path, source })?;
+        write_file(&path, file).map_err(|error| Failure::write(&path, error))?;
     }
     Ok(())
 }
@@ -258,7 +262,12 @@ mod tests {
         for path in ["../x", "a/../../x", "a/..", "/x", "", ".", "./x"] {
             let files = ["first", path].map(|path| RenderedFile::new(path, "x"));
             let error = write_files(&folder, &files).unwrap_err();
-            assert!(matches!(error, RenderError::Outside(_)), "{path}: {error}");
+            assert!(
+                error
+                    .message
+                    .ends_with(": the path leads out of the output folder"),
+                "{path}: {error}"
+            );
         }
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
         write_files(&folder, &[RenderedFile::new("a/..b", "x")]).unwrap();

@@ -1,15 +1,15 @@
 //! The input of a platform.
 
-use crate::error::RenderError;
 use crate::no_proxy::{self, NoProxyEntries};
 use crate::node_proxy::NodeProxy;
 use crate::node_registry::NodeRegistry;
 use crate::settings::PlatformSettings;
+use crate::settings::wrong_value;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use landfall_item::lockfile::Lock;
 use landfall_model::config::Site;
-use landfall_model::{DestinationMap, ImageRef, Limits, ReferenceError, TargetRegistry};
+use landfall_model::{DestinationMap, Failure, ImageRef, Limits, ReferenceError, TargetRegistry};
 use serde_yaml::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -56,15 +56,11 @@ impl<'r> RenderRequest<'r> {
     ///
     /// # Errors
     /// If the value is not the name of a locked image.
-    pub fn named_image(&self, key: &str) -> Result<Option<&'r ImageRef>, RenderError> {
+    pub fn named_image(&self, key: &str) -> Result<Option<&'r ImageRef>, Failure> {
         let Some(named) = self.settings.get(key) else {
             return Ok(None);
         };
-        let wrong = |why: String| RenderError::Value {
-            key: key.into(),
-            value: named.into(),
-            why,
-        };
+        let wrong = |why: String| wrong_value(key, named, why);
         let image: ImageRef = named
             .parse()
             .map_err(|error: ReferenceError| wrong(error.to_string()))?;
@@ -79,7 +75,7 @@ impl<'r> RenderRequest<'r> {
     ///
     /// # Errors
     /// If a certificate or key of the registry cannot be read.
-    pub fn registry(&self) -> Result<NodeRegistry<'r>, RenderError> {
+    pub fn registry(&self) -> Result<NodeRegistry<'r>, Failure> {
         NodeRegistry::of(
             self.mapping.target(),
             self.site,
@@ -93,7 +89,7 @@ impl<'r> RenderRequest<'r> {
     /// # Errors
     /// If its credentials or certificates cannot be read, or an entry of its NO_PROXY is
     /// ineffective.
-    pub fn proxy(&self) -> Result<Option<NodeProxy>, RenderError> {
+    pub fn proxy(&self) -> Result<Option<NodeProxy>, Failure> {
         let Some(site) = self.site else {
             return Ok(None);
         };

@@ -1,11 +1,12 @@
 //! The settings of platforms, for `--set KEY=VALUE`.
 
-use super::error::RenderError;
 use super::kubernetes_objects::{OBJECT_NAME, is_object_name};
+use landfall_model::Failure;
 use landfall_model::config::SiteCluster;
 use landfall_model::document::nearest;
 use landfall_model::report::shell_word;
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// A setting of a platform.
 #[derive(Debug, PartialEq, Eq)]
@@ -70,20 +71,16 @@ impl PlatformSettings {
     pub fn parse(
         known: &'static [PlatformSetting],
         pairs: &[String],
-    ) -> Result<PlatformSettings, RenderError> {
+    ) -> Result<PlatformSettings, Failure> {
         let mut given = BTreeMap::new();
         for pair in pairs {
             let (key, value) = pair
                 .split_once('=')
-                .ok_or_else(|| RenderError::NoPair(pair.clone()))?;
+                .ok_or_else(|| Failure::usage(format!("--set {pair}: write --set KEY=VALUE")))?;
             let Some(setting) = known.iter().find(|setting| setting.key == key) else {
                 return Err(unknown(known, key));
             };
-            let wrong = |why: String| RenderError::Value {
-                key: key.into(),
-                value: value.into(),
-                why,
-            };
+            let wrong = |why: String| wrong_value(key, value, why);
             if !setting.choices.is_empty() && !setting.choices.contains(&value) {
                 return Err(wrong(format!(
                     "it must be one of {}",
@@ -125,26 +122,22 @@ impl PlatformSettings {
     ///
     /// # Errors
     /// If there is no value.
-    pub fn need(&self, key: &'static str) -> Result<&str, RenderError> {
+    pub fn need(&self, key: &'static str) -> Result<&str, Failure> {
         self.get(key).ok_or_else(|| {
             let help = self
                 .known
                 .iter()
                 .find(|setting| setting.key == key)
                 .map_or("", |one| one.help);
-            RenderError::NoSetting { key, help }
+            Failure::usage(format!("--set {key}=… is missing: {help}"))
         })
     }
 
     /// Returns the value of `key`, which is the name of an object: the given one or the default.
     /// Fails if Kubernetes does not accept the name.
-    pub(super) fn object_name(&self, key: &str) -> Result<Option<&str>, RenderError> {
+    pub(super) fn object_name(&self, key: &str) -> Result<Option<&str>, Failure> {
         match self.get(key) {
-            Some(name) if !is_object_name(name) => Err(RenderError::Value {
-                key: key.into(),
-                value: name.into(),
-                why: OBJECT_NAME.into(),
-            }),
+            Some(name) if !is_object_name(name) => Err(wrong_value(key, name, OBJECT_NAME)),
             name => Ok(name),
         }
     }
@@ -170,10 +163,7 @@ impl PlatformSettings {
 
     /// Returns the settings for this cluster of the site. A namespace given with `--set` overrides
     /// that of the site. Fails if the name or the namespace of the cluster is not valid.
-    pub(super) fn of_cluster(
-        &self,
-        cluster: &SiteCluster,
-    ) -> Result<PlatformSettings, RenderError> {
+    pub(super) fn of_cluster(&self, cluster: &SiteCluster) -> Result<PlatformSettings, Failure> {
         let names = [
             (CLUSTER.key, Some(&cluster.name)),
             (NAMESPACE.key, cluster.namespace.as_ref()),
@@ -184,11 +174,7 @@ impl PlatformSettings {
             .filter_map(|(key, name)| Some((key, name?)))
         {
             if !is_label(name) {
-                return Err(RenderError::Value {
-                    key: key.into(),
-                    value: name.clone(),
-                    why: LABEL.into(),
-                });
+                return Err(wrong_value(key, name, LABEL));
             }
             if self.known.iter().any(|setting| setting.key == key) {
                 settings
@@ -214,7 +200,7 @@ fn is_label(name: &str) -> bool {
         && !name.ends_with('-')
 }
 
-fn unknown(known: &'static [PlatformSetting], key: &str) -> RenderError {
+fn unknown(known: &'static [PlatformSetting], key: &str) -> Failure {
     let keys = || known.iter().map(|setting| setting.key);
     let near = nearest(key, keys())
         .map(|near| format!(", did you mean '{near}'?"))
@@ -223,9 +209,12 @@ fn unknown(known: &'static [PlatformSetting], key: &str) -> RenderError {
         [] => "this platform has none".to_owned(),
         ref all => format!("it takes {}", all.join(", ")),
     };
-    RenderError::UnknownSetting {
-        key: key.into(),
-        near,
-        all,
-    }
+    Failure::usage(format!(
+        "--set {key}: there is no such setting{near} ({all})"
+    ))
+}
+
+/// The failure of a setting whose value is not allowed.
+pub(super) fn wrong_value(key: &str, value: impl fmt::Display, why: impl fmt::Display) -> Failure {
+    Failure::usage(format!("{key} cannot be '{value}': {why}"))
 }

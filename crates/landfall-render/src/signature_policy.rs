@@ -8,19 +8,20 @@
 //! rejected. If any signature is required, other repositories at the registry need the signature of
 //! the site's key, and are rejected if this key is not given.
 
-use crate::error::RenderError;
 use crate::platform::{InputFlag, PlatformInput};
 use crate::request::RenderRequest;
+use crate::settings::wrong_value;
 use crate::settings::{PlatformSetting, PlatformSettings};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use landfall_item::{AuditedItem, LockedImage, LockedPackageSet, OfferedIndex};
 use landfall_model::document::{read_input, read_text_input};
 use landfall_model::sign::OpenPgpSigner;
-use landfall_model::{ImageRef, alias_hosts};
+use landfall_model::{Failure, ImageRef, alias_hosts};
 use landfall_signature::{RuleSigners, SignaturePolicy};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 /// The setting that demands the signatures of upstream.
 pub(super) const POLICY: PlatformSetting = PlatformSetting {
@@ -49,21 +50,19 @@ struct ScopeRule {
 /// Renders both files, if the settings ask for a policy.
 pub(super) fn signature_policy(
     request: &RenderRequest<'_>,
-) -> Result<Option<SignaturePolicyFiles>, RenderError> {
+) -> Result<Option<SignaturePolicyFiles>, Failure> {
     let key = image_key(&request.settings)?;
     let has_rules = request.settings.get(POLICY.key).is_some();
     if key.is_none() && !has_rules {
         return Ok(None);
     }
     let policy = match request.site.filter(|_| has_rules) {
-        Some(site) => SignaturePolicy::of_site(site).map_err(|error| wrong(error.to_string()))?,
+        Some(site) => SignaturePolicy::of_site(site).map_err(wrong)?,
         None => SignaturePolicy::default(),
     };
     // without a rule, the policy would admit every image
     if has_rules && policy.is_empty() {
-        return Err(wrong(
-            "the site has no rules; add `verify` to it".to_owned(),
-        ));
+        return Err(wrong("the site has no rules; add `verify` to it"));
     }
     // several repositories may have one destination, so a scope can have several requirements,
     // and an image must meet all of them
@@ -170,7 +169,7 @@ fn rule_of(
     policy: &SignaturePolicy,
     key: Option<&str>,
     image: &ImageRef,
-) -> Result<Option<ScopeRule>, RenderError> {
+) -> Result<Option<ScopeRule>, Failure> {
     let has_rules = request.settings.get(POLICY.key).is_some();
     let signers = policy.signers(image).into_iter().next();
     let inexpressible = match &signers {
@@ -273,12 +272,8 @@ fn put(requirement: &mut Value, single: &str, several: &str, keys: &[String]) {
     }
 }
 
-fn wrong(why: String) -> RenderError {
-    RenderError::Value {
-        key: POLICY.key.into(),
-        value: "rules".into(),
-        why,
-    }
+fn wrong(why: impl fmt::Display) -> Failure {
+    wrong_value(POLICY.key, "rules", why)
 }
 
 /// The setting that names the file of the key.
@@ -292,22 +287,19 @@ pub(super) const IMAGE_KEY: PlatformSetting = PlatformSetting {
 };
 
 /// Reads the key, if the setting is given. Fails if the file is not a public key in PEM.
-pub(super) fn image_key(settings: &PlatformSettings) -> Result<Option<String>, RenderError> {
+pub(super) fn image_key(settings: &PlatformSettings) -> Result<Option<String>, Failure> {
     let Some(path) = settings.get(IMAGE_KEY.key) else {
         return Ok(None);
     };
-    let pem = read_text_input(path).map_err(|source| RenderError::Read {
-        path: path.into(),
-        source,
-    })?;
+    let pem = read_text_input(path).map_err(|error| Failure::read(path, error))?;
     if pem.starts_with("-----BEGIN PUBLIC KEY-----") {
         return Ok(Some(pem.trim_end().to_owned()));
     }
-    Err(RenderError::Value {
-        key: IMAGE_KEY.key.into(),
-        value: path.into(),
-        why: "the file is not a public key in PEM".into(),
-    })
+    Err(wrong_value(
+        IMAGE_KEY.key,
+        path,
+        "the file is not a public key in PEM",
+    ))
 }
 
 /// The input for the key.
@@ -325,23 +317,19 @@ pub(super) const PACKAGES_KEY: PlatformInput = PlatformInput {
 pub(super) fn packages_key(
     request: &RenderRequest<'_>,
     sets: &[&LockedPackageSet],
-) -> Result<Option<String>, RenderError> {
+) -> Result<Option<String>, Failure> {
     let Some(set) = sets.iter().find(|set| set.index == OfferedIndex::Trimmed) else {
         return Ok(None);
     };
     let mut texts = String::new();
     for path in request.paths(PACKAGES_KEY.name) {
-        let bytes = read_input(path).map_err(|source| RenderError::Read {
-            path: path.clone(),
-            source,
-        })?;
+        let bytes = read_input(path).map_err(|error| Failure::read(path, error))?;
         let keys = OpenPgpSigner::public_half(&bytes);
-        let keys =
-            keys.map_err(|error| RenderError::Site(format!("{}: {error}", path.display())))?;
+        let keys = keys.map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
         texts.extend(keys.certificates());
     }
     if texts.is_empty() {
-        return Err(RenderError::Site(format!(
+        return Err(Failure::usage(format!(
             "{} has `index: trimmed`, so the site signs its metadata: name its OpenPGP key with \
              --packages-key FILE",
             set.name

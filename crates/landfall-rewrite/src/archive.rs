@@ -7,8 +7,8 @@ use crate::inputs::is_read_in_folder;
 use crate::scan::{RewriteResult, rewrite};
 use crate::scan_result::{RewriteOptions, TextSyntax};
 use crate::{gzip, pax};
-use landfall_model::Limits;
 use landfall_model::document::{ArchiveBudget, TarForm};
+use landfall_model::{Failure, Limits};
 use std::io::Read;
 use std::path::Path;
 
@@ -94,13 +94,8 @@ fn rewrite_nested(
         let new = if path.ends_with(".tgz") && depth < limits.embedded_depth {
             let inner = match rewrite_nested(&raw.content, index, options, budget, depth + 1) {
                 Ok(inner) => inner,
-                Err(source)
-                    if is_subchart(&path) && !matches!(source, ChartArchiveError::NoChart) =>
-                {
-                    return Err(ChartArchiveError::Inside {
-                        path,
-                        source: source.into(),
-                    });
+                Err(ChartArchiveError::Failed(inner)) if is_subchart(&path) => {
+                    return Err(Failure::usage(format!("{path}: {inner}")).into());
                 }
                 // an archive without a chart stays unchanged, and so does an archive outside
                 // `charts/` that cannot be rewritten
@@ -120,10 +115,11 @@ fn rewrite_nested(
                 continue;
             }
             if old.len() > limits.chart_file_bytes {
-                return Err(ChartArchiveError::File {
-                    path,
-                    limit: limits.chart_file_bytes,
-                });
+                let limit = limits.chart_file_bytes;
+                return Err(Failure::usage(format!(
+                    "{path} has more than {limit} bytes, which Helm refuses in a chart"
+                ))
+                .into());
             }
             let new = rewrite(old, TextSyntax::of(Path::new(&path)), index, options);
             let bytes = new.text.clone().into_bytes();
@@ -215,7 +211,8 @@ fn packed(entries: &[RawTarEntry]) -> Result<Vec<u8>, ChartArchiveError> {
         tar.resize(tar.len().next_multiple_of(BLOCK), 0);
     }
     tar.resize(tar.len() + 2 * BLOCK, 0);
-    gzip::compress(&tar).map_err(ChartArchiveError::Compress)
+    gzip::compress(&tar)
+        .map_err(|error| Failure::usage(format!("cannot compress the archive: {error}")).into())
 }
 
 /// The block size of tar, in bytes.
@@ -228,7 +225,6 @@ mod tests {
     use landfall_item::lockfile::Lock;
     use landfall_model::DestinationMap;
     use landfall_model::Digest;
-    use landfall_model::document::UnpackError;
     use std::io::Write;
 
     fn known() -> ReferenceIndex {
@@ -383,10 +379,9 @@ mod tests {
             rewrite_chart(&plain, &known(), RewriteOptions::default()),
             Err(ChartArchiveError::NoChart)
         ));
-        assert!(matches!(
-            rewrite_chart(b"no gzip", &known(), RewriteOptions::default()),
-            Err(ChartArchiveError::Unpack(UnpackError::Read(_)))
-        ));
+        let unreadable = rewrite_chart(b"no gzip", &known(), RewriteOptions::default());
+        let error = unreadable.err().unwrap().to_string();
+        assert!(error.starts_with("not a readable .tgz: "), "{error}");
         let small = Limits {
             archive_bytes: 100,
             ..Limits::default()

@@ -2,6 +2,7 @@
 
 use super::error::RewriteError;
 use landfall_content::{ReplaceError, replace_file, write_file_like};
+use landfall_model::Failure;
 use landfall_model::document::{is_leftover, is_pipe, open_input, read_input};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -129,7 +130,10 @@ pub fn inputs(paths: &[PathBuf], out: Option<&Path>) -> Result<Vec<InputFile>, R
                 &mut found,
             )?;
         } else if is_pipe(path) {
-            return Err(RewriteError::Pipe(path.clone()));
+            let path = path.display();
+            return Err(file_error(format!(
+                "{path} is a pipe, not a regular file; pass its content by stdin: `- < {path}`"
+            )));
         } else {
             open_input(path).map_err(read_error(path))?;
             let relative = path.file_name().map_or_else(|| path.clone(), PathBuf::from);
@@ -158,10 +162,26 @@ pub fn inputs(paths: &[PathBuf], out: Option<&Path>) -> Result<Vec<InputFile>, R
 }
 
 fn read_error(path: &Path) -> impl FnOnce(io::Error) -> RewriteError {
-    move |source| RewriteError::Read {
-        path: path.to_owned(),
-        source,
-    }
+    move |error| RewriteError::Path(Failure::read(path, error))
+}
+
+fn write_error(path: &Path, error: &io::Error) -> RewriteError {
+    let path = path.display();
+    RewriteError::Path(Failure::usage(format!("cannot write {path}: {error}")))
+}
+
+fn file_error(message: impl Into<String>) -> RewriteError {
+    RewriteError::File(Failure::usage(message))
+}
+
+/// The error for two inputs that would both be written to `output`, or one of them into it.
+fn clash(first: &Path, second: &Path, output: &Path) -> RewriteError {
+    file_error(format!(
+        "{} and {} would both be written to {}; rewrite each into a folder of its own",
+        first.display(),
+        second.display(),
+        output.display()
+    ))
 }
 
 /// Fails if a result would overwrite an input or another result.
@@ -175,28 +195,22 @@ fn refuse_overwriting(found: &[InputFile], out: &Path) -> Result<(), RewriteErro
         let output = out.join(&input.relative);
         // compared by their real paths, because a link in `out` may lead to an input
         if let Some(path) = output.canonicalize().ok().and_then(|path| read.get(&path)) {
-            return Err(RewriteError::Overwrite {
-                path: path.clone(),
-                from: input.path.clone(),
-            });
+            return Err(file_error(format!(
+                "the result of {} would overwrite the input {}; name another folder, or use \
+                 --in-place",
+                input.path.display(),
+                path.display()
+            )));
         }
         if let Some(first) = results.insert(&input.relative, &input.path) {
-            return Err(RewriteError::Clash {
-                first: first.into(),
-                second: input.path.clone(),
-                output,
-            });
+            return Err(clash(first, &input.path, &output));
         }
     }
     // a result cannot be a file and the folder of another result
     for input in found {
         let mut folders = input.relative.ancestors().skip(1);
         if let Some((folder, first)) = folders.find_map(|folder| results.get_key_value(folder)) {
-            return Err(RewriteError::Clash {
-                first: (*first).into(),
-                second: input.path.clone(),
-                output: out.join(folder),
-            });
+            return Err(clash(first, &input.path, &out.join(folder)));
         }
     }
     Ok(())
@@ -295,7 +309,7 @@ pub fn read(input: &InputFile) -> Result<InputContent, RewriteError> {
     match String::from_utf8(bytes) {
         // a null byte is valid UTF-8, but no text has one
         Ok(text) if !text.contains('\0') => Ok(InputContent::Text(text)),
-        _ if input.named || document => Err(RewriteError::Encoding),
+        _ if input.named || document => Err(RewriteError::encoding()),
         _ => Ok(InputContent::Other),
     }
 }
@@ -307,11 +321,10 @@ pub fn read(input: &InputFile) -> Result<InputContent, RewriteError> {
 /// If the file cannot be written, or if it changed after it was read.
 pub fn write_in_place(path: &Path, old: &[u8], new: &[u8]) -> Result<Vec<String>, RewriteError> {
     replace_file(path, |now| now == old, new).map_err(|error| match error {
-        ReplaceError::Io(source) => RewriteError::Write {
-            path: path.into(),
-            source,
-        },
-        ReplaceError::Changed => RewriteError::Changed,
+        ReplaceError::Io(error) => write_error(path, &error),
+        ReplaceError::Changed => file_error(
+            "it changed after it was read, so landfall did not replace it; run the command again",
+        ),
     })
 }
 
@@ -323,12 +336,15 @@ pub fn write_to(out: &Path, input: &InputFile, bytes: &[u8]) -> Result<(), Rewri
     let to = out.join(&input.relative);
     let below = to.ancestors().skip(1).take_while(|folder| *folder != out);
     if let Some(link) = below.into_iter().find(|folder| folder.is_symlink()) {
-        return Err(RewriteError::Link(link.into()));
+        return Err(file_error(format!(
+            "refusing to write through the symbolic link {}; remove it, or name another folder",
+            link.display()
+        )));
     }
     let folder = to.parent().unwrap_or(out);
     fs::create_dir_all(folder)
         .and_then(|()| write_file_like(&input.path, &to, bytes))
-        .map_err(|source| RewriteError::Write { path: to, source })
+        .map_err(|error| write_error(&to, &error))
 }
 
 #[cfg(test)]
@@ -381,7 +397,10 @@ mod tests {
         for paths in [[&file, &folder], [&folder, &file]] {
             let paths = paths.map(Clone::clone);
             let error = inputs(&paths, Some(&out)).err().unwrap();
-            assert!(matches!(error, RewriteError::Clash { .. }), "{error}");
+            assert!(
+                error.to_string().contains(" would both be written to "),
+                "{error}"
+            );
         }
     }
 }

@@ -34,7 +34,6 @@ mod api;
 mod blobs;
 mod catalog;
 mod connections;
-mod error;
 mod export;
 mod git;
 #[cfg(test)]
@@ -56,7 +55,6 @@ mod upload_sessions;
 mod verified_blobs;
 mod writable;
 
-pub use crate::error::ServeError;
 pub use crate::export::{
     ExportError, GitExportFormat, export_charts, export_files, export_git, export_packages,
     export_providers,
@@ -66,7 +64,7 @@ pub use crate::options::{
     BundleChange, BundleChanges, NodeGuide, NodeGuides, OutdatedCheck, ServeOptions, ServedBundle,
     ServedContent, ServerInfo,
 };
-pub use crate::registry_source::{DeliveredContent, RegistrySourceError, find_delivered};
+pub use crate::registry_source::{DeliveredContent, find_delivered};
 pub use crate::run::serve;
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub use crate::sign_in::fuzz;

@@ -10,22 +10,22 @@ use crate::sign_in::SignInQueue;
 use crate::state::{self, RefreshHandle, ServerContext, ServerState};
 use crate::upload_sessions::UploadSessions;
 use crate::verified_blobs::VerifiedBlobs;
-use crate::writable::WritableStore;
-use crate::{ServeError, ServeOptions, ServedContent, ServerInfo, accept, api, blobs};
+use crate::writable::{WritableStore, unusable_folder};
+use crate::{ServeOptions, ServedContent, ServerInfo, accept, api, blobs};
 use landfall_content::{BlobChain, MemoryBlobs};
 use landfall_model::report::Progress;
-use landfall_model::{DestinationMap, Limits, TargetRegistry, config};
+use landfall_model::{DestinationMap, Failure, Limits, TargetRegistry, config};
 use rustls::client::verify_server_name;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::{fmt, io};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::block_in_place;
@@ -39,7 +39,7 @@ use tokio_rustls::TlsAcceptor;
 ///
 /// # Errors
 /// Fails if the server cannot start.
-pub async fn serve<E: From<ServeError> + std::fmt::Display>(
+pub async fn serve<E: From<Failure> + std::fmt::Display>(
     options: ServeOptions<'_>,
     load: impl Fn() -> Result<ServedContent, E>,
     ready: impl FnOnce(&ServerInfo),
@@ -225,12 +225,15 @@ impl Exposure {
 
     /// Refuses to expose pushes without users, and warns of passwords over plain http. A reload
     /// must check this again, because the new content may have no users.
-    fn check(&self, content: &ServedContent, progress: &dyn Progress) -> Result<(), ServeError> {
+    fn check(&self, content: &ServedContent, progress: &dyn Progress) -> Result<(), Failure> {
         let Some(address) = self.address else {
             return Ok(());
         };
         if self.needs_users && content.users.is_none() {
-            return Err(ServeError::Exposed { address });
+            return Err(Failure::usage(format!(
+                "refusing to accept pushes from everyone who can reach {address}; list the users \
+                 in a file with --htpasswd FILE, or allow everyone with --anonymous-push"
+            )));
         }
         if content.users.is_some() && self.is_plain_http {
             progress.note(
@@ -246,7 +249,7 @@ fn new_state(
     context: &Arc<ServerContext>,
     content: ServedContent,
     mapping: &DestinationMap,
-) -> Result<ServerState, ServeError> {
+) -> Result<ServerState, Failure> {
     let mut bundles = BundleCatalog::new(&content.bundles, mapping);
     for url in &context.urls {
         if let Some((_, host)) = url.split_once("://") {
@@ -262,10 +265,8 @@ fn new_state(
 
     sources.push(Arc::new(MemoryBlobs(made.collect())));
     if let Some(store) = &context.writable {
-        let warnings = hidden_tags(&bundles, store).map_err(|source| ServeError::Writable {
-            dir: store.dir().into(),
-            source,
-        })?;
+        let warnings =
+            hidden_tags(&bundles, store).map_err(|error| unusable_folder(store.dir(), &error))?;
         bundles.warnings.extend(warnings);
         sources.push(store.blobs.clone());
     }
@@ -347,7 +348,7 @@ impl ListenAddress {
     pub(crate) async fn resolve(
         listen: &str,
         has_certificate: bool,
-    ) -> Result<ListenAddress, ServeError> {
+    ) -> Result<ListenAddress, Failure> {
         let (text, tls) = if let Some(text) = listen.strip_prefix("http://") {
             (text, false)
         } else if let Some(text) = listen.strip_prefix("https://") {
@@ -363,7 +364,7 @@ impl ListenAddress {
         }
         let addresses: Vec<SocketAddr> = tokio::net::lookup_host(text.trim_end_matches('/'))
             .await
-            .map_err(|error| invalid_address(listen, error.to_string()))?
+            .map_err(|error| invalid_address(listen, error))?
             .collect();
         if addresses.is_empty() {
             return Err(invalid_address(listen, "the host name has no address"));
@@ -375,10 +376,12 @@ impl ListenAddress {
         })
     }
 
-    pub(crate) async fn bind(&self) -> Result<Listener, ServeError> {
-        self.try_bind().await.map_err(|source| ServeError::Listen {
-            address: self.text.clone(),
-            source,
+    pub(crate) async fn bind(&self) -> Result<Listener, Failure> {
+        self.try_bind().await.map_err(|error| {
+            Failure::failed(format!(
+                "cannot listen at {}: {error}; use another address with --listen HOST:PORT",
+                self.text
+            ))
         })
     }
 
@@ -394,17 +397,14 @@ impl ListenAddress {
     }
 }
 
-fn invalid_address(listen: &str, why: impl Into<String>) -> ServeError {
-    ServeError::Address {
-        address: listen.into(),
-        why: why.into(),
-    }
+fn invalid_address(listen: &str, why: impl fmt::Display) -> Failure {
+    Failure::usage(format!(
+        "cannot listen at '{listen}': {why}; write HOST:PORT, as in 127.0.0.1:5000"
+    ))
 }
 
 /// An acceptor for HTTP/1.1 over TLS with these certificate chains and keys, or `None` without any.
-pub(crate) fn tls_acceptor(
-    files: &[(PathBuf, PathBuf)],
-) -> Result<Option<TlsAcceptor>, ServeError> {
+pub(crate) fn tls_acceptor(files: &[(PathBuf, PathBuf)]) -> Result<Option<TlsAcceptor>, Failure> {
     if files.is_empty() {
         return Ok(None);
     }
@@ -416,7 +416,7 @@ pub(crate) fn tls_acceptor(
         .collect::<Result<_, _>>()?;
     let mut config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| unusable(&files[0].0, error.to_string()))?
+        .map_err(|error| unusable(&files[0].0, error))?
         .with_no_client_auth()
         .with_cert_resolver(Arc::new(CertificateResolver(keys)));
     // the server does not implement HTTP/2, so it must not be negotiated
@@ -428,25 +428,21 @@ fn load_key(
     cert: &Path,
     key: &Path,
     provider: &CryptoProvider,
-) -> Result<Arc<CertifiedKey>, ServeError> {
+) -> Result<Arc<CertifiedKey>, Failure> {
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(cert)
         .and_then(Iterator::collect)
-        .map_err(|error| unusable(cert, error.to_string()))?;
+        .map_err(|error| unusable(cert, error))?;
     if chain.is_empty() {
-        return Err(unusable(cert, "it contains no certificate".into()));
+        return Err(unusable(cert, "it contains no certificate"));
     }
-    let private =
-        PrivateKeyDer::from_pem_file(key).map_err(|error| unusable(key, error.to_string()))?;
+    let private = PrivateKeyDer::from_pem_file(key).map_err(|error| unusable(key, error))?;
     CertifiedKey::from_der(chain, private, provider)
         .map(Arc::new)
-        .map_err(|error| unusable(cert, error.to_string()))
+        .map_err(|error| unusable(cert, error))
 }
 
-fn unusable(path: &Path, why: String) -> ServeError {
-    ServeError::Tls {
-        path: path.into(),
-        why,
-    }
+fn unusable(path: &Path, why: impl fmt::Display) -> Failure {
+    Failure::usage(format!("cannot use {} for TLS: {why}", path.display()))
 }
 
 /// Selects the first certificate that covers the name in the TLS handshake (SNI), or else the first

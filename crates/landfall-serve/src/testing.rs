@@ -5,12 +5,12 @@
     reason = "a failure ends the test"
 )]
 
-use crate::{ServeError, ServeOptions, ServedContent, serve};
+use crate::{ServeOptions, ServedContent, serve};
 use landfall_content::MemoryBlobs;
 use landfall_item::{LockedFile, LockedImage};
 use landfall_model::config::Site;
 use landfall_model::report::SilentProgress;
-use landfall_model::{Descriptor, Digest, Limits, media_type};
+use landfall_model::{Descriptor, Digest, Failure, Limits, media_type};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -96,7 +96,7 @@ fn start_server(
             limits: Limits::default(),
             progress: Arc::new(SilentProgress),
         };
-        let load = || Ok::<_, ServeError>(load());
+        let load = || Ok::<_, Failure>(load());
         let ready = |info: &crate::ServerInfo| started.send(info.urls[0].clone()).unwrap();
         let stop = async { drop(stopped.await) };
         runtime

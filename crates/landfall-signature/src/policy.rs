@@ -13,7 +13,7 @@ use landfall_model::document::{
     KeylessSigner, KeylessSigners, SignatureRule, read_input, read_text_input,
 };
 use landfall_model::sign::{FileKey, FileKeyError, GitSigners, OpenPgpKeys, SignatureTime};
-use landfall_model::{Digest, ImageRef, NamePattern, TextPattern};
+use landfall_model::{Digest, Failure, ImageRef, NamePattern, TextPattern};
 use std::path::Path;
 
 /// The rules that say whose signatures each item needs. The rules of each document are a list, and
@@ -31,6 +31,12 @@ pub struct SiteRuleError {
     pub key: String,
     /// Why it cannot be used.
     pub source: SignatureRuleError,
+}
+
+impl From<SiteRuleError> for Failure {
+    fn from(error: SiteRuleError) -> Failure {
+        Failure::usage(error.to_string()).with_help(error.source.help)
+    }
 }
 
 impl SignaturePolicy {

@@ -1,38 +1,44 @@
-//! The error that stops a verb before its end.
+//! The error that stops a verb before its end: a [`Failure`] with a report.
 
-use landfall_model::redact_urls;
 use landfall_model::report::{ErrorInfo, ReportItem, RunReport, RunStatus, TransferSide, one_line};
+use landfall_model::{Exit, Failure, redact_urls};
 use std::fmt;
+use std::ops::{Deref, DerefMut};
 
-/// The error that stops a verb before its end: the exit code, the message and the report.
+/// The error that stops a verb before its end.
 #[derive(Debug)]
 pub(crate) struct CliError {
-    pub exit: Exit,
-    /// The side that failed, if the verb has sides.
-    pub side: Option<TransferSide>,
-    /// The item that failed, if exactly one item did.
-    pub item: Option<String>,
-    /// The message without its help: what failed, and why.
-    pub message: String,
-    /// The fix.
-    pub help: Option<String>,
-    /// Whether the report has the status `refused`, whatever the exit code is.
-    pub refuses: bool,
+    pub failure: Failure,
     /// The report as far as it was known when the verb stopped.
     pub report: Box<RunReport>,
 }
 
-impl CliError {
-    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> CliError {
+impl<E: Into<Failure>> From<E> for CliError {
+    fn from(error: E) -> CliError {
         CliError {
-            exit,
-            side: None,
-            item: None,
-            message: message.into(),
-            help: None,
-            refuses: exit == Exit::Refused,
+            failure: error.into(),
             report: Box::default(),
         }
+    }
+}
+
+impl Deref for CliError {
+    type Target = Failure;
+
+    fn deref(&self) -> &Failure {
+        &self.failure
+    }
+}
+
+impl DerefMut for CliError {
+    fn deref_mut(&mut self) -> &mut Failure {
+        &mut self.failure
+    }
+}
+
+impl CliError {
+    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> CliError {
+        Failure::new(exit, message).into()
     }
 
     /// An error with a message of several lines. Line breaks within one of `lines` are removed:
@@ -47,12 +53,12 @@ impl CliError {
 
     /// Exit 2: an argument or an input file is wrong.
     pub(crate) fn usage(message: impl Into<String>) -> CliError {
-        CliError::new(Exit::Usage, message).on(TransferSide::Input)
+        Failure::usage(message).into()
     }
 
     /// Exit 4: a check failed.
     pub(crate) fn refused(message: impl Into<String>) -> CliError {
-        CliError::new(Exit::Refused, message)
+        Failure::refused(message).into()
     }
 
     /// Exit 4: these items failed a check. The message has a line for each item, with its reason,
@@ -80,25 +86,14 @@ impl CliError {
         )
     }
 
-    pub(crate) fn on(self, side: TransferSide) -> CliError {
-        CliError {
-            side: Some(side),
-            ..self
-        }
+    pub(crate) fn on(mut self, side: TransferSide) -> CliError {
+        self.side = Some(side);
+        self
     }
 
-    pub(crate) fn about(self, item: impl Into<String>) -> CliError {
-        CliError {
-            item: Some(item.into()),
-            ..self
-        }
-    }
-
-    pub(crate) fn with_help(self, help: impl Into<String>) -> CliError {
-        CliError {
-            help: Some(help.into()),
-            ..self
-        }
+    pub(crate) fn with_help(mut self, help: impl Into<String>) -> CliError {
+        self.help = Some(help.into());
+        self
     }
 
     pub(crate) fn with_report(self, report: RunReport) -> CliError {
@@ -134,35 +129,6 @@ impl fmt::Display for CliError {
         match &self.help {
             Some(help) => write!(f, "\nhelp: {help}"),
             None => Ok(()),
-        }
-    }
-}
-
-/// The exit codes, as documented in the help and in `docs/`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Exit {
-    Done = 0,
-    /// The command failed, and nothing succeeded.
-    Failed = 1,
-    /// Wrong use, or an input file that is missing or wrong.
-    Usage = 2,
-    /// Something succeeded, and something failed or is missing.
-    Partial = 3,
-    /// A check failed: drift, or a bundle that is damaged, unsigned or not approved.
-    Refused = 4,
-    /// SIGINT: 128 plus the number of the signal, as shells report it.
-    Interrupted = 130,
-}
-
-impl Exit {
-    /// The member `status` of the report.
-    pub(crate) fn status(self) -> RunStatus {
-        match self {
-            Exit::Done => RunStatus::Done,
-            Exit::Partial => RunStatus::Partial,
-            Exit::Refused => RunStatus::Refused,
-            Exit::Failed | Exit::Usage | Exit::Interrupted => RunStatus::Failed,
         }
     }
 }

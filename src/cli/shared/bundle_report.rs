@@ -4,7 +4,7 @@ use super::failed_items::shortened;
 use super::listing::{count, lines, table};
 use super::open_bundle::is_remote;
 use super::{CliError, Exit, VerbOutcome};
-use crate::client::{ClientError, missing_items};
+use crate::client::{missing_items, unnamed_series};
 use clap::Args;
 use landfall_bundle::{PackPlan, PackedBundle, Serial};
 use landfall_content::{DiskSpace, parent_folder};
@@ -67,7 +67,7 @@ impl SerialFlags {
             .series
             .clone()
             .or_else(|| lock.name.clone())
-            .ok_or_else(|| ClientError::UnnamedSeries)?;
+            .ok_or_else(unnamed_series)?;
         Ok(Some(Serial { series, number }))
     }
 }

@@ -3,12 +3,12 @@
 
 use super::{CliError, Exit};
 use crate::evidence::{
-    CommandPredicate, EvidenceError, EvidenceLog, LoggedItem, NamedDigest, RecordedInput,
-    RemovedContent, statement,
+    CommandPredicate, EvidenceLog, LoggedItem, NamedDigest, RecordedInput, RemovedContent,
+    statement,
 };
 use jiff::Timestamp;
 use landfall_model::report::{ErrorInfo, ItemStatus, Progress, RunReport, RunStatus};
-use landfall_model::{Digest, Limits, locked, redact_userinfo};
+use landfall_model::{Digest, Failure, Limits, locked, redact_userinfo};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -89,7 +89,7 @@ impl CommandLog {
     }
 
     /// Appends the record of the command, which ended with `result`. Returns the hash of the record.
-    pub(crate) fn append(&self, result: &CommandResult<'_>) -> Result<Digest, EvidenceError> {
+    pub(crate) fn append(&self, result: &CommandResult<'_>) -> Result<Digest, Failure> {
         let mut inputs = self.inputs.list();
         let subject = subject(&result.report.extra, &inputs);
         inputs.truncate(Limits::DEFAULT.log_record_names);

@@ -8,14 +8,14 @@ use super::output_file::check_output;
 use super::shard::{ShardFlag, report_shard};
 use super::{CliError, Context, Exit, VerbOutcome};
 use crate::client::Client;
-use crate::push::{ProblemKind, PushError, PushOptions, Pushed, Receipt};
+use crate::push::{ProblemKind, PushOptions, Pushed, Receipt};
 use clap::{Args, ValueEnum};
 use landfall_content::{ReplaceError, merge_into_file};
 use landfall_model::config::ReferrerPolicy;
 use landfall_model::report::{
     EntryKind, ItemStatus, ReportItem, RunReport, TransferSide, count_of,
 };
-use landfall_model::{DestinationMap, Digest, TargetRegistry, human_size};
+use landfall_model::{DestinationMap, Digest, Failure, TargetRegistry, human_size};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -189,7 +189,7 @@ impl DeliveryFlags {
         fingerprint: &Digest,
         series: &SeriesNumbers,
         mapping: &DestinationMap,
-        delivering: impl Future<Output = Result<Pushed, PushError>>,
+        delivering: impl Future<Output = Result<Pushed, Failure>>,
     ) -> Result<VerbOutcome, CliError> {
         let mut pushed = delivering.await.map_err(|error| {
             let report = client.report(Vec::new());

@@ -4,6 +4,7 @@
 //! `object_store`) may write headers and signed URLs into their logs, so they are never enabled.
 
 use super::CliError;
+use landfall_model::Failure;
 use landfall_model::report::Progress;
 use std::io;
 use std::sync::Arc;
@@ -61,7 +62,7 @@ pub(crate) fn start_logging(verbose: u8, progress: &Arc<dyn Progress>) -> Result
 ///
 /// A level without a target applies to all of landfall. `-v` means `info`, and `-vv` means `debug`.
 /// If `directives` also contain such a level, the more verbose one applies.
-fn log_targets(verbose: u8, directives: &str) -> Result<Option<Targets>, LogDirectiveError> {
+fn log_targets(verbose: u8, directives: &str) -> Result<Option<Targets>, Failure> {
     let mut general = match verbose {
         0 => LevelFilter::OFF,
         1 => LevelFilter::INFO,
@@ -85,7 +86,12 @@ fn log_targets(verbose: u8, directives: &str) -> Result<Option<Targets>, LogDire
         };
         let name = target.split("::").next().unwrap_or_default();
         if !CRATES.contains(&name) {
-            return Err(LogDirectiveError::Target(target.to_owned()));
+            return Err(Failure::usage(format!(
+                "'{target}' is neither a level (off, error, warn, info, debug, trace) nor a crate \
+                 of landfall ({}); other libraries are not logged, since they may log headers and \
+                 signed URLs",
+                CRATES.join(", ")
+            )));
         }
         modules.push((target.to_owned(), level));
     }
@@ -97,26 +103,17 @@ fn log_targets(verbose: u8, directives: &str) -> Result<Option<Targets>, LogDire
     Ok(Some(targets.with_targets(modules)))
 }
 
-fn parse_level(text: &str) -> Result<LevelFilter, LogDirectiveError> {
+fn parse_level(text: &str) -> Result<LevelFilter, Failure> {
+    let refused = || {
+        Failure::usage(format!(
+            "'{text}' is not a level; write off, error, warn, info, debug or trace"
+        ))
+    };
     // `LevelFilter` would also accept numbers and the empty string.
     if text.is_empty() || text.bytes().any(|byte| !byte.is_ascii_alphabetic()) {
-        return Err(LogDirectiveError::Level(text.to_owned()));
+        return Err(refused());
     }
-    text.parse()
-        .map_err(|_| LogDirectiveError::Level(text.to_owned()))
-}
-
-/// An invalid directive in `LANDFALL_LOG`.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-enum LogDirectiveError {
-    #[error("'{0}' is not a level; write off, error, warn, info, debug or trace")]
-    Level(String),
-    #[error(
-        "'{0}' is neither a level (off, error, warn, info, debug, trace) nor a crate of landfall \
-         ({crates}); other libraries are not logged, since they may log headers and signed URLs",
-        crates = CRATES.join(", ")
-    )]
-    Target(String),
+    text.parse().map_err(|_| refused())
 }
 
 /// Writes events as lines through the progress display.
@@ -185,7 +182,7 @@ mod tests {
         }
         for directives in ["object_store=trace", "debgu", "landfall_htpp=info", "=info"] {
             let refused = log_targets(0, directives).unwrap_err();
-            assert!(matches!(refused, LogDirectiveError::Target(_)), "{refused}");
+            assert!(refused.message.contains("neither a level"), "{refused}");
         }
     }
 
@@ -205,7 +202,7 @@ mod tests {
     fn an_unknown_level_is_refused() {
         for directives in ["landfall_http=loud", "landfall=", "landfall=5"] {
             let refused = log_targets(0, directives).unwrap_err();
-            assert!(matches!(refused, LogDirectiveError::Level(_)), "{refused}");
+            assert!(refused.message.contains("is not a level"), "{refused}");
         }
     }
 }

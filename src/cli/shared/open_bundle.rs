@@ -3,7 +3,6 @@
 
 use super::listing::lines;
 use super::{CliError, Context, input_file};
-use crate::client::ClientError;
 use landfall_bundle as bundle;
 use landfall_bundle::{Bundle, BundleSigner, Serial, UnopenedBundle, name_bad_volumes};
 use landfall_content::bucket::{Bucket, BucketLocation, OpenObject};
@@ -145,18 +144,13 @@ pub(crate) fn signed_by(
         return Ok(None);
     };
     let allowed = AllowedSigners::load(&file).map_err(|error| {
-        let failure = CliError::from(error);
-        CliError {
-            message: key + &failure.message,
-            ..failure
-        }
+        let mut failure = CliError::from(error);
+        failure.message.insert_str(0, &key);
+        failure
     })?;
     context.record_input("signers", &file)?;
     if bundle.signatures().is_empty() {
-        return Err(bundle::BundleError::NotSigned {
-            path: bundle.path().into(),
-        }
-        .into());
+        return Err(bundle.not_signed().into());
     }
     allowed
         .warnings()
@@ -398,7 +392,7 @@ pub(crate) fn open_object(context: &Context, path: &Path) -> Result<Option<OpenO
     };
     OpenObject::open(&bucket, &name)
         .map(Some)
-        .map_err(|error| CliError::from(ClientError::from(error)).on(TransferSide::Source))
+        .map_err(|error| CliError::from(error).on(TransferSide::Source))
 }
 
 /// The bucket folder and the name of the object at `path`; `None` if `path` is a file.

@@ -141,7 +141,12 @@ mod tests {
     #[test]
     fn an_unwritable_file_is_found_early() {
         let dir = tempfile::tempdir().unwrap();
-        let message = |file: &Path| check_output("the report", file).unwrap_err().message;
+        let message = |file: &Path| {
+            check_output("the report", file)
+                .unwrap_err()
+                .message
+                .clone()
+        };
         check_output("the report", &dir.path().join("new.json")).unwrap();
         check_output("the report", Path::new("/dev/null")).unwrap();
         assert!(message(dir.path()).ends_with("it is a folder; name a file in it"));

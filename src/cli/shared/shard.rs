@@ -142,7 +142,8 @@ mod tests {
                 .find(|(own, _)| *own == name)
                 .map(|(_, value)| (*value).to_owned())
         };
-        shard_from_environment(of).map_or_else(|failure| failure.message, |shard| shard.to_string())
+        shard_from_environment(of)
+            .map_or_else(|failure| failure.message.clone(), |shard| shard.to_string())
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use crate::cli::shared::open_bundle::{self, open_object};
 use crate::cli::shared::store_location::{StoreLocation, check_is_store};
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, nonzero_seconds};
-use crate::client::ClientError;
 use clap::Args;
 use landfall_bundle::{Bundle, Serial};
 use landfall_content::bucket::{BucketLocation, block_on};
@@ -130,8 +129,7 @@ impl GcCommand {
             add_needed(&bundle.lock()?);
         }
         // Servers of this store may be serving the published lock and the one before it.
-        let served = block_on(async move { Ok(published_store.served().await) })
-            .map_err(ClientError::from)??;
+        let served = block_on(async move { Ok(published_store.served().await) })??;
         if let Some((_, lock, before)) = served {
             for text in std::iter::once(&lock).chain(&before) {
                 add_needed(&Lock::parse("the published lock", text)?);
@@ -169,7 +167,7 @@ impl GcCommand {
                 now,
                 dry_run,
             };
-            let collected = sweep.run().await.map_err(ClientError::from)?;
+            let collected = sweep.run().await?;
             let mut report = client.report(Vec::new());
             report
                 .extra

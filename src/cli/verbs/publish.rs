@@ -5,7 +5,6 @@ use crate::cli::shared::failed_items::loss_lines;
 use crate::cli::shared::image_facts::ImageSignatures;
 use crate::cli::shared::listing::{count, lines};
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
-use crate::client::ClientError;
 use clap::Args;
 use landfall_content::bucket::block_on;
 use landfall_content::{LockEntry, present_blobs, unique_blobs};
@@ -101,8 +100,7 @@ impl PublishCommand {
             );
             return Ok(VerbOutcome::of(report, text));
         }
-        let before = block_on(async move { Ok(published_store.publish(lock.to_text()).await) })
-            .map_err(ClientError::from)??;
+        let before = block_on(async move { Ok(published_store.publish(lock.to_text()).await) })??;
         let before = before.map(|before| before.lock);
         report.extra.insert(
             "published".into(),

@@ -14,8 +14,8 @@ use crate::cli::shared::store_location::StoreLocation;
 use crate::cli::shared::update_report::{self, UpdateFlags, counted};
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
 use crate::client::{
-    ClientError, DeliveredBundles, LockFileState, RefreshBase, RefreshRequest, Refreshed,
-    RefreshedBundle,
+    DeliveredBundles, LockFileState, RefreshBase, RefreshRequest, Refreshed, RefreshedBundle,
+    unnamed_series,
 };
 use crate::update::UpdateOutcome;
 use clap::Args;
@@ -89,7 +89,7 @@ impl RefreshCommand {
                 client.remember_hosts(&memory, "refresh");
                 let updated = updated?;
                 if self.serial.lacks_series(updated.manifest.name.as_deref()) {
-                    return Err(ClientError::UnnamedSeries.into());
+                    return Err(unnamed_series().into());
                 }
                 let report = client.report(updated.items());
                 return Ok(planned_outcome(&updated, report));

@@ -6,7 +6,7 @@ use super::required_port::{Decided, NODE_PORTS, PortRow, Ports, RANGE, RequiredP
 use landfall_http::ConnectRoute;
 use landfall_item::lockfile::Endpoint;
 use landfall_model::document::nearest;
-use landfall_model::{TUNNELING, split_port};
+use landfall_model::{Failure, TUNNELING, split_port};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -117,17 +117,6 @@ impl UntestedPort {
     }
 }
 
-/// An error in the arguments of a port query.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum PortQueryError {
-    /// Neither the port table nor an endpoint has this role.
-    #[error("there is no role {0}: {1}")]
-    Role(String, String),
-    /// `--set` names an unknown destination, or its value cannot be parsed.
-    #[error("--set {0}: {1}")]
-    Set(String, String),
-}
-
 impl PortQuery {
     /// Returns the ports that machines of `role` need with `strategy`: those of KKP's table, with
     /// the addresses in `set`, and the endpoints of the role.
@@ -136,7 +125,7 @@ impl PortQuery {
         strategy: Option<Strategy>,
         set: &[(String, String)],
         endpoints: &[Endpoint],
-    ) -> Result<PortQuery, PortQueryError> {
+    ) -> Result<PortQuery, Failure> {
         let named = endpoints
             .iter()
             .flat_map(|endpoint| &endpoint.from)
@@ -154,7 +143,7 @@ impl PortQuery {
                 "{}known roles are {all}, and {ALL_ROLES}",
                 near.unwrap_or_default()
             );
-            return Err(PortQueryError::Role(role.into(), words));
+            return Err(Failure::usage(format!("there is no role {role}: {words}")));
         }
         // An endpoint of the lock may be for a role that is called `all`.
         let is_all = role == ALL_ROLES && !roles.contains(role);
@@ -270,7 +259,7 @@ struct PortSettings<'a> {
 }
 
 impl PortSettings<'_> {
-    fn read(set: &[(String, String)]) -> Result<PortSettings<'_>, PortQueryError> {
+    fn read(set: &[(String, String)]) -> Result<PortSettings<'_>, Failure> {
         let known: BTreeSet<&str> = TABLE
             .iter()
             .map(|row| row.to.as_str())
@@ -281,7 +270,7 @@ impl PortSettings<'_> {
             range: None,
         };
         for (key, value) in set {
-            let wrong = |words: String| PortQueryError::Set(format!("{key}={value}"), words);
+            let wrong = |words: String| Failure::usage(format!("--set {key}={value}: {words}"));
             if key == RANGE {
                 let range =
                     range(value).ok_or_else(|| wrong("write a range as 30000-32767".into()))?;

@@ -6,7 +6,9 @@ use crate::push::state::PrunedManifest;
 use landfall_content::registry::{RegistrySession, RegistrySessions, is_deletion_disabled};
 use landfall_content::run_concurrently;
 use landfall_http::{ErrorKind, HttpError};
-use landfall_model::{Descriptor, Digest, Limits, Manifest, TagVersion, sum_sizes, tagged_subject};
+use landfall_model::{
+    Descriptor, Digest, Failure, Limits, Manifest, TagVersion, sum_sizes, tagged_subject,
+};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,20 +36,6 @@ pub(crate) struct Pruned {
     pub(crate) bytes: Option<u64>,
 }
 
-/// The errors of pruning. If one occurs, nothing was deleted.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum PruneError {
-    /// The registry cannot be reached.
-    #[error("{0}")]
-    Unreachable(HttpError),
-    /// The registry deletes no manifests at all.
-    #[error(
-        "{host} deletes nothing: {error}. Deletion is a setting of the registry: docker-registry \
-         has it under storage.delete.enabled (REGISTRY_STORAGE_DELETE_ENABLED=true)"
-    )]
-    DeletesNothing { host: String, error: HttpError },
-}
-
 /// The options of [`prune`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PruneScope {
@@ -65,11 +53,11 @@ pub(crate) async fn prune(
     needed: &Needed,
     scope: PruneScope,
     sessions: &RegistrySessions,
-) -> Result<Pruned, PruneError> {
+) -> Result<Pruned, Failure> {
     let session = sessions
         .destination(registry)
         .await
-        .map_err(PruneError::Unreachable)?;
+        .map_err(|error| Failure::failed(error.to_string()))?;
     let limits = sessions.transport().limits();
     // each survey already looks up several tags at once
     let surveys = run_concurrently(repositories.len(), 2, |at| {
@@ -101,10 +89,11 @@ pub(crate) async fn prune(
                     {
                         // if deletion is disabled, the registry would refuse all further deletions
                         if pruned.gone.is_empty() && is_deletion_disabled(&error) {
-                            return Err(PruneError::DeletesNothing {
-                                host: registry.to_owned(),
-                                error,
-                            });
+                            return Err(Failure::failed(format!(
+                                "{registry} deletes nothing: {error}. Deletion is a setting of \
+                                 the registry: docker-registry has it under \
+                                 storage.delete.enabled (REGISTRY_STORAGE_DELETE_ENABLED=true)"
+                            )));
                         }
                         surveyed.why = Some(error.to_string());
                         is_gone = false;

@@ -8,7 +8,8 @@ use landfall_item::lockfile::Lock;
 use landfall_item::{LockedImage, PushedItem, ReadError, Selection, SelectionError};
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
 use landfall_model::{
-    Descriptor, DestinationMap, Digest, INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT, Platform, sum_sizes,
+    Descriptor, DestinationMap, Digest, Failure, INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT, Platform,
+    TransferSide, sum_sizes,
 };
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -348,6 +349,17 @@ impl fmt::Display for UnfitImages {
                 .try_for_each(|image| write!(f, "\n  {image}"))?;
         }
         Ok(())
+    }
+}
+
+impl From<ImageArchiveError> for Failure {
+    fn from(error: ImageArchiveError) -> Failure {
+        let message = error.to_string();
+        match error {
+            ImageArchiveError::Unfit(_) => Failure::usage(message),
+            ImageArchiveError::Content(_) => Failure::failed(message).on(TransferSide::Source),
+            ImageArchiveError::Write(_) => Failure::failed(message).on(TransferSide::Destination),
+        }
     }
 }
 

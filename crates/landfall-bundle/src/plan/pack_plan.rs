@@ -3,7 +3,7 @@
 
 use super::delta_base;
 use super::delta_base::DeltaBase;
-use crate::error::BundleError;
+use crate::error::{BundleError, lines};
 use crate::format::blob_recipe::{BlobRecipe, BlobReference};
 use crate::format::content_form::ContentForm;
 use crate::format::contents::{ContentsIndex, Serial};
@@ -16,7 +16,9 @@ use landfall_content::{BlobRead, ListedAttestations, LockEntry, PartOrigin};
 use landfall_item::lockfile::{Lock, lost_referrer_name};
 use landfall_model::report::{EntryKind, ReportItem};
 use landfall_model::sign::SignatureTime;
-use landfall_model::{Descriptor, Digest, Manifest, OCI_LAYOUT, media_type, sum_sizes};
+use landfall_model::{
+    Descriptor, Digest, Exit, Failure, Manifest, OCI_LAYOUT, TransferSide, media_type, sum_sizes,
+};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -336,12 +338,25 @@ impl PackPlan {
     /// If an item is missing.
     pub fn check_complete(&self) -> Result<(), BundleError> {
         if self.missing.is_empty() {
-            Ok(())
-        } else {
-            Err(BundleError::Incomplete {
-                missing: self.missing.clone(),
-            })
+            return Ok(());
         }
+        let items = match self.missing.len() {
+            1 => "1 item".into(),
+            items => format!("{items} items"),
+        };
+        // Exit 3, as for other runs with missing items. The status is `refused`, because nothing
+        // was written.
+        let mut failure = Failure::new(
+            Exit::Partial,
+            format!(
+                "{items} would be missing from the bundle; run `landfall lock` and `landfall \
+                 pull` again, or pack what is available with --allow-partial\n{}",
+                lines(&self.missing)
+            ),
+        )
+        .on(TransferSide::Source);
+        failure.refuses = true;
+        Err(failure.into())
     }
 
     /// The blobs that are computed from the lock. They need not be downloaded even if an item has

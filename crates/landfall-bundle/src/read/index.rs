@@ -10,7 +10,7 @@ use crate::format::frame::{self, FrameTable, ROW};
 use crate::format::hash::FrameHash;
 use crate::format::names::{CONTENTS, DELTA, FRAMES, RECIPE};
 use crate::format::stored::{CHUNK, stored_len};
-use landfall_model::{Limits, locked};
+use landfall_model::{Failure, Limits, locked};
 use serde::Deserialize;
 use std::collections::VecDeque;
 use std::path::Path;
@@ -160,11 +160,10 @@ fn parse(
         #[serde(default)]
         requires: Vec<String>,
     }
-    let newer = |what| {
-        Err(BundleError::Newer {
-            path: path.into(),
-            what,
-        })
+    let newer = |what: String| {
+        let path = path.display();
+        let message = format!("{path} needs a newer landfall: {what}");
+        Err(Failure::refused(message).into())
     };
     // the version first: a newer index may not have the fields of this release
     let head: FormatHead =

@@ -2,9 +2,10 @@
 
 use super::bundle::Bundle;
 use super::index::read_index;
-use crate::error::BundleError;
+use crate::error::{BundleError, lines};
 use crate::format::names::NAMESPACE;
 use jiff::Timestamp;
+use landfall_model::Failure;
 use landfall_model::sign::{self, AllowedSigners, PublicKey, Signature};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -44,6 +45,15 @@ impl Bundle {
             .collect()
     }
 
+    /// The failure of a check that needs a signature, if there is none.
+    pub fn not_signed(&self) -> Failure {
+        let path = self.0.path.display();
+        Failure::refused(format!(
+            "{path} is not signed; sign it with the key of an allowed signer: `landfall sign \
+             {path} --key KEY`"
+        ))
+    }
+
     /// The allowed signers who signed the bundle, each key once, as of `now`. Other signatures are
     /// ignored.
     ///
@@ -58,9 +68,7 @@ impl Bundle {
         now: Timestamp,
     ) -> Result<Vec<BundleSigner>, BundleError> {
         if self.signatures().is_empty() {
-            return Err(BundleError::NotSigned {
-                path: self.0.path.clone(),
-            });
+            return Err(self.not_signed().into());
         }
         // read again, since the signatures are over the bytes in the file, not over the parsed
         // index
@@ -85,23 +93,23 @@ impl Bundle {
         if count >= at_least {
             return Ok(signers);
         }
+        let path = self.0.path.display();
         match refused.pop() {
-            Some(source) if at_least == 1 && refused.is_empty() => Err(BundleError::Signature {
-                path: self.0.path.clone(),
-                source: source.into(),
-            }),
+            Some(error) if at_least == 1 && refused.is_empty() => Err(Failure::refused(format!(
+                "cannot accept the signature of {path}: {error}"
+            ))
+            .into()),
             last => {
-                let refused = refused
-                    .iter()
-                    .chain(&last)
-                    .map(ToString::to_string)
-                    .collect();
-                Err(BundleError::Signers {
-                    path: self.0.path.clone(),
-                    at_least,
-                    count,
-                    refused,
-                })
+                refused.extend(last);
+                let refused = match &refused[..] {
+                    [] => String::new(),
+                    some => format!("\n{}", lines(some)),
+                };
+                Err(Failure::refused(format!(
+                    "{path} is signed by {count} of the allowed signers, and {at_least} are \
+                     needed; add a signature with `landfall sign {path} --key KEY`{refused}"
+                ))
+                .into())
             }
         }
     }

@@ -55,10 +55,7 @@ impl VolumeReader {
     /// error names all missing volumes.
     pub fn open(locations: &[PathBuf]) -> Result<VolumeReader, BundleError> {
         let path = locations.first().cloned().unwrap_or_default();
-        let set = VolumeSet::of(locations).map_err(|source| BundleError::Open {
-            path: path.clone(),
-            source,
-        })?;
+        let set = VolumeSet::of(locations).map_err(BundleError::open(&path))?;
         let Some(set) = set else {
             return VolumeReader::over(vec![path], false);
         };
@@ -89,10 +86,7 @@ impl VolumeReader {
                     Err(io::Error::other("it is not a regular file"))
                 }
             });
-            let (file, stamp) = file.map_err(|source| BundleError::Open {
-                path: path.clone(),
-                source,
-            })?;
+            let (file, stamp) = file.map_err(BundleError::open(&path))?;
             // the first files stay open; the others are opened again when they are read
             if open.len() < MAX_OPEN {
                 open.push_back((parts.len(), Arc::new(file)));
@@ -116,10 +110,7 @@ impl VolumeReader {
     pub fn of_object(object: Arc<dyn RangeRead>) -> Result<VolumeReader, BundleError> {
         let path = PathBuf::from(object.url());
         let length = object.size();
-        let part = ObjectPart::open(object).map_err(|source| BundleError::Open {
-            path: path.clone(),
-            source,
-        })?;
+        let part = ObjectPart::open(object).map_err(BundleError::open(&path))?;
         let part = VolumePart {
             path,
             start: 0,

@@ -5,7 +5,7 @@ use super::bundle::{Bundle, OpenBundle};
 use super::index::{BundleIndex, footer_ending_at};
 use super::verify::{BadVolumes, lost_items};
 use super::volume_reader::VolumeReader;
-use crate::error::BundleError;
+use crate::error::{BundleError, lines, loss_lines};
 use crate::format::damage::{Damage, Loss};
 use crate::format::footer::Footer;
 use crate::format::names::{
@@ -16,7 +16,7 @@ use crate::format::{frame, header};
 use landfall_content::parent_folder;
 use landfall_model::document::{open_input, read_input};
 use landfall_model::report::Progress;
-use landfall_model::{Algorithm, Hasher, Limits, OCI_LAYOUT};
+use landfall_model::{Algorithm, Failure, Hasher, Limits, OCI_LAYOUT};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
@@ -321,9 +321,8 @@ pub fn name_bad_volumes(
         Some((rest, _)) => (!rest.has_recipes(), true),
         None if numbers.len() > 1 => (false, false),
         None => {
-            let opened = open_without(locations, *first, &|why| BundleError::Volume {
-                volume: set.name(*first),
-                why: why.into(),
+            let opened = open_without(locations, *first, &|why| {
+                cannot_rebuild(&set.name(*first), why)
             });
             (opened.is_ok_and(|(rest, _)| !rest.has_recipes()), false)
         }
@@ -356,11 +355,14 @@ pub fn name_bad_volumes(
             let why = damaged.get(number).map_or("it is missing", String::as_str);
             format!("{}: {why}", set.name(*number))
         });
-        BundleError::Volumes {
-            path,
-            bad: bad.collect(),
-            loss,
-        }
+        let bad: Vec<String> = bad.collect();
+        Failure::refused(format!(
+            "{} has missing or damaged volumes\n{}{}",
+            path.display(),
+            lines(&bad),
+            loss_lines(loss.as_ref())
+        ))
+        .into()
     };
     UnopenedBundle { error, rest }
 }
@@ -391,6 +393,20 @@ const NO_INDEX: &str = "the contents index is in this volume or in a damaged one
                         no volume can be rebuilt; pack the bundle again with the same lock, \
                         --level and --volume-size, which gives the same bytes";
 
+/// The failure to rebuild a volume.
+pub(crate) fn cannot_rebuild(volume: &str, why: &str) -> BundleError {
+    Failure::refused(format!("cannot rebuild {volume}: {why}")).into()
+}
+
+fn no_volume(path: &Path, number: usize, count: usize) -> BundleError {
+    let path = path.display();
+    let volumes = match count {
+        1 => "1 volume".into(),
+        _ => format!("{count} volumes"),
+    };
+    Failure::usage(format!("{path} has {volumes}; there is no volume {number}")).into()
+}
+
 /// Opens the split bundle at `locations` without volume `number`. Reading content of that volume
 /// then fails. Also returns the byte range of the volume. If the bundle cannot be opened like this,
 /// `cannot` turns the reason into an error.
@@ -400,19 +416,12 @@ pub(crate) fn open_without(
     cannot: &dyn Fn(&str) -> BundleError,
 ) -> Result<(Bundle, Range<u64>), BundleError> {
     let path = locations.first().cloned().unwrap_or_default();
-    let set = VolumeSet::of(locations).map_err(|source| BundleError::Open {
-        path: path.clone(),
-        source,
-    })?;
+    let set = VolumeSet::of(locations).map_err(BundleError::open(&path))?;
     let set = set.ok_or_else(|| cannot("there is no other volume"))?;
     let is_beyond = number > set.last;
     let is_listed = !set.sums.is_empty();
     if is_beyond && is_listed {
-        return Err(BundleError::NoVolume {
-            path,
-            number,
-            count: set.last,
-        });
+        return Err(no_volume(&path, number, set.last));
     }
     // the volume may exist but be damaged
     let set = set.without(number);
@@ -430,11 +439,7 @@ pub(crate) fn open_without(
         .and_then(Footer::bundle_len)
         .unwrap_or_default();
     if is_beyond && length == others.length() {
-        return Err(BundleError::NoVolume {
-            path,
-            number,
-            count: set.found().len(),
-        });
+        return Err(no_volume(&path, number, set.found().len()));
     }
     if !missing.is_empty() {
         let why = "all other volumes are needed, but these are missing, too: ";
@@ -460,9 +465,8 @@ pub(crate) fn open_without(
 /// the volume are reported as missing and returned. `None` if the bundle cannot be opened like
 /// this, or the items cannot be determined.
 pub(super) fn open_rest(locations: &[PathBuf], number: usize) -> Option<(Bundle, Vec<ItemName>)> {
-    let opened = open_without(locations, number, &|why| BundleError::Volume {
-        volume: number.to_string(),
-        why: why.into(),
+    let opened = open_without(locations, number, &|why| {
+        cannot_rebuild(&number.to_string(), why)
     });
     let (bundle, lost) = opened.ok()?;
     let items = lost_items(&bundle, |entry| !bundle.is_readable_without(&lost, entry))?;

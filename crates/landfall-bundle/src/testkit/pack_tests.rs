@@ -24,10 +24,11 @@ fn too_little_disk_space_is_reported_before_anything_is_written() {
         &SilentProgress,
     )
     .unwrap_err();
-    assert!(
-        matches!(error, BundleError::Space { needed, .. } if needed > 1 << 50),
-        "{error}"
-    );
+    let message = error.to_string();
+    let (_, needed) = message.split_once(", the bundle may need ").unwrap();
+    let (_, needed) = needed.split_once('(').unwrap();
+    let (needed, _) = needed.split_once(" bytes);").unwrap();
+    assert!(needed.parse::<u64>().unwrap() > 1 << 50, "{message}");
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
@@ -48,7 +49,11 @@ fn two_processes_cannot_write_one_bundle_at_the_same_time() {
             &SilentProgress,
         )
     };
-    assert!(matches!(pack(), Err(BundleError::Busy { .. })));
+    let error = pack().unwrap_err().to_string();
+    assert!(
+        error.contains(" is being written by another process"),
+        "{error}"
+    );
     drop(other);
     pack().unwrap();
 }
@@ -67,6 +72,8 @@ fn an_accepted_loss_leaves_the_bundle_complete_until_its_date() {
     assert_eq!(lost(jiff::civil::date(2027, 2, 1)), 1);
 }
 
+const TOO_LARGE: &str = ", but readers accept at most ";
+
 #[test]
 fn an_index_that_exceeds_the_limit_of_readers_is_refused() {
     let (memory, lock) = sample();
@@ -78,10 +85,11 @@ fn an_index_that_exceeds_the_limit_of_readers_is_refused() {
         contents_bytes: 500,
         ..Limits::default()
     };
-    assert!(matches!(
-        index.check_size(path, &limits),
-        Err(BundleError::TooLarge { limit: 500, .. })
-    ));
+    let error = index.check_size(path, &limits).unwrap_err().to_string();
+    assert!(
+        error.contains(TOO_LARGE) && error.contains(" at most 500;"),
+        "{error}"
+    );
     // an index of one byte more than a reader accepts is refused
     let written = Bundle::open(&packed().path)
         .unwrap()
@@ -109,10 +117,10 @@ fn an_index_that_is_too_large_is_refused_before_an_unfinished_bundle_is_discarde
     let progress = &SilentProgress;
     let refuse = || {
         let error = write(&plan, &memory, &out, options, progress).unwrap_err();
-        assert!(matches!(error, BundleError::TooLarge { .. }), "{error}");
+        assert!(error.to_string().contains(TOO_LARGE), "{error}");
         let begun = DirectBundle::begin(plan.clone(), None, &out, options, None, progress);
         let error = begun.unwrap_err();
-        assert!(matches!(error, BundleError::TooLarge { .. }), "{error}");
+        assert!(error.to_string().contains(TOO_LARGE), "{error}");
     };
     refuse();
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);

@@ -19,7 +19,7 @@ use crate::pipeline;
 use crate::plan::pack_plan::{ContentSource, PackPlan, PlannedEntry};
 use landfall_content::{BlobRead, ContentError};
 use landfall_model::report::Progress;
-use landfall_model::{Digest, Hasher, Limits, trim_index};
+use landfall_model::{Digest, Failure, Hasher, Limits, TransferSide, trim_index};
 use sha2::{Digest as _, Sha256};
 use std::io::{self, Read};
 use std::ops::Range;
@@ -177,9 +177,10 @@ fn open(entry: &PlannedEntry, blobs: &dyn BlobRead) -> Result<Box<dyn Read + Sen
         ContentSource::Store => blobs.open(&entry.descriptor.digest, 0).map_err(failed),
         ContentSource::Trimmed { of, keep } => {
             let index = blobs.read(of).map_err(failed)?;
-            let trimmed = trim_index(&index, keep).map_err(|error| BundleError::Trim {
-                item: entry.item.clone(),
-                why: error.to_string(),
+            let trimmed = trim_index(&index, keep).map_err(|error| {
+                Failure::failed(format!("{error}; run `landfall lock` again"))
+                    .on(TransferSide::Source)
+                    .about(&entry.item)
             })?;
             Ok(Box::new(io::Cursor::new(trimmed)))
         }
@@ -267,8 +268,8 @@ impl IndexBuilder {
         (entry.offset, entry.length) = (offset, end - offset);
     }
 
-    /// Fails with [`BundleError::TooLarge`], before anything is written, if readers would refuse
-    /// the bundle because its index or lock is too long.
+    /// Fails, before anything is written, if readers would refuse the bundle because its index or
+    /// lock is too long.
     pub(crate) fn check_size(&self, path: &Path, limits: &Limits) -> Result<(), BundleError> {
         let mut longest = self.contents.clone();
         let frames: u64 = longest
@@ -304,12 +305,7 @@ impl IndexBuilder {
             ("lock", lock, limits.contents_bytes as u64),
         ] {
             if bytes > limit {
-                return Err(BundleError::TooLarge {
-                    path: path.into(),
-                    what,
-                    bytes,
-                    limit,
-                });
+                return Err(BundleError::too_large(path, what, bytes, limit));
             }
         }
         Ok(())

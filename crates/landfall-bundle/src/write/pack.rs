@@ -15,8 +15,9 @@ use crate::read::volume_set::{has, hash_file};
 use landfall_content::{BlobRead, refuse_special};
 use landfall_model::report::Progress;
 use landfall_model::sign::Signer;
-use landfall_model::{Digest, Limits};
+use landfall_model::{Digest, Failure, Limits};
 use std::collections::BTreeSet;
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -97,11 +98,11 @@ pub fn write_packaged(
         // the flusher ends when its channel is closed
         out.close();
         match (out.smallest(), packaging.volume_size) {
-            (Some(smallest), Some(VolumeSize(size))) => Err(BundleError::VolumeSize {
-                size,
-                limit: MAX_VOLUMES,
-                smallest,
-            }),
+            (Some(smallest), Some(VolumeSize(size))) => Err(Failure::usage(format!(
+                "volumes of {size} bytes are too small: a bundle has at most {MAX_VOLUMES} \
+                     volumes, and no frame is split; use --volume-size {smallest} or more"
+            ))
+            .into()),
             _ => Ok((digest, out)),
         }
     };
@@ -375,11 +376,10 @@ fn refuse_foreign(
     Err(tool_error(path, why))
 }
 
-fn tool_error(path: &Path, why: impl Into<String>) -> BundleError {
-    BundleError::Tool {
-        path: path.into(),
-        why: why.into(),
-    }
+/// The failure to put a program or document next to the bundle.
+fn tool_error(path: &Path, why: impl fmt::Display) -> BundleError {
+    let path = path.display();
+    Failure::usage(format!("cannot write {path} next to the bundle: {why}")).into()
 }
 
 /// Copies a program and returns its SHA-256 in hex digits.
@@ -405,10 +405,7 @@ pub(crate) fn sign_index(
     path: &Path,
 ) -> Result<String, BundleError> {
     let text = signer.sign(NAMESPACE, index);
-    text.map_err(|source| BundleError::Sign {
-        path: path.into(),
-        source: source.into(),
-    })
+    text.map_err(BundleError::sign(path))
 }
 
 #[cfg(test)]
@@ -454,7 +451,9 @@ mod tests {
             let last = names.last().unwrap();
             let expected = format!("the name {last} is taken; give the program another name");
             assert!(
-                matches!(&error, BundleError::Tool { why, .. } if why.starts_with(&expected)),
+                error
+                    .to_string()
+                    .contains(&format!(" next to the bundle: {expected}")),
                 "{names:?}: {error:?}"
             );
             assert_eq!(fs::read_dir(out.parent().unwrap()).unwrap().count(), 0);

@@ -13,6 +13,7 @@ use crate::read::volume_set::{
 use landfall_content as content;
 use landfall_content::{DiskSpace, parent_folder, refuse_special, sync_folder};
 use landfall_model::sign::Signer;
+use landfall_model::{Failure, TransferSide, human_size};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -134,10 +135,10 @@ pub(crate) fn claim(out: &Path) -> Result<(PathBuf, File), BundleError> {
         .map(|number| volume_path(out, number));
     // checked before anything is written: a rename would replace a device or a link with a file
     for path in beside.into_iter().chain(volumes) {
-        refuse_special(&path).map_err(|source| BundleError::Write { path, source })?;
+        refuse_special(&path).map_err(BundleError::write(&path))?;
     }
     let file = content::lock_partial_file(&path).map_err(failed)?;
-    let file = file.ok_or_else(|| BundleError::Busy { path: path.clone() })?;
+    let file = file.ok_or_else(|| BundleError::busy(&path))?;
     Ok((path, file))
 }
 
@@ -149,11 +150,16 @@ pub(crate) fn room(needed: u64, out: &Path) -> Result<(), BundleError> {
     if room.is_enough() {
         return Ok(());
     }
-    Err(BundleError::Space {
-        folder: room.folder,
-        needed,
-        available: room.free,
-    })
+    Err(Failure::failed(format!(
+        "{} has {} free ({} bytes), the bundle may need {} ({needed} bytes); make room or write \
+         it elsewhere",
+        room.folder.display(),
+        human_size(room.free),
+        room.free,
+        human_size(needed)
+    ))
+    .on(TransferSide::Destination)
+    .into())
 }
 
 /// The work folder next to the partial file at `path`, in which `pull --bundle` keeps its journal

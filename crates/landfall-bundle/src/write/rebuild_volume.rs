@@ -12,11 +12,11 @@ use crate::error::BundleError;
 use crate::format::names::{base_of, checksums_path, file_name, partial_path, volume_path};
 use crate::plan::pack_plan::PackPlan;
 use crate::read::bundle::Bundle;
-use crate::read::volume_set::{VolumeSet, hash_file, open_without};
+use crate::read::volume_set::{VolumeSet, cannot_rebuild, hash_file, open_without};
 use landfall_content::{BlobRead, ContentError, parent_folder, refuse_special, sync_folder};
 use landfall_item::lockfile::{Lock, LockError};
-use landfall_model::Digest;
 use landfall_model::report::Progress;
+use landfall_model::{Digest, Failure};
 use std::fs::{self, File};
 use std::io::Read;
 use std::ops::Range;
@@ -39,16 +39,10 @@ pub fn write_volume(
     progress: &dyn Progress,
 ) -> Result<(PathBuf, u64), BundleError> {
     let base = base_of(like.first().map_or(Path::new(""), PathBuf::as_path));
-    let set = VolumeSet::of(like).map_err(|source| BundleError::Open {
-        path: base.clone(),
-        source,
-    })?;
+    let set = VolumeSet::of(like).map_err(BundleError::open(&base))?;
     let base = set.as_ref().map_or(base, |set| set.base.clone());
     let lost = file_name(&volume_path(&base, number));
-    let cannot = |why: &str| BundleError::Volume {
-        volume: lost.clone(),
-        why: why.into(),
-    };
+    let cannot = |why: &str| cannot_rebuild(&lost, why);
     let (bundle, part) = open_without(like, number, &cannot)?;
     let packed = bundle.contents();
     // recipes also depend on their bases, which may no longer be available
@@ -59,9 +53,11 @@ pub fn write_volume(
     }
     let lock = match bundle.lock() {
         Ok(lock) => lock,
-        Err(_) => lock().map_err(|source| BundleError::VolumeLock {
-            volume: lost.clone(),
-            source: source.into(),
+        Err(_) => lock().map_err(|error| {
+            Failure::refused(format!(
+                "cannot rebuild {lost}: it contained the lock; name the lock with --lock FILE\n\
+                 {error}"
+            ))
         })?,
     };
     if lock.fingerprint() != *bundle.fingerprint() {

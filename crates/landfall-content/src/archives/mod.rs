@@ -13,4 +13,4 @@ mod source_archive;
 
 pub use self::image_names::{ArchiveImages, read_image_names};
 pub use self::import_blobs::{ImportedBlobs, find_blobs, import_blobs};
-pub use self::source_archive::{SourceArchive, SourceArchiveError};
+pub use self::source_archive::SourceArchive;

@@ -2,8 +2,8 @@
 
 use super::members::{ArchiveMember, for_each_in_folder, for_each_in_tar};
 use flate2::read::MultiGzDecoder;
-use landfall_model::Digest;
 use landfall_model::document::open_input;
+use landfall_model::{Digest, Failure};
 use std::io::{self, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
@@ -30,12 +30,15 @@ impl SourceArchive {
     ///
     /// # Errors
     /// If it cannot be opened, or has another format.
-    pub fn open(path: &Path) -> Result<SourceArchive, SourceArchiveError> {
-        let format = read_format(path).map_err(|source| SourceArchiveError::Open {
-            path: path.into(),
-            source,
+    pub fn open(path: &Path) -> Result<SourceArchive, Failure> {
+        let format = read_format(path).map_err(|error| Failure::read(path, error))?;
+        let format = format.ok_or_else(|| {
+            Failure::usage(format!(
+                "{} is not an archive that landfall can read (a folder, or a tar, also with gzip \
+                 or zstd); unpack it into a folder and name the folder",
+                path.display()
+            ))
         })?;
-        let format = format.ok_or_else(|| SourceArchiveError::Unknown { path: path.into() })?;
         Ok(SourceArchive {
             path: path.into(),
             format,
@@ -104,30 +107,6 @@ fn detect_format(first: &[u8]) -> Option<SourceArchiveFormat> {
             .starts_with(b"ustar")
             .then_some(SourceArchiveFormat::Tar),
     }
-}
-
-// Errors of opening archives of other tools.
-
-/// Why an archive or layout cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum SourceArchiveError {
-    /// The archive cannot be opened.
-    #[error("cannot read {path}: {source}")]
-    Open {
-        /// The path of the archive.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// The file has another format.
-    #[error(
-        "{path} is not an archive that landfall can read (a folder, or a tar, also with gzip or \
-         zstd); unpack it into a folder and name the folder"
-    )]
-    Unknown {
-        /// The path of the archive.
-        path: PathBuf,
-    },
 }
 
 // Recognizes digests and uncompressed layers by the names of members.

@@ -1,17 +1,16 @@
 //! An auth file of docker or podman (containers/image, `docs/containers-auth.json.5.md`) and the
 //! credential helpers that it names.
 
-use super::credential::{Credential, CredentialError, CredentialLookup, RegistrySecret};
+use super::credential::{Credential, CredentialLookup, RegistrySecret, read_named};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use landfall_http::TlsProfile;
-use landfall_model::{canonical_host, from_json};
+use landfall_model::{Failure, canonical_host, from_json};
 use serde::{Deserialize, Deserializer};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::Arc;
 use tokio::io::AsyncWriteExt;
 
 /// An auth file, with the responses of its helpers.
@@ -64,25 +63,17 @@ fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
 
 impl AuthFile {
     /// Reads the auth file that the variable or site key `setting` names.
-    pub(super) fn read_named(path: &Path, setting: &str) -> Result<AuthFile, CredentialError> {
-        match std::fs::read_to_string(path) {
-            Ok(text) => AuthFile::parse(&path.display().to_string(), &text),
-            Err(source) => Err(CredentialError::ReadNamed {
-                setting: setting.into(),
-                path: path.into(),
-                source,
-            }),
-        }
+    pub(super) fn read_named(path: &Path, setting: &str) -> Result<AuthFile, Failure> {
+        AuthFile::parse(&path.display().to_string(), &read_named(path, setting)?)
     }
 
     /// Parses an auth file. `name` is its name in messages.
-    pub(super) fn parse(name: &str, text: &str) -> Result<AuthFile, CredentialError> {
+    pub(super) fn parse(name: &str, text: &str) -> Result<AuthFile, Failure> {
         let mut config: AuthConfig = match text.trim() {
             // an empty file or variable counts as one without entries
             "" => AuthConfig::default(),
-            text => from_json(text.as_bytes()).map_err(|source| CredentialError::NoAuthFile {
-                name: name.into(),
-                source,
+            text => from_json(text.as_bytes()).map_err(|error| {
+                Failure::usage(format!("{name} is not a valid auth file: {error}"))
             })?,
         };
         config.auths = with_normal_keys(config.auths);
@@ -128,9 +119,7 @@ impl AuthFile {
                     .as_ref()
                     .map_or(Ok(None), AuthEntry::secret)
                     .map_err(|fault| {
-                        let name = self.name.clone();
-                        let key = key.clone();
-                        CredentialError::Entry { name, key, fault }
+                        Failure::usage(format!("{}: {key}: auth is {fault}", self.name))
                     })?
             }
             None => None,
@@ -151,27 +140,23 @@ impl AuthFile {
         if let Some(answer) = helper_responses.get(host) {
             return answer.clone();
         }
-        let answer = self.run_helper(helper, host).await.map_err(Arc::new);
+        let answer = self.run_helper(helper, host).await;
         helper_responses.insert(host.to_owned(), answer.clone());
         answer
     }
 
     /// Runs `docker-credential-<helper> get` (docker/docker-credential-helpers, README,
     /// "Development").
-    async fn run_helper(
-        &self,
-        helper: &str,
-        host: &str,
-    ) -> Result<Option<Credential>, CredentialError> {
+    async fn run_helper(&self, helper: &str, host: &str) -> Result<Option<Credential>, Failure> {
         // the name becomes part of a program's name, so it must not contain a path
         if !helper
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
         {
-            return Err(CredentialError::NoHelper {
-                name: self.name.clone(),
-                helper: helper.into(),
-            });
+            return Err(Failure::usage(format!(
+                "{}: '{helper}' is not a valid name of a credential helper",
+                self.name
+            )));
         }
         let program = format!("docker-credential-{helper}");
         let key = if host == "docker.io" {
@@ -180,14 +165,9 @@ impl AuthFile {
         } else {
             host
         };
-        let failed = |source| {
-            let program = program.clone();
-            let name = self.name.clone();
-            CredentialError::RunHelper {
-                program,
-                name,
-                source,
-            }
+        let failed = |error| {
+            let name = &self.name;
+            Failure::failed(format!("cannot run {program} (named in {name}): {error}"))
         };
         let mut child = tokio::process::Command::new(&program)
             .arg("get")
@@ -208,13 +188,10 @@ impl AuthFile {
             return if text.to_lowercase().contains("credentials not found") {
                 Ok(None)
             } else {
-                let key = key.into();
-                let words = text.trim().into();
-                Err(CredentialError::HelperFailed {
-                    program,
-                    key,
-                    words,
-                })
+                let words = text.trim();
+                Err(Failure::failed(format!(
+                    "{program} failed for {key}: {words}"
+                )))
             };
         }
         #[derive(Deserialize)]
@@ -223,10 +200,8 @@ impl AuthFile {
             username: String,
             secret: String,
         }
-        let answer: HelperResponse =
-            from_json(text.as_bytes()).map_err(|_| CredentialError::HelperAnswer {
-                program: program.clone(),
-            })?;
+        let answer: HelperResponse = from_json(text.as_bytes())
+            .map_err(|_| Failure::failed(format!("the output of {program} is invalid")))?;
         let secret = match answer.username.as_str() {
             // the user name of the helper protocol for an identity token
             "<token>" => RegistrySecret::Identity(answer.secret),

@@ -4,18 +4,16 @@
 use super::challenge::TokenScope;
 use super::host_rules::proxy_rules;
 use super::keychain::Keychain;
-use super::session::SetupError;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use landfall_http as http;
 use landfall_http::HttpError;
 use landfall_model::config::{Site, SiteCredentials};
-use landfall_model::{TargetRegistryError, locked};
+use landfall_model::{Failure, locked};
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::fmt;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::{fmt, io};
 
 /// Credentials for a registry, with their source.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -65,141 +63,7 @@ impl RegistrySecret {
 
 /// The result of looking for credentials. An error means that credentials may exist, but cannot be
 /// read.
-pub type CredentialLookup = Result<Option<Credential>, Arc<CredentialError>>;
-
-/// Why credentials cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum CredentialError {
-    /// An auth file cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
-    Read {
-        /// The path of the file.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// A file that a variable or site key names cannot be read.
-    #[error("{setting}: cannot read {}: {source}", path.display())]
-    ReadNamed {
-        /// The variable or site key.
-        setting: String,
-        /// The path of the file.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// The address of the site's registry is invalid.
-    #[error("registry.address of the site: {0}")]
-    Address(#[from] TargetRegistryError),
-    /// The first line of a file with credentials is not `user:password`.
-    #[error("{setting}: the first line of {} is not user:password", path.display())]
-    NoPair {
-        /// The key in the site.
-        setting: String,
-        /// The path of the file.
-        path: PathBuf,
-    },
-    /// A `credentials` entry of the site names no source.
-    #[error("{setting}: name usernameEnv and passwordEnv, or file, or authFile")]
-    NoSource {
-        /// The key in the site.
-        setting: String,
-    },
-    /// The `credentials` of the proxy name no source that is accepted for a proxy.
-    #[error(
-        "{setting}: name usernameEnv and passwordEnv, or file; an auth file has accounts of \
-         registries only"
-    )]
-    NoProxySource {
-        /// The key in the site.
-        setting: String,
-    },
-    /// A variable that a `credentials` entry names is not set.
-    #[error("{setting}: the environment variable {variable} is not set")]
-    NoVariable {
-        /// The key in the site.
-        setting: String,
-        /// The name of the variable.
-        variable: String,
-    },
-    /// The credentials are an identity token, but nodes need user name and password.
-    #[error("{0} has an identity token, which nodes cannot use; configure user name and password")]
-    Token(String),
-    /// The runtime for credential helpers cannot start.
-    #[error("cannot start a runtime for credential helpers: {0}")]
-    Runtime(io::Error),
-    /// A file or variable is not a valid auth file.
-    #[error("{name} is not a valid auth file: {source}")]
-    NoAuthFile {
-        /// The file or variable that has the auth file.
-        name: String,
-        /// The error of the JSON parser.
-        source: serde_json::Error,
-    },
-    /// An entry of an auth file is invalid.
-    #[error("{name}: {key}: auth is {fault}")]
-    Entry {
-        /// The file or variable that has the auth file.
-        name: String,
-        /// The key of the entry.
-        key: String,
-        /// What is wrong with its `auth`.
-        fault: &'static str,
-    },
-    /// An auth file has an invalid name of a credential helper.
-    #[error("{name}: '{helper}' is not a valid name of a credential helper")]
-    NoHelper {
-        /// The file or variable that has the auth file.
-        name: String,
-        /// The invalid name of the helper.
-        helper: String,
-    },
-    /// A credential helper cannot be run.
-    #[error("cannot run {program} (named in {name}): {source}")]
-    RunHelper {
-        /// The executable of the helper.
-        program: String,
-        /// The file or variable that names the helper.
-        name: String,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// A credential helper ended with an error.
-    #[error("{program} failed for {key}: {words}")]
-    HelperFailed {
-        /// The executable of the helper.
-        program: String,
-        /// The key that was requested.
-        key: String,
-        /// The output of the helper.
-        words: String,
-    },
-    /// The output of a credential helper is invalid.
-    #[error("the output of {program} is invalid")]
-    HelperAnswer {
-        /// The executable of the helper.
-        program: String,
-    },
-}
-
-impl CredentialError {
-    /// Whether a setting of the user, such as a file or a variable, is wrong. Errors of credential
-    /// helpers are not errors of a setting.
-    pub fn is_setting(&self) -> bool {
-        !matches!(
-            self,
-            CredentialError::RunHelper { .. }
-                | CredentialError::HelperFailed { .. }
-                | CredentialError::HelperAnswer { .. }
-        )
-    }
-}
-
-impl From<CredentialError> for http::HttpError {
-    fn from(error: CredentialError) -> http::HttpError {
-        http::HttpError::new(http::ErrorKind::Local, error.to_string()).caused_by(error)
-    }
-}
+pub type CredentialLookup = Result<Option<Credential>, Failure>;
 
 // Reads the credentials that a site names, for generated node configuration that contains them.
 
@@ -225,7 +89,7 @@ pub fn site_account(
     get: impl Fn(&str) -> Option<String>,
     host: &str,
     repository: &str,
-) -> Result<Option<SiteAccount>, Arc<CredentialError>> {
+) -> Result<Option<SiteAccount>, Failure> {
     let keychain = Keychain::load(Some(site), |name| {
         if PERSONAL_VARIABLES.contains(&name) {
             None
@@ -237,12 +101,19 @@ pub fn site_account(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    let runtime = runtime.map_err(CredentialError::Runtime)?;
+    let runtime = runtime.map_err(|error| {
+        Failure::usage(format!(
+            "cannot start a runtime for credential helpers: {error}"
+        ))
+    })?;
     match runtime.block_on(keychain.find(host, repository))? {
         None => Ok(None),
         Some(found) => match found.secret {
             RegistrySecret::Basic(user, password) => Ok(Some((user, password))),
-            RegistrySecret::Identity(_) => Err(CredentialError::Token(found.source).into()),
+            RegistrySecret::Identity(_) => Err(Failure::usage(format!(
+                "{} has an identity token, which nodes cannot use; configure user name and password",
+                found.source
+            ))),
         },
     }
 }
@@ -254,7 +125,7 @@ pub fn site_account(
 pub fn site_proxy_accounts(
     site: &Site,
     get: impl Fn(&str) -> Option<String>,
-) -> Result<[Option<SiteAccount>; 2], SetupError> {
+) -> Result<[Option<SiteAccount>; 2], Failure> {
     let rules = proxy_rules(Some(site), get)?;
     Ok(rules.by_scheme().map(|proxy| {
         let account = proxy?.account.as_ref()?;
@@ -262,37 +133,40 @@ pub fn site_proxy_accounts(
     }))
 }
 
-/// Reads user name, password and their source from a `credentials` entry of the site. Fails if the
-/// entry names neither a file nor two variables, if a variable is missing or empty, if the file
+/// Reads a file that the variable or site key `setting` names.
+pub(super) fn read_named(path: &Path, setting: &str) -> Result<String, Failure> {
+    std::fs::read_to_string(path).map_err(|error| {
+        let path = path.display();
+        Failure::usage(format!("{setting}: cannot read {path}: {error}"))
+    })
+}
+
+/// Reads user name, password and their source from a `credentials` entry of the site. Fails with
+/// `missing` if the entry names neither a file nor two variables, if a variable is missing or empty, if the file
 /// cannot be read, or if its first line is not `user:password`.
 pub(super) fn site_secret(
     site: &Site,
     from: &SiteCredentials,
     setting: &str,
+    missing: &str,
     get: &impl Fn(&str) -> Option<String>,
-) -> Result<(String, String, String), CredentialError> {
+) -> Result<(String, String, String), Failure> {
     if let Some(path) = &from.file {
         let path = site.resolve(path);
-        let text = std::fs::read_to_string(&path).map_err(|source| CredentialError::ReadNamed {
-            setting: setting.into(),
-            path: path.clone(),
-            source,
-        })?;
+        let text = read_named(&path, setting)?;
         let line = text.lines().next().unwrap_or_default();
         let pair = line.split_once(':');
         let pair = pair.filter(|(user, password)| !user.is_empty() && !password.is_empty());
         let Some((user, password)) = pair else {
-            return Err(CredentialError::NoPair {
-                setting: setting.into(),
-                path,
-            });
+            return Err(Failure::usage(format!(
+                "{setting}: the first line of {} is not user:password",
+                path.display()
+            )));
         };
         return Ok((user.into(), password.into(), path.display().to_string()));
     }
     let (Some(user), Some(password)) = (&from.username_env, &from.password_env) else {
-        return Err(CredentialError::NoSource {
-            setting: setting.into(),
-        });
+        return Err(Failure::usage(format!("{setting}: {missing}")));
     };
     // the name of the variable, not its value, because the source appears in messages
     let source = format!("${user}");
@@ -305,13 +179,12 @@ fn required_variable(
     name: &str,
     setting: &str,
     get: &impl Fn(&str) -> Option<String>,
-) -> Result<String, CredentialError> {
-    get(name)
-        .filter(|value| !value.is_empty())
-        .ok_or_else(|| CredentialError::NoVariable {
-            setting: setting.into(),
-            variable: name.into(),
-        })
+) -> Result<String, Failure> {
+    get(name).filter(|value| !value.is_empty()).ok_or_else(|| {
+        Failure::usage(format!(
+            "{setting}: the environment variable {name} is not set"
+        ))
+    })
 }
 
 /// The state of one account at one registry.

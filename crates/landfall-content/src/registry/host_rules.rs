@@ -1,11 +1,10 @@
 //! Collects the settings of each host from flags, site, keychain and `certs.d` folders.
 
-use super::credential::{CredentialError, site_secret};
+use super::credential::site_secret;
 use super::keychain::Keychain;
-use super::session::SetupError;
 use landfall_http::{HostRule, ProxyAccount, ProxyRules, TlsProfile};
-use landfall_model::TargetRegistry;
 use landfall_model::config::Site;
+use landfall_model::{Failure, TargetRegistry};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use url::Url;
@@ -112,7 +111,7 @@ pub(super) fn is_host_with_port(address: &str, host: &str) -> bool {
 pub fn proxy_rules(
     site: Option<&Site>,
     get: impl Fn(&str) -> Option<String>,
-) -> Result<ProxyRules, SetupError> {
+) -> Result<ProxyRules, Failure> {
     let Some((site, proxy)) = site.and_then(|site| site.proxy.as_ref().map(|proxy| (site, proxy)))
     else {
         let rules = ProxyRules::from_env(&get)?;
@@ -120,11 +119,10 @@ pub fn proxy_rules(
     };
     let account = match &proxy.credentials {
         Some(from) => {
-            let secret = site_secret(site, from, "proxy.credentials of the site", &get);
-            let (user, password, source) = secret.map_err(|error| match error {
-                CredentialError::NoSource { setting } => CredentialError::NoProxySource { setting },
-                other => other,
-            })?;
+            let setting = "proxy.credentials of the site";
+            let missing = "name usernameEnv and passwordEnv, or file; an auth file has accounts \
+                           of registries only";
+            let (user, password, source) = site_secret(site, from, setting, missing, &get)?;
             Some(ProxyAccount {
                 user,
                 password,

@@ -2,22 +2,22 @@
 //! `DOCKER_AUTH_CONFIG`, and credential helpers.
 
 use super::auth_file::{AuthFile, containers_folder, hub_key};
-use super::credential::{
-    Credential, CredentialError, CredentialLookup, RegistrySecret, site_secret,
-};
-use landfall_model::TargetRegistry;
+use super::credential::{Credential, CredentialLookup, RegistrySecret, site_secret};
 use landfall_model::config::{PathDestinations, Site, SiteCredentials};
+use landfall_model::{Failure, TargetRegistry};
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use url::{Position, Url};
+
+/// What is wrong with a `credentials` entry that names no source.
+const NO_SOURCE: &str = "name usernameEnv and passwordEnv, or file, or authFile";
 
 /// All sources of credentials, in order of precedence.
 #[derive(Debug, Default)]
 pub struct Keychain {
     /// The entries of the site by key. An entry that cannot be read is an error only if its
     /// registry is used: each side of the air gap has only its own secrets.
-    site: Vec<(String, Result<Credential, Arc<CredentialError>>)>,
+    site: Vec<(String, Result<Credential, Failure>)>,
     /// The auth files that the site names, each with the key of the site entry that names it.
     site_files: Vec<(String, AuthFile)>,
     files: Vec<AuthFile>,
@@ -34,7 +34,7 @@ impl Keychain {
     pub fn load(
         site: Option<&Site>,
         get: impl Fn(&str) -> Option<String>,
-    ) -> Result<Keychain, CredentialError> {
+    ) -> Result<Keychain, Failure> {
         let get = |name: &str| get(name).filter(|value| !value.is_empty());
         let mut keychain = Keychain::default();
         if let Some(site) = site {
@@ -68,7 +68,7 @@ impl Keychain {
                 // an unreadable file is an error: without its account, failures would look like
                 // missing rights
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(source) => return Err(CredentialError::Read { path, source }),
+                Err(error) => return Err(Failure::read(&path, error)),
             }
         }
         Ok(keychain)
@@ -78,9 +78,11 @@ impl Keychain {
         &mut self,
         site: &Site,
         get: &impl Fn(&str) -> Option<String>,
-    ) -> Result<(), CredentialError> {
+    ) -> Result<(), Failure> {
         if let Some(registry) = &site.registry {
-            let target: TargetRegistry = registry.address.parse()?;
+            let target: TargetRegistry = registry.address.parse().map_err(|error| {
+                Failure::usage(format!("registry.address of the site: {error}"))
+            })?;
             for destinations in registry.paths.values() {
                 if let PathDestinations::Entry(entry) = destinations
                     && let Some(credentials) = &entry.credentials
@@ -131,19 +133,20 @@ impl Keychain {
         setting: &str,
         get: &impl Fn(&str) -> Option<String>,
     ) {
-        let account = match &from.auth_file {
-            Some(path) => match AuthFile::read_named(&site.resolve(path), setting) {
-                Ok(file) => return self.site_files.push((key.to_owned(), file)),
-                Err(error) => Err(error),
-            },
-            None => {
-                site_secret(site, from, setting, get).map(|(user, password, source)| Credential {
-                    secret: RegistrySecret::Basic(user, password),
-                    source,
-                })
-            }
-        };
-        self.site.push((key.to_owned(), account.map_err(Arc::new)));
+        let account =
+            match &from.auth_file {
+                Some(path) => match AuthFile::read_named(&site.resolve(path), setting) {
+                    Ok(file) => return self.site_files.push((key.to_owned(), file)),
+                    Err(error) => Err(error),
+                },
+                None => site_secret(site, from, setting, NO_SOURCE, get).map(
+                    |(user, password, source)| Credential {
+                        secret: RegistrySecret::Basic(user, password),
+                        source,
+                    },
+                ),
+            };
+        self.site.push((key.to_owned(), account));
     }
 
     /// Returns the hosts with credentials, as far as known without running a helper.

@@ -35,7 +35,7 @@ mod upload_body;
 
 pub use self::auth_file::{certs_d, certs_d_folders};
 pub use self::challenge::Challenge;
-pub use self::credential::{CredentialError, CredentialLookup, site_account, site_proxy_accounts};
+pub use self::credential::{CredentialLookup, site_account, site_proxy_accounts};
 pub use self::error_codes::{
     SparseIndexSupport, SparseRefusal, is_immutable_tag_error, is_quota_error, may_be_push_race,
 };
@@ -45,7 +45,7 @@ pub use self::listing::{ListedReferrers, ReferrersResponse, TagList, referrers_i
 pub use self::manifests::{FetchedManifest, is_deletion_disabled};
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub use self::response::fuzz;
-pub use self::session::{RegistrySession, SetupError};
+pub use self::session::RegistrySession;
 pub use self::sessions::RegistrySessions;
 pub use self::sink::RegistrySink;
 #[cfg(any(test, fuzzing, feature = "testkit"))]

@@ -2,7 +2,6 @@
 
 use super::auth::Auth;
 use super::challenge::TokenScope;
-use super::credential::CredentialError;
 use super::error_codes::known_cause;
 use super::keychain::Keychain;
 use super::manifests::ManifestHeads;
@@ -11,8 +10,8 @@ use super::token_service::BearerToken;
 use super::upload::{BodyLimit, SelfMounts};
 use futures_util::future::BoxFuture;
 use landfall_http::{
-    ErrorKind, HttpError, HttpRequest, HttpResponse, OnceMap, PrivateTargetError,
-    ProxySettingError, SlotClass, Transport, host_port, redacted_url,
+    ErrorKind, HttpError, HttpRequest, HttpResponse, OnceMap, SlotClass, Transport, host_port,
+    redacted_url,
 };
 use landfall_model::locked;
 use reqwest::StatusCode;
@@ -340,42 +339,4 @@ impl RedirectTokens {
         }
         found
     }
-}
-
-// Errors in the settings of mirrors, proxies and credentials.
-
-/// Which connection setting is invalid, and why.
-#[derive(Debug, thiserror::Error)]
-pub enum SetupError {
-    /// A mirror in the site.
-    #[error("upstreams.{host}.mirror of the site: {fault}")]
-    Mirror {
-        /// The host with this mirror.
-        host: String,
-        /// What is wrong with the mirror.
-        fault: MirrorFault,
-    },
-    /// The URL or a rule of the proxy.
-    #[error(transparent)]
-    Proxy(#[from] ProxySettingError),
-    /// An entry of `privateTargets` in the site.
-    #[error(transparent)]
-    PrivateTarget(#[from] PrivateTargetError),
-    /// Credentials in the site or the environment.
-    #[error(transparent)]
-    Credentials(#[from] CredentialError),
-}
-
-/// What is wrong with the URL of a mirror.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum MirrorFault {
-    /// The value is not a URL.
-    #[error("not a valid URL: {0}")]
-    Url(#[from] url::ParseError),
-    /// The URL contains a user name or password.
-    #[error("a URL with a user name is refused; use `credentials` next to it")]
-    UserName,
-    /// The scheme is not http or https.
-    #[error("write http://… or https://…")]
-    Scheme,
 }

@@ -4,10 +4,10 @@
 use super::host_rules::is_host_with_port;
 use super::keychain::Keychain;
 use super::response::BaseUrl;
-use super::session::{MirrorFault, RegistrySession, SetupError};
+use super::session::RegistrySession;
 use landfall_http::{ErrorKind, HttpError, OnceMap, Transport, host_port};
 use landfall_model::config::Site;
-use landfall_model::{has_userinfo, locked, upstream_host};
+use landfall_model::{Failure, has_userinfo, locked, upstream_host};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use url::Url;
@@ -39,7 +39,7 @@ impl RegistrySessions {
         keychain: Arc<Keychain>,
         site: Option<&Site>,
         plain: Vec<String>,
-    ) -> Result<RegistrySessions, SetupError> {
+    ) -> Result<RegistrySessions, Failure> {
         let mut mirrors = BTreeMap::new();
         let mut whole_lists = BTreeSet::new();
         for (host, upstream) in site.iter().flat_map(|site| &site.upstreams) {
@@ -268,20 +268,20 @@ fn api_host(host: &str) -> &str {
     }
 }
 
-fn mirror_url(host: &str, mirror: &str) -> Result<Url, SetupError> {
-    check_mirror_url(mirror).map_err(|fault| SetupError::Mirror {
-        host: host.into(),
-        fault,
-    })
+fn mirror_url(host: &str, mirror: &str) -> Result<Url, Failure> {
+    check_mirror_url(mirror)
+        .map_err(|fault| Failure::usage(format!("upstreams.{host}.mirror of the site: {fault}")))
 }
 
-fn check_mirror_url(mirror: &str) -> Result<Url, MirrorFault> {
-    let url = Url::parse(mirror)?;
+fn check_mirror_url(mirror: &str) -> Result<Url, String> {
+    let url = Url::parse(mirror).map_err(|error| format!("not a valid URL: {error}"))?;
     match url.scheme() {
         // URLs appear in messages and reports, so they must not contain secrets
-        _ if has_userinfo(&url) => Err(MirrorFault::UserName),
+        _ if has_userinfo(&url) => {
+            Err("a URL with a user name is refused; use `credentials` next to it".into())
+        }
         "http" | "https" if url.has_host() => Ok(url),
-        _ => Err(MirrorFault::Scheme),
+        _ => Err("write http://… or https://…".into()),
     }
 }
 

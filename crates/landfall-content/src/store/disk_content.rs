@@ -9,7 +9,7 @@ use crate::{
 use landfall_model::{Descriptor, Digest, Limits};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -122,7 +122,7 @@ impl BlobStore for DiskStore {
         &self,
         entries: &mut dyn Iterator<Item = LockEntry>,
     ) -> Result<(), WriteError> {
-        Ok(DiskStore::add_to_index(self, entries)?)
+        DiskStore::add_to_index(self, entries)
     }
 }
 
@@ -133,39 +133,6 @@ impl LocalStore for DiskStore {
         keep_ranges: bool,
     ) -> Result<Option<(VerifiedWriter, Vec<ByteRange>)>, WriteError> {
         partial_file::open(self, descriptor, keep_ranges)
-    }
-}
-
-// Errors of the store on disk.
-
-/// Why the store cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// A file of the store cannot be read or written.
-    #[error(transparent)]
-    Write(#[from] WriteError),
-    /// Garbage collection needs exclusive access to the store, or is running right now.
-    #[error("another process uses the store {dir}; wait until it has ended")]
-    Busy {
-        /// The folder of the store.
-        dir: PathBuf,
-    },
-    /// `index.json` of the store is not valid JSON.
-    #[error("store: {path} is not valid JSON: {why}; move it away, the blobs are kept")]
-    Index {
-        /// The path of the damaged `index.json`.
-        path: PathBuf,
-        /// The error of the parser.
-        why: String,
-    },
-}
-
-impl From<StoreError> for WriteError {
-    fn from(error: StoreError) -> WriteError {
-        match error {
-            StoreError::Write(error) => error,
-            other => WriteError::Refused(other.to_string()),
-        }
     }
 }
 

@@ -1,8 +1,9 @@
 //! Garbage collection of the store on disk: removes the content that no lock needs.
 
-use super::disk_content::{StoreError, io};
+use super::disk_content::io;
 use super::disk_store::DiskStore;
 use super::partial_file;
+use crate::WriteError;
 use landfall_model::Digest;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -72,7 +73,7 @@ impl DiskGc {
     ///
     /// # Errors
     /// If another process uses the store, or it cannot be opened.
-    pub fn begin(dir: &Path, dry_run: bool) -> Result<DiskGc, StoreError> {
+    pub fn begin(dir: &Path, dry_run: bool) -> Result<DiskGc, WriteError> {
         // a dry run removes no content, so it may run while others use the store
         let disk = if dry_run {
             DiskStore::open(dir)?
@@ -93,7 +94,7 @@ impl DiskGc {
     ///
     /// # Errors
     /// If a file cannot be read or removed.
-    pub fn run(self, keep: &BTreeSet<Digest>) -> Result<DiskGcReport, StoreError> {
+    pub fn run(self, keep: &BTreeSet<Digest>) -> Result<DiskGcReport, WriteError> {
         let dir = self.disk.dir();
         let mut report = DiskGcReport::default();
         for folder in entries(&dir.join("blobs"))? {
@@ -142,7 +143,7 @@ impl DiskGcReport {
         digest: Option<Digest>,
         what: GarbageKind,
         keep: &BTreeSet<Digest>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), WriteError> {
         let path = file.path();
         let metadata = file.metadata().map_err(io("look at", &path))?;
         match digest.filter(|_| metadata.is_file()) {
@@ -166,10 +167,10 @@ impl DiskGcReport {
     }
 }
 
-fn entries(folder: &Path) -> Result<Vec<DirEntry>, StoreError> {
+fn entries(folder: &Path) -> Result<Vec<DirEntry>, WriteError> {
     let read =
         std::fs::read_dir(folder).and_then(Iterator::collect::<std::io::Result<Vec<DirEntry>>>);
-    Ok(read.map_err(io("read the folder", folder))?)
+    read.map_err(io("read the folder", folder))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The store on disk: an OCI image layout, with landfall's own files in `.landfall/`.
 
-use super::disk_content::{StoreError, io};
+use super::disk_content::io;
 use super::layout_index::LayoutIndex;
 use super::verified_journal::VerifiedJournal;
 use crate::{DiskSpace, LockEntry, WriteError, sync_folder, temporary_file_in};
@@ -53,7 +53,7 @@ impl DiskStore {
     ///
     /// # Errors
     /// If a file or folder of the store cannot be created or read, or garbage is being collected.
-    pub fn open(dir: &Path) -> Result<DiskStore, StoreError> {
+    pub fn open(dir: &Path) -> Result<DiskStore, WriteError> {
         DiskStore::open_with(dir, File::try_lock_shared, false)
     }
 
@@ -62,12 +62,12 @@ impl DiskStore {
     ///
     /// # Errors
     /// Like [`DiskStore::open`].
-    pub fn scratch(dir: &Path) -> Result<DiskStore, StoreError> {
+    pub fn scratch(dir: &Path) -> Result<DiskStore, WriteError> {
         DiskStore::open_with(dir, File::try_lock_shared, true)
     }
 
     /// Like [`DiskStore::open`], but fails if another process uses the store.
-    pub(super) fn open_exclusive(dir: &Path) -> Result<DiskStore, StoreError> {
+    pub(super) fn open_exclusive(dir: &Path) -> Result<DiskStore, WriteError> {
         DiskStore::open_with(dir, File::try_lock, false)
     }
 
@@ -75,7 +75,7 @@ impl DiskStore {
         dir: &Path,
         lock: fn(&File) -> Result<(), TryLockError>,
         is_scratch: bool,
-    ) -> Result<DiskStore, StoreError> {
+    ) -> Result<DiskStore, WriteError> {
         for folder in [
             dir.join("blobs/sha256"),
             dir.join(".landfall/partial"),
@@ -93,8 +93,13 @@ impl DiskStore {
         // `try_lock`: a gc must not wait for a pull that takes hours, and a pull must not wait for
         // a gc
         match lock(&in_use) {
-            Err(TryLockError::WouldBlock) => return Err(StoreError::Busy { dir: dir.into() }),
-            Err(TryLockError::Error(error)) => return Err(io("lock", &path)(error).into()),
+            Err(TryLockError::WouldBlock) => {
+                let dir = dir.display();
+                return Err(WriteError::Refused(format!(
+                    "another process uses the store {dir}; wait until it has ended"
+                )));
+            }
+            Err(TryLockError::Error(error)) => return Err(io("lock", &path)(error)),
             Ok(()) => {}
         }
         remove_abandoned(&dir.join(TEMPORARY));
@@ -271,7 +276,7 @@ impl DiskStore {
     pub fn add_to_index(
         &self,
         entries: impl IntoIterator<Item = impl Borrow<LockEntry>>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), WriteError> {
         let blobs = self.0.dir.join("blobs");
         for folder in std::fs::read_dir(&blobs)
             .map_err(io("read the folder", &blobs))?
@@ -283,22 +288,24 @@ impl DiskStore {
     }
 
     /// Removes from `index.json` and the journal everything that is not in `keep`.
-    pub(super) fn retain(&self, keep: &BTreeSet<Digest>) -> Result<(), StoreError> {
+    pub(super) fn retain(&self, keep: &BTreeSet<Digest>) -> Result<(), WriteError> {
         self.edit_index(|index| index.retain(keep))?;
-        Ok(self.replace(
+        self.replace(
             &self.0.dir.join(VERIFIED),
             self.0.records.retained(keep).as_bytes(),
-        )?)
+        )
     }
 
-    fn edit_index(&self, edit: impl FnOnce(&mut LayoutIndex)) -> Result<(), StoreError> {
+    fn edit_index(&self, edit: impl FnOnce(&mut LayoutIndex)) -> Result<(), WriteError> {
         // read, edit and write under one lock: two pulls may add their entries at the same time
         let _guard = self.guard()?;
         let path = self.0.dir.join(INDEX_FILE);
         let old = std::fs::read(&path).map_err(io("read", &path))?;
-        let mut index = LayoutIndex::parse(&old).map_err(|error| StoreError::Index {
-            path: path.clone(),
-            why: error.to_string(),
+        let mut index = LayoutIndex::parse(&old).map_err(|error| {
+            let path = path.display();
+            WriteError::Refused(format!(
+                "store: {path} is not valid JSON: {error}; move it away, the blobs are kept"
+            ))
         })?;
         edit(&mut index);
         let new = index.to_bytes();

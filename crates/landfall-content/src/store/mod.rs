@@ -11,7 +11,6 @@ mod partial_file;
 mod served_store;
 mod verified_journal;
 
-pub use self::disk_content::StoreError;
 pub use self::disk_gc::{DiskGc, DiskGcReport};
 pub use self::disk_store::DiskStore;
 pub use self::layout_index::LayoutIndex;
@@ -19,4 +18,4 @@ pub use self::layout_index::LayoutIndex;
 pub use self::objects::index_list;
 pub use self::objects::{BucketGc, BucketGcReport, BucketStore, StoreTimeouts, SweptBlob};
 pub use self::offered_blobs::OfferedBlobs;
-pub use self::served_store::{ServedStore, ServedStoreError};
+pub use self::served_store::ServedStore;

@@ -4,10 +4,8 @@
 
 use super::disk_content::io;
 use super::disk_store::DiskStore;
-use crate::WriteError;
 use crate::bucket::{Bucket, BucketObject, ConditionalGet, PutCondition, PutOutcome};
-use landfall_http::HttpError;
-use landfall_model::{Digest, Limits};
+use landfall_model::{Digest, Failure, Limits};
 use serde::{Deserialize, Serialize};
 use std::io;
 
@@ -49,48 +47,6 @@ pub enum ServedStore {
     Bucket(Bucket),
 }
 
-/// Why the pointer of a store cannot be read or written.
-#[derive(Debug, thiserror::Error)]
-pub enum ServedStoreError {
-    /// No lock was ever published.
-    #[error("no lock was published in the store {place}; publish one with `landfall publish`")]
-    Nothing {
-        /// The path or URL of the store.
-        place: String,
-    },
-    /// A request to the object store failed.
-    #[error(transparent)]
-    Bucket(#[from] HttpError),
-    /// A file of the store cannot be read.
-    #[error("cannot read {path}: {source}")]
-    Read {
-        /// The path of the file.
-        path: String,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// A file of the store cannot be written.
-    #[error(transparent)]
-    Write(#[from] WriteError),
-    /// The pointer or a lock is damaged, or has a newer format.
-    #[error("cannot use {place}: {why}")]
-    Damaged {
-        /// The path or URL of the file or object.
-        place: String,
-        /// What is wrong with it, and how to fix it.
-        why: String,
-    },
-    /// Another publisher was faster in every attempt.
-    #[error(
-        "{ATTEMPTS} attempts to publish in {place} failed, because other processes published at \
-         the same time; run the command again"
-    )]
-    Busy {
-        /// The path or URL of the store.
-        place: String,
-    },
-}
-
 impl ServedStore {
     /// Returns the path or URL of the store, for messages.
     pub fn place(&self) -> String {
@@ -104,7 +60,7 @@ impl ServedStore {
     ///
     /// # Errors
     /// If it cannot be read, or has a version that this release does not know.
-    pub async fn current(&self) -> Result<Option<ReadPointer>, ServedStoreError> {
+    pub async fn current(&self) -> Result<Option<ReadPointer>, Failure> {
         let found = match self {
             ServedStore::Disk(disk) => {
                 read_own_file(disk, POINTER)?.map(|bytes| (bytes.into(), None))
@@ -128,7 +84,7 @@ impl ServedStore {
     ///
     /// # Errors
     /// Like [`ServedStore::current`], or if the pointer was removed.
-    pub async fn has_changed(&self, current: &ReadPointer) -> Result<bool, ServedStoreError> {
+    pub async fn has_changed(&self, current: &ReadPointer) -> Result<bool, Failure> {
         let found = match self {
             ServedStore::Disk(disk) => {
                 let bytes =
@@ -155,7 +111,12 @@ impl ServedStore {
     ///
     /// # Errors
     /// If it cannot be read, or has another fingerprint.
-    pub async fn lock(&self, fingerprint: &Digest) -> Result<String, ServedStoreError> {
+    pub async fn lock(&self, fingerprint: &Digest) -> Result<String, Failure> {
+        self.read_lock(fingerprint).await?
+    }
+
+    /// Like [`ServedStore::lock`]. The inner result is an error if the lock is missing or damaged.
+    async fn read_lock(&self, fingerprint: &Digest) -> Result<Result<String, Failure>, Failure> {
         let key = format!("{LOCKS}/{}", fingerprint.hex());
         let bytes = match self {
             ServedStore::Disk(disk) => read_own_file(disk, &key)?.map(Into::into),
@@ -164,14 +125,16 @@ impl ServedStore {
                 .await?
                 .map(|(bytes, _)| bytes),
         };
-        let bytes: bytes::Bytes = bytes
-            .ok_or_else(|| self.damaged(&key, "it is missing; run `landfall publish` again"))?;
+        let Some(bytes): Option<bytes::Bytes> = bytes else {
+            let why = "it is missing; run `landfall publish` again";
+            return Ok(Err(self.damaged(&key, why)));
+        };
         // the name is the fingerprint, so other bytes mean a damaged or incomplete write
         if !fingerprint.matches(&bytes) {
             let why = "its fingerprint differs from its name; run `landfall publish` again";
-            return Err(self.damaged(&key, why));
+            return Ok(Err(self.damaged(&key, why)));
         }
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        Ok(Ok(String::from_utf8_lossy(&bytes).into_owned()))
     }
 
     /// Returns the pointer, the text of its lock, and the text of the previous lock if it still
@@ -179,20 +142,15 @@ impl ServedStore {
     ///
     /// # Errors
     /// Like [`ServedStore::current`] and [`ServedStore::lock`].
-    pub async fn served(
-        &self,
-    ) -> Result<Option<(ReadPointer, String, Option<String>)>, ServedStoreError> {
+    pub async fn served(&self) -> Result<Option<(ReadPointer, String, Option<String>)>, Failure> {
         let Some(current) = self.current().await? else {
             return Ok(None);
         };
         let lock = self.lock(&current.pointer.lock).await?;
         let before = match &current.pointer.previous {
             None => None,
-            Some(previous) => match self.lock(previous).await {
-                // the previous lock may have been removed by now
-                Err(ServedStoreError::Damaged { .. }) => None,
-                before => Some(before?),
-            },
+            // the previous lock may have been removed by now
+            Some(previous) => self.read_lock(previous).await?.ok(),
         };
         Ok(Some((current, lock, before)))
     }
@@ -202,7 +160,7 @@ impl ServedStore {
     ///
     /// # Errors
     /// If the lock or the pointer cannot be written, or the current pointer is damaged.
-    pub async fn publish(&self, text: String) -> Result<Option<LockPointer>, ServedStoreError> {
+    pub async fn publish(&self, text: String) -> Result<Option<LockPointer>, Failure> {
         let fingerprint = Digest::sha256(text.as_bytes());
         let key = format!("{LOCKS}/{}", fingerprint.hex());
         match self {
@@ -247,18 +205,20 @@ impl ServedStore {
                         return Ok(before);
                     }
                 }
-                Err(ServedStoreError::Busy {
-                    place: self.place(),
-                })
+                Err(Failure::failed(format!(
+                    "{ATTEMPTS} attempts to publish in {} failed, because other processes \
+                     published at the same time; run the command again",
+                    self.place()
+                )))
             }
         }
     }
 
-    fn parse(&self, bytes: &[u8]) -> Result<LockPointer, ServedStoreError> {
+    fn parse(&self, bytes: &[u8]) -> Result<LockPointer, Failure> {
         // `publish` reads the pointer too, so it fails until a damaged one is deleted
         let pointer: LockPointer = serde_json::from_slice(bytes).map_err(|error| {
             let why = format!("{error}; delete it, and run `landfall publish` again");
-            self.damaged(POINTER, why)
+            self.damaged(POINTER, &why)
         })?;
         match pointer.version {
             1 => Ok(pointer),
@@ -266,26 +226,26 @@ impl ServedStore {
                 let why = format!(
                     "it has version {version}, this landfall reads version 1; update landfall"
                 );
-                Err(self.damaged(POINTER, why))
+                Err(self.damaged(POINTER, &why))
             }
         }
     }
 
-    fn nothing_published(&self) -> ServedStoreError {
-        ServedStoreError::Nothing {
-            place: self.place(),
-        }
+    /// Returns the failure of a command that needs a published lock, when there is none.
+    pub fn nothing_published(&self) -> Failure {
+        let place = self.place();
+        Failure::usage(format!(
+            "no lock was published in the store {place}; publish one with `landfall publish`"
+        ))
     }
 
-    fn damaged(&self, key: &str, why: impl Into<String>) -> ServedStoreError {
+    /// The pointer or a lock is damaged, or has a newer format.
+    fn damaged(&self, key: &str, why: &str) -> Failure {
         let place = match self {
             ServedStore::Disk(disk) => disk.dir().join(OWN).join(key).display().to_string(),
             ServedStore::Bucket(bucket) => bucket.url(key),
         };
-        ServedStoreError::Damaged {
-            place,
-            why: why.into(),
-        }
+        Failure::failed(format!("cannot use {place}: {why}"))
     }
 }
 
@@ -312,15 +272,15 @@ fn next_pointer(fingerprint: &Digest, before: Option<&LockPointer>) -> LockPoint
 }
 
 /// Reads one of landfall's own files in a store on disk. Returns `None` if it is missing.
-fn read_own_file(disk: &DiskStore, name: &str) -> Result<Option<Vec<u8>>, ServedStoreError> {
+fn read_own_file(disk: &DiskStore, name: &str) -> Result<Option<Vec<u8>>, Failure> {
     let path = disk.dir().join(OWN).join(name);
     match std::fs::read(&path) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(ServedStoreError::Read {
-            path: path.display().to_string(),
-            source,
-        }),
+        Err(error) => {
+            let path = path.display();
+            Err(Failure::failed(format!("cannot read {path}: {error}")))
+        }
     }
 }
 

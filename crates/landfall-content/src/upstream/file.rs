@@ -1,11 +1,11 @@
 //! Requests for plain files by their URLs.
 
-use crate::registry::{CredentialError, RegistrySessions};
+use crate::registry::RegistrySessions;
 use bytes::Bytes;
 use landfall_http::{ErrorKind, HttpError, HttpRequest, HttpResponse, RequestBody, RequestPurpose};
+use landfall_model::Failure;
 use reqwest::Method;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RANGE};
-use std::sync::Arc;
 
 /// Requests a file, or a range of it, with the account for its host if there is one.
 ///
@@ -106,7 +106,7 @@ pub async fn post_json(
 pub(super) async fn send_with_account(
     sessions: &RegistrySessions,
     request: &HttpRequest,
-    fault: Option<Arc<CredentialError>>,
+    fault: Option<Failure>,
 ) -> Result<HttpResponse, HttpError> {
     let response = sessions.transport().send(request).await?;
     match fault {
@@ -140,7 +140,7 @@ pub(super) async fn request(
     sessions: &RegistrySessions,
     method: Method,
     url: &str,
-) -> Result<(HttpRequest, Option<Arc<CredentialError>>), HttpError> {
+) -> Result<(HttpRequest, Option<Failure>), HttpError> {
     let (target, origin) = sessions.file_url(url)?;
     let port = target
         .port()

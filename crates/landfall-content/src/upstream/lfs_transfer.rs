@@ -2,7 +2,7 @@
 //! docs/api/basic-transfers.md).
 
 use super::file::{expect_success, request, send_with_account, status_error};
-use crate::registry::{CredentialError, RegistrySessions};
+use crate::registry::RegistrySessions;
 use crate::{BlobRead, LfsServer, OpenedPart, read_blocking};
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -10,7 +10,7 @@ use landfall_http::{
     ErrorKind, HttpError, HttpRequest, HttpResponse, RequestBody, RequestPurpose, host_port,
     send_from_offset,
 };
-use landfall_model::{Descriptor, Digest, from_json, redact_urls};
+use landfall_model::{Descriptor, Digest, Failure, from_json, redact_urls};
 use reqwest::Method;
 use reqwest::header::{
     ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, RANGE,
@@ -464,7 +464,7 @@ impl LfsAction {
         sessions: &RegistrySessions,
         method: Method,
         server: &str,
-    ) -> Result<(HttpRequest, Option<Arc<CredentialError>>), HttpError> {
+    ) -> Result<(HttpRequest, Option<Failure>), HttpError> {
         let headers: Vec<(HeaderName, &str)> = self
             .header
             .iter()

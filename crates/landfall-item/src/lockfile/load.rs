@@ -4,7 +4,7 @@ use super::document::Lock;
 use super::text;
 use crate::LockedItem;
 use landfall_model::document::{self, Diagnostic, read_text_input};
-use landfall_model::{Algorithm, DestinationMap, Digest, Hasher};
+use landfall_model::{Algorithm, DestinationMap, Digest, Failure, Hasher};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -260,6 +260,14 @@ pub fn url_conflicts(lock: &Lock) -> Vec<UrlConflict> {
         .into_iter()
         .map(|((first, second), url)| UrlConflict { url, first, second })
         .collect()
+}
+
+impl From<LockError> for Failure {
+    fn from(error: LockError) -> Failure {
+        let mut failure = Failure::usage(error.to_string());
+        failure.help = error.help();
+        failure
+    }
 }
 
 #[cfg(test)]

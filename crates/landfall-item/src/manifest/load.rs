@@ -5,10 +5,10 @@ use super::merge::ExpandedManifest;
 use super::schema::{ListEntry, ListFormat, ManifestDocument};
 use super::{MergedManifest, check, merge};
 use crate::ManifestResult;
-use landfall_model::Platform;
 use landfall_model::document::{
     self, Diagnostic, ReadAll, SourceSpan, SourceText, is_leftover, nearest, read_text_input,
 };
+use landfall_model::{Failure, Platform};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -446,3 +446,9 @@ impl fmt::Display for ManifestFaults {
 }
 
 impl std::error::Error for ManifestFaults {}
+
+impl From<LoadManifestError> for Failure {
+    fn from(error: LoadManifestError) -> Failure {
+        Failure::usage(error.to_string())
+    }
+}

@@ -4,7 +4,7 @@
 use super::locked::{LockedPackage, LockedPackageSet, PackageIndex, PackageSource};
 use landfall_content::{BlobRead, ContentError};
 use landfall_model::sign::{OpenPgpError, OpenPgpKeys, SignatureTime};
-use landfall_model::{Descriptor, Limits, media_type};
+use landfall_model::{Descriptor, Failure, Limits, media_type};
 use landfall_packages::apt::ReleaseNames;
 use landfall_packages::yum::{PackageLabels, PackedIndex, Repomd, YumError};
 use std::collections::{BTreeMap, BTreeSet};
@@ -230,5 +230,11 @@ impl PackageSource {
         self.indexes
             .iter()
             .find(|index| index.path.rsplit('/').next() == Some(name))
+    }
+}
+
+impl From<DescribeError> for Failure {
+    fn from(error: DescribeError) -> Failure {
+        Failure::failed(error.to_string())
     }
 }

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use landfall_content::BlobRead;
 use landfall_model::report::EntryKind;
 use landfall_model::sign::{OpenPgpError, OpenPgpSigner};
-use landfall_model::{Digest, Limits};
+use landfall_model::{Digest, Failure, Limits, TransferSide};
 use landfall_packages::apt::{TrimmedSuite, plain_path};
 use landfall_packages::yum::{Repomd, RepomdIndex, TrimmedPrimary, YumError, trimmed_repomd};
 use landfall_packages::{Compression, PackagesError, decompress, decompressed, file_url};
@@ -337,5 +337,11 @@ impl TrimmedSource<'_> {
             limits.package_index_bytes,
         )?;
         Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+}
+
+impl From<TrimError> for Failure {
+    fn from(error: TrimError) -> Failure {
+        Failure::failed(error.to_string()).on(TransferSide::Source)
     }
 }

@@ -3,7 +3,9 @@
 use super::platforms::{RequiredNames, SiteCluster, check_required_names};
 use super::registry::{ReferrerPolicy, RegistrySite, check_registry};
 use crate::document::{self, Diagnostic, SignatureRule, YamlNode, read_text_input};
-use crate::{Consumer, DestinationMap, DestinationRules, Digest, TargetRegistry, upstream_host};
+use crate::{
+    Consumer, DestinationMap, DestinationRules, Digest, Failure, TargetRegistry, upstream_host,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -412,6 +414,12 @@ pub struct SiteUpstream {
     /// The source of user name and password for this host.
     #[serde(default)]
     pub credentials: Option<SiteCredentials>,
+}
+
+impl From<SiteError> for Failure {
+    fn from(error: SiteError) -> Failure {
+        Failure::usage(error.to_string())
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Errors in input files, displayed with their position, the line and the fix.
 
 use super::source_text::LineIndex;
+use crate::Failure;
 use crate::redaction::userinfo_length;
 use crate::report::one_line;
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
@@ -104,6 +105,12 @@ impl MaskedText {
             .rev()
             .find(|&at| self.text.is_char_boundary(at))
             .unwrap_or(0)
+    }
+}
+
+impl From<Box<Diagnostic>> for Failure {
+    fn from(diagnostic: Box<Diagnostic>) -> Failure {
+        Failure::usage(diagnostic.to_string())
     }
 }
 

@@ -22,4 +22,5 @@ pub use self::item::{
 };
 pub use self::markdown::{Markdown, markdown_block, markdown_code, markdown_text};
 pub use self::schema::schema;
-pub use self::summary::{ErrorInfo, HostUse, RunReport, RunStatus, RunTotals, TransferSide};
+pub use self::summary::{ErrorInfo, HostUse, RunReport, RunTotals};
+pub use crate::exit::{RunStatus, TransferSide};

@@ -1,9 +1,8 @@
 //! The report of a command, and its JSON document.
 
 use super::annotation::CiAnnotation;
-use super::{ItemStatus, ReportItem};
-use serde::{Deserialize, Serialize};
-use std::fmt;
+use super::{ItemStatus, ReportItem, RunStatus, TransferSide};
+use serde::Serialize;
 
 /// The totals of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -68,28 +67,6 @@ impl HostUse {
     }
 }
 
-/// The side of a transfer on which an error occurred.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum TransferSide {
-    /// The side that content is read from.
-    Source,
-    /// The side that content is written to.
-    Destination,
-    /// A file or flag of the user.
-    Input,
-}
-
-impl fmt::Display for TransferSide {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            TransferSide::Source => "source",
-            TransferSide::Destination => "destination",
-            TransferSide::Input => "input",
-        })
-    }
-}
-
 /// The error that ended a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ErrorInfo {
@@ -101,32 +78,6 @@ pub struct ErrorInfo {
     pub item: Option<String>,
     /// What failed, and what to do.
     pub message: String,
-}
-
-/// The outcome of a run, as in `status` of the JSON document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RunStatus {
-    /// Every item succeeded (exit 0).
-    Done,
-    /// Some items failed or are missing (exit 3).
-    Partial,
-    /// Nothing succeeded, or the input is wrong (exit 1 or 2).
-    Failed,
-    /// A check failed (exit 4), or nothing was written because something is missing (exit 3).
-    Refused,
-}
-
-impl RunStatus {
-    /// The value in the JSON document.
-    pub fn word(self) -> &'static str {
-        match self {
-            RunStatus::Done => "done",
-            RunStatus::Partial => "partial",
-            RunStatus::Failed => "failed",
-            RunStatus::Refused => "refused",
-        }
-    }
 }
 
 /// The result of one command.

@@ -1,6 +1,7 @@
 //! Signatures in the format of OpenSSH, as PROTOCOL.sshsig defines it: parsing and verification.
 
 use super::public_key::{PublicKey, SshReader, Unverifiable, armor, dearmor, strings};
+use crate::Failure;
 use crate::document::Diagnostic;
 use sha2::{Digest, Sha256, Sha512};
 use std::io::{self, Read};
@@ -317,4 +318,16 @@ pub enum SignatureError {
     /// The file of allowed signers has an error.
     #[error(transparent)]
     Document(#[from] Box<Diagnostic>),
+}
+
+impl From<SignatureError> for Failure {
+    fn from(error: SignatureError) -> Failure {
+        let message = error.to_string();
+        match error {
+            SignatureError::Agent { .. }
+            | SignatureError::NoRandomNumbers { .. }
+            | SignatureError::Failed { .. } => Failure::failed(message),
+            _ => Failure::usage(message),
+        }
+    }
 }

@@ -1,12 +1,12 @@
 //! `apt`: package sources and keys with which machines install exactly the locked packages.
 
-use crate::error::RenderError;
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
 use crate::settings::PlatformSetting;
 use crate::signature_policy::{PACKAGES_KEY, packages_key};
 use landfall_item::{LockedPackageSet, OfferedIndex, PackageSource};
+use landfall_model::Failure;
 use landfall_packages::apt;
 use std::collections::{BTreeMap, BTreeSet};
 use url::Url;
@@ -50,7 +50,7 @@ impl RenderPlatform for AptPlatform {
         }
     }
 
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         let sets: Vec<&LockedPackageSet> = request
             .lock
             .packages
@@ -66,10 +66,9 @@ impl RenderPlatform for AptPlatform {
         }
         let url = request.settings.get(URL.key).or(request.file_server());
         let url = url.map(|url| url.trim_end_matches('/')).ok_or_else(|| {
-            RenderError::Site(
+            Failure::usage(
                 "machines have no URL for the packages; add `files: http://HOST:PORT` to \
-                 the site, or use --set url=http://HOST:PORT"
-                    .into(),
+                 the site, or use --set url=http://HOST:PORT",
             )
         })?;
         let only = request.settings.get(OTHERS.key) != Some("stay");
@@ -261,13 +260,13 @@ fn target_name(path: &str) -> Option<String> {
 }
 
 /// Returns the folder of each set. Fails if two sets have the same folder.
-fn folder_names<'s>(names: impl Iterator<Item = &'s str>) -> Result<Vec<String>, RenderError> {
+fn folder_names<'s>(names: impl Iterator<Item = &'s str>) -> Result<Vec<String>, Failure> {
     let mut owners: BTreeMap<String, &str> = BTreeMap::new();
     let mut folders = Vec::new();
     for name in names {
         let folder = word(name);
         if let Some(other) = owners.insert(folder.clone(), name) {
-            return Err(RenderError::Refused(format!(
+            return Err(Failure::refused(format!(
                 "the package sets {other} and {name} have the same folder, {folder}; rename one \
                  of them in the manifest"
             )));

@@ -4,7 +4,6 @@
 use super::containerd::{hosts, other_accounts, unreadable};
 use super::systemd::{DropInForm, drop_in};
 use super::yum::{MachinePackages, PACKAGE_SET};
-use crate::error::RenderError;
 use crate::kubernetes_objects::{document, map, metadata, secret, texts};
 use crate::no_proxy::NoProxyDialect;
 use crate::node_proxy::{PATCHES, PodProxy, static_pod_patches};
@@ -13,7 +12,7 @@ use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
 use crate::settings::{CLOUD_PROVIDER, CLUSTER, NAMESPACE, PlatformSetting};
 use crate::signature_policy::PACKAGES_KEY;
-use landfall_model::Consumer;
+use landfall_model::{Consumer, Failure};
 use serde_yaml::{Mapping, Value};
 
 pub(super) struct CapiPlatform;
@@ -61,11 +60,11 @@ impl RenderPlatform for CapiPlatform {
         true
     }
 
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         let settings = &request.settings;
         let cluster = settings.need(CLUSTER.key)?;
         let namespace = settings.get(NAMESPACE.key).unwrap_or("default");
-        let object_name = |key, suffix: &str| -> Result<String, RenderError> {
+        let object_name = |key, suffix: &str| -> Result<String, Failure> {
             let given = settings.object_name(key)?;
             Ok(given.map_or_else(|| format!("{cluster}-{suffix}"), str::to_owned))
         };

@@ -1,7 +1,6 @@
 //! `containerd`: a hosts.toml for every upstream host, configuration snippets, and the proxy.
 
 use super::systemd::{DropInForm, FORM, drop_in, only_drop_ins};
-use crate::error::RenderError;
 use crate::host_paths::{HostMirror, host_mirrors};
 use crate::node_registry::NodeRegistry;
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
@@ -9,7 +8,7 @@ use crate::render::{SANDBOX, sandbox_image};
 use crate::rendered_file::{RenderedFile, quoted_string};
 use crate::request::{BasicCredentials, RenderRequest};
 use crate::settings::{PlatformSetting, SITE_CLUSTER};
-use landfall_model::{Consumer, Destination, path_prefix, split_port};
+use landfall_model::{Consumer, Destination, Failure, path_prefix, split_port};
 
 pub(super) struct ContainerdPlatform;
 
@@ -47,7 +46,7 @@ impl RenderPlatform for ContainerdPlatform {
         true
     }
 
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         if request.target.is_none() {
             return only_drop_ins(&["containerd"], DropInForm::of(request), request);
         }
@@ -98,7 +97,7 @@ pub(super) fn hosts(
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,
     by_header: bool,
-) -> Result<Vec<RenderedFile>, RenderError> {
+) -> Result<Vec<RenderedFile>, Failure> {
     let mut files = Vec::new();
     for (host, mirrors) in host_mirrors(request)? {
         files.push(hosts_toml(&host, &mirrors, request, registry, by_header)?);
@@ -120,7 +119,7 @@ fn hosts_toml(
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,
     by_header: bool,
-) -> Result<RenderedFile, RenderError> {
+) -> Result<RenderedFile, Failure> {
     let is_upstream = host != registry.target.registry && host != "_default";
     // the host of Docker Hub's API is not the host in image names
     let upstream = (request.upstream_fallback() && is_upstream).then(|| match host {
@@ -173,7 +172,7 @@ fn is_bracketed(registry: &NodeRegistry<'_>) -> bool {
 pub(super) fn unreadable(
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,
-) -> Result<Option<String>, RenderError> {
+) -> Result<Option<String>, Failure> {
     if !is_bracketed(registry) {
         return Ok(None);
     }
@@ -207,7 +206,7 @@ pub(super) fn other_accounts(
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,
     by_header: bool,
-) -> Result<Vec<String>, RenderError> {
+) -> Result<Vec<String>, Failure> {
     let mut notes = Vec::new();
     if !registry.has_accounts_of_paths() {
         return Ok(notes);
@@ -319,7 +318,7 @@ pub(super) fn config(
     sandbox: Option<&String>,
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,
-) -> Result<RenderedFile, RenderError> {
+) -> Result<RenderedFile, Failure> {
     let (name, version, plugin) = match release {
         ContainerdRelease::One => (
             "config-1.x.toml",

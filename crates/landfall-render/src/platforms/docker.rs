@@ -1,12 +1,11 @@
 //! `docker`: the daemon's configuration, certificates and proxy.
 
 use super::systemd::{DropInForm, drop_in, only_drop_ins};
-use crate::error::RenderError;
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
 use crate::settings::SITE_CLUSTER;
-use landfall_model::Consumer;
+use landfall_model::{Consumer, Failure};
 use serde_json::{Map, Value, json};
 
 pub(super) struct DockerPlatform;
@@ -36,7 +35,7 @@ impl RenderPlatform for DockerPlatform {
         true
     }
 
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         if request.target.is_none() {
             return only_drop_ins(&["docker"], DropInForm::GiantSwarm, request);
         }
@@ -53,7 +52,7 @@ impl RenderPlatform for DockerPlatform {
                      write names at the registry with `landfall rewrite`",
                     request.mapping.target()
                 );
-                return Err(RenderError::Refused(why));
+                return Err(Failure::refused(why));
             }
             daemon.insert("registry-mirrors".into(), json!([registry.url()]));
             if registry.has_account() || registry.has_accounts_of_paths() {

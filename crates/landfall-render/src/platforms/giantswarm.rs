@@ -2,7 +2,6 @@
 
 use super::capi::file_from;
 use super::systemd::{DropInForm, drop_in};
-use crate::error::RenderError;
 use crate::kubernetes_objects::{document, map, metadata, secret};
 use crate::no_proxy::NoProxyDialect;
 use crate::node_proxy::{PATCHES, PodProxy, env, static_pod_patches};
@@ -10,6 +9,7 @@ use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, 
 use crate::rendered_file::{RenderedFile, quoted_string};
 use crate::request::RenderRequest;
 use crate::settings::{CLOUD_PROVIDER, CLUSTER, NAMESPACE, PlatformSetting};
+use landfall_model::Failure;
 use serde_yaml::{Mapping, Value};
 
 pub(super) struct GiantSwarmPlatform;
@@ -76,10 +76,10 @@ impl RenderPlatform for GiantSwarmPlatform {
         false
     }
 
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         let Some(proxy) = PodProxy::of(request, NoProxyDialect::Bare)? else {
-            return Err(RenderError::Site(
-                "the site has no proxy; add proxy.http and proxy.https to it".into(),
+            return Err(Failure::usage(
+                "the site has no proxy; add proxy.http and proxy.https to it",
             ));
         };
         let cluster = request.settings.need(CLUSTER.key)?;
@@ -238,7 +238,7 @@ fn cert_manager(proxy: &PodProxy) -> Value {
 
 /// Returns an App that reads the values of the cluster. Without the setting `app`, returns only the
 /// part to add to the user's own App.
-fn app(request: &RenderRequest<'_>, cluster: &str, namespace: &str) -> Result<Value, RenderError> {
+fn app(request: &RenderRequest<'_>, cluster: &str, namespace: &str) -> Result<Value, Failure> {
     let source = metadata(&format!("{cluster}-cluster-values"), Some(namespace));
     let config = map([("configMap", source.clone()), ("secret", source)]);
     let app = |metadata: Value, spec: Value| {
@@ -260,7 +260,7 @@ fn app(request: &RenderRequest<'_>, cluster: &str, namespace: &str) -> Result<Va
                 "--set {} applies only to a whole App: add --set app=NAME",
                 setting.key
             );
-            return Err(RenderError::Site(why));
+            return Err(Failure::usage(why));
         }
         return Ok(app(Value::Null, map([("config", config)])));
     };

@@ -1,10 +1,10 @@
 //! `git`: configuration with which git fetches the locked repositories from the mirror.
 
-use crate::error::RenderError;
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::request::RenderRequest;
 use crate::settings::PlatformSetting;
 use landfall_item::LockedGitRepository;
+use landfall_model::Failure;
 use std::collections::BTreeSet;
 
 pub(super) struct GitPlatform;
@@ -41,7 +41,7 @@ impl RenderPlatform for GitPlatform {
         false
     }
 
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         if request.lock.git.is_empty() {
             let notes =
                 vec!["the lock has no git repositories, so there is nothing to write".into()];
@@ -53,10 +53,9 @@ impl RenderPlatform for GitPlatform {
         }
         let url = request.settings.get(URL.key).or(request.file_server());
         let base = url.map(|url| url.trim_end_matches('/')).ok_or_else(|| {
-            RenderError::Site(
+            Failure::usage(
                 "machines have no URL for the repositories; add `files: http://HOST:PORT` \
-                 to the site, or use --set url=http://HOST:PORT"
-                    .into(),
+                 to the site, or use --set url=http://HOST:PORT",
             )
         })?;
         let mut urls: Vec<String> = request

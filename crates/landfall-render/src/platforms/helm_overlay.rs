@@ -5,7 +5,7 @@
 //! The defaults of a chart and its subcharts are combined as Helm combines them, and rewritten like
 //! any other document. The overlay contains the values that differ afterwards.
 
-use crate::error::RenderError;
+use landfall_model::Failure;
 use landfall_rewrite::audit::{
     AuditFinding, FileFinding, Inventory, LockCoverage, audit, audit_text, dotted,
     fill_template_defaults, in_chart,
@@ -54,7 +54,7 @@ pub(super) fn overlay(
     user: &Mapping,
     inventory: &Inventory<'_>,
     registry: &str,
-) -> Result<ChartOverlay, RenderError> {
+) -> Result<ChartOverlay, Failure> {
     let mut all = ChartOverlay::default();
     let mut owners: BTreeMap<String, &str> = BTreeMap::new();
     for chart in charts {
@@ -65,13 +65,11 @@ pub(super) fn overlay(
             if let (Some(other), Some(first)) = (same, owners.get(&key.path))
                 && other.to != key.to
             {
-                let first = (*first).to_owned();
-                let second = chart.name.clone();
-                return Err(RenderError::Clash {
-                    first,
-                    second,
-                    path: key.path.clone(),
-                });
+                return Err(Failure::usage(format!(
+                    "{first} and {} both have {}, with different images; render an overlay for \
+                     each of them separately",
+                    chart.name, key.path
+                )));
             }
             owners.entry(key.path.clone()).or_insert(&chart.name);
         }
@@ -87,16 +85,18 @@ pub(super) fn overlay(
     Ok(all)
 }
 
+/// The failure of writing the values of `chart` as YAML.
+pub(super) fn values_error(chart: &str, error: &serde_yaml::Error) -> Failure {
+    Failure::usage(format!("the values of {chart}: {error}"))
+}
+
 fn overlay_of(
     chart: &HelmChart,
     user: &Mapping,
     inventory: &Inventory<'_>,
     registry: &str,
-) -> Result<ChartOverlay, RenderError> {
-    let values_error = |source| RenderError::Values {
-        chart: chart.name.clone(),
-        source,
-    };
+) -> Result<ChartOverlay, Failure> {
+    let values_error = |error| values_error(&chart.name, &error);
     let mut values = chart.effective(user);
     let filled = fill_template_defaults(chart, &mut values, inventory);
     let text = serde_yaml::to_string(&values).map_err(values_error)?;

@@ -1,16 +1,16 @@
 //! `helm-values`: Helm values that point charts at the site.
 
+use super::helm_overlay::values_error;
 use super::helm_overlay::{ChartOverlay, overlay};
-use crate::error::RenderError;
 use crate::platform::{
     InputFlag, OutputForm, PlatformInput, PlatformSpec, RenderPlatform, RenderedConfig,
     RenderedOutput,
 };
 use crate::rendered_file::header;
 use crate::request::RenderRequest;
-use landfall_model::Limits;
 use landfall_model::document::read_text_input;
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem, one_line};
+use landfall_model::{Failure, Limits};
 use landfall_rewrite::audit::{FileFinding, Inventory, LockCoverage};
 use landfall_rewrite::{HelmChart, coalesce, values_of, values_text};
 use serde_json::json;
@@ -51,7 +51,7 @@ impl RenderPlatform for HelmValues {
         }
     }
 
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         let charts = request
             .paths("charts")
             .iter()
@@ -67,15 +67,15 @@ impl RenderPlatform for HelmValues {
 }
 
 /// Reads the values of the user; later files override earlier ones.
-fn user_values(paths: &[PathBuf], limits: &Limits) -> Result<Mapping, RenderError> {
+fn user_values(paths: &[PathBuf], limits: &Limits) -> Result<Mapping, Failure> {
     let mut user = Mapping::new();
     for path in paths {
-        let text = read_text_input(path).map_err(|source| RenderError::Read {
-            path: path.clone(),
-            source,
-        })?;
+        let text = read_text_input(path).map_err(|error| Failure::read(path, error))?;
         if text.len() > limits.document_bytes {
-            return Err(RenderError::Large(path.clone()));
+            return Err(Failure::usage(format!(
+                "{} is too large for a values file",
+                path.display()
+            )));
         }
         let mut next = values_of(
             &path.display().to_string(),
@@ -89,7 +89,7 @@ fn user_values(paths: &[PathBuf], limits: &Limits) -> Result<Mapping, RenderErro
 }
 
 /// Formats the overlay as a file.
-fn document(charts: &[HelmChart], overlay: &ChartOverlay, to: &str) -> Result<String, RenderError> {
+fn document(charts: &[HelmChart], overlay: &ChartOverlay, to: &str) -> Result<String, Failure> {
     let names: Vec<String> = charts
         .iter()
         .map(|chart| {
@@ -99,10 +99,7 @@ fn document(charts: &[HelmChart], overlay: &ChartOverlay, to: &str) -> Result<St
         })
         .collect();
     let names = names.join(", ");
-    let values = values_text(&overlay.values).map_err(|source| RenderError::Values {
-        chart: names.clone(),
-        source,
-    })?;
+    let values = values_text(&overlay.values).map_err(|error| values_error(&names, &error))?;
     let head = one_line(&names);
     Ok(format!(
         "# Images of {head} at {to}.\n{}{values}",

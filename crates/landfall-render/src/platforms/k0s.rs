@@ -4,12 +4,11 @@ use super::containerd::{
     AUTH, ContainerdRelease, FOLDER, account_by_header, config, hosts, other_accounts, unreadable,
 };
 use super::systemd::{DropInForm, drop_in, only_drop_ins};
-use crate::error::RenderError;
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
 use crate::settings::{PlatformSetting, SITE_CLUSTER};
-use landfall_model::Consumer;
+use landfall_model::{Consumer, Failure};
 
 pub(super) struct K0sPlatform;
 
@@ -46,7 +45,7 @@ impl RenderPlatform for K0sPlatform {
         true
     }
 
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         if request.target.is_none() {
             return only_drop_ins(
                 &["k0scontroller", "k0sworker"],

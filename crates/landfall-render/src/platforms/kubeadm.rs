@@ -1,12 +1,11 @@
 //! `kubeadm`: a `ClusterConfiguration` whose images come from the registry.
 
-use crate::error::RenderError;
 use crate::kubernetes_objects::{document, map};
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
 use crate::settings::PlatformSetting;
-use landfall_model::Consumer;
+use landfall_model::{Consumer, Failure};
 use serde_yaml::Value;
 use std::collections::BTreeSet;
 
@@ -39,7 +38,7 @@ impl RenderPlatform for KubeadmPlatform {
         }
     }
 
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         let version = request.settings.need(VERSION.key)?;
         let destination = request
             .mapping

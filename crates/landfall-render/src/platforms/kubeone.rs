@@ -1,6 +1,5 @@
 //! `kubeone`: the parts of a `KubeOneCluster` that point at the registry and the proxy.
 
-use crate::error::RenderError;
 use crate::kubernetes_objects::{document, map, optional, texts};
 use crate::no_proxy::NoProxyDialect;
 use crate::node_proxy::ProxyAddress;
@@ -9,7 +8,7 @@ use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, 
 use crate::rendered_file::RenderedFile;
 use crate::request::{BasicCredentials, RenderRequest};
 use crate::settings::{PlatformSetting, SITE_CLUSTER};
-use landfall_model::Consumer;
+use landfall_model::{Consumer, Failure};
 use serde_yaml::{Mapping, Value};
 
 pub(super) struct KubeOnePlatform;
@@ -52,7 +51,7 @@ impl RenderPlatform for KubeOnePlatform {
         true
     }
 
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         let is_old = request.settings.get(API.key) == Some("v1beta1");
         let mut notes = Vec::new();
         let mut parts = RegistryParts::default();
@@ -122,7 +121,7 @@ fn registry_parts(
     request: &RenderRequest<'_>,
     is_old: bool,
     notes: &mut Vec<String>,
-) -> Result<RegistryParts, RenderError> {
+) -> Result<RegistryParts, Failure> {
     let registry = request.registry()?;
     let account = registry.account(&request.mapping.target().prefix)?;
     let by_name = by_name(request, is_old, registry.plain_http, account.is_some())?;
@@ -163,8 +162,8 @@ fn by_name(
     is_old: bool,
     plain_http: bool,
     account: bool,
-) -> Result<bool, RenderError> {
-    let refused = |why: &str| Err(RenderError::Refused(why.into()));
+) -> Result<bool, Failure> {
+    let refused = |why: &str| Err(Failure::refused(why));
     match (request.settings.get(VIA.key), is_old) {
         (Some("mirrors"), true) => refused(
             "v1beta1 does not support mirrors of containerd; use --set via=overwrite, or \
@@ -266,7 +265,7 @@ fn mirrors(
     registry: &NodeRegistry<'_>,
     account: Option<BasicCredentials>,
     notes: &mut Vec<String>,
-) -> Result<Value, RenderError> {
+) -> Result<Value, Failure> {
     let mut hosts = Mapping::new();
     // KubeOne applies the TLS settings of a host to its mirrors
     let tls = || {

@@ -2,7 +2,6 @@
 //! the proxy.
 
 use super::containerd::{mirror_url, other_accounts};
-use crate::error::RenderError;
 use crate::host_paths::{HostMirror, host_mirrors};
 use crate::kubernetes_objects::{document, map, optional, some_map, texts};
 use crate::no_proxy::NoProxyDialect;
@@ -11,7 +10,7 @@ use crate::node_registry::NodeRegistry;
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
-use landfall_model::{Consumer, KUBESPRAY_REGISTRIES};
+use landfall_model::{Consumer, Failure, KUBESPRAY_REGISTRIES};
 use serde_yaml::{Mapping, Value};
 
 pub(super) struct KubesprayPlatform;
@@ -58,7 +57,7 @@ impl RenderPlatform for KubesprayPlatform {
         true
     }
 
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         let mut variables = Mapping::new();
         let mut secrets = Mapping::new();
         let mut files = Vec::new();
@@ -119,7 +118,7 @@ fn add_registry(
     secrets: &mut Mapping,
     files: &mut Vec<RenderedFile>,
     notes: &mut Vec<String>,
-) -> Result<(), RenderError> {
+) -> Result<(), Failure> {
     let registry = request.registry()?;
     for (host, variable) in KUBESPRAY_REGISTRIES {
         let path = request.mapping.host_path(host);
@@ -154,7 +153,7 @@ fn mirrors(
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,
     has_account: bool,
-) -> Result<Value, RenderError> {
+) -> Result<Value, Failure> {
     let own = registry.target.registry.as_str();
     let list = host_mirrors(request)?.into_iter().map(|(host, mirrors)| {
         let is_upstream = host != own && host != "_default";

@@ -1,11 +1,10 @@
 //! `kustomize`: a component whose `images` replace every locked image by its name at the registry.
 
-use crate::error::RenderError;
 use crate::kubernetes_objects::{document, map};
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
-use landfall_model::{Consumer, ImageRef, alias_hosts};
+use landfall_model::{Consumer, Failure, ImageRef, alias_hosts};
 use serde_yaml::Value;
 use std::collections::BTreeMap;
 
@@ -27,7 +26,7 @@ impl RenderPlatform for KustomizePlatform {
         }
     }
 
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         let destination = |image: &ImageRef| request.mapping.destinations(image).into_iter().next();
         let mut names: BTreeMap<String, String> = request
             .images()

@@ -1,6 +1,5 @@
 //! `kyverno`: policies that point the images of all pods at the registry and add the proxy.
 
-use crate::error::RenderError;
 use crate::host_paths::{host_paths, join_path};
 use crate::kubernetes_objects::{document, map, texts};
 use crate::no_proxy::NoProxyDialect;
@@ -10,7 +9,7 @@ use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
 use crate::settings::SITE_CLUSTER;
 use crate::signature_policy::{IMAGE_KEY, image_key};
-use landfall_model::Consumer;
+use landfall_model::{Consumer, Failure};
 use serde_yaml::Value;
 use std::collections::BTreeSet;
 
@@ -37,7 +36,7 @@ impl RenderPlatform for KyvernoPlatform {
         true
     }
 
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         let mut files = Vec::new();
         if request.target.is_some() {
             let text = document(&replace(request));
@@ -51,7 +50,7 @@ impl RenderPlatform for KyvernoPlatform {
             if request.target.is_none() {
                 let why = "--set image-key needs the registry whose images it verifies: add \
                            registry.address to the site";
-                return Err(RenderError::Site(why.into()));
+                return Err(Failure::usage(why));
             }
             let text = document(&verify(request, &key));
             files.push(RenderedFile::new("verify-images.yaml", text));

@@ -1,12 +1,11 @@
 //! `openshift`: mirror sets for pulls by digest and by tag, and the trust in the registry.
 
-use crate::error::RenderError;
 use crate::host_paths::registry_locations;
 use crate::kubernetes_objects::{document, map, metadata, texts};
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
-use landfall_model::Consumer;
+use landfall_model::{Consumer, Failure};
 use serde_yaml::Value;
 
 pub(super) struct OpenShiftPlatform;
@@ -26,7 +25,7 @@ impl RenderPlatform for OpenShiftPlatform {
         }
     }
 
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         let registry = request.registry()?;
         let own = &registry.target.registry;
         let policy = if request.upstream_fallback() {
@@ -65,7 +64,7 @@ impl RenderPlatform for OpenShiftPlatform {
         ];
         if let Some(ca) = &registry.ca {
             if own.starts_with('[') {
-                return Err(RenderError::Refused(format!(
+                return Err(Failure::refused(format!(
                     "the certificate authority of {own} cannot be configured: the keys of a \
                      ConfigMap cannot contain an IPv6 address; give the registry a host name"
                 )));

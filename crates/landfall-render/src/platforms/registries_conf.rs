@@ -3,7 +3,6 @@
 //! and the proxy.
 
 use super::systemd::{DropInForm, drop_in, only_drop_ins};
-use crate::error::RenderError;
 use crate::host_paths::registry_locations;
 use crate::node_registry::{NodeRegistry, auth_file_of_repositories};
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
@@ -12,7 +11,7 @@ use crate::rendered_file::{RenderedFile, quoted_string};
 use crate::request::RenderRequest;
 use crate::settings::{PlatformSetting, SITE_CLUSTER};
 use crate::signature_policy::{IMAGE_KEY, POLICY, signature_policy};
-use landfall_model::{Consumer, ImageRef};
+use landfall_model::{Consumer, Failure, ImageRef};
 
 /// A client that reads registries.conf.
 pub(super) struct RegistriesConf(&'static PlatformSpec);
@@ -61,7 +60,7 @@ impl RenderPlatform for RegistriesConf {
         self.0.consumer == Some(Consumer::Crio)
     }
 
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         if request.target.is_none() {
             return only_drop_ins(&["crio"], DropInForm::GiantSwarm, request);
         }

@@ -1,6 +1,5 @@
 //! `k3s` and `rke2`: a registries.yaml, the switch that disables upstream, and the proxy.
 
-use crate::error::RenderError;
 use crate::host_paths::{HostPaths, host_paths, join_path};
 use crate::kubernetes_objects::{document, map, some_map, texts};
 use crate::no_proxy::NoProxyDialect;
@@ -10,7 +9,7 @@ use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, 
 use crate::rendered_file::{RenderedFile, quoted_string};
 use crate::request::{BasicCredentials, RenderRequest};
 use crate::settings::SITE_CLUSTER;
-use landfall_model::Consumer;
+use landfall_model::{Consumer, Failure};
 use serde_yaml::{Mapping, Value};
 
 /// A distribution that reads registries.yaml.
@@ -50,7 +49,7 @@ impl RenderPlatform for RegistriesYaml {
         true
     }
 
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         let name = self.0.name;
         let mut services = environment(name, request)?;
         if request.target.is_none() {
@@ -91,7 +90,7 @@ impl RenderPlatform for RegistriesYaml {
 }
 
 /// Returns the environment of the services of `name`, with the proxy if the site has one.
-fn environment(name: &str, request: &RenderRequest<'_>) -> Result<Vec<RenderedFile>, RenderError> {
+fn environment(name: &str, request: &RenderRequest<'_>) -> Result<Vec<RenderedFile>, Failure> {
     let Some(proxy) = PodProxy::of(request, NoProxyDialect::Bare)? else {
         return Ok(Vec::new());
     };
@@ -165,7 +164,7 @@ fn configs(
     registry: &NodeRegistry<'_>,
     folder: &str,
     request: &RenderRequest<'_>,
-) -> Result<(Value, bool), RenderError> {
+) -> Result<(Value, bool), Failure> {
     let file = |name: &str, exists: bool| {
         if exists {
             format!("/{folder}/certs.d/{name}").into()

@@ -1,11 +1,11 @@
 //! `serve`: a systemd service for `landfall serve`. The packages of landfall install the same unit.
 
-use crate::error::RenderError;
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
+use crate::settings::wrong_value;
 use crate::settings::{PlatformSetting, PlatformSettings};
-use landfall_model::split_port;
+use landfall_model::{Failure, split_port};
 
 pub(super) struct ServePlatform;
 
@@ -65,7 +65,7 @@ impl RenderPlatform for ServePlatform {
         false
     }
 
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         let address = request.target.map_or("", |target| &target.registry);
         let (_, port) = split_port(address);
         let port = port.filter(|port| port.parse::<u16>().is_ok());
@@ -115,18 +115,14 @@ impl RenderPlatform for ServePlatform {
 /// systemd splits `$LANDFALL_SERVE` at blanks outside of quotes (systemd.service(5), "Command
 /// lines"). Fails if a setting has characters that systemd removes. `PlatformSettings::parse`
 /// already refused tabs and line breaks.
-fn arguments(settings: &PlatformSettings, listen: &str) -> Result<String, RenderError> {
+fn arguments(settings: &PlatformSettings, listen: &str) -> Result<String, Failure> {
     for key in [BUNDLE.key, LISTEN.key, TLS.key] {
         let value = settings.get(key).unwrap_or_default();
         // releases of systemd differ in how they read backslashes in quotes
         if value.contains(['\'', '"', '\\']) {
-            return Err(RenderError::Value {
-                key: key.into(),
-                value: value.into(),
-                why: "systemd does not pass quotes and backslashes to a service; use a value \
-                      without them"
-                    .into(),
-            });
+            let why = "systemd does not pass quotes and backslashes to a service; use a value \
+                       without them";
+            return Err(wrong_value(key, value, why));
         }
     }
     let mut arguments = vec![

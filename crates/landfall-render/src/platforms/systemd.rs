@@ -1,12 +1,13 @@
 //! `systemd` and `kubelet`: systemd drop-ins that give services of nodes the proxy.
 
-use crate::error::RenderError;
 use crate::no_proxy::{self, NoProxyDialect};
 use crate::node_proxy::ProxyAddress;
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::rendered_file::{RenderedFile, systemd_environment};
 use crate::request::RenderRequest;
+use crate::settings::wrong_value;
 use crate::settings::{PlatformSetting, SITE_CLUSTER};
+use landfall_model::Failure;
 use serde_json::json;
 
 pub(super) struct DropIns(&'static PlatformSpec);
@@ -67,19 +68,15 @@ impl RenderPlatform for DropIns {
         false
     }
 
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         let services = request.settings.get("services").unwrap_or("kubelet");
         let mut files = Vec::new();
         for service in services.split(',') {
             let plain = |c: char| c.is_ascii_alphanumeric() || "-_@:.".contains(c);
             if service.is_empty() || service.starts_with('.') || !service.chars().all(plain) {
                 // the name becomes a part of a path
-                let why = "it must be a list of services, such as containerd,kubelet".to_owned();
-                return Err(RenderError::Value {
-                    key: "services".into(),
-                    value: services.into(),
-                    why,
-                });
+                let why = "it must be a list of services, such as containerd,kubelet";
+                return Err(wrong_value("services", services, why));
             }
             files.push(
                 drop_in(
@@ -88,9 +85,7 @@ impl RenderPlatform for DropIns {
                     request,
                 )?
                 .ok_or_else(|| {
-                    RenderError::Site(
-                        "the site has no proxy; add proxy.http and proxy.https to it".into(),
-                    )
+                    Failure::usage("the site has no proxy; add proxy.http and proxy.https to it")
                 })?,
             );
         }
@@ -123,7 +118,7 @@ pub(super) fn drop_in(
     service: &str,
     form: DropInForm,
     request: &RenderRequest<'_>,
-) -> Result<Option<RenderedFile>, RenderError> {
+) -> Result<Option<RenderedFile>, Failure> {
     let Some(proxy) = request.proxy()? else {
         return Ok(None);
     };
@@ -164,7 +159,7 @@ pub(super) fn only_drop_ins(
     services: &[&str],
     form: DropInForm,
     request: &RenderRequest<'_>,
-) -> Result<RenderedConfig, RenderError> {
+) -> Result<RenderedConfig, Failure> {
     let mut files = Vec::new();
     for service in services {
         files.extend(drop_in(service, form, request)?);
@@ -211,7 +206,7 @@ impl RenderPlatform for NoProxyList {
         false
     }
 
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         let dialect = match request.settings.get("form") {
             Some("dotted") => NoProxyDialect::Dotted,
             Some("portable") => NoProxyDialect::Portable,

@@ -1,12 +1,12 @@
 //! `tofu`: CLI configuration with which OpenTofu and Terraform install the locked providers from the
 //! mirror.
 
-use crate::error::RenderError;
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::rendered_file::quoted_string;
 use crate::request::RenderRequest;
 use crate::settings::PlatformSetting;
 use landfall_item::{LockedProvider, PushedItem};
+use landfall_model::Failure;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) struct TofuPlatform;
@@ -71,7 +71,7 @@ impl RenderPlatform for TofuPlatform {
         false
     }
 
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         let providers = &request.lock.providers;
         if providers.is_empty() {
             let notes = vec!["the lock has no providers, so there is nothing to write".into()];
@@ -99,16 +99,15 @@ impl RenderPlatform for TofuPlatform {
     }
 }
 
-fn network_mirror(request: &RenderRequest<'_>) -> Result<MirrorBlock, RenderError> {
+fn network_mirror(request: &RenderRequest<'_>) -> Result<MirrorBlock, Failure> {
     let url = request.settings.get(URL.key).or(request.file_server());
     let url = url
         .filter(|url| url.starts_with("https://"))
         .ok_or_else(|| {
-            RenderError::Site(
+            Failure::usage(
             "nothing names an https server with the providers, and OpenTofu and Terraform require \
              https; use --set url=https://HOST:PORT, and `landfall serve` with --tls-cert and \
-             --tls-key"
-                .into(),
+             --tls-key",
         )
         })?;
     let url = format!("{}/providers/", url.trim_end_matches('/'));
@@ -120,12 +119,11 @@ fn network_mirror(request: &RenderRequest<'_>) -> Result<MirrorBlock, RenderErro
 }
 
 /// Returns a mirror for each provider host, because the path in the registry contains the host.
-fn registry_mirrors(request: &RenderRequest<'_>) -> Result<Vec<MirrorBlock>, RenderError> {
+fn registry_mirrors(request: &RenderRequest<'_>) -> Result<Vec<MirrorBlock>, Failure> {
     if request.target.is_none() {
-        return Err(RenderError::Site(
+        return Err(Failure::usage(
             "nothing names a registry with the providers; add `registry.address` to the site, or \
-             use --to REGISTRY"
-                .into(),
+             use --to REGISTRY",
         ));
     }
     let mut mirrors: BTreeMap<&str, MirrorBlock> = BTreeMap::new();

@@ -1,12 +1,12 @@
 //! `trivy`: a trivy.yaml with the registry as the source of databases and scanned images, with
 //! certificates and account.
 
-use crate::error::RenderError;
 use crate::host_paths::{host_paths, join_path};
 use crate::node_registry::{NodeRegistry, auth_file_of_repositories};
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::rendered_file::{RenderedFile, quoted_string};
 use crate::request::RenderRequest;
+use landfall_model::Failure;
 
 pub(super) struct TrivyPlatform;
 
@@ -60,7 +60,7 @@ impl RenderPlatform for TrivyPlatform {
         }
     }
 
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         let registry = request.registry()?;
         let mut notes = Vec::new();
         let mut files = vec![RenderedFile::new(

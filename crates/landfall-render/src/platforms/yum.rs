@@ -1,14 +1,14 @@
 //! `yum`: repositories at the site's file server, from which dnf installs the locked packages.
 
 use super::apt;
-use crate::error::RenderError;
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
 use crate::settings::PlatformSetting;
+use crate::settings::wrong_value;
 use crate::signature_policy::{PACKAGES_KEY, packages_key};
 use landfall_item::{LockedPackageSet, OfferedIndex, PackageSource};
-use landfall_model::Digest;
+use landfall_model::{Digest, Failure};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) struct YumPlatform;
@@ -44,7 +44,7 @@ impl RenderPlatform for YumPlatform {
         &SPEC
     }
 
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         let sets: Vec<&LockedPackageSet> = request
             .lock
             .packages
@@ -60,9 +60,8 @@ impl RenderPlatform for YumPlatform {
             });
         }
         let files = request.file_server().ok_or_else(|| {
-            RenderError::Site(
-                "the site has no `files`, the server from which machines install packages; add it"
-                    .into(),
+            Failure::usage(
+                "the site has no `files`, the server from which machines install packages; add it",
             )
         })?;
         let is_alone = request.settings.get(OTHERS.key) == Some("off");
@@ -246,23 +245,20 @@ pub(super) struct MachinePackages<'r> {
 impl<'r> MachinePackages<'r> {
     /// Returns the sets that the user named, or all sets of the lock. Fails if the lock lacks a
     /// named set, or if the site signs the metadata of a set and the user did not name the key.
-    pub(super) fn of(request: &'r RenderRequest<'_>) -> Result<MachinePackages<'r>, RenderError> {
+    pub(super) fn of(request: &'r RenderRequest<'_>) -> Result<MachinePackages<'r>, Failure> {
         let all = &request.lock.packages;
         let given = request.settings.get(PACKAGE_SET.key);
         let sets: Vec<&LockedPackageSet> = match given {
             None => all.iter().collect(),
             Some(names) => {
                 let find = |name: &str| {
-                    all.iter()
-                        .find(|set| set.name == name)
-                        .ok_or_else(|| RenderError::Value {
-                            key: PACKAGE_SET.key.into(),
-                            value: name.into(),
-                            why: match listed(all.iter()).as_str() {
-                                "" => "the lock has no packages".into(),
-                                names => format!("the lock has {names}"),
-                            },
-                        })
+                    all.iter().find(|set| set.name == name).ok_or_else(|| {
+                        let why = match listed(all.iter()).as_str() {
+                            "" => "the lock has no packages".into(),
+                            names => format!("the lock has {names}"),
+                        };
+                        wrong_value(PACKAGE_SET.key, name, why)
+                    })
                 };
                 names
                     .split(',')

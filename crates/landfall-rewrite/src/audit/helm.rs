@@ -1,6 +1,6 @@
 //! Renders charts with the helm of this machine.
 
-use landfall_model::Limits;
+use landfall_model::{Failure, Limits};
 use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -22,26 +22,6 @@ pub struct HelmCommand {
     values: Vec<PathBuf>,
     /// The version of Kubernetes to render for; helm has a default.
     kubernetes: Option<String>,
-}
-
-/// An error from running helm.
-#[derive(Debug, thiserror::Error)]
-pub enum HelmError {
-    /// The program cannot be run.
-    #[error(transparent)]
-    Run(io::Error),
-    /// The program failed with this message.
-    #[error("{0}")]
-    Failed(String),
-    /// The output of the program is not UTF-8.
-    #[error("its output is not UTF-8")]
-    Encoding,
-    /// The program did not end within this time.
-    #[error("it did not end within {} seconds", .0.as_secs())]
-    TimedOut(Duration),
-    /// The output of the program has more than this number of bytes.
-    #[error("its output has more than {0} bytes")]
-    TooLarge(u64),
 }
 
 impl HelmCommand {
@@ -72,7 +52,7 @@ impl HelmCommand {
     ///
     /// # Errors
     /// If helm cannot be run, fails, exceeds a limit, or writes text that is not UTF-8.
-    pub fn version(&self) -> Result<String, HelmError> {
+    pub fn version(&self) -> Result<String, Failure> {
         let mut command = Command::new(&self.program);
         command.args(["version", "--template", "{{.Version}}"]);
         let text = output(&mut command, &Limits::DEFAULT)?;
@@ -83,7 +63,7 @@ impl HelmCommand {
     ///
     /// # Errors
     /// If helm cannot be run, fails, exceeds a limit, or writes text that is not UTF-8.
-    pub fn template(&self, chart: &Path) -> Result<String, HelmError> {
+    pub fn template(&self, chart: &Path) -> Result<String, Failure> {
         let mut command = Command::new(&self.program);
         command
             .args(["template", "landfall"])
@@ -99,14 +79,23 @@ impl HelmCommand {
     }
 }
 
-fn output(command: &mut Command, limits: &Limits) -> Result<String, HelmError> {
+fn run_error(error: io::Error) -> Failure {
+    Failure::failed(error.to_string())
+}
+
+fn timed_out(limits: &Limits) -> Failure {
+    let seconds = limits.helm_time.as_secs();
+    Failure::failed(format!("it did not end within {seconds} seconds"))
+}
+
+fn output(command: &mut Command, limits: &Limits) -> Result<String, Failure> {
     // the standard input may be a text for landfall (`-`), which helm must not consume
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(HelmError::Run)?;
+        .map_err(run_error)?;
     let written = read_output(&mut child, limits);
     if written.is_err() {
         // It may have ended by itself meanwhile. A program that it started is not ended: a process
@@ -121,11 +110,11 @@ fn output(command: &mut Command, limits: &Limits) -> Result<String, HelmError> {
         message,
     } = written?;
     if !status.success() {
-        return Err(HelmError::Failed(
+        return Err(Failure::failed(
             String::from_utf8_lossy(&message).trim().to_owned(),
         ));
     }
-    String::from_utf8(text).map_err(|_| HelmError::Encoding)
+    String::from_utf8(text).map_err(|_| Failure::failed("its output is not UTF-8"))
 }
 
 /// How helm ended, and what it wrote to its standard output and its standard error.
@@ -136,7 +125,7 @@ struct HelmOutput {
 }
 
 /// Reads the output of `child` to its end, and waits until `child` ends, within the limits.
-fn read_output(child: &mut Child, limits: &Limits) -> Result<HelmOutput, HelmError> {
+fn read_output(child: &mut Child, limits: &Limits) -> Result<HelmOutput, Failure> {
     let deadline = Instant::now() + limits.helm_time;
     // a program that goes on writing ends at the closed pipe
     let text = read_in_thread(child.stdout.take(), limits.helm_output_bytes, drop);
@@ -147,17 +136,20 @@ fn read_output(child: &mut Child, limits: &Limits) -> Result<HelmOutput, HelmErr
     let receive = |bytes: &Receiver<io::Result<Vec<u8>>>| {
         let left = deadline.saturating_duration_since(Instant::now());
         match bytes.recv_timeout(left) {
-            Ok(read) => read.map_err(HelmError::Run),
-            Err(_) => Err(HelmError::TimedOut(limits.helm_time)),
+            Ok(read) => read.map_err(run_error),
+            Err(_) => Err(timed_out(limits)),
         }
     };
     let text = receive(&text)?;
     if text.len() as u64 > limits.helm_output_bytes {
-        return Err(HelmError::TooLarge(limits.helm_output_bytes));
+        let limit = limits.helm_output_bytes;
+        return Err(Failure::failed(format!(
+            "its output has more than {limit} bytes"
+        )));
     }
     let message = receive(&message)?;
     loop {
-        if let Some(status) = child.try_wait().map_err(HelmError::Run)? {
+        if let Some(status) = child.try_wait().map_err(run_error)? {
             return Ok(HelmOutput {
                 status,
                 text,
@@ -165,7 +157,7 @@ fn read_output(child: &mut Child, limits: &Limits) -> Result<HelmOutput, HelmErr
             });
         }
         if Instant::now() >= deadline {
-            return Err(HelmError::TimedOut(limits.helm_time));
+            return Err(timed_out(limits));
         }
         thread::sleep(EXIT_INTERVAL);
     }
@@ -206,15 +198,18 @@ mod tests {
         let failed = run("echo why >&2; exit 1", &limits).unwrap_err();
         assert_eq!(failed.to_string(), "why");
         let endless = run("yes", &limits).unwrap_err();
-        assert!(matches!(endless, HelmError::TooLarge(10)), "{endless}");
+        assert_eq!(endless.message, "its output has more than 10 bytes");
         let limits = Limits {
             helm_time: Duration::from_millis(50),
             ..Limits::DEFAULT
         };
         let slow = run("exec sleep 600", &limits).unwrap_err();
-        assert!(matches!(slow, HelmError::TimedOut(_)), "{slow}");
+        assert!(slow.message.starts_with("it did not end within "), "{slow}");
         let silent = run("exec >&- 2>&-; exec sleep 600", &limits).unwrap_err();
-        assert!(matches!(silent, HelmError::TimedOut(_)), "{silent}");
+        assert!(
+            silent.message.starts_with("it did not end within "),
+            "{silent}"
+        );
     }
 
     #[test]
@@ -227,7 +222,7 @@ mod tests {
             ..Limits::DEFAULT
         };
         let endless = output(Command::new("sh").args(["-c", &script]), &limits).unwrap_err();
-        assert!(matches!(endless, HelmError::TooLarge(10)), "{endless}");
+        assert_eq!(endless.message, "its output has more than 10 bytes");
         let deadline = Instant::now() + Duration::from_secs(30);
         while !ended.exists() {
             assert!(Instant::now() < deadline, "the program still writes");

@@ -2,7 +2,7 @@
 
 use super::chart_images::{AuditedFolders, missing_dependencies};
 use super::finding::{AuditFinding, FileFinding};
-use super::helm::{HelmCommand, HelmError};
+use super::helm::HelmCommand;
 use super::template_defaults::fill_template_defaults;
 use super::text::audit;
 use super::urls::schema_findings;
@@ -11,7 +11,7 @@ use crate::chart::{ChartError, HelmChart};
 use crate::error::RewriteError;
 use crate::inputs::{InputContent, InputFile, inputs, read};
 use crate::inventory::{Inventory, LockCoverage};
-use landfall_model::Limits;
+use landfall_model::{Failure, Limits};
 use serde::Serialize;
 use serde_yaml::Mapping;
 use std::ffi::OsStr;
@@ -37,24 +37,6 @@ pub struct UnreadFile {
     pub file: String,
     /// The reason, as messages show it.
     pub why: String,
-}
-
-/// The reason why a file or chart could not be read or rendered.
-#[derive(Debug, thiserror::Error)]
-enum UnreadError {
-    #[error(transparent)]
-    Chart(#[from] ChartError),
-    #[error(transparent)]
-    File(#[from] RewriteError),
-    #[error(transparent)]
-    Values(#[from] serde_yaml::Error),
-    #[error("helm cannot render it, so its default values were read: {0}")]
-    Helm(HelmError),
-    #[error(
-        "Chart.yaml lists this dependency, but the chart does not contain it; add it with `helm \
-         dependency build`"
-    )]
-    Dependency,
 }
 
 /// Audits the files at `paths`, and in folders the files that `rewrite` reads. The default values
@@ -110,7 +92,7 @@ fn discover_in(
         } else {
             folder.as_path()
         };
-        let result = HelmChart::load(path, limits).map_err(UnreadError::from);
+        let result = HelmChart::load(path, limits).map_err(Failure::from);
         if let Ok(true) = result
             .as_ref()
             .map(|_| audited.render(helm, path, inventory))
@@ -201,7 +183,8 @@ impl AuditResult {
                 true
             }
             Err(why) => {
-                self.add_unread(path, &UnreadError::Helm(why));
+                let why = format!("helm cannot render it, so its default values were read: {why}");
+                self.add_unread(path, why);
                 false
             }
         }
@@ -209,33 +192,32 @@ impl AuditResult {
 
     fn add_missing_dependencies(&mut self, chart: &HelmChart, folders: &AuditedFolders<'_>) {
         for path in missing_dependencies(chart, folders) {
-            self.add_unread(&path, &UnreadError::Dependency);
+            let why = "Chart.yaml lists this dependency, but the chart does not contain it; add it \
+                       with `helm dependency build`";
+            self.add_unread(&path, why);
         }
     }
 
-    fn add_unread(&mut self, path: &Path, why: &UnreadError) {
+    fn add_unread(&mut self, path: &Path, why: impl ToString) {
         self.unread.push(UnreadFile {
             file: path.display().to_string(),
             why: why.to_string(),
         });
     }
 
-    fn add(&mut self, path: &Path, result: Result<Vec<FileFinding>, UnreadError>) {
+    fn add(&mut self, path: &Path, result: Result<Vec<FileFinding>, Failure>) {
         match result {
             Ok(found) => {
                 self.read += 1;
                 self.found.extend(found);
             }
-            Err(why) => self.add_unread(path, &why),
+            Err(why) => self.add_unread(path, why),
         }
     }
 }
 
 /// Audits the default values and the other documents of a chart in an archive.
-fn of_archive(
-    chart: &HelmChart,
-    inventory: &Inventory<'_>,
-) -> Result<Vec<FileFinding>, UnreadError> {
+fn of_archive(chart: &HelmChart, inventory: &Inventory<'_>) -> Result<Vec<FileFinding>, Failure> {
     let mut found = of_values(chart, inventory)?;
     found.extend(documents(chart, inventory, |_| true));
     Ok(found)
@@ -255,13 +237,10 @@ fn documents(
 }
 
 /// Audits the default values of a chart.
-fn of_values(
-    chart: &HelmChart,
-    inventory: &Inventory<'_>,
-) -> Result<Vec<FileFinding>, UnreadError> {
+fn of_values(chart: &HelmChart, inventory: &Inventory<'_>) -> Result<Vec<FileFinding>, Failure> {
     let mut values = chart.effective(&Mapping::new());
     fill_template_defaults(chart, &mut values, inventory);
-    let text = serde_yaml::to_string(&values)?;
+    let text = serde_yaml::to_string(&values).map_err(|error| Failure::usage(error.to_string()))?;
     let found = audit(Path::new("values.yaml"), &text, inventory).into_iter();
     Ok(found
         .map(|finding| in_chart(chart, &values, finding))

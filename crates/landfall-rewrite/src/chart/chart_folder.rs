@@ -1,15 +1,15 @@
 //! Collects the files of a chart in a folder: metadata, default values, templates, subcharts.
 
 use crate::inputs::is_document;
-use landfall_model::Limits;
 use landfall_model::document::{
     ArchiveBudget, Diagnostic, UnpackError, UnpackedFiles, read_input, yaml,
 };
+use landfall_model::{Failure, Limits};
 use serde::Deserialize;
 use serde_yaml::Value;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::path::Path;
+use std::{fmt, fs, io};
 
 /// The files that are read at the root of a chart.
 const CHART_FILES: [&str; 3] = ["Chart.yaml", "values.yaml", "requirements.yaml"];
@@ -54,10 +54,7 @@ impl FileCollector<'_> {
         }
         // a link may lead to a folder that contains the link
         if depth > self.limits.chart_depth {
-            return Err(ChartError::Deep {
-                path: charts.display().to_string(),
-                depth: self.limits.chart_depth,
-            });
+            return Err(too_deep(charts.display(), self.limits).into());
         }
         for entry in fs::read_dir(&charts).map_err(|source| cannot_open(&charts, source))? {
             let path = entry.map_err(|source| cannot_open(&charts, source))?.path();
@@ -105,10 +102,7 @@ impl FileCollector<'_> {
         if self.files.len() <= self.limits.archive_files {
             return Ok(());
         }
-        Err(ChartError::Large {
-            path: dir.into(),
-            limit: self.limits.archive_files as u64,
-        })
+        Err(too_large(dir.display(), self.limits.archive_files as u64).into())
     }
 
     /// Adds the file at `path` under this name.
@@ -116,10 +110,7 @@ impl FileCollector<'_> {
         let content = read_limited(path, self.limits)?;
         self.budget
             .take(content.len() as u64)
-            .map_err(|source| ChartError::Archive {
-                path: path.display().to_string(),
-                source,
-            })?;
+            .map_err(archive_error(path.display()))?;
         self.files.insert(name, content);
         Ok(())
     }
@@ -129,10 +120,7 @@ impl FileCollector<'_> {
 pub(super) fn read_limited(path: &Path, limits: &Limits) -> Result<Vec<u8>, ChartError> {
     let metadata = fs::metadata(path).map_err(|source| cannot_open(path, source))?;
     if metadata.len() > limits.archive_bytes {
-        return Err(ChartError::Large {
-            path: path.into(),
-            limit: limits.archive_bytes,
-        });
+        return Err(too_large(path.display(), limits.archive_bytes).into());
     }
     read_input(path).map_err(|source| cannot_open(path, source))
 }
@@ -147,11 +135,8 @@ fn file_type(path: &Path) -> Result<Option<fs::FileType>, ChartError> {
     }
 }
 
-fn cannot_open(path: &Path, source: io::Error) -> ChartError {
-    ChartError::Open {
-        path: path.into(),
-        source,
-    }
+fn cannot_open(path: &Path, error: io::Error) -> ChartError {
+    Failure::read(path, error).into()
 }
 
 /// The fields of Chart.yaml that landfall uses.
@@ -219,52 +204,39 @@ impl HelmDependency {
 /// An error from reading a chart.
 #[derive(Debug, thiserror::Error)]
 pub enum ChartError {
-    /// A file or folder cannot be read.
-    #[error("cannot read {path}: {source}")]
-    Open {
-        /// The path of the file or folder.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-    /// An archive cannot be unpacked.
-    #[error("{path}: {source}")]
-    Archive {
-        /// The path of the archive; for an archive inside another archive, both paths.
-        path: String,
-        /// The error from unpacking it.
-        source: UnpackError,
-    },
     /// A folder or archive has no Chart.yaml.
     #[error("{0} is not a chart: it has no Chart.yaml; name a chart's folder or its .tgz")]
     NoChart(String),
-    /// Charts are nested too deeply.
-    #[error("{path}: charts are nested deeper than {depth}")]
-    Deep {
-        /// The chart, or its folder `charts`, at which the limit was exceeded.
-        path: String,
-        /// The limit, as a number of levels.
-        depth: usize,
-    },
-    /// A chart has too many subcharts.
-    #[error("{path}: a chart with more than {limit} subcharts, counted with their aliases")]
-    Many {
-        /// The subchart at which the limit was exceeded.
-        path: String,
-        /// The limit, as a number of subcharts at all depths.
-        limit: usize,
-    },
-    /// A file or folder of a chart is too large.
-    #[error("{path} has more than {limit} bytes or files, too many for a chart")]
-    Large {
-        /// The path of the file or folder.
-        path: PathBuf,
-        /// The limit, of bytes or of files.
-        limit: u64,
-    },
     /// A document of a chart is not YAML, or has the wrong structure.
     #[error(transparent)]
     Document(#[from] Box<Diagnostic>),
+    /// Any other failure.
+    #[error(transparent)]
+    Failed(#[from] Failure),
+}
+
+/// Returns a function that turns an error from unpacking the archive at `path` into a failure.
+pub(super) fn archive_error(path: impl fmt::Display) -> impl FnOnce(UnpackError) -> Failure {
+    move |error| Failure::usage(format!("{path}: {error}"))
+}
+
+/// The failure of a chart in which charts are nested too deeply.
+pub(super) fn too_deep(path: impl fmt::Display, limits: &Limits) -> Failure {
+    let depth = limits.chart_depth;
+    Failure::usage(format!("{path}: charts are nested deeper than {depth}"))
+}
+
+/// The failure of a chart with a file or folder that is too large.
+pub(super) fn too_large(path: impl fmt::Display, limit: u64) -> Failure {
+    Failure::usage(format!(
+        "{path} has more than {limit} bytes or files, too many for a chart"
+    ))
+}
+
+impl From<ChartError> for Failure {
+    fn from(error: ChartError) -> Failure {
+        Failure::usage(error.to_string())
+    }
 }
 
 #[cfg(test)]
@@ -294,7 +266,9 @@ mod tests {
             std::os::unix::fs::symlink(&path, &path).unwrap();
             let error = collected().unwrap_err();
             assert!(
-                matches!(&error, ChartError::Open { path: at, .. } if *at == path),
+                error
+                    .to_string()
+                    .starts_with(&format!("cannot read {}: ", path.display())),
                 "{part}: {error}"
             );
         }

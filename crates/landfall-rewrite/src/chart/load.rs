@@ -1,15 +1,16 @@
 //! Loads charts from folders and archives.
 
 use super::chart_folder::{
-    ChartError, HelmDependency, HelmMetadata, HelmRequirements, collect_chart_files, read_limited,
+    ChartError, HelmDependency, HelmMetadata, HelmRequirements, archive_error, collect_chart_files,
+    read_limited, too_deep, too_large,
 };
 use super::helm_chart::{HelmChart, MissingDependency};
 use super::read::read;
 use super::values::{plain, values_within};
 use crate::inputs::is_document;
-use landfall_model::Limits;
 use landfall_model::document::yaml::YamlBudget;
 use landfall_model::document::{self, ArchiveBudget, UnpackedFiles};
+use landfall_model::{Failure, Limits};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
@@ -20,10 +21,7 @@ impl HelmChart {
     /// # Errors
     /// If it is not a chart, cannot be read, or exceeds the limits.
     pub fn load(path: &Path, limits: &Limits) -> Result<HelmChart, ChartError> {
-        let metadata = fs::metadata(path).map_err(|source| ChartError::Open {
-            path: path.into(),
-            source,
-        })?;
+        let metadata = fs::metadata(path).map_err(|error| Failure::read(path, error))?;
         let name = path.display().to_string();
         let mut loader = ChartLoader::new(limits);
         let files = if metadata.is_dir() {
@@ -71,11 +69,7 @@ impl<'l> ChartLoader<'l> {
 
     /// Unpacks the archive of a chart, and removes the name of its top folder from the paths.
     fn unpack(&mut self, at: &str, bytes: &[u8]) -> Result<UnpackedFiles, ChartError> {
-        let files =
-            document::unpack(bytes, &mut self.archives).map_err(|source| ChartError::Archive {
-                path: at.into(),
-                source,
-            })?;
+        let files = document::unpack(bytes, &mut self.archives).map_err(archive_error(at))?;
         let inner = files.into_iter().filter_map(|(name, content)| {
             let (_, inner) = name.split_once('/')?;
             Some((inner.to_owned(), content))
@@ -92,10 +86,7 @@ impl<'l> ChartLoader<'l> {
     ) -> Result<HelmChart, ChartError> {
         let limits = self.limits;
         if depth > limits.chart_depth {
-            return Err(ChartError::Deep {
-                path: at.into(),
-                depth: limits.chart_depth,
-            });
+            return Err(too_deep(at, limits).into());
         }
         if depth > 0 {
             self.count_chart(at)?;
@@ -106,10 +97,7 @@ impl<'l> ChartLoader<'l> {
             .iter()
             .find(|(name, content)| content.len() > max_bytes && is_text(name));
         if let Some((name, _)) = large {
-            return Err(ChartError::Large {
-                path: format!("{at}/{name}").into(),
-                limit: max_bytes as u64,
-            });
+            return Err(too_large(format!("{at}/{name}"), max_bytes as u64).into());
         }
         let values_text = decode_text(&files.remove("values.yaml").unwrap_or_default());
         let values_file = format!("{at}/values.yaml");
@@ -254,10 +242,7 @@ impl<'l> ChartLoader<'l> {
             .sum::<usize>();
         self.archives
             .take(bytes as u64)
-            .map_err(|source| ChartError::Archive {
-                path: chart.file.clone(),
-                source,
-            })?;
+            .map_err(archive_error(&chart.file))?;
         // reading the values counts them against the budget for YAML
         read::<serde_yaml::Value>(&chart.values_file, &chart.values_text, &mut self.yaml)?;
         chart
@@ -268,10 +253,11 @@ impl<'l> ChartLoader<'l> {
 
     fn count_chart(&mut self, at: &str) -> Result<(), ChartError> {
         let Some(charts) = self.charts.checked_sub(1) else {
-            return Err(ChartError::Many {
-                path: at.into(),
-                limit: self.limits.charts_inside,
-            });
+            let limit = self.limits.charts_inside;
+            return Err(Failure::usage(format!(
+                "{at}: a chart with more than {limit} subcharts, counted with their aliases"
+            ))
+            .into());
         };
         self.charts = charts;
         Ok(())
@@ -341,7 +327,11 @@ mod tests {
             };
             HelmChart::load(dir.path(), &limits).map(drop)
         };
-        assert!(matches!(load(1), Err(ChartError::Many { limit: 1, .. })));
+        let error = load(1).unwrap_err().to_string();
+        assert!(
+            error.contains(": a chart with more than 1 subcharts"),
+            "{error}"
+        );
         load(2).unwrap();
     }
 
@@ -363,7 +353,8 @@ mod tests {
             };
             ChartLoader::new(&limits).count_copy(&chart)
         };
-        assert!(matches!(count(5999), Err(ChartError::Archive { .. })));
+        let error = count(5999).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("{}: ", chart.file)), "{error}");
         count(10_000).unwrap();
     }
 }

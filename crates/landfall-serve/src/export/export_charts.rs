@@ -2,13 +2,13 @@
 
 use super::ExportError;
 use super::export_files::write_all;
-use super::export_paths::{DEFAULT_MODE, ExportFile};
+use super::export_paths::{DEFAULT_MODE, ExportFile, collision};
 use landfall_content::{BlobRead, write_file};
 use landfall_item::lockfile::Lock;
 use landfall_item::{ChartArchive, LockedChart, UrlFile, chart_index, clash, index_entry};
-use landfall_model::Descriptor;
 use landfall_model::document::{read_text_input, yaml};
 use landfall_model::report::{EntryKind, ItemStatus, Progress, RunReport};
+use landfall_model::{Descriptor, Failure};
 use serde_json::Value;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -36,18 +36,11 @@ pub fn export_charts(
     for chart in &charts {
         // checked for all charts before the first file is written
         if let Some((other, path)) = clash(&charts, chart) {
-            return Err(ExportError::Collision {
-                path,
-                first: other.item.clone(),
-                second: chart.item.clone(),
-            });
+            return Err(collision(&path, &other.item, &chart.item).into());
         }
     }
     let path = dir.join("index.yaml");
-    let index_error = |why: String| ExportError::Index {
-        path: path.clone(),
-        why,
-    };
+    let index_error = |why: String| Failure::write(&path, why);
     let present = if charts.is_empty() {
         Vec::new()
     } else {

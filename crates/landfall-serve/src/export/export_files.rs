@@ -9,7 +9,7 @@ use landfall_content::{
 use landfall_item::lockfile::Lock;
 use landfall_item::{GeneratedFile, ServedItem};
 use landfall_model::report::{ItemStatus, Progress, ReportItem, RunReport};
-use landfall_model::sum_sizes;
+use landfall_model::{Failure, sum_sizes};
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -212,10 +212,7 @@ pub(super) fn check_file(
 }
 
 fn write_error(path: &Path, source: io::Error) -> ExportError {
-    ExportError::Write {
-        path: path.into(),
-        source,
-    }
+    Failure::write(path, source).into()
 }
 
 /// Writes the content through a temporary file in the same folder.
@@ -273,10 +270,9 @@ pub(super) fn refuse_links(dir: &Path, below: &Path) -> Result<(), ExportError> 
     for component in below.parent().into_iter().flat_map(Path::components) {
         folder.push(component);
         if fs::symlink_metadata(&folder).is_ok_and(|metadata| metadata.is_symlink()) {
-            return Err(ExportError::Link {
-                path: dir.join(below),
-                link: folder,
-            });
+            let path = dir.join(below);
+            let why = format!("{} is a symbolic link; remove it", folder.display());
+            return Err(Failure::write(path, why).into());
         }
     }
     Ok(())
@@ -394,7 +390,8 @@ mod tests {
             "no-url",
         ] {
             let result = export_files(&one(url), &memory(), dir.path(), false, &SilentProgress);
-            assert!(matches!(result, Err(ExportError::Path { .. })), "{url}");
+            let error = result.unwrap_err().to_string();
+            assert!(error.starts_with("cannot export "), "{url}: {error}");
         }
         let elsewhere = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(elsewhere.path(), dir.path().join("h")).unwrap();

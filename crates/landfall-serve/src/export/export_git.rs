@@ -4,7 +4,7 @@
 use super::ExportError;
 use super::bare_leftovers::{SHALLOW, item_of, settle_leftovers, with_present_commits};
 use super::export_files::write_all;
-use super::export_paths::{DEFAULT_MODE, ExportFile, path_of_url};
+use super::export_paths::{DEFAULT_MODE, ExportFile, collision, failed, path_of_url};
 use landfall_content::{BlobPackBytes, BlobRead, ContentError, MemoryBlobs, digest_of};
 use landfall_git::{
     FetchRequest, GitError, ObjectDatabase, ObjectId, PackSending, SelectedObjects, send_pack,
@@ -78,11 +78,8 @@ pub fn export_git(
         if let Some(first) = owners.insert(path.clone(), repository)
             && first.digest != repository.digest
         {
-            return Err(ExportError::Collision {
-                path: path.display().to_string(),
-                first: first.name.clone(),
-                second: repository.name.clone(),
-            });
+            let path = path.display().to_string();
+            return Err(collision(&path, &first.name, &repository.name).into());
         }
         targets.push((repository, path));
     }
@@ -93,10 +90,12 @@ pub fn export_git(
             .skip(1)
             .find_map(|folder| owners.get(folder));
         if let Some(outer) = outer {
-            return Err(ExportError::Nested {
-                outer: outer.name.clone(),
-                inner: inner.name.clone(),
-            });
+            return Err(failed(format!(
+                "cannot export {}: its folder would be inside that of {}, as a part of that \
+                 repository; omit one of them",
+                inner.name, outer.name
+            ))
+            .into());
         }
     }
     let mut report = RunReport::default();

@@ -3,9 +3,8 @@
 use crate::catalog::UrlPath;
 use landfall_content::ContentError;
 use landfall_item::UrlFile;
-use landfall_model::Digest;
+use landfall_model::{Digest, Failure, TransferSide};
 use std::collections::BTreeMap;
-use std::io;
 use std::path::PathBuf;
 
 /// Permission bits of a file whose mode is not locked.
@@ -33,11 +32,8 @@ pub(super) fn export_paths<'f>(
             let path = path_of_url(url)?;
             match owners.insert(path.clone(), (url.to_string(), file.digest)) {
                 Some((first, digest)) if digest != file.digest => {
-                    return Err(ExportError::Collision {
-                        path: path.display().to_string(),
-                        first,
-                        second: url.to_string(),
-                    });
+                    let path = path.display().to_string();
+                    return Err(collision(&path, &first, url.as_ref()).into());
                 }
                 _ => paths.push(path),
             }
@@ -63,10 +59,7 @@ fn permission_bits(locked: Option<&str>) -> u32 {
 /// `<host>/<path>` of a URL, without its query, which a static web server ignores. A path that ends
 /// with a slash gets `index.html`.
 pub(super) fn path_of_url(url: &str) -> Result<PathBuf, ExportError> {
-    safe_path(url).map_err(|why| ExportError::Path {
-        url: url.into(),
-        why,
-    })
+    Ok(safe_path(url).map_err(|why| failed(format!("cannot export {url}: {why}")))?)
 }
 
 fn safe_path(url: &str) -> Result<PathBuf, &'static str> {
@@ -97,71 +90,32 @@ fn safe_path(url: &str) -> Result<PathBuf, &'static str> {
 /// Why files cannot be exported.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// A URL cannot be a path below the folder.
-    #[error("cannot export {url}: {why}")]
-    Path {
-        /// The URL that was to be exported.
-        url: String,
-        /// What is wrong with it.
-        why: &'static str,
-    },
-    /// Two URLs, charts or git repositories with different content have the same path.
-    #[error(
-        "cannot export {first} and {second}: they have different content but the same path, \
-         {path}; omit one of them"
-    )]
-    Collision {
-        /// The path below the folder.
-        path: String,
-        /// The URL, chart or repository that has the path already.
-        first: String,
-        /// The URL, chart or repository that would have the same path.
-        second: String,
-    },
-    /// A repository would be written into the folder of another one.
-    #[error(
-        "cannot export {inner}: its folder would be inside that of {outer}, as a part of that \
-         repository; omit one of them"
-    )]
-    Nested {
-        /// The name of the repository whose folder contains the other one.
-        outer: String,
-        /// The name of the repository in this folder.
-        inner: String,
-    },
-    /// A member of an archive cannot be extracted.
-    #[error("cannot unpack {url}: {why}")]
-    Archive {
-        /// The URL of the archive.
-        url: String,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// The index of a chart repository cannot be written.
-    #[error("cannot write {path}: {why}")]
-    Index {
-        /// The index of the chart repository.
-        path: PathBuf,
-        /// The error that caused the failure.
-        why: String,
-    },
     /// The content cannot be read.
     #[error(transparent)]
     Content(#[from] ContentError),
-    /// A file cannot be written.
-    #[error("cannot write {path}: {source}")]
-    Write {
-        /// The file that cannot be written.
-        path: PathBuf,
-        /// The error that the system returned.
-        source: io::Error,
-    },
-    /// A folder on the path is a symbolic link, which could lead out of the export folder.
-    #[error("cannot write {path}: {link} is a symbolic link; remove it")]
-    Link {
-        /// The file that cannot be written.
-        path: PathBuf,
-        /// The symbolic link where a folder is expected.
-        link: PathBuf,
-    },
+    /// Any other failure.
+    #[error(transparent)]
+    Failed(#[from] Failure),
+}
+
+/// The failure of an export of `first` and `second`, which have different content but the same
+/// path.
+pub(super) fn collision(path: &str, first: &str, second: &str) -> Failure {
+    failed(format!(
+        "cannot export {first} and {second}: they have different content but the same path, \
+         {path}; omit one of them"
+    ))
+}
+
+pub(super) fn failed(message: impl Into<String>) -> Failure {
+    Failure::failed(message).on(TransferSide::Destination)
+}
+
+impl From<ExportError> for Failure {
+    fn from(error: ExportError) -> Failure {
+        match error {
+            ExportError::Content(error) => failed(error.to_string()),
+            ExportError::Failed(failure) => failure,
+        }
+    }
 }

@@ -3,7 +3,8 @@
 
 use super::ExportError;
 use super::export_files::refuse_links;
-use super::export_paths::ExportFile;
+use super::export_paths::{ExportFile, failed};
+use landfall_model::Failure;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Seek};
@@ -155,10 +156,7 @@ fn extended_path(header: &mut impl Read, kind: tar::EntryType) -> io::Result<Opt
 }
 
 fn archive_error(item: &ExportFile<'_>, why: String) -> ExportError {
-    ExportError::Archive {
-        url: item.file.name.into(),
-        why,
-    }
+    failed(format!("cannot unpack {}: {why}", item.file.name)).into()
 }
 
 /// Opens a tar archive that may be compressed with gzip or zstd, as its first bytes show.
@@ -176,15 +174,13 @@ impl<R: Read> UnpackedMember<R> {
     /// Extracts the member. Returns the number of bytes written, or `None` if it is already there.
     fn write(mut self) -> Result<Option<u64>, ExportError> {
         let written = self.try_write();
-        let path = self.path;
-        written.map_err(|source| ExportError::Write { path, source })
+        Ok(written.map_err(|error| Failure::write(&self.path, error))?)
     }
 
     /// Whether the member is already there.
     fn exists(self) -> Result<bool, ExportError> {
         let exists = is_up_to_date(self.content, self.size, &self.path, self.mode);
-        let path = self.path;
-        exists.map_err(|source| ExportError::Write { path, source })
+        Ok(exists.map_err(|error| Failure::write(&self.path, error))?)
     }
 
     fn try_write(&mut self) -> io::Result<Option<u64>> {

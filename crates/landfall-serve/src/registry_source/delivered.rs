@@ -1,14 +1,14 @@
 //! Finds the content that was delivered to a registry: reads the list of locks that deliveries
 //! write there, and sends one HEAD request for each item that is not an image.
 
-use super::registry_blobs::{RegistryBlob, RegistryBlobs, RegistrySourceError};
+use super::registry_blobs::{RegistryBlob, RegistryBlobs};
 use crate::ServedBundle;
 use futures_util::{StreamExt, TryStreamExt};
 use landfall_content::registry::{RegistrySession, RegistrySessions};
 use landfall_content::{LockEntry, VerifiedRead};
 use landfall_http::{ErrorKind, HttpError};
 use landfall_item::lockfile::{Lock, delivered as delivered_locks};
-use landfall_model::{Descriptor, DestinationMap, Digest};
+use landfall_model::{Descriptor, DestinationMap, Digest, Failure, TransferSide};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -29,14 +29,12 @@ pub struct DeliveredContent {
 pub async fn find_delivered(
     sessions: &RegistrySessions,
     mapping: &DestinationMap,
-) -> Result<DeliveredContent, RegistrySourceError> {
+) -> Result<DeliveredContent, Failure> {
     let destination = mapping.own_destination(delivered_locks::REPOSITORY);
     let list = format!("{destination}:{}", delivered_locks::TAG);
     let repository = destination.repository;
-    let unreadable = |source| RegistrySourceError::Registry {
-        list: list.clone(),
-        source,
-    };
+    let failed = |message: String| Failure::failed(message).on(TransferSide::Source);
+    let unreadable = |error: HttpError| failed(format!("cannot read {list}: {error}"));
     let target = mapping.target();
     let session = sessions
         .destination(&target.registry)
@@ -44,13 +42,14 @@ pub async fn find_delivered(
         .map_err(unreadable)?;
     let newest = delivered_locks::fetch_newest(&session, &repository).await;
     let Some(newest) = newest.map_err(unreadable)? else {
-        return Err(RegistrySourceError::NothingDelivered { list });
+        return Err(failed(format!(
+            "nothing to serve: the registry has no list of deliveries at {list}; deliver files or \
+             charts to it with `landfall push`"
+        )));
     };
     let deliveries = delivered_locks::DeliveredLocks::parse(&newest.bytes);
-    let deliveries = deliveries.map_err(|why| RegistrySourceError::List {
-        list: list.clone(),
-        why,
-    })?;
+    let deliveries =
+        deliveries.map_err(|why| failed(format!("{list} is not a list of deliveries: {why}")))?;
     let limits = *sessions.transport().limits();
     let max_lock = limits.contents_bytes as u64;
     let mut locks = Vec::new();
@@ -59,12 +58,14 @@ pub async fn find_delivered(
         let text = read_small_blob(&session, &repository, &delivery.descriptor, max_lock)
             .await
             .map_err(unreadable)?
-            .ok_or_else(|| RegistrySourceError::DamagedLock { list: list.clone() })?;
+            .ok_or_else(|| {
+                failed(format!(
+                    "a lock in {list} is damaged at the registry; deliver it again with \
+                     `landfall push --recheck`"
+                ))
+            })?;
         let lock = Lock::parse(&list, &String::from_utf8_lossy(&text));
-        let lock = lock.map_err(|source| RegistrySourceError::Lock {
-            list: list.clone(),
-            source: Box::new(source),
-        })?;
+        let lock = lock.map_err(|error| failed(format!("cannot use a lock in {list}: {error}")))?;
         locks.push((delivery, lock));
     }
     let blobs = find_blobs(&session, &locks, mapping, limits.jobs)

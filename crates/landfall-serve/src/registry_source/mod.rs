@@ -5,4 +5,3 @@ mod delivered;
 mod registry_blobs;
 
 pub use self::delivered::{DeliveredContent, find_delivered};
-pub use self::registry_blobs::RegistrySourceError;

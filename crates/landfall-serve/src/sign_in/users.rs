@@ -1,10 +1,10 @@
 //! Users and their rights: accounts from `htpasswd -B` files, authenticated by HTTP Basic.
 
 use super::password_checker::{PasswordChecker, PasswordHash, SignInQueue, TooManySignIns};
-use crate::ServeError;
 use axum::http::HeaderValue;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use landfall_model::Failure;
 use landfall_model::document::read_text_input;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -48,7 +48,7 @@ impl HtpasswdUsers {
     pub fn load(
         files: &[(&Path, AccessRight)],
         anonymous: Option<AccessRight>,
-    ) -> Result<HtpasswdUsers, ServeError> {
+    ) -> Result<HtpasswdUsers, Failure> {
         let mut accounts: BTreeMap<String, (AccessRight, String)> = BTreeMap::new();
         for &(path, right) in files {
             let text =
@@ -65,7 +65,10 @@ impl HtpasswdUsers {
         Ok(HtpasswdUsers {
             accounts,
             anonymous,
-            passwords: PasswordChecker::new().map_err(|_| ServeError::Random)?,
+            passwords: PasswordChecker::new().map_err(|_| {
+                let why = "the system provides no random numbers";
+                Failure::failed(format!("cannot start with --htpasswd: {why}"))
+            })?,
         })
     }
 
@@ -130,11 +133,9 @@ fn bcrypt_cost(hash: &str) -> Option<&str> {
     hash.split('$').nth(2)
 }
 
-fn invalid_file(path: &Path, why: String) -> ServeError {
-    ServeError::PasswordFile {
-        path: path.into(),
-        why,
-    }
+fn invalid_file(path: &Path, why: String) -> Failure {
+    let path = path.display();
+    Failure::usage(format!("cannot use the password file {path}: {why}"))
 }
 
 /// User name and bcrypt hash of each line.
@@ -213,7 +214,7 @@ mod tests {
     fn users(
         texts: &[(&str, AccessRight)],
         anonymous: Option<AccessRight>,
-    ) -> Result<HtpasswdUsers, ServeError> {
+    ) -> Result<HtpasswdUsers, Failure> {
         let dir = tempfile::tempdir().unwrap();
         let paths: Vec<_> = (0..texts.len())
             .map(|at| dir.path().join(at.to_string()))

@@ -22,4 +22,4 @@ mod store;
 pub(crate) use self::blobs::IncomingBlob;
 pub(crate) use self::quota::WritableStoreError;
 pub(crate) use self::remove::SweepResult;
-pub(crate) use self::store::WritableStore;
+pub(crate) use self::store::{WritableStore, unusable_folder};

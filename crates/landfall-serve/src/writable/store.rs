@@ -2,9 +2,8 @@
 
 use super::blobs::{IncomingBlob, WritableBlobs};
 use super::quota::{FolderQuota, WritableStoreError};
-use crate::ServeError;
 use landfall_content::{BlobRead, temporary_file_in};
-use landfall_model::{Algorithm, Descriptor, Digest, JsonText, ReferrerManifest, locked};
+use landfall_model::{Algorithm, Descriptor, Digest, Failure, JsonText, ReferrerManifest, locked};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -33,14 +32,15 @@ const MARKER: &str = ".landfall-serve";
 impl WritableStore {
     /// Opens the folder for at most `max_bytes`, and locks it for this process. Creates it if it
     /// does not exist.
-    pub(crate) fn open(dir: &Path, max_bytes: Option<u64>) -> Result<WritableStore, ServeError> {
+    pub(crate) fn open(dir: &Path, max_bytes: Option<u64>) -> Result<WritableStore, Failure> {
         match WritableStore::try_open(dir, max_bytes) {
             Ok(Some(store)) => Ok(store),
-            Ok(None) => Err(ServeError::Busy { dir: dir.into() }),
-            Err(source) => Err(ServeError::Writable {
-                dir: dir.into(),
-                source,
-            }),
+            Ok(None) => Err(Failure::failed(format!(
+                "cannot store pushes in {}: another landfall process is using it; stop that \
+                 process or choose another folder with --writable",
+                dir.display()
+            ))),
+            Err(error) => Err(unusable_folder(dir, &error)),
         }
     }
 
@@ -417,6 +417,11 @@ impl WritableStore {
     }
 }
 
+/// The failure of a server whose folder for pushes cannot be read or written.
+pub(crate) fn unusable_folder(dir: &Path, error: &io::Error) -> Failure {
+    Failure::failed(format!("cannot store pushes in {}: {error}", dir.display()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -444,10 +449,8 @@ mod tests {
                 .put_manifest("x/y", &[], &descriptor, None, incoming())
                 .unwrap();
             assert!(
-                matches!(
-                    WritableStore::open(dir.path(), None),
-                    Err(ServeError::Busy { .. })
-                ),
+                WritableStore::open(dir.path(), None)
+                    .is_err_and(|error| error.message.contains(": another landfall process ")),
                 "one process only"
             );
         }

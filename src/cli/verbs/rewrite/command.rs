@@ -365,7 +365,7 @@ fn read(input: &InputFile, stdin: Option<&[u8]>) -> Result<InputContent, Rewrite
     };
     String::from_utf8(bytes.to_vec())
         .map(InputContent::Text)
-        .map_err(|_| RewriteError::Encoding)
+        .map_err(|_| RewriteError::encoding())
 }
 
 fn read_stdin() -> Result<Vec<u8>, CliError> {

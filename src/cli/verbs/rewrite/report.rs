@@ -181,7 +181,7 @@ fn is_ambiguous(occurrence: &Occurrence) -> bool {
 /// The reason for a failed file. Some errors contain its path already.
 fn reason(name: &str, error: &RewriteError) -> String {
     match error {
-        RewriteError::Read { .. } | RewriteError::Write { .. } => error.to_string(),
+        RewriteError::Path(failure) => failure.to_string(),
         _ => format!("{name}: {error}"),
     }
 }

@@ -15,10 +15,10 @@ use clap::Args;
 use landfall_bundle::{Bundle, RebuiltBlobs, RecipeBlobs, scratch_folder, volume_locations};
 use landfall_content::{BlobChain, BlobRead, VerifiedRead};
 use landfall_model::report::{EntryCount, RunReport};
-use landfall_model::{Digest, Limits, TargetRegistry, parse_size};
+use landfall_model::{Digest, Failure, Limits, TargetRegistry, parse_size};
 use landfall_serve::{
-    AccessLog, AccessRight, HtpasswdUsers, LogTarget, ServeError, ServeOptions, ServedBundle,
-    ServedContent, ServerInfo, find_delivered, serve,
+    AccessLog, AccessRight, HtpasswdUsers, LogTarget, ServeOptions, ServedBundle, ServedContent,
+    ServerInfo, find_delivered, serve,
 };
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -357,7 +357,7 @@ impl ServeCommand {
     }
 
     /// The users, if a password file is named.
-    fn users(&self) -> Result<Option<HtpasswdUsers>, ServeError> {
+    fn users(&self) -> Result<Option<HtpasswdUsers>, Failure> {
         let pushers = self
             .htpasswd
             .as_deref()

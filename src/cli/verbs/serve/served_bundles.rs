@@ -4,12 +4,11 @@ use crate::cli::shared::bundle_with_bases::{missing_content, needs_bases, unread
 use crate::cli::shared::image_facts::ImageSignatures;
 use crate::cli::shared::open_bundle::{self, BundleRequirements};
 use crate::cli::shared::{CliError, Context};
-use crate::client::ClientError;
 use crate::lock::diff;
 use futures_util::FutureExt;
 use landfall_bundle::Bundle;
 use landfall_content::bucket::block_on;
-use landfall_content::store::{OfferedBlobs, ServedStore, ServedStoreError};
+use landfall_content::store::{OfferedBlobs, ServedStore};
 use landfall_content::{BlobChain, BlobRead, VerifiedRead, missing_blobs};
 use landfall_item::lockfile::Lock;
 use landfall_model::Digest;
@@ -130,11 +129,8 @@ pub(crate) fn published(
     requirements: &BundleRequirements<'_>,
 ) -> Result<ServeSources, CliError> {
     let reading = published_store.clone();
-    let served =
-        block_on(async move { Ok(reading.served().await) }).map_err(ClientError::from)??;
-    let (current, lock, before) = served.ok_or_else(|| ServedStoreError::Nothing {
-        place: published_store.place(),
-    })?;
+    let served = block_on(async move { Ok(reading.served().await) })??;
+    let (current, lock, before) = served.ok_or_else(|| published_store.nothing_published())?;
     let parsed = |text: String| Lock::parse(&published_store.place(), &text);
     let lock = parsed(lock)?;
     let before = before.map(parsed).transpose()?;

@@ -7,8 +7,8 @@ use super::switch::Fault;
 use crate::support::Place;
 use crate::support::images::{noise, sha256};
 use crate::support::library::{
-    BundleOptions, CachePolicy, Client, ClientBuilder, DestinationMap, Digest, ItemStatus, Limits,
-    Lock, Locked, Omitted, PackOptions, PackPlan, Packaging, PinPolicy, Progress, PushError,
+    BundleOptions, CachePolicy, Client, ClientBuilder, DestinationMap, Digest, Failure, ItemStatus,
+    Limits, Lock, Locked, Omitted, PackOptions, PackPlan, Packaging, PinPolicy, Progress,
     PushOptions, Pushed, ReportItem, Store, load_manifests, pack, today,
 };
 use std::collections::BTreeSet;
@@ -302,7 +302,7 @@ impl Rig {
     }
 
     /// `landfall push` of a store to the private registry.
-    pub fn push(&self, store: &str) -> Result<Pushed, PushError> {
+    pub fn push(&self, store: &str) -> Result<Pushed, Failure> {
         let blobs = Arc::new(self.open(store));
         let omitted = Omitted::default();
         let client = self.client();
@@ -312,17 +312,17 @@ impl Rig {
     }
 
     /// `landfall mirror` from the upstream to the private registry.
-    pub fn mirror(&self) -> Result<Pushed, PushError> {
+    pub fn mirror(&self) -> Result<Pushed, Failure> {
         let dir = tempfile::tempdir().unwrap();
         self.mirror_by(&Store::open(dir.path()).unwrap(), CachePolicy::ReadOnly)
     }
 
     /// `landfall mirror` with a store that keeps the downloaded content.
-    pub fn mirror_keeping(&self, store: &str) -> Result<Pushed, PushError> {
+    pub fn mirror_keeping(&self, store: &str) -> Result<Pushed, Failure> {
         self.mirror_by(&self.open(store), CachePolicy::ReadThrough)
     }
 
-    fn mirror_by(&self, store: &Store, keep: CachePolicy) -> Result<Pushed, PushError> {
+    fn mirror_by(&self, store: &Store, keep: CachePolicy) -> Result<Pushed, Failure> {
         let client = self.client();
         self.runtime.block_on(client.mirror(
             &self.lock,

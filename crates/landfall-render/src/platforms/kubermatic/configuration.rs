@@ -1,13 +1,12 @@
 //! The `KubermaticConfiguration`: the repositories of KKP's images and charts, the proxy and the
 //! certificate authorities.
 
-use crate::error::RenderError;
 use crate::kubernetes_objects::{map, metadata, optional, some_map};
 use crate::no_proxy::{NoProxyDialect, NoProxyEntries};
 use crate::node_proxy::ProxyAddress;
 use crate::node_registry::NodeRegistry;
 use crate::request::{BasicCredentials, RenderRequest};
-use landfall_model::{ImageRef, NODE_LOCAL_DNS};
+use landfall_model::{Failure, ImageRef, NODE_LOCAL_DNS};
 use serde_yaml::Value;
 
 /// The image of KKP's controllers, in the enterprise and the community edition.
@@ -165,7 +164,7 @@ impl KubermaticProxy {
     pub(super) fn of(
         request: &RenderRequest<'_>,
         notes: &mut Vec<String>,
-    ) -> Result<Option<KubermaticProxy>, RenderError> {
+    ) -> Result<Option<KubermaticProxy>, Failure> {
         let Some(proxy) = request.proxy()? else {
             return Ok(None);
         };

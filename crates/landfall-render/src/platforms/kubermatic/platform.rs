@@ -3,7 +3,6 @@
 use super::configuration::{KubermaticProxy, NAMESPACE, configuration};
 use super::profile::{PACKAGES, PROFILES, profiles};
 use super::seed::{DATACENTER, SEED, datacenters, seed};
-use crate::error::RenderError;
 use crate::kubernetes_objects::{document, map, metadata, secret};
 use crate::node_registry::{NodeRegistry, separate_accounts_note};
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
@@ -13,7 +12,7 @@ use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
 use crate::settings::{PlatformSetting, SITE_CLUSTER};
 use crate::signature_policy::PACKAGES_KEY;
-use landfall_model::Consumer;
+use landfall_model::{Consumer, Failure};
 use serde_yaml::Value;
 
 pub(in crate::platforms) struct KubermaticPlatform;
@@ -61,7 +60,7 @@ impl RenderPlatform for KubermaticPlatform {
         true
     }
 
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         let registry = request.registry()?;
         let mut notes = Vec::new();
         let proxy = KubermaticProxy::of(request, &mut notes)?;
@@ -69,8 +68,8 @@ impl RenderPlatform for KubermaticPlatform {
         let mut files = Vec::new();
         if request.settings.get(VERSION.key) == Some("2.12") {
             if !request.paths(PROFILES.name).is_empty() {
-                return Err(RenderError::Site(
-                    "--osp: KKP 2.12 has no operating-system-manager".into(),
+                return Err(Failure::usage(
+                    "--osp: KKP 2.12 has no operating-system-manager",
                 ));
             }
             let text = document(&datacenters(
@@ -152,7 +151,7 @@ impl RenderPlatform for KubermaticPlatform {
 fn authorities(
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,
-) -> Result<String, RenderError> {
+) -> Result<String, Failure> {
     let proxy = request.proxy()?.and_then(|proxy| proxy.ca);
     Ok(registry.ca.clone().into_iter().chain(proxy).collect())
 }

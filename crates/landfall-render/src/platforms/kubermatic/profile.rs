@@ -1,16 +1,17 @@
 //! Points profiles of KKP's operating-system-manager at the site. These profiles set up machines.
 
 use super::machine_setup::MachineSetup;
-use crate::error::RenderError;
 use crate::kubernetes_objects::{OBJECT_NAME, is_object_name, map, metadata};
+use crate::merge_into::merge_error;
 use crate::node_registry;
 use crate::platform::{InputFlag, PlatformInput};
 use crate::platforms::yum::MachinePackages;
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
 use crate::settings::PlatformSetting;
-use landfall_model::Digest;
+use crate::settings::wrong_value;
 use landfall_model::document::{MergeRules, ObjectPosition, documents, merge};
+use landfall_model::{Digest, Failure};
 use landfall_rewrite::{
     ReferenceIndex, ReferenceMeaning, RewriteOptions, RewriteResult, TextSyntax, rewrite,
 };
@@ -53,7 +54,7 @@ pub(super) struct MachineProfile {
 pub(super) fn profiles(
     request: &RenderRequest<'_>,
     authorities: &str,
-) -> Result<Vec<MachineProfile>, RenderError> {
+) -> Result<Vec<MachineProfile>, Failure> {
     let paths = request.paths(PROFILES.name);
     let renderer = ProfileRenderer::of(request, authorities)?;
     let mut profiles: Vec<MachineProfile> = Vec::new();
@@ -65,7 +66,7 @@ pub(super) fn profiles(
                 path.display(),
                 profile.name
             );
-            return Err(RenderError::Site(why));
+            return Err(Failure::usage(why));
         }
         profiles.push(profile);
     }
@@ -84,18 +85,14 @@ impl<'r> ProfileRenderer<'r> {
     fn of(
         request: &'r RenderRequest<'_>,
         authorities: &'r str,
-    ) -> Result<ProfileRenderer<'r>, RenderError> {
+    ) -> Result<ProfileRenderer<'r>, Failure> {
         let files = request.file_server();
         let packages = request
             .settings
             .get(PACKAGES.key)
             .map(|hosts| hosts.split(',').map(str::trim));
         let packages: Vec<&str> = packages.into_iter().flatten().collect();
-        let wrong = |why: &str| RenderError::Value {
-            key: PACKAGES.key.into(),
-            value: packages.join(","),
-            why: why.into(),
-        };
+        let wrong = |why: &str| wrong_value(PACKAGES.key, packages.join(","), why);
         // the hosts become patterns in a shell script of the machine
         if !packages.iter().all(is_host) {
             return Err(wrong(
@@ -128,16 +125,13 @@ impl<'r> ProfileRenderer<'r> {
     }
 
     /// Renders the profile `text` of the file at `path`.
-    fn profile(&self, path: &Path, text: &str) -> Result<MachineProfile, RenderError> {
-        let merge_error = |source| RenderError::Merge {
-            path: path.into(),
-            source,
-        };
+    fn profile(&self, path: &Path, text: &str) -> Result<MachineProfile, Failure> {
+        let merge_error = merge_error(path);
         let old = documents(text).map_err(merge_error)?;
         let old = match &old[..] {
             [one] if is_profile(one) => one,
             _ => {
-                return Err(RenderError::Site(format!(
+                return Err(Failure::usage(format!(
                     "{} is not one OperatingSystemProfile; write each to a separate file",
                     path.display()
                 )));
@@ -152,7 +146,7 @@ impl<'r> ProfileRenderer<'r> {
                 "{}: its metadata.name is not a valid name: {OBJECT_NAME}",
                 path.display()
             );
-            return Err(RenderError::Site(why));
+            return Err(Failure::usage(why));
         }
         let mut notes = Vec::new();
         let RewriteResult { text, scan } = rewrite(

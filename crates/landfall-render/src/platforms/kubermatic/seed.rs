@@ -4,7 +4,6 @@
 use super::configuration::{KubermaticProxy, NAMESPACE, at_registry, no_proxy, repository};
 use super::profile;
 use super::profile::MachineProfile;
-use crate::error::RenderError;
 use crate::host_paths::host_mirrors;
 use crate::kubernetes_objects::{map, metadata, optional, some_map, texts};
 use crate::no_proxy::NoProxyDialect;
@@ -12,6 +11,8 @@ use crate::node_registry::NodeRegistry;
 use crate::render::sandbox_image;
 use crate::request::RenderRequest;
 use crate::settings::PlatformSetting;
+use crate::settings::wrong_value;
+use landfall_model::Failure;
 use serde_yaml::{Mapping, Value};
 
 pub(super) const SEED: PlatformSetting = PlatformSetting {
@@ -38,7 +39,7 @@ pub(super) fn seed(
     proxy: Option<&KubermaticProxy>,
     profiles: &[MachineProfile],
     notes: &mut Vec<String>,
-) -> Result<Value, RenderError> {
+) -> Result<Value, Failure> {
     let no_proxy_list = no_proxy(request).list(NoProxyDialect::Dotted);
     let settings = || {
         proxy.map_or([Value::Null, Value::Null], |proxy| {
@@ -157,7 +158,7 @@ fn each_datacenter(
     request: &RenderRequest<'_>,
     node: &Value,
     spec: &Value,
-) -> Result<Value, RenderError> {
+) -> Result<Value, Failure> {
     let datacenter = map([("node", node.clone()), ("spec", spec.clone())]);
     let names = names(request)?;
     let all: Mapping = names
@@ -174,7 +175,7 @@ fn each_datacenter(
 /// Returns the datacenters to configure: those that the user named, those of the Seed in the file
 /// of `--into`, or `datacenter`. Fails if that Seed lacks a datacenter that the user named: KKP
 /// refuses a datacenter without a provider, so landfall cannot add it.
-fn names(request: &RenderRequest<'_>) -> Result<Vec<String>, RenderError> {
+fn names(request: &RenderRequest<'_>) -> Result<Vec<String>, Failure> {
     let seeds: Vec<&Value> = request
         .existing
         .iter()
@@ -220,11 +221,7 @@ fn names(request: &RenderRequest<'_>) -> Result<Vec<String>, RenderError> {
             existing.join(", ")
         ),
     };
-    Err(RenderError::Value {
-        key: DATACENTER.key.into(),
-        value: given.into(),
-        why,
-    })
+    Err(wrong_value(DATACENTER.key, given, why))
 }
 
 /// Whether a document is a Seed, or the datacenters of one.
@@ -241,7 +238,7 @@ pub(super) fn datacenters(
     registry: &NodeRegistry<'_>,
     proxy: Option<&KubermaticProxy>,
     notes: &mut Vec<String>,
-) -> Result<Value, RenderError> {
+) -> Result<Value, Failure> {
     // machine-controller appends the tag itself, and exits with an error if the name has one
     let hyperkube = at_registry(
         request,

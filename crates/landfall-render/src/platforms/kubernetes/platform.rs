@@ -1,13 +1,13 @@
 //! The list of the platform's files.
 
 use super::pod;
-use crate::error::RenderError;
 use crate::kubernetes_objects::document;
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
+use crate::settings::wrong_value;
 use crate::settings::{NAMESPACE, PlatformSetting, PlatformSettings};
-use landfall_model::{Limits, Shard};
+use landfall_model::{Failure, Limits, Shard};
 use serde_yaml::Value;
 
 pub(in super::super) struct KubernetesPlatform;
@@ -34,7 +34,7 @@ impl RenderPlatform for KubernetesPlatform {
         false
     }
 
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         let deployment = LandfallDeployment::of(&request.settings)?;
         let files = [
             ("pull.yaml", objects_text(&[pod::pull(&deployment)])),
@@ -195,9 +195,7 @@ pub(super) struct LandfallDeployment<'s> {
 }
 
 impl<'s> LandfallDeployment<'s> {
-    pub(super) fn of(
-        settings: &'s PlatformSettings,
-    ) -> Result<LandfallDeployment<'s>, RenderError> {
+    pub(super) fn of(settings: &'s PlatformSettings) -> Result<LandfallDeployment<'s>, Failure> {
         let store = settings.need(STORE.key)?.trim_end_matches('/');
         let bundle = settings.get(BUNDLE.key).map_or_else(
             || format!("{store}/bundles/landfall.tar.zst"),
@@ -209,10 +207,10 @@ impl<'s> LandfallDeployment<'s> {
                 .iter()
                 .any(|scheme| url.len() > scheme.len() && url.starts_with(scheme))
             {
-                return Err(wrong(
+                return Err(wrong_value(
                     key,
                     url,
-                    "it must be an object store: s3://, gs:// or az:// and a bucket".into(),
+                    "it must be an object store: s3://, gs:// or az:// and a bucket",
                 ));
             }
         }
@@ -223,7 +221,7 @@ impl<'s> LandfallDeployment<'s> {
                 "it must not be less than {}, which is {replicas}",
                 REPLICAS.key
             );
-            return Err(wrong(MAX_REPLICAS.key, &max_replicas.to_string(), why));
+            return Err(wrong_value(MAX_REPLICAS.key, max_replicas, why));
         }
         Ok(LandfallDeployment {
             namespace: settings.get(NAMESPACE.key),
@@ -243,19 +241,11 @@ impl<'s> LandfallDeployment<'s> {
     }
 }
 
-fn wrong(key: &str, value: &str, why: String) -> RenderError {
-    RenderError::Value {
-        key: key.into(),
-        value: value.into(),
-        why,
-    }
-}
-
 /// Parses a number of pods, which is limited like a number of shards.
 fn number(
     settings: &PlatformSettings,
     setting: &'static PlatformSetting,
-) -> Result<usize, RenderError> {
+) -> Result<usize, Failure> {
     let text = settings.need(setting.key)?;
     let number = text
         .parse()
@@ -263,7 +253,7 @@ fn number(
         .filter(|number| Shard::new(*number, *number).is_ok());
     let limit = Limits::default().shards;
     number.ok_or_else(|| {
-        wrong(
+        wrong_value(
             setting.key,
             text,
             format!("it must be a number from 1 to {limit}"),

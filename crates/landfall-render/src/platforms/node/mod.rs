@@ -8,7 +8,6 @@ use super::containerd::{
 };
 use super::systemd::{DropInForm, drop_in};
 use super::yum::{MachinePackages, PACKAGE_SET};
-use crate::error::RenderError;
 use crate::kubernetes_objects::{document, map};
 use crate::node_registry::{read_pem, split_certificates};
 use crate::platform::{
@@ -18,11 +17,11 @@ use crate::platform::{
 use crate::render::{SANDBOX, locked_sandbox_image, sandbox_image};
 use crate::rendered_file::RenderedFile;
 use crate::request::RenderRequest;
-use crate::settings::{PlatformSetting, SITE_CLUSTER};
+use crate::settings::{PlatformSetting, SITE_CLUSTER, wrong_value};
 use crate::signature_policy::PACKAGES_KEY;
 use landfall_item::LockedPackageSet;
-use landfall_model::Consumer;
 use landfall_model::report::shell_word;
+use landfall_model::{Consumer, Failure};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -128,7 +127,7 @@ impl RenderPlatform for NodePlatform {
         false
     }
 
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         let mut notes = Vec::new();
         let script = install_script(request, &mut notes)?;
         Ok(RenderedConfig {
@@ -143,7 +142,7 @@ impl RenderPlatform for NodePlatform {
 fn install_script(
     request: &RenderRequest<'_>,
     notes: &mut Vec<String>,
-) -> Result<RenderedFile, RenderError> {
+) -> Result<RenderedFile, Failure> {
     let NodeFiles {
         items,
         architectures,
@@ -291,12 +290,7 @@ fn is_range(text: &str) -> bool {
 }
 
 impl<'r> Network<'r> {
-    fn of(request: &'r RenderRequest<'_>) -> Result<Network<'r>, RenderError> {
-        let wrong = |key: &str, value: &str, why: &str| RenderError::Value {
-            key: key.into(),
-            value: value.into(),
-            why: why.into(),
-        };
+    fn of(request: &'r RenderRequest<'_>) -> Result<Network<'r>, Failure> {
         let service_cidr = request
             .settings
             .get(SERVICE_CIDR.key)
@@ -310,7 +304,7 @@ impl<'r> Network<'r> {
         for (key, range) in [(SERVICE_CIDR.key, Some(service_cidr)), (BRIDGE.key, pods)] {
             if let Some(range) = range.filter(|range| !is_range(range)) {
                 let why = "it must be a range of addresses, such as 10.96.0.0/12";
-                return Err(wrong(key, range, why));
+                return Err(wrong_value(key, range, why));
             }
         }
         let interface = request.settings.get(INTERFACE.key);
@@ -322,11 +316,15 @@ impl<'r> Network<'r> {
         };
         if let Some(name) = interface.filter(|name| !is_name(name)) {
             let why = "it must be the name of an interface, such as eth0";
-            return Err(wrong(INTERFACE.key, name, why));
+            return Err(wrong_value(INTERFACE.key, name, why));
         }
         let nameserver = request.settings.get(NAMESERVER.key);
         if let Some(address) = nameserver.filter(|address| address.parse::<IpAddr>().is_err()) {
-            return Err(wrong(NAMESERVER.key, address, "it must be an IP address"));
+            return Err(wrong_value(
+                NAMESERVER.key,
+                address,
+                "it must be an IP address",
+            ));
         }
         Ok(Network {
             interface,
@@ -412,7 +410,7 @@ fn cgroup_tables(release: ContainerdRelease) -> String {
 fn containerd_configs(
     request: &RenderRequest<'_>,
     notes: &mut Vec<String>,
-) -> Result<[RenderedFile; 2], RenderError> {
+) -> Result<[RenderedFile; 2], Failure> {
     let sandbox = match request.target {
         Some(_) => sandbox_image(request, notes)?,
         // images of `landfall export images` keep their names
@@ -423,7 +421,7 @@ fn containerd_configs(
         own += &format!("\n{}", read_pem(path)?);
     }
     let registry = request.registry()?;
-    let one = |release| -> Result<RenderedFile, RenderError> {
+    let one = |release| -> Result<RenderedFile, Failure> {
         let file = config(release, FOLDER, sandbox.as_ref(), request, &registry)?;
         let text = file.text.clone() + &cgroup_tables(release) + &own;
         Ok(RenderedFile { text, ..file })
@@ -436,7 +434,7 @@ fn configuration(
     request: &RenderRequest<'_>,
     network: &Network<'_>,
     notes: &mut Vec<String>,
-) -> Result<Vec<RenderedFile>, RenderError> {
+) -> Result<Vec<RenderedFile>, Failure> {
     let mut files = Vec::new();
     if request.target.is_some() {
         let registry = request.registry()?;
@@ -448,7 +446,7 @@ fn configuration(
     if request.settings.get(PROXY.key) == Some("on") {
         let proxy = drop_in("containerd", DropInForm::GiantSwarm, request)?;
         files.push(proxy.ok_or_else(|| {
-            RenderError::Site("the site has no proxy; add proxy.http and proxy.https to it".into())
+            Failure::usage("the site has no proxy; add proxy.http and proxy.https to it")
         })?);
     }
     let socket = "unix:///run/containerd/containerd.sock";
@@ -470,7 +468,7 @@ fn configuration(
 
 /// Returns the certificate authorities of the registry and, if it is used, of the proxy, each
 /// certificate once.
-fn site_certificates(request: &RenderRequest<'_>) -> Result<Vec<String>, RenderError> {
+fn site_certificates(request: &RenderRequest<'_>) -> Result<Vec<String>, Failure> {
     let mut all = Vec::new();
     let registry = request.registry()?.ca;
     let proxy = if request.settings.get(PROXY.key) == Some("on") {

@@ -1,7 +1,8 @@
 //! Finds the files of a lock that make a machine a node, by their names.
 
-use crate::error::RenderError;
 use crate::request::RenderRequest;
+use crate::settings::wrong_value;
+use landfall_model::Failure;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -107,10 +108,7 @@ fn role(url: &str) -> Option<FileRole<'_>> {
 /// Returns the files of the lock for a node. `key` is the setting with the version of Kubernetes.
 ///
 /// Fails if the lock has several files for one purpose, or a path that a script cannot name.
-pub(super) fn chosen_files(
-    request: &RenderRequest<'_>,
-    key: &str,
-) -> Result<NodeFiles, RenderError> {
+pub(super) fn chosen_files(request: &RenderRequest<'_>, key: &str) -> Result<NodeFiles, Failure> {
     let wanted = request.settings.get(key);
     let mut found: BTreeMap<(&str, &str), Vec<(&str, String)>> = BTreeMap::new();
     let mut containerd = None;
@@ -140,7 +138,7 @@ pub(super) fn chosen_files(
                 } else {
                     "remove all but one from the manifest".to_owned()
                 };
-                return Err(RenderError::Refused(format!(
+                return Err(Failure::refused(format!(
                     "the lock has several files for {name} ({architecture}): {}; {select}",
                     urls.join(", ")
                 )));
@@ -150,7 +148,7 @@ pub(super) fn chosen_files(
                 None => url.replacen(':', "/", 1),
             };
             if path.contains(|c: char| c.is_whitespace() || c.is_control()) {
-                return Err(RenderError::Refused(format!(
+                return Err(Failure::refused(format!(
                     "{url}: the script cannot download a path with blanks"
                 )));
             }
@@ -161,11 +159,8 @@ pub(super) fn chosen_files(
         }
     }
     if let Some(version) = wanted.filter(|_| !found.keys().any(|(name, _)| *name == "kubelet")) {
-        return Err(RenderError::Value {
-            key: key.into(),
-            value: version.into(),
-            why: "the lock has no kubelet of this version".into(),
-        });
+        let why = "the lock has no kubelet of this version";
+        return Err(wrong_value(key, version, why));
     }
     let missing = NAMES.iter().map(|(name, ..)| *name);
     let missing = missing.filter(|name| !found.keys().any(|(own, _)| own == name));

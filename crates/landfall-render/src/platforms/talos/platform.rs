@@ -1,6 +1,5 @@
 //! The platform `talos`: its command line, the installer and the proxy.
 
-use crate::error::RenderError;
 use crate::host_paths::{HostMirror, host_mirrors};
 use crate::kubernetes_objects::{document, map, optional, some_map, texts};
 use crate::no_proxy::NoProxyDialect;
@@ -13,7 +12,7 @@ use crate::request::{BasicCredentials, RenderRequest};
 use crate::settings::{PlatformSetting, SITE_CLUSTER};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use landfall_model::{Consumer, ImageRef};
+use landfall_model::{Consumer, Failure, ImageRef};
 use serde_yaml::{Mapping, Value};
 use std::collections::BTreeMap;
 
@@ -52,7 +51,7 @@ impl RenderPlatform for TalosPlatform {
         true
     }
 
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         if request.target.is_none() {
             let files = proxy_file(request)?.into_iter().collect();
             return Ok(RenderedConfig::of_files(files));
@@ -80,7 +79,7 @@ impl RenderPlatform for TalosPlatform {
 fn installer_image<'r>(
     request: &RenderRequest<'r>,
     notes: &mut Vec<String>,
-) -> Result<Option<&'r ImageRef>, RenderError> {
+) -> Result<Option<&'r ImageRef>, Failure> {
     if let Some(named) = request.named_image(INSTALLER.key)? {
         return Ok(Some(named));
     }
@@ -118,7 +117,7 @@ fn is_installer(image: &ImageRef) -> bool {
 }
 
 /// Returns the patch with the proxy and its certificate authorities, if the site has a proxy.
-fn proxy_file(request: &RenderRequest<'_>) -> Result<Option<RenderedFile>, RenderError> {
+fn proxy_file(request: &RenderRequest<'_>) -> Result<Option<RenderedFile>, Failure> {
     let Some(proxy) = PodProxy::of(request, NoProxyDialect::Bare)? else {
         return Ok(None);
     };
@@ -264,7 +263,7 @@ fn registry_tls(registry: &NodeRegistry<'_>, version: TalosVersion) -> Value {
 pub(super) fn credentials_file(
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,
-) -> Result<Option<RenderedFile>, RenderError> {
+) -> Result<Option<RenderedFile>, Failure> {
     let version = TalosVersion::of(request);
     let own = registry.target.registry.as_str();
     let account = registry.account(&request.mapping.target().prefix)?;

@@ -1,13 +1,13 @@
 //! The files of machines of existing clusters, and the commands that run before kubeadm.
 
 use super::platform::{ClusterNames, TkgRepository};
-use crate::error::RenderError;
 use crate::kubernetes_objects::{
     document, map, metadata, node_file, optional, secret, some_map, texts,
 };
 use crate::node_proxy::PodProxy;
 use crate::platforms::systemd::{DropInForm, drop_in};
 use crate::request::RenderRequest;
+use landfall_model::Failure;
 use landfall_model::report::shell_quoted;
 use serde_yaml::{Mapping, Value};
 
@@ -25,7 +25,7 @@ impl ClusterMachines {
         request: &RenderRequest<'_>,
         repository: Option<&TkgRepository>,
         proxy: Option<&PodProxy>,
-    ) -> Result<ClusterMachines, RenderError> {
+    ) -> Result<ClusterMachines, Failure> {
         let mut files = Vec::new();
         for service in ["containerd", "kubelet"] {
             if let Some(file) = drop_in(service, DropInForm::Tkg, request)? {

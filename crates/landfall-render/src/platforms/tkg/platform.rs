@@ -2,17 +2,17 @@
 //! configuration.
 
 use super::machines::{ClusterMachines, kapp_controller, vsphere};
-use crate::error::RenderError;
 use crate::kubernetes_objects::{document, map, secret};
 use crate::no_proxy::NoProxyDialect;
 use crate::node_proxy::PodProxy;
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
 use crate::rendered_file::{RenderedFile, quoted_string};
 use crate::request::RenderRequest;
+use crate::settings::wrong_value;
 use crate::settings::{CLUSTER, NAMESPACE, PlatformSetting};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use landfall_model::{Consumer, ImageRef};
+use landfall_model::{Consumer, Failure, ImageRef};
 use serde_yaml::Value;
 
 pub(in crate::platforms) struct TkgPlatform;
@@ -43,7 +43,7 @@ impl RenderPlatform for TkgPlatform {
         true
     }
 
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, RenderError> {
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         let names = ClusterNames {
             cluster: request.settings.need(CLUSTER.key)?,
             namespace: request.settings.get(NAMESPACE.key).unwrap_or("default"),
@@ -104,13 +104,12 @@ impl RenderPlatform for TkgPlatform {
 }
 
 /// Returns the proxy. Fails if TKG would refuse it.
-fn proxy(request: &RenderRequest<'_>) -> Result<Option<PodProxy>, RenderError> {
+fn proxy(request: &RenderRequest<'_>) -> Result<Option<PodProxy>, Failure> {
     let written = request.site.and_then(|site| site.proxy.as_ref());
     // when TKG creates a cluster, http_proxy.yaml asserts that both proxies are set, or neither
     if written.is_some_and(|proxy| proxy.http.is_some() != proxy.https.is_some()) {
-        return Err(RenderError::Site(
-            "TKG needs both proxies or none; set both proxy.http and proxy.https, or remove both"
-                .into(),
+        return Err(Failure::usage(
+            "TKG needs both proxies or none; set both proxy.http and proxy.https, or remove both",
         ));
     }
     let proxy = PodProxy::of(request, NoProxyDialect::Dotted)?;
@@ -119,8 +118,8 @@ fn proxy(request: &RenderRequest<'_>) -> Result<Option<PodProxy>, RenderError> {
         .as_ref()
         .is_some_and(|proxy| proxy.no_proxy.contains('*'))
     {
-        return Err(RenderError::Site(
-            "TKG refuses '*' in NO_PROXY; write .example.com for *.example.com".into(),
+        return Err(Failure::usage(
+            "TKG refuses '*' in NO_PROXY; write .example.com for *.example.com",
         ));
     }
     Ok(proxy)
@@ -235,27 +234,23 @@ pub(super) struct TkgRepository {
 
 impl TkgRepository {
     /// Returns the repository of the site.
-    pub(super) fn of(request: &RenderRequest<'_>) -> Result<TkgRepository, RenderError> {
+    pub(super) fn of(request: &RenderRequest<'_>) -> Result<TkgRepository, Failure> {
         let registry = request.registry()?;
         if registry.plain_http {
             let why = "TKG pulls images only over https; give the registry a certificate, and add \
                        registry.ca to the site";
-            return Err(RenderError::Site(why.into()));
+            return Err(Failure::usage(why));
         }
         let source = request.settings.need(SOURCE.key)?;
-        let pause: ImageRef =
-            format!("{source}/pause")
-                .parse()
-                .map_err(|_| RenderError::Value {
-                    key: SOURCE.key.into(),
-                    value: source.into(),
-                    why: "it must be a repository, such as projects.registry.vmware.com/tkg".into(),
-                })?;
+        let pause: ImageRef = format!("{source}/pause").parse().map_err(|_| {
+            let why = "it must be a repository, such as projects.registry.vmware.com/tkg";
+            wrong_value(SOURCE.key, source, why)
+        })?;
         // TKG appends `/pause` and other names to one repository, so the repository of `pause`
         // shows the prefix
         let destinations = request.mapping.destinations(&pause);
         let Some(destination) = destinations.first() else {
-            return Err(RenderError::Site(format!(
+            return Err(Failure::usage(format!(
                 "{pause} has no destination; change registry.paths"
             )));
         };
@@ -265,7 +260,7 @@ impl TkgRepository {
                 "TKG appends image names to one repository, and {name} does not end in /pause; \
                  change registry.paths"
             );
-            RenderError::Site(why)
+            Failure::usage(why)
         })?;
         let mut notes = Vec::new();
         // without a lock, it is unknown which images the registry has
@@ -286,7 +281,7 @@ impl TkgRepository {
             let why = "containerd on TKG's machines does not start if the name of a table contains \
                        an IPv6 address, and the TLS settings of the registry need such a table; \
                        give the registry a name, and write the name as registry.address";
-            return Err(RenderError::Site(why.into()));
+            return Err(Failure::usage(why));
         }
         Ok(TkgRepository {
             name: name.to_owned(),
