@@ -29,8 +29,8 @@ pub(crate) const DEFAULT_SERVICES: &str = "10.96.0.0/12";
 /// Checks the machine itself and the configuration of its containerd. `services` is the service
 /// network of the cluster.
 ///
-/// # Errors
-/// If `services` is not a range of addresses, or the configuration of containerd cannot be read.
+/// Fails if `services` is not a range of addresses, or the configuration of containerd cannot be
+/// read.
 pub(crate) fn check_machine(
     files: &MachineFiles,
     services: &str,

@@ -19,12 +19,12 @@ const UP: u32 = 0x1;
 const REJECT: u32 = 0x200;
 
 /// A route of the kernel.
-struct Route {
+struct KernelRoute {
     range: AddressRange,
     interface: String,
 }
 
-fn routes(files: &MachineFiles) -> Vec<Route> {
+fn routes(files: &MachineFiles) -> Vec<KernelRoute> {
     let v4 = files.read(ROUTES).unwrap_or_default();
     let v6 = files.read(ROUTES_V6).unwrap_or_default();
     let v4 = v4.lines().skip(1).filter_map(route_v4);
@@ -32,27 +32,27 @@ fn routes(files: &MachineFiles) -> Vec<Route> {
 }
 
 /// A line `eth0 00000000 0100A8C0 0003 0 0 0 00000000 …`: destination and mask are little endian.
-fn route_v4(line: &str) -> Option<Route> {
+fn route_v4(line: &str) -> Option<KernelRoute> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let number = |at: usize| u32::from_str_radix(fields.get(at)?, 16).ok();
     let flags = number(3)?;
     let bits = number(7)?.swap_bytes().count_ones();
     let range = AddressRange::new(false, u128::from(number(1)?.swap_bytes()), bits);
-    (flags & UP != 0 && flags & REJECT == 0).then(|| Route {
+    (flags & UP != 0 && flags & REJECT == 0).then(|| KernelRoute {
         range,
         interface: fields[0].to_owned(),
     })
 }
 
 /// A line `DESTINATION BITS SOURCE BITS NEXT METRIC REFERENCES USES FLAGS INTERFACE`.
-fn route_v6(line: &str) -> Option<Route> {
+fn route_v6(line: &str) -> Option<KernelRoute> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let network = u128::from_str_radix(fields.first()?, 16).ok()?;
     let bits = u32::from_str_radix(fields.get(1)?, 16).ok()?;
     let flags = u32::from_str_radix(fields.get(8)?, 16).ok()?;
     let interface = (*fields.get(9)?).to_owned();
     let is_used = flags & UP != 0 && flags & REJECT == 0 && interface != "lo";
-    is_used.then(|| Route {
+    is_used.then(|| KernelRoute {
         range: AddressRange::new(true, network, bits),
         interface,
     })
@@ -72,7 +72,7 @@ pub(super) fn check_routes(
     }
     let routes = routes(files);
     match routes.iter().find(|route| route.range.contains(services)) {
-        Some(Route { range, interface }) => {
+        Some(KernelRoute { range, interface }) => {
             let kind = if range.is_everything() {
                 "the default route"
             } else {
