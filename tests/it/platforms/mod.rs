@@ -15,6 +15,7 @@ mod kubermatic;
 mod kubernetes;
 mod kubespray;
 mod merged;
+mod node;
 mod nodes_page;
 mod packages;
 mod pages;
