@@ -91,9 +91,18 @@ pub const CATALOGUE: &[CatalogueManifest] = &[
     },
     CatalogueManifest {
         name: "kubeadm",
-        about: "kubeadm with Kubernetes 1.35, containerd and Flannel",
-        files: files!["kubeadm/kubeadm.yaml", "kubeadm/site.yaml"],
-        edit: &[REGISTRY],
+        about: "kubeadm with Kubernetes 1.35 and Flannel, and its nodes: containerd, units, packages",
+        files: files![
+            "kubeadm/kubeadm.yaml",
+            "kubeadm/packages.yaml",
+            "kubeadm/site.yaml",
+        ],
+        edit: &[
+            REGISTRY,
+            "site.yaml: the address of the server that has the files and packages",
+            "packages.yaml: the distribution of your nodes, and its key, as the first lines of \
+             the file explain; remove the file if the nodes have the packages",
+        ],
         platform: "kubeadm",
     },
     CatalogueManifest {
