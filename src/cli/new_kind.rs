@@ -110,7 +110,7 @@ fn a_note_passes_through_all_stages() {
     manifest(dir, "hello, moon");
     run(dir, "lock -f DIR/m.yaml --lock DIR/l2");
     let differs = run(dir, "diff DIR/b DIR/l2");
-    let change = &differs.report.extra["changes"][0];
+    let change = &differs.report.members()["changes"][0];
     assert_eq!(
         [&change["kind"], &change["change"], &change["name"]],
         [&json!("note"), &json!("moved"), &json!(NOTE)]

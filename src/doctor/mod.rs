@@ -30,7 +30,9 @@ pub(crate) use self::node::{
 pub(crate) use self::node_config::fuzz as fuzz_node_config;
 pub(crate) use self::node_config::lint_node_config;
 pub(crate) use self::packages::{NodeList, simulate_install};
-pub(crate) use self::ports::{PORTS_FORMATS, PortQuery, Strategy, port_table, probe_ports};
+pub(crate) use self::ports::{
+    PORTS_FORMATS, PortQuery, RequiredPort, Strategy, port_table, probe_ports,
+};
 pub(crate) use self::real_items::RealItems;
 pub(crate) use self::steps::{CheckStatus, CheckTarget, Diagnosis, targets_of};
 pub(crate) use self::variables::lint_environment;

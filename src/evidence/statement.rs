@@ -6,6 +6,7 @@
 use super::chain::EvidenceRecord;
 use landfall_model::Digest;
 use landfall_model::report::{EntryKind, ErrorInfo, ItemStatus, RunStatus, RunTotals};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -121,7 +122,7 @@ pub(crate) fn statement(subject: &[NamedDigest], predicate: &CommandPredicate) -
 }
 
 /// The fields of a record that are shown in lists of records.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct LoggedCommand {
     /// The number of the record.
     pub seq: u64,

@@ -6,6 +6,7 @@ use landfall_item::lockfile::{Endpoint, Lock};
 use landfall_item::{LockedItem, LockedPackageSet, PackageSummary, kind_named};
 use landfall_model::report::EntryKind;
 use landfall_model::{Digest, ImageRef, TagVersion, locked};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -98,7 +99,7 @@ pub(crate) fn diff_sides(
 }
 
 /// An endpoint that only one of two locks has, or whose reasons or roles differ.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct EndpointChange {
     /// `added`, `removed`, or `changed`.
     pub change: &'static str,
@@ -153,7 +154,7 @@ fn referrers(item: Option<&dyn LockedItem>) -> BTreeSet<Digest> {
 // The differences between two locks, as reports list them.
 
 /// One difference between two locks.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LockChange {
     /// The kind of the item.
     pub kind: EntryKind,
@@ -189,7 +190,7 @@ pub struct LockChange {
 }
 
 /// A package that differs between two versions of a set, or that only one of them has.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct PackageChange {
     /// The name of the package.
     pub name: String,

@@ -39,14 +39,16 @@ pub use self::git::{GitCollision, GitTarget};
 pub use self::omitted::Omitted;
 pub(crate) use self::omitted::References;
 pub(crate) use self::plan::is_left_out;
-pub(crate) use self::preflight::ProblemKind;
+pub(crate) use self::preflight::{Problem, ProblemKind};
 #[cfg(feature = "cli")]
-pub(crate) use self::prune::{Needed, PruneScope, Pruned, prune};
+pub(crate) use self::prune::{Needed, PruneScope, Pruned, SurveyedRepository, prune};
 pub(crate) use self::run::{PushContent, push};
 #[cfg(feature = "cli")]
 pub(crate) use self::signed_images::{SignedImages, sign_images};
+#[cfg(feature = "cli")]
+pub(crate) use self::state::{Delivered, Moved, Replaced};
 pub(crate) use self::state::{PrunedManifest, Receipt};
 pub use self::state::{PushOptions, Pushed};
-pub(crate) use self::status::{MissingParts, missing};
+pub(crate) use self::status::{MissingPart, MissingParts, missing};
 #[cfg(feature = "cli")]
 pub(crate) use self::status::{RegistryTag, StatusScope, TagStatus, status};

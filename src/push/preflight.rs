@@ -12,6 +12,7 @@ use landfall_http::{ErrorKind, HttpError, OnceMap};
 use landfall_item::lockfile::Lock;
 use landfall_model::config::IndexPolicy;
 use landfall_model::{Digest, human_size, sum_sizes};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -442,7 +443,7 @@ fn names_read_only(refusal: &str) -> bool {
 // Problems that the preflight of a push finds.
 
 /// A problem that stops deliveries.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Problem {
     /// The subject of the problem.
     pub kind: ProblemKind,
@@ -462,7 +463,7 @@ pub struct Problem {
 }
 
 /// The subject of a [`Problem`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ProblemKind {
     /// The registry cannot hold a repository of this name.

@@ -11,6 +11,7 @@ use landfall_item::lockfile::{Lock, losses};
 use landfall_model::config::{IndexPolicy, ReferrerPolicy};
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem, TransferSide};
 use landfall_model::{DestinationMap, Digest, Exit, Failure, Shard};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -323,7 +324,7 @@ pub struct Pushed {
 }
 
 /// An index that the registry has in its trimmed form.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Replaced {
     /// The name of the item in the lock.
     pub name: String,
@@ -334,7 +335,7 @@ pub struct Replaced {
 }
 
 /// A tag that pointed to another digest.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Moved {
     /// `repository:tag` at the registry.
     pub at: String,
@@ -367,7 +368,7 @@ pub struct Receipt {
 }
 
 /// A manifest that was removed because nothing needed it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PrunedManifest {
     /// The repository that had it.
     pub repository: String,
@@ -379,7 +380,7 @@ pub struct PrunedManifest {
 }
 
 /// One destination tag of a receipt.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Delivered {
     /// The name in the lock.

@@ -10,11 +10,12 @@ use landfall_http::HttpError;
 use landfall_item::lockfile::Lock;
 use landfall_model::report::EntryKind;
 use landfall_model::{DestinationMap, Digest, Failure, Limits, tagged_subject};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The result of comparing a tag at the registry with the lock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum TagStatus {
     /// The tag points to the digest in the lock, or to the trimmed index.
@@ -32,7 +33,7 @@ pub(crate) enum TagStatus {
 }
 
 /// One tag at the registry.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct RegistryTag {
     /// The result of the comparison.
     pub(crate) state: TagStatus,
@@ -200,7 +201,7 @@ fn unlocked_tag(state: TagStatus, at: String, why: Option<String>) -> RegistryTa
 // tag at each destination, and for each blob if requested.
 
 /// A manifest or blob of a locked item that is missing at one of its destinations.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct MissingPart {
     /// The name of the item in the lock.
     pub item: String,

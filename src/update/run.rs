@@ -15,6 +15,7 @@ use landfall_item::{ResolveError, Resolver};
 use landfall_model::document::{SourceLocation, read_input};
 use landfall_model::report::{EntryKind, ItemStatus, Notice, NoticeKind, ReportItem};
 use landfall_model::{Digest, NamePattern, Platform, locked, now};
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -248,13 +249,14 @@ pub(super) fn first_line(error: &LoadManifestError) -> String {
 }
 
 /// A version that moved or is held back.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct VersionMove {
     /// The name of the variable, the name of the item without its version, or the path of the list,
     /// trust root or TUF root.
     pub(crate) name: String,
     /// The position of the version, written as `file:line:column`.
     #[serde(serialize_with = "serialize_position")]
+    #[schemars(with = "String")]
     pub(crate) at: SourceLocation,
     /// The update policy as it is written; `list` for a list, and `tuf` for a trust root or TUF
     /// root.
@@ -284,14 +286,14 @@ fn serialize_position<S: Serializer>(
 }
 
 /// A newer version that cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct HeldVersion {
     pub(crate) version: String,
     pub(crate) why: String,
 }
 
 /// A newer version that waits for its minimum age.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct WaitingVersion {
     pub(crate) version: String,

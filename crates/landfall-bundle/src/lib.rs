@@ -37,7 +37,7 @@ pub use crate::error::BundleError;
 pub use crate::format::blob_recipe::{BlobRecipe, BlobReference};
 pub use crate::format::contents::{PackOptions, Serial};
 pub use crate::format::header as tar_header;
-pub use crate::format::names::{BaseName, VolumeSize, volume_path};
+pub use crate::format::names::{BaseName, ItemName, VolumeSize, volume_path};
 pub use crate::plan::{DeltaBase, PackPlan};
 pub use crate::read::{
     Bundle, BundleSigner, UnopenedBundle, VerifiedBundle, is_split, name_bad_volumes, shard_parts,

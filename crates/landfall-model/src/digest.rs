@@ -37,7 +37,9 @@ impl Algorithm {
 
 /// A well-formed digest. It is written in lower case, and may be read in upper case, as some
 /// registries and tools write it.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(try_from = "String", into = "String")]
 pub struct Digest(DigestBytes);
 

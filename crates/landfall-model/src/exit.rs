@@ -1,5 +1,6 @@
 //! How a command ended: its exit code, its status, and the side that failed.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -34,7 +35,7 @@ impl Exit {
 }
 
 /// The outcome of a run, as in `status` of the JSON document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RunStatus {
     /// Every item succeeded (exit 0).
@@ -60,7 +61,7 @@ impl RunStatus {
 }
 
 /// The side of a transfer on which an error occurred.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TransferSide {
     /// The side that content is read from.

@@ -21,7 +21,8 @@ mod signature_policy;
 pub use crate::merge_into::{MergedFile, merge_into, site_facts};
 pub use crate::no_proxy::{NoProxyDialect, NoProxyEntries};
 pub use crate::platform::{
-    InputFlag, OutputForm, PlatformInput, PlatformSpec, RenderPlatform, RenderedOutput,
+    InputFlag, OutputForm, OverlayDetails, OverlayKey, PlatformInput, PlatformSpec, RenderPlatform,
+    RenderedOutput,
 };
 pub use crate::platforms::PLATFORMS;
 pub use crate::render::render;

@@ -5,7 +5,9 @@ use super::request::RenderRequest;
 use super::settings::PlatformSetting;
 use landfall_model::report::ReportItem;
 use landfall_model::{Consumer, Failure};
-use serde_json::Value;
+use landfall_rewrite::audit::FileFinding;
+use serde::Serialize;
+use serde_yaml::Mapping;
 
 /// A platform that `landfall render` writes configuration for.
 pub trait RenderPlatform: Sync {
@@ -112,6 +114,34 @@ pub enum InputFlag {
     Long,
 }
 
+/// A key of an overlay.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OverlayKey {
+    /// The path of the key, as in `helm --set`.
+    pub path: String,
+    /// The value in the charts, or in the user's values.
+    pub from: String,
+    /// The value in the overlay.
+    pub to: String,
+    /// Whether the value is a list. Helm replaces lists as a whole, so the overlay contains all of
+    /// it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub list: bool,
+}
+
+/// The details of an overlay, for the report.
+#[derive(Debug)]
+pub struct OverlayDetails {
+    /// The keys that the overlay sets.
+    pub keys: Vec<OverlayKey>,
+    /// References that the lock lacks.
+    pub missing: Vec<FileFinding>,
+    /// Possible references.
+    pub undecided: Vec<FileFinding>,
+    /// The values.
+    pub values: Mapping,
+}
+
 /// Rendered configuration, with its notes and its part of the report.
 #[derive(Debug, Default)]
 pub struct RenderedConfig {
@@ -123,8 +153,10 @@ pub struct RenderedConfig {
     pub notes: Vec<String>,
     /// The items of the report.
     pub items: Vec<ReportItem>,
-    /// Further members of the JSON document.
-    pub members: Vec<(&'static str, Value)>,
+    /// The text for the report, if it is shorter than the output.
+    pub text: Option<String>,
+    /// The details of an overlay of Helm values.
+    pub overlay: Option<OverlayDetails>,
     /// Why the configuration is useless, if it is. The run then fails.
     pub failure: Option<&'static str>,
 }

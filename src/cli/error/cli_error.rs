@@ -1,6 +1,7 @@
 //! The error that stops a verb before its end: a [`Failure`] with a report.
 
-use landfall_model::report::{ErrorInfo, ReportItem, RunReport, RunStatus, TransferSide, one_line};
+use crate::cli::shared::VerbReport;
+use landfall_model::report::{ErrorInfo, ReportItem, RunStatus, TransferSide, one_line};
 use landfall_model::{Exit, Failure, redact_urls};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -10,7 +11,7 @@ use std::ops::{Deref, DerefMut};
 pub(crate) struct CliError {
     pub failure: Failure,
     /// The report as far as it was known when the verb stopped.
-    pub report: Box<RunReport>,
+    pub report: Box<VerbReport>,
 }
 
 impl<E: Into<Failure>> From<E> for CliError {
@@ -71,10 +72,7 @@ impl CliError {
                 reason.as_deref().unwrap_or_default()
             ));
         }
-        let report = RunReport {
-            items: failed,
-            ..RunReport::default()
-        };
+        let report = VerbReport::of(failed);
         CliError::of_lines(Exit::Refused, &lines).with_report(report)
     }
 
@@ -96,9 +94,9 @@ impl CliError {
         self
     }
 
-    pub(crate) fn with_report(self, report: RunReport) -> CliError {
+    pub(crate) fn with_report(self, report: impl Into<VerbReport>) -> CliError {
         CliError {
-            report: Box::new(report),
+            report: Box::new(report.into()),
             ..self
         }
     }

@@ -3,16 +3,16 @@
 use super::failed_items::shortened;
 use super::listing::{count, lines, table};
 use super::open_bundle::is_remote;
-use super::{CliError, Exit, VerbOutcome};
+use super::verb_report::{BundleMember, SerialMember, SignerRow, WrittenFiles};
+use super::{CliError, Exit, ReportMember, VerbOutcome, VerbReport};
 use crate::client::{missing_items, unnamed_series};
 use clap::Args;
 use landfall_bundle::{PackPlan, PackedBundle, Serial};
 use landfall_content::{DiskSpace, parent_folder};
 use landfall_item::lockfile::{Lock, losses};
 use landfall_model::human_size;
-use landfall_model::report::{ItemStatus, Progress, ReportItem, RunReport, TransferSide};
+use landfall_model::report::{ItemStatus, Progress, ReportItem, TransferSide};
 use landfall_model::sign::{PublicKey, Signer};
-use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -76,7 +76,7 @@ impl SerialFlags {
 pub(crate) fn dry_run(
     plan: &PackPlan,
     out: &Path,
-    mut report: RunReport,
+    mut report: VerbReport,
     more: &str,
 ) -> Result<VerbOutcome, CliError> {
     let needed = plan.needed_bytes();
@@ -103,25 +103,31 @@ pub(crate) fn bundle_member(
     out: &Path,
     written: &PackedBundle,
     keys: &[PublicKey],
-) -> serde_json::Value {
-    let partial: Vec<_> = plan.missing.iter().map(|missing| &missing.item).collect();
-    json!({
-        "path": out.display().to_string(), "digest": written.digest, "lock": plan.fingerprint,
-        "bytes": written.bytes, "content_bytes": plan.content_bytes(), "partial": partial,
-        "bases": plan.bases, "omitted": plan.omitted, "recipes": plan.recipes,
-        "references": plan.references,
-        "files": paths(&written.files), "beside": paths(&written.beside),
-        "removed": paths(&written.removed),
-        "signed": !keys.is_empty(),
-        "signer": keys.first().map(signer_json),
-        "signers": keys.iter().map(signer_json).collect::<Vec<_>>(),
-        "series": plan.serial.as_ref().map(|serial| &serial.series),
-        "serial": plan.serial.as_ref().map(|serial| serial.number),
-    })
-}
-
-fn signer_json(key: &PublicKey) -> serde_json::Value {
-    json!({"key": key.fingerprint(), "type": key.kind()})
+) -> ReportMember {
+    let missing = plan.missing.iter();
+    let signers: Vec<_> = keys.iter().map(|key| SignerRow::new(key, None)).collect();
+    ReportMember::Bundle(Box::new(BundleMember {
+        path: out.display().to_string(),
+        digest: written.digest.clone(),
+        lock: plan.fingerprint.clone(),
+        bytes: written.bytes,
+        content_bytes: Some(plan.content_bytes()),
+        partial: missing.map(|missing| missing.item.clone()).collect(),
+        bases: plan.bases.clone(),
+        omitted: plan.omitted.clone(),
+        recipes: plan.recipes.clone(),
+        references: plan.references.clone(),
+        written: Some(WrittenFiles {
+            files: paths(&written.files),
+            beside: paths(&written.beside),
+            removed: paths(&written.removed),
+        }),
+        signed: !keys.is_empty(),
+        signatures: None,
+        signer: signers.first().cloned(),
+        signers: Some(signers),
+        serial: SerialMember::new(plan.serial.clone()),
+    }))
 }
 
 /// The size relative to the content: `, 41% of the content (1.2 GB)`. A bundle that is larger, as
@@ -198,7 +204,7 @@ pub(crate) fn first_to_last(names: &[String]) -> String {
 }
 
 /// The outcome: exit 0, or 3 for a partial bundle.
-pub(crate) fn outcome(plan: &PackPlan, report: RunReport, text: &str) -> VerbOutcome {
+pub(crate) fn outcome(plan: &PackPlan, report: VerbReport, text: &str) -> VerbOutcome {
     let (exit, lost) = match plan.missing.len() {
         0 => (Exit::Done, String::new()),
         _ => {
@@ -215,7 +221,7 @@ pub(crate) fn outcome(plan: &PackPlan, report: RunReport, text: &str) -> VerbOut
 
 /// The report: every item of the plan with `status`, the missing items, and the items whose loss
 /// the manifest accepts.
-pub(crate) fn pack_report(lock: &Lock, plan: &PackPlan, status: ItemStatus) -> RunReport {
+pub(crate) fn pack_report(lock: &Lock, plan: &PackPlan, status: ItemStatus) -> VerbReport {
     let mut items: Vec<ReportItem> = plan
         .items
         .iter()
@@ -230,10 +236,7 @@ pub(crate) fn pack_report(lock: &Lock, plan: &PackPlan, status: ItemStatus) -> R
             .into_iter()
             .filter(|item| item.status == ItemStatus::Skipped),
     );
-    RunReport {
-        items,
-        ..RunReport::default()
-    }
+    VerbReport::of(items)
 }
 
 // The disk space that a command needs, and the free space, for dry runs.
@@ -250,13 +253,9 @@ pub(crate) fn disk_space_for(folder: &Path, needed: u64) -> Result<DiskSpace, Cl
 }
 
 /// Adds the space to the report of a dry run, and returns the line about it.
-pub(crate) fn report_disk_space(report: &mut RunReport, room: &DiskSpace) -> String {
-    report
-        .extra
-        .insert("needed_bytes".into(), json!(room.needed));
-    report
-        .extra
-        .insert("available_bytes".into(), json!(room.free));
+pub(crate) fn report_disk_space(report: &mut VerbReport, room: &DiskSpace) -> String {
+    report.add(ReportMember::NeededBytes(room.needed));
+    report.add(ReportMember::AvailableBytes(room.free));
     let needed = human_size(room.needed);
     let free = human_size(room.free);
     let enough = if room.is_enough() { "" } else { ": not enough" };

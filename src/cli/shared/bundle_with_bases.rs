@@ -1,7 +1,8 @@
 //! A bundle with everything that a delta may need: its bases, push receipts and the store.
 
 use super::input_file::OpenedFile;
-use super::{CliError, Context, Exit};
+use super::verb_report::ArchiveRow;
+use super::{CliError, Context, Exit, ReportMember, VerbReport};
 use crate::client::Client;
 use crate::push::{Omitted, Receipt, References};
 use clap::Args;
@@ -10,9 +11,8 @@ use landfall_bundle::{
 };
 use landfall_content::archives::{ImportedBlobs, SourceArchive, find_blobs};
 use landfall_content::{BlobChain, BlobRead, ContentError, LockEntry, MissingBlob, missing_blobs};
-use landfall_model::report::{Progress, RunReport, count_of, one_line};
+use landfall_model::report::{Progress, count_of, one_line};
 use landfall_model::{Descriptor, Digest, human_size, sum_sizes};
-use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -298,14 +298,14 @@ pub(crate) struct FromArchives {
 
 /// Reports the content that the client copied from archives: adds it to `report`, and returns the
 /// lines about it.
-pub(crate) fn report_copied(report: &mut RunReport, client: &Client) -> String {
+pub(crate) fn report_copied(report: &mut VerbReport, client: &Client) -> String {
     report_archives(report, &client.imports(), "copied")
 }
 
 /// Like [`report_copied`], for the content that a pull of `wanted` would copy from the archives.
 /// Removes it from `wanted`.
 pub(crate) fn report_available(
-    report: &mut RunReport,
+    report: &mut VerbReport,
     from: &FromArchives,
     wanted: &mut BTreeMap<Digest, Descriptor>,
 ) -> Result<String, CliError> {
@@ -322,17 +322,17 @@ pub(crate) fn report_available(
     Ok(report_archives(report, &found, "would copy"))
 }
 
-fn report_archives(report: &mut RunReport, imports: &[ImportedBlobs], verb: &str) -> String {
+fn report_archives(report: &mut VerbReport, imports: &[ImportedBlobs], verb: &str) -> String {
     if imports.is_empty() {
         return String::new();
     }
-    let member = imports.iter().map(|one| {
-        json!({
-            "path": one.path, "blobs": one.digests.len(), "bytes": one.bytes,
-            "notUsed": one.skipped,
-        })
+    let rows = imports.iter().map(|one| ArchiveRow {
+        path: one.path.display().to_string(),
+        blobs: one.digests.len(),
+        bytes: one.bytes,
+        not_used: one.skipped.clone(),
     });
-    report.extra.insert("archives".into(), member.collect());
+    report.add(ReportMember::Archives(rows.collect()));
     let lines = imports.iter().map(|one| {
         let path = one.path.display().to_string();
         let count = count_of(one.digests.len(), "blob");

@@ -1,15 +1,15 @@
 //! Writes a record of the running command to the evidence log. The record is made from the report
 //! of the command and the files that it read.
 
-use super::{CliError, Exit};
+use super::verb_report::BundleMember;
+use super::{CliError, Exit, ReportMember, VerbReport};
 use crate::evidence::{
     CommandPredicate, EvidenceLog, LoggedItem, NamedDigest, RecordedInput, RemovedContent,
     statement,
 };
 use jiff::Timestamp;
-use landfall_model::report::{ErrorInfo, ItemStatus, Progress, RunReport, RunStatus};
+use landfall_model::report::{ErrorInfo, ItemStatus, Progress, RunStatus};
 use landfall_model::{Digest, Failure, Limits, locked, redact_userinfo};
-use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -50,7 +50,7 @@ pub(crate) struct CommandLog {
 
 /// The result of a command.
 pub(crate) struct CommandResult<'a> {
-    pub report: &'a RunReport,
+    pub report: &'a VerbReport,
     pub status: RunStatus,
     pub exit: Exit,
     pub error: Option<&'a ErrorInfo>,
@@ -91,7 +91,7 @@ impl CommandLog {
     /// Appends the record of the command, which ended with `result`. Returns the hash of the record.
     pub(crate) fn append(&self, result: &CommandResult<'_>) -> Result<Digest, Failure> {
         let mut inputs = self.inputs.list();
-        let subject = subject(&result.report.extra, &inputs);
+        let subject = subject(result.report, &inputs);
         inputs.truncate(Limits::DEFAULT.log_record_names);
         for input in &mut inputs {
             input.content.name = shortened(&input.content.name, MAX_NAME);
@@ -107,7 +107,9 @@ impl CommandLog {
         result: &CommandResult<'_>,
     ) -> CommandPredicate {
         let CommandResult { report, .. } = result;
-        let bundle = report.extra.get("bundle").unwrap_or(&Value::Null);
+        let bundle = report.bundle();
+        let signatures = bundle.and_then(|bundle| bundle.signatures.as_ref());
+        let signers = bundle.and_then(|bundle| bundle.signers.as_ref());
         let lost = report
             .items
             .iter()
@@ -119,15 +121,11 @@ impl CommandLog {
             started_on: time(self.started),
             finished_on: time(Timestamp::now()),
             inputs,
-            registry: report
-                .extra
-                .get("to")
-                .and_then(text)
-                .map(|to| without_secrets(&to)),
-            signatures: texts(bundle["signatures"].as_array(), text),
-            signers: texts(bundle["signers"].as_array(), |signer| text(&signer["key"])),
-            series: text(&bundle["series"]),
-            serial: bundle["serial"].as_u64(),
+            registry: report.destination().map(|to| without_secrets(to)),
+            signatures: first_ones(signatures.into_iter().flatten().cloned()),
+            signers: first_ones(signers.into_iter().flatten().map(|by| by.key.clone())),
+            series: bundle.and_then(|bundle| bundle.serial.series.clone()),
+            serial: bundle.and_then(|bundle| bundle.serial.number),
             status: result.status,
             exit: result.exit as u8,
             totals: report.totals(),
@@ -140,7 +138,7 @@ impl CommandLog {
                 })
                 .collect(),
             // a dry run lists content that it did not remove
-            removed: removed(&report.extra)
+            removed: removed(report)
                 .filter(|_| !self.invocation.flags.iter().any(|flag| flag == DRY_RUN)),
             error: result.error.map(|error| ErrorInfo {
                 message: shortened(&message_without_secrets(&error.message), MAX_MESSAGE),
@@ -156,28 +154,23 @@ impl CommandLog {
 
 /// The subject of the command: the bundle and the lock in its report. If the report names neither,
 /// the bundles and locks that the command read.
-fn subject(extra: &serde_json::Map<String, Value>, inputs: &[RecordedInput]) -> Vec<NamedDigest> {
-    let digest = |value: &Value| value.as_str()?.parse::<Digest>().ok();
+fn subject(report: &VerbReport, inputs: &[RecordedInput]) -> Vec<NamedDigest> {
     let mut subject = Vec::new();
-    let bundle = extra.get("bundle").unwrap_or(&Value::Null);
-    if let Some(found) = digest(&bundle["digest"]) {
-        let path = text(&bundle["path"]).unwrap_or_else(|| "bundle".to_owned());
-        subject.push(NamedDigest::new(without_secrets(&path), &found));
+    let bundle = report.bundle();
+    if let Some(BundleMember { path, digest, .. }) = bundle {
+        subject.push(NamedDigest::new(without_secrets(path), digest));
     }
-    let published = extra
-        .get("published")
-        .map_or(&Value::Null, |published| &published["lock"]);
-    let locks = [
-        extra.get("lock").unwrap_or(&Value::Null),
-        &bundle["lock"],
-        published,
-    ];
-    if let Some(found) = locks.into_iter().find_map(digest) {
+    let published = report.find(|member| match member {
+        ReportMember::Published { lock, .. } => Some(lock),
+        _ => None,
+    });
+    let lock = report.lock().or(bundle.map(|bundle| &bundle.lock));
+    if let Some(found) = lock.or(published) {
         let file = inputs
             .iter()
-            .find(|input| input.role == "lock" && input.content.is(&found));
+            .find(|input| input.role == "lock" && input.content.is(found));
         let name = file.map_or("lock", |file| &file.content.name);
-        subject.push(NamedDigest::new(name, &found));
+        subject.push(NamedDigest::new(name, found));
     }
     if subject.is_empty() {
         let named = inputs
@@ -193,39 +186,34 @@ fn subject(extra: &serde_json::Map<String, Value>, inputs: &[RecordedInput]) -> 
 }
 
 /// The content that `gc` removed from a store, or `push --prune` from a registry.
-fn removed(extra: &serde_json::Map<String, Value>) -> Option<RemovedContent> {
-    let pruned = extra
-        .get("pruned")
-        .filter(|pruned| pruned["deleted"].as_bool() == Some(true))
-        .map(|pruned| &pruned["manifests"]);
-    let list = pruned.or_else(|| extra.get("removed"))?.as_array()?;
-    let mut digests = Vec::new();
-    for one in list {
-        let Some(digest) = text(&one["digest"]) else {
-            continue;
-        };
-        digests.push(match text(&one["repository"]) {
-            Some(repository) => format!("{repository}@{digest}"),
-            None => digest,
-        });
-    }
+fn removed(report: &VerbReport) -> Option<RemovedContent> {
+    let mut digests: Vec<String> = report.find(|member| match member {
+        ReportMember::Pruned {
+            deleted: true,
+            manifests,
+            ..
+        } => {
+            let names = manifests.iter();
+            let names = names.map(|gone| format!("{}@{}", gone.repository, gone.digest));
+            Some(names.collect())
+        }
+        ReportMember::Removed(files) => {
+            Some(files.iter().map(|file| file.digest.to_string()).collect())
+        }
+        ReportMember::RemovedBlobs(blobs) => {
+            Some(blobs.iter().map(|blob| blob.digest.to_string()).collect())
+        }
+        _ => None,
+    })?;
+    let count = digests.len();
     digests.sort();
     digests.truncate(Limits::DEFAULT.log_record_names);
-    Some(RemovedContent {
-        count: list.len(),
-        digests,
-    })
+    Some(RemovedContent { count, digests })
 }
 
-fn text(value: &Value) -> Option<String> {
-    value.as_str().map(str::to_owned)
-}
-
-fn texts(list: Option<&Vec<Value>>, text: impl Fn(&Value) -> Option<String>) -> Vec<String> {
-    let list = list.into_iter().flatten();
-    list.filter_map(text)
-        .take(Limits::DEFAULT.log_record_names)
-        .collect()
+/// As many texts as a record can contain.
+fn first_ones(texts: impl Iterator<Item = String>) -> Vec<String> {
+    texts.take(Limits::DEFAULT.log_record_names).collect()
 }
 
 /// The text, cut after `most` characters.

@@ -4,7 +4,8 @@ use super::input_file::OpenedFile;
 use super::listing::{change_line, endpoint_line, markdown_digest};
 use super::package_changes::{add_changelogs, package_lines, package_tables};
 use super::store_location::StoreLocation;
-use super::{CliError, Context};
+use super::verb_report::ReportChange;
+use super::{CliError, Context, ReportMember, VerbReport};
 use crate::egress::{self, ContactRecord, EgressHost, EgressQuery, needed};
 use crate::lock::{self, DiffSide, EndpointChange, LockChange, diff_sides};
 use crate::push::Receipt;
@@ -13,7 +14,8 @@ use landfall_content::LockEntry;
 use landfall_item::lockfile::Lock;
 use landfall_model::report::{EntryKind, Markdown, count_of, markdown_code, markdown_text};
 use landfall_model::{Digest, human_size, sum_sizes};
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
@@ -32,6 +34,7 @@ pub(crate) struct LockComparison {
 }
 
 /// The content that only the newer side has, and that a delta would contain.
+#[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct NewContent {
     pub(crate) blobs: usize,
     pub(crate) bytes: u64,
@@ -259,40 +262,26 @@ impl LockComparison {
         document
     }
 
-    /// The members of the report.
-    pub(crate) fn members(&self) -> Map<String, Value> {
-        let changes = self.changes.iter().map(|(change, bytes)| {
-            let mut change = json!(change);
+    /// Adds the differences to a report.
+    pub(crate) fn add_to(self, report: &mut VerbReport) {
+        let changes = self.changes.into_iter().map(|(change, bytes)| {
             // A removal adds nothing. The size is unknown if the newer side is a receipt.
-            let bytes = bytes.or((change["change"] == "removed").then_some(0));
-            if let Some(bytes) = bytes {
-                change["newBytes"] = json!(bytes);
-            }
-            change
+            let bytes = bytes.or((change.change == "removed").then_some(0));
+            ReportChange::new(change, bytes)
         });
-        let [(old_word, from), (new_word, to)] = &self.sides;
-        let mut new = json!({"lock": to, "of": new_word});
-        if let Some(NewContent {
-            blobs,
-            bytes,
-            all_bytes,
-        }) = self.news
-        {
-            new["blobs"] = json!(blobs);
-            new["bytes"] = json!(bytes);
-            new["all_bytes"] = json!(all_bytes);
-        }
-        let members = [
-            ("changes", changes.collect::<Vec<_>>().into()),
-            ("endpointChanges", json!(self.endpoints)),
-            ("hostChanges", json!(self.hosts)),
-            ("old", json!({"lock": from, "of": old_word})),
-            ("new", new),
-        ];
-        members
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), value))
-            .collect()
+        report.add(ReportMember::Changes(changes.collect()));
+        report.add(ReportMember::EndpointChanges(self.endpoints));
+        report.add(ReportMember::HostChanges(self.hosts));
+        let [(old_word, from), (new_word, to)] = self.sides;
+        report.add(ReportMember::Old {
+            lock: from,
+            of: old_word,
+        });
+        report.add(ReportMember::New {
+            lock: to,
+            of: new_word,
+            content: self.news,
+        });
     }
 
     /// The counts, as in `4 changes: 1 moved, 3 up; 12 blobs with 45 MB are new, of 1.2 GB in all`.

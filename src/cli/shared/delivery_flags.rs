@@ -6,15 +6,13 @@ use super::listing::{count_kinds, failure_counts, success_counts};
 use super::open_bundle::SeriesNumbers;
 use super::output_file::check_output;
 use super::shard::{ShardFlag, report_shard};
-use super::{CliError, Context, Exit, VerbOutcome};
+use super::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
 use crate::client::Client;
 use crate::push::{ProblemKind, PushOptions, Pushed, Receipt};
 use clap::{Args, ValueEnum};
 use landfall_content::{ReplaceError, merge_into_file};
 use landfall_model::config::ReferrerPolicy;
-use landfall_model::report::{
-    EntryKind, ItemStatus, ReportItem, RunReport, TransferSide, count_of,
-};
+use landfall_model::report::{EntryKind, ItemStatus, ReportItem, TransferSide, count_of};
 use landfall_model::{DestinationMap, Digest, Failure, TargetRegistry, human_size};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -196,18 +194,15 @@ impl DeliveryFlags {
             CliError::from(error).with_report(report)
         })?;
         let items = std::mem::take(&mut pushed.items);
-        let mut report = Self::add_members(client.report(items), &pushed, mapping);
+        let mut report = VerbReport::from(client.report(items));
+        Self::add_members(&mut report, &pushed, mapping);
         if context.has_document() {
-            report
-                .extra
-                .insert("delivered".into(), serde_json::json!(pushed.receipt.items));
+            report.add(ReportMember::Delivered(pushed.receipt.items.clone()));
         }
         // A partial bundle is pushed with a lock of the items that it has, but the complete lock
         // was approved.
         pushed.receipt.lock = fingerprint.clone();
-        report
-            .extra
-            .insert("lock".into(), serde_json::json!(fingerprint));
+        report.add(ReportMember::Lock(fingerprint.clone()));
         if pushed.is_stopped {
             return Err(refused(report, &pushed, mapping));
         }
@@ -232,35 +227,20 @@ impl DeliveryFlags {
     }
 
     /// Adds the members of the report that only `push` and `mirror` have.
-    fn add_members(mut report: RunReport, pushed: &Pushed, mapping: &DestinationMap) -> RunReport {
-        report
-            .extra
-            .insert("to".into(), serde_json::json!(mapping.target().to_string()));
-        report
-            .extra
-            .insert("problems".into(), serde_json::json!(pushed.problems));
-        report
-            .extra
-            .insert("moved".into(), serde_json::json!(pushed.moved));
-        report
-            .extra
-            .insert("trimmed".into(), serde_json::json!(pushed.trimmed));
-        report.extra.extend(
-            pushed
-                .unlisted
-                .iter()
-                .map(|why| ("unlisted".to_owned(), serde_json::json!(why))),
-        );
-        report.extra.insert(
-            "needed_bytes".into(),
-            serde_json::json!(pushed.needed_bytes),
-        );
-        report
+    fn add_members(report: &mut VerbReport, pushed: &Pushed, mapping: &DestinationMap) {
+        report.add(ReportMember::To(mapping.target().to_string()));
+        report.add(ReportMember::Problems(pushed.problems.clone()));
+        report.add(ReportMember::Moved(pushed.moved.clone()));
+        report.add(ReportMember::Trimmed(pushed.trimmed.clone()));
+        if let Some(why) = &pushed.unlisted {
+            report.add(ReportMember::Unlisted(why.clone()));
+        }
+        report.add(ReportMember::NeededBytes(pushed.needed_bytes));
     }
 
     fn text(
         &self,
-        report: &RunReport,
+        report: &VerbReport,
         pushed: &Pushed,
         mapping: &DestinationMap,
         runner: &str,
@@ -349,7 +329,7 @@ impl DeliveryFlags {
 /// The error that lists the problems. The exit code is 4 if the only problems are that the registry
 /// refuses indexes (with `index: exact` in the site) or lacks blobs that a delta omits. Otherwise
 /// it is 3 if the registry already has some of the items, and 1 if it has none.
-fn refused(report: RunReport, pushed: &Pushed, mapping: &DestinationMap) -> CliError {
+fn refused(report: VerbReport, pushed: &Pushed, mapping: &DestinationMap) -> CliError {
     let is_check = |kind| matches!(kind, ProblemKind::Index | ProblemKind::Content);
     let exit = if pushed.problems.iter().all(|problem| is_check(problem.kind)) {
         Exit::Refused

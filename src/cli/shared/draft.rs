@@ -1,16 +1,16 @@
 //! Drafts a manifest from the references in Kubernetes manifests, charts, Dockerfiles and lists.
 
-use super::{CliError, Context, Exit};
+use super::verb_report::InstalledRow;
+use super::{CliError, Context, Exit, ReportMember, VerbReport};
 use landfall_item::lockfile::Lock;
 use landfall_item::manifest::{DraftEntry, DraftItem, DraftManifest, draft, platforms_line};
 use landfall_model::document::open_input;
-use landfall_model::report::{EntryKind, ItemStatus, ReportItem, RunReport, count_of, one_line};
+use landfall_model::report::{EntryKind, ItemStatus, ReportItem, count_of, one_line};
 use landfall_model::{Platform, has_userinfo, redact_urls, today};
 use landfall_rewrite::audit::{
     FileFinding, HelmCommand, Inventory, LockCoverage, MachineInstall, MachineInstalls,
     NamedRepository, access_log_misses, audit_text, discover, machine_installs, node_platforms,
 };
-use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{BufReader, Read};
@@ -41,7 +41,7 @@ pub(crate) struct DraftResult {
     /// the number of entries.
     pub lines: Vec<String>,
     /// One item for each image.
-    pub report: RunReport,
+    pub report: VerbReport,
     /// 3 if a file could not be read, otherwise 0.
     pub exit: Exit,
 }
@@ -156,30 +156,22 @@ pub(crate) fn draft_manifest(
         status: ItemStatus::Done,
         reason: None,
     });
-    let mut report = RunReport {
-        items: items.collect(),
-        ..RunReport::default()
-    };
+    let mut report = VerbReport::of(items.collect());
     let packages = installs.0.iter().filter_map(|(install, at)| match install {
-        MachineInstall::Package(by, name) => {
-            Some(json!({"manager": by, "name": redact_urls(name), "at": at}))
-        }
+        MachineInstall::Package(by, name) => Some(InstalledRow {
+            manager: by,
+            name: redact_urls(name),
+            at: at.clone(),
+        }),
         _ => None,
     });
-    let members = [
-        ("packages", packages.collect()),
-        ("manifest", json!(text)),
-        ("undecided", json!(undecided.collect::<Vec<_>>())),
-        ("unread", json!(found.unread)),
-        ("unpinned", json!(unpinned)),
-        (
-            "helm",
-            json!(request.helm.map(|helm| helm.program.display().to_string())),
-        ),
-    ];
-    report
-        .extra
-        .extend(members.map(|(name, list)| (name.to_owned(), list)));
+    report.add(ReportMember::Packages(packages.collect()));
+    report.add(ReportMember::Manifest(text.clone()));
+    report.add(ReportMember::Undecided(undecided.cloned().collect()));
+    report.add(ReportMember::Unread(found.unread.clone()));
+    report.add(ReportMember::Unpinned(unpinned));
+    let helm = request.helm.map(|helm| helm.program.display().to_string());
+    report.add(ReportMember::Helm(helm));
     let exit = match (found.unread.is_empty(), found.read) {
         (true, _) => Exit::Done,
         // An empty draft would look as if there were no references.

@@ -1,11 +1,12 @@
 //! The lines about failed and missing items, grouped by cause: a host that refuses everything is
 //! one cause of many failures.
 
+use super::verb_report::ChangedNameRow;
+use super::{ReportMember, VerbReport};
 use crate::cli::shared::draft::is_name_part;
 use crate::cli::shared::listing::count_kinds;
-use landfall_model::report::{ItemStatus, ReportItem, RunReport, count_of, one_line};
+use landfall_model::report::{ItemStatus, ReportItem, count_of, one_line};
 use landfall_model::{ChangedName, ImageRef};
-use serde_json::json;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -122,21 +123,19 @@ pub(crate) fn loss_lines(items: &[ReportItem]) -> String {
 
 /// Adds the names that changed since manuals were written to the report, for items that upstream
 /// did not deliver. Returns a line for each.
-pub(crate) fn add_changed_names(report: &mut RunReport) -> String {
+pub(crate) fn add_changed_names(report: &mut VerbReport) -> String {
     let failing = report
         .items
         .iter()
         .filter(|item| matches!(item.status, ItemStatus::Missing | ItemStatus::Failed));
     let changed = ChangedName::among(failing.map(|item| &item.name));
-    let members = changed.iter().map(|row| {
-        json!({
-            "name": row.name, "replacement": row.replacement, "says": row.summary(),
-            "source": row.source,
-        })
+    let rows = changed.iter().map(|row| ChangedNameRow {
+        name: row.name,
+        replacement: row.replacement,
+        says: row.summary(),
+        source: row.source,
     });
-    report
-        .extra
-        .insert("changedNames".into(), members.collect());
+    report.add(ReportMember::ChangedNames(rows.collect()));
     let lines = changed.iter().map(|row| format!("note: {}\n", row.note()));
     lines.collect()
 }

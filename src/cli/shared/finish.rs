@@ -5,6 +5,7 @@ use super::command_log::{CommandLog, CommandResult};
 use super::failed_items::FailureGroup;
 use super::options::{GlobalFlags, OutputMode};
 use super::page_recorder::{PageRecorder, is_page};
+use super::{ReportMember, VerbReport};
 use crate::cli::error::{CliError, Exit};
 use crate::push::is_left_out;
 use landfall_content::write_file;
@@ -20,7 +21,7 @@ use std::sync::Arc;
 /// A result in the form in which it is printed and reported.
 struct FinishedRun<'a> {
     command: &'a str,
-    report: RunReport,
+    report: VerbReport,
     /// For stdout in text mode.
     text: String,
     /// For stdout in Markdown mode, if the verb has a Markdown form of its result.
@@ -86,10 +87,9 @@ impl<'a> FinishedRun<'a> {
     }
 
     fn json(&self) -> String {
-        let value = self
-            .report
-            .to_json(self.command, self.status, self.error.as_ref());
-        serde_json::to_string_pretty(&value).unwrap_or_default() + "\n"
+        let error = self.error.as_ref();
+        let document = self.report.document(self.command, self.status, error);
+        serde_json::to_string_pretty(&document).unwrap_or_default() + "\n"
     }
 
     fn markdown(&self) -> String {
@@ -147,9 +147,8 @@ impl ResultPrinter {
         if let Some(log) = &self.log {
             match log.append(&run.for_log()) {
                 Ok(head) => {
-                    let place = log.path().display().to_string();
-                    let member = serde_json::json!({"path": place, "head": head});
-                    run.report.extra.insert("log".into(), member);
+                    let path = log.path().display().to_string();
+                    run.report.add(ReportMember::log(path, Some(head)));
                 }
                 Err(error) => {
                     complain(&CliError::from(error).to_string());
@@ -202,7 +201,7 @@ fn complain(message: &str) {
 #[derive(Debug)]
 pub(crate) struct VerbOutcome {
     /// The report for `--output json` and `--report`.
-    pub report: RunReport,
+    pub report: VerbReport,
     /// The text for stdout in text mode, with its last newline. Unless it is a document, control
     /// characters and workflow commands of CI systems are escaped when it is printed.
     pub text: String,
@@ -214,9 +213,13 @@ pub(crate) struct VerbOutcome {
 }
 
 impl VerbOutcome {
-    pub(crate) fn new(report: RunReport, text: impl Into<String>, exit: Exit) -> VerbOutcome {
+    pub(crate) fn new(
+        report: impl Into<VerbReport>,
+        text: impl Into<String>,
+        exit: Exit,
+    ) -> VerbOutcome {
         VerbOutcome {
-            report,
+            report: report.into(),
             text: text.into(),
             is_document: false,
             markdown: None,
@@ -226,7 +229,7 @@ impl VerbOutcome {
 
     /// Exit 0 with this text and an empty report.
     pub(crate) fn text(text: impl Into<String>) -> VerbOutcome {
-        VerbOutcome::new(RunReport::default(), text, Exit::Done)
+        VerbOutcome::new(VerbReport::default(), text, Exit::Done)
     }
 
     /// Marks the text as a document.
@@ -239,7 +242,7 @@ impl VerbOutcome {
 
     /// An outcome with the exit code for the items: 0 if none is lost, 1 if some are lost and none
     /// succeeded, and 3 if some are lost and some succeeded.
-    pub(crate) fn of(report: RunReport, text: impl Into<String>) -> VerbOutcome {
+    pub(crate) fn of(report: VerbReport, text: impl Into<String>) -> VerbOutcome {
         let exit = if !report.has_losses() {
             Exit::Done
         } else if report.has_successes() {
@@ -251,7 +254,7 @@ impl VerbOutcome {
     }
 
     /// Like [`VerbOutcome::of`], for a dry run: the items that would be written count as successes.
-    pub(crate) fn of_dry_run(report: RunReport, text: impl Into<String>) -> VerbOutcome {
+    pub(crate) fn of_dry_run(report: VerbReport, text: impl Into<String>) -> VerbOutcome {
         let mut outcome = VerbOutcome::of(report, text);
         if outcome.exit == Exit::Failed && outcome.report.items.iter().any(is_planned) {
             outcome.exit = Exit::Partial;

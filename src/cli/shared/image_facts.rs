@@ -1,6 +1,7 @@
 //! The licence and build time of an image, from annotations and labels.
 
-use super::CliError;
+use super::verb_report::SignatureRow;
+use super::{CliError, ReportMember, VerbReport};
 use crate::client::Client;
 use jiff::Timestamp;
 use landfall_content::store::DiskStore;
@@ -9,9 +10,9 @@ use landfall_item::lockfile::Lock;
 use landfall_item::{ChartName, LockedItem, SignatureVerdicts};
 use landfall_model::config::Site;
 use landfall_model::media_type;
-use landfall_model::report::{EntryKind, RunReport, count_of};
+use landfall_model::report::{EntryKind, count_of};
 use landfall_signature::{RuleSubject, SignaturePolicy, VerifiedSignature};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -217,28 +218,27 @@ impl ImageSignatures {
 
     /// Adds the member `signatures` to a report, if any signature was verified, and the member
     /// `unmatchedRules`, if a rule matches no item.
-    pub(crate) fn add_to(&self, report: &mut RunReport) {
+    pub(crate) fn add_to(&self, report: &mut VerbReport) {
         if !self.unmatched.is_empty() {
-            report
-                .extra
-                .insert("unmatchedRules".into(), json!(self.unmatched));
+            report.add(ReportMember::UnmatchedRules(self.unmatched.clone()));
         }
         if self.verified.is_empty() {
             return;
         }
-        let members: Vec<Value> = self
+        let signatures = self
             .verified
             .iter()
-            .flat_map(|(name, verified)| verified.iter().map(move |one| (name, one)))
-            .map(|(name, one)| {
-                let mut member = json!({"name": name, "verified": self.is_proven});
-                for (key, value) in one.fields() {
-                    member[key] = value.into();
-                }
-                member
-            })
-            .collect();
-        report.extra.insert("signatures".into(), members.into());
+            .flat_map(|(name, verified)| verified.iter().map(move |one| (name, one)));
+        let rows = signatures.map(|(name, one)| SignatureRow {
+            name: name.clone(),
+            verified: self.is_proven,
+            fields: one
+                .fields()
+                .into_iter()
+                .map(|(key, value)| (key.to_owned(), value.into()))
+                .collect(),
+        });
+        report.add(ReportMember::Signatures(rows.collect()));
     }
 }
 

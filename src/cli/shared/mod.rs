@@ -30,8 +30,10 @@ pub(super) mod stale_lock;
 pub(super) mod store_location;
 pub(super) mod unified_diff;
 pub(super) mod update_report;
+pub(super) mod verb_report;
 
 pub(crate) use self::context::Context;
 pub(crate) use self::finish::{ResultPrinter, VerbOutcome};
 pub(crate) use self::options::{GlobalFlags, OutputMode, nonzero_seconds};
+pub(crate) use self::verb_report::{ReportMember, VerbReport};
 pub(crate) use super::error::{CliError, Exit};

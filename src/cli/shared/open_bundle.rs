@@ -2,14 +2,14 @@
 //! complete.
 
 use super::listing::lines;
-use super::{CliError, Context, input_file};
+use super::verb_report::{BundleMember, SerialMember, SignerRow};
+use super::{CliError, Context, ReportMember, input_file};
 use landfall_bundle as bundle;
 use landfall_bundle::{Bundle, BundleSigner, Serial, UnopenedBundle, name_bad_volumes};
 use landfall_content::bucket::{Bucket, BucketLocation, OpenObject};
 use landfall_model::report::{SilentProgress, TransferSide};
 use landfall_model::sign::AllowedSigners;
 use landfall_model::{Digest, Limits};
-use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -235,7 +235,7 @@ impl AcceptedBundle {
     }
 
     /// The member `bundle` of the report.
-    pub(crate) fn report_member(&self) -> Value {
+    pub(crate) fn report_member(&self) -> ReportMember {
         report_member(&self.path, &self.bundle, self.signed_by.as_deref())
     }
 
@@ -247,31 +247,33 @@ impl AcceptedBundle {
     }
 }
 
-fn signer_member(signer: &BundleSigner) -> Value {
-    let BundleSigner { principals, key } = signer;
-    json!({"principals": principals, "key": key.fingerprint(), "type": key.kind()})
-}
-
 /// The member `bundle` of the report. Its `signer` and `signers` are null unless signatures were
 /// checked; `signer` is the first of `signers`.
 pub(crate) fn report_member(
     path: &Path,
     bundle: &Bundle,
     signed_by: Option<&[BundleSigner]>,
-) -> Value {
-    let signers: Option<Vec<Value>> =
-        signed_by.map(|signers| signers.iter().map(signer_member).collect());
-    let serial = bundle.serial();
-    json!({
-        "path": path.display().to_string(), "digest": bundle.digest(), "lock": bundle.fingerprint(),
-        "bytes": bundle.bytes(), "partial": bundle.partial(), "bases": bundle.bases(),
-        "omitted": bundle.omitted(), "recipes": bundle.contents().recipes,
-        "references": bundle.references(),
-        "signed": !bundle.signatures().is_empty(), "signatures": bundle.signature_keys(),
-        "signer": signers.as_ref().and_then(|all| all.first()), "signers": signers,
-        "series": serial.as_ref().map(|serial| &serial.series),
-        "serial": serial.as_ref().map(|serial| serial.number),
-    })
+) -> ReportMember {
+    let signer = |by: &BundleSigner| SignerRow::new(&by.key, Some(by.principals.clone()));
+    let signers: Option<Vec<_>> = signed_by.map(|all| all.iter().map(signer).collect());
+    ReportMember::Bundle(Box::new(BundleMember {
+        path: path.display().to_string(),
+        digest: bundle.digest().clone(),
+        lock: bundle.fingerprint().clone(),
+        bytes: bundle.bytes(),
+        content_bytes: None,
+        partial: bundle.partial().to_vec(),
+        bases: bundle.bases().to_vec(),
+        omitted: bundle.omitted().to_vec(),
+        recipes: bundle.contents().recipes.clone(),
+        references: bundle.references().to_vec(),
+        written: None,
+        signed: !bundle.signatures().is_empty(),
+        signatures: Some(bundle.signature_keys()),
+        signer: signers.as_ref().and_then(|all| all.first().cloned()),
+        signers,
+        serial: SerialMember::new(bundle.serial()),
+    }))
 }
 
 // The bundles that a site received before, from its receipts: an older bundle of a series is

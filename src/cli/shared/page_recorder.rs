@@ -1,17 +1,20 @@
 //! Records the parts of an HTML page that are not in the report: the content that a verb processed,
 //! and the duration of its phases.
 
+use super::VerbReport;
+use super::verb_report::{BundleMember, SerialMember};
 use crate::cli::shared::GlobalFlags;
 use crate::cli::shared::age::Age;
 use crate::cli::shared::image_facts::ImageFacts;
 use crate::cli::shared::listing::referrer_counts;
 use jiff::civil::Date;
+use landfall_bundle::BaseName;
 use landfall_content::{BlobRead, LockEntry};
 use landfall_item::LockedPackageSet;
 use landfall_item::lockfile::Lock;
 use landfall_model::report::page::{ItemContent, PackageRow, ReportPage, RunPhase, render};
 use landfall_model::report::{
-    EntryKind, ErrorInfo, Notice, NoticeKind, Progress, RunReport, RunStatus, count_of,
+    EntryKind, ErrorInfo, Notice, NoticeKind, Progress, RunStatus, count_of,
 };
 use landfall_model::{ImageRef, locked};
 use std::collections::BTreeMap;
@@ -91,7 +94,7 @@ impl PageRecorder {
         command: &str,
         status: RunStatus,
         error: Option<&ErrorInfo>,
-        report: &RunReport,
+        report: &VerbReport,
     ) -> String {
         let contents = locked(&self.content).clone();
         let phases = locked(&self.phases);
@@ -100,7 +103,8 @@ impl PageRecorder {
             bundle: self.started.is_none().then(|| name_of_bundle(report)),
             status,
             error: error.cloned(),
-            report: report.clone(),
+            report: (**report).clone(),
+            members: report.members(),
             contents,
             facts: facts(report),
             phases: phases.iter().map(|(phase, _)| phase.clone()).collect(),
@@ -194,41 +198,51 @@ fn group(image: Option<&ImageRef>, name: &str) -> String {
 }
 
 /// The title of a page about a bundle: its series and number, or else its file name.
-fn name_of_bundle(report: &RunReport) -> String {
-    let bundle = report
-        .extra
-        .get("bundle")
-        .unwrap_or(&serde_json::Value::Null);
-    match (bundle["series"].as_str(), bundle["serial"].as_u64()) {
-        (Some(series), Some(number)) => format!("{series} {number}"),
+fn name_of_bundle(report: &VerbReport) -> String {
+    let Some(bundle) = report.bundle() else {
+        return String::new();
+    };
+    match &bundle.serial {
+        SerialMember {
+            series: Some(series),
+            number: Some(number),
+        } => format!("{series} {number}"),
         _ => {
-            let path = Path::new(bundle["path"].as_str().unwrap_or_default());
-            path.file_name()
-                .map(|name| name.to_string_lossy().into_owned())
+            let name = Path::new(&bundle.path).file_name();
+            name.map(|name| name.to_string_lossy().into_owned())
                 .unwrap_or_default()
         }
     }
 }
 
 /// The facts at the top of the page, each with its label.
-fn facts(report: &RunReport) -> Vec<(String, String)> {
-    let extra = &report.extra;
-    let bundle = extra.get("bundle");
-    let of_bundle = |member: &str| optional_text(bundle.and_then(|bundle| bundle.get(member)));
+fn facts(report: &VerbReport) -> Vec<(String, String)> {
+    let bundle = report.bundle();
+    let lock = bundle.map(|bundle| &bundle.lock).or(report.lock());
+    let counted = |count, what| (count > 0).then(|| count_of(count, what));
     let facts = [
-        ("bundle", of_bundle("path")),
-        ("bundle digest", of_bundle("digest")),
+        ("bundle", bundle.map(|bundle| bundle.path.clone())),
         (
-            "lock fingerprint",
-            of_bundle("lock").or_else(|| optional_text(extra.get("lock"))),
+            "bundle digest",
+            bundle.map(|bundle| bundle.digest.to_string()),
         ),
-        ("series", of_bundle("series")),
-        ("signed by", checked_signers(bundle)),
-        ("signature", signatures(bundle)),
-        ("delivered to", optional_text(extra.get("to"))),
-        ("left out", count_in(bundle, "omitted", "blob")),
-        ("needs", bases(bundle)),
-        ("missing", count_in(bundle, "partial", "item")),
+        ("lock fingerprint", lock.map(ToString::to_string)),
+        (
+            "series",
+            bundle.and_then(|bundle| bundle.serial.series.clone()),
+        ),
+        ("signed by", bundle.and_then(checked_signers)),
+        ("signature", bundle.and_then(signatures)),
+        ("delivered to", report.destination().cloned()),
+        (
+            "left out",
+            bundle.and_then(|bundle| counted(bundle.omitted.len(), "blob")),
+        ),
+        ("needs", bundle.and_then(bases)),
+        (
+            "missing",
+            bundle.and_then(|bundle| counted(bundle.partial.len(), "item")),
+        ),
     ];
     facts
         .into_iter()
@@ -236,53 +250,30 @@ fn facts(report: &RunReport) -> Vec<(String, String)> {
         .collect()
 }
 
-fn optional_text(value: Option<&serde_json::Value>) -> Option<String> {
-    value.and_then(|value| value.as_str()).map(str::to_owned)
-}
-
-/// The number of elements of a list in the bundle member; `None` if it is empty.
-fn count_in(bundle: Option<&serde_json::Value>, member: &str, what: &str) -> Option<String> {
-    let count = bundle?.get(member)?.as_array()?.len();
-    (count > 0).then(|| count_of(count, what))
-}
-
 /// The bases of a delta.
-fn bases(bundle: Option<&serde_json::Value>) -> Option<String> {
-    let bases = bundle?.get("bases")?.as_array()?;
-    let words: Vec<String> = bases.iter().filter_map(base_digest).collect();
+fn bases(bundle: &BundleMember) -> Option<String> {
+    let words = bundle.bases.iter().map(|base| match base {
+        BaseName::Bundle { digest, .. } => format!("bundle {digest}"),
+        BaseName::Lock { lock } => format!("lock {lock}"),
+        BaseName::Receipt { lock, .. } => format!("receipt {lock}"),
+    });
+    let words: Vec<String> = words.collect();
     (!words.is_empty()).then(|| words.join(", or "))
 }
 
-fn base_digest(base: &serde_json::Value) -> Option<String> {
-    ["digest", "lock"].iter().find_map(|key| {
-        Some(format!(
-            "{} {}",
-            base["kind"].as_str()?,
-            base[*key].as_str()?
-        ))
-    })
-}
-
 /// The keys of signatures that were checked.
-fn checked_signers(bundle: Option<&serde_json::Value>) -> Option<String> {
-    let signers = bundle?.get("signers")?.as_array()?;
-    let words: Vec<&str> = signers
-        .iter()
-        .filter_map(|signer| signer["key"].as_str())
-        .collect();
+fn checked_signers(bundle: &BundleMember) -> Option<String> {
+    let signers = bundle.signers.iter().flatten();
+    let words: Vec<&str> = signers.map(|signer| signer.key.as_str()).collect();
     (!words.is_empty()).then(|| words.join(", "))
 }
 
 /// The keys of signatures that were not checked, or a text that says that there are none.
-fn signatures(bundle: Option<&serde_json::Value>) -> Option<String> {
-    let bundle = bundle.filter(|bundle| checked_signers(Some(bundle)).is_none())?;
-    let keys: Vec<&str> = bundle
-        .get("signatures")?
-        .as_array()?
-        .iter()
-        .filter_map(|key| key.as_str())
-        .collect();
-    Some(match &keys[..] {
+fn signatures(bundle: &BundleMember) -> Option<String> {
+    if checked_signers(bundle).is_some() {
+        return None;
+    }
+    Some(match &bundle.signatures.as_ref()?[..] {
         [] => "none".into(),
         keys => format!(
             "{} (not checked; use landfall verify --allowed-signers FILE)",

@@ -1,10 +1,8 @@
 //! `--shard`: several runners share a lock, each with a part of it.
 
-use crate::cli::shared::CliError;
+use super::{CliError, ReportMember, VerbReport};
 use clap::Args;
-use landfall_model::report::RunReport;
 use landfall_model::{Limits, Shard};
-use serde_json::json;
 use std::collections::BTreeMap;
 
 const HELP: &str = "Process only part I of N, as in 3/8; other runners with the same lock process \
@@ -114,14 +112,14 @@ fn shard_from_environment(variable: impl Fn(&str) -> Option<String>) -> Result<S
 }
 
 /// Adds the shard to the report. Returns the start of the closing line, empty without `--shard`.
-pub(crate) fn report_shard(flag: &ShardFlag, shard: Shard, report: &mut RunReport) -> String {
+pub(crate) fn report_shard(flag: &ShardFlag, shard: Shard, report: &mut VerbReport) -> String {
     if !flag.is_given() {
         return String::new();
     }
-    report.extra.insert(
-        "shard".into(),
-        json!({"number": shard.number(), "of": shard.count()}),
-    );
+    report.add(ReportMember::Shard {
+        number: shard.number(),
+        of: shard.count(),
+    });
     format!("shard {shard}: ")
 }
 

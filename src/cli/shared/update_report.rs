@@ -3,7 +3,7 @@
 use super::bundle_flags::ManifestArgs;
 use super::listing::{change_lines, endpoint_line};
 use super::stale_lock::load_previous_lock;
-use super::{CliError, Context};
+use super::{CliError, Context, ReportMember, VerbReport};
 use crate::client::PreviousLock;
 use crate::lock::{LockChange, Locked};
 use crate::update::{
@@ -13,11 +13,10 @@ use clap::Args;
 use landfall_item::lockfile::FILE_NAME;
 use landfall_model::document::read_text_input;
 use landfall_model::report::{
-    AnnotationLevel, CiAnnotation, ItemStatus, Markdown, Notice, NoticeKind, RunReport, count_of,
+    AnnotationLevel, CiAnnotation, ItemStatus, Markdown, Notice, NoticeKind, count_of,
     markdown_code, markdown_text,
 };
 use landfall_model::{Digest, NamePattern, Platform};
-use serde_json::json;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -148,8 +147,8 @@ pub(crate) fn lock_lines(locked: &Locked) -> Vec<String> {
 }
 
 /// Adds the update to the report, with an annotation at each location in a manifest.
-pub(crate) fn add_to_report(report: &mut RunReport, updated: &UpdateOutcome) {
-    report.extra.insert("updates".into(), json!(updated.moves));
+pub(crate) fn add_to_report(report: &mut VerbReport, updated: &UpdateOutcome) {
+    report.add(ReportMember::Updates(updated.moves.clone()));
     for VersionMove {
         name,
         at,
@@ -241,7 +240,7 @@ fn notices(updated: &UpdateOutcome) -> Vec<Notice> {
 }
 
 /// The Markdown for a pull request. `summary` is its first line.
-pub(crate) fn markdown(summary: &str, updated: &UpdateOutcome, report: &RunReport) -> Markdown {
+pub(crate) fn markdown(summary: &str, updated: &UpdateOutcome, report: &VerbReport) -> Markdown {
     let mut document = Markdown::new(summary);
     let moved = updated.moves.iter().filter_map(|one| {
         let to = one.to.as_ref()?;

@@ -4,19 +4,16 @@ use crate::cli::shared::bundle_flags::LockFlags;
 use crate::cli::shared::draft::{audit_access_log, draft_entries};
 use crate::cli::shared::locked_charts::locked_charts;
 use crate::cli::shared::output_file::{check_output, write_to};
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
+use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
 use crate::push::{MissingParts, missing};
 use clap::Args;
 use landfall_item::lockfile::Lock;
 use landfall_item::{kind_named, manifest};
-use landfall_model::report::{
-    EntryKind, ItemStatus, ReportItem, RunReport, TransferSide, count_of, one_line,
-};
+use landfall_model::report::{EntryKind, ItemStatus, ReportItem, TransferSide, count_of, one_line};
 use landfall_model::{DestinationMap, TargetRegistry, today};
 use landfall_rewrite::audit::{
     AuditResult, FileFinding, Inventory, LockCoverage, audit_text, audit_tree,
 };
-use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -86,7 +83,7 @@ impl AuditCommand {
             (Some(_), Some(mapping)) => {
                 context.run(self.compare_registry(context, &lock, &mapping, &audited, &inventory))
             }
-            _ => self.outcome(&audited, None, &inventory, RunReport::default()),
+            _ => self.outcome(&audited, None, &inventory, VerbReport::default()),
         }
     }
 
@@ -157,7 +154,7 @@ impl AuditCommand {
             let failure = CliError::from(error).on(TransferSide::Destination);
             failure.with_report(report.clone())
         })?;
-        self.outcome(audited, Some(&lacking), inventory, report)
+        self.outcome(audited, Some(&lacking), inventory, report.into())
     }
 
     fn outcome(
@@ -165,7 +162,7 @@ impl AuditCommand {
         audited: &AuditResult,
         lacking: Option<&MissingParts>,
         inventory: &Inventory<'_>,
-        report: RunReport,
+        mut report: VerbReport,
     ) -> Result<VerbOutcome, CliError> {
         let [held, missing, undecided] = by_coverage(audited);
         let mut lines: Vec<String> = grouped("missing", &missing);
@@ -209,24 +206,16 @@ impl AuditCommand {
                 lacking.parts.len()
             ));
         }
-        let mut report = RunReport {
-            items: items(&held, &missing),
-            ..report
-        };
-        let members = [
-            ("held", json!(held)),
-            ("missing", json!(missing)),
-            ("undecided", json!(undecided)),
-            ("unread", json!(audited.unread)),
-            ("lacking", json!(lacking.map(|lacking| &lacking.parts))),
-            (
-                "otherRegistries",
-                json!(others.iter().map(|(target, _)| target).collect::<Vec<_>>()),
-            ),
-        ];
-        report
-            .extra
-            .extend(members.map(|(name, list)| (name.to_owned(), list)));
+        report.items = items(&held, &missing);
+        let owned = |found: &[&FileFinding]| found.iter().copied().cloned().collect();
+        report.add(ReportMember::Held(owned(&held)));
+        report.add(ReportMember::Missing(owned(&missing)));
+        report.add(ReportMember::Undecided(owned(&undecided)));
+        report.add(ReportMember::Unread(audited.unread.clone()));
+        let parts = lacking.map(|lacking| lacking.parts.clone());
+        report.add(ReportMember::Lacking(parts));
+        let others = others.into_iter().map(|(target, _)| target);
+        report.add(ReportMember::OtherRegistries(others.collect()));
         let lacks = lacking.is_some_and(|lacking| !lacking.parts.is_empty());
         // A node may pull an ambiguous name from the wrong registry. Other undecided references are
         // only listed.

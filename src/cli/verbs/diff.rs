@@ -2,18 +2,15 @@
 
 use crate::cli::shared::comparison::{ComparedSide, LockComparison};
 use crate::cli::shared::patch_report::PatchReport;
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
+use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
 use crate::client::DeliveredBundles;
 use clap::Args;
 use landfall_bundle::{Bundle, DeltaBase, PackPlan};
 use landfall_content::{BlobRead, LockEntry};
 use landfall_item::kind_named;
 use landfall_item::lockfile::Lock;
-use landfall_model::report::{
-    ItemStatus, Markdown, ReportItem, RunReport, count_of, markdown_text,
-};
+use landfall_model::report::{ItemStatus, Markdown, ReportItem, count_of, markdown_text};
 use landfall_model::today;
-use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -43,18 +40,15 @@ impl DiffCommand {
         let old = ComparedSide::open(context, &self.old)?;
         let new = ComparedSide::open(context, &self.new)?;
         let comparison = LockComparison::new(context, &old, &new)?;
-        let mut report = RunReport {
-            items: items(&new),
-            ..RunReport::default()
-        };
-        report.extra = comparison.members();
+        let mut report = VerbReport::of(items(&new));
         let mut text = comparison.text();
         let mut markdown = comparison.markdown();
+        comparison.add_to(&mut report);
         if self.patches {
             let estimate = PatchEstimate::new(context, &old, &new)?;
             text += &estimate.lines(context.global.verbose > 0);
             estimate.add_to(&mut markdown);
-            report.extra.insert("patches".into(), estimate.member());
+            report.add(estimate.member());
         }
         let outcome = VerbOutcome::new(report, text, Exit::Done);
         Ok(VerbOutcome {
@@ -148,10 +142,13 @@ impl PatchEstimate {
         }
     }
 
-    fn member(&self) -> Value {
+    fn member(self) -> ReportMember {
         match self {
-            PatchEstimate::Impossible(why) => json!({"estimated": false, "reason": why}),
-            PatchEstimate::Estimated(report) => json!(report),
+            PatchEstimate::Impossible(reason) => ReportMember::NoPatches {
+                estimated: false,
+                reason,
+            },
+            PatchEstimate::Estimated(report) => ReportMember::Patches(report),
         }
     }
 }

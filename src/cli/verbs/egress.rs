@@ -1,7 +1,7 @@
 //! `landfall egress`: lists the hosts that the connected side must reach.
 
 use crate::cli::shared::input_file::{self, OpenedFile};
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
+use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
 use crate::egress::{
     ContactRecord, EgressQuery, EgressRole, FORMATS, UpdateSources, diff, needed, probe, read_list,
     remember, unresolved_lock,
@@ -15,7 +15,6 @@ use landfall_item::manifest::{
 };
 use landfall_model::Limits;
 use landfall_model::document::read_text_input;
-use serde_json::json;
 use std::path::{Path, PathBuf};
 
 /// List the hosts that the firewall must allow
@@ -95,7 +94,7 @@ impl EgressCommand {
             } else {
                 None
             };
-            let mut report = client.report(Vec::new());
+            let mut report = VerbReport::from(client.report(Vec::new()));
             // The probed hosts are remembered before the record is loaded, so that they are
             // `observed` in the list.
             if probed.is_some() {
@@ -125,10 +124,11 @@ impl EgressCommand {
                 };
                 list.hosts = diff(old, list.hosts);
             }
-            report.extra.insert("egress".into(), json!(list));
             let is_good = probed.is_none_or(|probed| probed.is_good());
             let exit = if is_good { Exit::Done } else { Exit::Refused };
-            let outcome = VerbOutcome::new(report, (format.write)(&list), exit);
+            let text = (format.write)(&list);
+            report.add(ReportMember::Egress(list));
+            let outcome = VerbOutcome::new(report, text, exit);
             Ok(if format.name == "text" {
                 outcome
             } else {

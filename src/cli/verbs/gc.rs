@@ -2,7 +2,9 @@
 
 use crate::cli::shared::open_bundle::{self, open_object};
 use crate::cli::shared::store_location::{StoreLocation, check_is_store};
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, nonzero_seconds};
+use crate::cli::shared::{
+    CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport, nonzero_seconds,
+};
 use clap::Args;
 use landfall_bundle::{Bundle, Serial};
 use landfall_content::bucket::{BucketLocation, block_on};
@@ -10,9 +12,8 @@ use landfall_content::store::{
     BucketGc, BucketGcReport, DiskGc, DiskGcReport, ServedStore, SweptBlob,
 };
 use landfall_item::lockfile::{FILE_NAME, Lock};
-use landfall_model::report::{RunReport, count_of};
+use landfall_model::report::count_of;
 use landfall_model::{Digest, human_size};
-use serde_json::json;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -94,23 +95,24 @@ impl GcCommand {
             older,
         } = self.needed_content(context, published_store)?;
         let swept = gc.run(&digests)?;
-        let mut report = RunReport::default();
-        report.extra.insert(
-            "bundles".into(),
-            json!({"kept": bundle_paths(&last), "older": bundle_paths(&older)}),
-        );
-        report.extra.insert("removed".into(), json!(swept.removed));
-        report.extra.insert(
-            "kept".into(),
-            json!({"blobs": swept.kept, "bytes": swept.kept_bytes}),
-        );
+        let mut report = VerbReport::default();
+        let text = self.text(&swept);
+        report.add(ReportMember::Bundles {
+            kept: bundle_paths(&last),
+            older: bundle_paths(&older),
+        });
+        report.add(ReportMember::Removed(swept.removed));
+        report.add(ReportMember::Kept {
+            blobs: swept.kept,
+            bytes: swept.kept_bytes,
+        });
         let strange: Vec<_> = swept
             .strange
             .iter()
             .map(|path| path.display().to_string())
             .collect();
-        report.extra.insert("strange".into(), json!(strange));
-        Ok(VerbOutcome::new(report, self.text(&swept), Exit::Done))
+        report.add(ReportMember::Strange(strange));
+        Ok(VerbOutcome::new(report, text, Exit::Done))
     }
 
     /// The content that the named locks and bundles and the servers of `published_store` need.
@@ -168,31 +170,18 @@ impl GcCommand {
                 dry_run,
             };
             let collected = sweep.run().await?;
-            let mut report = client.report(Vec::new());
-            report
-                .extra
-                .insert("removed".into(), json!(collected.deleted));
-            report
-                .extra
-                .insert("condemned".into(), json!(collected.condemned));
-            report
-                .extra
-                .insert("waiting".into(), json!(collected.waiting));
-            report
-                .extra
-                .insert("uploads".into(), json!(collected.uploads));
-            report.extra.insert(
-                "kept".into(),
-                json!({"blobs": collected.kept, "bytes": collected.kept_bytes}),
-            );
-            report
-                .extra
-                .insert("claims".into(), json!(collected.claims));
-            Ok(VerbOutcome::new(
-                report,
-                self.objects_text(&collected),
-                Exit::Done,
-            ))
+            let text = self.objects_text(&collected);
+            let mut report = VerbReport::from(client.report(Vec::new()));
+            report.add(ReportMember::RemovedBlobs(collected.deleted));
+            report.add(ReportMember::Condemned(collected.condemned));
+            report.add(ReportMember::Waiting(collected.waiting));
+            report.add(ReportMember::Uploads(collected.uploads));
+            report.add(ReportMember::Kept {
+                blobs: collected.kept,
+                bytes: collected.kept_bytes,
+            });
+            report.add(ReportMember::Claims(collected.claims));
+            Ok(VerbOutcome::new(report, text, Exit::Done))
         })
     }
 

@@ -2,15 +2,14 @@
 
 use crate::cli::shared::draft::parse_manifest_name;
 use crate::cli::shared::output_file::{refuse_present, write_new};
-use crate::cli::shared::{CliError, Exit, VerbOutcome, input_file};
+use crate::cli::shared::{CliError, Exit, ReportMember, VerbOutcome, VerbReport, input_file};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use landfall_http::bypasses_proxy;
 use landfall_item::manifest::{IMPORTS, ImportSource, ImportedItems, manifest_of};
 use landfall_model::config::{TkgSite, read_tkg_site};
 use landfall_model::document::read_text_input;
-use landfall_model::report::{RunReport, count_of, one_line, shell_word};
-use serde_json::json;
+use landfall_model::report::{count_of, one_line, shell_word};
 use std::path::{Path, PathBuf};
 
 /// The format that is converted to a site, not to a manifest.
@@ -74,12 +73,10 @@ impl ImportCommand {
             self.format
         );
         let manifest = manifest_of(&imported, &self.name, &title);
-        let mut report = RunReport::default();
-        report
-            .extra
-            .insert("notCarried".into(), json!(imported.left));
-        report.extra.insert("notes".into(), json!(imported.notes));
-        report.extra.insert("manifest".into(), json!(manifest));
+        let mut report = VerbReport::default();
+        report.add(ReportMember::NotCarried(imported.left.clone()));
+        report.add(ReportMember::Notes(imported.notes.clone()));
+        report.add(ReportMember::Manifest(manifest.clone()));
         let mut lines: Vec<String> = imported
             .left
             .iter()
@@ -127,9 +124,9 @@ impl ImportCommand {
         let TkgSite { site, ca, notes } = read_tkg_site(&file, &text, bypasses_proxy)?;
         let mut files = vec![(self.out.join("site.yaml"), site.as_str())];
         files.extend(ca.as_deref().map(|ca| (self.out.join("ca.crt"), ca)));
-        let mut report = RunReport::default();
-        report.extra.insert("site".into(), json!(site));
-        report.extra.insert("notes".into(), json!(notes));
+        let mut report = VerbReport::default();
+        report.add(ReportMember::Site(site.clone()));
+        report.add(ReportMember::Notes(notes.clone()));
         if self.dry_run {
             return Ok(VerbOutcome::of(report, site).document());
         }

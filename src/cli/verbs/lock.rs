@@ -7,7 +7,8 @@ use crate::cli::shared::image_facts::ImageSignatures;
 use crate::cli::shared::listing::{change_lines, endpoint_line, failure_counts, success_counts};
 use crate::cli::shared::output_file::check_output;
 use crate::cli::shared::stale_lock::load_previous_lock;
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
+use crate::cli::shared::verb_report::OpenRow;
+use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
 use crate::client::{Client, PreviousLock};
 use crate::lock::{LockChange, Locked};
 use clap::Args;
@@ -15,7 +16,7 @@ use landfall_content::store::DiskStore;
 use landfall_item::lockfile::FILE_NAME;
 use landfall_item::{OpenReference, PinPolicy};
 use landfall_model::Platform;
-use landfall_model::report::{ItemStatus, Notice, RunReport};
+use landfall_model::report::{ItemStatus, Notice};
 use landfall_signature::SignaturePolicy;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -70,7 +71,7 @@ impl LockCommand {
                 .lock(&wanted, old.as_ref().map(|old| &old.lock), pins, &store)
                 .await;
             client.remember_hosts(&store, "lock");
-            let mut report = client.report(locked.items.clone());
+            let mut report = VerbReport::from(client.report(locked.items.clone()));
             report.add_notices(notices(&locked.changes));
             context.page.set_content(&locked.lock, Some(&store));
             let policy = client.signatures_for(&wanted);
@@ -84,17 +85,12 @@ impl LockCommand {
         policy: &SignaturePolicy,
         locked: Locked,
         old: Option<&PreviousLock>,
-        mut report: RunReport,
+        mut report: VerbReport,
     ) -> Result<VerbOutcome, CliError> {
         let mut text = String::new();
         let lock = &locked.lock;
-        report
-            .extra
-            .insert("changes".into(), serde_json::json!(locked.changes));
-        report.extra.insert(
-            "endpointChanges".into(),
-            serde_json::json!(locked.endpoints),
-        );
+        report.add(ReportMember::changes(&locked.changes));
+        report.add(ReportMember::EndpointChanges(locked.endpoints.clone()));
         let changes = locked.changes.iter().flat_map(change_lines);
         let lines = changes.chain(locked.endpoints.iter().map(endpoint_line));
         for line in lines {
@@ -118,12 +114,8 @@ impl LockCommand {
         {
             let _ = writeln!(text, "open {item}: {at}: {reference}: {why}");
         }
-        let members = open.iter().map(|(item, open)| {
-            serde_json::json!({
-                "item": item, "reference": open.reference, "at": open.at, "why": open.why,
-            })
-        });
-        report.extra.insert("open".into(), members.collect());
+        let rows = open.into_iter().map(|(item, open)| OpenRow { item, open });
+        report.add(ReportMember::Open(rows.collect()));
         text += &loss_lines(&report.items);
         text += &add_changed_names(&mut report);
         let signatures = ImageSignatures::recorded_by(policy, lock);
@@ -132,9 +124,7 @@ impl LockCommand {
         // If nothing could be resolved, the old lock is kept: a new one would have no pins.
         let resolved_nothing = report.has_losses() && !report.has_successes();
         if !resolved_nothing || self.check {
-            report
-                .extra
-                .insert("lock".into(), serde_json::json!(lock.fingerprint()));
+            report.add(ReportMember::Lock(lock.fingerprint()));
         }
         let writes = !self.check && !self.dry_run && !resolved_nothing;
         if writes {

@@ -1,11 +1,11 @@
 //! `landfall log`: checks the evidence log.
 
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
+use crate::cli::shared::verb_report::LogCheck;
+use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
 use crate::evidence::{EvidenceSummary, LoggedCommand, open_log};
 use clap::{Args, Subcommand};
 use landfall_model::Digest;
-use landfall_model::report::{RunReport, count_of};
-use serde_json::json;
+use landfall_model::report::count_of;
 use std::path::PathBuf;
 
 /// Check an evidence log, the file that --log writes
@@ -94,14 +94,16 @@ impl EvidenceVerify {
                 format!("line {number}: its command was killed, or the line was cut off"),
             );
         }
-        let mut report = RunReport::default();
-        report.extra.insert(
-            "log".into(),
-            json!({
-                "path": path.display().to_string(), "head": head, "records": records,
-                "incompleteLine": incomplete_line, "anchor": anchor,
+        let mut report = VerbReport::default();
+        report.add(ReportMember::Log {
+            path: path.display().to_string(),
+            head: summary.head,
+            records: Some(summary.records),
+            check: Some(LogCheck {
+                incomplete_line: summary.incomplete_line,
+                anchor: summary.anchor,
             }),
-        );
+        });
         Ok(VerbOutcome::new(report, text, Exit::Done))
     }
 }

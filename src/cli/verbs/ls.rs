@@ -4,12 +4,14 @@ use crate::cli::shared::bundle_with_bases::{base_lines, omitted_size, patched_si
 use crate::cli::shared::failed_items::item_line;
 use crate::cli::shared::input_file::OpenedFile;
 use crate::cli::shared::listing::{count, line, lines, platforms, referrer_counts, unique_bytes};
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, open_bundle};
+use crate::cli::shared::{
+    CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport, open_bundle,
+};
 use clap::Args;
 use landfall_bundle::{BlobRecipe, Bundle, volume_locations};
 use landfall_content::{BlobRead, LockEntry, MissingBlob, missing_blobs};
 use landfall_item::lockfile::losses;
-use landfall_model::report::{ItemStatus, ReportItem, RunReport, count_of};
+use landfall_model::report::{ItemStatus, ReportItem, count_of};
 use landfall_model::sign::Signature;
 use landfall_model::{Digest, human_size};
 use serde_json::json;
@@ -76,12 +78,12 @@ impl LsCommand {
             packages => count_of(packages, "package"),
         };
         let mut items: Vec<ReportItem> = entries.iter().map(LockEntry::item).collect();
-        let referrers: BTreeMap<&str, BTreeMap<&str, usize>> = entries
+        let referrers: BTreeMap<String, BTreeMap<&str, usize>> = entries
             .iter()
             .filter(|entry| !entry.referrers.is_empty())
             .map(|entry| {
                 (
-                    &*entry.name,
+                    entry.name.clone(),
                     referrer_counts(entry, bundle.as_ref().map(|bundle| bundle as &dyn BlobRead)),
                 )
             })
@@ -114,15 +116,23 @@ impl LsCommand {
             Some(bundle) => bundle.fingerprint().clone(),
             None => lock.fingerprint(),
         };
-        let mut extra = json!({
-            "lock": fingerprint, "platforms": platforms, "referrers": referrers,
-            "endpoints": lock.endpoints,
-        });
+        let mut report = VerbReport::default();
+        report.add(ReportMember::Lock(fingerprint.clone()));
+        let by_name = platforms
+            .iter()
+            .map(|(name, all)| (name.clone(), json!(all)));
+        report.add(ReportMember::Platforms(by_name.collect()));
+        report.add(ReportMember::Referrers(referrers));
+        report.add(ReportMember::Endpoints(lock.endpoints.clone()));
         if let Some(bundle) = &bundle {
             text += &lines_about_bases(bundle, &entries)?;
             text += &format!("bundle digest     {}\n", bundle.digest());
             let signed_by = open_bundle::signed_by(context, bundle, None)?;
-            extra["bundle"] = open_bundle::report_member(&file, bundle, signed_by.as_deref());
+            report.add(open_bundle::report_member(
+                &file,
+                bundle,
+                signed_by.as_deref(),
+            ));
             text += &match signed_by {
                 Some(by) => by
                     .iter()
@@ -154,13 +164,7 @@ impl LsCommand {
             text += &format!("partial; it lacks\n{}", lines_with(ItemStatus::Missing));
         }
         items.extend(losses);
-        let mut report = RunReport {
-            items,
-            ..RunReport::default()
-        };
-        if let serde_json::Value::Object(extra) = extra {
-            report.extra = extra;
-        }
+        report.items = items;
         Ok(VerbOutcome::new(report, text, Exit::Done))
     }
 }

@@ -4,13 +4,12 @@ use crate::cli::shared::bundle_flags::LockArgs;
 use crate::cli::shared::failed_items::loss_lines;
 use crate::cli::shared::image_facts::ImageSignatures;
 use crate::cli::shared::listing::{count, lines};
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
+use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
 use clap::Args;
 use landfall_content::bucket::block_on;
 use landfall_content::{LockEntry, present_blobs, unique_blobs};
 use landfall_item::lockfile::losses;
-use landfall_model::report::{ItemStatus, ReportItem, RunReport, TransferSide};
-use serde_json::json;
+use landfall_model::report::{ItemStatus, ReportItem, TransferSide};
 
 /// Switch all servers of a store to a new lock
 ///
@@ -74,10 +73,7 @@ impl PublishCommand {
         let absent: Vec<String> = absent
             .map(|item| format!("{} {}", item.kind, item.name))
             .collect();
-        let mut report = RunReport {
-            items,
-            ..RunReport::default()
-        };
+        let mut report = VerbReport::of(items);
         if !absent.is_empty() {
             let words = format!(
                 "{place} lacks items of the lock\n{}",
@@ -102,10 +98,11 @@ impl PublishCommand {
         }
         let before = block_on(async move { Ok(published_store.publish(lock.to_text()).await) })??;
         let before = before.map(|before| before.lock);
-        report.extra.insert(
-            "published".into(),
-            json!({"place": place, "lock": fingerprint, "before": before}),
-        );
+        report.add(ReportMember::Published {
+            place: place.clone(),
+            lock: fingerprint.clone(),
+            before: before.clone(),
+        });
         let previous = before
             .map(|before| format!("  previous lock     {before}\n"))
             .unwrap_or_default();

@@ -8,7 +8,7 @@ use crate::cli::shared::listing::{count_kinds, failure_counts, success_counts};
 use crate::cli::shared::open_bundle::is_remote;
 use crate::cli::shared::shard::{ShardFlag, part_prefix, report_shard};
 use crate::cli::shared::store_location::StoreLocation;
-use crate::cli::shared::{CliError, Context, VerbOutcome};
+use crate::cli::shared::{CliError, Context, VerbOutcome, VerbReport};
 use crate::client::{BundleOptions, PulledBundle};
 use crate::pull::ShardShare;
 use clap::Args;
@@ -91,7 +91,7 @@ impl PullCommand {
             client.remember_hosts(&memory, "pull");
             let items = items?;
             context.page.set_content(lock, Some(&*store));
-            let mut report = client.report(items);
+            let mut report = VerbReport::from(client.report(items));
             let mut text = report_copied(&mut report, &client) + &loss_lines(&report.items);
             text += &add_changed_names(&mut report);
             text += &report_shard(&self.shard, shard, &mut report);
@@ -149,7 +149,7 @@ impl PullCommand {
             } = pulled?;
             let is_made = packed.is_some();
             context.page.set_content(lock, None);
-            let mut report = client.report(items);
+            let mut report = VerbReport::from(client.report(items));
             let mut text = report_copied(&mut report, &client) + &loss_lines(&report.items);
             text += &closing_line(&report, Shard::default(), &out.display().to_string());
             match packed {
@@ -159,10 +159,7 @@ impl PullCommand {
                         keys.iter()
                             .map(|key| format!("  signed by         {key}\n")),
                     );
-                    report.extra.insert(
-                        "bundle".into(),
-                        bundle_report::bundle_member(&plan, out, &written, &keys),
-                    );
+                    report.add(bundle_report::bundle_member(&plan, out, &written, &keys));
                 }
                 None => {
                     let out = out.display();
@@ -262,10 +259,7 @@ impl PullCommand {
                 store.disk_space(&mut wanted.iter().map(|blob| (&blob.digest, blob.size)))?
             }
         };
-        let mut report = RunReport {
-            items,
-            ..RunReport::default()
-        };
+        let mut report = VerbReport::of(items);
         let room = room
             .map(|room| report_disk_space(&mut report, &room))
             .unwrap_or_default();

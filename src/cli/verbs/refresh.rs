@@ -12,7 +12,7 @@ use crate::cli::shared::package_changes::package_tables;
 use crate::cli::shared::patch_report::PatchReport;
 use crate::cli::shared::store_location::StoreLocation;
 use crate::cli::shared::update_report::{self, UpdateFlags, counted};
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
+use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
 use crate::client::{
     DeliveredBundles, LockFileState, RefreshBase, RefreshRequest, Refreshed, RefreshedBundle,
     unnamed_series,
@@ -23,9 +23,8 @@ use landfall_bundle::{PackOptions, VolumeSize};
 use landfall_content::bucket::Bucket;
 use landfall_content::store::DiskStore;
 use landfall_item::lockfile::Lock;
-use landfall_model::report::{RunReport, count_of, markdown_code};
+use landfall_model::report::{count_of, markdown_code};
 use landfall_model::{human_size, sum_sizes};
-use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 /// Update, lock, pull and pack in one command, for scheduled jobs
@@ -92,7 +91,7 @@ impl RefreshCommand {
                     return Err(unnamed_series().into());
                 }
                 let report = client.report(updated.items());
-                return Ok(planned_outcome(&updated, report));
+                return Ok(planned_outcome(&updated, report.into()));
             }
             let request = RefreshRequest {
                 update: inputs.request(self.digests),
@@ -114,7 +113,7 @@ impl RefreshCommand {
             let show = |lock: &_| context.page.set_content(lock, Some(&memory));
             let refreshed = Box::pin(client.refresh(request, &memory, show)).await?;
             let report = client.report(refreshed.items.clone());
-            Ok(self.outcome(&refreshed, report, context))
+            Ok(self.outcome(&refreshed, report.into(), context))
         })
     }
 
@@ -158,7 +157,7 @@ impl RefreshCommand {
     fn outcome(
         &self,
         refreshed: &Refreshed,
-        mut report: RunReport,
+        mut report: VerbReport,
         context: &Context,
     ) -> VerbOutcome {
         let Refreshed {
@@ -170,14 +169,10 @@ impl RefreshCommand {
             ..
         } = refreshed;
         update_report::add_to_report(&mut report, updated);
-        report.extra.insert("changes".into(), json!(locked.changes));
-        report
-            .extra
-            .insert("endpointChanges".into(), json!(locked.endpoints));
+        report.add(ReportMember::changes(&locked.changes));
+        report.add(ReportMember::EndpointChanges(locked.endpoints.clone()));
         if *lock_file != LockFileState::Kept {
-            report
-                .extra
-                .insert("lock".into(), json!(locked.lock.fingerprint()));
+            report.add(ReportMember::Lock(locked.lock.fingerprint()));
         }
         let nothing_new = files.is_empty() && bundle.is_none();
         let mut lines = update_report::lines(updated);
@@ -206,7 +201,7 @@ impl RefreshCommand {
             };
         }
         let markdown = markdown(refreshed, &report, nothing_new);
-        let is_packed = report.extra.contains_key("bundle");
+        let is_packed = report.bundle().is_some();
         let mut outcome = VerbOutcome {
             markdown: Some(markdown),
             ..VerbOutcome::of(report, text)
@@ -223,7 +218,7 @@ impl RefreshCommand {
         &self,
         bundle: &RefreshedBundle,
         lock: &Lock,
-        report: &mut RunReport,
+        report: &mut VerbReport,
         context: &Context,
     ) -> String {
         let RefreshedBundle {
@@ -240,7 +235,7 @@ impl RefreshCommand {
         let is_split = self.volume_size.is_some();
         note_whole_file(&self.out, is_split, &*context.progress);
         let member = bundle_member(plan, &self.out, written, keys);
-        report.extra.insert("bundle".into(), member);
+        report.add(member);
         let mut text = format!("packed {}\n", self.out.display());
         text += &bundle_lines(plan, written);
         text += &volume_lines(written, is_split);
@@ -254,13 +249,13 @@ impl RefreshCommand {
         if let Some(summary) = patched {
             let patches = PatchReport::new(plan, lock, summary, false);
             text += &patches.lines(context.global.verbose > 0);
-            report.extra.insert("patches".into(), json!(patches));
+            report.add(ReportMember::Patches(patches));
         }
         text
     }
 }
 
-fn markdown(refreshed: &Refreshed, report: &RunReport, nothing_new: bool) -> String {
+fn markdown(refreshed: &Refreshed, report: &VerbReport, nothing_new: bool) -> String {
     let updated = &refreshed.updated;
     let locked = &refreshed.locked;
     let mut counted = counted(updated);
@@ -274,9 +269,8 @@ fn markdown(refreshed: &Refreshed, report: &RunReport, nothing_new: bool) -> Str
         counted = format!("{} in the lock", count_of(count, "change"));
     }
     let mut summary = format!("**{counted}**");
-    if let Some(bundle) = report.extra.get("bundle") {
-        let bytes = bundle["bytes"].as_u64().unwrap_or_default();
-        summary += &format!("; the bundle has {}", human_size(bytes));
+    if let Some(bundle) = report.bundle() {
+        summary += &format!("; the bundle has {}", human_size(bundle.bytes));
     } else if report.has_losses() {
         let lost = failure_counts(&report.totals()).replacen(", ", ": ", 1);
         summary = format!("**No bundle was written**{lost}\n\n{summary}");
@@ -284,14 +278,15 @@ fn markdown(refreshed: &Refreshed, report: &RunReport, nothing_new: bool) -> Str
     summary += &update_report::gone(updated, &locked.changes);
     let mut document = update_report::markdown(&summary, updated, report);
     package_tables(&mut document, &locked.changes);
-    if let Some(fingerprint) = report.extra.get("lock").and_then(Value::as_str) {
-        document.line(&format!("Lock fingerprint {}", markdown_code(fingerprint)));
+    if let Some(fingerprint) = report.lock() {
+        let fingerprint = markdown_code(&fingerprint.to_string());
+        document.line(&format!("Lock fingerprint {fingerprint}"));
     }
     document.finish()
 }
 
 /// The outcome of a dry run.
-fn planned_outcome(updated: &UpdateOutcome, mut report: RunReport) -> VerbOutcome {
+fn planned_outcome(updated: &UpdateOutcome, mut report: VerbReport) -> VerbOutcome {
     update_report::add_to_report(&mut report, updated);
     let lines = update_report::lines(updated);
     let mut text: String = lines.into_iter().map(|line| line + "\n").collect();

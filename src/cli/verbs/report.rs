@@ -6,14 +6,13 @@ use crate::cli::shared::comparison::{ComparedSide, LockComparison};
 use crate::cli::shared::image_facts::ImageSignatures;
 use crate::cli::shared::output_file::write_result;
 use crate::cli::shared::page_recorder::PageRecorder;
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
+use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
 use crate::evidence::{LoggedCommand, names_content, open_log};
 use clap::Args;
 use landfall_bundle::Bundle;
 use landfall_item::lockfile::losses;
-use landfall_model::report::{RunReport, RunStatus, count_of};
+use landfall_model::report::{RunStatus, count_of};
 use landfall_model::{Limits, today};
-use serde_json::json;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
@@ -46,13 +45,8 @@ impl ReportCommand {
             .map(|entry| entry.item())
             .chain(losses(&lock))
             .collect();
-        let mut report = RunReport {
-            items,
-            ..RunReport::default()
-        };
-        report
-            .extra
-            .insert("bundle".into(), accepted.report_member());
+        let mut report = VerbReport::of(items);
+        report.add(accepted.report_member());
         ImageSignatures::recorded(&lock).add_to(&mut report);
         let page = PageRecorder::of_bundle();
         page.set_content(&lock, Some(bundle));
@@ -61,9 +55,8 @@ impl ReportCommand {
         }
         if let Some(since) = &self.since {
             let new = ComparedSide::bundle(bundle)?;
-            report.extra.extend(
-                LockComparison::new(context, &ComparedSide::open(context, since)?, &new)?.members(),
-            );
+            let old = ComparedSide::open(context, since)?;
+            LockComparison::new(context, &old, &new)?.add_to(&mut report);
         }
         add_log(context, bundle, &mut report)?;
         let status = if bundle.partial().is_empty() {
@@ -98,7 +91,7 @@ impl ReportCommand {
 
 /// Adds the last records that name the bundle or its lock, from the log of `--log` or the site.
 /// Checks the whole log.
-fn add_log(context: &Context, bundle: &Bundle, report: &mut RunReport) -> Result<(), CliError> {
+fn add_log(context: &Context, bundle: &Bundle, report: &mut VerbReport) -> Result<(), CliError> {
     let Some(path) = context.log_path() else {
         return Ok(());
     };
@@ -118,12 +111,12 @@ fn add_log(context: &Context, bundle: &Bundle, report: &mut RunReport) -> Result
             records.pop_front();
         }
     })?;
-    report.extra.insert(
-        "log".into(),
-        json!({
-            "path": path.display().to_string(), "head": summary.head, "records": summary.records,
-        }),
-    );
-    report.extra.insert("records".into(), json!(records));
+    report.add(ReportMember::Log {
+        path: path.display().to_string(),
+        head: summary.head,
+        records: Some(summary.records),
+        check: None,
+    });
+    report.add(ReportMember::Records(records));
     Ok(())
 }

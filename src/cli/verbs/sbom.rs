@@ -3,12 +3,11 @@
 use crate::cli::shared::bundle_flags::BundleFlags;
 use crate::cli::shared::image_facts::ImageFacts;
 use crate::cli::shared::output_file::write_result;
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
+use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
 use clap::Args;
 use landfall_bundle::sbom::{SbomSubject, cyclonedx};
 use landfall_content::LockEntry;
-use landfall_model::report::{RunReport, count_of};
-use serde_json::json;
+use landfall_model::report::count_of;
 use std::path::PathBuf;
 
 /// Write a CycloneDX SBOM of a bundle
@@ -38,13 +37,8 @@ impl SbomCommand {
         };
         let licences = |entry: &LockEntry| ImageFacts::of(entry, bundle).licences;
         let (document, linked) = cyclonedx(&subject, &lock, bundle, &context.limits, licences)?;
-        let mut report = RunReport {
-            items: lock.each_entry().map(|entry| entry.item()).collect(),
-            ..RunReport::default()
-        };
-        report
-            .extra
-            .insert("bundle".into(), accepted.report_member());
+        let mut report = VerbReport::of(lock.each_entry().map(|entry| entry.item()).collect());
+        report.add(accepted.report_member());
         let count: usize = linked.values().map(Vec::len).sum();
         let components = document["components"].as_array().map_or(0, Vec::len);
         let documents = match count {
@@ -52,8 +46,8 @@ impl SbomCommand {
             count => format!("{} linked", count_of(count, "document")),
         };
         let line = format!("{}; {documents}", count_of(components, "component"));
-        report.extra.insert("sbom".into(), json!(document));
         let made = serde_json::to_string_pretty(&document).unwrap_or_default() + "\n";
+        report.add(ReportMember::Sbom(document));
         write_result(
             VerbOutcome::new(report, made, Exit::Done),
             self.out.as_deref(),

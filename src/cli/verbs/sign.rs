@@ -2,10 +2,9 @@
 
 use crate::cli::shared::bundle_report::signer;
 use crate::cli::shared::open_bundle::{self, is_remote};
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, VerbReport};
 use clap::Args;
 use landfall_bundle as bundle;
-use landfall_model::report::RunReport;
 use std::path::PathBuf;
 
 /// Add a signature to a bundle
@@ -37,11 +36,8 @@ impl SignCommand {
             );
         }
         let signed = bundle::add_signature(&path, &signer)?;
-        let mut report = RunReport::default();
-        report.extra.insert(
-            "bundle".into(),
-            open_bundle::report_member(&path, &signed, None),
-        );
+        let mut report = VerbReport::default();
+        report.add(open_bundle::report_member(&path, &signed, None));
         let text = format!(
             "signed {} with {}\n  bundle digest     {}\n  lock fingerprint  {}\n  \
              signatures        {}\n",

@@ -5,16 +5,17 @@ use crate::cli::shared::bundle_with_bases::base_lines;
 use crate::cli::shared::failed_items::loss_lines;
 use crate::cli::shared::image_facts::ImageSignatures;
 use crate::cli::shared::listing::markdown_digest;
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
+use crate::cli::shared::{
+    CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport, input_file,
+};
 use crate::push::{RegistryTag, StatusScope, TagStatus, status};
 use clap::Args;
 use landfall_item::lockfile::{Lock, losses};
 use landfall_model::report::{
-    ItemStatus, Markdown, ReportItem, RunReport, TransferSide, count_of, markdown_code,
-    markdown_text, shell_word,
+    ItemStatus, Markdown, ReportItem, TransferSide, count_of, markdown_code, markdown_text,
+    shell_word,
 };
 use landfall_model::{DestinationMap, TargetRegistry};
-use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -92,7 +93,7 @@ impl StatusCommand {
                 failure.with_report(report.clone())
             })?;
             context.page.set_content(&lock, None);
-            let mut outcome = outcome(report, &lock, &tags, &mapping, &push);
+            let mut outcome = outcome(report.into(), &lock, &tags, &mapping, &push);
             if outcome.exit == Exit::Refused {
                 // the bases that the push needs besides the bundle
                 outcome.text += &bases;
@@ -119,17 +120,15 @@ impl StatusCommand {
 }
 
 fn outcome(
-    mut report: RunReport,
+    mut report: VerbReport,
     lock: &Lock,
     tags: &[RegistryTag],
     mapping: &DestinationMap,
     push: &str,
 ) -> VerbOutcome {
     report.items = items(lock, tags);
-    report
-        .extra
-        .insert("to".into(), json!(mapping.target().to_string()));
-    report.extra.insert("standings".into(), json!(tags));
+    report.add(ReportMember::To(mapping.target().to_string()));
+    report.add(ReportMember::Standings(tags.to_vec()));
     let count = |state| tags.iter().filter(|one| one.state == state).count();
     // Foreign tags have no kind.
     let locked = tags.iter().filter(|one| one.kind.is_some()).count();

@@ -3,13 +3,11 @@
 use crate::cli::shared::failed_items::{add_changed_names, loss_lines};
 use crate::cli::shared::listing::{failure_counts, success_counts};
 use crate::cli::shared::update_report::{self, UpdateFlags, counted};
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
+use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
 use crate::client::LockFileState;
 use crate::update::UpdateOutcome;
 use clap::Args;
 use landfall_content::store::DiskStore;
-use landfall_model::report::RunReport;
-use serde_json::json;
 
 /// Update versions in manifests by their policies, and lock again
 ///
@@ -39,7 +37,7 @@ impl UpdateCommand {
             client.remember_hosts(&store, "update");
             let updated = updated?;
             if self.check || self.dry_run {
-                return Ok(self.planned_outcome(&updated, client.report(updated.items())));
+                return Ok(self.planned_outcome(&updated, client.report(updated.items()).into()));
             }
             client.write_manifests(&updated)?;
             let (locked, lock_file) = client
@@ -54,16 +52,12 @@ impl UpdateCommand {
             client.remember_hosts(&store, "update");
             let mut items = locked.items.clone();
             updated.add_failures(&mut items);
-            let mut report = client.report(items);
+            let mut report = VerbReport::from(client.report(items));
             update_report::add_to_report(&mut report, &updated);
-            report.extra.insert("changes".into(), json!(locked.changes));
-            report
-                .extra
-                .insert("endpointChanges".into(), json!(locked.endpoints));
+            report.add(ReportMember::changes(&locked.changes));
+            report.add(ReportMember::EndpointChanges(locked.endpoints.clone()));
             if lock_file != LockFileState::Kept {
-                report
-                    .extra
-                    .insert("lock".into(), json!(locked.lock.fingerprint()));
+                report.add(ReportMember::Lock(locked.lock.fingerprint()));
             }
             let lines = update_report::lines(&updated)
                 .into_iter()
@@ -94,7 +88,7 @@ impl UpdateCommand {
     }
 
     /// The outcome of a check or a dry run.
-    fn planned_outcome(&self, updated: &UpdateOutcome, mut report: RunReport) -> VerbOutcome {
+    fn planned_outcome(&self, updated: &UpdateOutcome, mut report: VerbReport) -> VerbOutcome {
         update_report::add_to_report(&mut report, updated);
         let mut text: String = update_report::lines(updated)
             .into_iter()

@@ -9,3 +9,4 @@ mod required_port;
 pub(crate) use self::port_formats::{PORTS_FORMATS, port_table};
 pub(crate) use self::port_probe::probe_ports;
 pub(crate) use self::port_query::{PortQuery, Strategy};
+pub(crate) use self::required_port::RequiredPort;

@@ -1,7 +1,7 @@
 //! The formats of the table of required ports.
 
 use super::required_port::{PortMark, PortRange, RequiredPort};
-use landfall_model::report::{csv_line, markdown_text, one_line};
+use landfall_model::report::{aligned_columns, csv_line, markdown_row, markdown_text, one_line};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -69,23 +69,7 @@ pub(crate) fn port_table(rows: &[RequiredPort]) -> String {
             line[6].clear();
         }
     }
-    let width = |column: usize| {
-        lines
-            .iter()
-            .map(|line| line[column].chars().count())
-            .max()
-            .unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..COLUMNS.len()).map(width).collect();
-    let mut table = String::new();
-    for line in &lines {
-        let padded = line
-            .iter()
-            .zip(&widths)
-            .map(|(cell, &width)| format!("{cell:width$}"));
-        table += padded.collect::<Vec<_>>().join("  ").trim_end();
-        table.push('\n');
-    }
+    let mut table = aligned_columns(&lines);
     for (mark, meaning) in legend(rows) {
         let _ = writeln!(table, "{mark:2} {meaning}");
     }
@@ -106,8 +90,7 @@ fn csv(rows: &[RequiredPort]) -> String {
 }
 
 fn markdown(rows: &[RequiredPort]) -> String {
-    let mut table = markdown_row(&COLUMNS.map(str::to_owned));
-    table += &markdown_row(&COLUMNS.map(|_| "---".to_owned()));
+    let mut table = markdown_row(&COLUMNS) + &markdown_row(&["---"; COLUMNS.len()]);
     table.extend(
         rows.iter()
             .map(|row| markdown_row(&cells(row).map(|cell| markdown_text(&cell)))),
@@ -116,10 +99,6 @@ fn markdown(rows: &[RequiredPort]) -> String {
         let _ = write!(table, "\n{}: {meaning}\n", markdown_text(mark));
     }
     table
-}
-
-fn markdown_row(cells: &[String]) -> String {
-    format!("| {} |\n", cells.join(" | "))
 }
 
 const LIMIT: &str = "\

@@ -2,7 +2,7 @@
 
 use crate::egress::Egress;
 use crate::egress::host::EgressHost;
-use landfall_model::report::{markdown_code, markdown_text};
+use landfall_model::report::{markdown_code, markdown_row, markdown_text};
 
 /// A column: its heading and the function that returns its cell. A column whose cells are all empty
 /// is omitted.
@@ -37,17 +37,14 @@ pub(super) fn write(egress: &Egress) -> String {
         .iter()
         .filter(|(_, cell)| egress.hosts.iter().any(|row| !cell(row).is_empty()));
     let used: Vec<&Column> = used.collect();
-    let mut line = |cells: Vec<String>| table += &format!("| {} |\n", cells.join(" | "));
     if !used.is_empty() {
-        line(
-            used.iter()
-                .map(|(heading, _)| (*heading).to_owned())
-                .collect(),
-        );
-        line(used.iter().map(|_| "---".to_owned()).collect());
+        let headings: Vec<&str> = used.iter().map(|(heading, _)| *heading).collect();
+        table += &markdown_row(&headings);
+        table += &markdown_row(&vec!["---"; used.len()]);
     }
     for row in &egress.hosts {
-        line(used.iter().map(|(_, cell)| cell(row)).collect());
+        let cells: Vec<String> = used.iter().map(|(_, cell)| cell(row)).collect();
+        table += &markdown_row(&cells);
     }
     if !egress.notes.is_empty() {
         table.push('\n');

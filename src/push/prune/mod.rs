@@ -10,4 +10,4 @@ mod needed;
 mod run;
 
 pub(crate) use self::needed::Needed;
-pub(crate) use self::run::{PruneScope, Pruned, prune};
+pub(crate) use self::run::{PruneScope, Pruned, SurveyedRepository, prune};

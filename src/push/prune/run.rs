@@ -9,11 +9,12 @@ use landfall_http::{ErrorKind, HttpError};
 use landfall_model::{
     Descriptor, Digest, Failure, Limits, Manifest, TagVersion, sum_sizes, tagged_subject,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The result of pruning one repository.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct SurveyedRepository {
     /// The name of the repository.
     pub(crate) repository: String,

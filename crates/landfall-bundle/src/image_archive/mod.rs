@@ -9,4 +9,6 @@
 mod plan;
 mod write;
 
-pub use self::plan::{ImageArchive, ImageArchiveError, ImageArchiveFormat, ImageArchiveOptions};
+pub use self::plan::{
+    ImageArchive, ImageArchiveError, ImageArchiveFormat, ImageArchiveOptions, TrimmedImageIndex,
+};

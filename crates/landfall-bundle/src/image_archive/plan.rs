@@ -36,7 +36,7 @@ pub struct ImageArchiveOptions<'a> {
 }
 
 /// An index that was trimmed to the platforms in the archive.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct TrimmedImageIndex {
     name: String,
     from: Digest,

@@ -11,7 +11,7 @@ mod partial_file;
 mod served_store;
 mod verified_journal;
 
-pub use self::disk_gc::{DiskGc, DiskGcReport};
+pub use self::disk_gc::{DiskGc, DiskGcReport, GarbageFile};
 pub use self::disk_store::DiskStore;
 pub use self::layout_index::LayoutIndex;
 #[cfg(any(test, feature = "testkit"))]

@@ -86,7 +86,17 @@ pub struct ChartImage {
 }
 
 /// A text in a chart that may be an image reference.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize, serde::Serialize)]
+#[derive(
+    Debug,
+    Clone,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Deserialize,
+    serde::Serialize,
+    schemars::JsonSchema,
+)]
 #[serde(deny_unknown_fields)]
 pub struct OpenReference {
     /// The text as the chart writes it.

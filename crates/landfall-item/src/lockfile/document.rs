@@ -398,7 +398,9 @@ pub struct UnresolvedItem {
 }
 
 /// A host that cannot be mirrored and must stay reachable.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, schemars::JsonSchema,
+)]
 #[serde(deny_unknown_fields)]
 pub struct Endpoint {
     /// Host name or IP address; a leading `*.` matches every subdomain.

@@ -1,14 +1,15 @@
 //! What a run reports while and after it works: items with their outcome, counts, notices, and
 //! progress.
 
-use super::RunReport;
 use crate::Digest;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use std::fmt;
 
 /// The kind of a lock entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum EntryKind {
     /// A container image or another artifact of a registry.
@@ -31,6 +32,7 @@ pub enum EntryKind {
     Variable,
     /// A kind that only tests have.
     #[cfg(any(test, feature = "testkit"))]
+    #[schemars(skip)]
     Note,
 }
 
@@ -53,7 +55,9 @@ impl fmt::Display for EntryKind {
 }
 
 /// The outcome of a command for an item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum ItemStatus {
     /// The command transferred or changed it.
@@ -82,25 +86,26 @@ impl ItemStatus {
 }
 
 /// An item of a report: a lock entry, or a name that the lock lacks.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ReportItem {
-    /// The kind of the entry.
+    /// `image`, `file`, `sidecar`, `referrer`, `chart`, `package`, `git` or `provider`; `variable`
+    /// for a variable of a manifest whose versions `update` could not look up.
     pub kind: EntryKind,
-    /// The name in the lock.
+    /// Its name in the lock.
     pub name: String,
-    /// The digest, if the command knows it.
+    /// Its digest, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<Digest>,
-    /// The size in bytes with all blobs and manifests, if known.
+    /// Its size with all its parts, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
     /// The number of packages in a package set; 0 if unknown, and for other kinds. Only text for
     /// people counts packages; the JSON document counts items.
     #[serde(skip)]
     pub packages: usize,
-    /// The outcome of the command for the item.
+    /// `done`, `present`, `skipped`, `missing` or `failed`.
     pub status: ItemStatus,
-    /// The reason for the outcome, if there is something to explain.
+    /// Why, if there is a reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -179,7 +184,7 @@ impl fmt::Display for EntryCount {
 // the exit code, except those of `landfall lock --check` and `landfall update --check`.
 
 /// The kind of a notice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum NoticeKind {
     /// Upstream no longer has the item.
@@ -195,7 +200,7 @@ pub enum NoticeKind {
 }
 
 /// A notice about one item.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct Notice {
     /// The kind of the change or problem.
     pub kind: NoticeKind,
@@ -250,17 +255,6 @@ impl Notice {
             from,
             to,
             ..Notice::new(NoticeKind::Moved, name, message)
-        }
-    }
-}
-
-impl RunReport {
-    /// Adds `notices`, sorted, to the member `notices` of the JSON document.
-    pub fn add_notices(&mut self, mut notices: Vec<Notice>) {
-        notices.sort();
-        let member = self.extra.entry("notices").or_insert_with(|| json!([]));
-        if let Some(list) = member.as_array_mut() {
-            list.extend(notices.into_iter().map(|notice| json!(notice)));
         }
     }
 }

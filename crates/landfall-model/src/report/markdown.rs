@@ -47,18 +47,15 @@ impl Markdown {
         columns: &[&str],
         rows: impl IntoIterator<Item = Vec<String>>,
     ) {
-        let rows: Vec<String> = rows
-            .into_iter()
-            .map(|cells| format!("| {} |\n", cells.join(" | ")))
-            .collect();
+        let rows: Vec<String> = rows.into_iter().map(|cells| markdown_row(&cells)).collect();
         if rows.is_empty() {
             return;
         }
         let head = format!(
-            "\n<details><summary>{}: {}</summary>\n\n| {} |\n|{}\n",
+            "\n<details><summary>{}: {}</summary>\n\n{}|{}\n",
             escape_html(title),
             rows.len(),
-            columns.join(" | "),
+            markdown_row(columns),
             "---|".repeat(columns.len())
         );
         self.tables.push(MarkdownTable { head, rows });
@@ -98,6 +95,32 @@ impl Markdown {
         }
         text + &self.footer
     }
+}
+
+/// A row of a table. Its cells are Markdown.
+pub fn markdown_row(cells: &[impl AsRef<str>]) -> String {
+    let cells: Vec<&str> = cells.iter().map(AsRef::as_ref).collect();
+    format!("| {} |\n", cells.join(" | "))
+}
+
+/// Formats rows as aligned columns for people, one line a row.
+pub fn aligned_columns(rows: &[impl AsRef<[String]>]) -> String {
+    let mut widths: Vec<usize> = Vec::new();
+    for row in rows {
+        let row = row.as_ref();
+        widths.resize(widths.len().max(row.len()), 0);
+        for (cell, width) in row.iter().zip(&mut widths) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
+    let line = |row: &[String]| {
+        let cells = row.iter().zip(&widths);
+        let padded: Vec<String> = cells
+            .map(|(cell, width)| format!("{cell:width$}"))
+            .collect();
+        padded.join("  ").trim_end().to_owned() + "\n"
+    };
+    rows.iter().map(|row| line(row.as_ref())).collect()
 }
 
 /// Divides `budget` fairly: small requests are granted in full, large ones get equal shares.

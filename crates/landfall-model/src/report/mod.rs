@@ -9,7 +9,6 @@ mod escape;
 mod item;
 mod markdown;
 pub mod page;
-mod schema;
 mod summary;
 
 pub use self::annotation::{AnnotationLevel, CiAnnotation};
@@ -20,7 +19,8 @@ pub use self::item::{
     EntryCount, EntryKind, ItemStatus, Notice, NoticeKind, Progress, ReportItem, SilentProgress,
     count_of,
 };
-pub use self::markdown::{Markdown, markdown_block, markdown_code, markdown_text};
-pub use self::schema::schema;
+pub use self::markdown::{
+    Markdown, aligned_columns, markdown_block, markdown_code, markdown_row, markdown_text,
+};
 pub use self::summary::{ErrorInfo, HostUse, RunReport, RunTotals};
 pub use crate::exit::{RunStatus, TransferSide};

@@ -1,23 +1,24 @@
-//! The report of a command, and its JSON document.
+//! The report of a command.
 
 use super::annotation::CiAnnotation;
-use super::{ItemStatus, ReportItem, RunStatus, TransferSide};
+use super::{ItemStatus, ReportItem, TransferSide};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The totals of a run.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RunTotals {
-    /// The number of items in the report.
+    /// The number of items.
     pub items: usize,
-    /// The number of items with [`ItemStatus::Done`].
+    /// The number that the command transferred or changed.
     pub done: usize,
-    /// The number of items with [`ItemStatus::Present`].
+    /// The number that existed already.
     pub present: usize,
-    /// The number of items with [`ItemStatus::Skipped`].
+    /// The number omitted by a dry run, or missing with the consent of the manifest.
     pub skipped: usize,
-    /// The number of items with [`ItemStatus::Missing`].
+    /// The number that is missing.
     pub missing: usize,
-    /// The number of items with [`ItemStatus::Failed`].
+    /// The number that failed.
     pub failed: usize,
     /// Body bytes received and sent.
     pub bytes_transferred: u64,
@@ -26,28 +27,27 @@ pub struct RunTotals {
 }
 
 /// The requests to one host.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct HostUse {
-    /// The host name or address.
+    /// Name or address.
     pub host: String,
-    /// The port that was connected to.
+    /// Port.
     pub port: u16,
-    /// The scheme of the requests: `https` or `http`.
+    /// `https` or `http`.
     pub scheme: String,
-    /// The upstream host, if this host is a mirror.
+    /// The upstream that it mirrors.
     #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
-    /// The proxy of the requests, without its credentials.
+    /// The proxy, without credentials.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub via: Option<String>,
     /// Body bytes received and sent.
     pub bytes: u64,
-    /// The number of requests sent.
+    /// Requests sent.
     pub requests: u64,
-    /// The purposes: `registry`, `file`, `token`, `redirect`, `object-store`, comma-separated.
+    /// `registry`, `file`, `token`, `redirect`, `object-store`, comma-separated.
     pub why: String,
-    /// `host:port` of the servers whose responses named this host, in a redirect or as a token
-    /// realm.
+    /// `host:port` of the hosts whose responses named it, by a redirect or as a token realm.
     #[serde(rename = "namedBy", skip_serializing_if = "Vec::is_empty")]
     pub named_by: Vec<String>,
     /// Whether the host itself answered a request. A refusal may come from a proxy or firewall.
@@ -68,7 +68,7 @@ impl HostUse {
 }
 
 /// The error that ended a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ErrorInfo {
     /// The side of the transfer, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,8 +91,6 @@ pub struct RunReport {
     pub requests: u64,
     /// The hosts that were contacted.
     pub hosts: Vec<HostUse>,
-    /// Further members of the JSON document, such as `bundle` or `changes`.
-    pub extra: serde_json::Map<String, serde_json::Value>,
     /// The annotations for CI services, besides those for failed and missing items.
     pub annotations: Vec<CiAnnotation>,
 }
@@ -150,30 +148,6 @@ impl RunReport {
         self.items
             .iter()
             .any(|item| matches!(item.status, ItemStatus::Done | ItemStatus::Present))
-    }
-
-    /// Returns the JSON document of `--output json` and `--report`. Text from servers is safe in
-    /// it, because JSON escapes control characters.
-    pub fn to_json(
-        &self,
-        command: &str,
-        status: RunStatus,
-        error: Option<&ErrorInfo>,
-    ) -> serde_json::Value {
-        let mut document = serde_json::json!({
-            "command": command,
-            "status": status,
-            "items": self.items,
-            "totals": self.totals(),
-            "hosts": self.hosts,
-        });
-        if let Some(members) = document.as_object_mut() {
-            members.extend(self.extra.clone());
-            if let Some(error) = error {
-                members.insert("error".into(), serde_json::json!(error));
-            }
-        }
-        document
     }
 }
 

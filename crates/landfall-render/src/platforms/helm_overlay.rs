@@ -5,6 +5,7 @@
 //! The defaults of a chart and its subcharts are combined as Helm combines them, and rewritten like
 //! any other document. The overlay contains the values that differ afterwards.
 
+use crate::platform::OverlayKey;
 use landfall_model::Failure;
 use landfall_rewrite::audit::{
     AuditFinding, FileFinding, Inventory, LockCoverage, audit, audit_text, dotted,
@@ -14,7 +15,6 @@ use landfall_rewrite::{
     HelmChart, ReferenceMeaning, ReferenceRole, RewriteOptions, TextSyntax, coalesce, rewrite,
     values_of, values_text,
 };
-use serde::Serialize;
 use serde_yaml::{Mapping, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -30,21 +30,6 @@ pub(super) struct ChartOverlay {
     pub(super) open: Vec<FileFinding>,
     /// The locked items that the charts contain.
     pub(super) held: Vec<String>,
-}
-
-/// A key of an overlay.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct OverlayKey {
-    /// The path of the key, as in `helm --set`.
-    pub(super) path: String,
-    /// The value in the charts, or in the user's values.
-    pub(super) from: String,
-    /// The value in the overlay.
-    pub(super) to: String,
-    /// Whether the value is a list. Helm replaces lists as a whole, so the overlay contains all of
-    /// it.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(super) list: bool,
 }
 
 /// Returns the overlay for `charts`, installed together with the values `user`. `registry` is the

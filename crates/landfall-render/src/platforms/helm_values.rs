@@ -3,8 +3,8 @@
 use super::helm_overlay::values_error;
 use super::helm_overlay::{ChartOverlay, overlay};
 use crate::platform::{
-    InputFlag, OutputForm, PlatformInput, PlatformSpec, RenderPlatform, RenderedConfig,
-    RenderedOutput,
+    InputFlag, OutputForm, OverlayDetails, PlatformInput, PlatformSpec, RenderPlatform,
+    RenderedConfig, RenderedOutput,
 };
 use crate::rendered_file::header;
 use crate::request::RenderRequest;
@@ -13,7 +13,6 @@ use landfall_model::report::{EntryKind, ItemStatus, ReportItem, one_line};
 use landfall_model::{Failure, Limits};
 use landfall_rewrite::audit::{FileFinding, Inventory, LockCoverage};
 use landfall_rewrite::{HelmChart, coalesce, values_of, values_text};
-use serde_json::json;
 use serde_yaml::Mapping;
 use std::path::PathBuf;
 
@@ -159,13 +158,14 @@ fn rendered(text: String, overlay: &ChartOverlay) -> RenderedConfig {
         changes: changes.collect(),
         notes,
         items: items(overlay, &missing),
-        members: vec![
-            ("keys", json!(overlay.keys)),
-            ("missing", json!(missing)),
-            ("undecided", json!(undecided)),
-            ("values", json!(overlay.values)),
-        ],
+        overlay: Some(OverlayDetails {
+            keys: overlay.keys.clone(),
+            missing: missing.into_iter().cloned().collect(),
+            undecided: undecided.into_iter().cloned().collect(),
+            values: overlay.values.clone(),
+        }),
         failure,
+        ..RenderedConfig::default()
     }
 }
 

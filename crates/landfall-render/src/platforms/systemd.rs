@@ -8,7 +8,6 @@ use crate::request::RenderRequest;
 use crate::settings::wrong_value;
 use crate::settings::{PlatformSetting, SITE_CLUSTER};
 use landfall_model::Failure;
-use serde_json::json;
 
 pub(super) struct DropIns(&'static PlatformSpec);
 
@@ -216,10 +215,9 @@ impl RenderPlatform for NoProxyList {
             no_proxy::check(site)?;
         }
         let list = request.no_proxy().list(dialect);
-        let members = vec![("text", json!(list))];
         Ok(RenderedConfig {
-            output: RenderedOutput::Text(list + "\n"),
-            members,
+            output: RenderedOutput::Text(format!("{list}\n")),
+            text: Some(list),
             ..RenderedConfig::default()
         })
     }

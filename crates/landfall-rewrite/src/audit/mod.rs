@@ -33,5 +33,7 @@ pub use self::machine::{MachineInstall, MachineInstalls, machine_installs};
 pub use self::node_platforms::node_platforms;
 pub use self::template_defaults::fill_template_defaults;
 pub use self::text::audit;
-pub use self::tree::{AuditResult, audit_inputs, audit_text, audit_tree, discover, in_chart};
+pub use self::tree::{
+    AuditResult, UnreadFile, audit_inputs, audit_text, audit_tree, discover, in_chart,
+};
 pub use crate::inventory::{Inventory, LockCoverage};

@@ -3,7 +3,7 @@
 use super::node::DoctorNode;
 use super::packages::DoctorPackages;
 use crate::cli::shared::bundle_flags::LockFlags;
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
+use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
 use crate::doctor::{
     CheckStatus, CheckTarget, Diagnosis, LintMessage, PORTS_FORMATS, PortQuery, RealItems,
     Strategy, changed_names, check_names, diagnose, lint_entries, lint_environment,
@@ -14,9 +14,7 @@ use clap::{Args, Subcommand};
 use landfall_item::lockfile::Lock;
 use landfall_model::document::read_text_input;
 use landfall_model::redact_userinfo;
-use landfall_model::report::RunReport;
 use landfall_render::{NoProxyDialect, NoProxyEntries};
-use serde_json::json;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -145,16 +143,18 @@ impl DoctorCommand {
             let locked = lock.as_ref().filter(|_| everything);
             diagnoses.extend(changed_names(&targets, locked));
             let exit = exit_of(&diagnoses, &messages);
-            let mut report = client.report(Vec::new());
-            report.extra.insert("targets".into(), json!(diagnoses));
-            report.extra.insert("lint".into(), json!(messages));
+            let mut report = VerbReport::from(client.report(Vec::new()));
+            let listed = text(&diagnoses, &messages);
+            report.add(ReportMember::Targets(diagnoses));
+            report.add(ReportMember::Lint(messages));
             let ports = query.map(|query| {
-                report.extra.insert("ports".into(), json!(query.ports));
-                port_table(&query.ports) + "\n"
+                let table = port_table(&query.ports) + "\n";
+                report.add(ReportMember::Ports(query.ports));
+                table
             });
             Ok(VerbOutcome::new(
                 report,
-                ports.unwrap_or_default() + &text(&diagnoses, &messages),
+                ports.unwrap_or_default() + &listed,
                 exit,
             ))
         })
@@ -186,8 +186,8 @@ fn print_ports(query: &PortQuery, name: &str) -> VerbOutcome {
         .find(|format| format.name == name)
         .unwrap_or(&PORTS_FORMATS[0]);
     let written = (format.write)(&query.role, &query.ports);
-    let mut report = RunReport::default();
-    report.extra.insert("ports".into(), json!(query.ports));
+    let mut report = VerbReport::default();
+    report.add(ReportMember::Ports(query.ports.clone()));
     let outcome = VerbOutcome::new(report, written, Exit::Done);
     if format.name == "text" {
         outcome

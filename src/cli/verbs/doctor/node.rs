@@ -2,7 +2,7 @@
 
 use super::command::{exit_of, text};
 use crate::cli::shared::bundle_flags::LockFlags;
-use crate::cli::shared::{CliError, Context, VerbOutcome};
+use crate::cli::shared::{CliError, Context, ReportMember, VerbOutcome, VerbReport};
 use crate::doctor::{
     CheckTarget, DEFAULT_SERVICES, Diagnosis, MachineFiles, NodeMirror, RealItems, check_clock,
     check_image_names, check_machine, diagnose, node_proxy, server_time, targets_of,
@@ -12,7 +12,6 @@ use clap::Args;
 use jiff::Timestamp;
 use landfall_item::lockfile::Lock;
 use landfall_model::config::Site;
-use landfall_model::report::RunReport;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -103,8 +102,8 @@ impl DoctorNode {
 fn outcome(diagnoses: Vec<Diagnosis>) -> VerbOutcome {
     let exit = exit_of(&diagnoses, &[]);
     let text = text(&diagnoses, &[]);
-    let mut report = RunReport::default();
-    report.extra.insert("targets".into(), json!(diagnoses));
+    let mut report = VerbReport::default();
+    report.add(ReportMember::Targets(diagnoses));
     VerbOutcome::new(report, text, exit)
 }
 

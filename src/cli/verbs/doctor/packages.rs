@@ -1,13 +1,12 @@
 //! `landfall doctor packages`: simulates the installation of carried packages on a node.
 
 use crate::cli::shared::bundle_flags::ContentFlags;
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
+use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
 use crate::doctor::{NodeList, simulate_install};
 use clap::Args;
 use landfall_model::Limits;
 use landfall_model::document::read_input;
-use landfall_model::report::{EntryKind, ItemStatus, RunReport};
-use serde_json::json;
+use landfall_model::report::{EntryKind, ItemStatus};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -52,7 +51,7 @@ impl DoctorPackages {
                 "the lock has no {system} packages to compare with {list}"
             )));
         }
-        let mut report = RunReport::default();
+        let mut report = VerbReport::default();
         let mut text = String::new();
         let mut replaced = Vec::new();
         for set in sets {
@@ -87,7 +86,7 @@ impl DoctorPackages {
             report.items.extend(done.items);
             replaced.extend(done.replaced);
         }
-        report.extra.insert("replaced".into(), json!(replaced));
+        report.add(ReportMember::Replaced(replaced));
         let is_good = report
             .items
             .iter()

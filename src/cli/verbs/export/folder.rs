@@ -6,7 +6,7 @@ use crate::cli::shared::context::run_blocking;
 use crate::cli::shared::failed_items::item_lines;
 use crate::cli::shared::finish::is_planned;
 use crate::cli::shared::package_changes::PackagesKey;
-use crate::cli::shared::{CliError, Context, VerbOutcome};
+use crate::cli::shared::{CliError, Context, VerbOutcome, VerbReport};
 use clap::{Args, ValueEnum};
 use landfall_content::BlobRead;
 use landfall_item::has_files;
@@ -75,7 +75,7 @@ impl FolderExport {
             run_blocking("exporting", move || {
                 let report = export(&lock, &*blobs, &self.out, self.dry_run, &*progress)?;
                 let lost = losses(&lock).into_iter().filter(|lost| wanted(lost.kind));
-                outcome(report, lost, &self.out, self.dry_run)
+                outcome(report.into(), lost, &self.out, self.dry_run)
             })
             .await?
         })
@@ -84,7 +84,7 @@ impl FolderExport {
 
 /// The outcome of an export to `out`. `lost` are the items that the lock or bundle lacks.
 fn outcome(
-    mut report: RunReport,
+    mut report: VerbReport,
     lost: impl Iterator<Item = ReportItem>,
     out: &Path,
     dry_run: bool,

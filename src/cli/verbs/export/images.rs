@@ -5,7 +5,8 @@ use crate::cli::shared::context::run_blocking;
 use crate::cli::shared::failed_items::item_lines;
 use crate::cli::shared::image_facts::ImageFacts;
 use crate::cli::shared::output_file::result_stdout;
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
+use crate::cli::shared::verb_report::ArchivedImageRow;
+use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use landfall_bundle::image_archive::{
@@ -15,11 +16,9 @@ use landfall_content::{AtomicFile, BlobRead};
 use landfall_item::lockfile::{Lock, collision, losses};
 use landfall_item::{ChartArchive, LockedChart, LockedImage, LockedItem};
 use landfall_model::document::{ArchiveBudget, unpack, yaml};
-use landfall_model::report::{
-    EntryKind, ItemStatus, Progress, ReportItem, RunReport, TransferSide, count_of,
-};
+use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, TransferSide, count_of};
 use landfall_model::{DestinationMap, Limits, Platform, TargetRegistry, human_size};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::File;
@@ -220,9 +219,7 @@ impl ExportImages {
         let mut report = report(&archive, &lost, skipped);
         let format = self.format.to_possible_value();
         let format = format.as_ref().map(PossibleValue::get_name);
-        report
-            .extra
-            .insert("archive".into(), member(&archive, path, format));
+        report.add(member(&archive, path, format));
         if let Some(mut out) = out {
             progress.begin("export", archive.images.len() as u64, archive.blob_bytes());
             let written = archive
@@ -287,7 +284,7 @@ pub(crate) fn report(
     archive: &ImageArchive,
     lost: &[ReportItem],
     skipped: Option<&str>,
-) -> RunReport {
+) -> VerbReport {
     let items = archive.images.iter().map(|image| ReportItem {
         kind: EntryKind::Image,
         name: image.name.clone(),
@@ -301,25 +298,24 @@ pub(crate) fn report(
         },
         reason: skipped.map(str::to_owned),
     });
-    let mut report = RunReport {
-        items: items.chain(lost.iter().cloned()).collect(),
-        ..RunReport::default()
-    };
-    report
-        .extra
-        .insert("trimmed".into(), json!(archive.trimmed));
+    let mut report = VerbReport::of(items.chain(lost.iter().cloned()).collect());
+    report.add(ReportMember::TrimmedInArchive(archive.trimmed.clone()));
     report
 }
 
 /// The member `archive` of a report.
-pub(crate) fn member(archive: &ImageArchive, path: &Path, format: Option<&str>) -> Value {
-    let images = archive.images.iter();
-    let images = images
-        .map(|image| json!({"name": image.name, "digest": image.top.digest, "names": image.names}));
-    json!({
-        "path": path.display().to_string(), "format": format, "bytes": archive.size(),
-        "images": images.collect::<Vec<_>>(),
-    })
+pub(crate) fn member(archive: &ImageArchive, path: &Path, format: Option<&str>) -> ReportMember {
+    let images = archive.images.iter().map(|image| ArchivedImageRow {
+        name: image.name.clone(),
+        digest: image.top.digest.clone(),
+        names: image.names.clone(),
+    });
+    ReportMember::Archive {
+        path: path.display().to_string(),
+        format: format.map(str::to_owned),
+        bytes: archive.size(),
+        images: images.collect(),
+    }
 }
 
 /// The lines about an archive.

@@ -4,12 +4,11 @@ use super::images::licences;
 use crate::cli::shared::bundle_flags::LockFlags;
 use crate::cli::shared::failed_items::item_line;
 use crate::cli::shared::output_file::write_result;
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
+use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
 use clap::{Args, Subcommand};
 use landfall_item::lockfile::{EXPORT_FORMATS, ExportInput, accepted_losses};
 use landfall_model::TargetRegistry;
-use landfall_model::report::{ItemStatus, ReportItem, RunReport};
-use serde_json::json;
+use landfall_model::report::{ItemStatus, ReportItem};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -90,9 +89,9 @@ impl ExportList {
             licences,
         };
         let listed = (form.write)(&input);
-        let mut report = RunReport::default();
-        report.extra.insert("list".into(), json!(listed.text));
-        report.extra.insert("notCarried".into(), json!(listed.left));
+        let mut report = VerbReport::default();
+        report.add(ReportMember::List(listed.text.clone()));
+        report.add(ReportMember::NotCarried(listed.left.clone()));
         let accepted = accepted_losses(&lock);
         let is_expired = |loss: &ReportItem| loss.status == ItemStatus::Missing;
         let exit = if listed.left.is_empty() && !accepted.iter().any(is_expired) {

@@ -2,15 +2,13 @@
 
 use crate::cli::shared::bundle_flags::ContentFlags;
 use crate::cli::shared::failed_items::loss_lines;
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, VerbReport};
 use clap::Args;
 use landfall_bundle::sbom::linked_documents;
 use landfall_content::{BlobRead, ContentError, LockEntry, write_file};
 use landfall_item::LockedItem;
 use landfall_item::lockfile::losses;
-use landfall_model::report::{
-    EntryKind, ItemStatus, ReportItem, RunReport, TransferSide, count_of,
-};
+use landfall_model::report::{EntryKind, ItemStatus, ReportItem, TransferSide, count_of};
 use landfall_model::{ImageRef, host_component};
 use std::path::{Path, PathBuf};
 
@@ -31,7 +29,7 @@ impl ExportReferrers {
         // Entries without referrers are not needed: a delta or a store may lack them.
         let has_some = |entry: &LockEntry| !entry.referrers.is_empty();
         let (lock, blobs) = self.content.open(context, has_some)?;
-        let mut report = RunReport::default();
+        let mut report = VerbReport::default();
         for item in lock.items() {
             let entry = item.entry();
             if !has_some(&entry) {

@@ -1,13 +1,12 @@
 //! `landfall init --from SYSTEM` and `--list`: the manifests that landfall ships.
 
 use crate::cli::shared::output_file::{NewFiles, refuse_present, write_new};
-use crate::cli::shared::{CliError, Exit, VerbOutcome};
+use crate::cli::shared::verb_report::SystemRow;
+use crate::cli::shared::{CliError, Exit, ReportMember, VerbOutcome, VerbReport};
 use landfall_item::manifest::{CATALOGUE, CatalogueManifest};
 use landfall_model::TargetRegistry;
 use landfall_model::config::Site;
-use landfall_model::report::{RunReport, shell_word};
-use serde_json::json;
-use std::fmt::Write as _;
+use landfall_model::report::{aligned_columns, shell_word};
 use std::path::{Path, PathBuf};
 
 /// The name of the site file.
@@ -15,24 +14,20 @@ const SITE: &str = "site.yaml";
 
 /// Lists the systems that have a shipped manifest.
 pub(crate) fn listing() -> VerbOutcome {
-    let width = CATALOGUE
+    let rows = CATALOGUE
         .iter()
-        .map(|shipped| shipped.name.len())
-        .max()
-        .unwrap_or(0);
-    let mut text = String::new();
-    let mut systems = Vec::new();
-    for shipped in CATALOGUE {
-        let _ = writeln!(text, "{:width$}  {}", shipped.name, shipped.about);
-        let files: Vec<&str> = shipped.files.iter().map(|(path, _)| *path).collect();
-        systems.push(json!({
-            "name": shipped.name, "about": shipped.about, "files": files, "edit": shipped.edit,
-            "platform": shipped.platform,
-        }));
-    }
+        .map(|shipped| [shipped.name.to_owned(), shipped.about.to_owned()]);
+    let mut text = aligned_columns(&rows.collect::<Vec<_>>());
+    let systems = CATALOGUE.iter().map(|shipped| SystemRow {
+        name: shipped.name,
+        about: shipped.about,
+        files: shipped.files.iter().map(|(path, _)| *path).collect(),
+        edit: shipped.edit,
+        platform: shipped.platform,
+    });
     text += "landfall init --from SYSTEM -o DIR writes the files of a system\n";
-    let mut report = RunReport::default();
-    report.extra.insert("systems".into(), json!(systems));
+    let mut report = VerbReport::default();
+    report.add(ReportMember::Systems(systems.collect()));
     VerbOutcome::of(report, text)
 }
 
@@ -58,20 +53,15 @@ pub(crate) fn written(
         }
     }
     refuse_present(&files.iter().map(|(path, _)| path).collect::<Vec<_>>())?;
-    let mut report = RunReport::default();
+    let mut report = VerbReport::default();
     let next = next_step(out, &out.join(SITE));
     let names: Vec<String> = files
         .iter()
         .map(|(path, _)| path.display().to_string())
         .collect();
-    let members = [
-        ("written", json!(names)),
-        ("edit", json!(shipped.edit)),
-        ("next", json!(next)),
-    ];
-    report
-        .extra
-        .extend(members.map(|(name, value)| (name.to_owned(), value)));
+    report.add(ReportMember::Written(names.clone()));
+    report.add(ReportMember::Edit(shipped.edit));
+    report.add(ReportMember::Next(next.clone()));
     let mut text = String::new();
     if dry_run {
         files

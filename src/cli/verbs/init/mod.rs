@@ -5,15 +5,16 @@ mod catalogue;
 use self::catalogue::{listing, next_step, written};
 use crate::cli::shared::draft::{DraftRequest, DraftResult, draft_manifest, parse_manifest_name};
 use crate::cli::shared::output_file::{refuse_present, write_new};
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
+use crate::cli::shared::{
+    CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport, input_file,
+};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use landfall_item::manifest::{CATALOGUE, MORE, example_manifest, from_list, platforms_line};
 use landfall_model::config::starter_site;
-use landfall_model::report::{RunReport, one_line};
+use landfall_model::report::one_line;
 use landfall_model::{Platform, TargetRegistry};
 use landfall_rewrite::audit::HelmCommand;
-use serde_json::json;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -66,7 +67,7 @@ struct FirstFiles {
     manifest: String,
     site: String,
     lines: Vec<String>,
-    report: RunReport,
+    report: VerbReport,
     exit: Exit,
 }
 
@@ -89,9 +90,9 @@ impl InitCommand {
         } = self.first(context)?;
         let [manifest_file, site_file] = &files;
         let next = next_step(manifest_file, site_file);
-        report.extra.insert("manifest".into(), json!(manifest));
-        report.extra.insert("site".into(), json!(site));
-        report.extra.insert("next".into(), json!(next));
+        report.add(ReportMember::Manifest(manifest.clone()));
+        report.add(ReportMember::Site(site.clone()));
+        report.add(ReportMember::Next(next.clone()));
         if self.dry_run {
             let manifest_name = manifest_file.display();
             let site_name = site_file.display();
@@ -124,7 +125,7 @@ impl InitCommand {
             manifest,
             site: site.clone(),
             lines: Vec::new(),
-            report: RunReport::default(),
+            report: VerbReport::default(),
             exit: Exit::Done,
         };
         let Some(from) = &self.from else {

@@ -13,7 +13,7 @@ use crate::cli::shared::listing::count;
 use crate::cli::shared::open_bundle::{self, BundleRequirements, object};
 use crate::cli::shared::output_file::result_stdout;
 use crate::cli::shared::patch_report::PatchReport;
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
+use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
 use crate::client::{BundleUpload, DeliveredBundles};
 use clap::{Args, Command};
 use landfall_bundle as bundle;
@@ -24,10 +24,9 @@ use landfall_content::{
     BlobChain, BlobRead, BlobStore, EntryPart, LockEntry, present_blobs, unique_blobs,
 };
 use landfall_item::lockfile::{FILE_NAME, Lock};
-use landfall_model::report::{EntryKind, ItemStatus, RunReport, TransferSide, count_of};
+use landfall_model::report::{EntryKind, ItemStatus, TransferSide, count_of};
 use landfall_model::sign::PublicKey;
 use landfall_model::{Descriptor, human_size, sum_sizes, today};
-use serde_json::json;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
@@ -186,12 +185,11 @@ impl PackCommand {
                     let summary = delivered.patch(&mut plan, &lock, &blobs, &bases, &*progress)?;
                     let report = PatchReport::new(&plan, &lock, &summary, false);
                     about += &report.lines(is_verbose);
-                    patches = Some(json!(report));
+                    patches = Some(ReportMember::Patches(report));
                 }
                 let report = |status| {
                     let mut report = pack_report(&lock, &plan, status);
-                    let patches = patches.map(|patches| ("patches".to_owned(), patches));
-                    report.extra.extend(patches);
+                    patches.into_iter().for_each(|member| report.add(member));
                     report
                 };
                 if self.dry_run {
@@ -334,12 +332,10 @@ impl PackCommand {
         out: &Path,
         written: &PackedBundle,
         keys: &[PublicKey],
-        mut report: RunReport,
+        mut report: VerbReport,
         about: &str,
     ) -> VerbOutcome {
-        report
-            .extra
-            .insert("bundle".into(), bundle_member(plan, out, written, keys));
+        report.add(bundle_member(plan, out, written, keys));
         let mut text = format!("packed {} into {}\n", count(&plan.items), out.display());
         text += &bundle_lines(plan, written);
         text.extend(
@@ -412,11 +408,11 @@ impl RepackFlags {
             )
         })
         .await??;
-        let mut report = RunReport::default();
-        report.extra.insert(
-            "volume".into(),
-            json!({"path": path.display().to_string(), "bytes": bytes}),
-        );
+        let mut report = VerbReport::default();
+        report.add(ReportMember::Volume {
+            path: path.display().to_string(),
+            bytes,
+        });
         let text = format!(
             "packed {} again, {} ({bytes} bytes)\n",
             path.display(),

@@ -12,7 +12,7 @@ use crate::cli::shared::failed_items::item_lines;
 use crate::cli::shared::finish::is_planned;
 use crate::cli::shared::image_facts::ImageSignatures;
 use crate::cli::shared::open_bundle::{self, BundleRequirements, SeriesHistory, put_first};
-use crate::cli::shared::{CliError, Context, VerbOutcome, input_file};
+use crate::cli::shared::{CliError, Context, ReportMember, VerbOutcome, VerbReport, input_file};
 use crate::push::{GitTarget, Omitted, PushOptions, SignedImages, sign_images};
 use clap::Args;
 use landfall_bundle as bundle;
@@ -21,7 +21,6 @@ use landfall_content::BlobRead;
 use landfall_item::lockfile::{FILE_NAME, Lock, losses};
 use landfall_model::report::{EntryCount, EntryKind, ReportItem};
 use landfall_model::{Digest, redact_urls};
-use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -84,7 +83,7 @@ struct PushSource {
     /// The fingerprint of the complete lock, which is the one that was approved.
     fingerprint: Digest,
     /// The bundle, for the report.
-    bundle: Option<Value>,
+    bundle: Option<ReportMember>,
     serial: Option<Serial>,
     /// The bundle, if it is split and `--allow-partial` is not given: all its volumes are verified
     /// before anything is uploaded.
@@ -203,9 +202,7 @@ impl PushCommand {
             Err(failure) => &mut failure.report,
         };
         signatures.add_to(report);
-        report
-            .extra
-            .extend(bundle.map(|bundle| ("bundle".to_owned(), bundle)));
+        bundle.into_iter().for_each(|member| report.add(member));
         result
     }
 
@@ -241,14 +238,12 @@ impl PushCommand {
             let mut items = items.map_err(|error| CliError::usage(error.to_string()))?;
             let lost = losses(&lock).into_iter();
             items.extend(lost.filter(|item| item.kind == EntryKind::Git));
-            let mut report = client.report(items);
+            let mut report = VerbReport::from(client.report(items));
             let to = redact_urls(target.url.as_str());
-            report.extra.insert("to".into(), json!(to));
-            report.extra.insert("lock".into(), json!(fingerprint));
+            report.add(ReportMember::To(to.clone()));
+            report.add(ReportMember::Lock(fingerprint));
             signatures.add_to(&mut report);
-            report
-                .extra
-                .extend(bundle.map(|bundle| ("bundle".to_owned(), bundle)));
+            bundle.into_iter().for_each(|member| report.add(member));
             let (dry, others): (Vec<&ReportItem>, Vec<&ReportItem>) =
                 report.items.iter().partition(|item| is_planned(item));
             let mut text = String::new();

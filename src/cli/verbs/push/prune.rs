@@ -2,7 +2,7 @@
 //! it deletes them.
 
 use crate::cli::shared::input_file::{self, OpenedFile};
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
+use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome};
 use crate::client::Client;
 use crate::push::{Needed, PruneScope, Pruned, PrunedManifest, prune};
 use clap::Args;
@@ -11,7 +11,7 @@ use landfall_item::lockfile::Lock;
 use landfall_model::document::{read_input, read_text_input};
 use landfall_model::report::{TransferSide, count_of};
 use landfall_model::{DestinationMap, human_size, is_repository};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -203,11 +203,12 @@ impl PrunePlan {
                     .with_report(outcome.report));
             }
         };
-        let members = json!({
-            "deleted": self.delete, "repositories": pruned.repositories,
-            "manifests": pruned.gone, "bytes": pruned.bytes,
+        outcome.report.add(ReportMember::Pruned {
+            deleted: self.delete,
+            repositories: pruned.repositories.clone(),
+            manifests: pruned.gone.clone(),
+            bytes: pruned.bytes,
         });
-        outcome.report.extra.insert("pruned".into(), members);
         outcome.text += &self.text(&pruned);
         if pruned
             .repositories

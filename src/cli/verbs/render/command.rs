@@ -5,11 +5,12 @@ use super::merge_diff::merge_diff;
 use crate::cli::shared::locked_charts::{LockedCharts, locked_charts};
 use crate::cli::shared::output_file::write_result;
 use crate::cli::shared::unified_diff::DiffReader;
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
+use crate::cli::shared::verb_report::{FileRow, ReportChange};
+use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
 use landfall_content::replace_file;
 use landfall_item::lockfile::{Lock, collision};
 use landfall_model::document::{MergeRules, SiteFacts, objects, read_text_input};
-use landfall_model::report::{RunReport, TransferSide, one_line};
+use landfall_model::report::{TransferSide, aligned_columns, one_line};
 use landfall_model::{DestinationMap, DestinationRules, TargetRegistry, today};
 use landfall_render::{
     self as render, PLATFORMS, PlatformSettings, PlatformSpec, RenderRequest, RenderedFile,
@@ -32,18 +33,13 @@ impl RenderCommand {
 
 fn list() -> VerbOutcome {
     let specs = || PLATFORMS.iter().map(|platform| platform.spec());
-    let width = specs()
-        .map(|spec| spec.name.len())
-        .max()
-        .unwrap_or_default();
-    let text = specs().fold(String::new(), |text, spec| {
-        text + &format!("{:width$}  {}\n", spec.name, spec.about)
-    });
+    let rows = specs().map(|spec| [spec.name.to_owned(), spec.about.to_owned()]);
+    let text = aligned_columns(&rows.collect::<Vec<_>>());
     let platforms: Map<_, _> = specs()
         .map(|spec| (spec.name.to_owned(), json!(spec.about)))
         .collect();
-    let mut report = RunReport::default();
-    report.extra.insert("platforms".into(), platforms.into());
+    let mut report = VerbReport::default();
+    report.add(ReportMember::Platforms(platforms));
     VerbOutcome::of(report, text)
 }
 
@@ -115,16 +111,16 @@ impl PlatformRun {
             None => SiteFacts::default(),
         };
 
-        let mut report = RunReport {
-            items: rendered.items,
-            ..RunReport::default()
-        };
-        report.extra.extend(
-            rendered
-                .members
-                .into_iter()
-                .map(|(name, value)| (name.to_owned(), value)),
-        );
+        let mut report = VerbReport::of(rendered.items);
+        if let Some(text) = rendered.text {
+            report.add(ReportMember::Text(text));
+        }
+        if let Some(overlay) = rendered.overlay {
+            report.add(ReportMember::Keys(overlay.keys));
+            report.add(ReportMember::Missing(overlay.missing));
+            report.add(ReportMember::Undecided(overlay.undecided));
+            report.add(ReportMember::Values(json!(overlay.values)));
+        }
         let mut lines = if out.is_some() {
             rendered.changes
         } else {
@@ -219,7 +215,7 @@ fn write_files(
     spec: &PlatformSpec,
     files: &[RenderedFile],
     folder: &Path,
-    report: &mut RunReport,
+    report: &mut VerbReport,
 ) -> Result<Vec<String>, CliError> {
     let left = render::stale_files(folder, spec.name, files);
     render::write_files(folder, files)?;
@@ -242,15 +238,15 @@ fn write_files(
             path.display()
         ));
     }
-    let files = files.iter().map(|file| {
-        let path = folder.join(&file.path).display().to_string();
-        json!({"file": path, "mode": format!("{:04o}", file.mode), "secret": file.secret})
+    let files = files.iter().map(|file| FileRow::Rendered {
+        file: folder.join(&file.path).display().to_string(),
+        mode: format!("{:04o}", file.mode),
+        secret: file.secret,
     });
-    report.extra.insert("files".into(), files.collect());
-    report.extra.insert(
-        "stale".into(),
+    report.add(ReportMember::Files(files.collect()));
+    report.add(ReportMember::Stale(
         left.iter().map(|path| path.display().to_string()).collect(),
-    );
+    ));
     Ok(lines)
 }
 
@@ -272,7 +268,7 @@ fn merge_into(
     facts: &SiteFacts,
     notes: Vec<String>,
     context: &Context,
-    report: &mut RunReport,
+    report: &mut VerbReport,
 ) -> Result<String, CliError> {
     let shown = path.display();
     let text = read_text_input(path)
@@ -300,12 +296,13 @@ fn merge_into(
     } else {
         old_mode
     };
-    let file =
-        json!({"file": shown.to_string(), "mode": format!("{mode:04o}"), "secret": merged.secret});
-    report.extra.insert("files".into(), vec![file].into());
-    report
-        .extra
-        .insert("changes".into(), merged.changes.clone().into());
+    report.add(ReportMember::Files(vec![FileRow::Rendered {
+        file: shown.to_string(),
+        mode: format!("{mode:04o}"),
+        secret: merged.secret,
+    }]));
+    let keys = merged.changes.iter().cloned().map(ReportChange::Key);
+    report.add(ReportMember::Changes(keys.collect()));
     let notes = merged.notes.iter().cloned().chain(notes);
     if merging.diff {
         notes.for_each(|note| context.progress.note(&note));
@@ -315,7 +312,7 @@ fn merge_into(
             &merged,
             DiffReader::of_stdout(context),
         );
-        report.extra.insert("diff".into(), diff.clone().into());
+        report.add(ReportMember::Diff(diff.clone()));
         return Ok(diff);
     }
     let mut lines: Vec<String> = merged

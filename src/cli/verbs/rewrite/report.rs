@@ -1,12 +1,14 @@
 //! The output and the report of `landfall rewrite`.
 
 use super::kustomize;
-use crate::cli::shared::{CliError, Context, Exit, OutputMode, VerbOutcome};
-use landfall_model::report::{RunReport, count_of, one_line, shell_word};
+use crate::cli::shared::verb_report::{FileRow, ReferenceOutcome, ReferenceRow, ReportChange};
+use crate::cli::shared::{
+    CliError, Context, Exit, OutputMode, ReportMember, VerbOutcome, VerbReport,
+};
+use landfall_model::report::{count_of, one_line, shell_word};
 use landfall_model::{ImageRef, has_host};
 use landfall_rewrite::audit::{FileFinding, LockCoverage};
 use landfall_rewrite::{Occurrence, ReferenceMeaning, RewriteError, RewrittenText};
-use serde_json::{Value, json};
 use std::path::Path;
 
 const NOTHING_KNOWN: &str = "\
@@ -91,15 +93,15 @@ pub(crate) fn outcome(
     let mut report = if context.has_document() {
         report(done)
     } else {
-        RunReport::default()
+        VerbReport::default()
     };
     if matches!(mode, RewriteMode::Stdout | RewriteMode::Kustomize)
         && context.global.output == OutputMode::Json
     {
-        report.extra.insert("text".into(), text.clone().into());
+        report.add(ReportMember::Text(text.clone()));
     }
     if let Some(not_locked) = not_locked {
-        report.extra.insert("unknown".into(), not_locked.member());
+        report.add(not_locked.member());
     }
     if failed == done.len() {
         return Err(CliError::of_lines(Exit::Failed, &notes).with_report(report));
@@ -213,7 +215,7 @@ fn left_line(name: &str, occurrence: &Occurrence) -> Option<String> {
 }
 
 /// The members `files`, `changes` and `left` of the report.
-fn report(done: &[RewrittenInput]) -> RunReport {
+fn report(done: &[RewrittenInput]) -> VerbReport {
     let mut files = Vec::new();
     let mut changes = Vec::new();
     let mut left = Vec::new();
@@ -221,7 +223,11 @@ fn report(done: &[RewrittenInput]) -> RunReport {
         let members = match result {
             Ok(members) => members,
             Err(error) => {
-                files.push(json!({"file": name, "status": "failed", "reason": error.to_string()}));
+                files.push(FileRow::Failed {
+                    file: name.clone(),
+                    status: "failed",
+                    reason: error.to_string(),
+                });
                 continue;
             }
         };
@@ -229,54 +235,47 @@ fn report(done: &[RewrittenInput]) -> RunReport {
             let mut settled = 0;
             let before = changes.len();
             for occurrence in &new.scan.found {
-                let Occurrence {
-                    line,
-                    column,
-                    inside,
-                    written,
-                    role,
-                    ..
-                } = occurrence;
-                let mut entry =
-                    json!({"file": path, "line": line, "column": column, "position": role});
-                if let Some(inside) = inside {
-                    entry["inside"] = json!(inside);
-                }
-                match &occurrence.meaning {
+                let row = |outcome| ReferenceRow {
+                    file: path.clone(),
+                    line: occurrence.line,
+                    column: occurrence.column,
+                    position: occurrence.role,
+                    inside: occurrence.inside.clone(),
+                    outcome,
+                };
+                let written = occurrence.written.clone();
+                match occurrence.meaning.clone() {
                     ReferenceMeaning::Known { item, to, reaches } => {
-                        (entry["from"], entry["to"], entry["item"]) =
-                            (json!(written), json!(to), json!(item));
-                        if !reaches.is_empty() {
-                            entry["reaches"] = json!(reaches);
-                        }
-                        changes.push(entry);
+                        changes.push(ReportChange::Reference(row(ReferenceOutcome::Changed {
+                            from: written,
+                            to,
+                            item,
+                            reaches,
+                        })));
                     }
-                    ReferenceMeaning::Left { why } => {
-                        (entry["reference"], entry["why"]) = (json!(written), json!(why));
-                        left.push(entry);
-                    }
+                    ReferenceMeaning::Left { why } => left.push(row(ReferenceOutcome::Left {
+                        reference: written,
+                        why,
+                    })),
                     ReferenceMeaning::Settled { .. } => settled += 1,
                     ReferenceMeaning::Unknown | ReferenceMeaning::Undecided { .. } => {}
                 }
             }
             let made = changes.len() - before;
-            let status = if made == 0 { "unchanged" } else { "changed" };
-            let read_as = new.scan.read_as;
-            let mut file = json!({
-                "file": path, "status": status, "changes": made, "settled": settled,
-                "readAs": read_as,
+            files.push(FileRow::Rewritten {
+                file: path.clone(),
+                status: if made == 0 { "unchanged" } else { "changed" },
+                changes: made,
+                settled,
+                read_as: new.scan.read_as,
+                lost: lost.clone(),
             });
-            if !lost.is_empty() {
-                file["lost"] = json!(lost);
-            }
-            files.push(file);
         }
     }
-    let mut report = RunReport::default();
-    let members = [("files", files), ("changes", changes), ("left", left)];
-    report
-        .extra
-        .extend(members.map(|(name, list)| (name.to_owned(), Value::Array(list))));
+    let mut report = VerbReport::default();
+    report.add(ReportMember::Files(files));
+    report.add(ReportMember::Changes(changes));
+    report.add(ReportMember::Left(left));
     report
 }
 
@@ -328,7 +327,10 @@ impl NotLocked {
     }
 
     /// The member `unknown` of the report.
-    pub(crate) fn member(&self) -> Value {
-        json!({"count": self.count, "audit": self.audit})
+    pub(crate) fn member(&self) -> ReportMember {
+        ReportMember::Unknown {
+            count: self.count,
+            audit: self.audit.clone(),
+        }
     }
 }

@@ -9,12 +9,12 @@ use crate::cli::shared::input_file::OpenedFile;
 use crate::cli::shared::open_bundle::{self, BundleRequirements, SeriesHistory};
 use crate::cli::shared::package_changes::PackagesKey;
 use crate::cli::shared::store_location::StoreLocation;
-use crate::cli::shared::{CliError, Context, Exit, OutputMode, VerbOutcome};
+use crate::cli::shared::{CliError, Context, Exit, OutputMode, VerbOutcome, VerbReport};
 use crate::client::Client;
 use clap::Args;
 use landfall_bundle::{Bundle, RebuiltBlobs, RecipeBlobs, scratch_folder, volume_locations};
 use landfall_content::{BlobChain, BlobRead, VerifiedRead};
-use landfall_model::report::{EntryCount, RunReport};
+use landfall_model::report::EntryCount;
 use landfall_model::{Digest, Failure, Limits, TargetRegistry, parse_size};
 use landfall_serve::{
     AccessLog, AccessRight, HtpasswdUsers, LogTarget, ServeOptions, ServedBundle, ServedContent,
@@ -232,7 +232,7 @@ impl ServeCommand {
             };
             let ready = |serving: &ServerInfo| announce(serving, context.global.output);
             serve(options, load, ready, reload, stop).await?;
-            Ok(VerbOutcome::new(RunReport::default(), "", ended))
+            Ok(VerbOutcome::new(VerbReport::default(), "", ended))
         });
         runtime.shutdown_background();
         result

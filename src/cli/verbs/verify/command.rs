@@ -10,13 +10,13 @@ use crate::cli::shared::image_facts::ImageSignatures;
 use crate::cli::shared::listing::{count, lines, unique_bytes};
 use crate::cli::shared::open_bundle::{self, AcceptedBundle, BundleRequirements, put_first};
 use crate::cli::shared::shard::{ShardFlag, part_prefix, report_shard};
-use crate::cli::shared::{CliError, Context, Exit, VerbOutcome};
+use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, VerbReport};
 use clap::Args;
 use landfall_bundle as bundle;
 use landfall_bundle::{Bundle, Serial, volume_locations};
 use landfall_content::{LockEntry, ShardEntry};
 use landfall_item::lockfile::losses;
-use landfall_model::report::{RunReport, count_of};
+use landfall_model::report::count_of;
 use landfall_model::{Digest, Shard, human_size};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -116,10 +116,7 @@ impl VerifyCommand {
     ) -> Result<VerbOutcome, CliError> {
         let bundle = &accepted.bundle;
         let own = bundle::shard_parts(bundle, shard)?;
-        let mut report = RunReport {
-            items: own.iter().map(ShardEntry::item).collect(),
-            ..RunReport::default()
-        };
+        let mut report = VerbReport::of(own.iter().map(ShardEntry::item).collect());
         let entries: Vec<LockEntry> = own.into_iter().map(|own| own.entry).collect();
         let runner = report_shard(&self.shard, shard, &mut report);
         let part_prefix = part_prefix(shard);
@@ -127,9 +124,7 @@ impl VerifyCommand {
         let losses = losses(&bundle.available_lock()?);
         let loss_lines: Vec<String> = losses.iter().map(item_line).collect();
         report.items.extend(losses);
-        report
-            .extra
-            .insert("bundle".into(), accepted.report_member());
+        report.add(accepted.report_member());
         signatures.add_to(&mut report);
         git.add_to(&mut report);
         let partial = match bundle.partial().len() {

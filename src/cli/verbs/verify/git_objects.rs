@@ -1,12 +1,12 @@
 //! The git repositories of a bundle: whether their packs have everything that their refs need.
 
-use crate::cli::shared::CliError;
+use crate::cli::shared::verb_report::RepositoryRow;
+use crate::cli::shared::{CliError, ReportMember, VerbReport};
 use landfall_content::{BlobRead, missing_blobs};
 use landfall_item::lockfile::Lock;
 use landfall_item::{LockedGitRepository, LockedItem};
-use landfall_model::report::{ItemStatus, Progress, ReportItem, RunReport, count_of};
+use landfall_model::report::{ItemStatus, Progress, ReportItem, count_of};
 use landfall_model::{Digest, Limits};
-use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// The git repositories of a lock, by whether their objects were checked.
@@ -70,14 +70,17 @@ impl GitObjects {
     }
 
     /// Adds the member `repositories` to a report, if there are any repositories.
-    pub(super) fn add_to(&self, report: &mut RunReport) {
+    pub(super) fn add_to(&self, report: &mut VerbReport) {
         let complete = self.complete.iter().map(|name| (name, true));
         let all = complete.chain(self.unchecked.iter().map(|name| (name, false)));
-        let members: Vec<Value> = all
-            .map(|(name, is_checked)| json!({"name": name, "checked": is_checked}))
+        let rows: Vec<_> = all
+            .map(|(name, checked)| RepositoryRow {
+                name: name.clone(),
+                checked,
+            })
             .collect();
-        if !members.is_empty() {
-            report.extra.insert("repositories".into(), members.into());
+        if !rows.is_empty() {
+            report.add(ReportMember::Repositories(rows));
         }
     }
 }

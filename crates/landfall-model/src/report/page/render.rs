@@ -7,6 +7,7 @@ use crate::{Digest, human_size, sum_sizes};
 use askama::Template;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value};
 
 /// A page with at least this number of rows has a search.
 const MIN_SEARCHED_ROWS: usize = 20;
@@ -124,8 +125,10 @@ pub struct ReportPage {
     pub status: RunStatus,
     /// The error that ended the run.
     pub error: Option<ErrorInfo>,
-    /// The items, hosts and lists that the page shows.
+    /// The items and hosts that the page shows.
     pub report: RunReport,
+    /// The members of the JSON document that the page shows as lists.
+    pub members: Map<String, Value>,
     /// The content of the items.
     pub contents: Vec<ItemContent>,
     /// Labelled values about the whole run or bundle, such as digests and signatures.
@@ -244,15 +247,12 @@ mod tests {
             named_by: Vec::new(),
             answered: true,
         };
-        let mut report = RunReport {
+        let report = RunReport {
             items: contents.iter().map(item).collect(),
             hosts: vec![host],
             ..RunReport::default()
         };
-        report.extra.insert(
-            "moved".into(),
-            json!([{"at": name(0), "from": "sha256:00", "to": name(0)}]),
-        );
+        let moved = json!([{"at": name(0), "from": "sha256:00", "to": name(0)}]);
         let error = ErrorInfo {
             side: Some(TransferSide::Source),
             item: Some(name(0)),
@@ -264,6 +264,7 @@ mod tests {
             status: RunStatus::Partial,
             error: Some(error),
             report,
+            members: Map::from_iter([("moved".to_owned(), moved)]),
             contents,
             facts: vec![(name(0), name(0))],
             phases: Vec::new(),

@@ -18,8 +18,8 @@ pub(super) fn sections(page: &ReportPage, usage: &BlobUsage<'_>) -> Vec<Section>
             body: SectionBody::Treemap(treemap),
         },
     ];
-    sections.extend(list_sections(&page.report.extra));
-    sections.extend(pruned_section(&page.report.extra));
+    sections.extend(list_sections(&page.members));
+    sections.extend(pruned_section(&page.members));
     sections.extend([
         items(page, usage),
         packages(&page.contents),
@@ -382,207 +382,97 @@ fn keep_used<T>(values: Vec<T>, is_used: &[bool]) -> Vec<T> {
 
 // The sections for the lists that single commands add to a report, such as `changes` or `updates`.
 
-/// A list of a report that becomes a section.
-struct ReportList {
-    /// The member of the report.
-    member: &'static str,
-    heading: &'static str,
-    columns: &'static [ListColumn],
-}
-
-/// A column of the section of a [`ReportList`].
-struct ListColumn {
-    /// The member of a row that has the value.
-    member: &'static str,
-    title: &'static str,
-    /// Whether the values are sizes in bytes.
-    is_size: bool,
-}
-
-const fn column(member: &'static str, title: &'static str) -> ListColumn {
-    ListColumn {
-        member,
-        title,
-        is_size: false,
-    }
-}
-
-const fn size_column(member: &'static str, title: &'static str) -> ListColumn {
-    ListColumn {
-        member,
-        title,
-        is_size: true,
-    }
-}
-
-const REPORT_LISTS: &[ReportList] = &[
-    ReportList {
-        member: "notices",
-        heading: "Notices about upstream",
-        columns: &[
-            column("kind", "kind"),
-            column("name", "name"),
-            column("message", "message"),
-        ],
-    },
-    ReportList {
-        member: "problems",
-        heading: "Problems",
-        columns: &[
-            column("kind", "kind"),
-            column("at", "at"),
-            column("message", "message"),
-        ],
-    },
-    ReportList {
-        member: "updates",
-        heading: "Newer versions",
-        columns: &[
-            column("name", "name"),
-            column("from", "from"),
-            column("to", "to"),
-            column("policy", "policy"),
-            column("at", "at"),
-        ],
-    },
-    ReportList {
-        member: "changes",
-        heading: "Changes",
-        columns: &[
-            column("change", "change"),
-            column("name", "name"),
-            column("version", "version"),
-            column("replaces", "replaces"),
-            column("from", "previous digest"),
-            column("to", "digest"),
-            size_column("newBytes", "new"),
-        ],
-    },
-    ReportList {
-        member: "endpointChanges",
-        heading: "Changed endpoints",
-        columns: &[
-            column("change", "change"),
-            column("host", "host"),
-            column("port", "port"),
-            column("why", "purpose"),
-        ],
-    },
-    ReportList {
-        member: "hostChanges",
-        heading: "Changed hosts",
-        columns: &[
-            column("change", "change"),
-            column("host", "host"),
-            column("port", "port"),
-            column("why", "purpose"),
-        ],
-    },
-    ReportList {
-        member: "moved",
-        heading: "Tags that moved at the registry",
-        columns: &[
-            column("at", "tag"),
-            column("from", "previous digest"),
-            column("to", "digest"),
-        ],
-    },
-    ReportList {
-        member: "trimmed",
-        heading: "Trimmed indexes",
-        columns: &[
-            column("name", "name"),
-            column("from", "original digest"),
-            column("to", "digest"),
-        ],
-    },
-    ReportList {
-        member: "standings",
-        heading: "Tags at the registry",
-        columns: &[
-            column("state", "state"),
-            column("at", "tag"),
-            column("name", "name"),
-            column("stands", "current digest"),
-            column("wanted", "wanted digest"),
-            column("why", "reason"),
-        ],
-    },
-    ReportList {
-        member: "records",
-        heading: "Commands in the evidence log",
-        columns: &[
-            column("time", "time"),
-            column("command", "command"),
-            column("status", "status"),
-            column("registry", "registry"),
-            column("version", "landfall"),
-        ],
-    },
-    ReportList {
-        member: "removed",
-        heading: "Removed",
-        columns: &[
-            column("what", "what"),
-            column("digest", "digest"),
-            size_column("bytes", "size"),
-        ],
-    },
+/// The members that become sections: the member, the heading, and the columns, separated by commas.
+/// A column is the member of a row that has the value, and its title if that is different. Columns
+/// of `bytes` and `newBytes` have sizes.
+const REPORT_LISTS: &[(&str, &str, &str)] = &[
+    ("notices", "Notices about upstream", "kind, name, message"),
+    ("problems", "Problems", "kind, at, message"),
+    ("updates", "Newer versions", "name, from, to, policy, at"),
+    (
+        "changes",
+        "Changes",
+        "change, name, version, replaces, from: previous digest, to: digest, newBytes: new",
+    ),
+    (
+        "endpointChanges",
+        "Changed endpoints",
+        "change, host, port, why: purpose",
+    ),
+    (
+        "hostChanges",
+        "Changed hosts",
+        "change, host, port, why: purpose",
+    ),
+    (
+        "moved",
+        "Tags that moved at the registry",
+        "at: tag, from: previous digest, to: digest",
+    ),
+    (
+        "trimmed",
+        "Trimmed indexes",
+        "name, from: original digest, to: digest",
+    ),
+    (
+        "standings",
+        "Tags at the registry",
+        "state, at: tag, name, stands: current digest, wanted: wanted digest, why: reason",
+    ),
+    (
+        "records",
+        "Commands in the evidence log",
+        "time, command, status, registry, version: landfall",
+    ),
+    ("removed", "Removed", "what, digest, bytes: size"),
 ];
 
-/// A section for each of [`REPORT_LISTS`]. `extra` has the members that the command added to the
-/// report; a section is empty if its list is not among them.
-pub(super) fn list_sections(extra: &Map<String, Value>) -> impl Iterator<Item = Section> {
-    REPORT_LISTS.iter().map(|list| {
-        let rows = extra.get(list.member).and_then(Value::as_array);
+/// A section for each of [`REPORT_LISTS`]. It is empty if its list is not among the members of the
+/// document.
+pub(super) fn list_sections(members: &Map<String, Value>) -> impl Iterator<Item = Section> {
+    REPORT_LISTS.iter().map(|(member, heading, columns)| {
+        let rows = members.get(*member).and_then(Value::as_array);
         // tags that are already correct are left out, and so are replaced items: the row of the
         // replacing item names them
         let rows = rows
             .into_iter()
             .flatten()
             .filter(|row| row["state"] != "there" && row["replacedBy"].is_null());
-        list_section(list.heading, list.columns, rows)
+        list_section(heading, columns, rows)
     })
 }
 
 /// The section for the manifests that `push --prune` deleted or would delete.
-pub(super) fn pruned_section(extra: &Map<String, Value>) -> Option<Section> {
-    let pruned = extra.get("pruned")?;
+pub(super) fn pruned_section(members: &Map<String, Value>) -> Option<Section> {
+    let pruned = members.get("pruned")?;
     let heading = if pruned["deleted"] == true {
         "Pruned"
     } else {
         "To be pruned"
     };
-    let columns = [
-        column("repository", "repository"),
-        column("digest", "digest"),
-        column("tags", "tags"),
-    ];
     let manifests = pruned["manifests"].as_array().into_iter().flatten();
-    Some(list_section(heading, &columns, manifests))
+    Some(list_section(heading, "repository, digest, tags", manifests))
 }
 
 fn list_section<'v>(
     heading: &str,
-    columns: &[ListColumn],
+    columns: &'static str,
     rows: impl Iterator<Item = &'v Value>,
 ) -> Section {
-    let table_columns: Vec<TableColumn> = columns
-        .iter()
-        .map(|column| TableColumn {
-            title: column.title,
-            is_number: column.is_size,
-        })
-        .collect();
-    let rows = rows
-        .map(|row| {
-            columns
-                .iter()
-                .map(|column| cell(&row[column.member], column.is_size))
-                .collect()
-        })
-        .collect();
-    Section::table(heading, Table::new(&table_columns, rows))
+    let columns = columns.split(", ").map(|column| {
+        let (member, title) = column.split_once(": ").unwrap_or((column, column));
+        let is_number = matches!(member, "bytes" | "newBytes");
+        (member, TableColumn { title, is_number })
+    });
+    let (members, columns): (Vec<&str>, Vec<TableColumn>) = columns.unzip();
+    let row = |row: &Value| {
+        let cells = members.iter().zip(&columns);
+        cells
+            .map(|(member, column)| cell(&row[*member], column.is_number))
+            .collect()
+    };
+    let rows = rows.map(row).collect();
+    Section::table(heading, Table::new(&columns, rows))
 }
 
 fn cell(value: &Value, is_size: bool) -> TableCell {
