@@ -115,6 +115,8 @@ pub fn files(folder: &Path) -> BTreeMap<PathBuf, String> {
             let path = entry.unwrap().path();
             match path.is_dir() {
                 true => folders.push(path),
+                // the link of an enabled unit leads to a path on the machine
+                false if !path.exists() => {}
                 false => {
                     let text = std::fs::read_to_string(&path).unwrap();
                     found.insert(path.strip_prefix(folder).unwrap().to_owned(), text);
