@@ -454,12 +454,21 @@ impl Containerd<'_> {
         ]);
         curl.arg(format!("@{}", request.display()))
             .arg("http://localhost/runtime.v1.ImageService/PullImage");
-        let output = curl.output().unwrap();
-        let headers = String::from_utf8_lossy(&output.stdout).into_owned();
-        // some releases of curl take the reset with which a server ends a call for an error
-        let problem = String::from_utf8_lossy(&output.stderr);
-        assert!(headers.contains("grpc-status:"), "{headers}{problem}");
-        headers
+        let mut problem = String::new();
+        for _ in 0..5 {
+            let output = curl.output().unwrap();
+            let headers = String::from_utf8_lossy(&output.stdout).into_owned();
+            if headers.contains("grpc-status:") {
+                return headers;
+            }
+            problem = headers + &String::from_utf8_lossy(&output.stderr);
+            // some releases of curl take the reset with which a server ends a call for an error (92),
+            // at times before they have written the answer
+            if output.status.code() != Some(92) {
+                break;
+            }
+        }
+        panic!("no answer of containerd: {problem}");
     }
 
     /// `ctr images push` of a pulled image under another name, over plain http.
