@@ -23,8 +23,8 @@ pub(crate) use self::lint::{LintMessage, changed_names, lint_seeds};
 pub(crate) use self::names::check_names;
 pub(crate) use self::no_proxy::lint_entries;
 pub(crate) use self::node::{
-    DEFAULT_SERVICES, MachineFiles, NodeMirror, check_clock, check_image_names, check_machine,
-    node_proxy, server_time, time_of_server,
+    MachineFiles, NodeMirror, check_clock, check_image_names, check_machine, node_proxy,
+    server_time, time_of_server,
 };
 #[cfg(any(test, fuzzing))]
 pub(crate) use self::node_config::fuzz as fuzz_node_config;

@@ -2,6 +2,7 @@
 //! containerd and kubelet follow them, so landfall and the nodes agree about which hosts are
 //! reached directly.
 
+use landfall_model::AddressRange;
 use std::net::{IpAddr, Ipv4Addr};
 
 /// An entry of NO_PROXY, or a key of the site that has the same effect.
@@ -18,7 +19,7 @@ pub struct NoProxyEntry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum HostPattern {
     All,
-    Network(IpAddr, u8),
+    Network(AddressRange),
     Address(IpAddr, Option<String>),
     /// Names that end in `suffix`, which begins with a dot; if `exact`, also the suffix without its
     /// dot.
@@ -111,9 +112,7 @@ impl NoProxyEntry {
     pub(super) fn covers(&self, target: &RequestTarget<'_>) -> bool {
         match &self.pattern {
             HostPattern::All => true,
-            HostPattern::Network(network, bits) => target
-                .address
-                .is_some_and(|address| in_network(address, *network, *bits)),
+            HostPattern::Network(range) => target.address.is_some_and(|address| range.has(address)),
             HostPattern::Address(wanted, port) => {
                 target.address == Some(*wanted) && target.has_port(port.as_deref())
             }
@@ -184,13 +183,13 @@ fn parse_network(entry: &str) -> Option<HostPattern> {
     let address: IpAddr = address.parse().ok()?;
     // Rust also parses `+8`, Go does not
     let digits = !bits.is_empty() && bits.bytes().all(|byte| byte.is_ascii_digit());
-    let bits = bits.parse::<u8>().ok().filter(|_| digits)?;
+    let bits = bits.parse::<u32>().ok().filter(|_| digits)?;
     match (address, address.to_canonical()) {
-        (IpAddr::V6(_), IpAddr::V4(inner)) if (96..=128).contains(&bits) => {
-            Some(HostPattern::Network(inner.into(), bits - 96))
-        }
+        (IpAddr::V6(_), IpAddr::V4(inner)) if (96..=128).contains(&bits) => Some(
+            HostPattern::Network(AddressRange::new(inner.into(), bits - 96)),
+        ),
         _ => (bits <= if address.is_ipv4() { 32 } else { 128 })
-            .then_some(HostPattern::Network(address, bits)),
+            .then(|| HostPattern::Network(AddressRange::new(address, bits))),
     }
 }
 
@@ -203,21 +202,6 @@ fn split_host_port(text: &str) -> Option<(&str, &str)> {
         None => host,
     };
     (!host.contains(['[', ']']) && !port.contains(['[', ']'])).then_some((host, port))
-}
-
-fn in_network(address: IpAddr, network: IpAddr, bits: u8) -> bool {
-    match (address, network) {
-        (IpAddr::V4(a), IpAddr::V4(n)) => {
-            // a range of 0 bits would shift by all 32 bits, which `<<` does not allow
-            let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0);
-            a.to_bits() & mask == n.to_bits() & mask
-        }
-        (IpAddr::V6(a), IpAddr::V6(n)) => {
-            let mask = u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0);
-            a.to_bits() & mask == n.to_bits() & mask
-        }
-        _ => false,
-    }
 }
 
 /// An entry of NO_PROXY that matches no host, and why.

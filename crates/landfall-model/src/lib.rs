@@ -17,6 +17,7 @@
     allow(clippy::disallowed_methods, reason = "YAML of a test is read as it is")
 )]
 
+mod address_range;
 mod changed_names;
 mod chart_version;
 pub mod config;
@@ -48,6 +49,7 @@ mod version;
 mod version_range;
 mod web_url;
 
+pub use crate::address_range::{AddressRange, DEFAULT_SERVICES};
 pub use crate::changed_names::{
     CHANGED_NAMES, ChangedName, NODE_LOCAL_DNS, TUNNELING, alias_hosts, reference_names,
 };

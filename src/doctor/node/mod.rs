@@ -2,7 +2,6 @@
 //! them: routes, name server, programs, kernel, cgroups, containerd, and the registries that
 //! containerd asks.
 
-mod address_range;
 mod containerd_mirrors;
 mod kernel;
 mod machine_files;
@@ -13,18 +12,15 @@ pub(crate) use self::containerd_mirrors::{ContainerdMirrors, NodeMirror, check_i
 pub(crate) use self::machine_files::MachineFiles;
 pub(crate) use self::runtime::node_proxy;
 
-use self::address_range::AddressRange;
 use super::node_config::lint_config_of_node;
 use super::steps::{Diagnosis, DiagnosisSteps};
 use super::{CheckStatus, containerd_lint};
 use jiff::Timestamp;
 use landfall_content::registry::RegistrySessions;
 use landfall_http::{HttpRequest, RequestPurpose};
+use landfall_model::AddressRange;
 use reqwest::Method;
 use url::Url;
-
-/// The service network of kubeadm.
-pub(crate) const DEFAULT_SERVICES: &str = "10.96.0.0/12";
 
 /// Checks the machine itself and the configuration of its containerd. `services` is the service
 /// network of the cluster.

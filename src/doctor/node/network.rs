@@ -1,12 +1,12 @@
 //! Routes and name servers of a node. In a network without a gateway, there is no route to the
 //! services, no interface that a network could choose, and often no name server.
 
-use super::address_range::AddressRange;
 use super::machine_files::MachineFiles;
 use crate::doctor::CheckStatus::{No, Note, Ok};
 use crate::doctor::steps::DiagnosisSteps;
+use landfall_model::AddressRange;
 use serde_json::json;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 const ROUTES: &str = "/proc/net/route";
 const ROUTES_V6: &str = "/proc/net/ipv6_route";
@@ -37,7 +37,8 @@ fn route_v4(line: &str) -> Option<KernelRoute> {
     let number = |at: usize| u32::from_str_radix(fields.get(at)?, 16).ok();
     let flags = number(3)?;
     let bits = number(7)?.swap_bytes().count_ones();
-    let range = AddressRange::new(false, u128::from(number(1)?.swap_bytes()), bits);
+    let network = Ipv4Addr::from(number(1)?.swap_bytes());
+    let range = AddressRange::new(network.into(), bits);
     (flags & UP != 0 && flags & REJECT == 0).then(|| KernelRoute {
         range,
         interface: fields[0].to_owned(),
@@ -47,13 +48,13 @@ fn route_v4(line: &str) -> Option<KernelRoute> {
 /// A line `DESTINATION BITS SOURCE BITS NEXT METRIC REFERENCES USES FLAGS INTERFACE`.
 fn route_v6(line: &str) -> Option<KernelRoute> {
     let fields: Vec<&str> = line.split_whitespace().collect();
-    let network = u128::from_str_radix(fields.first()?, 16).ok()?;
+    let network = Ipv6Addr::from(u128::from_str_radix(fields.first()?, 16).ok()?);
     let bits = u32::from_str_radix(fields.get(1)?, 16).ok()?;
     let flags = u32::from_str_radix(fields.get(8)?, 16).ok()?;
     let interface = (*fields.get(9)?).to_owned();
     let is_used = flags & UP != 0 && flags & REJECT == 0 && interface != "lo";
     is_used.then(|| KernelRoute {
-        range: AddressRange::new(true, network, bits),
+        range: AddressRange::new(network.into(), bits),
         interface,
     })
 }
@@ -66,7 +67,7 @@ pub(super) fn check_routes(
     written: &str,
     steps: &mut DiagnosisSteps,
 ) {
-    let path = if services.is_v6 { ROUTES_V6 } else { ROUTES };
+    let path = if services.is_v6() { ROUTES_V6 } else { ROUTES };
     if files.lacks(path, "route", steps) {
         return;
     }

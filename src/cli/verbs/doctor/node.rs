@@ -4,13 +4,13 @@ use super::command::{exit_of, text};
 use crate::cli::shared::bundle_flags::LockFlags;
 use crate::cli::shared::{CliError, Context, ReportMember, VerbOutcome, VerbReport};
 use crate::doctor::{
-    CheckTarget, DEFAULT_SERVICES, Diagnosis, MachineFiles, NodeMirror, RealItems, check_clock,
-    check_image_names, check_machine, diagnose, node_proxy, server_time, targets_of,
-    time_of_server,
+    CheckTarget, Diagnosis, MachineFiles, NodeMirror, RealItems, check_clock, check_image_names,
+    check_machine, diagnose, node_proxy, server_time, targets_of, time_of_server,
 };
 use clap::Args;
 use jiff::Timestamp;
 use landfall_item::lockfile::Lock;
+use landfall_model::DEFAULT_SERVICES;
 use landfall_model::config::Site;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

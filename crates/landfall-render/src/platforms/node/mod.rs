@@ -21,7 +21,7 @@ use crate::settings::{PlatformSetting, SITE_CLUSTER, wrong_value};
 use crate::signature_policy::PACKAGES_KEY;
 use landfall_item::LockedPackageSet;
 use landfall_model::report::shell_word;
-use landfall_model::{Consumer, Failure};
+use landfall_model::{AddressRange, Consumer, DEFAULT_SERVICES, Failure};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -85,9 +85,6 @@ const CONTAINERD_CONFIG: PlatformInput = PlatformInput {
     value_name: "FILE",
     help: "Tables to add to the config.toml of containerd",
 };
-
-/// The service network of kubeadm.
-const DEFAULT_SERVICE_CIDR: &str = "10.96.0.0/12";
 
 /// The part of the script that is the same for every site.
 const STEPS: &str = include_str!("install.sh");
@@ -277,18 +274,6 @@ struct Network<'r> {
     pods: Option<&'r str>,
 }
 
-/// Whether `text` is a range of addresses.
-fn is_range(text: &str) -> bool {
-    text.split_once('/').is_some_and(|(address, bits)| {
-        let most = match address.parse::<IpAddr>() {
-            Ok(IpAddr::V4(_)) => 32,
-            Ok(IpAddr::V6(_)) => 128,
-            Err(_) => return false,
-        };
-        bits.parse::<u8>().is_ok_and(|bits| bits <= most)
-    })
-}
-
 impl<'r> Network<'r> {
     fn of(request: &'r RenderRequest<'_>) -> Result<Network<'r>, Failure> {
         let service_cidr = request
@@ -299,10 +284,10 @@ impl<'r> Network<'r> {
                     .site?
                     .service_cidr(request.settings.get(SITE_CLUSTER.key))
             })
-            .unwrap_or(DEFAULT_SERVICE_CIDR);
+            .unwrap_or(DEFAULT_SERVICES);
         let pods = request.settings.get(BRIDGE.key);
         for (key, range) in [(SERVICE_CIDR.key, Some(service_cidr)), (BRIDGE.key, pods)] {
-            if let Some(range) = range.filter(|range| !is_range(range)) {
+            if let Some(range) = range.filter(|range| range.parse::<AddressRange>().is_err()) {
                 let why = "it must be a range of addresses, such as 10.96.0.0/12";
                 return Err(wrong_value(key, range, why));
             }
