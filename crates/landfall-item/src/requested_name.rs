@@ -13,6 +13,9 @@ const FILE_FOLDERS: [&str; 3] = ["/files/", "/apt/", "/yum/"];
 /// repositories have 255 characters at most (distribution/reference).
 const MAX_NAME: usize = 1024;
 
+/// The maximum length of a host in bytes: a DNS name (RFC 1035, section 2.3.4) and a port.
+const MAX_HOST: usize = 253 + ":65535".len();
+
 /// The name of what a request asks for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestedName {
@@ -22,6 +25,8 @@ pub struct RequestedName {
     /// The name as the client means it: `quay.io/app:v1` if the request says for which host it
     /// stands in (`ns`), `app:v1` otherwise; the URL of a file; the path of anything else.
     pub name: String,
+    /// The host that the client means, if the request says it.
+    pub host: Option<String>,
 }
 
 impl RequestedName {
@@ -35,13 +40,17 @@ impl RequestedName {
         if path.len() > MAX_NAME || path.chars().any(char::is_control) {
             return None;
         }
-        let named = |kind, name: String| Some(RequestedName { kind, name });
+        let host =
+            namespace(query).or_else(|| host.filter(|host| is_host(host)).map(str::to_owned));
+        let named = |kind, name: String| {
+            let host = host.clone();
+            Some(RequestedName { kind, name, host })
+        };
         if let Some(resource) = path.strip_prefix("/v2/") {
             let (repository, reference) = image(resource)?;
             let separator = if reference.contains(':') { '@' } else { ':' };
             let image = format!("{repository}{separator}{reference}");
-            let ns = namespace(query);
-            return match ns.as_deref().or(host) {
+            return match &host {
                 Some(host) => named(EntryKind::Image, format!("{host}/{image}")),
                 None => named(EntryKind::Image, image),
             };
@@ -57,7 +66,7 @@ impl RequestedName {
             let end = git.find(".git/").map_or(git.len(), |at| at + ".git".len());
             named(EntryKind::Git, format!("https://{}", &git[..end]))
         } else {
-            named(EntryKind::File, format!("https://{}{path}", host?))
+            named(EntryKind::File, format!("https://{}{path}", host.as_ref()?))
         }
     }
 }
@@ -76,9 +85,12 @@ fn image(resource: &str) -> Option<(&str, &str)> {
 pub fn namespace(query: &str) -> Option<String> {
     let mut values = url::form_urlencoded::parse(query.as_bytes());
     let (_, host) = values.find(|(key, _)| key == "ns")?;
-    let is_host = |c: char| c.is_ascii_alphanumeric() || ".-_:[]".contains(c);
-    (!host.is_empty() && host.len() <= MAX_NAME && host.chars().all(is_host))
-        .then(|| host.into_owned())
+    is_host(&host).then(|| host.into_owned())
+}
+
+fn is_host(host: &str) -> bool {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || ".-_:[]".contains(c);
+    !host.is_empty() && host.len() <= MAX_HOST && host.chars().all(is_allowed)
 }
 
 #[cfg(test)]
@@ -139,8 +151,8 @@ mod tests {
                 "https://example.com/r.git".into(),
             ),
         ] {
-            let expected = RequestedName { kind, name };
-            assert_eq!(RequestedName::of_target(target, host), Some(expected));
+            let requested = RequestedName::of_target(target, host).unwrap();
+            assert_eq!((requested.kind, requested.name), (kind, name));
         }
         let long = format!("/files/{}", "a".repeat(2000));
         for target in [
@@ -163,5 +175,10 @@ mod tests {
     fn a_namespace_that_is_no_host_is_ignored() {
         let name = RequestedName::of_target("/v2/a/manifests/v1?ns=%3Cb%3E/x", None);
         assert_eq!(name.map(|requested| requested.name), Some("a:v1".into()));
+        // what a list of misses keeps of a request is bounded
+        let long = "a".repeat(2000);
+        let target = format!("/v2/a/manifests/v1?ns={long}");
+        let requested = RequestedName::of_target(&target, Some(&long)).unwrap();
+        assert_eq!((requested.name.as_str(), requested.host), ("a:v1", None));
     }
 }

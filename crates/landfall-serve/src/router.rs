@@ -11,7 +11,7 @@ use crate::page;
 use crate::response::{
     RequestError, ServerResponse, blocking, response_with_body, set_header, within_answer_memory,
 };
-use crate::route::{RequestHosts, Route, query_value};
+use crate::route::{RequestHosts, Route};
 use crate::sign_in::{AccessRight, AuthenticatedUser};
 use crate::state::{ServerState, is_api_path, newest_state, state_for};
 use axum::body::Body;
@@ -125,12 +125,11 @@ pub(crate) async fn respond(
 
 /// Records what a request asked for in vain, if that is the name of an item.
 fn record_miss(state: &ServerState, uri: &Uri, hosts: &RequestHosts, client: IpAddr) {
-    let host = query_value(uri.query(), "ns").or_else(|| hosts.names().next().cloned());
     let target = uri.path_and_query().map_or("", PathAndQuery::as_str);
-    let requested = RequestedName::of_target(target, hosts.names().next().map(String::as_str));
-    if let Some(requested) = requested {
+    let host = hosts.names().next().map(String::as_str);
+    if let Some(requested) = RequestedName::of_target(target, host) {
         let misses = &state.observer.misses;
-        misses.record(requested, uri.path(), host, client, Timestamp::now());
+        misses.record(requested, uri.path(), client, Timestamp::now());
     }
 }
 

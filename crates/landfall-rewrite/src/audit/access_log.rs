@@ -8,8 +8,8 @@
 
 use super::{AuditFinding, FileFinding, Inventory, LockCoverage, NamedRepository, audit_text};
 use landfall_item::{LockedGitRepository, RequestedName};
-use landfall_model::ImageRef;
 use landfall_model::report::EntryKind;
+use landfall_model::{ImageRef, has_host};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, Read};
@@ -26,7 +26,7 @@ const MAX_DOCUMENT: usize = 2 << 20;
 /// The names that were asked for in vain, each once, with the line that has it first.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct AccessLogMisses {
-    names: Vec<(usize, RequestedName)>,
+    names: Vec<(usize, EntryKind, String)>,
     /// Images whose request does not say which registry it stands in for.
     without_host: Vec<(usize, String)>,
     /// The number of requests and events that were recognized, whatever their outcome.
@@ -98,8 +98,8 @@ impl AccessLogMisses {
         registry: Option<&str>,
         seen: &mut BTreeSet<String>,
     ) {
-        let RequestedName { kind, name } = requested;
-        let is_named = kind == EntryKind::Image && !names_host(&name);
+        let RequestedName { kind, name, .. } = requested;
+        let is_named = kind == EntryKind::Image && !has_host(&name);
         let full = match registry {
             Some(registry) if is_named => format!("{registry}/{name}"),
             _ => name,
@@ -119,7 +119,7 @@ impl AccessLogMisses {
         seen.insert(full.clone());
         match registry {
             None if is_named => self.without_host.push((line, full)),
-            _ => self.names.push((line, RequestedName { kind, name: full })),
+            _ => self.names.push((line, kind, full)),
         }
     }
 
@@ -138,9 +138,8 @@ impl AccessLogMisses {
                 coverage,
             },
         };
-        let named = self.names.iter().flat_map(|(line, requested)| {
-            let name = &requested.name;
-            let coverage = match requested.kind {
+        let named = self.names.iter().flat_map(|(line, kind, name)| {
+            let coverage = match kind {
                 EntryKind::Image => {
                     let mut found = audit_text(file, &format!("{name}\n"), inventory);
                     for one in &mut found {
@@ -151,7 +150,7 @@ impl AccessLogMisses {
                 _ => url_coverage(name, inventory),
             };
             let mut found = finding(*line, name, coverage);
-            if requested.kind == EntryKind::Git {
+            if *kind == EntryKind::Git {
                 found.finding.repository = Some(NamedRepository {
                     url: name.clone(),
                     revision: None,
@@ -182,12 +181,6 @@ fn url_coverage(url: &str, inventory: &Inventory<'_>) -> LockCoverage {
     }
 }
 
-/// Whether the first component of an image's name is a host, by the rule of distribution/reference.
-fn names_host(name: &str) -> bool {
-    name.split_once('/')
-        .is_some_and(|(first, _)| first.contains(['.', ':']) || first == "localhost")
-}
-
 /// The document at `/misses.json`.
 #[derive(Deserialize)]
 struct MissesDocument {
@@ -205,6 +198,7 @@ impl From<NamedMiss> for RequestedName {
         RequestedName {
             kind: miss.kind,
             name: miss.name,
+            host: None,
         }
     }
 }
@@ -290,6 +284,7 @@ fn images(line: &str) -> Vec<(RequestedName, bool)> {
             let requested = RequestedName {
                 kind: EntryKind::Image,
                 name: with_host(name),
+                host: None,
             };
             found.push((requested, is_miss));
         }
@@ -299,7 +294,7 @@ fn images(line: &str) -> Vec<(RequestedName, bool)> {
 
 /// The name of an image as a node reads it: without a host, it is one of docker.io.
 fn with_host(name: &str) -> String {
-    if names_host(name) {
+    if has_host(name) {
         name.to_owned()
     } else {
         format!("docker.io/{name}")
@@ -313,9 +308,7 @@ mod tests {
     fn names(log: &str, registry: Option<&str>) -> Vec<(usize, String)> {
         let misses = access_log_misses(log.as_bytes(), registry).unwrap();
         let names = misses.names.into_iter();
-        names
-            .map(|(line, requested)| (line, requested.name))
-            .collect()
+        names.map(|(line, _, name)| (line, name)).collect()
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use landfall_item::RequestedName;
 use landfall_model::locked;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Mutex;
@@ -16,11 +17,8 @@ const MAX_CLIENTS: usize = 8;
 /// A name that clients asked for and that the server did not have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Miss {
-    pub(crate) requested: RequestedName,
     /// The path of the first request, to look it up again.
     pub(crate) path: String,
-    /// The host that the client meant.
-    pub(crate) host: Option<String>,
     pub(crate) count: u64,
     pub(crate) first: Timestamp,
     pub(crate) last: Timestamp,
@@ -41,12 +39,11 @@ struct Misses {
 }
 
 impl MissList {
-    /// Records that `client` asked for `requested` of `host` at `now`, by `path`.
+    /// Records that `client` asked for `requested` at `now`, by `path`.
     pub(crate) fn record(
         &self,
         requested: RequestedName,
         path: &str,
-        host: Option<String>,
         client: IpAddr,
         now: Timestamp,
     ) {
@@ -58,18 +55,13 @@ impl MissList {
                 misses.dropped += 1;
             }
         }
-        let miss = misses
-            .by_name
-            .entry(requested.clone())
-            .or_insert_with(|| Miss {
-                requested,
-                path: path.to_owned(),
-                host,
-                count: 0,
-                first: now,
-                last: now,
-                clients: BTreeSet::new(),
-            });
+        let miss = misses.by_name.entry(requested).or_insert_with(|| Miss {
+            path: path.to_owned(),
+            count: 0,
+            first: now,
+            last: now,
+            clients: BTreeSet::new(),
+        });
         miss.count += 1;
         miss.last = now;
         if miss.clients.len() < MAX_CLIENTS {
@@ -80,10 +72,11 @@ impl MissList {
 
     /// Returns the misses, those with most requests first, and the number of names that were
     /// dropped.
-    pub(crate) fn list(&self) -> (Vec<Miss>, u64) {
+    pub(crate) fn list(&self) -> (Vec<(RequestedName, Miss)>, u64) {
         let misses = locked(&self.0);
-        let mut list: Vec<Miss> = misses.by_name.values().cloned().collect();
-        list.sort_by(|a, b| b.count.cmp(&a.count).then(a.requested.cmp(&b.requested)));
+        let mut list: Vec<_> = misses.by_name.clone().into_iter().collect();
+        // stable: equal counts stay in the order of names
+        list.sort_by_key(|(_, miss)| Reverse(miss.count));
         (list, misses.dropped)
     }
 }
@@ -100,10 +93,11 @@ mod tests {
             let requested = RequestedName {
                 kind: EntryKind::Image,
                 name: name.into(),
+                host: None,
             };
             let client = IpAddr::from([10, 0, 0, client]);
             let now = Timestamp::from_second(second).unwrap();
-            list.record(requested, name, None, client, now);
+            list.record(requested, name, client, now);
         };
         for client in 0..20 {
             ask("often", client, 1_000_000);
@@ -113,11 +107,9 @@ mod tests {
         }
         let (misses, dropped) = list.list();
         assert_eq!((misses.len(), dropped), (MAX_NAMES, 1));
-        assert_eq!(misses[0].requested.name, "often");
-        assert_eq!(
-            (misses[0].count, misses[0].clients.len()),
-            (20, MAX_CLIENTS)
-        );
-        assert!(!misses.iter().any(|miss| miss.requested.name == "n0"));
+        let (requested, miss) = &misses[0];
+        assert_eq!(requested.name, "often");
+        assert_eq!((miss.count, miss.clients.len()), (20, MAX_CLIENTS));
+        assert!(!misses.iter().any(|(requested, _)| requested.name == "n0"));
     }
 }

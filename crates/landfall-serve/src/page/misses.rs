@@ -6,6 +6,7 @@ use crate::observe::Miss;
 use crate::route::Route;
 use crate::state::ServerState;
 use askama::Template;
+use landfall_item::RequestedName;
 use landfall_model::report::EntryKind;
 use serde_json::{Value, json};
 
@@ -34,8 +35,8 @@ struct MissRow {
 pub(super) fn render_misses(frame: PageFrame<'_>, state: &ServerState) -> askama::Result<String> {
     let (misses, _) = still_missing(state);
     let mut room = MAX_CONTENT;
-    let shown = misses.iter().take_while(|miss| {
-        let length = ROW + 6 * miss.requested.name.len();
+    let shown = misses.iter().take_while(|(requested, _)| {
+        let length = ROW + 6 * requested.name.len();
         room = room.saturating_sub(length);
         room > 0
     });
@@ -44,11 +45,11 @@ pub(super) fn render_misses(frame: PageFrame<'_>, state: &ServerState) -> askama
     MissesPage { frame, rows, more }.render()
 }
 
-fn row(miss: &Miss) -> MissRow {
+fn row((requested, miss): &(RequestedName, Miss)) -> MissRow {
     let clients: Vec<String> = miss.clients.iter().map(ToString::to_string).collect();
     MissRow {
-        kind: miss.requested.kind,
-        name: miss.requested.name.clone(),
+        kind: requested.kind,
+        name: requested.name.clone(),
         count: miss.count,
         first: seconds(miss.first),
         last: seconds(miss.last),
@@ -63,10 +64,10 @@ fn seconds(time: jiff::Timestamp) -> String {
 /// The document at `/misses.json`.
 pub(crate) fn misses_document(state: &ServerState) -> Value {
     let (misses, dropped) = still_missing(state);
-    let misses = misses.iter().map(|miss| {
+    let misses = misses.iter().map(|(requested, miss)| {
         json!({
-            "kind": miss.requested.kind,
-            "name": miss.requested.name,
+            "kind": requested.kind,
+            "name": requested.name,
             "count": miss.count,
             "first": seconds(miss.first),
             "last": seconds(miss.last),
@@ -77,26 +78,26 @@ pub(crate) fn misses_document(state: &ServerState) -> Value {
 }
 
 /// The misses that this server still does not have: a push or a new bundle may have brought them.
-fn still_missing(state: &ServerState) -> (Vec<Miss>, u64) {
+fn still_missing(state: &ServerState) -> (Vec<(RequestedName, Miss)>, u64) {
     let (mut misses, dropped) = state.observer.misses.list();
-    misses.retain(|miss| !is_here(state, miss));
+    misses.retain(|(requested, miss)| !is_here(state, requested, &miss.path));
     (misses, dropped)
 }
 
-fn is_here(state: &ServerState, miss: &Miss) -> bool {
-    match miss.requested.kind {
-        EntryKind::Image => match Route::parse(&miss.path) {
+fn is_here(state: &ServerState, requested: &RequestedName, path: &str) -> bool {
+    match requested.kind {
+        EntryKind::Image => match Route::parse(path) {
             Ok(Route::Manifest(name, reference)) => {
-                api::has_manifest(state, &name, &reference, miss.host.as_deref())
+                api::has_manifest(state, &name, &reference, requested.host.as_deref())
             }
             _ => false,
         },
         EntryKind::File => {
-            let url = miss.requested.name.strip_prefix("https://");
+            let url = requested.name.strip_prefix("https://");
             url.is_some_and(|url| state.bundles.files.has(url))
         }
-        EntryKind::Chart => state.bundles.charts.find(&miss.requested.name).is_ok(),
-        EntryKind::Provider => state.bundles.providers.find(&miss.requested.name).is_ok(),
+        EntryKind::Chart => state.bundles.charts.find(&requested.name).is_ok(),
+        EntryKind::Provider => state.bundles.providers.find(&requested.name).is_ok(),
         _ => false,
     }
 }
