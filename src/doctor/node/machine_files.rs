@@ -5,7 +5,7 @@ use crate::doctor::CheckStatus;
 use crate::doctor::containerd_lint::ContainerdFile;
 use crate::doctor::node_config::read_containerd;
 use crate::doctor::steps::DiagnosisSteps;
-use std::fs::File;
+use landfall_model::document::open_input;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -68,7 +68,7 @@ impl MachineFiles {
     /// bytes are counted while they are read.
     pub(crate) fn read(&self, path: &str) -> Option<String> {
         let mut bytes = Vec::new();
-        let file = File::open(self.path(path)).ok()?;
+        let file = open_input(self.path(path)).ok()?;
         file.take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
@@ -131,5 +131,21 @@ impl MachineFiles {
             .collect();
         names.sort();
         names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_among_the_copies_is_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let made = Command::new("mkfifo").arg(dir.path().join("df")).status();
+        assert!(made.unwrap().success());
+        std::fs::write(dir.path().join("programs"), "/usr/bin/ip\n").unwrap();
+        let files = MachineFiles::collected(dir.path().to_owned());
+        assert_eq!(files.free_space(), None);
+        assert_eq!(files.has_program("ip"), Some(true));
     }
 }
