@@ -7,7 +7,7 @@ use crate::doctor::node_config::parse_toml;
 use crate::doctor::steps::{Diagnosis, DiagnosisSteps};
 use landfall_item::lockfile::Lock;
 use landfall_model::report::count_of;
-use landfall_model::{DestinationMap, ImageRef};
+use landfall_model::{DestinationMap, ImageRef, split_port};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use url::Url;
@@ -83,9 +83,10 @@ impl ContainerdMirrors {
 
     /// The file that containerd reads for `host`, and the folder that it is in.
     fn of_host(&self, host: &str) -> Option<&HostFile> {
-        let with_port = host
-            .rsplit_once(':')
-            .map(|(name, port)| format!("{name}_{port}_"));
+        let with_port = match split_port(host) {
+            (name, Some(port)) => Some(format!("{name}_{port}_")),
+            (_, None) => None,
+        };
         with_port
             .as_deref()
             .into_iter()
