@@ -126,22 +126,23 @@ pub(super) fn check_name_servers(files: &MachineFiles, steps: &mut DiagnosisStep
         return;
     }
     let servers = name_servers(&files.read(RESOLV_CONF).unwrap_or_default());
-    let behind = || name_servers(&files.read(RESOLVED).unwrap_or_default());
     let fix = "add one to /etc/resolv.conf, which need not answer (landfall render node --set \
                nameserver=ADDRESS), or remove `forward` from the Corefile of CoreDNS";
     if servers.is_empty() {
         let says = format!("{RESOLV_CONF} has no name server: CoreDNS does not start");
         steps.say("name server", No, says);
         steps.fix(fix);
-    } else if !servers.iter().all(|server| is_local(server)) {
+        return;
+    }
+    if !servers.iter().all(|server| is_local(server)) {
         let says = format!("CoreDNS forwards to {}", servers.join(", "));
         steps.add("name server", Ok, says, json!({"servers": servers}));
-    } else if behind().iter().any(|server| !is_local(server)) {
-        let says = format!(
-            "CoreDNS forwards to {}, from {RESOLVED}",
-            behind().join(", ")
-        );
-        steps.add("name server", Ok, says, json!({"servers": behind()}));
+        return;
+    }
+    let behind = name_servers(&files.read(RESOLVED).unwrap_or_default());
+    if behind.iter().any(|server| !is_local(server)) {
+        let says = format!("CoreDNS forwards to {}, from {RESOLVED}", behind.join(", "));
+        steps.add("name server", Ok, says, json!({"servers": behind}));
     } else {
         let says = format!(
             "{RESOLV_CONF} names only the machine itself ({}): CoreDNS forwards to itself and stops",
