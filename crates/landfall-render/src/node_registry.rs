@@ -285,7 +285,7 @@ pub(super) fn read_certificates(site: &Site, path: &Path) -> Result<String, Fail
 /// Reads the file `path` of `site`. Error messages name the setting of the site that refers to the
 /// file.
 pub(super) fn read_site_file(site: &Site, path: &Path) -> Result<String, Failure> {
-    read_pem(&site.resolve(path)).map_err(|error| with_site_key(site, path, &error.message))
+    read_input(&site.resolve(path)).map_err(|error| with_site_key(site, path, &error.message))
 }
 
 /// Prefixes the message of `error` with the setting of the site that refers to the file.
@@ -296,7 +296,7 @@ fn with_site_key(site: &Site, path: &Path, error: &str) -> Failure {
     Failure::usage(format!("{key}: {error}"))
 }
 
-pub(super) fn read_pem(path: &Path) -> Result<String, Failure> {
+pub(super) fn read_input(path: &Path) -> Result<String, Failure> {
     read_text_input(path).map_err(|error| Failure::read(path, error))
 }
 

@@ -59,7 +59,7 @@ pub(super) fn profiles(
     let renderer = ProfileRenderer::of(request, authorities)?;
     let mut profiles: Vec<MachineProfile> = Vec::new();
     for path in paths {
-        let profile = renderer.profile(path, &node_registry::read_pem(path)?)?;
+        let profile = renderer.profile(path, &node_registry::read_input(path)?)?;
         if profiles.iter().any(|other| other.name == profile.name) {
             let why = format!(
                 "{}: another --osp also has the name {}",

@@ -9,7 +9,7 @@ use super::containerd::{
 use super::systemd::{DropInForm, drop_in};
 use super::yum::{MachinePackages, PACKAGE_SET};
 use crate::kubernetes_objects::{document, map};
-use crate::node_registry::{read_pem, split_certificates};
+use crate::node_registry::{read_input, split_certificates};
 use crate::platform::{
     InputFlag, OutputForm, PlatformInput, PlatformSpec, RenderPlatform, RenderedConfig,
     RenderedOutput,
@@ -186,8 +186,7 @@ fn install_script(
     }
     text += "\n# name, kind, target, architecture, SHA-256, path at the file server\n";
     text += &function("items", [print_text(&items)]);
-    let sysctls = SYSCTLS.map(|key| format!("{key} = 1\n")).concat();
-    text += &function("sysctls", [print_text(&sysctls)]);
+    text += &function("sysctls", [print_text(&sysctls())]);
     text += &function(
         "site_certificates",
         certificates.iter().map(|pem| print_text(pem)),
@@ -377,6 +376,11 @@ const SYSCTLS: [&str; 3] = [
     "net.ipv4.ip_forward",
 ];
 
+/// Returns the settings as lines of a file of sysctl.
+fn sysctls() -> String {
+    SYSCTLS.map(|key| format!("{key} = 1\n")).concat()
+}
+
 /// Makes runc put the containers into units of systemd, which is the init of the node and the
 /// default of kubeadm's kubelet.
 fn cgroup_tables(release: ContainerdRelease) -> String {
@@ -403,7 +407,7 @@ fn containerd_configs(
     };
     let mut own = String::new();
     for path in request.paths(CONTAINERD_CONFIG.name) {
-        own += &format!("\n{}", read_pem(path)?);
+        own += &format!("\n{}", read_input(path)?);
     }
     let registry = request.registry()?;
     let one = |release| -> Result<RenderedFile, Failure> {
@@ -444,8 +448,10 @@ fn configuration(
         "etc/modules-load.d/landfall.conf",
         modules,
     ));
-    let sysctls = SYSCTLS.map(|key| format!("{key} = 1\n")).concat();
-    files.push(RenderedFile::new("etc/sysctl.d/99-landfall.conf", sysctls));
+    files.push(RenderedFile::new(
+        "etc/sysctl.d/99-landfall.conf",
+        sysctls(),
+    ));
     files.extend(network.route_unit());
     files.extend(network.bridge());
     Ok(files)
