@@ -1,8 +1,7 @@
 //! Combines several readers of content, such as a delta and its bases, and finds missing blobs.
 
-use crate::blob_read::has_digest;
 use crate::{BlobRead, ContentError, LockEntry};
-use landfall_model::{Descriptor, Digest, Hasher};
+use landfall_model::{Descriptor, Digest, DigestCheckedReader, has_digest};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -52,11 +51,19 @@ impl BlobRead for BlobChain {
             current: Box::new(std::io::empty()),
             remaining: size.saturating_sub(offset),
             offset,
-            // the digest is over the whole blob, so a read from the middle cannot be verified
-            hasher: (offset == 0).then(|| Hasher::new(digest.algorithm())),
         };
         reader.open_next_copy()?;
-        Ok(Box::new(reader))
+        // the digest is over the whole blob, so a read from the middle cannot be verified
+        if offset > 0 {
+            return Ok(Box::new(reader));
+        }
+        // the beginning and the end may come from different copies, so the reader of a single copy
+        // cannot verify the whole
+        let checked = DigestCheckedReader::new(reader, digest, size, |reader: &ChainReader| {
+            let damaged = ContentError::damaged(&reader.digest);
+            io::Error::new(io::ErrorKind::InvalidData, damaged)
+        });
+        Ok(Box::new(checked))
     }
 
     fn open_whole(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, ContentError> {
@@ -99,10 +106,6 @@ fn intact_size(copies: &[(u64, Arc<dyn BlobRead>)], digest: &Digest) -> Option<u
 }
 
 /// Reads one of several copies of a blob. If the copy is damaged, continues with the next copy.
-///
-/// A read that starts at byte 0 is hashed here: its beginning and end may come from different
-/// copies, so the reader of a single copy cannot verify the whole. If the digest is wrong, the read
-/// fails instead of returning the last piece.
 struct ChainReader {
     digest: Digest,
     /// The copies that were not opened yet.
@@ -110,8 +113,6 @@ struct ChainReader {
     current: Box<dyn Read + Send>,
     offset: u64,
     remaining: u64,
-    /// `None` if the read started in the middle, or after the digest was compared at the end.
-    hasher: Option<Hasher>,
 }
 
 impl ChainReader {
@@ -157,18 +158,8 @@ impl Read for ChainReader {
                 }
             }
         };
-        if let Some(hasher) = &mut self.hasher {
-            hasher.update(&buffer[..count]);
-        }
         self.offset += count as u64;
         self.remaining -= count as u64;
-        if self.remaining == 0
-            && let Some(hasher) = self.hasher.take()
-            && hasher.finish() != self.digest
-        {
-            let damaged = ContentError::damaged(&self.digest);
-            return Err(io::Error::new(io::ErrorKind::InvalidData, damaged));
-        }
         Ok(count)
     }
 }

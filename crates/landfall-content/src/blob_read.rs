@@ -1,8 +1,8 @@
 //! Reading content by digest, from any offset.
 
 use crate::atomic_file::{FileRuns, FileStamp};
-use landfall_model::{Algorithm, Descriptor, Digest, Hasher};
-use std::io::{self, ErrorKind, Read};
+use landfall_model::{Descriptor, Digest, has_digest};
+use std::io::{self, Read};
 
 /// Content that is read by digest, from any offset. The disk store and the bundle implement it, so
 /// that push, serve and pack need not know which of them they read.
@@ -196,47 +196,4 @@ pub trait PresignedUrls {
     /// # Errors
     /// If the blob is missing, or the URL cannot be signed.
     fn presigned_url(&self, digest: &Digest) -> Result<Option<String>, ContentError>;
-}
-
-/// The size of the buffer in bytes.
-const CHUNK_SIZE: usize = 256 << 10;
-
-/// Reads `reader` to its end and calls `each` with every chunk.
-///
-/// # Errors
-/// If a read or `each` fails.
-pub fn for_each_chunk<E: From<io::Error>>(
-    reader: &mut impl Read,
-    mut each: impl FnMut(&[u8]) -> Result<(), E>,
-) -> Result<(), E> {
-    let mut buffer = vec![0; CHUNK_SIZE];
-    loop {
-        match reader.read(&mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(count) => each(&buffer[..count])?,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-}
-
-/// Reads `reader` to its end and returns whether the bytes have this digest.
-///
-/// # Errors
-/// If a read fails.
-pub fn has_digest(reader: &mut impl Read, digest: &Digest) -> io::Result<bool> {
-    Ok(digest_of(reader, digest.algorithm())? == *digest)
-}
-
-/// Reads `reader` to its end and returns the digest of the bytes.
-///
-/// # Errors
-/// If a read fails.
-pub fn digest_of(reader: &mut impl Read, algorithm: Algorithm) -> io::Result<Digest> {
-    let mut hasher = Hasher::new(algorithm);
-    for_each_chunk(reader, |chunk| {
-        hasher.update(chunk);
-        Ok::<_, io::Error>(())
-    })?;
-    Ok(hasher.finish())
 }

@@ -82,10 +82,7 @@ pub use crate::atomic_file::{
     refuse_special, sync_folder, temporary_file_in,
 };
 pub use crate::blob_chain::{BlobChain, MissingBlob, missing_blobs};
-pub use crate::blob_read::{
-    BlobRead, ContentError, FileRunRead, PresignedUrls, VerifiedRead, digest_of, for_each_chunk,
-    has_digest,
-};
+pub use crate::blob_read::{BlobRead, ContentError, FileRunRead, PresignedUrls, VerifiedRead};
 pub use crate::blob_store::{BlobSink, BlobStore, BlobWrite, ByteRange, PartialBlob, merge_ranges};
 pub use crate::cached_source::{CachePolicy, CachedSource};
 pub use crate::error::{TransferError, WriteError};

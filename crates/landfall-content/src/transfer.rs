@@ -4,7 +4,6 @@
 #[cfg(test)]
 mod tests;
 
-use crate::blob_read::for_each_chunk;
 use crate::part_source::pause_for;
 use crate::{
     BlobRead, BlobSink, ContentError, EntryPart, FailureCause, PartOpener, PartOrigin, PartSource,
@@ -12,7 +11,7 @@ use crate::{
 };
 use landfall_http::{Activity, LendableSlot};
 use landfall_model::report::Progress;
-use landfall_model::{Digest, Hasher, Limits, locked};
+use landfall_model::{Digest, Hasher, Limits, for_each_chunk, locked};
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -5,11 +5,11 @@ use crate::file_signatures::SignedFile;
 use crate::statement::{SignedMessage, sha256_hash, unreadable};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use landfall_model::Digest;
+use landfall_model::{Digest, for_each_chunk};
 use rsa::sha2::{Digest as _, Sha384, Sha512};
 use sigstore_verify::crypto::{KeyAlgorithm, SigningScheme, VerificationKey};
 use sigstore_verify::types::{DerPublicKey, HashAlgorithm, SignatureBytes};
-use std::io::Read;
+use std::io::{self, Read};
 
 /// The maximum size in bytes of a file that an Ed25519 key signed without a hash. Verifying such a
 /// signature needs the whole file in memory.
@@ -119,16 +119,12 @@ fn has_signed_file(
 fn hash_of<D: rsa::sha2::Digest>(file: &SignedFile<'_>) -> Result<D, String> {
     let mut hash = D::new();
     let mut content = file.content()?;
-    let mut piece = vec![0; 64 << 10];
-    loop {
-        match content
-            .read(&mut piece)
-            .map_err(|error| unreadable(&error))?
-        {
-            0 => return Ok(hash),
-            count => hash.update(&piece[..count]),
-        }
-    }
+    for_each_chunk(&mut content, |chunk| {
+        hash.update(chunk);
+        Ok(())
+    })
+    .map_err(|error: io::Error| unreadable(&error))?;
+    Ok(hash)
 }
 
 /// Whether this is a valid signature by Ed25519ph (RFC 8032), which cosign 3 uses with Ed25519

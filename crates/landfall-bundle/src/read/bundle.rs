@@ -40,7 +40,7 @@
 
 use super::entry_reader::BundleEntryReader;
 use super::index::{BundleIndex, FrameRows, read_footer};
-use super::verified_blob_reader::{VerifiedBlobReader, WholeBlobReader};
+use super::verified_blob_reader::{VerifiedBlobReader, whole_blob};
 use super::volume_reader::VolumeReader;
 use crate::error::BundleError;
 use crate::format::blob_recipe::{BlobRecipe, BlobReference};
@@ -54,10 +54,10 @@ use crate::plan::delta_base::DeltaBase;
 use crate::plan::pack_plan::without_lost_referrers;
 use landfall_content::{
     BlobRead, ContentError, FileRunRead, FileRuns, FileStamp, LockEntry, RangeRead, RecentChecks,
-    VerifiedRead, has_digest,
+    VerifiedRead,
 };
 use landfall_item::lockfile::{Lock, UnresolvedItem};
-use landfall_model::{Descriptor, Digest, Limits};
+use landfall_model::{Descriptor, Digest, Limits, has_digest};
 use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -351,10 +351,7 @@ impl BlobRead for Bundle {
             Some(entry_index)
                 if self.contents().entries[entry_index].form == ContentForm::Stored =>
             {
-                Ok(Box::new(WholeBlobReader::new(
-                    Arc::clone(&self.0),
-                    entry_index,
-                )))
+                Ok(Box::new(whole_blob(Arc::clone(&self.0), entry_index)))
             }
             _ => self.open(digest, 0),
         }

@@ -7,7 +7,7 @@ use super::entry_reader::SequentialReader;
 use crate::format::damage::Damage;
 use crate::format::stored::{BLOCK, CHECKSUM, CHUNK, StoredReader, checksum, stored_len};
 use landfall_content::FileRuns;
-use landfall_model::Hasher;
+use landfall_model::{DigestCheckedReader, Hasher};
 use std::io::{self, Read};
 use std::iter;
 use std::sync::Arc;
@@ -153,62 +153,24 @@ impl Read for VerifiedBlobReader {
 // frames need not be copied.
 
 /// Reads a stored blob from its beginning. If the digest is wrong, the last bytes are not returned.
-pub(super) struct WholeBlobReader {
-    content: StoredReader<SequentialReader>,
-    entry_index: usize,
-    hasher: Option<Hasher>,
-}
-
-impl WholeBlobReader {
-    pub(super) fn new(bundle: Arc<OpenBundle>, entry_index: usize) -> WholeBlobReader {
+pub(super) fn whole_blob(bundle: Arc<OpenBundle>, entry_index: usize) -> impl Read + Send {
+    let entry = bundle.entry(entry_index);
+    let digest = entry.digest.clone();
+    let size = entry.size;
+    let content = StoredReader {
+        source: SequentialReader::new(Arc::clone(&bundle), entry.end()),
+        start: entry.content_offset(),
+        at: 0,
+        size,
+    };
+    DigestCheckedReader::new(content, &digest, size, move |_| {
         let entry = bundle.entry(entry_index);
-        let start = entry.content_offset();
-        let size = entry.size;
-        let hasher = Some(Hasher::new(entry.digest.algorithm()));
-        let source = SequentialReader::new(Arc::clone(&bundle), entry.end());
-        WholeBlobReader {
-            content: StoredReader {
-                source,
-                start,
-                at: 0,
-                size,
-            },
-            entry_index,
-            hasher,
-        }
-    }
-
-    fn check(&mut self) -> io::Result<()> {
-        if self.content.at < self.content.size {
-            return Ok(());
-        }
-        let bundle = &self.content.source.bundle;
-        let entry = bundle.entry(self.entry_index);
-        // compared once: a reader may be called again at the end
-        let digest = self.hasher.take().map(Hasher::finish);
-        if digest.is_some_and(|digest| digest != entry.digest) {
-            let why = format!("its content does not have the digest {}", entry.digest);
-            let damage = bundle
-                .volumes
-                .locate(Damage::new(&entry.name, entry.offset, why));
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                damage.to_string(),
-            ));
-        }
-        Ok(())
-    }
-}
-
-impl Read for WholeBlobReader {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.content.read(buffer)?;
-        if let Some(hasher) = &mut self.hasher {
-            hasher.update(&buffer[..count]);
-        }
-        self.check()?;
-        Ok(count)
-    }
+        let why = format!("its content does not have the digest {}", entry.digest);
+        let damage = bundle
+            .volumes
+            .locate(Damage::new(&entry.name, entry.offset, why));
+        io::Error::new(io::ErrorKind::InvalidData, damage.to_string())
+    })
 }
 
 #[cfg(test)]

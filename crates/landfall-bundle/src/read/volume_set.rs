@@ -16,7 +16,7 @@ use crate::format::{frame, header};
 use landfall_content::parent_folder;
 use landfall_model::document::{open_input, read_input};
 use landfall_model::report::Progress;
-use landfall_model::{Algorithm, Failure, Hasher, Limits, OCI_LAYOUT};
+use landfall_model::{Algorithm, Failure, Limits, OCI_LAYOUT, digest_of};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
@@ -267,15 +267,7 @@ pub(crate) fn of_volumes(base: &Path) -> BTreeMap<usize, String> {
 
 /// The SHA-256 of a file in hex digits.
 pub(crate) fn hash_file(path: &Path) -> io::Result<String> {
-    let mut file = open_input(path)?;
-    let mut hasher = Hasher::new(Algorithm::Sha256);
-    let mut buffer = vec![0; 1 << 20];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(hasher.finish().hex()),
-            count => hasher.update(&buffer[..count]),
-        }
-    }
+    Ok(digest_of(&mut open_input(path)?, Algorithm::Sha256)?.hex())
 }
 
 /// A bundle that cannot be opened completely.

@@ -6,7 +6,7 @@ use super::plain_file::{
 use crate::format::blob_recipe::{BlobCoding, RecipeHeader, SECTIONS};
 use landfall_content::{BlobRead, ContentError};
 use landfall_deflate::{DeflateError, Rebuilder, Recipe, analyze, estimate_recipe_size};
-use landfall_model::{Descriptor, Digest, Hasher};
+use landfall_model::{Algorithm, Descriptor, Digest, HashedStream, for_each_chunk};
 use landfall_patch::{PatchBase, PatchError, PatchReader, PatchSections, PlainSource, create};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -322,14 +322,7 @@ pub(super) fn rebuild<W: Write>(
 }
 
 fn compress(plain: &mut impl Read, mut rebuilder: Rebuilder<impl Write>) -> io::Result<()> {
-    let mut buffer = vec![0; 128 << 10];
-    loop {
-        let count = plain.read(&mut buffer)?;
-        if count == 0 {
-            break;
-        }
-        rebuilder.write(&buffer[..count]).map_err(io_error)?;
-    }
+    for_each_chunk(plain, |chunk| rebuilder.write(chunk).map_err(io_error))?;
     rebuilder.finish().map_err(io_error)?;
     Ok(())
 }
@@ -344,8 +337,7 @@ fn io_error(error: DeflateError) -> io::Error {
 
 /// Writes a limited number of bytes to `sink`, and hashes them.
 pub(super) struct HashedWriter<W> {
-    sink: W,
-    hasher: Hasher,
+    sink: HashedStream<W>,
     /// How many more bytes may be written.
     left: u64,
 }
@@ -354,8 +346,7 @@ impl<W: Write> HashedWriter<W> {
     /// Begins to write `blob`.
     pub(super) fn of_blob(sink: W, blob: &Descriptor) -> HashedWriter<W> {
         HashedWriter {
-            sink,
-            hasher: Hasher::new(blob.digest.algorithm()),
+            sink: HashedStream::new(sink, blob.digest.algorithm()),
             left: blob.size,
         }
     }
@@ -363,8 +354,7 @@ impl<W: Write> HashedWriter<W> {
     /// Begins to write `size` bytes.
     pub(super) fn sha256(sink: W, size: u64) -> HashedWriter<W> {
         HashedWriter {
-            sink,
-            hasher: Hasher::new(Digest::sha256(b"").algorithm()),
+            sink: HashedStream::new(sink, Algorithm::Sha256),
             left: size,
         }
     }
@@ -380,7 +370,7 @@ impl<W: Write> HashedWriter<W> {
         if self.left > 0 {
             return Err(invalid("it is shorter than its expected size"));
         }
-        Ok((self.sink, self.hasher.finish()))
+        Ok(self.sink.finish())
     }
 
     /// Returns the sink if exactly the bytes of `blob` were written.
@@ -399,7 +389,6 @@ impl<W: Write> Write for HashedWriter<W> {
             return Err(invalid("it is longer than its expected size"));
         }
         self.sink.write_all(bytes)?;
-        self.hasher.update(bytes);
         self.left -= bytes.len() as u64;
         Ok(bytes.len())
     }

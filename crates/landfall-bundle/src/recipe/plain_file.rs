@@ -1,9 +1,9 @@
 //! The plain bytes of blobs, in temporary files, and the folder of these files.
 
 use crate::format::blob_recipe::{BlobCoding, MAX_STREAM_SECTION};
-use landfall_content::{BlobRead, ContentError, for_each_chunk};
+use landfall_content::{BlobRead, ContentError};
 use landfall_deflate::{AnalysisLimits, DeflateError, PlainReader, Recipe, assume};
-use landfall_model::{Descriptor, Digest};
+use landfall_model::{Descriptor, Digest, for_each_chunk};
 use landfall_patch::{Listing, PlainSource};
 use std::collections::HashMap;
 use std::error::Error;

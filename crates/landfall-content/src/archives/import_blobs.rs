@@ -3,9 +3,9 @@
 
 use super::members::ArchiveMember;
 use super::source_archive::{SourceArchive, digest_of_name, is_unpacked_layer};
-use crate::{LocalStore, WriteError, for_each_chunk};
+use crate::{LocalStore, WriteError};
 use landfall_model::report::Progress;
-use landfall_model::{Descriptor, Digest};
+use landfall_model::{Descriptor, Digest, for_each_chunk};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::path::PathBuf;

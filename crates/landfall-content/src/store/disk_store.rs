@@ -4,11 +4,13 @@ use super::disk_content::io;
 use super::layout_index::LayoutIndex;
 use super::verified_journal::VerifiedJournal;
 use crate::{DiskSpace, LockEntry, WriteError, sync_folder, temporary_file_in};
-use landfall_model::{Digest, Hasher, INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT, sum_sizes};
+use landfall_model::{
+    Digest, Hasher, INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT, for_each_chunk, sum_sizes,
+};
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -178,16 +180,13 @@ impl DiskStore {
     fn check(&self, digest: &Digest, path: &Path, size: u64) -> Result<bool, WriteError> {
         let mut file = File::open(path).map_err(io("open", path))?;
         let mut hasher = Hasher::new(digest.algorithm());
-        let mut buffer = vec![0; 1 << 18];
         let mut length = 0;
-        loop {
-            let count = file.read(&mut buffer).map_err(io("read", path))?;
-            if count == 0 {
-                break;
-            }
-            length += count as u64;
-            hasher.update(&buffer[..count]);
-        }
+        for_each_chunk(&mut file, |chunk| {
+            length += chunk.len() as u64;
+            hasher.update(chunk);
+            Ok(())
+        })
+        .map_err(io("read", path))?;
         let metadata = file.metadata().map_err(io("look at", path))?;
         if hasher.finish() == *digest {
             self.0

@@ -10,7 +10,7 @@ use crate::{
     VerifiedRead,
 };
 use landfall_http::ErrorKind;
-use landfall_model::{Digest, Hasher, locked};
+use landfall_model::{Digest, DigestCheckedReader, locked};
 use std::collections::HashMap;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
@@ -111,12 +111,12 @@ impl BlobRead for OfferedBlobs {
         if offset > 0 {
             return Ok(reader);
         }
-        Ok(Box::new(HashingReader {
-            reader,
-            hasher: Some(Hasher::new(digest.algorithm())),
-            remaining: self.size(digest)?,
-            digest: digest.clone(),
-        }))
+        let wrong = format!("{digest}: the store has other bytes under this digest");
+        let size = self.size(digest)?;
+        let checked = DigestCheckedReader::new(reader, digest, size, move |_| {
+            io::Error::new(io::ErrorKind::InvalidData, wrong.clone())
+        });
+        Ok(Box::new(checked))
     }
 }
 
@@ -163,38 +163,6 @@ impl PresignedUrls for OfferedBlobs {
             Ok(url) => Ok(Some(url.into())),
             Err(error) => Err(ContentError::read(digest, io::Error::other(error))),
         }
-    }
-}
-
-/// Hashes a blob while it is read, and fails instead of returning the last bytes if the digest is
-/// wrong.
-struct HashingReader {
-    reader: Box<dyn Read + Send>,
-    /// `None` after the digest was compared.
-    hasher: Option<Hasher>,
-    remaining: u64,
-    digest: Digest,
-}
-
-impl Read for HashingReader {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.reader.read(buffer)?;
-        if let Some(hasher) = &mut self.hasher {
-            hasher.update(&buffer[..count]);
-        }
-        self.remaining = self.remaining.saturating_sub(count as u64);
-        let is_end = self.remaining == 0 || (count == 0 && !buffer.is_empty());
-        if is_end
-            && let Some(hasher) = self.hasher.take()
-            && hasher.finish() != self.digest
-        {
-            let message = format!(
-                "{}: the store has other bytes under this digest",
-                self.digest
-            );
-            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
-        }
-        Ok(count)
     }
 }
 

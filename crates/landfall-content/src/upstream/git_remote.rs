@@ -11,7 +11,7 @@ use landfall_git::{
     fetch_request, ls_refs_request, write_pack,
 };
 use landfall_http::{BodyFailure, ErrorKind, HttpError, HttpResponse, RequestBody};
-use landfall_model::{Algorithm, Digest, Hasher, Limits};
+use landfall_model::{Algorithm, Digest, HashedStream, Limits};
 use reqwest::Method;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName};
 use std::fs::File;
@@ -334,34 +334,13 @@ pub fn write_pack_file(
     plan: &GitPackPlan,
     file: &File,
 ) -> Result<PackFacts, GitError> {
-    let mut hashed = HashedFile {
-        file,
-        hasher: Hasher::new(Algorithm::Sha256),
-    };
+    let mut hashed = HashedStream::new(file, Algorithm::Sha256);
     let mut buffered = BufWriter::with_capacity(256 << 10, &mut hashed);
     let size = write_pack(database, plan, &mut buffered)?;
     buffered.flush().map_err(GitError::WritePack)?;
     drop(buffered);
-    let digest = hashed.hasher.finish();
+    let (_, digest) = hashed.finish();
     Ok(PackFacts { digest, size })
-}
-
-/// A file whose bytes are hashed while they are written.
-struct HashedFile<'a> {
-    file: &'a File,
-    hasher: Hasher,
-}
-
-impl Write for HashedFile<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let count = self.file.write(bytes)?;
-        self.hasher.update(&bytes[..count]);
-        Ok(count)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
 }
 
 impl WrittenPack {

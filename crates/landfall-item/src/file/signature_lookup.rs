@@ -9,10 +9,10 @@ use super::resolve::{download_sidecar, ensure_downloaded};
 use crate::image::ReadError;
 use crate::resolver::{ResolveError, Resolver};
 use crate::{PinPolicy, ResolveOutcome};
-use landfall_content::{BlobRead, ContentError, digest_of};
+use landfall_content::{BlobRead, ContentError};
 use landfall_http::{ErrorKind, HttpError};
 use landfall_model::sign::SignatureTime;
-use landfall_model::{Algorithm, Descriptor, Digest, Limits, media_type};
+use landfall_model::{Algorithm, Descriptor, Digest, Limits, digest_of, media_type};
 use landfall_signature::{
     FileSignatures, LogEntry, LogQuery, RuleSubject, SignatureFailure, SignaturePolicy, SignedFile,
     VerifiedSignature,

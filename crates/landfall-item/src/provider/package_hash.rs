@@ -7,8 +7,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Crc;
 use flate2::read::DeflateDecoder;
-use landfall_content::{BlobRead, for_each_chunk};
-use landfall_model::{Algorithm, Digest, Hasher, Limits};
+use landfall_content::BlobRead;
+use landfall_model::{Algorithm, Digest, Hasher, Limits, for_each_chunk};
 use std::collections::BTreeMap;
 use std::io::Read;
 

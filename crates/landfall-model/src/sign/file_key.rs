@@ -7,6 +7,7 @@ use super::openpgp_rules::SignatureTime;
 use super::public_key::PublicKey;
 use super::signature::{Signature, SignatureError};
 use crate::document::Diagnostic;
+use crate::for_each_chunk;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
@@ -282,13 +283,11 @@ fn check_minisign(
         }
         Err(error) => return Err(wrong(error)),
     };
-    let mut piece = vec![0; 64 << 10];
-    loop {
-        match content.read(&mut piece)? {
-            0 => return verifier.finalize().map_err(wrong),
-            count => verifier.update(&piece[..count]),
-        }
-    }
+    for_each_chunk(content, |chunk| {
+        verifier.update(chunk);
+        Ok::<_, io::Error>(())
+    })?;
+    verifier.finalize().map_err(wrong)
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
 //! Signatures in the format of OpenSSH, as PROTOCOL.sshsig defines it: parsing and verification.
 
 use super::public_key::{PublicKey, SshReader, Unverifiable, armor, dearmor, strings};
-use crate::Failure;
 use crate::document::Diagnostic;
-use sha2::{Digest, Sha256, Sha512};
+use crate::{Algorithm, Digest, Failure, digest_of};
 use std::io::{self, Read};
 use std::path::PathBuf;
 
@@ -16,56 +15,26 @@ const VERSION: u32 = 1;
 pub struct Signature {
     key: PublicKey,
     namespace: String,
-    hash: SignatureHash,
+    /// The algorithm by which the message is hashed before it is signed.
+    hash: Algorithm,
     /// In SSH encoding: the algorithm, then the value.
     value: Vec<u8>,
 }
 
-/// The algorithm by which the message is hashed before it is signed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SignatureHash {
-    Sha256,
-    Sha512,
-}
-
-impl SignatureHash {
-    fn name(self) -> &'static str {
-        match self {
-            SignatureHash::Sha256 => "sha256",
-            SignatureHash::Sha512 => "sha512",
-        }
-    }
-
-    fn digest(self, message: &[u8]) -> Vec<u8> {
-        match self {
-            SignatureHash::Sha256 => Sha256::digest(message).to_vec(),
-            SignatureHash::Sha512 => Sha512::digest(message).to_vec(),
-        }
-    }
-}
-
 /// Returns the data to sign for `message`. Like `ssh-keygen`, it uses SHA-512.
 pub(super) fn data_to_sign(namespace: &str, message: &[u8]) -> Vec<u8> {
-    signed_data(
-        namespace,
-        SignatureHash::Sha512,
-        &SignatureHash::Sha512.digest(message),
-    )
+    signed_data(namespace, &Digest::compute(Algorithm::Sha512, message))
 }
 
-fn signed_data(namespace: &str, hash: SignatureHash, hashed: &[u8]) -> Vec<u8> {
-    let fields = [namespace.as_bytes(), b"", hash.name().as_bytes(), hashed];
+fn signed_data(namespace: &str, hash: &Digest) -> Vec<u8> {
+    let algorithm = hash.algorithm().as_str();
+    let fields = [
+        namespace.as_bytes(),
+        b"",
+        algorithm.as_bytes(),
+        hash.bytes(),
+    ];
     [MAGIC, &strings(&fields)].concat()
-}
-
-fn hash_content<D: Digest>(mut hash: D, content: &mut impl Read) -> io::Result<Vec<u8>> {
-    let mut piece = vec![0; 64 << 10];
-    loop {
-        match content.read(&mut piece)? {
-            0 => return Ok(hash.finalize().to_vec()),
-            count => hash.update(&piece[..count]),
-        }
-    }
 }
 
 impl Signature {
@@ -73,7 +42,7 @@ impl Signature {
         Signature {
             key,
             namespace: namespace.into(),
-            hash: SignatureHash::Sha512,
+            hash: Algorithm::Sha512,
             value,
         }
     }
@@ -91,8 +60,8 @@ impl Signature {
             let namespace = reader.text()?.to_owned();
             let _reserved = reader.string()?;
             let hash = match reader.text()? {
-                "sha256" => SignatureHash::Sha256,
-                "sha512" => SignatureHash::Sha512,
+                "sha256" => Algorithm::Sha256,
+                "sha512" => Algorithm::Sha512,
                 _ => return None,
             };
             let value = reader.string()?.to_vec();
@@ -118,10 +87,10 @@ impl Signature {
     /// # Errors
     /// Fails if the key did not make the signature, or landfall does not support its algorithm.
     pub fn check(&self, namespace: &str, message: &[u8]) -> Result<(), SignatureError> {
-        self.check_hash(namespace, &self.hash.digest(message))
+        self.check_hash(namespace, &Digest::compute(self.hash, message))
     }
 
-    fn check_hash(&self, namespace: &str, hash: &[u8]) -> Result<(), SignatureError> {
+    fn check_hash(&self, namespace: &str, hash: &Digest) -> Result<(), SignatureError> {
         if self.namespace != namespace {
             return Err(SignatureError::Namespace {
                 found: self.namespace.escape_default().to_string(),
@@ -129,7 +98,7 @@ impl Signature {
             });
         }
         let key = self.key.clone();
-        match key.has_signed(&self.value, &signed_data(namespace, self.hash, hash)) {
+        match key.has_signed(&self.value, &signed_data(namespace, hash)) {
             Ok(true) => Ok(()),
             Ok(false) => Err(SignatureError::OtherContent { key }),
             Err(Unverifiable::Weak) => Err(SignatureError::Weak { key }),
@@ -150,10 +119,7 @@ impl Signature {
         namespace: &str,
         content: &mut impl Read,
     ) -> io::Result<Result<(), SignatureError>> {
-        let hash = match self.hash {
-            SignatureHash::Sha256 => hash_content(Sha256::new(), content)?,
-            SignatureHash::Sha512 => hash_content(Sha512::new(), content)?,
-        };
+        let hash = digest_of(content, self.hash)?;
         Ok(self.check_hash(namespace, &hash))
     }
 
@@ -162,7 +128,7 @@ impl Signature {
             &self.key.blob[..],
             self.namespace.as_bytes(),
             b"",
-            self.hash.name().as_bytes(),
+            self.hash.as_str().as_bytes(),
             &self.value,
         ];
         armor(

@@ -9,7 +9,7 @@ use super::solve::UnsolvableRequest;
 use super::version::Architectures;
 use crate::{Compression, RepositoryPathError, decompressed};
 use bytes::Bytes;
-use landfall_model::{Digest, Hasher};
+use landfall_model::{Digest, HashedStream};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufReader, Read};
 
@@ -113,14 +113,11 @@ impl PackedIndex {
         let Some(open_digest) = &self.open_digest else {
             return read(&mut BufReader::new(reader));
         };
-        let mut hashed = DigestReader {
-            reader,
-            hasher: Hasher::new(open_digest.algorithm()),
-        };
+        let mut hashed = HashedStream::new(reader, open_digest.algorithm());
         read(&mut hashed)?;
         // a parser stops at the end of its document; the digest also covers the bytes after it
         io::copy(&mut hashed, &mut io::sink())?;
-        if hashed.hasher.finish() != *open_digest {
+        if hashed.finish().1 != *open_digest {
             let why = "its unpacked content does not match the open-checksum in repomd.xml";
             return Err(io::Error::new(io::ErrorKind::InvalidData, why).into());
         }
@@ -227,20 +224,6 @@ impl SourceMetadata {
             path: index.path.clone(),
             source,
         }
-    }
-}
-
-/// A reader that hashes the bytes it returns.
-struct DigestReader<R> {
-    reader: R,
-    hasher: Hasher,
-}
-
-impl<R: Read> Read for DigestReader<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.reader.read(buffer)?;
-        self.hasher.update(&buffer[..read]);
-        Ok(read)
     }
 }
 

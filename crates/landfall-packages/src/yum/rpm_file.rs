@@ -7,7 +7,7 @@
 use crate::PackageIdentity;
 use crate::changelog::first_lines;
 use landfall_model::sign::{OpenPgpError, OpenPgpKeys, SignatureTime};
-use landfall_model::{Algorithm, Hasher, Limits};
+use landfall_model::{Algorithm, Limits, digest_of};
 use std::io::{self, Read};
 
 const LEAD: usize = 96;
@@ -243,21 +243,14 @@ impl RpmHeader {
 
     /// Compares the rest of the package with the digest of the payload in the header.
     fn check_payload(&self, mut payload: impl Read) -> Result<(), RpmFileError> {
-        let mut hasher = Hasher::new(match self.number(PAYLOAD_DIGEST_KIND) {
+        let algorithm = match self.number(PAYLOAD_DIGEST_KIND) {
             Some(8) => Algorithm::Sha256,
             Some(10) => Algorithm::Sha512,
             _ => return Err(RpmFileError::NoPayloadDigest),
-        });
+        };
         let digests = self.texts(PAYLOAD_DIGEST);
         let expected = digests.first().ok_or(RpmFileError::NoPayloadDigest)?;
-        let mut buffer = vec![0; 64 << 10];
-        loop {
-            match payload.read(&mut buffer)? {
-                0 => break,
-                read => hasher.update(&buffer[..read]),
-            }
-        }
-        if hasher.finish().hex() != *expected {
+        if digest_of(&mut payload, algorithm)?.hex() != *expected {
             return Err(RpmFileError::Payload);
         }
         Ok(())

@@ -4,12 +4,12 @@ use super::ExportError;
 use super::export_paths::{ExportFile, export_paths};
 use super::unpack::{are_members_unpacked, unpack_members};
 use landfall_content::{
-    BlobRead, ContentError, CopyError, MemoryBlobs, copy_checked, digest_of, refuse_special,
+    BlobRead, ContentError, CopyError, MemoryBlobs, copy_checked, refuse_special,
 };
 use landfall_item::lockfile::Lock;
 use landfall_item::{GeneratedFile, ServedItem};
 use landfall_model::report::{ItemStatus, Progress, ReportItem, RunReport};
-use landfall_model::{Failure, sum_sizes};
+use landfall_model::{Failure, has_digest, sum_sizes};
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -260,7 +260,7 @@ fn is_up_to_date(path: &Path, item: &ExportFile) -> io::Result<bool> {
         return Ok(false);
     }
     let mut file = fs::File::open(path)?;
-    Ok(digest_of(&mut file, item.file.digest.algorithm())? == *item.file.digest)
+    has_digest(&mut file, item.file.digest)
 }
 
 /// Refuses a symbolic link in place of a folder between `dir` and the file: it could lead out of

@@ -5,14 +5,14 @@ use super::ExportError;
 use super::bare_leftovers::{SHALLOW, item_of, settle_leftovers, with_present_commits};
 use super::export_files::write_all;
 use super::export_paths::{DEFAULT_MODE, ExportFile, collision, failed, path_of_url};
-use landfall_content::{BlobPackBytes, BlobRead, ContentError, MemoryBlobs, digest_of};
+use landfall_content::{BlobPackBytes, BlobRead, ContentError, MemoryBlobs};
 use landfall_git::{
     FetchRequest, GitError, ObjectDatabase, ObjectId, PackSending, SelectedObjects, send_pack,
 };
 use landfall_item::lockfile::Lock;
 use landfall_item::{LockedGitRepository, UrlFile};
 use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, RunReport, count_of};
-use landfall_model::{Algorithm, Digest, Limits};
+use landfall_model::{Algorithm, Digest, Limits, digest_of};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};

@@ -5,9 +5,8 @@ use super::quota::{FolderQuota, QuotaShare, WritableStoreError};
 use super::store::{list_folder, optional, persist, sync_folder, write_file};
 use landfall_content::{
     BlobRead, ContentError, FileRunRead, FileRuns, FileStamp, RecentChecks, VerifiedRead,
-    digest_of, for_each_chunk,
 };
-use landfall_model::{Algorithm, Digest, Hasher, locked};
+use landfall_model::{Algorithm, Digest, Hasher, digest_of, for_each_chunk, locked};
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom, Write};

@@ -8,13 +8,13 @@ use super::upload_record::{MIN_PART_SIZE, OwnUploadRecord, encode_hash_state};
 use crate::bucket::{BucketObject, block_on};
 use crate::{
     BlobRead, BlobSink, BlobStore, BlobWrite, FailedAttempt, FailureCause, IdleSlots, LockEntry,
-    PartOpener, TransferError, WriteError, has_digest,
+    PartOpener, TransferError, WriteError,
 };
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use landfall_http::{ByteStream, ErrorKind, HttpError, read_for_upload, stream_for_upload};
-use landfall_model::{Descriptor, Digest, Hasher, Limits};
+use landfall_model::{Descriptor, Digest, Hasher, Limits, has_digest};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use tokio::sync::Mutex;

@@ -1,0 +1,140 @@
+//! Hashes content that is read or written piece by piece.
+
+use crate::{Algorithm, Digest, Hasher};
+use std::io::{self, ErrorKind, Read, Write};
+
+/// The size of the buffer in bytes.
+const CHUNK_SIZE: usize = 256 << 10;
+
+/// Reads `reader` to its end and calls `each` with every chunk.
+///
+/// # Errors
+/// If a read or `each` fails.
+pub fn for_each_chunk<E: From<io::Error>>(
+    reader: &mut impl Read,
+    mut each: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut buffer = vec![0; CHUNK_SIZE];
+    loop {
+        match reader.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(count) => each(&buffer[..count])?,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Reads `reader` to its end and returns whether the bytes have this digest.
+///
+/// # Errors
+/// If a read fails.
+pub fn has_digest(reader: &mut impl Read, digest: &Digest) -> io::Result<bool> {
+    Ok(digest_of(reader, digest.algorithm())? == *digest)
+}
+
+/// Reads `reader` to its end and returns the digest of the bytes.
+///
+/// # Errors
+/// If a read fails.
+pub fn digest_of(reader: &mut impl Read, algorithm: Algorithm) -> io::Result<Digest> {
+    let mut hasher = Hasher::new(algorithm);
+    for_each_chunk(reader, |chunk| {
+        hasher.update(chunk);
+        Ok::<_, io::Error>(())
+    })?;
+    Ok(hasher.finish())
+}
+
+/// A reader or writer whose bytes are hashed as they pass.
+pub struct HashedStream<S> {
+    stream: S,
+    hasher: Hasher,
+}
+
+impl<S> HashedStream<S> {
+    /// Hashes the bytes that pass through `stream` from now on.
+    pub fn new(stream: S, algorithm: Algorithm) -> HashedStream<S> {
+        HashedStream {
+            stream,
+            hasher: Hasher::new(algorithm),
+        }
+    }
+
+    /// Returns the stream and the digest of all bytes that passed.
+    pub fn finish(self) -> (S, Digest) {
+        (self.stream, self.hasher.finish())
+    }
+}
+
+impl<S: Read> Read for HashedStream<S> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.stream.read(buffer)?;
+        self.hasher.update(&buffer[..count]);
+        Ok(count)
+    }
+}
+
+impl<S: Write> Write for HashedStream<S> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.stream.write(bytes)?;
+        self.hasher.update(&bytes[..count]);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+/// Reads a blob of a known size from its beginning and hashes it. If the digest is wrong, the read
+/// fails instead of returning the last bytes.
+///
+/// A reader that verifies each piece before it returns the piece, or that does not know the size,
+/// holds a piece back instead.
+pub struct DigestCheckedReader<R, F> {
+    reader: R,
+    /// `None` after the digest was compared.
+    hasher: Option<Hasher>,
+    digest: Digest,
+    remaining: u64,
+    wrong_digest: F,
+}
+
+impl<R: Read, F: Fn(&R) -> io::Error> DigestCheckedReader<R, F> {
+    /// Reads the `size` bytes of `reader`. If they do not have the digest, the read fails with
+    /// what `wrong_digest` returns.
+    pub fn new(
+        reader: R,
+        digest: &Digest,
+        size: u64,
+        wrong_digest: F,
+    ) -> DigestCheckedReader<R, F> {
+        DigestCheckedReader {
+            reader,
+            hasher: Some(Hasher::new(digest.algorithm())),
+            digest: digest.clone(),
+            remaining: size,
+            wrong_digest,
+        }
+    }
+}
+
+impl<R: Read, F: Fn(&R) -> io::Error> Read for DigestCheckedReader<R, F> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.reader.read(buffer)?;
+        if let Some(hasher) = &mut self.hasher {
+            hasher.update(&buffer[..count]);
+        }
+        self.remaining = self.remaining.saturating_sub(count as u64);
+        let is_end = self.remaining == 0 || (count == 0 && !buffer.is_empty());
+        // compared once: a reader may be called again at the end
+        if is_end
+            && let Some(hasher) = self.hasher.take()
+            && hasher.finish() != self.digest
+        {
+            return Err((self.wrong_digest)(&self.reader));
+        }
+        Ok(count)
+    }
+}
