@@ -14,7 +14,7 @@ mod verbs;
 use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches, Id, Parser, Subcommand};
-use landfall_model::{redact_urls, redact_userinfo};
+use landfall_model::{locked, redact_urls, redact_userinfo};
 use shared::command_log::Invocation;
 use shared::logging::start_logging;
 use shared::output_file::check_output;
@@ -225,9 +225,7 @@ pub fn main() -> ExitCode {
         // A bar that is still drawn would overwrite the message.
         progress.end();
         let mut result = Err(CliError::interrupted());
-        if let Ok(sessions) = sessions.lock() {
-            sessions.add_hosts(&mut result);
-        }
+        locked(&sessions).add_hosts(&mut result);
         at_interrupt.finish(result);
         std::process::exit(Exit::Interrupted as i32)
     });

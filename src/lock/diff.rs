@@ -5,13 +5,13 @@ use landfall_content::BlobRead;
 use landfall_item::lockfile::{Endpoint, Lock};
 use landfall_item::{LockedItem, LockedPackageSet, PackageSummary, kind_named};
 use landfall_model::report::EntryKind;
-use landfall_model::{Digest, ImageRef, TagVersion, locked};
+use landfall_model::{Digest, ImageRef, TagVersion, locked, unpoisoned};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::thread;
 
 /// One side of a comparison: items by kind and name.
@@ -282,7 +282,7 @@ pub(crate) fn add_changelogs(
             });
         }
     });
-    let mut faults = faults.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut faults = unpoisoned(faults.into_inner());
     // the threads finish in any order, and the report must be the same each time
     faults.sort();
     faults

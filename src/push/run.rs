@@ -14,10 +14,10 @@ use landfall_http::{ErrorKind, HttpError};
 use landfall_item::lockfile::{Lock, collision};
 use landfall_model::config::IndexPolicy;
 use landfall_model::report::Progress;
-use landfall_model::{DestinationMap, Failure, Shard, locked};
+use landfall_model::{DestinationMap, Failure, Shard, locked, unpoisoned};
 use landfall_signature::SignaturePolicy;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::task::JoinSet;
 
 /// The content of a push.
@@ -169,10 +169,7 @@ pub(crate) async fn push(
         _ = all_delivered => None,
         message = watchdog.wait_until_stuck() => Some(message),
     };
-    let finished = finished
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner);
-    for (at, result) in finished {
+    for (at, result) in unpoisoned(finished.into_inner()) {
         run.results[at] = Some(result);
         run.note_moved(at, &tag_states[at]);
     }

@@ -1,6 +1,7 @@
 //! Ordered parallel work: pieces are produced in order, processed on several threads, and consumed
 //! in order. The result never depends on the number of threads.
 
+use landfall_model::locked;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
@@ -10,7 +11,7 @@ pub(crate) const DEPTH: usize = 8;
 
 /// Receives the next piece for one of several threads; `None` at the end.
 fn next_piece<T>(inbox: &Mutex<Receiver<T>>) -> Option<T> {
-    inbox.lock().ok()?.recv().ok()
+    locked(inbox).recv().ok()
 }
 
 /// Runs `make` on a thread, `work` on one thread for each core, and `take` on the calling thread,

@@ -129,11 +129,7 @@ impl ParallelFetch {
         let mut helpers = JoinSet::new();
         let mut first = std::pin::pin!(self.write_in_order(writer));
         let result = loop {
-            let known = slots
-                .ranges
-                .lock()
-                .ok()
-                .and_then(|ranges| ranges.get(&host).copied());
+            let known = locked(&slots.ranges).get(&host).copied();
             // until range support is known, a single helper runs and finds out
             let is_useful = known.unwrap_or(helpers.is_empty())
                 && self.failures.load(Ordering::Relaxed) < MAX_FAILURES;
@@ -226,9 +222,7 @@ impl ParallelFetch {
     /// Records whether the host supports ranges, for all big blobs of the run.
     fn record_range_support(&self, slots: &IdleSlots, is_supported: bool) {
         let host = self.opener.part().host().to_owned();
-        if let Ok(mut ranges) = slots.ranges.lock() {
-            ranges.insert(host, is_supported);
-        }
+        locked(&slots.ranges).insert(host, is_supported);
         self.may_need_helper.notify_one();
     }
 

@@ -90,7 +90,7 @@ pub use crate::referrer::{
 };
 pub use crate::shard::{Shard, ShardError, assign_shards, transfer_cost};
 pub use crate::size::{human_size, now, parse_size, sum_sizes, today};
-pub use crate::sync::locked;
+pub use crate::sync::{locked, unpoisoned};
 pub use crate::update_policy::{
     MinimumAge, MinimumAgeError, PackageVersion, PolicyError, UpdatePolicy,
 };

@@ -1,8 +1,13 @@
-//! Locks mutexes whose values are consistent even after a panic, because each change is one step.
+//! Locks whose values are consistent even after a panic, because each change is one step.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{LockResult, Mutex, MutexGuard, PoisonError};
 
 /// Locks `mutex`, even if another holder panicked.
 pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    unpoisoned(mutex.lock())
+}
+
+/// Returns the value or guard of any lock, even if a holder panicked.
+pub fn unpoisoned<T>(result: LockResult<T>) -> T {
+    result.unwrap_or_else(PoisonError::into_inner)
 }

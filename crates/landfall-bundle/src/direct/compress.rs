@@ -10,13 +10,11 @@ use crate::format::hash::FrameRecord;
 use crate::write::entry_writer::EntryWriter;
 use crate::write::volume_writer::VolumeWriter;
 use landfall_content::{BlobRead, ByteRange, ContentError};
-use landfall_model::locked;
 use landfall_model::report::SilentProgress;
-use landfall_model::{Digest, Hasher};
+use landfall_model::{Digest, Hasher, locked, unpoisoned};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
-use std::sync::PoisonError;
 
 /// The number of frames in flight: few, since transfers need memory at the same time.
 const DEPTH: usize = 4;
@@ -107,12 +105,9 @@ impl BlobRead for Arriving<'_> {
 
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
         let (arrivals, arrived) = &(self.0).0.arrivals;
-        let arrivals = locked(arrivals);
-        let arrivals = arrived
-            .wait_while(arrivals, |state| {
-                !state.closed && !state.here.contains(digest)
-            })
-            .unwrap_or_else(PoisonError::into_inner);
+        let arrivals = unpoisoned(arrived.wait_while(locked(arrivals), |state| {
+            !state.closed && !state.here.contains(digest)
+        }));
         if !arrivals.here.contains(digest) {
             return Err(ContentError::missing(digest));
         }

@@ -30,7 +30,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 /// A bundle that is written directly from upstream, without a store in between. Clones share its
 /// state.
@@ -93,13 +93,8 @@ impl std::fmt::Debug for DirectState {
 impl DirectBundle {
     /// Declares that no more content arrives, so that [`DirectBundle::compress`] can return.
     pub fn close(&self) {
-        self.0
-            .arrivals
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            // a thread that waits for content would otherwise wait forever
-            .closed = true;
+        // a thread that waits for content would otherwise wait forever
+        locked(&self.0.arrivals.0).closed = true;
         self.0.arrivals.1.notify_all();
     }
 }

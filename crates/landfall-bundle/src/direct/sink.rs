@@ -14,7 +14,7 @@ use landfall_model::{Descriptor, Digest, Limits, locked};
 use std::fmt;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 impl DirectState {
     /// The local source of a blob: the stores, the earlier bundle, or the unfinished one that was
@@ -127,13 +127,7 @@ impl BlobStore for DirectBundle {
 
     fn mark_present(&self, descriptor: &Descriptor) {
         let digest = descriptor.digest.clone();
-        self.0
-            .arrivals
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .here
-            .insert(digest);
+        locked(&self.0.arrivals.0).here.insert(digest);
         self.0.arrivals.1.notify_all();
     }
 

@@ -10,14 +10,14 @@ use crate::format::names::file_name;
 use crate::format::stored::ReadAt;
 use landfall_content::{FileRun, FileStamp, RangeRead, RangeReader};
 use landfall_model::document::open_input;
-use landfall_model::locked;
+use landfall_model::{locked, unpoisoned};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// The maximum number of volumes that are open at the same time: a bundle may have more volumes
 /// than a process may open files.
@@ -153,12 +153,9 @@ impl VolumeReader {
     /// Inserts a gap of `length` bytes before the file at `index`, for the missing volume `path`.
     pub fn with_gap(mut self, index: usize, length: u64, path: PathBuf) -> VolumeReader {
         let start = self.start(index);
-        self.open
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner)
-            // the open files are listed by the index of their part, and the parts after the gap get
-            // new indexes
-            .clear();
+        // the open files are listed by the index of their part, and the parts after the gap get new
+        // indexes
+        unpoisoned(self.open.get_mut()).clear();
         self.parts[index..]
             .iter_mut()
             .for_each(|part| part.start += length);

@@ -7,11 +7,11 @@ use super::plain_file::{
 use crate::format::blob_recipe::{BlobCoding, BlobRecipe, RecipeHeader};
 use crate::read::Bundle;
 use landfall_content::{BlobRead, ContentError, FileStamp, VerifiedRead};
-use landfall_model::{Descriptor, Digest, locked};
+use landfall_model::{Descriptor, Digest, locked, unpoisoned};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 
 /// The maximum number of blobs that are rebuilt at the same time.
 const AT_ONCE: usize = 4;
@@ -610,10 +610,8 @@ impl RebuildTurns {
     }
 
     pub(super) fn take(&self) -> RebuildTurn<'_> {
-        let mut free = self
-            .freed
-            .wait_while(locked(&self.free), |free| *free == 0)
-            .unwrap_or_else(PoisonError::into_inner);
+        let free = locked(&self.free);
+        let mut free = unpoisoned(self.freed.wait_while(free, |free| *free == 0));
         *free -= 1;
         RebuildTurn(self)
     }

@@ -7,12 +7,13 @@ use futures_util::future::BoxFuture;
 use http_body::{Body, Frame};
 use http_body_util::BodyExt;
 use landfall_http::{ByteStream, RequestBody, RequestPurpose, SlotClass, Transport};
+use landfall_model::unpoisoned;
 use object_store::client::{
     HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpResponseBody, HttpService,
 };
 use std::fmt;
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::task::{Context, Poll};
 use url::Url;
 
@@ -102,7 +103,7 @@ impl Body for ReceivedBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
-        let stream = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let stream = unpoisoned(self.0.get_mut());
         stream
             .as_mut()
             .poll_next(cx)

@@ -70,9 +70,7 @@ impl Auth {
     }
 
     fn scheme(&self) -> AuthScheme {
-        self.scheme
-            .lock()
-            .map_or(AuthScheme::None, |scheme| scheme.clone())
+        locked(&self.scheme).clone()
     }
 
     /// Whether the registry has sent no challenge so far.
@@ -81,9 +79,7 @@ impl Auth {
     }
 
     fn learn(&self, scheme: AuthScheme) {
-        if let Ok(mut slot) = self.scheme.lock() {
-            *slot = scheme;
-        }
+        *locked(&self.scheme) = scheme;
     }
 
     fn state(&self, account: Option<&Credential>) -> Arc<AccountState> {

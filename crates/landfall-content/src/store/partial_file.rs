@@ -5,7 +5,7 @@ use super::disk_content::io;
 use super::disk_store::DiskStore;
 use super::verified_journal::open_journal;
 use crate::{ByteRange, PartialBlob, VerifiedWriter, WriteError};
-use landfall_model::{Descriptor, Digest};
+use landfall_model::{Descriptor, Digest, locked};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -165,10 +165,7 @@ impl RangeJournal {
 
     /// Records that a range was written.
     pub(super) fn add(&self, (from, to): ByteRange) -> std::io::Result<()> {
-        let mut file = self
-            .0
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut file = locked(&self.0);
         // one write per line, so that a killed process leaves at most one incomplete line
         file.write_all(format!("{from} {to}\n").as_bytes())
     }

@@ -34,9 +34,7 @@ impl VerifiedJournal {
 
     /// Whether the file is unchanged since it was hashed.
     pub(super) fn is_unchanged(&self, digest: &Digest, metadata: &Metadata) -> bool {
-        self.known
-            .lock()
-            .is_ok_and(|known| known.get(digest) == Some(&FileStamp::of(metadata)))
+        locked(&self.known).get(digest) == Some(&FileStamp::of(metadata))
     }
 
     /// Returns the content of a journal that lists only the digests in `keep`.
@@ -51,9 +49,7 @@ impl VerifiedJournal {
     pub(super) fn add(&self, digest: &Digest, metadata: &Metadata) -> std::io::Result<()> {
         let file_stamp = FileStamp::of(metadata);
         let line = line(digest, file_stamp);
-        if let Ok(mut known) = self.known.lock() {
-            known.insert(digest.clone(), file_stamp);
-        }
+        locked(&self.known).insert(digest.clone(), file_stamp);
         let mut file = locked(&self.file);
         // one write per line: in append mode, lines of two processes do not get mixed
         file.write_all(line.as_bytes())

@@ -4,7 +4,7 @@ use crate::resolver::{ResolveError, Resolver};
 use landfall_content::{BlobRead, ContentError};
 use landfall_model::{
     ChildManifest, Descriptor, Digest, ImageRef, Limits, Manifest, ManifestError, UnreadableChild,
-    human_size, media_type, read_referrer, unreadable_children,
+    human_size, locked, media_type, read_referrer, unreadable_children,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -88,10 +88,7 @@ impl ManifestBudget {
         limits: &Limits,
         mut sizes: impl Iterator<Item = u64>,
     ) -> Result<(), String> {
-        let mut left = self
-            .0
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut left = locked(&self.0);
         match sizes.try_fold(*left, u64::checked_sub) {
             Some(rest) => {
                 *left = rest;

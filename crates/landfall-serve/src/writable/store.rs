@@ -3,13 +3,15 @@
 use super::blobs::{IncomingBlob, WritableBlobs};
 use super::quota::{FolderQuota, WritableStoreError};
 use landfall_content::{BlobRead, temporary_file_in};
-use landfall_model::{Algorithm, Descriptor, Digest, Failure, JsonText, ReferrerManifest, locked};
+use landfall_model::{
+    Algorithm, Descriptor, Digest, Failure, JsonText, ReferrerManifest, locked, unpoisoned,
+};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tempfile::NamedTempFile;
 
 /// The folder of `--writable`, opened by this process.
@@ -77,16 +79,12 @@ impl WritableStore {
     /// Prevents the removal of blobs until the guard is dropped, so that the blobs of a manifest
     /// exist until the manifest names them.
     pub(crate) fn hold_blobs(&self) -> RwLockReadGuard<'_, ()> {
-        self.blobs_lock
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.blobs_lock.read())
     }
 
     /// Waits until no push holds the blobs, and prevents new holds until the guard is dropped.
     pub(super) fn lock_blobs(&self) -> RwLockWriteGuard<'_, ()> {
-        self.blobs_lock
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.blobs_lock.write())
     }
 
     /// Allows one removal at a time. Pushes are not affected.

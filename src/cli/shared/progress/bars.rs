@@ -153,9 +153,7 @@ impl PlainPhase {
 
 impl PlainProgress {
     fn update(&self, act: impl FnOnce(&mut PhaseMeter, Instant)) {
-        if let Ok(mut slot) = self.0.lock()
-            && let Some(phase) = slot.as_mut()
-        {
+        if let Some(phase) = locked(&self.0).as_mut() {
             let now = Instant::now();
             act(&mut phase.meter, now);
             if now.duration_since(phase.printed) >= Duration::from_secs(5) {
@@ -169,12 +167,10 @@ impl PlainProgress {
 impl Progress for PlainProgress {
     fn begin(&self, what: &str, items: u64, bytes: u64) {
         let now = Instant::now();
-        if let Ok(mut slot) = self.0.lock() {
-            *slot = Some(PlainPhase {
-                meter: PhaseMeter::new(what, items, bytes, now),
-                printed: now,
-            });
-        }
+        *locked(&self.0) = Some(PlainPhase {
+            meter: PhaseMeter::new(what, items, bytes, now),
+            printed: now,
+        });
     }
 
     fn bytes(&self, count: u64) {
@@ -206,8 +202,7 @@ impl Progress for PlainProgress {
     }
 
     fn end(&self) {
-        if let Ok(mut slot) = self.0.lock()
-            && let Some(phase) = slot.take()
+        if let Some(phase) = locked(&self.0).take()
             && !phase.meter.is_idle()
         {
             phase.say(Instant::now());
