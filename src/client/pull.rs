@@ -165,9 +165,7 @@ impl Client {
             progress.end();
             imports
         });
-        let imports = copying
-            .await
-            .map_err(|error| WriteError::Refused(error.to_string()))??;
+        let imports = copying.await.map_err(WriteError::from)??;
         let imported = imports
             .iter()
             .flat_map(|import| &import.digests)

@@ -36,7 +36,7 @@ pub(crate) async fn pull(
         // this may hash the whole store, which would block the async runtime
         tokio::task::spawn_blocking(move || present_blobs(&*into, wanted, rehash, &*progress))
             .await
-            .map_err(|error| WriteError::Refused(error.to_string()))??
+            .map_err(WriteError::from)??
     };
     let Pending {
         tasks,

@@ -156,9 +156,7 @@ async fn push_one(
     let busy = sessions.transport().activity().busy();
     let plan = spawn_blocking(move || plan_push(&locked, &blobs, &known, move_refs, limits)).await;
     drop(busy);
-    let plan = plan
-        .map_err(|error| HttpError::new(ErrorKind::Local, error.to_string()))?
-        .map_err(git_error)?;
+    let plan = plan?.map_err(git_error)?;
     if let Some(push) = plan.push {
         if !target.dry_run {
             push_refs(sessions, &url, &receiver, &push).await?;

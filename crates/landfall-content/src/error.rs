@@ -45,6 +45,13 @@ pub enum WriteError {
     Refused(String),
 }
 
+/// A task on a blocking thread that panicked.
+impl From<tokio::task::JoinError> for WriteError {
+    fn from(error: tokio::task::JoinError) -> WriteError {
+        WriteError::Refused(error.to_string())
+    }
+}
+
 impl WriteError {
     /// Returns the error for an operation on a file that failed.
     pub fn io(action: &'static str, path: &Path, source: std::io::Error) -> WriteError {

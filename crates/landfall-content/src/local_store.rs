@@ -211,11 +211,9 @@ impl PartSource for LocalSource {
                     blobs.open(&digest, offset)
                 }
             });
-            let reader = match opening.await {
-                Ok(Ok(reader)) => reader,
-                Ok(Err(error)) => return Err(HttpError::new(ErrorKind::Local, error.to_string())),
-                Err(error) => return Err(HttpError::new(ErrorKind::Local, error.to_string())),
-            };
+            let reader = opening
+                .await?
+                .map_err(|error| HttpError::new(ErrorKind::Local, error.to_string()))?;
             Ok(OpenedPart::checked(offset, read_blocking(reader)))
         })
     }

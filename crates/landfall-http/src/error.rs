@@ -81,6 +81,13 @@ pub struct DistributionError {
     pub detail: serde_json::Value,
 }
 
+/// A task on a blocking thread that panicked.
+impl From<tokio::task::JoinError> for HttpError {
+    fn from(error: tokio::task::JoinError) -> HttpError {
+        HttpError::new(ErrorKind::Local, error.to_string())
+    }
+}
+
 impl HttpError {
     /// Creates an error of this kind. `message` is converted to one line.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> HttpError {

@@ -15,7 +15,7 @@ use serde_json::json;
 use std::convert::Infallible;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinError, spawn_blocking};
 
 /// `Docker-Content-Digest`: clients compare it with the content that they receive.
 pub(crate) const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
@@ -33,6 +33,13 @@ pub(crate) struct RequestError {
     pub(crate) headers: Vec<(HeaderName, String)>,
     /// Whether the error is logged: the server, not the client, caused it.
     pub(crate) is_logged: bool,
+}
+
+/// A task on a blocking thread that panicked.
+impl From<JoinError> for RequestError {
+    fn from(error: JoinError) -> RequestError {
+        RequestError::internal(error.to_string())
+    }
 }
 
 impl RequestError {
@@ -184,9 +191,7 @@ pub(crate) fn set_header(response: &mut ServerResponse, name: HeaderName, value:
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, RequestError> {
-    spawn_blocking(work)
-        .await
-        .map_err(|stopped| RequestError::internal(stopped.to_string()))
+    Ok(spawn_blocking(work).await?)
 }
 
 // Reusable buffers for the pieces of response bodies. Allocating fresh memory would take as long

@@ -261,8 +261,7 @@ async fn respond_api(
             )),
         }
     });
-    task.await
-        .map_err(|stopped| RequestError::internal(stopped.to_string()))?
+    task.await?
 }
 
 /// Answers a GET or HEAD of the distribution API.

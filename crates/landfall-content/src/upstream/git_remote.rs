@@ -400,9 +400,7 @@ pub async fn write_packs<T: Send + 'static>(
     let limits = *sessions.transport().limits();
     let busy = sessions.transport().activity().busy();
     let written = spawn_blocking(move || write_all(fetched.file, &packs, limits, write));
-    let written = written
-        .await
-        .map_err(|error| HttpError::new(ErrorKind::Local, error.to_string()))?;
+    let written = written.await?;
     drop(busy);
     written.map_err(git_error)
 }

@@ -94,8 +94,7 @@ pub(super) async fn resolve(
         // rendering a chart runs helm, which may take seconds
         let found =
             tokio::task::spawn_blocking(move || finder.images(&archive, &digest, &settings))
-                .await
-                .map_err(|error| ResolveError::local(error.to_string()))?
+                .await?
                 .map_err(|why| format!("its images cannot be found: {why}"))?;
         (chart.images, chart.open) = (found.images, found.open);
         chart.discovered = Some(discovery.to_string());

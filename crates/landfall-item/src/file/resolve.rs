@@ -134,13 +134,12 @@ async fn verify_stored(
     let disk = resolver.disk().clone();
     let key = key.clone();
     let signature = signature.clone();
-    tokio::task::spawn_blocking(move || {
+    let verifying = tokio::task::spawn_blocking(move || {
         let open = || disk.open(&signed, 0).map_err(std::io::Error::other);
         key.verify(&signature, SignatureTime::Now, open)
             .map_err(|error| error.to_string())
-    })
-    .await
-    .map_err(|error| ResolveError::local(error.to_string()))
+    });
+    Ok(verifying.await?)
 }
 
 /// Downloads a sidecar and stores it for `pull`.

@@ -114,7 +114,7 @@ pub(super) async fn resolve(
     let busy = resolver.sessions().transport().activity().busy();
     let written = tokio::task::spawn_blocking(move || writing.run()).await;
     drop(busy);
-    let written = written.map_err(|error| ResolveError::local(error.to_string()))?;
+    let written = written.map_err(ResolveError::from)?;
     let mut written = written.map_err(|error| match error {
         PackWritingError::Object(error) => object_error(error).into(),
         PackWritingError::Submodule(error) => ResolveError::from(error.to_string()).into(),

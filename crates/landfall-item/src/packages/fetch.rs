@@ -104,9 +104,7 @@ async fn fetch_suite(
         if let Some((limit, compression)) = read.zip(compression) {
             let unpacked =
                 tokio::task::spawn_blocking(move || decompress(&name, &bytes, compression, limit));
-            let text = unpacked
-                .await
-                .map_err(|error| ResolveError::local(error.to_string()))??;
+            let text = unpacked.await??;
             // like apt, accept bytes that are not UTF-8, as in the name of a maintainer
             let text = String::from_utf8_lossy(&text).into_owned();
             check_index_size(&index.path, &text)?;

@@ -64,7 +64,7 @@ async fn newer_debs(
     let suites = try_join_all(suites).await?;
     let sources = describe_sources(request);
     let native = request.architectures.first().cloned().unwrap_or_default();
-    tokio::task::spawn_blocking(move || {
+    let searching = tokio::task::spawn_blocking(move || {
         let names: BTreeSet<&str> = pins.iter().map(|pin| split_name(&pin.name).0).collect();
         let mut offers = Vec::new();
         for (suite, source) in suites.iter().zip(&sources) {
@@ -80,9 +80,8 @@ async fn newer_debs(
         pins.iter()
             .map(|pin| (pin.clone(), newer_in_suites(&offers, pin, &native)))
             .collect()
-    })
-    .await
-    .map_err(|error| ResolveError::local(error.to_string()))
+    });
+    Ok(searching.await?)
 }
 
 /// The sources of `request` as messages name them.

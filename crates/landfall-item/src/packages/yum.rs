@@ -68,9 +68,7 @@ pub(super) async fn visible_packages(
         offered.pool.index();
         Ok(offered.pool)
     });
-    reading
-        .await
-        .map_err(|error| ResolveError::local(error.to_string()))?
+    reading.await?
 }
 
 /// The set and notes for people, or why no packages can be chosen.
@@ -84,13 +82,12 @@ async fn choose_packages(
 ) -> Result<(Outcome, BTreeSet<String>), ResolveError> {
     let request = request.clone();
     let repositories = repositories.to_vec();
-    tokio::task::spawn_blocking(move || {
+    let locking = tokio::task::spawn_blocking(move || {
         let mut unlisted = BTreeSet::new();
         let outcome = lock(&request, &repositories, &mut unlisted);
         (outcome, unlisted)
-    })
-    .await
-    .map_err(|error| ResolveError::local(error.to_string()))
+    });
+    Ok(locking.await?)
 }
 
 /// A package that the solver chose, with its source.

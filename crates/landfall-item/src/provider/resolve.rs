@@ -159,9 +159,7 @@ async fn hash_stored(
     });
     let hashed = hashing.await;
     drop(busy);
-    hashed
-        .map_err(|error| ResolveError::local(error.to_string()))?
-        .map_err(|error| ResolveError::from(format!("its archive: {error}")))
+    hashed?.map_err(|error| ResolveError::from(format!("its archive: {error}")))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use landfall_content::ContentError;
 use landfall_http::{ErrorKind, HttpError};
 use landfall_model::ManifestError;
 use landfall_model::report::one_line;
+use tokio::task::JoinError;
 
 /// Why an item cannot be resolved.
 ///
@@ -90,6 +91,13 @@ impl From<String> for ResolveError {
 impl From<&str> for ResolveError {
     fn from(why: &str) -> ResolveError {
         why.to_owned().into()
+    }
+}
+
+/// A task on a blocking thread that panicked.
+impl From<JoinError> for ResolveError {
+    fn from(error: JoinError) -> ResolveError {
+        ResolveError::local(error.to_string())
     }
 }
 

@@ -317,9 +317,7 @@ pub(super) async fn write_body(
             None => collect_pieces(&mut stream).await,
             Some(_) => Default::default(),
         };
-        let (written, result) = write
-            .await
-            .map_err(|stopped| RequestError::internal(stopped.to_string()))?;
+        let (written, result) = write.await?;
         slot = written;
         result?;
         if let Some(end) = end {

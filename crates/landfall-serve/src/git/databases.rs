@@ -78,7 +78,7 @@ impl GitDatabases {
             let _permit = permit.await;
             open.await.map(Arc::new)
         });
-        let opening = async { task.await.unwrap_or_else(|error| Err(stopped(&error))) };
+        let opening = async { task.await.unwrap_or_else(|stopped| Err(stopped.into())) };
         let opening = opening.boxed().shared();
         let started = KnownRepository {
             digest: digest.clone(),
@@ -106,10 +106,6 @@ impl GitDatabases {
     fn known(&self) -> MutexGuard<'_, Vec<KnownRepository>> {
         locked(&self.known)
     }
-}
-
-fn stopped(error: &tokio::task::JoinError) -> RequestError {
-    RequestError::internal(error.to_string())
 }
 
 #[cfg(test)]
