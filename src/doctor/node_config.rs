@@ -4,6 +4,7 @@
 use super::CheckStatus::{self, No, Note};
 use super::containerd_lint::{ContainerdFile, lint_containerd};
 use super::steps::{Diagnosis, DiagnosisSteps};
+use landfall_model::Wildcards;
 use landfall_model::document::read_text_input;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -168,10 +169,8 @@ fn with_imports(
 /// file may contain `*`.
 fn matching(folder: &Path, pattern: &str) -> Vec<PathBuf> {
     let path = folder.join(pattern);
-    let Some((before, after)) = path
-        .file_name()
-        .and_then(|name| name.to_str()?.split_once('*'))
-    else {
+    let pattern = path.file_name().and_then(|name| name.to_str());
+    let Some(pattern) = pattern.filter(|name| name.contains('*')) else {
         return path.is_file().then_some(path).into_iter().collect();
     };
     let entries = path.parent().and_then(|folder| folder.read_dir().ok());
@@ -181,10 +180,7 @@ fn matching(folder: &Path, pattern: &str) -> Vec<PathBuf> {
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| {
             let name = path.file_name().and_then(|name| name.to_str());
-            name.is_some_and(|name| {
-                let is_long = name.len() >= before.len() + after.len();
-                is_long && name.starts_with(before) && name.ends_with(after)
-            })
+            name.is_some_and(|name| Wildcards::STAR.matches(pattern, name))
         })
         .collect();
     found.sort();

@@ -49,6 +49,7 @@ mod update_policy;
 mod version;
 mod version_range;
 mod web_url;
+mod wildcard;
 
 pub use crate::address_range::{AddressRange, DEFAULT_SERVICES};
 pub use crate::changed_names::{
@@ -97,3 +98,4 @@ pub use crate::update_policy::{
 pub use crate::version::TagVersion;
 pub use crate::version_range::ReleaseLine;
 pub use crate::web_url::{after_web_scheme, is_web_url, normal_web_url};
+pub use crate::wildcard::Wildcards;

@@ -1,7 +1,7 @@
 //! Whether a set contains a package that a script installs with apt or dnf.
 
 use super::locked::{LockedPackage, LockedPackageSet};
-use landfall_packages::apt;
+use landfall_model::Wildcards;
 use landfall_packages::yum::{self, RpmPin};
 use std::collections::BTreeSet;
 
@@ -61,7 +61,7 @@ fn exact_availability(set: &LockedPackageSet, word: &str) -> PackageAvailability
     }
     let has_match = |is_suite: fn(&str, &str) -> bool| {
         found.iter().any(|(in_suite, has)| {
-            version.is_none_or(|version| apt::version_fits(has, version))
+            version.is_none_or(|version| Wildcards::STAR.matches(version, has))
                 && suite.is_none_or(|suite| is_suite(in_suite, suite))
         })
     };

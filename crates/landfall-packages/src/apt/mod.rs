@@ -26,6 +26,4 @@ pub use self::request::{is_request, pinned_version};
 pub use self::targets::{is_target, target_language, target_names, target_paths};
 pub use self::trimmed::{TrimmedSuite, plain_path};
 pub use self::universe::{AptVersion, AptVersionId, Universe};
-pub use self::version::{
-    compare as compare_versions, fits as version_fits, upstream as upstream_version,
-};
+pub use self::version::{compare as compare_versions, upstream as upstream_version};

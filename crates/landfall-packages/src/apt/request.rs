@@ -4,7 +4,7 @@
 use super::marking::{MarkedVersion, Marking};
 use super::relation::VersionOperator;
 use super::universe::{AptPackageId, AptRelation, AptVersionId, ArchQualifier, Universe};
-use super::version::fits;
+use landfall_model::Wildcards;
 use std::ops::Range;
 
 /// The maximum number of providers of a virtual package that a message lists.
@@ -107,7 +107,9 @@ impl InstallRequest<'_> {
                 .iter()
                 .map(|version| universe.offer_of(*version).version)
                 .collect();
-            let found = texts.iter().position(|text| fits(text, pattern));
+            let found = texts
+                .iter()
+                .position(|text| Wildcards::STAR.matches(pattern, text));
             let found = found.ok_or_else(|| {
                 format!(
                     "no source has {name} {pattern}; the sources have {}",

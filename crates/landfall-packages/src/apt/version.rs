@@ -80,26 +80,6 @@ fn weight(text: &str, at: usize) -> i32 {
     }
 }
 
-/// Whether `version` matches `pattern`, in which `*` matches any text.
-pub fn fits(version: &str, pattern: &str) -> bool {
-    let Some((first, rest)) = pattern.split_once('*') else {
-        return version == pattern;
-    };
-    let Some(mut left) = version.strip_prefix(first) else {
-        return false;
-    };
-    // the earliest match of each part leaves the most text for the parts that follow
-    let mut parts: Vec<&str> = rest.split('*').collect();
-    let last = parts.pop().unwrap_or_default();
-    for part in parts {
-        let Some(at) = left.find(part) else {
-            return false;
-        };
-        left = &left[at + part.len()..];
-    }
-    left.ends_with(last)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,16 +117,5 @@ mod tests {
         for (a, b) in [("1", "0:1"), ("1.0", "1.00"), ("1", "1-0"), ("1-", "1")] {
             assert_eq!(compare(a, b), Ordering::Equal, "{a} {b}");
         }
-    }
-
-    #[test]
-    fn a_star_matches_any_text() {
-        assert!(
-            fits("2.2.1-1", "2.2*")
-                && fits("1.33.4-1.1", "1.33.4-*")
-                && fits("1", "1")
-                && fits("abc", "*b*")
-        );
-        assert!(!fits("2.1", "2.2*") && !fits("1.0", "1") && !fits("1x2", "1*3"));
     }
 }

@@ -1,7 +1,7 @@
 //! Looks up URLs with and without placeholders.
 
 use super::reference_index::ReferenceIndex;
-use landfall_model::redact_urls;
+use landfall_model::{Wildcards, redact_urls};
 use std::collections::BTreeSet;
 
 /// A URL that may have placeholders.
@@ -181,29 +181,21 @@ const FOLDER: &str = "it is a folder of locked files, and the rest of the URL is
 
 /// Represents a placeholder in a pattern. No URL contains this byte.
 const PLACEHOLDER: &str = "\0";
+const PLACEHOLDERS: Wildcards = Wildcards {
+    any: PLACEHOLDER.as_bytes()[0],
+    one: None,
+};
 
 /// The number of path components that `name` has after those that match `pattern`. `None` if `name`
 /// does not match. A placeholder matches within one component.
 fn components_below(name: &str, pattern: &str) -> Option<usize> {
     let mut components = name.split('/');
     for pattern in pattern.trim_end_matches('/').split('/') {
-        matches_component(components.next()?, pattern).then_some(())?;
+        PLACEHOLDERS
+            .matches(pattern, components.next()?)
+            .then_some(())?;
     }
     Some(components.count())
-}
-
-/// Whether `component` matches `pattern`: it has the literal parts in their order, and the same
-/// beginning and end.
-fn matches_component(component: &str, pattern: &str) -> bool {
-    let Some((first, others)) = pattern.split_once(PLACEHOLDER) else {
-        return component == pattern;
-    };
-    let (between, last) = others.rsplit_once(PLACEHOLDER).unwrap_or(("", others));
-    let mut rest = component.strip_prefix(first);
-    for literal in between.split(PLACEHOLDER) {
-        rest = rest.and_then(|rest| Some(rest.split_once(literal)?.1));
-    }
-    rest.is_some_and(|rest| rest.ends_with(last))
 }
 
 /// Whether locked files are in the folder `location`.
