@@ -5,11 +5,13 @@ use super::name::ChartName;
 use super::repository;
 use super::schema::schema_urls;
 use crate::resolver::{ResolveError, Resolver};
-use landfall_model::document::{self, ArchiveBudget, UnpackedFiles, yaml};
+use landfall_model::document::{
+    self, ArchiveBudget, BundledChart, UnpackedFiles, bundled_charts, unpack_chart, yaml,
+};
 use landfall_model::{ChartVersion, ChartVersionRange, ImageRef, Limits, is_web_url};
 use serde::{Deserialize, Deserializer};
 use serde_yaml::Value;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 /// The fields of Chart.yaml that landfall uses.
 #[derive(Deserialize)]
@@ -47,14 +49,7 @@ pub(super) fn files_of(
     archive: &[u8],
     budget: &mut ArchiveBudget,
 ) -> Result<UnpackedFiles, String> {
-    let files =
-        document::unpack(archive, budget).map_err(|error| format!("its archive: {error}"))?;
-    // the top-level folder has the name of the chart, or any other name
-    let files = files.into_iter().filter_map(|(path, content)| {
-        let (_, below) = path.split_once('/')?;
-        Some((below.to_owned(), content))
-    });
-    Ok(files.collect())
+    unpack_chart(archive, budget).map_err(|error| format!("its archive: {error}"))
 }
 
 /// The text of a YAML scalar. Helm accepts numbers as versions.
@@ -173,10 +168,10 @@ impl DependencySearch<'_> {
             self.schemas.extend(urls.map(|url| (name.clone(), url)));
         }
         let mut bundled = BTreeSet::new();
-        for subchart in subcharts(files) {
-            let files = match subchart {
-                Subchart::Folder(files) => files,
-                Subchart::Archive(bytes) => files_of(&bytes, self.budget)?,
+        for (_, chart) in bundled_charts(files) {
+            let files = match chart {
+                BundledChart::Folder(files) => files,
+                BundledChart::Archive(bytes) => files_of(&bytes, self.budget)?,
             };
             bundled.insert(self.collect(files, depth + 1)?);
         }
@@ -206,43 +201,6 @@ fn listed_dependencies(files: &UnpackedFiles, name: &str) -> Result<Vec<ChartDep
     // an empty file is null in YAML
     let list: Option<RequirementsYaml> = read(name, content)?;
     Ok(list.unwrap_or_default().dependencies)
-}
-
-/// A chart that is bundled in another one: an archive or a folder.
-enum Subchart {
-    Folder(UnpackedFiles),
-    Archive(Vec<u8>),
-}
-
-/// The charts that are bundled in the folder `charts/`.
-fn subcharts(files: UnpackedFiles) -> Vec<Subchart> {
-    let mut folders = BTreeMap::<String, UnpackedFiles>::new();
-    let mut all = Vec::new();
-    for (name, content) in files {
-        // Helm ignores names that begin with `_` or `.`
-        let Some(below) = name
-            .strip_prefix("charts/")
-            .filter(|below| !below.starts_with(['_', '.']))
-        else {
-            continue;
-        };
-        match below.split_once('/') {
-            Some((folder, rest)) => {
-                folders
-                    .entry(folder.to_owned())
-                    .or_default()
-                    .insert(rest.to_owned(), content);
-            }
-            None if below.ends_with(".tgz") => all.push(Subchart::Archive(content)),
-            None => {}
-        }
-    }
-    // Helm ignores a folder without a Chart.yaml
-    let folders = folders
-        .into_values()
-        .filter(|folder| folder.contains_key("Chart.yaml"));
-    all.extend(folders.map(Subchart::Folder));
-    all
 }
 
 /// Resolves the dependencies `missing`, which the chart does not bundle; the result is sorted.

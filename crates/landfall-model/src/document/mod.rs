@@ -2,6 +2,7 @@
 //! fix; trees of YAML with positions (`yaml_tree`); merges into YAML text; archives.
 
 mod archive;
+mod chart_files;
 mod control_characters;
 mod diagnostic;
 mod explain;
@@ -17,6 +18,7 @@ pub mod yaml;
 mod yaml_tree;
 
 pub use self::archive::{ArchiveBudget, TarForm, UnpackError, UnpackedFiles, unpack};
+pub use self::chart_files::{BundledChart, bundled_charts, unpack_chart};
 pub use self::control_characters::control_characters;
 pub use self::diagnostic::Diagnostic;
 pub use self::explain::nearest;

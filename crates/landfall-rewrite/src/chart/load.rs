@@ -9,7 +9,9 @@ use super::read::read;
 use super::values::{plain, values_within};
 use crate::inputs::is_document;
 use landfall_model::document::yaml::YamlBudget;
-use landfall_model::document::{self, ArchiveBudget, UnpackedFiles};
+use landfall_model::document::{
+    ArchiveBudget, BundledChart, UnpackedFiles, bundled_charts, unpack_chart,
+};
 use landfall_model::{Failure, Limits};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -67,14 +69,8 @@ impl<'l> ChartLoader<'l> {
         }
     }
 
-    /// Unpacks the archive of a chart, and removes the name of its top folder from the paths.
     fn unpack(&mut self, at: &str, bytes: &[u8]) -> Result<UnpackedFiles, ChartError> {
-        let files = document::unpack(bytes, &mut self.archives).map_err(archive_error(at))?;
-        let inner = files.into_iter().filter_map(|(name, content)| {
-            let (_, inner) = name.split_once('/')?;
-            Some((inner.to_owned(), content))
-        });
-        Ok(inner.collect())
+        Ok(unpack_chart(bytes, &mut self.archives).map_err(archive_error(at))?)
     }
 
     /// Reads the chart with these files. `at` is its path for messages.
@@ -153,43 +149,21 @@ impl<'l> ChartLoader<'l> {
         Ok(metadata)
     }
 
-    /// Reads the charts in `charts/`, which are folders and archives. As in Helm, names that begin
-    /// with `_` or `.` are skipped.
+    /// Reads the charts in `charts/`.
     fn subcharts(
         &mut self,
         at: &str,
         files: UnpackedFiles,
         depth: usize,
     ) -> Result<Vec<HelmChart>, ChartError> {
-        let mut folders: BTreeMap<String, UnpackedFiles> = BTreeMap::new();
         let mut charts = Vec::new();
-        for (name, content) in files {
-            let Some(name) = name
-                .strip_prefix("charts/")
-                .filter(|name| !name.starts_with(['_', '.']))
-            else {
-                continue;
+        for (name, chart) in bundled_charts(files) {
+            let at = format!("{at}/charts/{name}");
+            let files = match chart {
+                BundledChart::Folder(files) => files,
+                BundledChart::Archive(bytes) => self.unpack(&at, &bytes)?,
             };
-            match name.split_once('/') {
-                Some((folder, rest)) => {
-                    folders
-                        .entry(folder.into())
-                        .or_default()
-                        .insert(rest.into(), content);
-                }
-                None if name.ends_with(".tgz") => {
-                    let at = format!("{at}/charts/{name}");
-                    let files = self.unpack(&at, &content)?;
-                    charts.push(self.chart(&at, files, depth + 1)?);
-                }
-                None => {}
-            }
-        }
-        for (folder, files) in folders {
-            // Helm skips folders that are not charts
-            if files.contains_key("Chart.yaml") {
-                charts.push(self.chart(&format!("{at}/charts/{folder}"), files, depth + 1)?);
-            }
+            charts.push(self.chart(&at, files, depth + 1)?);
         }
         Ok(charts)
     }
