@@ -11,7 +11,7 @@
 //! [`Store`] holds content, and [`Bundle`] reads a bundle. `examples/mirror.rs` locks a manifest
 //! and mirrors it; `examples/rewrite.rs` points a text at a registry with [`rewrite`](fn@rewrite).
 //! The features `cli` (the program) and `serve` (the server) are on by default; without them
-//! neither clap nor axum is built.
+//! neither clap nor the server is built.
 //!
 //! Inside, the folders follow the data flow; `docs/explanation/architecture.md` explains their
 //! content and the allowed imports.

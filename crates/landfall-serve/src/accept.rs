@@ -1,15 +1,15 @@
 //! Accepts connections, serves their requests, and closes the connections gracefully.
 
+use crate::body::{Body, boxed_body};
 use crate::connections::{SendfileQueue, TrackedConnection, TrackedStream};
 use crate::observe::{ObservedResponseBody, RequestInfo, TrackedRequestBody};
 use crate::route::ServerName;
 use crate::router;
 use crate::run::Listener;
 use crate::state::ServerState;
-use axum::body::Body;
-use axum::http::header::CONNECTION;
-use axum::http::{HeaderValue, Request, Response};
 use futures_util::future::select_all;
+use http::header::CONNECTION;
+use http::{HeaderValue, Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -209,7 +209,7 @@ async fn respond(
         (router::respond_about_server(&state, &request).await, None)
     } else {
         let request = request.map(|body| {
-            Body::new(TrackedRequestBody::new(body, move || {
+            boxed_body(TrackedRequestBody::new(body, move || {
                 connection.waits_for_body();
             }))
         });

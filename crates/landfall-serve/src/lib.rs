@@ -32,6 +32,7 @@
 mod accept;
 mod api;
 mod blobs;
+mod body;
 mod catalog;
 mod connections;
 mod export;

@@ -1,14 +1,17 @@
 //! Building responses and errors in the format of the distribution API, and the memory of their
 //! bodies: reusable buffers, and a limit on all answers in progress.
 
+use crate::body::{Body, full_body, streamed_body};
 use crate::connections::RequestPermit;
 use crate::router::overloaded;
 use crate::state::ServerState;
 use crate::writable::WritableStoreError;
-use axum::body::{Body, Bytes, HttpBody};
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName};
-use axum::http::{HeaderValue, StatusCode};
+use bytes::Bytes;
 use futures_util::stream;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName};
+use http::{HeaderValue, StatusCode};
+use http_body_util::BodyExt;
+use hyper::body::Body as HttpBody;
 use landfall_content::ContentError;
 use landfall_model::locked;
 use serde_json::json;
@@ -21,7 +24,7 @@ use tokio::task::{JoinError, spawn_blocking};
 pub(crate) const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
 
 /// A response of this server.
-pub(crate) type ServerResponse = axum::http::Response<Body>;
+pub(crate) type ServerResponse = http::Response<Body>;
 
 /// Why a request fails. Becomes the body of the response: JSON for the API (distribution-spec
 /// "Error Codes"), text for all other requests.
@@ -150,11 +153,11 @@ pub(crate) fn response_with_body(
     body: impl Into<Bytes>,
 ) -> ServerResponse {
     let body = body.into();
-    let mut response = ServerResponse::new(Body::empty());
+    let mut response = ServerResponse::new(Body::default());
     *response.status_mut() = status;
     set_header(&mut response, CONTENT_TYPE, content_type);
     set_header(&mut response, CONTENT_LENGTH, &body.len().to_string());
-    *response.body_mut() = Body::from(body);
+    *response.body_mut() = full_body(body);
     response
 }
 
@@ -164,14 +167,14 @@ pub(crate) fn response_in_pieces(
     pieces: impl Iterator<Item = Vec<u8>> + Send + 'static,
 ) -> ServerResponse {
     let pieces = stream::iter(pieces.map(Ok::<_, Infallible>));
-    let mut response = ServerResponse::new(Body::from_stream(pieces));
+    let mut response = ServerResponse::new(streamed_body(pieces));
     set_header(&mut response, CONTENT_TYPE, content_type);
     response
 }
 
 /// A response without a body.
 pub(crate) fn empty_response(status: StatusCode) -> ServerResponse {
-    let mut response = ServerResponse::new(Body::empty());
+    let mut response = ServerResponse::new(Body::default());
     *response.status_mut() = status;
     // RFC 9110 §8.6: a 204 response must not have Content-Length
     if status != StatusCode::NO_CONTENT {
@@ -295,8 +298,9 @@ pub(crate) async fn within_answer_memory(
     }
     let permit = answer_permit(state, size).await?;
     let (parts, body) = response.into_parts();
-    let bytes = axum::body::to_bytes(body, usize::MAX).await;
-    let bytes = bytes.map_err(|error| RequestError::internal(error.to_string()))?;
+    let body = body.collect().await;
+    let body = body.map_err(|error| RequestError::internal(error.to_string()))?;
+    let bytes = body.to_bytes();
     Ok(ServerResponse::from_parts(parts, held_body(bytes, permit)))
 }
 
@@ -309,7 +313,7 @@ fn held_body(bytes: Bytes, permit: RequestPermit) -> Body {
         let piece = bytes.split_to(bytes.len().min(PIECE));
         Some((Ok::<_, Infallible>(piece), (bytes, permit)))
     });
-    Body::from_stream(pieces)
+    streamed_body(pieces)
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 
 use crate::catalog::BundleCatalog;
 use crate::response::RequestError;
-use axum::http::header::HOST;
-use axum::http::uri::Authority;
-use axum::http::{HeaderMap, Request, Uri};
+use http::header::HOST;
+use http::uri::Authority;
+use http::{HeaderMap, Request, Uri};
 use landfall_model::{Digest, is_repository, is_tag, split_port};
 use percent_encoding::percent_decode_str;
 

@@ -2,6 +2,7 @@
 
 use crate::api::{self, ReadResult};
 use crate::blobs::blob_response;
+use crate::body::Body;
 use crate::catalog::{CHART_INDEX, media_type_of};
 use crate::connections::RequestPermit;
 use crate::git::{GitRoute, respond_git};
@@ -14,14 +15,13 @@ use crate::response::{
 use crate::route::{RequestHosts, Route};
 use crate::sign_in::{AccessRight, AuthenticatedUser};
 use crate::state::{ServerState, is_api_path, newest_state, state_for};
-use axum::body::Body;
-use axum::http::header::{
+use http::header::{
     ALLOW, AUTHORIZATION, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY, RETRY_AFTER,
     WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
-use axum::http::request::Parts;
-use axum::http::uri::PathAndQuery;
-use axum::http::{Method, Request, StatusCode, Uri};
+use http::request::Parts;
+use http::uri::PathAndQuery;
+use http::{Method, Request, StatusCode, Uri};
 use jiff::Timestamp;
 use landfall_item::{MirrorFile, RequestedName};
 use std::net::IpAddr;
@@ -118,7 +118,7 @@ pub(crate) async fn respond(
     }
     // the length of the body stays in the header (RFC 9110 §9.3.2)
     if is_head {
-        *response.body_mut() = Body::empty();
+        *response.body_mut() = Body::default();
     }
     (response, permit)
 }
@@ -338,7 +338,7 @@ pub(crate) async fn respond_about_server<T>(
     };
     let mut response = response_with_body(status, content_type, text.into_bytes());
     if request.method() == Method::HEAD {
-        *response.body_mut() = Body::empty();
+        *response.body_mut() = Body::default();
     }
     response
 }

@@ -2,7 +2,7 @@
 
 use crate::response::RequestError;
 use crate::writable::IncomingBlob;
-use axum::http::StatusCode;
+use http::StatusCode;
 use landfall_model::locked;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};

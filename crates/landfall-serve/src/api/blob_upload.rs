@@ -2,6 +2,7 @@
 //! "Pushing blobs").
 
 use super::deletion::sweep;
+use crate::body::{Body, BodyError};
 use crate::response::{
     CONTENT_DIGEST, RequestError, ServerResponse, blocking, empty_response, set_header,
 };
@@ -9,12 +10,12 @@ use crate::route::query_value;
 use crate::state::ServerState;
 use crate::upload_sessions::{LockedUpload, shared_upload, unknown_upload};
 use crate::writable::{IncomingBlob, WritableStore, WritableStoreError};
-use axum::body::{Body, BodyDataStream, Bytes};
-use axum::http::header::{CONTENT_LENGTH, CONTENT_RANGE, HeaderName, LOCATION, RANGE};
-use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, StatusCode};
+use bytes::Bytes;
 use futures_util::StreamExt;
-use http_body_util::LengthLimitError;
+use http::header::{CONTENT_LENGTH, CONTENT_RANGE, HeaderName, LOCATION, RANGE};
+use http::request::Parts;
+use http::{HeaderMap, Method, StatusCode};
+use http_body_util::{BodyDataStream, BodyExt, LengthLimitError};
 use landfall_content::BlobRead;
 use landfall_model::{Algorithm, Digest};
 use std::sync::Arc;
@@ -327,7 +328,7 @@ pub(super) async fn write_body(
 }
 
 /// The next pieces of a body. The connection table ends the body of a client that stalls.
-async fn collect_pieces(stream: &mut BodyDataStream) -> BodyPieces {
+async fn collect_pieces(stream: &mut BodyDataStream<Body>) -> BodyPieces {
     let mut pieces = Vec::new();
     let mut length = 0;
     while length < BATCH && pieces.len() < MAX_PIECES {
@@ -350,8 +351,7 @@ async fn collect_pieces(stream: &mut BodyDataStream) -> BodyPieces {
     (pieces, None)
 }
 
-fn body_error(error: axum::Error) -> RequestError {
-    let error = error.into_inner();
+fn body_error(error: BodyError) -> RequestError {
     if error.is::<LengthLimitError>() {
         let message = "the body is larger than the limit";
         return RequestError::new(StatusCode::PAYLOAD_TOO_LARGE, "SIZE_INVALID", message);
@@ -366,6 +366,7 @@ fn incomplete(message: String) -> RequestError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::body::{boxed_body, full_body, streamed_body};
     use futures_util::stream;
     use http_body_util::Limited;
     use std::io;
@@ -412,7 +413,7 @@ mod tests {
             }
         });
         let slot = upload.clone().lock_owned().await;
-        let received = write_body(slot, Body::from_stream(body));
+        let received = write_body(slot, streamed_body(body));
         tokio::select! {
             _ = received => panic!("the body has not ended"),
             () = is_waiting.notified() => {}
@@ -427,9 +428,9 @@ mod tests {
         let store = WritableStore::open(dir.path(), None).unwrap();
         let broken = stream::iter([Ok(Bytes::from("abc")), Err(io::Error::other("reset"))]);
         for (body, status) in [
-            (Body::from_stream(broken), StatusCode::BAD_REQUEST),
+            (streamed_body(broken), StatusCode::BAD_REQUEST),
             (
-                Body::new(Limited::new(Body::from("abcd"), 3)),
+                boxed_body(Limited::new(full_body("abcd"), 3)),
                 StatusCode::PAYLOAD_TOO_LARGE,
             ),
         ] {

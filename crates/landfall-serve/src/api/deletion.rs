@@ -5,7 +5,7 @@ use crate::response::{RequestError, ServerResponse, blocking, empty_response};
 use crate::route::ManifestReference;
 use crate::state::{ServerContext, ServerState};
 use crate::writable::{SweepResult, WritableStore};
-use axum::http::StatusCode;
+use http::StatusCode;
 use landfall_model::Digest;
 use std::io;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! Uploads of manifests (distribution-spec "Pushing manifests").
 
 use super::blob_upload::{ensure_pushed, receive};
+use crate::body::{Body, boxed_body};
 use crate::response::{
     CONTENT_DIGEST, RequestError, ServerResponse, blocking, empty_response, set_header,
 };
@@ -8,10 +9,9 @@ use crate::route::{ManifestReference, query_values};
 use crate::state::ServerState;
 use crate::upload_sessions::{shared_upload, unknown_upload};
 use crate::writable::{IncomingBlob, WritableStore};
-use axum::body::Body;
-use axum::http::header::{CONTENT_RANGE, CONTENT_TYPE, HeaderName, LOCATION};
-use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use http::header::{CONTENT_RANGE, CONTENT_TYPE, HeaderName, LOCATION};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body_util::Limited;
 use landfall_model::{
     Algorithm, Descriptor, Digest, ENTRY_ANNOTATIONS, JsonText, Manifest, is_tag, media_type,
@@ -143,7 +143,7 @@ async fn receive_manifest(
     let incoming = store.blobs.begin(algorithm).map_err(RequestError::disk)?;
     let slot = shared_upload(incoming).lock_owned().await;
     // limited while it arrives, because Content-Length may be missing or wrong
-    let body = Body::new(Limited::new(body, max));
+    let body = boxed_body(Limited::new(body, max));
     match receive(state, store, slot, &upload.repository, headers, body).await {
         Ok(mut slot) => slot.take().ok_or_else(unknown_upload),
         Err(error) if error.status == StatusCode::PAYLOAD_TOO_LARGE => {

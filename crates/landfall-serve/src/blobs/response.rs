@@ -1,18 +1,19 @@
 //! A blob or manifest as a response: complete, or the range that the client requests.
 
+use crate::body::{Body, streamed_body};
 use crate::connections::SendfileQueue;
 use crate::response::{
     BodyBuffers, CONTENT_DIGEST, RequestError, ServerResponse, blocking, empty_response, set_header,
 };
 use crate::state::ServerState;
 use crate::verified_blobs::{BlobHolder, blob_holders};
-use axum::body::{Body, Bytes};
-use axum::http::header::{
+use bytes::Bytes;
+use http::header::{
     ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderName, IF_NONE_MATCH,
     IF_RANGE, LOCATION, RANGE,
 };
-use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, StatusCode};
+use http::request::Parts;
+use http::{HeaderMap, Method, StatusCode};
 use landfall_content::{ContentError, FileRun, FileRuns};
 use landfall_model::Digest;
 use landfall_model::media_type::is_manifest;
@@ -354,7 +355,7 @@ impl BlobBody {
                 Err(stopped) => Some((Err(io::Error::other(stopped)), ReadAhead::End)),
             }
         });
-        Body::from_stream(pieces)
+        streamed_body(pieces)
     }
 
     fn prepare(mut self) -> JoinHandle<PreparedPiece> {

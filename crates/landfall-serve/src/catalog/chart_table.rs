@@ -2,7 +2,7 @@
 //! `.prov`.
 
 use crate::response::RequestError;
-use axum::body::Bytes;
+use bytes::Bytes;
 use landfall_content::BlobRead;
 use landfall_item::{ChartArchive, chart_index, clash, index_entry};
 use landfall_model::Digest;

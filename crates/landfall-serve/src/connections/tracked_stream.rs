@@ -2,7 +2,7 @@
 //! bytes.
 
 use super::connection_table::TrackedConnection;
-use axum::body::Bytes;
+use bytes::Bytes;
 use landfall_content::FileRun;
 use landfall_model::locked;
 use rustix::io::Errno;

@@ -2,14 +2,14 @@
 //! downloads.
 
 use super::message::read_message;
+use crate::body::Body;
 use crate::catalog::ServedGitRepository;
 use crate::response::{RequestError, ServerResponse, response_in_pieces, response_with_body};
 use crate::route::ServerName;
-use axum::body::Body;
-use axum::http::StatusCode;
-use axum::http::header::HOST;
-use axum::http::request::Parts;
-use axum::http::uri::Authority;
+use http::StatusCode;
+use http::header::HOST;
+use http::request::Parts;
+use http::uri::Authority;
 use landfall_model::Digest;
 use serde::Deserialize;
 use serde_json::{Value, json};

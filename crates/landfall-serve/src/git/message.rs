@@ -1,12 +1,13 @@
 //! Reads the body of a request of git's protocol, piece by piece.
 
+use crate::body::Body;
 use crate::response::RequestError;
-use axum::body::Body;
-use axum::http::header::CONTENT_ENCODING;
-use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode};
 use flate2::write::GzDecoder;
 use futures_util::StreamExt;
+use http::header::CONTENT_ENCODING;
+use http::request::Parts;
+use http::{HeaderValue, StatusCode};
+use http_body_util::BodyExt;
 use std::io::{self, Write};
 
 /// The unpacked size that any request may have, in bytes.
@@ -115,10 +116,11 @@ impl<F: FnMut(&[u8])> Write for LimitedPieces<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::http::Request;
+    use crate::body::streamed_body;
     use flate2::Compression;
     use flate2::write::GzEncoder;
     use futures_util::stream;
+    use http::Request;
 
     const MOST: usize = 8 << 20;
 
@@ -129,7 +131,7 @@ mod tests {
             request = request.header(CONTENT_ENCODING, encoding);
         }
         let (parts, ()) = request.body(()).unwrap().into_parts();
-        let body = Body::from_stream(stream::iter(pieces.into_iter().map(Ok::<_, io::Error>)));
+        let body = streamed_body(stream::iter(pieces.into_iter().map(Ok::<_, io::Error>)));
         let mut size = 0;
         let result = read_message(&parts, body, MOST, |piece| size += piece.len()).await;
         result.map(|()| size).map_err(|error| error.status.as_u16())

@@ -1,8 +1,9 @@
 //! Prepares the answer to a command of git's protocol: the objects of a pack, and the bytes before
 //! it.
 
+use crate::body::{Body, streamed_body};
 use crate::connections::RequestPermit;
-use axum::body::{Body, Bytes};
+use bytes::Bytes;
 use landfall_git::{
     FetchRequest, GitError, ObjectDatabase, ObjectId, OfferedRef, OfferedRepository, PackSending,
     Packet, SelectedObjects, push_data, push_delimiter, push_flush, push_text, send_pack,
@@ -225,7 +226,7 @@ fn written_body(
         let piece = receiver.recv().await?;
         Some((piece, receiver))
     };
-    Body::from_stream(futures_util::stream::unfold(receiver, next))
+    streamed_body(futures_util::stream::unfold(receiver, next))
 }
 
 /// Sends the written bytes in pieces. With `bands`, a piece consists of side-band packets.

@@ -4,6 +4,7 @@ use super::lfs;
 use super::message::read_message;
 use super::prepared_answer::{PackBody, PreparedAnswer, offered_refs, prepare_pack};
 use crate::blobs::blob_response;
+use crate::body::Body;
 use crate::catalog::{GitTable, ServedGitRepository};
 use crate::response::{
     RequestError, ServerResponse, answer_permit, blocking, response_in_pieces, response_with_body,
@@ -12,10 +13,9 @@ use crate::response::{
 use crate::route::{RequestHosts, query_value};
 use crate::state::ServerState;
 use crate::verified_blobs::blob_holders;
-use axum::body::Body;
-use axum::http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
-use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, StatusCode};
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
+use http::request::Parts;
+use http::{HeaderMap, Method, StatusCode};
 use landfall_content::BlobPackBytes;
 use landfall_git::{
     GitError, ObjectDatabase, OfferedRepository, PackBytes, UploadPackReader, UploadPackRequest,

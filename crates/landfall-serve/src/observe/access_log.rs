@@ -1,8 +1,8 @@
 //! The access log: one line for each request, in the combined log format of other web servers,
 //! followed by the duration of the request in seconds.
 
-use axum::http::header::USER_AGENT;
-use axum::http::{HeaderValue, Method, Request, StatusCode, Uri, Version};
+use http::header::USER_AGENT;
+use http::{HeaderValue, Method, Request, StatusCode, Uri, Version};
 use jiff::Timestamp;
 use landfall_item::namespace;
 use landfall_model::locked;
@@ -130,12 +130,7 @@ pub(super) fn combined_log_line(completed: &CompletedRequest<'_>, now: Timestamp
     let time = now.strftime("%d/%b/%Y:%H:%M:%S +0000");
     let path = escaped(request.uri.path().as_bytes());
     let query = shown_query(request.uri.query());
-    let agent = escaped_or_dash(
-        request
-            .agent
-            .as_ref()
-            .map(axum::http::HeaderValue::as_bytes),
-    );
+    let agent = escaped_or_dash(request.agent.as_ref().map(http::HeaderValue::as_bytes));
     format!(
         "{peer} - {user} [{time}] \"{} {path}{query} {:?}\" {} {} \"-\" \"{agent}\" {:.3}\n",
         request.method,

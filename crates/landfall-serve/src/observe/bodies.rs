@@ -3,10 +3,11 @@
 
 use super::access_log::{CompletedRequest, RequestInfo, UserName};
 use super::metrics::RequestObserver;
+use crate::body::{Body, BodyError, boxed_body};
 use crate::connections::{RequestGuard, RequestPermit};
-use axum::body::{Body, Bytes, HttpBody};
-use axum::http::{Response, StatusCode};
-use hyper::body::{Frame, Incoming, SizeHint};
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -74,7 +75,7 @@ impl ObservedResponseBody {
         let user = response.extensions_mut().remove();
         let status = response.status();
         response.map(|body| {
-            Body::new(ObservedResponseBody {
+            boxed_body(ObservedResponseBody {
                 body,
                 request,
                 user,
@@ -90,12 +91,12 @@ impl ObservedResponseBody {
 
 impl HttpBody for ObservedResponseBody {
     type Data = Bytes;
-    type Error = axum::Error;
+    type Error = BodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
         if let Some(Ok(frame)) = &frame {
             self.bytes += frame.data_ref().map_or(0, Bytes::len) as u64;

@@ -1,9 +1,9 @@
 //! Users and their rights: accounts from `htpasswd -B` files, authenticated by HTTP Basic.
 
 use super::password_checker::{PasswordChecker, PasswordHash, SignInQueue, TooManySignIns};
-use axum::http::HeaderValue;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use http::HeaderValue;
 use landfall_model::Failure;
 use landfall_model::document::read_text_input;
 use std::collections::{BTreeMap, BTreeSet};
