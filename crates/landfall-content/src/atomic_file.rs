@@ -1,5 +1,15 @@
 //! Files on disk: those that appear under their name only when they are complete, their stamps, and
 //! free space.
+//!
+//! A complete file gets its name in one of these ways:
+//!
+//! - [`publish_file`] renames a temporary file. It is for files that landfall owns.
+//! - [`replace_file`](crate::replace_file) and the functions beside it also keep the attributes of a
+//!   file that a user owns, and notice an edit in between.
+//! - [`AtomicFile`] writes a long file under a name that shows users what it is, and lets only one
+//!   process write it.
+//! - A store keeps partial files to resume them, and does not sync a scratch store. A bundle renames
+//!   several files that belong together.
 
 use landfall_model::human_size;
 use std::fmt;
@@ -21,6 +31,35 @@ pub fn temporary_file_in(folder: &Path) -> Result<NamedTempFile> {
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(folder)
         .map_err(without_temporary_name)
+}
+
+/// Creates a temporary file in `folder` that only this user can read: its content may have
+/// passwords. [`publish_file`] may give it another mode.
+///
+/// # Errors
+/// If it cannot be created.
+pub fn private_file_in(folder: &Path) -> Result<NamedTempFile> {
+    tempfile::Builder::new()
+        .prefix(".landfall-")
+        .tempfile_in(folder)
+        .map_err(without_temporary_name)
+}
+
+/// Gives a complete temporary file the name `path`, which must be on the same file system. Replaces
+/// a file that exists. With `mode`, the file gets these permissions first. The name itself survives
+/// a crash only after [`sync_folder`].
+///
+/// # Errors
+/// If the file cannot be synced to disk or renamed.
+pub fn publish_file(file: NamedTempFile, path: &Path, mode: Option<u32>) -> Result<()> {
+    if let Some(mode) = mode {
+        file.as_file()
+            .set_permissions(Permissions::from_mode(mode))?;
+    }
+    // before the rename: after a crash, the final name must not refer to incomplete content
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
 }
 
 /// Removes the path of the file from an error of `tempfile`, because its name is random.

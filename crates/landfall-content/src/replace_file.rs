@@ -1,7 +1,9 @@
 //! Replaces files that users own, such as the lock, manifests and reports. A killed run leaves
 //! either the old or the new file, and mode, owner and attributes are preserved.
 
-use super::atomic_file::{parent_folder, refuse_special, sync_folder, temporary_file_in};
+use super::atomic_file::{
+    parent_folder, private_file_in, refuse_special, sync_folder, temporary_file_in,
+};
 use landfall_model::document::output_descriptor;
 use landfall_model::report::count_of;
 use rustix::fs::{
@@ -71,7 +73,7 @@ pub fn replace_file(
     }
     // as late as possible, so that an edit made meanwhile is noticed
     check_unchanged(&path, is_old)?;
-    file.persist(&path).map_err(|error| error.error)?;
+    file.persist(&path).map_err(io::Error::from)?;
     sync_folder(parent_folder(&path))?;
     Ok(lost)
 }
@@ -198,15 +200,13 @@ pub fn write_file_like(from: &Path, to: &Path, content: &[u8]) -> io::Result<()>
     refuse_special(to)?;
     let file = private_file(to, content)?;
     copy_attributes(&from, &from.metadata()?, file.as_file(), &mut Vec::new())?;
-    file.persist(to).map(drop).map_err(|error| error.error)
+    file.persist(to)?;
+    Ok(())
 }
 
-/// Creates a temporary file next to `path` that only this user can read, because `content` may
-/// contain passwords.
+/// Creates a private temporary file with this content next to `path`.
 fn private_file(path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
-    let mut file = tempfile::Builder::new()
-        .prefix(".landfall-")
-        .tempfile_in(parent_folder(path))?;
+    let mut file = private_file_in(parent_folder(path))?;
     file.write_all(content)?;
     Ok(file)
 }

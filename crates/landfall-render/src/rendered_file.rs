@@ -3,9 +3,8 @@
 use landfall_model::Failure;
 use landfall_model::report::one_line;
 use std::collections::BTreeSet;
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
 /// A file that a platform writes, with its path in the folder of `--out`.
@@ -136,16 +135,9 @@ fn write_file(path: &Path, file: &RenderedFile) -> std::io::Result<()> {
     fs::create_dir_all(folder)?;
     // a rename would replace a device or a link by a plain file
     landfall_content::refuse_special(path)?;
-    // a temporary file is readable only by its owner, so other users can never read credentials
-    let mut written = tempfile::Builder::new()
-        .prefix(".landfall-")
-        .tempfile_in(folder)?;
+    let mut written = landfall_content::private_file_in(folder)?;
     written.write_all(file.text.as_bytes())?;
-    written
-        .as_file()
-        .set_permissions(Permissions::from_mode(file.mode))?;
-    written.as_file().sync_all()?;
-    written.persist(path).map_err(|error| error.error)?;
+    landfall_content::publish_file(written, path, Some(file.mode))?;
     landfall_content::sync_folder(folder)
 }
 

@@ -4,7 +4,8 @@ use super::ExportError;
 use super::export_paths::{ExportFile, export_paths};
 use super::unpack::{are_members_unpacked, unpack_members};
 use landfall_content::{
-    BlobRead, ContentError, CopyError, MemoryBlobs, copy_checked, refuse_special,
+    BlobRead, ContentError, CopyError, MemoryBlobs, copy_checked, parent_folder, private_file_in,
+    publish_file, refuse_special,
 };
 use landfall_item::lockfile::Lock;
 use landfall_item::{GeneratedFile, ServedItem};
@@ -12,9 +13,8 @@ use landfall_model::report::{ItemStatus, Progress, ReportItem, RunReport};
 use landfall_model::{Failure, has_digest, sum_sizes};
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use tempfile::NamedTempFile;
 
 /// Writes to `dir` every file of `lock` that has a URL, at the paths of all its URLs: plain files
 /// with their sidecars, packages, charts and providers. `blobs` has the content. Files with the
@@ -218,8 +218,7 @@ fn write_error(path: &Path, source: io::Error) -> ExportError {
 /// Writes the content through a temporary file in the same folder.
 fn write_content(item: &ExportFile, blobs: &dyn BlobRead, path: &Path) -> Result<(), ExportError> {
     let failed = |source| write_error(path, source);
-    let folder = path.parent().unwrap_or(path);
-    let temporary = NamedTempFile::new_in(folder).map_err(failed)?;
+    let temporary = private_file_in(parent_folder(path)).map_err(failed)?;
     let copied = copy_checked(blobs, item.file.digest, item.file.size, |piece| {
         temporary.as_file().write_all(piece)
     });
@@ -227,23 +226,15 @@ fn write_content(item: &ExportFile, blobs: &dyn BlobRead, path: &Path) -> Result
         CopyError::Content(error) => error.into(),
         CopyError::Write(source) => failed(source),
     })?;
-    temporary
-        .as_file()
-        .set_permissions(fs::Permissions::from_mode(item.mode))
-        .map_err(failed)?;
-    temporary.as_file().sync_all().map_err(failed)?;
-    temporary
-        .persist(path)
-        .map_err(|error| failed(error.error))?;
-    Ok(())
+    publish_file(temporary, path, Some(item.mode)).map_err(failed)
 }
 
 /// Makes `path` a hard link to `first`, replacing an existing file.
 fn link(first: &Path, path: &Path) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(path);
+    let folder = parent_folder(path);
     // linked under a temporary name first, because `hard_link` does not replace a file
     let temporary = tempfile::Builder::new().make_in(folder, |name| fs::hard_link(first, name))?;
-    temporary.persist(path).map_err(|error| error.error)?;
+    temporary.persist(path)?;
     Ok(())
 }
 

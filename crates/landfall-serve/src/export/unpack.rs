@@ -4,13 +4,13 @@
 use super::ExportError;
 use super::export_files::refuse_links;
 use super::export_paths::{ExportFile, failed};
+use landfall_content::{parent_folder, private_file_in, publish_file};
 use landfall_model::Failure;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use tempfile::NamedTempFile;
 
 /// The maximum number of bytes that are unpacked from one archive: a small archive may unpack to
 /// any size.
@@ -185,20 +185,16 @@ impl<R: Read> UnpackedMember<R> {
 
     fn try_write(&mut self) -> io::Result<Option<u64>> {
         let path = &self.path;
-        let folder = path.parent().unwrap_or(path);
+        let folder = parent_folder(path);
         fs::create_dir_all(folder)?;
-        let mut temporary = NamedTempFile::new_in(folder)?;
+        let mut temporary = private_file_in(folder)?;
         let size = io::copy(&mut self.content, &mut temporary)?;
-        temporary
-            .as_file()
-            .set_permissions(fs::Permissions::from_mode(self.mode))?;
         // the archive has no digests of its members, so the content itself is compared
         temporary.as_file_mut().rewind()?;
         if is_up_to_date(temporary.as_file_mut(), size, path, self.mode)? {
             return Ok(None);
         }
-        temporary.as_file().sync_all()?;
-        temporary.persist(path).map_err(|error| error.error)?;
+        publish_file(temporary, path, Some(self.mode))?;
         Ok(Some(size))
     }
 }

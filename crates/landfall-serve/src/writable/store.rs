@@ -291,7 +291,7 @@ pub(super) fn persist(file: NamedTempFile, path: &Path) -> io::Result<()> {
     let folder = path.parent().unwrap_or(path);
     // created with the first file, so that a repository to which nothing was pushed has no folder
     fs::create_dir_all(folder)?;
-    file.persist(path).map_err(|error| error.error)?;
+    file.persist(path)?;
     Ok(())
 }
 
