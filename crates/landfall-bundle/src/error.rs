@@ -4,7 +4,7 @@ use crate::format::damage::{Damage, Loss};
 use crate::recipe::ScratchError;
 use landfall_content::ContentError;
 use landfall_content::bucket::BucketLocation;
-use landfall_model::{Failure, TransferSide, sign};
+use landfall_model::{Failure, TransferSide};
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
@@ -106,7 +106,7 @@ impl BundleError {
     }
 
     /// The failure to sign the bundle or the checksums at `path`.
-    pub(crate) fn sign(path: &Path) -> impl Fn(sign::SignatureError) -> BundleError {
+    pub(crate) fn sign(path: &Path) -> impl Fn(Failure) -> BundleError {
         move |error| {
             Failure::failed(format!("cannot sign {}: {error}", path.display()))
                 .on(TransferSide::Destination)

@@ -103,10 +103,9 @@ pub use crate::manifest::{
 #[cfg(any(test, feature = "testkit"))]
 pub use crate::note::LockedNote;
 pub use crate::packages::{
-    DescribeError, GeneratedFile, LockedPackage, LockedPackageSet, NewerVersions, OfferedIndex,
-    OfferedVersion, PackageAvailability, PackageDescription, PackageIndex, PackageIndexError,
-    PackageSetRequest, PackageSource, PackageSummary, PinnedPackage, TrimError, newer_packages,
-    trimmed_metadata,
+    GeneratedFile, LockedPackage, LockedPackageSet, NewerVersions, OfferedIndex, OfferedVersion,
+    PackageAvailability, PackageDescription, PackageIndex, PackageSetRequest, PackageSource,
+    PackageSummary, PinnedPackage, newer_packages, trimmed_metadata,
 };
 pub use crate::provider::{
     LockedProvider, LockedProviderPackage, MirrorFile, ProviderAddress, ProviderMirror,

@@ -3,9 +3,9 @@
 //! The content may be a decompression bomb. The caller limits the unpacked size, because it may
 //! know the size from signed metadata; this module limits the memory of the decoders.
 
-use super::error::PackagesError;
 use bzip2::bufread::MultiBzDecoder;
 use flate2::bufread::MultiGzDecoder;
+use landfall_model::Failure;
 use lzma_rust2::{LzmaReader, XzReader};
 use std::io::{self, BufRead, Read};
 
@@ -99,21 +99,19 @@ pub fn decompress(
     bytes: &[u8],
     compression: Compression,
     limit: u64,
-) -> Result<Vec<u8>, PackagesError> {
+) -> Result<Vec<u8>, Failure> {
     let mut content = Vec::new();
     let read = decompressed(bytes, compression, limit)
         .and_then(|mut reader| reader.read_to_end(&mut content));
     match read {
         Ok(_) => Ok(content),
         // `Bounded` reports the limit with this kind
-        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Err(PackagesError::TooLarge {
-            name: name.into(),
-            limit,
-        }),
-        Err(error) => Err(PackagesError::Damaged {
-            name: name.into(),
-            why: error.to_string(),
-        }),
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Err(Failure::failed(format!(
+            "{name} unpacks to more than {limit} bytes"
+        ))),
+        Err(error) => Err(Failure::failed(format!(
+            "{name} cannot be decompressed: {error}"
+        ))),
     }
 }
 
@@ -233,11 +231,7 @@ mod tests {
         for (by, bytes) in compress_all(&vec![0; 4 << 20]) {
             let error = decompress("x", &bytes, by, 1 << 20).unwrap_err();
             assert_eq!(
-                error,
-                PackagesError::TooLarge {
-                    name: "x".into(),
-                    limit: 1 << 20
-                },
+                error.message, "x unpacks to more than 1048576 bytes",
                 "{by:?}"
             );
         }

@@ -16,7 +16,5 @@ mod path;
 pub mod yum;
 
 pub use crate::decompress::{COMPRESSIONS, Compression, decompress, decompressed};
-pub use crate::error::{PackageIdentity, PackagesError};
-pub use crate::path::{
-    RepositoryPathError, file_url, host_of, is_location, is_plain_path, location,
-};
+pub use crate::error::PackageIdentity;
+pub use crate::path::{file_url, host_of, is_location, is_plain_path, location};

@@ -1,5 +1,6 @@
 //! Paths below the URL of a repository. They come from its indexes, so they are checked.
 
+use landfall_model::Failure;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
 /// The characters that are percent-encoded in the path of a URL. `+`, `~` and `:` are common in the
@@ -28,31 +29,15 @@ pub fn is_plain_path(path: &str) -> bool {
         })
 }
 
-/// Why landfall cannot mirror a file from where an index says that the file is.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum RepositoryPathError {
-    /// The location has more `../` than the URL of the repository has folders.
-    #[error(
-        "'{0}' leads above the host of the repository, so machines behind the gap would look for \
-         it on another path than landfall serves"
-    )]
-    AboveHost(String),
-    /// The location is not the path of a file, or contains characters that no file name can have.
-    #[error("'{0}' is not the path of a file")]
-    NoFile(String),
-    /// The location is a URL that is not plain http or https, or has an account or a query.
-    #[error("'{0}' is not a plain http or https URL")]
-    Url(String),
-}
-
 /// Returns where a file is that an index of the repository `base` lists at `text`, in the form that
 /// locks have: the path below the repository; for other files on its host, that path with `../` at
 /// its start; for files on other hosts, the URL.
 ///
 /// # Errors
 /// If `text` leads above the host, or is not the location of a file.
-pub fn location(base: &str, text: &str) -> Result<String, RepositoryPathError> {
-    let no_file = || RepositoryPathError::NoFile(text.escape_default().to_string());
+pub fn location(base: &str, text: &str) -> Result<String, Failure> {
+    let shown = text.escape_default();
+    let no_file = || Failure::failed(format!("'{shown}' is not the path of a file"));
     let below = folders(base);
     let mut target = below.clone();
     let mut path = text;
@@ -61,7 +46,9 @@ pub fn location(base: &str, text: &str) -> Result<String, RepositoryPathError> {
         let scheme = scheme.to_ascii_lowercase();
         let is_plain = matches!(&*scheme, "http" | "https") && !rest.contains(['?', '#']);
         if !is_plain || host.is_empty() || host.contains(['@', '\\', ' ', '%']) {
-            return Err(RepositoryPathError::Url(text.escape_default().to_string()));
+            return Err(Failure::failed(format!(
+                "'{shown}' is not a plain http or https URL"
+            )));
         }
         let path_of_url = percent_decode_str(path_of_url)
             .decode_utf8()
@@ -81,9 +68,10 @@ pub fn location(base: &str, text: &str) -> Result<String, RepositoryPathError> {
             "." => {}
             "" if path.is_empty() => {}
             ".." if target.pop().is_none() => {
-                return Err(RepositoryPathError::AboveHost(
-                    text.escape_default().to_string(),
-                ));
+                return Err(Failure::failed(format!(
+                    "'{shown}' leads above the host of the repository, so machines behind the gap \
+                     would look for it on another path than landfall serves"
+                )));
             }
             ".." => {}
             part => target.push(part.to_owned()),

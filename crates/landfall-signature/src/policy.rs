@@ -12,7 +12,7 @@ use landfall_model::config::Site;
 use landfall_model::document::{
     KeylessSigner, KeylessSigners, SignatureRule, read_input, read_text_input,
 };
-use landfall_model::sign::{FileKey, FileKeyError, GitSigners, OpenPgpKeys, SignatureTime};
+use landfall_model::sign::{FileKey, GitSigners, OpenPgpKeys, SignatureTime};
 use landfall_model::{Digest, Failure, ImageRef, NamePattern, TextPattern};
 use std::path::Path;
 
@@ -286,7 +286,7 @@ pub struct SignatureRuleError {
     /// Why it cannot be used.
     pub why: String,
     /// What to write instead.
-    pub help: &'static str,
+    pub help: String,
 }
 
 impl PolicyRule {
@@ -465,12 +465,14 @@ impl RuleReader<'_> {
                 let why = format!("{name}{parsed} does not sign images");
                 return Err(self.error("keys", why, help));
             }
-            (Err(_), Err(error @ FileKeyError::AllowedSigners { .. })) => {
-                let help = "write each line as PRINCIPALS [OPTIONS] TYPE BASE64, or each as TYPE \
-                            BASE64";
-                return Err(self.error("keys", format!("{name}{error}"), help));
+            (Err(why), Err(error)) => {
+                // the error of a file of allowed signers has its own help
+                let (why, help) = match &error.help {
+                    Some(help) => (error.to_string(), help.as_str()),
+                    None => (why, help),
+                };
+                return Err(self.error("keys", format!("{name}{why}"), help));
             }
-            (Err(why), Err(_)) => return Err(self.error("keys", format!("{name}{why}"), help)),
         }
         Ok(())
     }
@@ -504,12 +506,12 @@ impl RuleReader<'_> {
         )
     }
 
-    fn error(&self, key: &'static str, why: String, help: &'static str) -> SignatureRuleError {
+    fn error(&self, key: &'static str, why: String, help: &str) -> SignatureRuleError {
         SignatureRuleError {
             index: self.index,
             key,
             why,
-            help,
+            help: help.into(),
         }
     }
 }

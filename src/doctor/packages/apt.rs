@@ -1,7 +1,8 @@
 //! Simulates apt on a node, with the carried indexes and the node's dpkg status file.
 
-use super::simulated_install::{CarriedIndexes, SimulatedInstall, SimulationError, WantedPackage};
+use super::simulated_install::{CarriedIndexes, SimulatedInstall, WantedPackage};
 use landfall_item::{LockedPackageSet, PackageSource};
+use landfall_model::Failure;
 use landfall_packages::apt::{AptRelease, AptSettings, Universe, check_index_size, choose};
 use landfall_packages::{COMPRESSIONS, decompress};
 use std::collections::BTreeSet;
@@ -11,7 +12,7 @@ pub(super) fn simulate_install(
     set: &LockedPackageSet,
     carried: &CarriedIndexes<'_>,
     status: &str,
-) -> Result<SimulatedInstall, SimulationError> {
+) -> Result<SimulatedInstall, Failure> {
     let mut texts = Vec::new();
     for source in &set.sources {
         let mut read = Vec::new();
@@ -105,7 +106,7 @@ struct SuiteProperties {
 fn suite_properties(
     source: &PackageSource,
     carried: &CarriedIndexes<'_>,
-) -> Result<SuiteProperties, SimulationError> {
+) -> Result<SuiteProperties, Failure> {
     let own = source.suite.clone();
     let Some((index, text)) = source.release(carried.blobs)? else {
         return Ok(SuiteProperties {

@@ -3,11 +3,10 @@
 
 use super::{apt, yum};
 use landfall_content::BlobRead;
-use landfall_item::{LockedPackageSet, PackageIndexError};
-use landfall_model::Limits;
+use landfall_item::LockedPackageSet;
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
-use landfall_packages::PackagesError;
-use landfall_packages::yum::{MetadataError, Pool, YumError, read_base};
+use landfall_model::{Failure, Limits};
+use landfall_packages::yum::{Pool, read_base};
 use std::fmt;
 
 /// The result of a simulated installation on a node.
@@ -66,29 +65,6 @@ fn item(name: String, status: ItemStatus, reason: Option<String>) -> ReportItem 
     }
 }
 
-/// An error from reading the carried indexes or the list of the node.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum SimulationError {
-    /// A carried index cannot be read.
-    #[error(transparent)]
-    Index(#[from] PackageIndexError),
-    /// An index of apt cannot be read.
-    #[error(transparent)]
-    Apt(#[from] PackagesError),
-    /// The `repomd.xml` of a source cannot be parsed.
-    #[error("repomd.xml: {0}")]
-    Repomd(YumError),
-    /// An index of yum cannot be read.
-    #[error(transparent)]
-    Yum(#[from] MetadataError),
-    /// The lock has no index of this kind for a source.
-    #[error("{url} has no {what} in the lock")]
-    NoIndex { url: String, what: &'static str },
-    /// The node's list cannot be read.
-    #[error("the list of RPM packages: {0}")]
-    Rpms(YumError),
-}
-
 /// The blobs that contain the carried indexes, and the limits for reading them.
 pub(super) struct CarriedIndexes<'a> {
     pub(super) blobs: &'a dyn BlobRead,
@@ -103,7 +79,7 @@ pub(crate) fn simulate_install(
     blobs: &dyn BlobRead,
     list: &NodeList,
     limits: &Limits,
-) -> Result<SimulatedInstall, SimulationError> {
+) -> Result<SimulatedInstall, Failure> {
     let carried = CarriedIndexes { blobs, limits };
     match list {
         NodeList::Status(status) => apt::simulate_install(set, &carried, status),

@@ -1,8 +1,8 @@
 //! Simulates dnf on a node, with the carried indexes and the node's list of RPM packages.
 
-use super::simulated_install::{CarriedIndexes, SimulatedInstall, SimulationError, WantedPackage};
+use super::simulated_install::{CarriedIndexes, SimulatedInstall, WantedPackage};
 use landfall_item::{LockedPackageSet, PackageSource};
-use landfall_model::{Digest, Limits};
+use landfall_model::{Digest, Failure, Limits};
 use landfall_packages::yum::{
     Architectures, AvailablePackages, PackageId, PackedIndex, Pool, Repomd, SelectionRequest,
     SourceMetadata, choose, is_plain_list, read_base,
@@ -14,7 +14,7 @@ pub(super) fn simulate_install(
     set: &LockedPackageSet,
     carried: &CarriedIndexes<'_>,
     rpms: &str,
-) -> Result<SimulatedInstall, SimulationError> {
+) -> Result<SimulatedInstall, Failure> {
     let architectures =
         Architectures::of(set.architectures.first().map_or("x86_64", String::as_str));
     let mut sources = set
@@ -29,7 +29,8 @@ pub(super) fn simulate_install(
             .map(|source| source.metadata.clone())
             .collect();
         let mut offered = AvailablePackages::read(&metadata, &architectures, &set.install)?;
-        read_base(rpms, &mut offered.pool).map_err(SimulationError::Rpms)?;
+        read_base(rpms, &mut offered.pool)
+            .map_err(|error| Failure::failed(format!("the list of RPM packages: {error}")))?;
         offered.pool.index();
         let question = SelectionRequest {
             pool: &offered.pool,
@@ -110,11 +111,8 @@ impl<'a> YumMetadata<'a> {
     fn read(
         locked: &'a PackageSource,
         carried: &CarriedIndexes<'_>,
-    ) -> Result<YumMetadata<'a>, SimulationError> {
-        let none = |what| SimulationError::NoIndex {
-            url: locked.url.clone(),
-            what,
-        };
+    ) -> Result<YumMetadata<'a>, Failure> {
+        let none = |what| Failure::failed(format!("{} has no {what} in the lock", locked.url));
         let repomd = locked
             .indexes
             .iter()
@@ -122,7 +120,7 @@ impl<'a> YumMetadata<'a> {
         let repomd = repomd
             .ok_or_else(|| none("repomd.xml"))?
             .read(carried.blobs)?;
-        let repomd = Repomd::parse(&repomd).map_err(SimulationError::Repomd)?;
+        let repomd = Repomd::parse(&repomd).map_err(bad_repomd)?;
         let packed = |kind| packed(&repomd, locked, carried, kind);
         let primary = packed("primary")?.ok_or_else(|| none("primary index"))?;
         let metadata = SourceMetadata {
@@ -139,10 +137,14 @@ impl<'a> YumMetadata<'a> {
     }
 
     /// Also reads the list of all files. The primary index lists only some files.
-    fn read_files(&mut self, carried: &CarriedIndexes<'_>) -> Result<(), SimulationError> {
+    fn read_files(&mut self, carried: &CarriedIndexes<'_>) -> Result<(), Failure> {
         self.metadata.files = packed(&self.repomd, self.locked, carried, "filelists")?;
         Ok(())
     }
+}
+
+fn bad_repomd(error: Failure) -> Failure {
+    Failure::failed(format!("repomd.xml: {error}"))
 }
 
 /// Returns the index of this kind, if `repomd` lists one and the lock contains it.
@@ -151,16 +153,16 @@ fn packed(
     locked: &PackageSource,
     carried: &CarriedIndexes<'_>,
     kind: &str,
-) -> Result<Option<PackedIndex>, SimulationError> {
+) -> Result<Option<PackedIndex>, Failure> {
     let index = repomd.index(&locked.url, kind);
-    let Some(index) = index.map_err(SimulationError::Repomd)? else {
+    let Some(index) = index.map_err(bad_repomd)? else {
         return Ok(None);
     };
     let Some(locked) = locked.indexes.iter().find(|one| one.path == index.path) else {
         return Ok(None);
     };
     let packed = PackedIndex::of(&index, carried.limits.package_index_bytes);
-    let mut packed = packed.map_err(SimulationError::Repomd)?;
+    let mut packed = packed.map_err(bad_repomd)?;
     packed.bytes = locked.read(carried.blobs)?.into();
     Ok(Some(packed))
 }

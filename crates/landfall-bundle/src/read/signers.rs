@@ -6,7 +6,7 @@ use crate::error::{BundleError, lines};
 use crate::format::names::NAMESPACE;
 use jiff::Timestamp;
 use landfall_model::Failure;
-use landfall_model::sign::{self, AllowedSigners, PublicKey, Signature};
+use landfall_model::sign::{AllowedSigners, PublicKey, Signature};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -80,7 +80,7 @@ impl Bundle {
             }
         })?;
         let mut signers: Vec<BundleSigner> = Vec::new();
-        let mut refused: Vec<sign::SignatureError> = Vec::new();
+        let mut refused: Vec<Failure> = Vec::new();
         for text in self.signatures() {
             match check(text, &index, allowed, now) {
                 // the same key twice is one signature
@@ -138,7 +138,7 @@ fn check(
     message: &[u8],
     allowed: &AllowedSigners,
     now: Timestamp,
-) -> Result<BundleSigner, sign::SignatureError> {
+) -> Result<BundleSigner, Failure> {
     let signature = Signature::parse(text.as_bytes())?;
     signature.check(NAMESPACE, message)?;
     let key = signature.key();

@@ -5,10 +5,9 @@ use super::component::{ItemFacts, component, hash, package_component, package_re
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use landfall_content::{AttachedReferrer, BlobRead, LockEntry};
-use landfall_item::DescribeError;
 use landfall_item::lockfile::Lock;
 use landfall_model::report::EntryKind;
-use landfall_model::{Descriptor, Digest, Limits, Manifest, read_referrer};
+use landfall_model::{Descriptor, Digest, Failure, Limits, Manifest, read_referrer};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -39,7 +38,7 @@ pub fn cyclonedx(
     blobs: &dyn BlobRead,
     limits: &Limits,
     licences: impl Fn(&LockEntry) -> Option<String>,
-) -> Result<(Value, BTreeMap<String, Vec<LinkedDocument>>), DescribeError> {
+) -> Result<(Value, BTreeMap<String, Vec<LinkedDocument>>), Failure> {
     let mut all = BTreeMap::new();
     let mut components = Vec::new();
     // a package that several sets contain is listed once

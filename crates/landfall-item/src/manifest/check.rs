@@ -107,7 +107,7 @@ fn signature_policy(
         let rule = reader.text.root.get("verify").item(error.index);
         reader
             .here(rule.get(error.key))
-            .fault(error.why, Some(error.help.into()))
+            .fault(error.why, Some(error.help))
     })
 }
 

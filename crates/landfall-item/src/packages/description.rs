@@ -2,11 +2,11 @@
 //! the carried metadata contains them.
 
 use super::locked::{LockedPackage, LockedPackageSet, PackageIndex, PackageSource};
-use landfall_content::{BlobRead, ContentError};
-use landfall_model::sign::{OpenPgpError, OpenPgpKeys, SignatureTime};
+use landfall_content::BlobRead;
+use landfall_model::sign::{OpenPgpKeys, SignatureTime};
 use landfall_model::{Descriptor, Failure, Limits, media_type};
 use landfall_packages::apt::ReleaseNames;
-use landfall_packages::yum::{PackageLabels, PackedIndex, Repomd, YumError};
+use landfall_packages::yum::{PackageLabels, PackedIndex, Repomd};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The description of a package for an SBOM.
@@ -26,22 +26,6 @@ pub struct PackageDescription<'a> {
     pub license: Option<String>,
 }
 
-/// Why the carried metadata of a source cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot read the metadata of {url}: {why}")]
-pub struct DescribeError {
-    url: String,
-    why: DescribeReason,
-}
-
-#[derive(Debug, thiserror::Error)]
-enum DescribeReason {
-    #[error(transparent)]
-    Index(#[from] PackageIndexError),
-    #[error(transparent)]
-    Yum(#[from] YumError),
-}
-
 impl LockedPackageSet {
     /// Describes the packages of all sources, from the metadata in `blobs`.
     ///
@@ -51,7 +35,7 @@ impl LockedPackageSet {
         &self,
         blobs: &dyn BlobRead,
         limits: &Limits,
-    ) -> Result<Vec<PackageDescription<'_>>, DescribeError> {
+    ) -> Result<Vec<PackageDescription<'_>>, Failure> {
         let mut all = Vec::new();
         for source in self
             .sources
@@ -63,9 +47,9 @@ impl LockedPackageSet {
             } else {
                 source.described_debs(blobs)
             };
-            all.extend(described.map_err(|why| DescribeError {
-                url: source.url.clone(),
-                why,
+            all.extend(described.map_err(|why| {
+                let url = &source.url;
+                Failure::failed(format!("cannot read the metadata of {url}: {why}"))
             })?);
         }
         Ok(all)
@@ -73,10 +57,7 @@ impl LockedPackageSet {
 }
 
 impl PackageSource {
-    fn described_debs(
-        &self,
-        blobs: &dyn BlobRead,
-    ) -> Result<Vec<PackageDescription<'_>>, DescribeReason> {
+    fn described_debs(&self, blobs: &dyn BlobRead) -> Result<Vec<PackageDescription<'_>>, Failure> {
         let names = self
             .release(blobs)?
             .map(|(_, text)| ReleaseNames::parse(&text))
@@ -96,7 +77,7 @@ impl PackageSource {
         &self,
         blobs: &dyn BlobRead,
         limits: &Limits,
-    ) -> Result<Vec<PackageDescription<'_>>, DescribeReason> {
+    ) -> Result<Vec<PackageDescription<'_>>, Failure> {
         let mut labels = self.labels(blobs, limits)?;
         let described = self.packages.iter().map(|package| {
             let PackageLabels { license, vendor } =
@@ -119,7 +100,7 @@ impl PackageSource {
         &self,
         blobs: &dyn BlobRead,
         limits: &Limits,
-    ) -> Result<BTreeMap<String, PackageLabels>, DescribeReason> {
+    ) -> Result<BTreeMap<String, PackageLabels>, Failure> {
         let carried = |path: &str| self.indexes.iter().find(|index| index.path == path);
         let Some(repomd) = carried("repodata/repomd.xml") else {
             return Ok(BTreeMap::new());
@@ -139,60 +120,34 @@ impl PackageSource {
             .iter()
             .map(|package| package.digest.hex())
             .collect();
-        Ok(packed.labels(&digests)?)
+        packed.labels(&digests)
     }
 }
 
 // Reads the indexes of a locked set from a store or a bundle, and verifies their digests.
-
-/// Why a carried index cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum PackageIndexError {
-    /// The index is missing or damaged.
-    #[error("{path}: {source}")]
-    Content {
-        /// The path of the index below the repository.
-        path: String,
-        /// Why the index cannot be used.
-        source: ContentError,
-    },
-    /// The index is not signed by the locked key.
-    #[error("{path}: {source}")]
-    Key {
-        /// The path of the index below the repository.
-        path: String,
-        /// Why the index cannot be used.
-        source: OpenPgpError,
-    },
-    /// The index is not UTF-8 text.
-    #[error("{0} is not UTF-8 text")]
-    NotText(String),
-}
 
 impl PackageIndex {
     /// Reads the index from `blobs`.
     ///
     /// # Errors
     /// If the index is missing or damaged.
-    pub fn read(&self, blobs: &dyn BlobRead) -> Result<Vec<u8>, PackageIndexError> {
+    pub fn read(&self, blobs: &dyn BlobRead) -> Result<Vec<u8>, Failure> {
         let descriptor = Descriptor {
             digest: self.digest.clone(),
             size: self.size,
             media_type: media_type::OCTETS.into(),
         };
         let bytes = blobs.read(&descriptor);
-        bytes.map_err(|source| PackageIndexError::Content {
-            path: self.path.clone(),
-            source,
-        })
+        bytes.map_err(|error| Failure::failed(format!("{}: {error}", self.path)))
     }
 
     /// Decodes the content of this index as UTF-8.
     ///
     /// # Errors
     /// If the content is not UTF-8.
-    pub fn text_of(&self, bytes: Vec<u8>) -> Result<String, PackageIndexError> {
-        String::from_utf8(bytes).map_err(|_| PackageIndexError::NotText(self.path.clone()))
+    pub fn text_of(&self, bytes: Vec<u8>) -> Result<String, Failure> {
+        String::from_utf8(bytes)
+            .map_err(|_| Failure::failed(format!("{} is not UTF-8 text", self.path)))
     }
 }
 
@@ -206,17 +161,14 @@ impl PackageSource {
     pub fn release(
         &self,
         blobs: &dyn BlobRead,
-    ) -> Result<Option<(&PackageIndex, String)>, PackageIndexError> {
+    ) -> Result<Option<(&PackageIndex, String)>, Failure> {
         if let Some(index) = self.index_called("InRelease") {
             let signed = index.text_of(index.read(blobs)?)?;
             // The key may have expired since it signed. `lock` verified the signature while the
             // key was valid, and a bundle may be used after the key expired.
             let (text, _) = OpenPgpKeys::parse(self.key.as_bytes())
                 .and_then(|keys| keys.verify(&signed, SignatureTime::Made))
-                .map_err(|source| PackageIndexError::Key {
-                    path: index.path.clone(),
-                    source,
-                })?;
+                .map_err(|error| Failure::failed(format!("{}: {error}", index.path)))?;
             return Ok(Some((index, text)));
         }
         let Some(index) = self.index_called("Release") else {
@@ -230,11 +182,5 @@ impl PackageSource {
         self.indexes
             .iter()
             .find(|index| index.path.rsplit('/').next() == Some(name))
-    }
-}
-
-impl From<DescribeError> for Failure {
-    fn from(error: DescribeError) -> Failure {
-        Failure::failed(error.to_string())
     }
 }

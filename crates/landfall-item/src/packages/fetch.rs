@@ -9,15 +9,15 @@ use bytes::Bytes;
 use landfall_content::BlobRead;
 use landfall_http::{ErrorKind, HttpError};
 use landfall_model::sign::SignatureTime;
-use landfall_model::{Descriptor, Digest, media_type};
+use landfall_model::{Descriptor, Digest, Failure, media_type};
 use landfall_packages::apt::{AptRelease, check_index_size, target_paths};
-use landfall_packages::{COMPRESSIONS, Compression, PackagesError, decompress, file_url};
+use landfall_packages::{COMPRESSIONS, Compression, decompress, file_url};
 
 const NOT_SIGNED: &str = "it is not signed: it has a Release, but neither InRelease nor \
                           Release.gpg; landfall locks only signed repositories, so ask its owner \
                           to sign it, or sign a mirror of it yourself";
-impl From<PackagesError> for ResolveError {
-    fn from(error: PackagesError) -> ResolveError {
+impl From<Failure> for ResolveError {
+    fn from(error: Failure) -> ResolveError {
         error.to_string().into()
     }
 }

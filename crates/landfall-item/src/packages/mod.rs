@@ -24,7 +24,7 @@ mod yum_entry;
 mod yum_source;
 
 pub use self::availability::PackageAvailability;
-pub use self::description::{DescribeError, PackageDescription, PackageIndexError};
+pub use self::description::PackageDescription;
 pub(crate) use self::fields::PackageEntry;
 pub use self::locked::{
     LockedPackage, LockedPackageSet, PackageIndex, PackageSource, PackageSummary,
@@ -32,4 +32,4 @@ pub use self::locked::{
 pub use self::newer_versions::{NewerVersions, OfferedVersion, PinnedPackage, newer_packages};
 pub use self::resolvable::{OfferedIndex, PackageSetRequest};
 pub(crate) use self::suites::SharedSuites;
-pub use self::trimmed::{GeneratedFile, TrimError, trimmed_metadata};
+pub use self::trimmed::{GeneratedFile, trimmed_metadata};

@@ -2,7 +2,6 @@
 //! packages and is signed by the site. It is generated when the packages are served or exported;
 //! lock and bundle contain the metadata that the repositories signed.
 
-use super::description::PackageIndexError;
 use super::fetch::in_folder;
 use super::locked::{LockedPackageSet, PackageIndex, PackageSource};
 use super::resolvable::OfferedIndex;
@@ -10,12 +9,15 @@ use crate::UrlFile;
 use jiff::Timestamp;
 use landfall_content::BlobRead;
 use landfall_model::report::EntryKind;
-use landfall_model::sign::{OpenPgpError, OpenPgpSigner};
+use landfall_model::sign::OpenPgpSigner;
 use landfall_model::{Digest, Failure, Limits, TransferSide};
 use landfall_packages::apt::{TrimmedSuite, plain_path};
-use landfall_packages::yum::{Repomd, RepomdIndex, TrimmedPrimary, YumError, trimmed_repomd};
-use landfall_packages::{Compression, PackagesError, decompress, decompressed, file_url};
+use landfall_packages::yum::{
+    Repomd, RepomdIndex, TrimmedPrimary, trimmed_repomd, unsupported_compression,
+};
+use landfall_packages::{Compression, decompress, decompressed, file_url};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::io::BufReader;
 
 /// A metadata file that was generated for trimmed repositories.
@@ -29,42 +31,21 @@ pub struct GeneratedFile {
     pub bytes: Vec<u8>,
 }
 
-/// Why trimmed metadata cannot be generated.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot generate the metadata of {url}: {why}")]
-pub struct TrimError {
-    url: String,
-    why: TrimErrorReason,
+/// Returns a function that adds the path of the index to a failure.
+fn at_index<E: fmt::Display>(path: &str) -> impl Fn(E) -> Failure {
+    move |error| Failure::failed(format!("{path}: {error}"))
 }
 
-#[derive(Debug, thiserror::Error)]
-enum TrimErrorReason {
-    #[error(
-        "one set has `index: trimmed`, but {0} has `index: signed`; write the same `index` for \
-         both"
-    )]
-    Mixed(String),
-    #[error("the lock has no {0}")]
-    NoIndex(&'static str),
-    #[error(transparent)]
-    Index(#[from] PackageIndexError),
-    #[error("{path}: {source}")]
-    Yum { path: String, source: YumError },
-    #[error(transparent)]
-    Apt(#[from] PackagesError),
-    #[error("its indexes do not contain {0}")]
-    NotIndexed(String),
-    #[error("the site's key: {0}")]
-    Signing(#[from] OpenPgpError),
+fn signing(error: Failure) -> Failure {
+    Failure::failed(format!("the site's key: {error}"))
 }
 
-impl TrimErrorReason {
-    fn yum(path: &str, source: YumError) -> TrimErrorReason {
-        TrimErrorReason::Yum {
-            path: path.to_owned(),
-            source,
-        }
-    }
+fn no_index(what: &str) -> Failure {
+    Failure::failed(format!("the lock has no {what}"))
+}
+
+fn not_indexed(path: &str) -> Failure {
+    Failure::failed(format!("its indexes do not contain {path}"))
 }
 
 impl GeneratedFile {
@@ -104,7 +85,7 @@ pub fn trimmed_metadata<'s>(
     sets: impl Iterator<Item = (&'s LockedPackageSet, &'s dyn BlobRead)>,
     signer: &OpenPgpSigner,
     limits: &Limits,
-) -> Result<Vec<GeneratedFile>, TrimError> {
+) -> Result<Vec<GeneratedFile>, Failure> {
     let mut sources: BTreeMap<(bool, &str, &str), Vec<TrimmedSource<'s>>> = BTreeMap::new();
     for (set, blobs) in sets {
         for source in &set.sources {
@@ -124,13 +105,21 @@ pub fn trimmed_metadata<'s>(
             .partition(|part| part.set.index == OfferedIndex::Trimmed);
         let files = match (&trimmed[..], &signed[..]) {
             ([], _) => continue,
-            (_, [other, ..]) => Err(TrimErrorReason::Mixed(other.set.name.clone())),
+            (_, [other, ..]) => Err(Failure::failed(format!(
+                "one set has `index: trimmed`, but {} has `index: signed`; write the same `index` \
+                 for both",
+                other.set.name
+            ))),
             (parts, []) if is_yum => repository(parts, signer, limits),
             (parts, []) => apt_suite(parts, signer, limits),
         };
-        let files = files.map_err(|why| TrimError {
-            url: format!("{url} {suite}").trim_end().to_owned(),
-            why,
+        let files = files.map_err(|why| {
+            let source = format!("{url} {suite}");
+            let message = format!(
+                "cannot generate the metadata of {}: {why}",
+                source.trim_end()
+            );
+            Failure::failed(message).on(TransferSide::Source)
         })?;
         generated.extend(
             files
@@ -148,12 +137,12 @@ fn apt_suite(
     parts: &[&TrimmedSource<'_>],
     signer: &OpenPgpSigner,
     limits: &Limits,
-) -> Result<FilesByPath, TrimErrorReason> {
+) -> Result<FilesByPath, Failure> {
     let mut suite = TrimmedSuite::default();
     let mut folder = "";
     for part in parts {
         let release = part.source.release(part.blobs)?;
-        let (release, text) = release.ok_or(TrimErrorReason::NoIndex("Release file"))?;
+        let (release, text) = release.ok_or_else(|| no_index("Release file"))?;
         folder = release
             .path
             .rsplit_once('/')
@@ -181,7 +170,7 @@ fn apt_suite(
             .iter()
             .find(|package| !found.contains(&package.path))
         {
-            return Err(TrimErrorReason::NotIndexed(package.path.clone()));
+            return Err(not_indexed(&package.path));
         }
     }
     // after all packages, since only the descriptions of carried packages are kept
@@ -201,7 +190,10 @@ fn apt_suite(
         .collect();
     files.insert(
         in_folder(folder, "InRelease"),
-        signer.cleartext(&release, date)?.into_bytes(),
+        signer
+            .cleartext(&release, date)
+            .map_err(signing)?
+            .into_bytes(),
     );
     Ok(files)
 }
@@ -225,23 +217,18 @@ fn repository(
     parts: &[&TrimmedSource<'_>],
     signer: &OpenPgpSigner,
     limits: &Limits,
-) -> Result<FilesByPath, TrimErrorReason> {
+) -> Result<FilesByPath, Failure> {
     let mut indexes: BTreeMap<&str, TrimmedPrimary> = BTreeMap::new();
     let mut date = Timestamp::UNIX_EPOCH;
     let mut modules: Option<CarriedModules> = None;
     for part in parts {
         let list = part
             .index("repodata/repomd.xml")
-            .ok_or(TrimErrorReason::NoIndex("repomd.xml"))?;
-        let repomd = Repomd::parse(&list.read(part.blobs)?)
-            .map_err(|error| TrimErrorReason::yum(&list.path, error))?;
+            .ok_or_else(|| no_index("repomd.xml"))?;
+        let repomd = Repomd::parse(&list.read(part.blobs)?).map_err(at_index(&list.path))?;
         let own_date = repomd.date.unwrap_or_default();
         let url = &part.source.url;
-        let listed = |kind| {
-            repomd
-                .index(url, kind)
-                .map_err(|error| TrimErrorReason::yum(&list.path, error))
-        };
+        let listed = |kind| repomd.index(url, kind).map_err(at_index(&list.path));
         // dnf refuses to install packages of a module without the module's metadata. If several
         // sets have module metadata, the newest is used.
         if let Some(listed) = listed("modules")?
@@ -249,7 +236,7 @@ fn repository(
         {
             let index = part
                 .index(&listed.path)
-                .ok_or(TrimErrorReason::NoIndex("module metadata"))?;
+                .ok_or_else(|| no_index("module metadata"))?;
             modules = Some(CarriedModules {
                 date: own_date,
                 bytes: index.read(part.blobs)?,
@@ -268,26 +255,23 @@ fn repository(
             let Some(listed) = listed(kind)? else {
                 continue;
             };
-            let index = part
-                .index(&listed.path)
-                .ok_or(TrimErrorReason::NoIndex(what))?;
+            let index = part.index(&listed.path).ok_or_else(|| no_index(what))?;
             let bytes = index.read(part.blobs)?;
-            let compression = Compression::of(&index.path).ok_or_else(|| {
-                TrimErrorReason::yum(&index.path, YumError::Compression(index.path.clone()))
-            })?;
+            let compression = Compression::of(&index.path)
+                .ok_or_else(|| at_index(&index.path)(unsupported_compression(&index.path)))?;
             let reader = decompressed(&bytes[..], compression, limits.package_index_bytes)
-                .map_err(|error| TrimErrorReason::yum(&index.path, error.into()))?;
+                .map_err(|error| at_index(&index.path)(format!("it cannot be read: {error}")))?;
             let found = indexes
                 .entry(kind)
                 .or_default()
                 .add(BufReader::new(reader), what, url, &carried)
-                .map_err(|error| TrimErrorReason::yum(&index.path, error))?;
+                .map_err(at_index(&index.path))?;
             // only the primary index must contain every package
             let missing = carried
                 .iter()
                 .find(|(digest, _)| kind == "primary" && !found.contains(*digest));
             if let Some((_, path)) = missing {
-                return Err(TrimErrorReason::NotIndexed((*path).to_owned()));
+                return Err(not_indexed(path));
             }
         }
     }
@@ -301,7 +285,10 @@ fn repository(
     files.extend(modules.map(|modules| (modules.listed.path, modules.bytes)));
     files.insert(
         "repodata/repomd.xml.asc".into(),
-        signer.detached(repomd.as_bytes(), date)?.into_bytes(),
+        signer
+            .detached(repomd.as_bytes(), date)
+            .map_err(signing)?
+            .into_bytes(),
     );
     files.insert("repodata/repomd.xml".into(), repomd.into_bytes());
     Ok(files)
@@ -327,7 +314,7 @@ impl TrimmedSource<'_> {
     }
 
     /// The decompressed content of an index.
-    fn text(&self, index: &PackageIndex, limits: &Limits) -> Result<String, TrimErrorReason> {
+    fn text(&self, index: &PackageIndex, limits: &Limits) -> Result<String, Failure> {
         let compression = Compression::of(&index.path).unwrap_or(Compression::None);
         let packed = index.read(self.blobs)?;
         let text = decompress(
@@ -337,11 +324,5 @@ impl TrimmedSource<'_> {
             limits.package_index_bytes,
         )?;
         Ok(String::from_utf8_lossy(&text).into_owned())
-    }
-}
-
-impl From<TrimError> for Failure {
-    fn from(error: TrimError) -> Failure {
-        Failure::failed(error.to_string()).on(TransferSide::Source)
     }
 }

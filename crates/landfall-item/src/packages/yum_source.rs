@@ -11,8 +11,7 @@ use landfall_model::Digest;
 use landfall_model::sign::SignatureTime;
 use landfall_packages::file_url;
 use landfall_packages::yum::{
-    MetadataError, MirrorList, PackedIndex, Repomd, RepomdIndex, SourceMetadata, YumError,
-    read_mirrors,
+    MirrorList, PackedIndex, Repomd, RepomdIndex, SourceMetadata, read_mirrors,
 };
 
 const REPOMD: &str = "repodata/repomd.xml";
@@ -28,18 +27,6 @@ pub(super) struct YumRepository {
     mirrors: Vec<String>,
     /// The compressed indexes that have been fetched.
     pub(super) metadata: SourceMetadata,
-}
-
-impl From<YumError> for ResolveError {
-    fn from(error: YumError) -> ResolveError {
-        error.to_string().into()
-    }
-}
-
-impl From<MetadataError> for ResolveError {
-    fn from(error: MetadataError) -> ResolveError {
-        error.to_string().into()
-    }
 }
 
 /// Fetches the metadata of the source `requested`, without the full file lists. The metadata must

@@ -1,11 +1,10 @@
 //! Files of allowed signers (ssh-keygen(1), ALLOWED SIGNERS).
 
-use super::SignatureError;
-use super::file_key::{FileKey, FileKeyError};
+use super::file_key::FileKey;
 use super::openpgp_rules::SignatureTime;
 use super::public_key::{PublicKey, is_kind};
-use crate::Wildcards;
 use crate::document::{Diagnostic, read_text_input};
+use crate::{Failure, Wildcards};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -82,10 +81,10 @@ impl AllowedSigners {
     ///
     /// # Errors
     /// Fails if the file cannot be read or parsed.
-    pub fn load(path: &Path) -> Result<AllowedSigners, SignatureError> {
-        let text = read_text_input(path).map_err(|source| SignatureError::AllowedSigners {
-            path: path.into(),
-            source,
+    pub fn load(path: &Path) -> Result<AllowedSigners, Failure> {
+        let text = read_text_input(path).map_err(|error| {
+            let path = path.display();
+            Failure::usage(format!("cannot read the allowed signers {path}: {error}"))
         })?;
         Ok(AllowedSigners::parse(
             &path.display().to_string(),
@@ -133,14 +132,14 @@ impl AllowedSigners {
     /// `namespace` at the time `now`.
     ///
     /// # Errors
-    /// Fails with [`SignatureError::NotAllowed`] if no line allows this. The error says for each
-    /// line with the key why, or that no line has the key.
+    /// Fails if no line allows this. The error says for each line with the key why, or that no line
+    /// has the key.
     pub fn principals(
         &self,
         key: &PublicKey,
         namespace: &str,
         now: Timestamp,
-    ) -> Result<&str, SignatureError> {
+    ) -> Result<&str, Failure> {
         let mut why = Vec::new();
         for line in self.lines.iter().filter(|line| line.key == *key) {
             match line.options.refusal(namespace, now) {
@@ -151,11 +150,11 @@ impl AllowedSigners {
         if why.is_empty() {
             why.push("no line has this key".into());
         }
-        Err(SignatureError::NotAllowed {
-            key: key.clone(),
-            file: self.file.clone(),
-            why: why.join("; "),
-        })
+        Err(Failure::usage(format!(
+            "{key} signed it, but {} does not allow that: {}",
+            self.file,
+            why.join("; ")
+        )))
     }
 
     /// Whether a line allows the key with the name `name` to sign in `namespace`, at whatever time.
@@ -407,27 +406,18 @@ const NAMESPACE: &str = "git";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GitSigners(FileKey);
 
-/// Why a file does not have keys that sign commits and tags.
-#[derive(Debug, thiserror::Error)]
-pub enum GitSignersError {
-    /// The file has no keys, or private ones.
-    #[error(transparent)]
-    Key(#[from] FileKeyError),
-    /// The file has keys of minisign.
-    #[error("git does not sign with minisign; name a key of OpenPGP or OpenSSH")]
-    Minisign,
-}
-
 impl GitSigners {
     /// Parses a file: OpenPGP keys, armored or binary; OpenSSH keys, one a line; or allowed signers
     /// (ssh-keygen(1)), whose times without `Z` are UTC. `file` is its name in messages.
     ///
     /// # Errors
     /// Fails if the file is none of these, or contains a private key.
-    pub fn parse(file: &str, bytes: &[u8]) -> Result<GitSigners, GitSignersError> {
+    pub fn parse(file: &str, bytes: &[u8]) -> Result<GitSigners, Failure> {
         let keys = FileKey::parse(file, bytes)?;
         if keys.may_check(b"untrusted comment:") {
-            return Err(GitSignersError::Minisign);
+            return Err(Failure::usage(
+                "git does not sign with minisign; name a key of OpenPGP or OpenSSH",
+            ));
         }
         Ok(GitSigners(keys))
     }
@@ -449,7 +439,7 @@ impl GitSigners {
         payload: &[u8],
         made: Timestamp,
         time: SignatureTime,
-    ) -> Result<String, FileKeyError> {
+    ) -> Result<String, Failure> {
         self.0
             .verify_in(NAMESPACE, signature, time, made, || Ok(payload))
     }
@@ -497,7 +487,7 @@ mod tests {
         let minisign =
             "untrusted comment: x\nRWQAAQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyAhIiMkJSYn\n";
         let error = GitSigners::parse("k", minisign.as_bytes()).unwrap_err();
-        assert!(matches!(error, GitSignersError::Minisign), "{error}");
+        assert!(error.message.starts_with("git does not sign with minisign"));
         assert!(GitSigners::parse("k", b"text").is_err());
     }
 }

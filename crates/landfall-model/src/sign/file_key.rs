@@ -2,12 +2,11 @@
 //! file determines the kind of its keys.
 
 use super::allowed_signers::AllowedSigners;
-use super::openpgp::{OpenPgpError, OpenPgpKeys};
+use super::openpgp::OpenPgpKeys;
 use super::openpgp_rules::SignatureTime;
 use super::public_key::PublicKey;
-use super::signature::{Signature, SignatureError};
-use crate::document::Diagnostic;
-use crate::for_each_chunk;
+use super::signature::Signature;
+use crate::{Failure, for_each_chunk};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
@@ -37,49 +36,6 @@ enum FileKeyKind {
     OpenPgp(OpenPgpKeys),
 }
 
-/// Why a key or a detached signature is refused.
-#[derive(Debug, thiserror::Error)]
-pub enum FileKeyError {
-    /// The file is not a key.
-    #[error("it is not a public key of minisign, OpenSSH or OpenPGP")]
-    NoKey,
-    /// The file contains a private key.
-    #[error("it contains a private key; name the public one")]
-    Private,
-    /// The file has allowed signers, and a line of it is malformed.
-    #[error("line {line}: {}", .fault.message)]
-    AllowedSigners {
-        /// The number of the line.
-        line: usize,
-        /// What is wrong with it.
-        fault: Box<Diagnostic>,
-    },
-    /// The signature is damaged, or of another kind.
-    #[error("it is not a {0} signature, or it is damaged")]
-    Malformed(&'static str),
-    /// The key did not make the signature, or the file was changed.
-    #[error(
-        "{0} did not make it for this content: another key did, or the signature or the content \
-         was changed"
-    )]
-    Wrong(String),
-    /// The signature is a legacy one of minisign, and the file is large.
-    #[error(
-        "it is a legacy minisign signature, which landfall verifies for files up to 64 MiB; \
-         request a signature by a current minisign"
-    )]
-    LegacyTooLarge,
-    /// The OpenPGP key or signature is refused.
-    #[error(transparent)]
-    OpenPgp(#[from] OpenPgpError),
-    /// The OpenSSH signature is refused.
-    #[error(transparent)]
-    Ssh(#[from] SignatureError),
-    /// The content cannot be read.
-    #[error("cannot read the signed content: {0}")]
-    Read(#[from] io::Error),
-}
-
 impl FileKey {
     /// Parses a file with a public key of minisign, with public keys of OpenPGP (armored or
     /// binary), with public keys of OpenSSH (one per line), or with allowed signers
@@ -87,14 +43,16 @@ impl FileKey {
     ///
     /// # Errors
     /// Fails if the file is none of these, or contains a private key.
-    pub fn parse(file: &str, bytes: &[u8]) -> Result<FileKey, FileKeyError> {
+    pub fn parse(file: &str, bytes: &[u8]) -> Result<FileKey, Failure> {
         let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
         if is_binary(bytes) || bytes.windows(9).any(|part| part == b"BEGIN PGP") {
             return Ok(FileKey(FileKeyKind::OpenPgp(OpenPgpKeys::parse(bytes)?)));
         }
-        let text = std::str::from_utf8(bytes).map_err(|_| FileKeyError::NoKey)?;
+        let text = std::str::from_utf8(bytes).map_err(|_| no_key())?;
         if text.contains("PRIVATE KEY") || text.contains("minisign encrypted secret key") {
-            return Err(FileKeyError::Private);
+            return Err(Failure::usage(
+                "it contains a private key; name the public one",
+            ));
         }
         let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
         if let Some(line) = lines().find(|line| minisign::PublicKey::from_base64(line).is_ok()) {
@@ -102,16 +60,18 @@ impl FileKey {
         }
         let keys = || lines().filter(|line| !line.starts_with('#'));
         if !keys().any(has_ssh_key) {
-            return Err(FileKeyError::NoKey);
+            return Err(no_key());
         }
         let plain: Option<Vec<PublicKey>> = keys().map(PublicKey::from_line).collect();
         if let Some(plain) = plain {
             return Ok(FileKey(FileKeyKind::Ssh(plain)));
         }
         let signers = AllowedSigners::parse(file, text, &TimeZone::UTC);
-        let signers = signers.map_err(|fault| FileKeyError::AllowedSigners {
-            line: text[..fault.span.start].matches('\n').count() + 1,
-            fault,
+        let signers = signers.map_err(|fault| {
+            let line = text[..fault.span.start].matches('\n').count() + 1;
+            Failure::usage(format!("line {line}: {}", fault.message)).with_help(
+                "write each line as PRINCIPALS [OPTIONS] TYPE BASE64, or each as TYPE BASE64",
+            )
         })?;
         Ok(FileKey(FileKeyKind::Allowed(signers)))
     }
@@ -182,7 +142,7 @@ impl FileKey {
         signature: &[u8],
         time: SignatureTime,
         open: impl Fn() -> io::Result<R>,
-    ) -> Result<String, FileKeyError> {
+    ) -> Result<String, Failure> {
         self.verify_in(NAMESPACE, signature, time, Timestamp::now(), open)
     }
 
@@ -195,21 +155,22 @@ impl FileKey {
         time: SignatureTime,
         made: Timestamp,
         open: impl Fn() -> io::Result<R>,
-    ) -> Result<String, FileKeyError> {
+    ) -> Result<String, Failure> {
         match &self.0 {
             FileKeyKind::Minisign(key) => {
-                check_minisign(key, signature, &mut open()?).map(|()| minisign_name(key))
+                check_minisign(key, signature, &mut open().map_err(unreadable)?)
+                    .map(|()| minisign_name(key))
             }
-            FileKeyKind::OpenPgp(keys) => Ok(keys.verify_detached(signature, time, open)?),
+            FileKeyKind::OpenPgp(keys) => keys.verify_detached(signature, time, open),
             FileKeyKind::Ssh(keys) => {
-                let key = ssh_signer(namespace, signature, &mut open()?)?;
+                let key = ssh_signer(namespace, signature, &mut open().map_err(unreadable)?)?;
                 if !keys.contains(&key) {
-                    return Err(FileKeyError::Wrong(self.to_string()));
+                    return Err(wrong(&self.to_string()));
                 }
                 Ok(key.to_string())
             }
             FileKeyKind::Allowed(signers) => {
-                let key = ssh_signer(namespace, signature, &mut open()?)?;
+                let key = ssh_signer(namespace, signature, &mut open().map_err(unreadable)?)?;
                 signers.principals(&key, namespace, made)?;
                 Ok(key.to_string())
             }
@@ -236,9 +197,11 @@ fn ssh_signer(
     namespace: &str,
     signature: &[u8],
     content: &mut impl Read,
-) -> Result<PublicKey, FileKeyError> {
+) -> Result<PublicKey, Failure> {
     let signature = Signature::parse(signature)?;
-    signature.check_content(namespace, content)??;
+    signature
+        .check_content(namespace, content)
+        .map_err(unreadable)??;
     Ok(signature.key().clone())
 }
 
@@ -261,23 +224,40 @@ fn minisign_name(key: &str) -> String {
     format!("minisign {number}")
 }
 
-fn check_minisign(
-    key: &str,
-    signature: &[u8],
-    content: &mut impl Read,
-) -> Result<(), FileKeyError> {
-    let malformed = || FileKeyError::Malformed("minisign");
-    let wrong = |_| FileKeyError::Wrong(minisign_name(key));
-    let key = minisign::PublicKey::from_base64(key).map_err(|_| FileKeyError::NoKey)?;
+fn no_key() -> Failure {
+    Failure::usage("it is not a public key of minisign, OpenSSH or OpenPGP")
+}
+
+fn wrong(key: &str) -> Failure {
+    Failure::usage(format!(
+        "{key} did not make it for this content: another key did, or the signature or the content \
+         was changed"
+    ))
+}
+
+pub(super) fn unreadable(error: io::Error) -> Failure {
+    Failure::usage(format!("cannot read the signed content: {error}"))
+}
+
+fn check_minisign(key: &str, signature: &[u8], content: &mut impl Read) -> Result<(), Failure> {
+    let malformed = || Failure::usage("it is not a minisign signature, or it is damaged");
+    let wrong = |_| wrong(&minisign_name(key));
+    let key = minisign::PublicKey::from_base64(key).map_err(|_| no_key())?;
     let text = std::str::from_utf8(signature).map_err(|_| malformed())?;
     let signature = minisign::Signature::decode(text).map_err(|_| malformed())?;
     let mut verifier = match key.verify_stream(&signature) {
         Ok(verifier) => verifier,
         Err(minisign::Error::UnsupportedLegacyMode) => {
             let mut all = Vec::new();
-            content.take(MAX_LEGACY_FILE + 1).read_to_end(&mut all)?;
+            content
+                .take(MAX_LEGACY_FILE + 1)
+                .read_to_end(&mut all)
+                .map_err(unreadable)?;
             if all.len() as u64 > MAX_LEGACY_FILE {
-                return Err(FileKeyError::LegacyTooLarge);
+                return Err(Failure::usage(
+                    "it is a legacy minisign signature, which landfall verifies for files up to 64 \
+                     MiB; request a signature by a current minisign",
+                ));
             }
             return key.verify(&all, &signature, true).map_err(wrong);
         }
@@ -285,8 +265,9 @@ fn check_minisign(
     };
     for_each_chunk(content, |chunk| {
         verifier.update(chunk);
-        Ok::<_, io::Error>(())
-    })?;
+        Ok(())
+    })
+    .map_err(unreadable)?;
     verifier.finalize().map_err(wrong)
 }
 
@@ -318,10 +299,7 @@ mod tests {
     fn text_with_non_ascii_white_space_is_not_a_key() {
         for text in ["a\u{a0}b", "a\u{2003}b c", "a\u{85}\u{3000}\u{2028}b"] {
             assert!(
-                matches!(
-                    FileKey::parse("k", text.as_bytes()),
-                    Err(FileKeyError::NoKey)
-                ),
+                FileKey::parse("k", text.as_bytes()).is_err_and(|error| error == no_key()),
                 "{text:?}"
             );
         }

@@ -20,11 +20,11 @@ mod signer;
 #[cfg(test)]
 mod tests;
 
-pub use self::allowed_signers::{AllowedSigners, GitSigners, GitSignersError};
-pub use self::file_key::{FileKey, FileKeyError};
-pub use self::openpgp::{OpenPgpError, OpenPgpKeys};
+pub use self::allowed_signers::{AllowedSigners, GitSigners};
+pub use self::file_key::FileKey;
+pub use self::openpgp::OpenPgpKeys;
 pub use self::openpgp_rules::SignatureTime;
 pub use self::openpgp_signer::OpenPgpSigner;
 pub use self::public_key::PublicKey;
-pub use self::signature::{Signature, SignatureError};
+pub use self::signature::Signature;
 pub use self::signer::Signer;

@@ -1,10 +1,11 @@
 //! OpenPGP public keys. They verify detached signatures of files, and texts that contain their own
 //! signature, such as the provenance of a chart.
 
+use super::file_key::unreadable;
 use super::openpgp_rules::{
-    SignatureTime, SigningKey, check_form, check_signer, fingerprint, names,
+    SignatureTime, SignerFault, SigningKey, check_form, check_signer, fingerprint, names,
 };
-use jiff::Timestamp;
+use crate::Failure;
 use pgp::armor::{ArmorCrc24Status, Dearmor};
 use pgp::composed::{
     ArmorOptions, CleartextSignedMessage, Deserializable, DetachedSignature, SignedPublicKey,
@@ -33,9 +34,12 @@ impl OpenPgpKeys {
     /// # Errors
     /// Fails if `bytes` contain no public key, or if they contain a private key or a key that
     /// cannot be parsed. Text before the first armored key is ignored.
-    pub fn parse(bytes: &[u8]) -> Result<OpenPgpKeys, OpenPgpError> {
+    pub fn parse(bytes: &[u8]) -> Result<OpenPgpKeys, Failure> {
         if bytes.windows(17).any(|part| part == b"BEGIN PGP PRIVATE") {
-            return Err(OpenPgpError::Private);
+            return Err(Failure::usage(
+                "it contains a private key; name the public one, which `gpg --armor --export NAME` \
+                 writes",
+            ));
         }
         // a file may have several armored blocks, one after the other
         let windows = bytes.windows(KEY_HEADER.len()).enumerate();
@@ -54,15 +58,14 @@ impl OpenPgpKeys {
         }
         let mut keys: Vec<SignedPublicKey> = Vec::new();
         for block in blocks {
-            let packets = packet_bytes::<SignedPublicKey>(block).ok_or(OpenPgpError::NoKey)?;
-            let parsed =
-                SignedPublicKey::from_bytes_many(&*packets).map_err(|_| OpenPgpError::NoKey)?;
+            let packets = packet_bytes::<SignedPublicKey>(block).ok_or_else(no_key)?;
+            let parsed = SignedPublicKey::from_bytes_many(&*packets).map_err(|_| no_key())?;
             for key in parsed {
-                keys.push(key.map_err(|_| OpenPgpError::NoKey)?);
+                keys.push(key.map_err(|_| no_key())?);
             }
         }
         if keys.is_empty() {
-            return Err(OpenPgpError::NoKey);
+            return Err(no_key());
         }
         Ok(OpenPgpKeys(keys))
     }
@@ -103,24 +106,21 @@ impl OpenPgpKeys {
     /// # Errors
     /// Fails if none of the keys signed this text, or gpgv would refuse the key or the signature at
     /// `time`.
-    pub fn verify(
-        &self,
-        signed: &str,
-        time: SignatureTime,
-    ) -> Result<(String, String), OpenPgpError> {
-        let (message, _) =
-            CleartextSignedMessage::from_string(signed).map_err(|_| OpenPgpError::NotSigned)?;
+    pub fn verify(&self, signed: &str, time: SignatureTime) -> Result<(String, String), Failure> {
+        let (message, _) = CleartextSignedMessage::from_string(signed).map_err(|_| not_signed())?;
         let armor = match signed.rfind(SIGNATURE_HEADER) {
             Some(start) => &signed[start..],
             None => "",
         };
         if !has_good_checksum(armor.as_bytes()) {
-            return Err(OpenPgpError::NotSigned);
+            return Err(not_signed());
         }
         let named = hash_headers(signed);
         let is_named = |one: &Signature| one.hash_alg().is_some_and(|hash| named.contains(&hash));
         if !message.signatures().iter().all(is_named) {
-            return Err(OpenPgpError::Unnamed);
+            return Err(Failure::usage(
+                "its header `Hash` does not name the hash algorithm of its signature",
+            ));
         }
         let text = message.signed_text();
         let name = self.find_signer(message.signatures(), time, || Ok(text.as_bytes()))?;
@@ -138,19 +138,17 @@ impl OpenPgpKeys {
         signature: &[u8],
         time: SignatureTime,
         open: impl Fn() -> io::Result<R>,
-    ) -> Result<String, OpenPgpError> {
-        let not_signed = |_| OpenPgpError::NotSigned;
+    ) -> Result<String, Failure> {
         let is_binary = signature.first().is_some_and(|first| first & BINARY != 0);
         if !is_binary && !has_good_checksum(signature) {
-            return Err(OpenPgpError::NotSigned);
+            return Err(not_signed());
         }
-        let packets =
-            packet_bytes::<DetachedSignature>(signature).ok_or(OpenPgpError::NotSigned)?;
-        let found = DetachedSignature::from_bytes_many(&*packets).map_err(not_signed)?;
+        let packets = packet_bytes::<DetachedSignature>(signature).ok_or_else(not_signed)?;
+        let found = DetachedSignature::from_bytes_many(&*packets).map_err(|_| not_signed())?;
         let found = found
             .map(|one| one.map(|one| one.signature))
             .take(MAX_SIGNATURES + 1);
-        let found: Vec<Signature> = found.collect::<Result<_, _>>().map_err(not_signed)?;
+        let found: Vec<Signature> = found.collect::<Result<_, _>>().map_err(|_| not_signed())?;
         self.find_signer(&found, time, open)
     }
 
@@ -164,9 +162,11 @@ impl OpenPgpKeys {
         signatures: &[Signature],
         time: SignatureTime,
         open: impl Fn() -> io::Result<R>,
-    ) -> Result<String, OpenPgpError> {
+    ) -> Result<String, Failure> {
         if signatures.len() > MAX_SIGNATURES {
-            return Err(OpenPgpError::TooMany(MAX_SIGNATURES));
+            return Err(Failure::usage(format!(
+                "it has more than {MAX_SIGNATURES} signatures"
+            )));
         }
         let mut good = None;
         let mut refused = None;
@@ -182,23 +182,37 @@ impl OpenPgpKeys {
                 refused.get_or_insert(why);
                 continue;
             }
-            let content = open().map_err(|error| OpenPgpError::Read(error.to_string()))?;
+            let content = open().map_err(unreadable)?;
             if !key.made(signature, content) {
-                return Err(OpenPgpError::Wrong(self.to_string()));
+                return Err(self.wrong());
             }
             match check_signer(&key, signature, time) {
                 Ok(()) => _ = good.get_or_insert_with(|| fingerprint(key.certificate)),
-                Err(why @ OpenPgpError::Critical { .. }) => return Err(why),
+                Err(SignerFault::Critical(why)) => return Err(why),
                 // gpgv ignores the signatures after an expired one
-                Err(why @ OpenPgpError::SignatureExpired { .. }) => {
+                Err(SignerFault::Expired(why)) => {
                     refused.get_or_insert(why);
                     break;
                 }
-                Err(why) => _ = refused.get_or_insert(why),
+                Err(SignerFault::Other(why)) => _ = refused.get_or_insert(why),
             }
         }
-        good.ok_or_else(|| refused.unwrap_or_else(|| OpenPgpError::Wrong(self.to_string())))
+        good.ok_or_else(|| refused.unwrap_or_else(|| self.wrong()))
     }
+
+    fn wrong(&self) -> Failure {
+        Failure::usage(format!(
+            "it has no valid signature by {self}: another key made it, or the content was changed"
+        ))
+    }
+}
+
+fn no_key() -> Failure {
+    Failure::usage("it contains no OpenPGP public key; `gpg --armor --export NAME` writes one")
+}
+
+fn not_signed() -> Failure {
+    Failure::usage("it contains no OpenPGP signature, or a damaged one")
 }
 
 impl fmt::Display for OpenPgpKeys {
@@ -266,109 +280,4 @@ fn hash_headers(signed: &str) -> Vec<HashAlgorithm> {
         .flat_map(|(_, names)| names.split(','))
         .filter_map(|name| name.trim().parse().ok())
         .collect()
-}
-
-/// Why an OpenPGP key or signature is refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum OpenPgpError {
-    /// The file contains no public key.
-    #[error("it contains no OpenPGP public key; `gpg --armor --export NAME` writes one")]
-    NoKey,
-    /// The file contains a private key.
-    #[error(
-        "it contains a private key; name the public one, which `gpg --armor --export NAME` writes"
-    )]
-    Private,
-    /// The file contains no private key, or lacks the private part of the signing key.
-    #[error(
-        "it contains no OpenPGP private key; `gpg --armor --export-secret-keys NAME` writes one"
-    )]
-    NoPrivate,
-    /// The private key needs a passphrase.
-    #[error(
-        "it is locked; set the environment variable LANDFALL_PACKAGES_PASSPHRASE to its passphrase"
-    )]
-    Locked,
-    /// Signing with the private key failed.
-    #[error(
-        "landfall cannot sign with this key; `gpg --quick-gen-key NAME ed25519 sign` makes a \
-         suitable key"
-    )]
-    CannotSign,
-    /// gpg and dnf cannot verify the signatures of the private key.
-    #[error(
-        "gpg and dnf cannot verify the signatures of this key; `gpg --quick-gen-key NAME ed25519 \
-         sign` makes a suitable key"
-    )]
-    Unfit,
-    /// The text is not signed, or a detached signature is malformed.
-    #[error("it contains no OpenPGP signature, or a damaged one")]
-    NotSigned,
-    /// The text does not name the hash algorithm of its signature.
-    #[error("its header `Hash` does not name the hash algorithm of its signature")]
-    Unnamed,
-    /// There are more signatures than landfall verifies.
-    #[error("it has more than {0} signatures")]
-    TooMany(usize),
-    /// The content cannot be read.
-    #[error("cannot read the signed content: {0}")]
-    Read(String),
-    /// None of the keys made the signature, or the content was changed.
-    #[error("it has no valid signature by {0}: another key made it, or the content was changed")]
-    Wrong(String),
-    /// The hash algorithm is broken: an attacker can make two contents with one signature.
-    #[error("its signature by {0} uses MD5, SHA-1 or RIPEMD-160, which can be forged")]
-    Weak(String),
-    /// The signature is of a type that is not for content.
-    #[error("its signature by {0} is not for a file or a text")]
-    Kind(String),
-    /// The signature has a critical part with an unknown meaning.
-    #[error("its signature by {key} has a critical part that is not supported: {part}")]
-    Critical {
-        /// The fingerprint of the key.
-        key: String,
-        /// The type of the part.
-        part: String,
-    },
-    /// The signature itself has expired.
-    #[error("its signature by {key} expired on {end}")]
-    SignatureExpired {
-        /// The fingerprint of the key.
-        key: String,
-        /// When the signature expired.
-        end: Timestamp,
-    },
-    /// The key was revoked by its owner or a designated revoker.
-    #[error("the key {0} that signed it is revoked")]
-    Revoked(String),
-    /// The key or its primary key has expired.
-    #[error(
-        "the key {key} that signed it expired on {end}; get the key with its new expiry date from \
-         its owner"
-    )]
-    Expired {
-        /// The fingerprint of the key.
-        key: String,
-        /// When the key expired.
-        end: Timestamp,
-    },
-    /// The key is not for signatures of content, or is not bound to its primary key.
-    #[error("the key {key} that signed it is not a signing key: {why}")]
-    NotForSigning {
-        /// The fingerprint of the key.
-        key: String,
-        /// The rule that the key violates.
-        why: &'static str,
-    },
-    /// The times of the key, the signature and this machine contradict each other.
-    #[error(
-        "the key {key} was created on {created}, after its signature or in the future; check the \
-         clock of this machine"
-    )]
-    TooEarly {
-        /// The fingerprint of the key.
-        key: String,
-        /// The creation time that the key states.
-        created: Timestamp,
-    },
 }

@@ -3,7 +3,7 @@
 //! The rules are those of gpgv (`merge_selfsigs` and `check_signature` of `GnuPG` 2.2), so that
 //! landfall accepts what apt accepts.
 
-use super::openpgp::OpenPgpError;
+use crate::Failure;
 use jiff::Timestamp;
 use pgp::composed::{SignedPublicKey, SignedPublicSubKey};
 use pgp::crypto::hash::HashAlgorithm;
@@ -81,7 +81,7 @@ impl<'k> SigningKey<'k> {
     }
 
     /// Fails unless the key may sign content at `now`, in seconds since 1970.
-    pub(super) fn check(&self, now: u64) -> Result<(), OpenPgpError> {
+    pub(super) fn check(&self, now: u64) -> Result<(), Failure> {
         let key = fingerprint(self.certificate);
         let primary = primary_status(self.certificate, now);
         let subkey = self
@@ -89,20 +89,25 @@ impl<'k> SigningKey<'k> {
             .map(|subkey| subkey_status(&self.certificate.primary_key, subkey, now));
         let not_for_signing = subkey.as_ref().unwrap_or(&primary).not_for_signing;
         if let Some(why) = primary.not_known.or(not_for_signing) {
-            return Err(OpenPgpError::NotForSigning { key, why });
+            return Err(Failure::usage(format!(
+                "the key {key} that signed it is not a signing key: {why}"
+            )));
         }
         if primary.revoked || subkey.as_ref().is_some_and(|subkey| subkey.revoked) {
-            return Err(OpenPgpError::Revoked(key));
+            return Err(Failure::usage(format!(
+                "the key {key} that signed it is revoked"
+            )));
         }
         match [primary.expires, subkey.and_then(|subkey| subkey.expires)]
             .into_iter()
             .flatten()
             .min()
         {
-            Some(end) if end <= now => Err(OpenPgpError::Expired {
-                key,
-                end: time_of(end),
-            }),
+            Some(end) if end <= now => Err(Failure::usage(format!(
+                "the key {key} that signed it expired on {}; get the key with its new expiry date \
+                 from its owner",
+                time_of(end)
+            ))),
             _ => Ok(()),
         }
     }
@@ -119,15 +124,28 @@ impl<'k> SigningKey<'k> {
 
 /// Refuses a signature that proves nothing about any content: a weak one, or one of a type that is
 /// not for content.
-pub(super) fn check_form(key: &SigningKey<'_>, signature: &Signature) -> Result<(), OpenPgpError> {
+pub(super) fn check_form(key: &SigningKey<'_>, signature: &Signature) -> Result<(), Failure> {
     let name = fingerprint(key.certificate);
     match (signature.hash_alg(), signature.typ()) {
         (None | Some(HashAlgorithm::Md5 | HashAlgorithm::Sha1 | HashAlgorithm::Ripemd160), _) => {
-            Err(OpenPgpError::Weak(name))
+            Err(Failure::usage(format!(
+                "its signature by {name} uses MD5, SHA-1 or RIPEMD-160, which can be forged"
+            )))
         }
         (_, Some(SignatureType::Binary | SignatureType::Text)) => Ok(()),
-        _ => Err(OpenPgpError::Kind(name)),
+        _ => Err(Failure::usage(format!(
+            "its signature by {name} is not for a file or a text"
+        ))),
     }
+}
+
+/// Why a signature that a key made is not valid. Decides whether further signatures count.
+pub(super) enum SignerFault {
+    /// The signature has a critical part with an unknown meaning.
+    Critical(Failure),
+    /// The signature itself has expired.
+    Expired(Failure),
+    Other(Failure),
 }
 
 /// Refuses a signature that `key` made if the key or the signature is not valid at `time`.
@@ -135,10 +153,12 @@ pub(super) fn check_signer(
     key: &SigningKey<'_>,
     signature: &Signature,
     time: SignatureTime,
-) -> Result<(), OpenPgpError> {
+) -> Result<(), SignerFault> {
     let name = fingerprint(key.certificate);
     if let Some(part) = unsupported_critical(signature) {
-        return Err(OpenPgpError::Critical { key: name, part });
+        return Err(SignerFault::Critical(Failure::usage(format!(
+            "its signature by {name} has a critical part that is not supported: {part}"
+        ))));
     }
     let current = u64::try_from(Timestamp::now().as_second()).unwrap_or_default();
     let made = signature
@@ -150,17 +170,18 @@ pub(super) fn check_signer(
     };
     // the clock of this machine is used only for `Now`: on a disconnected machine it may be wrong
     if key.created() > made || time == SignatureTime::Now && key.created() > current {
-        return Err(OpenPgpError::TooEarly {
-            key: name,
-            created: time_of(key.created()),
-        });
+        return Err(SignerFault::Other(Failure::usage(format!(
+            "the key {name} was created on {}, after its signature or in the future; check the \
+             clock of this machine",
+            time_of(key.created())
+        ))));
     }
-    key.check(now)?;
+    key.check(now).map_err(SignerFault::Other)?;
     match expiry_of(signature) {
-        Some(end) if end <= now => Err(OpenPgpError::SignatureExpired {
-            key: name,
-            end: time_of(end),
-        }),
+        Some(end) if end <= now => Err(SignerFault::Expired(Failure::usage(format!(
+            "its signature by {name} expired on {}",
+            time_of(end)
+        )))),
         _ => Ok(()),
     }
 }

@@ -1,8 +1,9 @@
 //! Signs package metadata with an OpenPGP private key. Equal content, key and time give equal
 //! bytes.
 
-use super::openpgp::{OpenPgpError, OpenPgpKeys, packet_bytes};
+use super::openpgp::{OpenPgpKeys, packet_bytes};
 use super::openpgp_rules;
+use crate::Failure;
 use jiff::Timestamp;
 use pgp::composed::{
     ArmorOptions, CleartextSignedMessage, Deserializable, DetachedSignature, SignedPublicKey,
@@ -28,16 +29,38 @@ pub struct OpenPgpSigner {
     subkey: Option<usize>,
 }
 
+fn no_private() -> Failure {
+    Failure::usage(
+        "it contains no OpenPGP private key; `gpg --armor --export-secret-keys NAME` writes one",
+    )
+}
+
+fn locked() -> Failure {
+    Failure::usage(
+        "it is locked; set the environment variable LANDFALL_PACKAGES_PASSPHRASE to its passphrase",
+    )
+}
+
+fn cannot_sign() -> Failure {
+    Failure::usage(
+        "landfall cannot sign with this key; `gpg --quick-gen-key NAME ed25519 sign` makes a \
+         suitable key",
+    )
+}
+
 impl OpenPgpSigner {
     /// Parses the private key in `bytes`, armored or binary. `passphrase` unlocks it if needed.
     ///
     /// # Errors
     /// Fails if there is no private key, it stays locked, or it cannot sign now.
-    pub fn parse(bytes: &[u8], passphrase: Option<&str>) -> Result<OpenPgpSigner, OpenPgpError> {
-        let key = secret_key(bytes).ok_or(OpenPgpError::NoPrivate)?;
+    pub fn parse(bytes: &[u8], passphrase: Option<&str>) -> Result<OpenPgpSigner, Failure> {
+        let key = secret_key(bytes).ok_or_else(no_private)?;
         // current gpg and dnf verify only signatures by keys of version 4
         if key.primary_key.version() != KeyVersion::V4 {
-            return Err(OpenPgpError::Unfit);
+            return Err(Failure::usage(
+                "gpg and dnf cannot verify the signatures of this key; `gpg --quick-gen-key NAME \
+                 ed25519 sign` makes a suitable key",
+            ));
         }
         let public = OpenPgpKeys(vec![key.to_public_key()]);
         let details = &key.details;
@@ -79,7 +102,7 @@ impl OpenPgpSigner {
     }
 
     /// Fails unless the passphrase unlocks the signing key.
-    fn check_passphrase(&self) -> Result<(), OpenPgpError> {
+    fn check_passphrase(&self) -> Result<(), Failure> {
         let primary = &self.key.primary_key;
         let subkey = self.subkey.map(|at| &self.key.secret_subkeys[at].key);
         let unlocked = match subkey {
@@ -88,8 +111,8 @@ impl OpenPgpSigner {
         };
         let parameters = subkey.map_or(primary.secret_params(), SecretSubkey::secret_params);
         unlocked.map_err(|_| match parameters {
-            SecretParams::Encrypted(key) if is_stub(key) => OpenPgpError::NoPrivate,
-            _ => OpenPgpError::Locked,
+            SecretParams::Encrypted(key) if is_stub(key) => no_private(),
+            _ => locked(),
         })
     }
 
@@ -97,7 +120,7 @@ impl OpenPgpSigner {
     ///
     /// # Errors
     /// Fails if there is no key.
-    pub fn public_half(bytes: &[u8]) -> Result<OpenPgpKeys, OpenPgpError> {
+    pub fn public_half(bytes: &[u8]) -> Result<OpenPgpKeys, Failure> {
         match (OpenPgpKeys::parse(bytes), secret_key(bytes)) {
             (Err(_), Some(key)) => Ok(OpenPgpKeys(vec![key.to_public_key()])),
             (parsed, _) => parsed,
@@ -114,27 +137,27 @@ impl OpenPgpSigner {
     ///
     /// # Errors
     /// Fails if the key cannot sign.
-    pub fn cleartext(&self, text: &str, at: Timestamp) -> Result<String, OpenPgpError> {
+    pub fn cleartext(&self, text: &str, at: Timestamp) -> Result<String, Failure> {
         let key = Box::new(self.signing_key());
         let text = text.trim_end_matches('\n');
         let signed = self.config(SignatureType::Text, at).and_then(|config| {
             CleartextSignedMessage::new(text, config, &key, &self.passphrase)?
                 .to_armored_string(ArmorOptions::default())
         });
-        signed.map_err(|_| OpenPgpError::CannotSign)
+        signed.map_err(|_| cannot_sign())
     }
 
     /// Returns the armored signature of `content`. It has the date `self.time(at)`.
     ///
     /// # Errors
     /// Fails if the key cannot sign.
-    pub fn detached(&self, content: &[u8], at: Timestamp) -> Result<String, OpenPgpError> {
+    pub fn detached(&self, content: &[u8], at: Timestamp) -> Result<String, Failure> {
         let key = Box::new(self.signing_key());
         let signed = self.config(SignatureType::Binary, at).and_then(|config| {
             let signature = config.sign(&key, &self.passphrase, content)?;
             DetachedSignature::new(signature).to_armored_string(ArmorOptions::default())
         });
-        signed.map_err(|_| OpenPgpError::CannotSign)
+        signed.map_err(|_| cannot_sign())
     }
 
     fn config(&self, kind: SignatureType, at: Timestamp) -> pgp::errors::Result<SignatureConfig> {
@@ -268,10 +291,10 @@ mod tests {
     fn unusable_signing_keys_are_reported() {
         let parse = |bytes: &[u8], passphrase| OpenPgpSigner::parse(bytes, passphrase).err();
         assert_eq!(parse(LOCKED, Some("secret")), None);
-        assert_eq!(parse(LOCKED, None), Some(OpenPgpError::Locked));
-        assert_eq!(parse(LOCKED, Some("other")), Some(OpenPgpError::Locked));
-        assert_eq!(parse(STUB, Some("any")), Some(OpenPgpError::NoPrivate));
-        assert_eq!(parse(BRAINPOOL, None), Some(OpenPgpError::CannotSign));
+        assert_eq!(parse(LOCKED, None), Some(locked()));
+        assert_eq!(parse(LOCKED, Some("other")), Some(locked()));
+        assert_eq!(parse(STUB, Some("any")), Some(no_private()));
+        assert_eq!(parse(BRAINPOOL, None), Some(cannot_sign()));
         assert!(
             OpenPgpSigner::public_half(LOCKED)
                 .unwrap()
@@ -285,7 +308,7 @@ mod tests {
             .certificates()
             .unwrap();
         for bytes in [public.as_bytes(), b"", b"hello"] {
-            assert_eq!(parse(bytes, None), Some(OpenPgpError::NoPrivate));
+            assert_eq!(parse(bytes, None), Some(no_private()));
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Signing with a private key file of OpenSSH (PROTOCOL.key), or with a public key through the SSH
 //! agent (draft-ietf-sshm-ssh-agent).
 
-use super::SignatureError;
 use super::public_key::{
     ED25519_KEY, P256_KEY, P384_KEY, PublicKey, RSA_KEY, SshReader, dearmor, is_kind, number,
     strings,
 };
 use super::signature::{Signature, data_to_sign};
+use crate::Failure;
 use ring::rand::SystemRandom;
 use ring::signature::{
     ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair,
@@ -35,24 +35,24 @@ impl Signer {
     ///
     /// # Errors
     /// Fails if there is no such key, or neither landfall nor the agent can sign with it.
-    pub fn load(key: &str, agent: Option<&Path>) -> Result<Signer, SignatureError> {
+    pub fn load(key: &str, agent: Option<&Path>) -> Result<Signer, Failure> {
         if key.split_once(' ').is_some_and(|(kind, _)| is_kind(kind)) {
-            let public = PublicKey::from_line(key)
-                .ok_or_else(|| SignatureError::NoKey { path: key.into() })?;
-            return Signer::through_agent(public, agent, key);
+            let public = PublicKey::from_line(key).ok_or_else(|| no_key(key))?;
+            return Signer::through_agent(public, agent, key, None);
         }
-        let text = std::fs::read(key).map_err(|source| SignatureError::Read {
-            path: key.into(),
-            source,
-        })?;
+        let text = std::fs::read(key)
+            .map_err(|error| Failure::usage(format!("cannot read the key {key}: {error}")))?;
         let text = String::from_utf8(text).unwrap_or_default();
         let Some((public, content)) = parse(&text) else {
             return match PublicKey::from_line(&text) {
-                Some(public) => Signer::through_agent(public, agent, key),
+                Some(public) => Signer::through_agent(public, agent, key, None),
                 None if text.contains("PRIVATE KEY-----") && !text.contains("BEGIN OPENSSH") => {
-                    Err(SignatureError::OldKey { path: key.into() })
+                    Err(Failure::usage(format!(
+                        "{key} is a private key in a legacy format; `ssh-keygen -p -f {key}` \
+                         converts it"
+                    )))
                 }
-                None => Err(SignatureError::NoKey { path: key.into() }),
+                None => Err(no_key(key)),
             };
         };
         match content {
@@ -60,40 +60,53 @@ impl Signer {
                 public,
                 method: SigningMethod::PrivateKey(secret),
             }),
-            PrivateKeyFile::AgentOnly => match Signer::through_agent(public, agent, key) {
-                Err(SignatureError::NoAgent { .. } | SignatureError::NotHeld { .. }) => {
-                    Err(SignatureError::AgentOnly { path: key.into() })
-                }
-                other => other,
-            },
-            PrivateKeyFile::Encrypted => match Signer::through_agent(public, agent, key) {
-                Err(SignatureError::NoAgent { .. } | SignatureError::NotHeld { .. }) => {
-                    Err(SignatureError::Encrypted { path: key.into() })
-                }
-                other => other,
-            },
+            PrivateKeyFile::AgentOnly => {
+                let why = format!(
+                    "{key} is of a type, such as RSA, with which landfall signs only through the \
+                     SSH agent; add the key to the agent with `ssh-add {key}` and run this again, \
+                     or use an ed25519 key"
+                );
+                Signer::through_agent(public, agent, key, Some(why))
+            }
+            PrivateKeyFile::Encrypted => {
+                let why = format!(
+                    "{key} needs a passphrase, for which landfall does not prompt; add the key to \
+                     the agent with `ssh-add {key}` and run this again"
+                );
+                Signer::through_agent(public, agent, key, Some(why))
+            }
         }
     }
 
+    /// A signer that uses the agent. `why` replaces the message if the agent does not hold the key.
     fn through_agent(
         public: PublicKey,
         agent: Option<&Path>,
         name: &str,
-    ) -> Result<Signer, SignatureError> {
-        let socket = agent.ok_or_else(|| SignatureError::NoAgent { path: name.into() })?;
+        why: Option<String>,
+    ) -> Result<Signer, Failure> {
+        let Some(socket) = agent else {
+            let why = why.unwrap_or_else(|| {
+                format!(
+                    "{name} has no private key that landfall can use, and there is no agent \
+                     (SSH_AUTH_SOCK is not set); start one, `ssh-add` the key, or name the private \
+                     key file"
+                )
+            });
+            return Err(Failure::usage(why));
+        };
         match holds(socket, &public) {
             Ok(true) => Ok(Signer {
                 public,
                 method: SigningMethod::Agent(socket.into()),
             }),
-            Ok(false) => Err(SignatureError::NotHeld {
-                key: public,
-                path: name.into(),
-            }),
-            Err(source) => Err(SignatureError::Agent {
-                socket: socket.into(),
-                source,
-            }),
+            Ok(false) => Err(Failure::usage(why.unwrap_or_else(|| {
+                format!(
+                    "the agent does not hold {public} of {name}; `ssh-add` it, or name the private \
+                     key file"
+                )
+            }))),
+            Err(error) => Err(agent_failure(socket, &error)),
         }
     }
 
@@ -108,30 +121,41 @@ impl Signer {
     /// # Errors
     /// Fails if the agent does not sign, the system has no random numbers, or the signature is not
     /// valid.
-    pub fn sign(&self, namespace: &str, message: &[u8]) -> Result<String, SignatureError> {
+    pub fn sign(&self, namespace: &str, message: &[u8]) -> Result<String, Failure> {
         let data = data_to_sign(namespace, message);
         let signature = match &self.method {
-            SigningMethod::PrivateKey(secret) => {
-                secret
-                    .sign(&data)
-                    .ok_or_else(|| SignatureError::NoRandomNumbers {
-                        key: self.public.clone(),
-                    })?
-            }
+            SigningMethod::PrivateKey(secret) => secret.sign(&data).ok_or_else(|| {
+                Failure::failed(format!(
+                    "signing with {} failed: the system returned no random numbers; run \
+                             the command again, or use an ed25519 key, which needs none",
+                    self.public
+                ))
+            })?,
             SigningMethod::Agent(socket) => {
-                sign(socket, &self.public, &data).map_err(|source| SignatureError::Agent {
-                    socket: socket.clone(),
-                    source,
-                })?
+                sign(socket, &self.public, &data).map_err(|error| agent_failure(socket, &error))?
             }
         };
         let signature = Signature::new(self.public.clone(), namespace, signature);
         // verify it: an agent may return a wrong signature
-        match signature.check(namespace, message) {
-            Err(SignatureError::OtherContent { key }) => Err(SignatureError::Failed { key }),
-            checked => checked.map(|()| signature.to_text()),
+        if signature.is_for(namespace, message)? {
+            return Ok(signature.to_text());
         }
+        Err(Failure::failed(format!(
+            "signing with {} failed: the signature is not valid; use another key",
+            self.public
+        )))
     }
+}
+
+fn no_key(key: &str) -> Failure {
+    Failure::usage(format!(
+        "{key} is not an OpenSSH key; `ssh-keygen -t ed25519 -f KEY` makes one"
+    ))
+}
+
+fn agent_failure(socket: &Path, error: &io::Error) -> Failure {
+    let socket = socket.display();
+    Failure::failed(format!("the SSH agent at {socket} does not sign: {error}"))
 }
 
 // Private key files of OpenSSH (PROTOCOL.key), and signing with keys that are not encrypted.

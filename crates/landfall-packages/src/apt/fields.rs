@@ -2,7 +2,7 @@
 //! to select packages.
 
 use super::universe::RelationKind;
-use crate::PackagesError;
+use landfall_model::Failure;
 use std::collections::BTreeSet;
 
 /// The needed fields of a paragraph. A field that the paragraph lacks is empty.
@@ -214,19 +214,15 @@ const MAX_RELATIONS: usize = 4_000_000;
 ///
 /// # Errors
 /// If it has more packages or relations than allowed.
-pub fn check_index_size(name: &str, index: &str) -> Result<(), PackagesError> {
+pub fn check_index_size(name: &str, index: &str) -> Result<(), Failure> {
     check_counts(name, index, MAX_PACKAGES, MAX_RELATIONS)
 }
 
-fn check_counts(
-    name: &str,
-    index: &str,
-    packages: usize,
-    relations: usize,
-) -> Result<(), PackagesError> {
+fn check_counts(name: &str, index: &str, packages: usize, relations: usize) -> Result<(), Failure> {
     let too_many = |limit: usize, what: &'static str| {
-        let name = name.to_owned();
-        Err(PackagesError::TooMany { name, limit, what })
+        Err(Failure::failed(format!(
+            "{name} lists more than {limit} {what}"
+        )))
     };
     let mut count = 0;
     for (number, paragraph) in paragraphs(index).enumerate() {

@@ -2,10 +2,9 @@
 //! (wiki.debian.org/DebianRepository/Format).
 
 use super::fields::{Paragraph, paragraphs};
-use crate::PackagesError;
 use crate::path::is_plain_path;
 use jiff::Timestamp;
-use landfall_model::Digest;
+use landfall_model::{Digest, Failure};
 use std::collections::BTreeMap;
 
 /// The content of a `Release` or `InRelease` file.
@@ -39,7 +38,7 @@ pub struct AptRelease {
     /// The indexes by path, relative to the `Release` file.
     pub files: BTreeMap<String, ReleaseFile>,
     /// The lines of the list of indexes that cannot be read: the path, and what is wrong.
-    odd_lines: Vec<(String, PackagesError)>,
+    odd_lines: Vec<(String, Failure)>,
 }
 
 /// The digest and size of an index, as listed in a `Release` file.
@@ -57,27 +56,26 @@ impl AptRelease {
     ///
     /// # Errors
     /// If the text is empty, or has no SHA-256 or SHA-512 checksums.
-    pub fn parse(name: &str, text: &str) -> Result<AptRelease, PackagesError> {
+    pub fn parse(name: &str, text: &str) -> Result<AptRelease, Failure> {
         let fields = ReleaseFields {
             paragraph: paragraphs(text)
                 .next()
-                .ok_or_else(|| PackagesError::Release {
-                    name: name.into(),
-                    why: "is empty".into(),
-                })?,
+                .ok_or_else(|| Failure::failed(format!("{name} is empty")))?,
         };
         // MD5 and SHA-1 collisions can be made, so those lists are never used
         let sums = fields
             .text("SHA256")
             .map(|sums| ("sha256", sums))
             .or(fields.text("SHA512").map(|sums| ("sha512", sums)));
-        let (algorithm, sums) = sums.ok_or_else(|| PackagesError::Weak {
-            name: name.into(),
-            weak: if fields.text("MD5Sum").or(fields.text("SHA1")).is_some() {
-                ", only MD5 or SHA-1"
-            } else {
-                ""
-            },
+        let (algorithm, sums) = sums.ok_or_else(|| {
+            let weak = match fields.text("MD5Sum").or(fields.text("SHA1")) {
+                Some(_) => ", only MD5 or SHA-1",
+                None => "",
+            };
+            Failure::failed(format!(
+                "{name} has no SHA-256 or SHA-512 checksums{weak}, so its indexes cannot be \
+                 verified"
+            ))
         })?;
         let architectures = fields.words("Architectures");
         let without_all = fields
@@ -117,25 +115,23 @@ impl AptRelease {
     ///
     /// # Errors
     /// If `Valid-Until` is before `now` or is not a date.
-    pub fn check_time(&self, name: &str, now: Timestamp) -> Result<(), PackagesError> {
+    pub fn check_time(&self, name: &str, now: Timestamp) -> Result<(), Failure> {
         if self.has_odd_valid_until {
-            return Err(PackagesError::Release {
-                name: name.into(),
-                why: "has an invalid date in Valid-Until".into(),
-            });
+            let why = "has an invalid date in Valid-Until";
+            return Err(Failure::failed(format!("{name} {why}")));
         }
         match self.valid_until.filter(|until| *until < now) {
-            Some(until) => Err(PackagesError::Expired {
-                name: name.into(),
-                until: until.to_string(),
-            }),
+            Some(until) => Err(Failure::failed(format!(
+                "{name} expired at {until} (`Valid-Until`): the mirror is outdated, or an old \
+                 release is being replayed"
+            ))),
             None => Ok(()),
         }
     }
 
     /// What is wrong with the line that lists `path`, possibly compressed. `None` if no such line
     /// is odd.
-    pub fn odd_line(&self, path: &str) -> Option<&PackagesError> {
+    pub fn odd_line(&self, path: &str) -> Option<&Failure> {
         let mut odd = self.odd_lines.iter();
         let is_of_path = |(listed, _): &&(String, _)| listed.starts_with(path);
         odd.find(is_of_path).map(|(_, why)| why)
@@ -207,7 +203,7 @@ fn parse_checksums(
     name: &str,
     algorithm: &str,
     sums: &str,
-) -> (BTreeMap<String, ReleaseFile>, Vec<(String, PackagesError)>) {
+) -> (BTreeMap<String, ReleaseFile>, Vec<(String, Failure)>) {
     let mut files = BTreeMap::new();
     let mut odd_lines = Vec::new();
     for (line, text) in sums.lines().enumerate() {
@@ -221,11 +217,8 @@ fn parse_checksums(
             }
             Ok(_) => {}
             Err(why) => {
-                let why = PackagesError::Text {
-                    name: name.into(),
-                    line: line + 1,
-                    why,
-                };
+                let line = line + 1;
+                let why = Failure::failed(format!("{name}, line {line} of its checksums: {why}"));
                 odd_lines.push(((*path).to_owned(), why));
             }
         }

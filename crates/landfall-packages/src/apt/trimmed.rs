@@ -4,9 +4,9 @@
 
 use super::fields::{Paragraph, paragraphs};
 use super::release::AptRelease;
-use crate::{COMPRESSIONS, PackagesError};
+use crate::COMPRESSIONS;
 use jiff::Timestamp;
-use landfall_model::Digest;
+use landfall_model::{Digest, Failure};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The fields of a release that are copied: machines identify a suite by them, and derive its pin
@@ -49,7 +49,7 @@ impl TrimmedSuite {
         text: &str,
         components: &[String],
         architectures: &[String],
-    ) -> Result<(), PackagesError> {
+    ) -> Result<(), Failure> {
         let release = AptRelease::parse(name, text)?;
         self.components.extend(components.iter().cloned());
         self.architectures.extend(architectures.iter().cloned());

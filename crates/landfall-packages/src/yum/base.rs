@@ -1,11 +1,12 @@
 //! The packages that are installed on a machine: the output of `rpm -qa`, either plain or in the
 //! format of `docs/how-to/packages.md`, which contains their relations too.
 
-use super::metadata::YumError;
+use super::metadata::malformed;
 use super::pool::{NewPackage, Pool, RpmRelationKind, StoredRelation};
 use super::primary::kind_of;
 use super::relation::{RpmRelation, VersionSense};
 use super::version::Evr;
+use landfall_model::Failure;
 
 const WHAT: &str = "list of installed packages";
 /// The name under which RPM lists the keys of its keyring. They are not packages, and their
@@ -23,14 +24,14 @@ pub fn is_plain_list(text: &str) -> bool {
 ///
 /// # Errors
 /// If a line has neither of the two formats.
-pub fn read_base(text: &str, pool: &mut Pool) -> Result<(), YumError> {
+pub fn read_base(text: &str, pool: &mut Pool) -> Result<(), Failure> {
     let mut new = NewPackage::default();
     let mut is_key = false;
     for (number, line) in text.lines().enumerate() {
         let bad = || {
             // the list is a file of the user: it may contain anything, and lines of any length
             let line: String = line.chars().take(80).collect();
-            YumError::malformed(
+            malformed(
                 WHAT,
                 format!("line {} is '{}'", number + 1, line.escape_default()),
             )

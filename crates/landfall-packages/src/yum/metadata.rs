@@ -7,10 +7,11 @@ use super::primary::{PackageLabels, read_filelists, read_labels, read_primary, r
 use super::repomd::RepomdIndex;
 use super::solve::UnsolvableRequest;
 use super::version::Architectures;
-use crate::{Compression, RepositoryPathError, decompressed};
+use crate::{Compression, decompressed};
 use bytes::Bytes;
-use landfall_model::{Digest, HashedStream};
+use landfall_model::{Digest, Failure, HashedStream};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::io::{self, BufReader, Read};
 
 /// An index as it was downloaded. The caller has verified the digest of the downloaded bytes.
@@ -48,32 +49,20 @@ pub struct AvailablePackages {
     hidden: Vec<HiddenPackage>,
 }
 
-/// The error for an index that cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[error("{url} {path}: {source}")]
-pub struct MetadataError {
-    url: String,
-    path: String,
-    source: YumError,
-}
-
 impl PackedIndex {
     /// Returns the index that `repomd.xml` lists as `index`, with empty `bytes`. Its content may
     /// unpack to at most its listed unpacked size, or `limit` bytes if no size is listed.
     ///
     /// # Errors
     /// If the compression is not supported, or the listed unpacked size exceeds `limit`.
-    pub fn of(index: &RepomdIndex, limit: u64) -> Result<PackedIndex, YumError> {
+    pub fn of(index: &RepomdIndex, limit: u64) -> Result<PackedIndex, Failure> {
         let path = index.path.clone();
-        let compression =
-            Compression::of(&path).ok_or_else(|| YumError::Compression(path.clone()))?;
+        let compression = Compression::of(&path).ok_or_else(|| unsupported_compression(&path))?;
         // checked before the download; the actual size is limited while unpacking
         if let Some(size) = index.open_size.filter(|size| *size > limit) {
-            return Err(YumError::TooLarge {
-                name: path,
-                size,
-                limit,
-            });
+            return Err(Failure::failed(format!(
+                "{path} unpacks to {size} bytes, more than {limit}"
+            )));
         }
         let (max_bytes, open_digest) =
             (index.open_size.unwrap_or(limit), index.open_digest.clone());
@@ -94,7 +83,7 @@ impl PackedIndex {
     pub fn labels(
         &self,
         digests: &BTreeSet<String>,
-    ) -> Result<BTreeMap<String, PackageLabels>, YumError> {
+    ) -> Result<BTreeMap<String, PackageLabels>, Failure> {
         let mut found = BTreeMap::new();
         self.read_unpacked(|reader| {
             found = read_labels(BufReader::new(reader), digests)?;
@@ -106,9 +95,10 @@ impl PackedIndex {
     /// Calls `read` with the unpacked content, and then verifies the content.
     fn read_unpacked(
         &self,
-        read: impl FnOnce(&mut dyn Read) -> Result<(), YumError>,
-    ) -> Result<(), YumError> {
-        let reader = decompressed(&self.bytes[..], self.compression, self.max_bytes)?;
+        read: impl FnOnce(&mut dyn Read) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let reader =
+            decompressed(&self.bytes[..], self.compression, self.max_bytes).map_err(unreadable)?;
         // without `open-checksum`, only the digest of the compressed content can be verified
         let Some(open_digest) = &self.open_digest else {
             return read(&mut BufReader::new(reader));
@@ -116,10 +106,10 @@ impl PackedIndex {
         let mut hashed = HashedStream::new(reader, open_digest.algorithm());
         read(&mut hashed)?;
         // a parser stops at the end of its document; the digest also covers the bytes after it
-        io::copy(&mut hashed, &mut io::sink())?;
+        io::copy(&mut hashed, &mut io::sink()).map_err(unreadable)?;
         if hashed.finish().1 != *open_digest {
             let why = "its unpacked content does not match the open-checksum in repomd.xml";
-            return Err(io::Error::new(io::ErrorKind::InvalidData, why).into());
+            return Err(unreadable(io::Error::new(io::ErrorKind::InvalidData, why)));
         }
         Ok(())
     }
@@ -135,7 +125,7 @@ impl AvailablePackages {
         sources: &[SourceMetadata],
         architectures: &Architectures,
         install: &[String],
-    ) -> Result<AvailablePackages, MetadataError> {
+    ) -> Result<AvailablePackages, Failure> {
         let mut pool = Pool::default();
         let mut modules = Modules::default();
         for (number, source) in sources.iter().enumerate() {
@@ -153,7 +143,12 @@ impl AvailablePackages {
             if let Some(index) = &source.modules {
                 let mut text = String::new();
                 index
-                    .read_unpacked(|reader| Ok(reader.read_to_string(&mut text).map(|_| ())?))
+                    .read_unpacked(|reader| {
+                        reader
+                            .read_to_string(&mut text)
+                            .map(drop)
+                            .map_err(unreadable)
+                    })
                     .and_then(|()| modules.read(&text))
                     .map_err(|error| source.failed(index, error))?;
             }
@@ -218,65 +213,26 @@ impl AvailablePackages {
 }
 
 impl SourceMetadata {
-    fn failed(&self, index: &PackedIndex, source: YumError) -> MetadataError {
-        MetadataError {
-            url: self.url.clone(),
-            path: index.path.clone(),
-            source,
-        }
+    fn failed(&self, index: &PackedIndex, source: Failure) -> Failure {
+        Failure::failed(format!("{} {}: {source}", self.url, index.path))
     }
 }
 
-// Errors in the indexes of an RPM repository.
+// Failures of the indexes of an RPM repository.
 
-/// The reason why an index, or something in it, cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum YumError {
-    /// The content is damaged, truncated or too large.
-    #[error("it cannot be read: {0}")]
-    Read(#[from] io::Error),
-    /// The content is not a document of the expected kind, or lacks a required part.
-    #[error("it is not a valid {what}: {why}")]
-    Malformed {
-        /// The expected kind of document.
-        what: &'static str,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// A location leads out of the host of the repository, or is malformed.
-    #[error("it lists a file whose location cannot be mirrored: {0}")]
-    Path(#[from] RepositoryPathError),
-    /// An index is on another host than its repository.
-    #[error("it lists '{0}', which is on another host than the repository")]
-    OtherHost(String),
-    /// A file has only a checksum that can be forged.
-    #[error("it has a {kind} checksum for {name}; only sha256 and sha512 are accepted")]
-    Weak {
-        /// The file, or the kind of index, that has the unsupported checksum.
-        name: String,
-        /// The algorithm of the checksum, as `repomd.xml` or the metalink names it.
-        kind: String,
-    },
-    /// The unpacked size of an index exceeds the limit.
-    #[error("{name} unpacks to {size} bytes, more than {limit}")]
-    TooLarge {
-        /// The path of the index in its repository.
-        name: String,
-        /// The unpacked size in bytes, according to `repomd.xml`.
-        size: u64,
-        /// The maximum unpacked size in bytes.
-        limit: u64,
-    },
-    /// The compression of an index is not supported.
-    #[error("the compression of {0} is not supported; landfall reads gz, xz, zst, bz2 and lzma")]
-    Compression(String),
+/// The failure of content that is damaged, truncated or too large.
+pub(super) fn unreadable(error: io::Error) -> Failure {
+    Failure::failed(format!("it cannot be read: {error}"))
 }
 
-impl YumError {
-    pub(super) fn malformed(what: &'static str, why: impl ToString) -> YumError {
-        YumError::Malformed {
-            what,
-            why: why.to_string(),
-        }
-    }
+/// The failure of content that is not a document of the kind `what`, or lacks a required part.
+pub(super) fn malformed(what: &str, why: impl fmt::Display) -> Failure {
+    Failure::failed(format!("it is not a valid {what}: {why}"))
+}
+
+/// The failure of the compression of an index.
+pub fn unsupported_compression(path: &str) -> Failure {
+    Failure::failed(format!(
+        "the compression of {path} is not supported; landfall reads gz, xz, zst, bz2 and lzma"
+    ))
 }

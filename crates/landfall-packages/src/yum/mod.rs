@@ -17,7 +17,7 @@ mod version;
 mod xml;
 
 pub use self::base::{is_plain_list, read_base};
-pub use self::metadata::{AvailablePackages, MetadataError, PackedIndex, SourceMetadata, YumError};
+pub use self::metadata::{AvailablePackages, PackedIndex, SourceMetadata, unsupported_compression};
 pub use self::pool::{PackageId, Pool};
 pub use self::primary::PackageLabels;
 pub use self::repomd::{MirrorList, Repomd, RepomdIndex, read_mirrors};

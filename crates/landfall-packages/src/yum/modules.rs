@@ -5,10 +5,11 @@
 //! stream has the same name. landfall does the same. It cannot enable other streams. If only a
 //! hidden stream contains a package, the error names the stream.
 
-use super::metadata::YumError;
+use super::metadata::malformed;
 use super::pool::{PackageId, Pool, RpmRelationKind};
 use super::relation::{RpmRelation, VersionSense};
 use super::solve::is_named;
+use landfall_model::Failure;
 use landfall_model::document::yaml;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -95,7 +96,7 @@ fn parts(text: &str) -> Vec<&str> {
 
 impl Modules {
     /// Adds the module streams and defaults of a `modules.yaml`.
-    pub(super) fn read(&mut self, text: &str) -> Result<(), YumError> {
+    pub(super) fn read(&mut self, text: &str) -> Result<(), Failure> {
         for part in parts(text) {
             self.read_part(part)?;
         }
@@ -104,13 +105,13 @@ impl Modules {
 
     /// Adds the module streams and defaults of a part of a `modules.yaml`. A document of another
     /// form is skipped, as by dnf.
-    fn read_part(&mut self, text: &str) -> Result<(), YumError> {
+    fn read_part(&mut self, text: &str) -> Result<(), Failure> {
         // read as text, not as values: as a number, the unquoted stream `1.20` would become `1.2`
         for document in yaml::documents::<Option<ModuleDocument>>(text) {
             let document = match document {
                 Ok(document) => document,
                 Err(error) if yaml::documents::<IgnoredAny>(text).any(|one| one.is_err()) => {
-                    return Err(YumError::malformed(WHAT, error));
+                    return Err(malformed(WHAT, error));
                 }
                 Err(_) => return Ok(()),
             };

@@ -2,13 +2,13 @@
 //!
 //! The format is that of createrepo, defined by its `xml_dump_primary.c`.
 
-use super::metadata::YumError;
+use super::metadata::malformed;
 use super::pool::{NewPackage, PackageId, Pool, RpmRelationKind, StoredRelation, StringPool};
 use super::relation::VersionSense;
 use super::repomd::element_location;
 use super::rich::RichDependency;
 use super::xml::{XmlElement, XmlEvent, walk};
-use landfall_model::Digest;
+use landfall_model::{Digest, Failure};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::BufRead;
 
@@ -25,7 +25,7 @@ pub(super) fn read_primary(
     source: u16,
     architectures: &[&str],
     pool: &mut Pool,
-) -> Result<(), YumError> {
+) -> Result<(), Failure> {
     let mut primary = PrimaryReader {
         pool,
         new: NewPackage::default(),
@@ -54,7 +54,7 @@ struct PrimaryReader<'p> {
 }
 
 impl PrimaryReader<'_> {
-    fn start(&mut self, element: &XmlElement<'_>) -> Result<(), YumError> {
+    fn start(&mut self, element: &XmlElement<'_>) -> Result<(), Failure> {
         match element.name() {
             "package" => {
                 self.is_wanted = element.attribute("type")?.is_none_or(|kind| kind == "rpm")
@@ -90,7 +90,7 @@ impl PrimaryReader<'_> {
         text: &str,
         source: u16,
         architectures: &[&str],
-    ) -> Result<(), YumError> {
+    ) -> Result<(), Failure> {
         match name {
             "name" => self.new.name = Some(self.pool.strings().add(text)),
             "arch" => {
@@ -115,7 +115,7 @@ impl PrimaryReader<'_> {
                 }
                 if self.is_wanted && self.pool.count() >= MAX_PACKAGES {
                     let why = format!("there are more than {MAX_PACKAGES} packages");
-                    return Err(YumError::malformed(WHAT, why));
+                    return Err(malformed(WHAT, why));
                 }
                 if self.is_wanted {
                     self.pool.add(&mut self.new, Some(source));
@@ -136,7 +136,7 @@ impl PrimaryReader<'_> {
     }
 
     /// Adds a relation to the package.
-    fn entry(&mut self, element: &XmlElement<'_>) -> Result<(), YumError> {
+    fn entry(&mut self, element: &XmlElement<'_>) -> Result<(), Failure> {
         let Some(kind) = self.kind.filter(|_| self.is_wanted) else {
             return Ok(());
         };
@@ -161,7 +161,7 @@ impl PrimaryReader<'_> {
     }
 
     /// Reads epoch, version and release from the attributes of `element` into `evr`.
-    fn read_evr(&mut self, element: &XmlElement<'_>) -> Result<(), YumError> {
+    fn read_evr(&mut self, element: &XmlElement<'_>) -> Result<(), Failure> {
         let evr = &mut self.evr;
         evr.clear();
         // the attributes may have any order
@@ -257,7 +257,7 @@ pub(super) fn read_filelists(
     source: u16,
     wanted: &BTreeSet<String>,
     pool: &mut Pool,
-) -> Result<(), YumError> {
+) -> Result<(), Failure> {
     let own = pool
         .ids()
         .filter(|id| pool.package(*id).source == Some(source));
@@ -302,7 +302,7 @@ pub struct PackageLabels {
 pub(super) fn read_labels(
     reader: impl BufRead,
     digests: &BTreeSet<String>,
-) -> Result<BTreeMap<String, PackageLabels>, YumError> {
+) -> Result<BTreeMap<String, PackageLabels>, Failure> {
     let mut found = BTreeMap::new();
     let mut labels = PackageLabels::default();
     let mut digest = String::new();

@@ -1,9 +1,9 @@
 //! Reading the primary index and the list of files: their content, and errors.
 
-use super::metadata::YumError;
 use super::pool::{Pool, RpmRelationKind};
 use super::primary::{read_filelists, read_primary};
 use super::relation::RpmRelation;
+use landfall_model::Failure;
 use std::collections::BTreeSet;
 
 const PRIMARY: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
@@ -37,7 +37,7 @@ const PRIMARY: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 </package>
 </metadata>"#;
 
-fn read(text: &str) -> Result<Pool, YumError> {
+fn read(text: &str) -> Result<Pool, Failure> {
     let mut pool = Pool::default();
     read_primary(text.as_bytes(), 3, &["x86_64", "noarch"], &mut pool)?;
     pool.index();

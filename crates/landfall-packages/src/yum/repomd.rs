@@ -1,11 +1,11 @@
 //! `repodata/repomd.xml`: the list of the indexes of a repository, with their digests.
 
-use super::metadata::YumError;
+use super::metadata::malformed;
 use super::primary::{digest, is_strong};
 use super::xml::{XmlElement, XmlEvent, walk};
 use crate::path::{based_href, location};
 use jiff::Timestamp;
-use landfall_model::{Digest, is_web_url, without_bom};
+use landfall_model::{Digest, Failure, is_web_url, without_bom};
 
 const WHAT: &str = "repomd.xml";
 
@@ -42,7 +42,7 @@ impl Repomd {
     ///
     /// # Errors
     /// If the file is not a complete `repomd.xml`.
-    pub fn parse(bytes: &[u8]) -> Result<Repomd, YumError> {
+    pub fn parse(bytes: &[u8]) -> Result<Repomd, Failure> {
         let mut listed = Vec::new();
         let mut one = RepomdEntry::default();
         let mut checksum = String::new();
@@ -82,7 +82,7 @@ impl Repomd {
             Ok(())
         })?;
         if !is_repomd {
-            return Err(YumError::malformed(WHAT, "it has no 'repomd' element"));
+            return Err(malformed(WHAT, "it has no 'repomd' element"));
         }
         Ok(Repomd {
             date: newest.or(revision),
@@ -106,7 +106,7 @@ impl Repomd {
     /// # Errors
     /// If its location leads out of the host or is malformed, or its checksum is not SHA-256 or
     /// SHA-512.
-    pub fn index(&self, url: &str, kind: &str) -> Result<Option<RepomdIndex>, YumError> {
+    pub fn index(&self, url: &str, kind: &str) -> Result<Option<RepomdIndex>, Failure> {
         let index = self.listed.iter().find(|index| index.kind == kind);
         index.map(|index| index.checked(url)).transpose()
     }
@@ -124,23 +124,26 @@ struct RepomdEntry {
 }
 
 impl RepomdEntry {
-    fn checked(&self, url: &str) -> Result<RepomdIndex, YumError> {
+    fn checked(&self, url: &str) -> Result<RepomdIndex, Failure> {
         let (algorithm, hex) = &self.checksum;
         let digest = digest(algorithm, hex).ok_or_else(|| {
             if is_strong(algorithm) {
                 let why = format!("'{}' is not a {algorithm} checksum", hex.escape_default());
-                return YumError::malformed(WHAT, why);
+                return malformed(WHAT, why);
             }
-            YumError::Weak {
-                name: self.kind.clone(),
-                kind: algorithm.clone(),
-            }
+            weak(&self.kind, algorithm)
         })?;
         // the path becomes part of a URL, and of the file names of exports
-        let path = location(url, &self.path)?;
+        let path = location(url, &self.path).map_err(|error| {
+            Failure::failed(format!(
+                "it lists a file whose location cannot be mirrored: {error}"
+            ))
+        })?;
         // what is read and served must come from the repository's own host
         if path.contains("://") {
-            return Err(YumError::OtherHost(path));
+            return Err(Failure::failed(format!(
+                "it lists '{path}', which is on another host than the repository"
+            )));
         }
         Ok(RepomdIndex {
             kind: self.kind.clone(),
@@ -154,7 +157,7 @@ impl RepomdEntry {
 }
 
 /// Returns the location that a `location` element names, unchecked.
-pub(super) fn element_location(element: &XmlElement<'_>) -> Result<Option<String>, YumError> {
+pub(super) fn element_location(element: &XmlElement<'_>) -> Result<Option<String>, Failure> {
     let base = element.attribute("xml:base")?;
     let href = element.attribute("href")?;
     Ok(href.map(|href| based_href(base.as_deref(), &href)))
@@ -184,10 +187,9 @@ pub struct MirrorList {
 ///
 /// # Errors
 /// If no URL is left, or a metalink is malformed, or has only weak checksums of `repomd.xml`.
-pub fn read_mirrors(bytes: &[u8]) -> Result<MirrorList, YumError> {
+pub fn read_mirrors(bytes: &[u8]) -> Result<MirrorList, Failure> {
     let bytes = without_bom(bytes);
-    let text = std::str::from_utf8(bytes)
-        .map_err(|error| YumError::malformed("list of mirrors", error))?;
+    let text = std::str::from_utf8(bytes).map_err(|error| malformed("list of mirrors", error))?;
     let mirrors = if text.trim_start().starts_with('<') {
         parse_metalink(bytes)?
     } else {
@@ -200,7 +202,7 @@ pub fn read_mirrors(bytes: &[u8]) -> Result<MirrorList, YumError> {
         }
     };
     if mirrors.urls.is_empty() {
-        return Err(YumError::malformed(
+        return Err(malformed(
             "list of mirrors",
             "it has no http or https URL without variables",
         ));
@@ -212,7 +214,14 @@ fn is_url(text: &str) -> bool {
     is_web_url(text) && !text.contains('$')
 }
 
-fn parse_metalink(bytes: &[u8]) -> Result<MirrorList, YumError> {
+/// The failure of a file that has only a checksum that can be forged.
+fn weak(name: &str, kind: &str) -> Failure {
+    Failure::failed(format!(
+        "it has a {kind} checksum for {name}; only sha256 and sha512 are accepted"
+    ))
+}
+
+fn parse_metalink(bytes: &[u8]) -> Result<MirrorList, Failure> {
     let mut is_repomd = false;
     let mut kind = String::new();
     let mut preference = 0_u32;
@@ -248,10 +257,7 @@ fn parse_metalink(bytes: &[u8]) -> Result<MirrorList, YumError> {
     })?;
     // ignoring weak hashes would turn a verified list into an unverified one
     if is_hashed && found.is_empty() {
-        return Err(YumError::Weak {
-            name: "repomd.xml".into(),
-            kind,
-        });
+        return Err(weak("repomd.xml", &kind));
     }
     urls.sort_by_key(|(preference, _)| std::cmp::Reverse(*preference));
     Ok(MirrorList {
@@ -329,7 +335,7 @@ mod tests {
     }
 
     /// The index `primary`, if its entry is good.
-    fn primary(text: &str) -> Result<RepomdIndex, YumError> {
+    fn primary(text: &str) -> Result<RepomdIndex, Failure> {
         let repomd = Repomd::parse(text.as_bytes()).expect("one odd entry never hides the others");
         repomd.index(URL, "primary").map(|index| index.unwrap())
     }
@@ -370,7 +376,9 @@ mod tests {
             let text = repomd(&checksum, "repodata/x.gz");
             let error = primary(&text).unwrap_err();
             assert_eq!(
-                matches!(error, YumError::Weak { .. }),
+                error
+                    .message
+                    .contains("; only sha256 and sha512 are accepted"),
                 kind != "sha256",
                 "{error}"
             );
@@ -451,10 +459,11 @@ mod tests {
             ]
         );
         let weak = text.replace("sha256", "sha1").replace("sha512", "md5");
-        assert!(matches!(
-            read_mirrors(weak.as_bytes()),
-            Err(YumError::Weak { .. })
-        ));
+        let error = read_mirrors(weak.as_bytes()).unwrap_err();
+        assert!(
+            error.message.contains(" checksum for repomd.xml; "),
+            "{error}"
+        );
         assert!(read_mirrors(&text.as_bytes()[..text.len() - 11]).is_err());
     }
 }

@@ -4,10 +4,11 @@
 //! with signatures, padded to a multiple of 8 bytes; the main header; and the payload. A signature
 //! covers the main header, which contains the digest of the payload.
 
+use super::metadata::unreadable;
 use crate::PackageIdentity;
 use crate::changelog::first_lines;
-use landfall_model::sign::{OpenPgpError, OpenPgpKeys, SignatureTime};
-use landfall_model::{Algorithm, Limits, digest_of};
+use landfall_model::sign::{OpenPgpKeys, SignatureTime};
+use landfall_model::{Algorithm, Failure, Limits, digest_of};
 use std::io::{self, Read};
 
 const LEAD: usize = 96;
@@ -39,42 +40,6 @@ const BUILT_FROM: u32 = 1044;
 /// Tag in the main header: the texts of the changelog, the newest first.
 const CHANGELOG_TEXT: u32 = 1082;
 
-/// The reason why a package cannot be read, or its signature is not accepted.
-#[derive(Debug, thiserror::Error)]
-pub enum RpmFileError {
-    /// Reading the file failed.
-    #[error("it cannot be read: {0}")]
-    Read(#[from] io::Error),
-    /// The file is not an RPM package, or is truncated.
-    #[error("it is not an RPM package, or it is damaged")]
-    NoPackage,
-    /// The package has no signature at all.
-    #[error(
-        "it is not signed; ask its vendor for signed packages, or sign it with rpmsign and use \
-         your key as `key`"
-    )]
-    NotSigned,
-    /// The package has no signature of its header, only one of the older form over header and
-    /// payload.
-    #[error(
-        "its header is not signed; its only signature has the older form over header and payload, \
-         which is not accepted"
-    )]
-    OldSignature,
-    /// The signed header has no digest that covers the payload.
-    #[error(
-        "its signed header has no SHA-256 or SHA-512 digest of the content; the package is too \
-         old to be verified"
-    )]
-    NoPayloadDigest,
-    /// The payload does not match the digest in the signed header.
-    #[error("its content does not match the digest in its signed header")]
-    Payload,
-    /// The package has no valid signature by one of the keys.
-    #[error(transparent)]
-    Signature(#[from] OpenPgpError),
-}
-
 /// Verifies that one of `keys` signed the header of `package`, and that its payload has the digest
 /// in the header. Returns the identity in the header. The signature must be valid at `time`.
 ///
@@ -86,7 +51,7 @@ pub fn verify_package(
     keys: &OpenPgpKeys,
     time: SignatureTime,
     limits: &Limits,
-) -> Result<PackageIdentity, RpmFileError> {
+) -> Result<PackageIdentity, Failure> {
     let (signatures, header) = headers(&mut package, limits)?;
     let mut found = SIGNATURES_OF_HEADER
         .iter()
@@ -100,11 +65,12 @@ pub fn verify_package(
     let has_old = OLD_SIGNATURES
         .iter()
         .any(|tag| signatures.binary(*tag).is_some());
-    let mut outcome = Err(if has_old {
-        RpmFileError::OldSignature
+    let mut outcome = Err(Failure::failed(if has_old {
+        "its header is not signed; its only signature has the older form over header and payload, \
+         which is not accepted"
     } else {
-        RpmFileError::NotSigned
-    });
+        NOT_SIGNED
+    }));
     // one valid signature is enough
     for signature in found {
         match keys.verify_detached(&signature, time, || Ok(header.bytes.as_slice())) {
@@ -112,12 +78,12 @@ pub fn verify_package(
                 outcome = Ok(());
                 break;
             }
-            Err(error) => outcome = Err(error.into()),
+            Err(error) => outcome = Err(error),
         }
     }
     outcome?;
     header.check_payload(package)?;
-    header.identity().ok_or(RpmFileError::NoPackage)
+    header.identity().ok_or_else(no_package)
 }
 
 /// Returns the first lines of the newest changelog entry of a package, or an empty list if the
@@ -125,7 +91,7 @@ pub fn verify_package(
 ///
 /// # Errors
 /// If `package` is not an RPM package, or cannot be read.
-pub fn changelog(mut package: impl Read, limits: &Limits) -> Result<Vec<String>, RpmFileError> {
+pub fn changelog(mut package: impl Read, limits: &Limits) -> Result<Vec<String>, Failure> {
     let (_, header) = headers(&mut package, limits)?;
     Ok(first_lines(
         header
@@ -137,14 +103,11 @@ pub fn changelog(mut package: impl Read, limits: &Limits) -> Result<Vec<String>,
 }
 
 /// Reads the signature header and the main header of `package`, up to the payload.
-fn headers(
-    package: &mut impl Read,
-    limits: &Limits,
-) -> Result<(RpmHeader, RpmHeader), RpmFileError> {
+fn headers(package: &mut impl Read, limits: &Limits) -> Result<(RpmHeader, RpmHeader), Failure> {
     let mut lead = [0; LEAD];
     package.read_exact(&mut lead).map_err(short)?;
     if lead[..4] != LEAD_MAGIC {
-        return Err(RpmFileError::NoPackage);
+        return Err(no_package());
     }
     let signatures = RpmHeader::read(package, limits)?;
     let padding = signatures.bytes.len().next_multiple_of(8) - signatures.bytes.len();
@@ -161,20 +124,23 @@ struct RpmHeader {
 }
 
 impl RpmHeader {
-    fn read(reader: &mut impl Read, limits: &Limits) -> Result<RpmHeader, RpmFileError> {
+    fn read(reader: &mut impl Read, limits: &Limits) -> Result<RpmHeader, Failure> {
         let mut start = [0; HEADER_START];
         reader.read_exact(&mut start).map_err(short)?;
         let [entries, data] = [&start[8..12], &start[12..16]].map(number);
         // both numbers come from the file: the size is checked before anything is allocated
         let size = entries as u64 * 16 + data as u64;
         if start[..8] != HEADER_MAGIC || size > limits.archive_bytes {
-            return Err(RpmFileError::NoPackage);
+            return Err(no_package());
         }
         // grows with the bytes that are read, not with the size that the header claims
         let mut bytes = start.to_vec();
-        reader.take(size).read_to_end(&mut bytes)?;
+        reader
+            .take(size)
+            .read_to_end(&mut bytes)
+            .map_err(unreadable)?;
         if bytes.len() as u64 != HEADER_START as u64 + size {
-            return Err(RpmFileError::NoPackage);
+            return Err(no_package());
         }
         Ok(RpmHeader { bytes, entries })
     }
@@ -242,16 +208,17 @@ impl RpmHeader {
     }
 
     /// Compares the rest of the package with the digest of the payload in the header.
-    fn check_payload(&self, mut payload: impl Read) -> Result<(), RpmFileError> {
+    fn check_payload(&self, mut payload: impl Read) -> Result<(), Failure> {
         let algorithm = match self.number(PAYLOAD_DIGEST_KIND) {
             Some(8) => Algorithm::Sha256,
             Some(10) => Algorithm::Sha512,
-            _ => return Err(RpmFileError::NoPayloadDigest),
+            _ => return Err(no_payload_digest()),
         };
         let digests = self.texts(PAYLOAD_DIGEST);
-        let expected = digests.first().ok_or(RpmFileError::NoPayloadDigest)?;
-        if digest_of(&mut payload, algorithm)?.hex() != *expected {
-            return Err(RpmFileError::Payload);
+        let expected = digests.first().ok_or_else(no_payload_digest)?;
+        let found = digest_of(&mut payload, algorithm).map_err(unreadable)?;
+        if found.hex() != *expected {
+            return Err(Failure::failed(OTHER_PAYLOAD));
         }
         Ok(())
     }
@@ -264,11 +231,26 @@ fn number(bytes: &[u8]) -> usize {
         .fold(0, |number, byte| number << 8 | usize::from(*byte))
 }
 
-fn short(error: io::Error) -> RpmFileError {
+const NOT_SIGNED: &str = "it is not signed; ask its vendor for signed packages, or sign it with \
+                          rpmsign and use your key as `key`";
+const OTHER_PAYLOAD: &str = "its content does not match the digest in its signed header";
+
+fn no_package() -> Failure {
+    Failure::failed("it is not an RPM package, or it is damaged")
+}
+
+fn no_payload_digest() -> Failure {
+    Failure::failed(
+        "its signed header has no SHA-256 or SHA-512 digest of the content; the package is too old \
+         to be verified",
+    )
+}
+
+fn short(error: io::Error) -> Failure {
     match error.kind() {
         // a truncated file is not a read error: retrying does not help
-        io::ErrorKind::UnexpectedEof => RpmFileError::NoPackage,
-        _ => RpmFileError::Read(error),
+        io::ErrorKind::UnexpectedEof => no_package(),
+        _ => unreadable(error),
     }
 }
 
@@ -285,7 +267,7 @@ mod tests {
         std::fs::read(format!("{folder}{name}")).unwrap()
     }
 
-    fn verified(package: &[u8], key: &str) -> Result<PackageIdentity, RpmFileError> {
+    fn verified(package: &[u8], key: &str) -> Result<PackageIdentity, Failure> {
         let keys = OpenPgpKeys::parse(&file(key)).unwrap();
         verify_package(package, &keys, SignatureTime::Now, &Limits::default())
     }
@@ -298,15 +280,11 @@ mod tests {
         ] {
             let found = verified(&file(package), key).unwrap().to_string();
             assert_eq!(found, WHAT, "{package}");
-            assert!(matches!(
-                verified(&file(package), other),
-                Err(RpmFileError::Signature(_))
-            ));
+            let error = verified(&file(package), other).unwrap_err();
+            assert!(error.message.starts_with("it has no valid signature by "));
         }
-        assert!(matches!(
-            verified(&file("unsigned.rpm"), "key.asc"),
-            Err(RpmFileError::NotSigned)
-        ));
+        let error = verified(&file("unsigned.rpm"), "key.asc").unwrap_err();
+        assert_eq!(error.message, NOT_SIGNED);
     }
 
     /// The signature and the payload digest cover every byte after the signature header. They do
@@ -328,10 +306,8 @@ mod tests {
             assert!(verified(&changed, "key.asc").is_err(), "byte {at}");
         }
         let more = [whole.as_slice(), b"x"].concat();
-        assert!(matches!(
-            verified(&more, "key.asc"),
-            Err(RpmFileError::Payload)
-        ));
+        let error = verified(&more, "key.asc").unwrap_err();
+        assert_eq!(error.message, OTHER_PAYLOAD);
     }
 
     #[test]
@@ -345,18 +321,13 @@ mod tests {
         }
         let mut large = whole.clone();
         large[LEAD + 12..LEAD + 16].copy_from_slice(&[0xff; 4]);
-        assert!(matches!(
-            verified(&large, "key.asc"),
-            Err(RpmFileError::NoPackage)
-        ));
+        assert_eq!(verified(&large, "key.asc"), Err(no_package()));
         // offsets beyond the header
         let mut beyond = whole;
         for entry in 0..8 {
             beyond[LEAD + HEADER_START + entry * 16 + 8] = 0x7f;
         }
-        assert!(matches!(
-            verified(&beyond, "key.asc"),
-            Err(RpmFileError::NotSigned)
-        ));
+        let error = verified(&beyond, "key.asc").unwrap_err();
+        assert_eq!(error.message, NOT_SIGNED);
     }
 }

@@ -2,12 +2,12 @@
 //! copied from the repository's indexes, and a `repomd.xml` for them. Equal content gives equal
 //! bytes.
 
-use super::metadata::YumError;
+use super::metadata::{malformed, unreadable};
 use super::primary::digest;
 use super::repomd::RepomdIndex;
 use super::xml::MAX_DEPTH;
 use crate::path::{based_href, location, served_path};
-use landfall_model::Digest;
+use landfall_model::{Digest, Failure};
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Reader, Writer, XmlVersion};
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,8 +39,8 @@ impl TrimmedPrimary {
         what: &'static str,
         url: &str,
         carried: &BTreeMap<String, &str>,
-    ) -> Result<BTreeSet<String>, YumError> {
-        let malformed = |error: &dyn ToString| YumError::malformed(what, error.to_string());
+    ) -> Result<BTreeSet<String>, Failure> {
+        let malformed = |error: &dyn ToString| malformed(what, error.to_string());
         let mut reader = Reader::from_reader(reader);
         let mut buffer = Vec::new();
         let mut depth = 0_usize;
@@ -52,7 +52,10 @@ impl TrimmedPrimary {
                 Ok(event) => event,
                 // an error of the reader is not an error of the XML
                 Err(quick_xml::Error::Io(error)) => {
-                    return Err(std::io::Error::new(error.kind(), error.to_string()).into());
+                    return Err(unreadable(std::io::Error::new(
+                        error.kind(),
+                        error.to_string(),
+                    )));
                 }
                 Err(error) => return Err(malformed(&error)),
             };

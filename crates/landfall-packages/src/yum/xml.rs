@@ -1,6 +1,7 @@
 //! Reads the XML documents of a repository element by element, without a tree in memory.
 
-use super::metadata::YumError;
+use super::metadata::{malformed, unreadable};
+use landfall_model::Failure;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 use std::borrow::Cow;
@@ -38,20 +39,20 @@ impl XmlElement<'_> {
     pub(super) fn attributes(
         &self,
         mut each: impl FnMut(&str, Cow<'_, str>),
-    ) -> Result<(), YumError> {
+    ) -> Result<(), Failure> {
         for attribute in self.start.attributes().with_checks(false) {
-            let attribute = attribute.map_err(|error| YumError::malformed(self.what, error))?;
+            let attribute = attribute.map_err(|error| malformed(self.what, error))?;
             let value = attribute.normalized_value(XmlVersion::Explicit1_0);
             each(
                 attribute.key.into_inner(),
-                value.map_err(|error| YumError::malformed(self.what, error))?,
+                value.map_err(|error| malformed(self.what, error))?,
             );
         }
         Ok(())
     }
 
     /// Returns the value of the attribute `name`.
-    pub(super) fn attribute(&self, name: &str) -> Result<Option<String>, YumError> {
+    pub(super) fn attribute(&self, name: &str) -> Result<Option<String>, Failure> {
         let mut found = None;
         self.attributes(|key, value| {
             if key == name {
@@ -67,8 +68,8 @@ impl XmlElement<'_> {
 pub(super) fn walk(
     reader: impl BufRead,
     what: &'static str,
-    visit: &mut dyn FnMut(XmlEvent<'_>) -> Result<(), YumError>,
-) -> Result<(), YumError> {
+    visit: &mut dyn FnMut(XmlEvent<'_>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let left = Cell::new(MAX_PART);
     let mut reader = Reader::from_reader(LimitedReader {
         reader,
@@ -89,7 +90,7 @@ pub(super) fn walk(
             // entities that the document declares itself are not supported
             Ok(Event::GeneralRef(part)) => {
                 text.push(resolve_reference(&part).ok_or_else(|| {
-                    YumError::malformed(
+                    malformed(
                         what,
                         format!("unknown entity '&{};'", part.escape_default()),
                     )
@@ -97,7 +98,7 @@ pub(super) fn walk(
             }
             Ok(Event::Start(_)) if depth >= MAX_DEPTH => {
                 let why = format!("its elements are nested more than {MAX_DEPTH} times");
-                return Err(YumError::malformed(what, why));
+                return Err(malformed(what, why));
             }
             Ok(Event::Start(start)) => {
                 (depth, elements) = (depth + 1, elements + 1);
@@ -126,15 +127,18 @@ pub(super) fn walk(
             }
             // the parser accepts a document with open elements, or without any element
             Ok(Event::Eof) if depth > 0 || elements == 0 => {
-                return Err(YumError::malformed(what, "it is truncated"));
+                return Err(malformed(what, "it is truncated"));
             }
             Ok(Event::Eof) => return Ok(()),
             Ok(_) => {}
             // an error of the reader, such as too much unpacked content, is not an error of the XML
             Err(quick_xml::Error::Io(error)) => {
-                return Err(std::io::Error::new(error.kind(), error.to_string()).into());
+                return Err(unreadable(std::io::Error::new(
+                    error.kind(),
+                    error.to_string(),
+                )));
             }
-            Err(error) => return Err(YumError::malformed(what, error)),
+            Err(error) => return Err(malformed(what, error)),
         }
     }
 }
