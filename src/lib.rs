@@ -61,7 +61,7 @@ pub use landfall_content::{BlobRead, CachePolicy, ContentError};
 pub use landfall_item::lockfile::{Endpoint, Lock, LockError};
 pub use landfall_item::manifest::{LoadManifestError, MergedManifest, load as load_manifests};
 pub use landfall_item::{LockedChart, LockedFile, LockedImage, LockedPackageSet, PinPolicy};
-pub use landfall_model::config::{IndexPolicy, ReferrerPolicy, Site, SiteError, destination_map};
+pub use landfall_model::config::{IndexPolicy, ReferrerPolicy, Site, destination_map};
 pub use landfall_model::report::{
     EntryKind, ItemStatus, Progress, ReportItem, RunReport, SilentProgress,
 };

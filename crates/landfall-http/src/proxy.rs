@@ -93,40 +93,13 @@ impl fmt::Display for ProxyRule<'_> {
     }
 }
 
-/// A text that is not the URL of a proxy. The message omits the text, which may contain a password.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ProxyUrlError {
-    /// The scheme is neither http nor https.
-    #[error("a proxy's URL starts with http:// or https://, not {0}://")]
-    Scheme(String),
-    /// The text is not a URL.
-    #[error("not a URL of a proxy ({0})")]
-    Url(#[from] url::ParseError),
-}
-
-/// A variable, or a key of the site, whose value is not the URL of a proxy.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{name}: {source}")]
-pub struct ProxySettingError {
-    /// The name of the variable or key.
-    pub name: String,
-    /// The reason why its value is refused.
-    pub source: ProxyUrlError,
-}
-
-impl From<ProxySettingError> for Failure {
-    fn from(error: ProxySettingError) -> Failure {
-        Failure::usage(error.to_string())
-    }
-}
-
 impl ProxyRules {
     /// Returns the rules in the variables of the environment, which `get` reads. If a variable has
     /// several names, the first that is not empty counts; upper case has precedence.
     ///
     /// # Errors
     /// If a variable does not contain the URL of a proxy.
-    pub fn from_env(get: impl Fn(&str) -> Option<String>) -> Result<ProxyRules, ProxySettingError> {
+    pub fn from_env(get: impl Fn(&str) -> Option<String>) -> Result<ProxyRules, Failure> {
         // an empty variable counts as unset, as in Go
         let first_set = |names: &[&'static str]| {
             names.iter().find_map(|name| {
@@ -158,7 +131,7 @@ impl ProxyRules {
     pub fn from_site(
         proxy: &SiteProxy,
         account: Option<ProxyAccount>,
-    ) -> Result<ProxyRules, ProxySettingError> {
+    ) -> Result<ProxyRules, Failure> {
         let account = account.as_ref();
         let cluster = proxy.no_proxy.cluster.clone().unwrap_or_default();
         let cluster: Vec<String> = [
@@ -256,8 +229,9 @@ impl ProxyUrl {
     /// it is valid.
     ///
     /// # Errors
-    /// If the scheme is not http or https, or the text is not a URL.
-    pub fn parse(text: &str, source: &str) -> Result<ProxyUrl, ProxyUrlError> {
+    /// If the scheme is not http or https, or the text is not a URL. The message omits the text,
+    /// which may contain a password.
+    pub fn parse(text: &str, source: &str) -> Result<ProxyUrl, Failure> {
         // A text without a scheme names an http proxy. A `://` may also be part of the password,
         // and the error about a scheme must not print the password.
         let (scheme, rest) = text
@@ -266,14 +240,17 @@ impl ProxyUrl {
             .filter(|(scheme, _)| is_scheme(scheme))
             .unwrap_or(("http", text.trim()));
         if !["http", "https"].contains(&scheme.to_ascii_lowercase().as_str()) {
-            return Err(ProxyUrlError::Scheme(scheme.into()));
+            return Err(Failure::usage(format!(
+                "a proxy's URL starts with http:// or https://, not {scheme}://"
+            )));
         }
         // the last `@`, because passwords are often written without percent-encoding
         let (userinfo, host) = match rest.rsplit_once('@') {
             Some((userinfo, host)) => (Some(userinfo), host),
             None => (None, rest),
         };
-        let url = Url::parse(&format!("{scheme}://{host}"))?;
+        let url = Url::parse(&format!("{scheme}://{host}"))
+            .map_err(|error| Failure::usage(format!("not a URL of a proxy ({error})")))?;
         let account = userinfo.map(|userinfo| {
             let (user, password) = userinfo.split_once(':').unwrap_or((userinfo, ""));
             ProxyAccount {
@@ -289,11 +266,8 @@ impl ProxyUrl {
         })
     }
 
-    fn from_setting(text: &str, name: &str) -> Result<ProxyUrl, ProxySettingError> {
-        ProxyUrl::parse(text, name).map_err(|source| ProxySettingError {
-            name: name.into(),
-            source,
-        })
+    fn from_setting(text: &str, name: &str) -> Result<ProxyUrl, Failure> {
+        ProxyUrl::parse(text, name).map_err(|error| Failure::usage(format!("{name}: {error}")))
     }
 
     /// Returns `host:port` of the proxy, for messages and reports.
@@ -316,7 +290,7 @@ fn site_proxy(
     value: Option<&str>,
     name: &str,
     account: Option<&ProxyAccount>,
-) -> Result<Option<ProxyUrl>, ProxySettingError> {
+) -> Result<Option<ProxyUrl>, Failure> {
     let Some(value) = value else {
         return Ok(None);
     };

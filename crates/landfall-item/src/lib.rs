@@ -79,8 +79,8 @@ pub use crate::file::{
     FileRequest, FileSignatureError, LockedFile, LockedSidecar, file_repository,
 };
 pub use crate::git::{
-    GitContentError, GitRequest, LockedGitPack, LockedGitRef, LockedGitRepository,
-    LockedGitSubmodule, LockedLargeFile, SubmoduleError, VerifiedGitRef,
+    GitRequest, LockedGitPack, LockedGitRef, LockedGitRepository, LockedGitSubmodule,
+    LockedLargeFile, SubmoduleError, VerifiedGitRef,
 };
 pub(crate) use crate::image::verified_signatures;
 pub use crate::image::{

@@ -4,7 +4,7 @@
 use crate::item_kind::{EntryContext, ManifestResult};
 use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};
 use landfall_model::{
-    Digest, ImageRef, Platform, PolicyError, UpdatePolicy, is_same_host, is_same_url,
+    Digest, Failure, ImageRef, Platform, UpdatePolicy, is_same_host, is_same_url,
 };
 use std::fmt::{self, Display};
 
@@ -190,7 +190,7 @@ pub(super) fn check_rule(
     let policy: UpdatePolicy = rule
         .policy
         .parse()
-        .map_err(|error: PolicyError| at.fault(error.to_string(), Some(error.help().into())))?;
+        .map_err(|error: Failure| at.fault(error.to_string(), error.help.clone()))?;
     if !policy.allows_other_versions() {
         if rule.keep.is_some() {
             let help = "write a policy such as `minor`, or remove `keep`";

@@ -92,9 +92,7 @@ pub use crate::referrer::{
 pub use crate::shard::{Shard, ShardError, assign_shards, transfer_cost};
 pub use crate::size::{human_size, now, parse_size, sum_sizes, today};
 pub use crate::sync::{locked, unpoisoned};
-pub use crate::update_policy::{
-    MinimumAge, MinimumAgeError, PackageVersion, PolicyError, UpdatePolicy,
-};
+pub use crate::update_policy::{MinimumAge, MinimumAgeError, PackageVersion, UpdatePolicy};
 pub use crate::version::TagVersion;
 pub use crate::version_range::ReleaseLine;
 pub use crate::web_url::{after_web_scheme, is_web_url, normal_web_url};

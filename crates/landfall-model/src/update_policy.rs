@@ -1,5 +1,6 @@
 //! Update policies: which newer versions `landfall update` may choose.
 
+use crate::Failure;
 use crate::version::TagVersion;
 use crate::version_range::TagVersionRange;
 use jiff::{SignedDuration, Timestamp};
@@ -26,57 +27,28 @@ pub enum UpdatePolicy {
     Pattern(Regex),
 }
 
-/// Why a text is not an update policy.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PolicyError {
-    /// It is not a keyword, range or pattern.
-    #[error("`{0}` is not an update policy")]
-    Unknown(String),
-    /// It is not a regular expression.
-    #[error("`{text}` is not a regular expression: {why}")]
-    Pattern {
-        /// The policy as it was written.
-        text: String,
-        /// The message of the parser, one line.
-        why: String,
-    },
-    /// It has no group by which versions could be ordered.
-    #[error("the pattern `{0}` has no group to determine which version is newer")]
-    NoGroup(String),
+const PATTERN_HELP: &str =
+    r"write a pattern with a group for each number, as in '^v(\d+)\.(\d+)\.(\d+)$'";
+
+/// The failure to order `version`, which contains no number.
+pub(crate) fn no_number(version: &str) -> Failure {
+    Failure::failed(format!(
+        "`{version}` contains no number, so no version can be newer; use `update: digest` or a \
+         pattern"
+    ))
 }
 
-impl PolicyError {
-    /// The help for the message: what to write instead.
-    pub fn help(&self) -> &'static str {
-        match self {
-            PolicyError::Unknown(_) => {
-                "write patch, minor, digest, never, a range as in \"~1.9\" or \">=1.2 <2\", or a \
-                 pattern that begins with ^"
-            }
-            PolicyError::Pattern { .. } | PolicyError::NoGroup(_) => {
-                r"write a pattern with a group for each number, as in '^v(\d+)\.(\d+)\.(\d+)$'"
-            }
-        }
-    }
-}
-
-/// Why an update policy cannot order a version.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotOrdered {
-    /// The version contains no number.
-    #[error(
-        "`{0}` contains no number, so no version can be newer; use `update: digest` or a pattern"
-    )]
-    NoNumber(String),
-    /// The version does not match the pattern.
-    #[error("`{0}` does not match the pattern of its policy, so no version can be newer")]
-    NoMatch(String),
+/// The failure to order `version`, which does not match the pattern.
+pub(crate) fn no_match(version: &str) -> Failure {
+    Failure::failed(format!(
+        "`{version}` does not match the pattern of its policy, so no version can be newer"
+    ))
 }
 
 impl FromStr for UpdatePolicy {
-    type Err = PolicyError;
+    type Err = Failure;
 
-    fn from_str(text: &str) -> Result<UpdatePolicy, PolicyError> {
+    fn from_str(text: &str) -> Result<UpdatePolicy, Failure> {
         match text {
             "never" => return Ok(UpdatePolicy::Never),
             "digest" => return Ok(UpdatePolicy::Digest),
@@ -87,17 +59,24 @@ impl FromStr for UpdatePolicy {
         let is_pattern = text.starts_with('^') && text.contains('(') || text.contains('\\');
         if !is_pattern {
             let range = TagVersionRange::parse(text).map(UpdatePolicy::Range);
-            return range.ok_or_else(|| PolicyError::Unknown(text.into()));
+            return range.ok_or_else(|| {
+                Failure::usage(format!("`{text}` is not an update policy")).with_help(
+                    "write patch, minor, digest, never, a range as in \"~1.9\" or \">=1.2 <2\", or a \
+                     pattern that begins with ^",
+                )
+            });
         }
         // the pattern must match the whole tag
         let whole = format!("^(?:{text})$");
-        let pattern = Regex::new(&whole).map_err(|error| PolicyError::Pattern {
-            text: text.into(),
-            why: error.to_string(),
+        let pattern = Regex::new(&whole).map_err(|error| {
+            Failure::usage(format!("`{text}` is not a regular expression: {error}"))
+                .with_help(PATTERN_HELP)
         })?;
         // group 0 is the whole match
         if pattern.captures_len() < 2 {
-            return Err(PolicyError::NoGroup(text.into()));
+            let message =
+                format!("the pattern `{text}` has no group to determine which version is newer");
+            return Err(Failure::usage(message).with_help(PATTERN_HELP));
         }
         Ok(UpdatePolicy::Pattern(pattern))
     }
@@ -118,15 +97,14 @@ impl UpdatePolicy {
         &self,
         current: &str,
         found: impl IntoIterator<Item = impl AsRef<str>>,
-    ) -> Result<Vec<String>, NotOrdered> {
+    ) -> Result<Vec<String>, Failure> {
         if let UpdatePolicy::Pattern(pattern) = self {
             return newer_by_pattern(pattern, current, found);
         }
         if !self.allows_other_versions() {
             return Ok(Vec::new());
         }
-        let version =
-            TagVersion::parse(current).ok_or_else(|| NotOrdered::NoNumber(current.to_owned()))?;
+        let version = TagVersion::parse(current).ok_or_else(|| no_number(current))?;
         let allows_prerelease = self.allows_prerelease(&version);
         let mut newer: Vec<TagVersion> = found
             .into_iter()
@@ -154,10 +132,10 @@ impl UpdatePolicy {
         current: PackageVersion<'_>,
         mut newer: Vec<T>,
         version: impl Fn(&T) -> PackageVersion<'_>,
-    ) -> Result<Vec<T>, NotOrdered> {
+    ) -> Result<Vec<T>, Failure> {
         if let UpdatePolicy::Pattern(pattern) = self {
             if !pattern.is_match(current.full) {
-                return Err(NotOrdered::NoMatch(current.full.to_owned()));
+                return Err(no_match(current.full));
             }
             newer.retain(|package| pattern.is_match(version(package).full));
             return Ok(newer);
@@ -165,8 +143,7 @@ impl UpdatePolicy {
         if !self.allows_other_versions() {
             return Ok(Vec::new());
         }
-        let now = parse_upstream(current.upstream)
-            .ok_or_else(|| NotOrdered::NoNumber(current.full.to_owned()))?;
+        let now = parse_upstream(current.upstream).ok_or_else(|| no_number(current.full))?;
         let allows_prerelease = self.allows_prerelease(&now);
         newer.retain(|package| {
             parse_upstream(version(package).upstream).is_some_and(|other| {
@@ -215,8 +192,8 @@ fn newer_by_pattern(
     pattern: &Regex,
     current: &str,
     found: impl IntoIterator<Item = impl AsRef<str>>,
-) -> Result<Vec<String>, NotOrdered> {
-    let now = groups(pattern, current).ok_or_else(|| NotOrdered::NoMatch(current.to_owned()))?;
+) -> Result<Vec<String>, Failure> {
+    let now = groups(pattern, current).ok_or_else(|| no_match(current))?;
     let mut newer: Vec<(Vec<String>, String)> = Vec::new();
     for text in found {
         let text = text.as_ref();
@@ -521,20 +498,22 @@ mod tests {
     #[test]
     fn invalid_and_inapplicable_policies_are_rejected() {
         let parse = |text: &str| text.parse::<UpdatePolicy>();
-        assert!(matches!(
+        assert_eq!(
             parse("patch").unwrap().newer("latest", ["1"]),
-            Err(NotOrdered::NoNumber(_))
-        ));
-        assert!(matches!(
+            Err(no_number("latest"))
+        );
+        assert_eq!(
             parse(r"^v(\d+)$").unwrap().newer("1", ["v2"]),
-            Err(NotOrdered::NoMatch(_))
-        ));
-        assert!(matches!(parse("sometimes"), Err(PolicyError::Unknown(_))));
-        assert!(matches!(
-            parse(r"^v(\d+$"),
-            Err(PolicyError::Pattern { .. })
-        ));
-        assert!(matches!(parse(r"^v\d+$"), Err(PolicyError::NoGroup(_))));
+            Err(no_match("1"))
+        );
+        for (text, why) in [
+            ("sometimes", "is not an update policy"),
+            (r"^v(\d+$", "is not a regular expression"),
+            (r"^v\d+$", "has no group"),
+        ] {
+            let message = &parse(text).unwrap_err().message;
+            assert!(message.contains(why), "{message}");
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Version ranges of update policies: `~1.9`, `^2`, `>=1.2 <2`, `1.x`, `*`, and alternatives with
 //! `||`.
 
+use crate::Failure;
 use crate::UpdatePolicy;
-use crate::update_policy::{NotOrdered, compare_groups, groups};
+use crate::update_policy::{compare_groups, groups, no_match, no_number};
 use crate::version::{TagVersion, VersionNumber};
 use std::cmp::Ordering;
 
@@ -168,14 +169,14 @@ enum VersionOrder {
 }
 
 impl OrderedVersion {
-    fn parse(policy: &UpdatePolicy, text: &str) -> Result<OrderedVersion, NotOrdered> {
+    fn parse(policy: &UpdatePolicy, text: &str) -> Result<OrderedVersion, Failure> {
         let order = match policy {
             UpdatePolicy::Pattern(pattern) => groups(pattern, text)
                 .map(VersionOrder::Groups)
-                .ok_or_else(|| NotOrdered::NoMatch(text.to_owned())),
+                .ok_or_else(|| no_match(text)),
             _ => TagVersion::parse(text)
                 .map(VersionOrder::Version)
-                .ok_or_else(|| NotOrdered::NoNumber(text.to_owned())),
+                .ok_or_else(|| no_number(text)),
         };
         Ok(OrderedVersion {
             text: text.to_owned(),
@@ -222,13 +223,13 @@ impl UpdatePolicy {
         &self,
         current: &[String],
         found: impl IntoIterator<Item = impl AsRef<str>>,
-    ) -> Result<Vec<ReleaseLine>, NotOrdered> {
+    ) -> Result<Vec<ReleaseLine>, Failure> {
         let mut versions = Vec::new();
         for text in current {
             versions.push(OrderedVersion::parse(self, text)?);
         }
         let newest = versions.iter().max_by(|one, other| one.compare(other));
-        let newest = newest.ok_or_else(|| NotOrdered::NoNumber(String::new()))?;
+        let newest = newest.ok_or_else(|| no_number(""))?;
         let allowed: Vec<OrderedVersion> = found
             .into_iter()
             .filter_map(|text| OrderedVersion::parse(self, text.as_ref()).ok())
@@ -257,7 +258,7 @@ impl UpdatePolicy {
 
     /// Whether `versions` has several versions, from the newest to the oldest.
     pub fn is_descending(&self, versions: &[String]) -> bool {
-        let ordered: Result<Vec<OrderedVersion>, NotOrdered> = versions
+        let ordered: Result<Vec<OrderedVersion>, Failure> = versions
             .iter()
             .map(|text| OrderedVersion::parse(self, text))
             .collect();

@@ -40,7 +40,7 @@ pub use crate::requirement::SignatureFailure;
 pub use crate::signed_content::{
     LogEntry, LogQuery, SIMPLE_SIGNING, SignatureDocument, SignatureFormat,
 };
-pub use crate::signing_key::{BUNDLE_TYPE, ImageSigningKey, SigningKeyError};
+pub use crate::signing_key::{BUNDLE_TYPE, ImageSigningKey};
 pub use crate::trust_root::{
     NewestTrustRoot, TufError, TufFetch, TufRepository, newest_trust_root,
 };

@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use crypto_secretbox::aead::{Aead, KeyInit};
 use crypto_secretbox::{Key, Nonce, XSalsa20Poly1305};
-use landfall_model::Digest;
+use landfall_model::{Digest, Failure};
 use p256::ecdsa::signature::Signer;
 use p256::ecdsa::{DerSignature, SigningKey};
 use p256::pkcs8::{DecodePrivateKey, EncodePublicKey};
@@ -26,39 +26,27 @@ pub struct ImageSigningKey {
     public: Vec<u8>,
 }
 
-/// Why a private key cannot be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum SigningKeyError {
-    /// It is encrypted, but not as cosign encrypts keys.
-    #[error("it is encrypted, but not by cosign")]
-    Encrypted,
-    /// It is encrypted, and there is no password.
-    #[error("it is encrypted, and no password is given")]
-    NoPassword,
-    /// The password is wrong, or the key is damaged.
-    #[error("the password does not decrypt it")]
-    WrongPassword,
-    /// It begins like an encrypted key of cosign, but is not in its format or is damaged.
-    #[error("it is damaged, or not encrypted in the format of cosign")]
-    Malformed,
-    /// It is encrypted with scrypt parameters that are not valid or need too much memory or time.
-    #[error(
-        "its scrypt parameters are not valid, or need more than 512 MiB of memory or 16 passes"
-    )]
-    ScryptParameters,
-    /// It is not an ECDSA P-256 key in PKCS#8.
-    #[error("it is not an ECDSA P-256 key in PEM (PKCS#8)")]
-    Unsupported,
+fn not_decrypted(error: DecryptError) -> Failure {
+    let (why, help) = match error {
+        DecryptError::Malformed => (
+            "it is damaged, or not encrypted in the format of cosign",
+            "restore the file, or make a new key with `cosign generate-key-pair`",
+        ),
+        DecryptError::ScryptParameters => (
+            "its scrypt parameters are not valid, or need more than 512 MiB of memory or 16 passes",
+            "`cosign generate-key-pair` makes a key with parameters within these limits",
+        ),
+        DecryptError::WrongPassword => (
+            "the password does not decrypt it",
+            "check COSIGN_PASSWORD or the file of --sign-images-password",
+        ),
+    };
+    Failure::usage(why).with_help(help)
 }
 
-impl From<DecryptError> for SigningKeyError {
-    fn from(error: DecryptError) -> SigningKeyError {
-        match error {
-            DecryptError::Malformed => SigningKeyError::Malformed,
-            DecryptError::ScryptParameters => SigningKeyError::ScryptParameters,
-            DecryptError::WrongPassword => SigningKeyError::WrongPassword,
-        }
-    }
+fn unsupported() -> Failure {
+    Failure::usage("it is not an ECDSA P-256 key in PEM (PKCS#8)")
+        .with_help("`openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256` makes one")
 }
 
 impl ImageSigningKey {
@@ -66,21 +54,26 @@ impl ImageSigningKey {
     ///
     /// # Errors
     /// If it is another kind of key, or the password does not decrypt it.
-    pub fn from_pem(
-        pem: &str,
-        password: Option<&[u8]>,
-    ) -> Result<ImageSigningKey, SigningKeyError> {
+    pub fn from_pem(pem: &str, password: Option<&[u8]>) -> Result<ImageSigningKey, Failure> {
         let key = if is_encrypted(pem) {
-            let password = password.ok_or(SigningKeyError::NoPassword)?;
-            SigningKey::from_pkcs8_der(&decrypt(pem, password)?)
+            let password = password.ok_or_else(|| {
+                Failure::usage("it is encrypted, and no password is given")
+                    .with_help("set COSIGN_PASSWORD, or name a file with --sign-images-password")
+            })?;
+            SigningKey::from_pkcs8_der(&decrypt(pem, password).map_err(not_decrypted)?)
         } else if pem.contains("BEGIN ENCRYPTED") {
-            return Err(SigningKeyError::Encrypted);
+            return Err(
+                Failure::usage("it is encrypted, but not by cosign").with_help(
+                    "decrypt it with `openssl pkcs8`, and let only the user of landfall read the \
+                     new file",
+                ),
+            );
         } else {
             SigningKey::from_pkcs8_pem(pem)
         };
-        let key = key.map_err(|_| SigningKeyError::Unsupported)?;
+        let key = key.map_err(|_| unsupported())?;
         let public = key.verifying_key().to_public_key_der();
-        let public = public.map_err(|_| SigningKeyError::Unsupported)?.into_vec();
+        let public = public.map_err(|_| unsupported())?.into_vec();
         Ok(ImageSigningKey { key, public })
     }
 
@@ -241,7 +234,11 @@ mod tests {
         for body in ["%", "e30="] {
             let pem = format!("-----BEGIN {label}-----\n{body}\n-----END {label}-----\n");
             let error = ImageSigningKey::from_pem(&pem, Some(b"")).err();
-            assert_eq!(error, Some(SigningKeyError::Malformed), "{body}");
+            assert_eq!(
+                error,
+                Some(not_decrypted(DecryptError::Malformed)),
+                "{body}"
+            );
         }
     }
 

@@ -2,7 +2,7 @@
 //! of the bases of a delta.
 
 use landfall_model::report::EntryKind;
-use landfall_model::{Digest, INDEX_FILE, LAYOUT_FILE, parse_size};
+use landfall_model::{Digest, Failure, INDEX_FILE, LAYOUT_FILE, parse_size};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -177,23 +177,12 @@ pub(crate) const TAIL: u64 = 4 << 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VolumeSize(pub u64);
 
-/// Why a text is not a volume size.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum VolumeSizeError {
-    /// The text is not a size.
-    #[error("{0}; or dvd, bd, fat32")]
-    Text(String),
-    /// No bundle fits into volumes of this size.
-    #[error("volumes have at least {TAIL} bytes")]
-    TooSmall,
-}
-
 impl FromStr for VolumeSize {
-    type Err = VolumeSizeError;
+    type Err = Failure;
 
     /// Parses a size, or a medium: `dvd`, `bd`, `fat32`. On a disc some space is left for the
     /// program and the file system.
-    fn from_str(text: &str) -> Result<VolumeSize, VolumeSizeError> {
+    fn from_str(text: &str) -> Result<VolumeSize, Failure> {
         let bytes = match text.to_ascii_lowercase().as_str() {
             // a disc has 4.7 GB, but files in ISO 9660 must be smaller than 4 GiB, in sectors of 2
             // KiB
@@ -201,10 +190,13 @@ impl FromStr for VolumeSize {
             // a disc has 25.02 GB
             "bd" => 24_800_000_000,
             "fat32" => (4 << 30) - 1,
-            _ => parse_size(text).map_err(|error| VolumeSizeError::Text(error.to_string()))?,
+            _ => parse_size(text)
+                .map_err(|error| Failure::usage(format!("{error}; or dvd, bd, fat32")))?,
         };
         if bytes < TAIL {
-            Err(VolumeSizeError::TooSmall)
+            Err(Failure::usage(format!(
+                "volumes have at least {TAIL} bytes"
+            )))
         } else {
             Ok(VolumeSize(bytes))
         }

@@ -10,8 +10,8 @@ use landfall_http::{
     is_html,
 };
 use landfall_model::{
-    ChildManifest, Descriptor, Digest, Manifest, ManifestError, UnreadableChild, from_json,
-    media_type, referrers_tag, unreadable_children,
+    ChildManifest, Descriptor, Digest, Failure, Manifest, UnreadableChild, from_json, media_type,
+    referrers_tag, unreadable_children,
 };
 use reqwest::header::{ACCEPT, LINK};
 use reqwest::{Method, StatusCode};
@@ -354,25 +354,17 @@ impl RegistrySession {
     }
 }
 
-/// Why bytes are not a list of referrers.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoReferrersList {
-    /// They are another kind of manifest.
-    #[error("the response is not an index")]
-    Other,
-    /// They are not a manifest.
-    #[error("the response is not an index: {0}")]
-    Unreadable(#[from] ManifestError),
-}
-
 /// Parses a list of referrers.
 ///
 /// # Errors
 /// If the bytes are not an index.
-pub fn referrers_in(bytes: &[u8]) -> Result<Vec<ChildManifest>, NoReferrersList> {
-    match Manifest::parse(bytes, None)? {
-        (Manifest::Index(children), _) => Ok(children),
-        _ => Err(NoReferrersList::Other),
+pub fn referrers_in(bytes: &[u8]) -> Result<Vec<ChildManifest>, Failure> {
+    match Manifest::parse(bytes, None) {
+        Ok((Manifest::Index(children), _)) => Ok(children),
+        Ok(_) => Err(Failure::failed("the response is not an index")),
+        Err(error) => Err(Failure::failed(format!(
+            "the response is not an index: {error}"
+        ))),
     }
 }
 

@@ -4,7 +4,7 @@
 use super::challenge::TokenScope;
 use super::session::RegistrySession;
 use landfall_http::{ErrorKind, HttpError, HttpRequest, RequestPurpose, host_port};
-use landfall_model::{Algorithm, Digest};
+use landfall_model::{Algorithm, Digest, Failure};
 use reqwest::{Method, StatusCode};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -321,18 +321,6 @@ impl From<HttpError> for FailedUpload {
     }
 }
 
-/// Why the `Location` of an upload is refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum LocationError {
-    #[error("the Location of the upload is not a URL")]
-    InvalidUrl(#[from] url::ParseError),
-    #[error(
-        "the Location of the upload leads from https to http; the external URL of the registry, or \
-         the X-Forwarded headers of the proxy before it, are misconfigured"
-    )]
-    LeavesHttps,
-}
-
 /// Returns the URL at which an upload continues. A `Location` may be relative, absolute or without
 /// a scheme. A registry behind a TLS proxy may send a wrong scheme or leave out the port; if the
 /// host is the same, the scheme and port of the request are used instead.
@@ -340,12 +328,10 @@ pub(super) enum LocationError {
 /// A registry whose external URL is misconfigured names an internal host. If the path is that of an
 /// upload of the distribution API, the host of the request has it too. It is used if the named host
 /// must not be used, or with `at_own_host`.
-pub(super) fn upload_url(
-    request: &Url,
-    location: &str,
-    at_own_host: bool,
-) -> Result<Url, LocationError> {
-    let mut target = request.join(location)?;
+pub(super) fn upload_url(request: &Url, location: &str, at_own_host: bool) -> Result<Url, Failure> {
+    let target = request.join(location);
+    let mut target =
+        target.map_err(|_| Failure::failed("the Location of the upload is not a URL"))?;
     let leaves_https = request.scheme() == "https" && target.scheme() != "https";
     let is_misdirected = at_own_host && target.origin() != request.origin()
         || leaves_https && target.host_str() != request.host_str();
@@ -364,7 +350,10 @@ pub(super) fn upload_url(
     }
     // the body and a signature in the URL would be readable on the network
     if request.scheme() == "https" && target.scheme() != "https" {
-        return Err(LocationError::LeavesHttps);
+        return Err(Failure::failed(
+            "the Location of the upload leads from https to http; the external URL of the \
+             registry, or the X-Forwarded headers of the proxy before it, are misconfigured",
+        ));
     }
     Ok(target)
 }

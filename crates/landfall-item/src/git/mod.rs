@@ -21,4 +21,3 @@ pub use self::locked::{
 };
 pub(crate) use self::manifest_entry::GitEntry;
 pub use self::request::GitRequest;
-pub use self::verify::GitContentError;

@@ -1,57 +1,16 @@
 //! Verifies that the packs of a repository agree with the lock: they contain everything that the
 //! refs need, and have the same submodules, large files and end of the history.
 
-use super::large_files::{SubmoduleError, locked_large_files, locked_submodules};
+use super::large_files::{locked_large_files, locked_submodules};
 use super::locked::{LockedGitRepository, LockedGitSubmodule, LockedLargeFile};
 use landfall_content::{BlobPackBytes, BlobRead};
 use landfall_git::{
     GitError, GitObjectKind, IncompleteTip, ObjectDatabase, ObjectId, check_complete,
     shallow_boundary,
 };
-use landfall_model::{Digest, Limits};
+use landfall_model::{Failure, Limits};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// How the packs of a repository differ from its entry in the lock.
-#[derive(Debug, thiserror::Error)]
-pub enum GitContentError {
-    /// A pack cannot be read, or is damaged.
-    #[error(transparent)]
-    Pack(GitError),
-    /// A ref needs an object that is missing or not valid.
-    #[error("{name} is not complete: {why}")]
-    IncompleteRef {
-        /// The full name of the ref.
-        name: String,
-        /// The error for the first such object.
-        why: GitError,
-    },
-    /// The history does not end at the commits that the depth gives.
-    #[error("with the depth of the lock, the history would end at other commits: {0}")]
-    OtherBoundary(ObjectId),
-    /// The large files for which the refs have pointers are not those of the lock.
-    #[error("the lock and the pointers of the refs have different large files: {0}")]
-    OtherLargeFiles(Digest),
-    /// The submodules that the refs pin are not those of the lock.
-    #[error("the lock and the refs have different submodules: {name} at {commit}")]
-    OtherSubmodules {
-        /// The name of the submodule's repository in the lock.
-        name: String,
-        /// The commit.
-        commit: ObjectId,
-    },
-    /// The submodules that the refs pin cannot be read.
-    #[error(transparent)]
-    Submodules(SubmoduleError),
-    /// The repository of a submodule is carried without the commit that the refs pin.
-    #[error("its submodule {name} lacks the commit {commit}")]
-    SubmoduleCommit {
-        /// The name of the submodule's repository in the lock.
-        name: String,
-        /// The commit.
-        commit: ObjectId,
-    },
-}
 
 impl LockedGitRepository {
     /// The objects of the repository, whose packs are in `blobs`. Reads and hashes all of them.
@@ -84,19 +43,17 @@ impl LockedGitRepository {
         all: &[LockedGitRepository],
         blobs: &Arc<dyn BlobRead>,
         limits: Limits,
-    ) -> Result<(), GitContentError> {
-        let mut database = self.objects(blobs, limits).map_err(GitContentError::Pack)?;
+    ) -> Result<(), Failure> {
+        let mut database = self.objects(blobs, limits).map_err(bad_pack)?;
         self.check_refs(&database)?;
         self.check_boundary(&mut database)?;
         self.check_large_files(&database, &limits)?;
         self.check_submodules(&database, all)
     }
 
-    fn check_refs(&self, database: &ObjectDatabase) -> Result<(), GitContentError> {
-        let incomplete = |name: &str, why: GitError| GitContentError::IncompleteRef {
-            name: name.to_owned(),
-            why,
-        };
+    fn check_refs(&self, database: &ObjectDatabase) -> Result<(), Failure> {
+        let incomplete =
+            |name: &str, why: GitError| Failure::failed(format!("{name} is not complete: {why}"));
         check_complete(database, &self.tips()).map_err(|IncompleteTip { tip, why }| {
             let mut refs = self.refs.iter();
             let name = refs.find(|one| one.id == tip).map(|one| &*one.name);
@@ -116,38 +73,37 @@ impl LockedGitRepository {
 
     /// Checks that the history ends where the depth says. The refs are complete up to the end that
     /// the lock names, but that end could be too early.
-    fn check_boundary(&self, database: &mut ObjectDatabase) -> Result<(), GitContentError> {
+    fn check_boundary(&self, database: &mut ObjectDatabase) -> Result<(), Failure> {
         let Some(depth) = self.depth else {
             return Ok(());
         };
         database.set_shallow(&[]);
         let found = shallow_boundary(database, &self.tips(), depth);
         let found = found.map_err(|error| match error {
-            GitError::MissingObject { id, .. } => GitContentError::OtherBoundary(id),
-            error => GitContentError::Pack(error),
+            GitError::MissingObject { id, .. } => other_boundary(id),
+            error => bad_pack(error),
         })?;
         match first_difference(found, self.shallow.iter().copied()) {
-            Some(commit) => Err(GitContentError::OtherBoundary(commit)),
+            Some(commit) => Err(other_boundary(commit)),
             None => Ok(()),
         }
     }
 
-    fn check_large_files(
-        &self,
-        database: &ObjectDatabase,
-        limits: &Limits,
-    ) -> Result<(), GitContentError> {
+    fn check_large_files(&self, database: &ObjectDatabase, limits: &Limits) -> Result<(), Failure> {
         let Some(locked) = &self.large_files else {
             return Ok(());
         };
         let found = locked_large_files(database, &self.tips(), limits);
-        let found = found.map_err(GitContentError::Pack)?;
+        let found = found.map_err(bad_pack)?;
         let locked = locked.iter().map(|file| LockedLargeFile {
             server: None,
             ..file.clone()
         });
         match first_difference(found, locked) {
-            Some(file) => Err(GitContentError::OtherLargeFiles(file.digest)),
+            Some(file) => Err(Failure::failed(format!(
+                "the lock and the pointers of the refs have different large files: {}",
+                file.digest
+            ))),
             None => Ok(()),
         }
     }
@@ -156,24 +112,25 @@ impl LockedGitRepository {
         &self,
         database: &ObjectDatabase,
         all: &[LockedGitRepository],
-    ) -> Result<(), GitContentError> {
+    ) -> Result<(), Failure> {
         let Some(locked) = &self.submodules else {
             return Ok(());
         };
         let found = locked_submodules(database, self.url(), &self.refs);
-        let found = found.map_err(GitContentError::Submodules)?;
+        let found = found.map_err(|error| Failure::failed(error.to_string()))?;
         if let Some(other) = first_difference(found, locked.iter().cloned()) {
             let LockedGitSubmodule { name, commit } = other;
-            return Err(GitContentError::OtherSubmodules { name, commit });
+            return Err(Failure::failed(format!(
+                "the lock and the refs have different submodules: {name} at {commit}"
+            )));
         }
         for LockedGitSubmodule { name, commit } in locked {
             // the repository of a submodule is missing if `exclude` of a manifest omits it
             let carried = all.iter().find(|one| one.name == *name);
             if carried.is_some_and(|one| one.refs.iter().all(|one| one.id != *commit)) {
-                return Err(GitContentError::SubmoduleCommit {
-                    name: name.clone(),
-                    commit: *commit,
-                });
+                return Err(Failure::failed(format!(
+                    "its submodule {name} lacks the commit {commit}"
+                )));
             }
         }
         Ok(())
@@ -183,6 +140,18 @@ impl LockedGitRepository {
     fn tips(&self) -> Vec<ObjectId> {
         self.refs.iter().map(|one| one.id).collect()
     }
+}
+
+/// The failure of a pack that cannot be read, or is damaged.
+fn bad_pack(error: GitError) -> Failure {
+    Failure::failed(error.to_string())
+}
+
+/// The failure of a history that does not end at the commits that the depth gives.
+fn other_boundary(commit: ObjectId) -> Failure {
+    Failure::failed(format!(
+        "with the depth of the lock, the history would end at other commits: {commit}"
+    ))
 }
 
 /// The first value that only one side has.

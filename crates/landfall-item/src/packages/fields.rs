@@ -9,7 +9,7 @@ use crate::item_kind::{EntryContext, ManifestResult, check_no_userinfo};
 use crate::text::check_keeps_one;
 use crate::{EntryPathStep, ManifestEntry, MovableVersion, UpdatableEntry};
 use landfall_model::document::{SourceSpan, TemplateField, UpdateRule, VarBinding, YamlNode};
-use landfall_model::{PolicyError, UpdatePolicy};
+use landfall_model::{Failure, UpdatePolicy};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::ops::Range;
@@ -322,7 +322,7 @@ fn check_policy(
 ) -> ManifestResult<()> {
     let policy: UpdatePolicy = text
         .parse()
-        .map_err(|error: PolicyError| at.fault(error.to_string(), Some(error.help().into())))?;
+        .map_err(|error: Failure| at.fault(error.to_string(), error.help.clone()))?;
     let has_variable = |text: &str| text.contains("${");
     let (message, help) = match policy {
         UpdatePolicy::Never => return Ok(()),

@@ -2,13 +2,13 @@
 //! the archive (golang.org/x/mod/sumdb/dirhash, `HashZip`).
 
 use super::locked::{LockedProvider, LockedProviderPackage};
-use super::zip_directory::{ProviderPackageError, ZipArchive, ZipMember};
+use super::zip_directory::{ZipArchive, ZipMember, member_fault, unreadable};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Crc;
 use flate2::read::DeflateDecoder;
 use landfall_content::BlobRead;
-use landfall_model::{Algorithm, Digest, Hasher, Limits, for_each_chunk};
+use landfall_model::{Algorithm, Digest, Failure, Hasher, Limits, for_each_chunk};
 use std::collections::BTreeMap;
 use std::io::Read;
 
@@ -19,7 +19,7 @@ pub(super) fn package_hash(
     digest: &Digest,
     size: u64,
     limits: &Limits,
-) -> Result<String, ProviderPackageError> {
+) -> Result<String, Failure> {
     let archive = ZipArchive {
         blobs,
         digest,
@@ -65,10 +65,7 @@ pub(super) fn hash_faults(provider: &LockedProvider, blobs: &dyn BlobRead) -> Ve
     faults
 }
 
-fn member_hash(
-    archive: &ZipArchive<'_>,
-    member: &ZipMember,
-) -> Result<Digest, ProviderPackageError> {
+fn member_hash(archive: &ZipArchive<'_>, member: &ZipMember) -> Result<Digest, Failure> {
     let packed = archive.open(member)?;
     let content: Box<dyn Read> = if member.is_deflated {
         Box::new(DeflateDecoder::new(packed))
@@ -82,14 +79,15 @@ fn member_hash(
     for_each_chunk(&mut content, |chunk| {
         hasher.update(chunk);
         crc.update(chunk);
-        Ok::<_, ProviderPackageError>(())
-    })?;
+        Ok(())
+    })
+    .map_err(unreadable)?;
     let unread = content.limit();
     if unread != 1 || crc.sum() != member.crc32 {
-        return Err(ProviderPackageError::Member {
-            name: member.name.clone(),
-            why: "has content that does not match its size and checksum",
-        });
+        return Err(member_fault(
+            &member.name,
+            "has content that does not match its size and checksum",
+        ));
     }
     Ok(hasher.finish())
 }
@@ -118,14 +116,14 @@ mod tests {
 
     const BINARY: &str = "terraform-provider-random_v1.0.0";
 
-    fn hash_within(archive: &[u8], limits: &Limits) -> Result<String, ProviderPackageError> {
+    fn hash_within(archive: &[u8], limits: &Limits) -> Result<String, Failure> {
         let digest = Digest::sha256(archive);
         let content = bytes::Bytes::copy_from_slice(archive);
         let blobs = MemoryBlobs(BTreeMap::from([(digest.clone(), content)]));
         package_hash(&blobs, &digest, archive.len() as u64, limits)
     }
 
-    fn hash(archive: &[u8]) -> Result<String, ProviderPackageError> {
+    fn hash(archive: &[u8]) -> Result<String, Failure> {
         hash_within(archive, &Limits::DEFAULT)
     }
 

@@ -7,40 +7,10 @@
 //! archives above 4 GiB are refused, since packages of providers do not need them.
 
 use landfall_content::{BlobRead, ContentError};
-use landfall_model::{Digest, Limits};
+use landfall_model::{Digest, Failure, Limits};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::io::{self, Read};
-
-/// Why an archive is not the package of a provider.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum ProviderPackageError {
-    /// The archive is not a zip archive, or contradicts itself.
-    #[error("it is not a zip archive that landfall accepts: {0}")]
-    Archive(&'static str),
-    /// A member is not acceptable.
-    #[error("its member '{}' {why}", name.escape_debug())]
-    Member {
-        /// The name of the member.
-        name: String,
-        /// What is wrong with it.
-        why: &'static str,
-    },
-    /// The archive has too many members, or unpacks to too many bytes.
-    #[error("it exceeds the limit of {limit} {what}")]
-    Limit {
-        /// The limit.
-        limit: u64,
-        /// What is limited.
-        what: &'static str,
-    },
-    /// The archive cannot be read.
-    #[error("it cannot be read: {0}")]
-    Read(#[from] io::Error),
-    /// The archive is missing from the store, or damaged.
-    #[error(transparent)]
-    Content(#[from] ContentError),
-}
 
 /// A member of a zip archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,7 +68,7 @@ const REGULAR: u32 = 0o10_0000;
 
 impl ZipArchive<'_> {
     /// The members in the order of the archive.
-    pub(super) fn members(&self, limits: &Limits) -> Result<Vec<ZipMember>, ProviderPackageError> {
+    pub(super) fn members(&self, limits: &Limits) -> Result<Vec<ZipMember>, Failure> {
         let end = self.end(limits)?;
         let directory = self.bytes(end.at, end.size)?;
         let mut rest = &directory[..];
@@ -109,22 +79,17 @@ impl ZipArchive<'_> {
             let (member, after) = central_member(rest)?;
             rest = after;
             if !names.insert(member.name.clone()) {
-                return Err(member_fault(member.name, "is in the archive twice"));
+                return Err(member_fault(&member.name, "is in the archive twice"));
             }
             // cannot overflow: each size is below 4 GiB, and there are at most 65,535 members
             unpacked += member.size;
             members.push(member);
         }
         if !rest.is_empty() {
-            return Err(ProviderPackageError::Archive(
-                "its directory is longer than its members",
-            ));
+            return Err(not_accepted("its directory is longer than its members"));
         }
         if unpacked > limits.provider_unpacked_bytes {
-            return Err(ProviderPackageError::Limit {
-                limit: limits.provider_unpacked_bytes,
-                what: "unpacked bytes",
-            });
+            return Err(over_limit(limits.provider_unpacked_bytes, "unpacked bytes"));
         }
         members.sort_by_key(|member| member.at);
         let mut next = 0;
@@ -138,10 +103,10 @@ impl ZipArchive<'_> {
                     continue;
                 }
             };
-            return Err(member_fault(member.name.clone(), why));
+            return Err(member_fault(&member.name, why));
         }
         if next != end.at {
-            return Err(ProviderPackageError::Archive(
+            return Err(not_accepted(
                 "its last member does not end where its directory begins",
             ));
         }
@@ -149,7 +114,7 @@ impl ZipArchive<'_> {
     }
 
     /// Reads the record at the end of the archive (4.3.16).
-    fn end(&self, limits: &Limits) -> Result<ZipEnd, ProviderPackageError> {
+    fn end(&self, limits: &Limits) -> Result<ZipEnd, Failure> {
         let len = self.size.min(END_BYTES as u64 + COMMENT_BYTES);
         let start = self.size - len;
         let tail = self.bytes(start, len)?;
@@ -164,34 +129,27 @@ impl ZipArchive<'_> {
         let at = (0..=tail.len().saturating_sub(END_BYTES))
             .rev()
             .find(is_end);
-        let at = at.ok_or(ProviderPackageError::Archive(
-            "it has no directory at its end",
-        ))?;
+        let at = at.ok_or_else(|| not_accepted("it has no directory at its end"))?;
         let record = &tail[at..];
         let count = u16_at(record, 10);
         let size = u64::from(u32_at(record, 12));
         let offset = u64::from(u32_at(record, 16));
         // the archive must be on one disk, with all members
         if u32_at(record, 4) != 0 || u16_at(record, 8) != count {
-            return Err(ProviderPackageError::Archive("it has several parts"));
+            return Err(not_accepted("it has several parts"));
         }
         // this also refuses zip64 archives, which have the maximum values in these fields
         if offset + size != start + at as u64 {
-            return Err(ProviderPackageError::Archive(
-                "its directory is not before its end record",
-            ));
+            return Err(not_accepted("its directory is not before its end record"));
         }
         if usize::from(count) > limits.archive_files {
-            return Err(ProviderPackageError::Limit {
-                limit: limits.archive_files as u64,
-                what: "members",
-            });
+            return Err(over_limit(limits.archive_files as u64, "members"));
         }
         if size > limits.document_bytes as u64 {
-            return Err(ProviderPackageError::Limit {
-                limit: limits.document_bytes as u64,
-                what: "bytes in its directory",
-            });
+            return Err(over_limit(
+                limits.document_bytes as u64,
+                "bytes in its directory",
+            ));
         }
         Ok(ZipEnd {
             count,
@@ -202,10 +160,10 @@ impl ZipArchive<'_> {
 
     /// Sets `member.at`, which is the offset of the local header (4.3.7), to that of the content.
     /// Returns the offset after the member.
-    fn locate_content(&self, member: &mut ZipMember) -> Result<u64, ProviderPackageError> {
+    fn locate_content(&self, member: &mut ZipMember) -> Result<u64, Failure> {
         let len = (LOCAL_BYTES + member.name.len()) as u64;
         if member.at + len > self.size {
-            return Err(ProviderPackageError::Archive("it is cut off"));
+            return Err(not_accepted("it is cut off"));
         }
         let header = self.bytes(member.at, len)?;
         let method = if member.is_deflated { DEFLATED } else { STORED };
@@ -220,7 +178,7 @@ impl ZipArchive<'_> {
             && &header[LOCAL_BYTES..] == member.name.as_bytes();
         if !is_same {
             return Err(member_fault(
-                member.name.clone(),
+                &member.name,
                 "has another header than the directory",
             ));
         }
@@ -232,7 +190,7 @@ impl ZipArchive<'_> {
         let len = DESCRIPTOR_BYTES + DESCRIPTOR_SIGNATURE.len() as u64;
         // the directory follows, so a descriptor without a signature has enough bytes after it
         if end + len > self.size {
-            return Err(ProviderPackageError::Archive("it is cut off"));
+            return Err(not_accepted("it is cut off"));
         }
         let descriptor = self.bytes(end, len)?;
         if descriptor.strip_prefix(DESCRIPTOR_SIGNATURE) == Some(&sums[..]) {
@@ -241,29 +199,28 @@ impl ZipArchive<'_> {
             Ok(end + DESCRIPTOR_BYTES)
         } else {
             Err(member_fault(
-                member.name.clone(),
+                &member.name,
                 "has another data descriptor than the directory",
             ))
         }
     }
 
     /// Opens the packed content of `member`.
-    pub(super) fn open(
-        &self,
-        member: &ZipMember,
-    ) -> Result<Box<dyn Read + Send>, ProviderPackageError> {
-        let content = self.blobs.open(self.digest, member.at)?;
+    pub(super) fn open(&self, member: &ZipMember) -> Result<Box<dyn Read + Send>, Failure> {
+        let content = self.blobs.open(self.digest, member.at).map_err(missing)?;
         Ok(Box::new(content.take(member.packed)))
     }
 
-    fn bytes(&self, at: u64, len: u64) -> Result<Vec<u8>, ProviderPackageError> {
+    fn bytes(&self, at: u64, len: u64) -> Result<Vec<u8>, Failure> {
         let mut bytes = Vec::new();
         self.blobs
-            .open(self.digest, at)?
+            .open(self.digest, at)
+            .map_err(missing)?
             .take(len)
-            .read_to_end(&mut bytes)?;
+            .read_to_end(&mut bytes)
+            .map_err(unreadable)?;
         if bytes.len() as u64 != len {
-            return Err(ProviderPackageError::Archive("it is cut off"));
+            return Err(not_accepted("it is cut off"));
         }
         Ok(bytes)
     }
@@ -278,23 +235,23 @@ struct ZipEnd {
 
 /// Reads the first member of a central directory (4.3.12). Its `at` is still the offset of the
 /// local header.
-fn central_member(directory: &[u8]) -> Result<(ZipMember, &[u8]), ProviderPackageError> {
-    let broken = ProviderPackageError::Archive("its directory is not valid");
+fn central_member(directory: &[u8]) -> Result<(ZipMember, &[u8]), Failure> {
+    let broken = || not_accepted("its directory is not valid");
     let Some((header, rest)) = directory.split_at_checked(CENTRAL_BYTES) else {
-        return Err(broken);
+        return Err(broken());
     };
     let lengths = [28, 30, 32].map(|at| usize::from(u16_at(header, at)));
     let (Some(name), Some(rest)) = (
         rest.get(..lengths[0]),
         rest.get(lengths.iter().sum::<usize>()..),
     ) else {
-        return Err(broken);
+        return Err(broken());
     };
     let Ok(name) = std::str::from_utf8(name) else {
-        return Err(ProviderPackageError::Archive("a name in it is not UTF-8"));
+        return Err(not_accepted("a name in it is not UTF-8"));
     };
     if !header.starts_with(b"PK\x01\x02") {
-        return Err(broken);
+        return Err(broken());
     }
     let method = u16_at(header, 10);
     let mode = u32_at(header, 38) >> 16;
@@ -324,7 +281,7 @@ fn central_member(directory: &[u8]) -> Result<(ZipMember, &[u8]), ProviderPackag
         None
     };
     match fault {
-        Some(why) => Err(member_fault(name.to_owned(), why)),
+        Some(why) => Err(member_fault(name, why)),
         None => Ok((member, rest)),
     }
 }
@@ -336,8 +293,31 @@ fn is_safe_path(name: &str) -> bool {
         && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
 
-fn member_fault(name: String, why: &'static str) -> ProviderPackageError {
-    ProviderPackageError::Member { name, why }
+/// The failure of an archive that is not a zip archive, or contradicts itself.
+fn not_accepted(why: &str) -> Failure {
+    Failure::failed(format!(
+        "it is not a zip archive that landfall accepts: {why}"
+    ))
+}
+
+/// The failure of the member `name`.
+pub(super) fn member_fault(name: &str, why: &str) -> Failure {
+    Failure::failed(format!("its member '{}' {why}", name.escape_debug()))
+}
+
+/// The failure of an archive that has too many members, or unpacks to too many bytes.
+fn over_limit(limit: u64, what: &str) -> Failure {
+    Failure::failed(format!("it exceeds the limit of {limit} {what}"))
+}
+
+/// The failure of an archive that cannot be read.
+pub(super) fn unreadable(error: io::Error) -> Failure {
+    Failure::failed(format!("it cannot be read: {error}"))
+}
+
+/// The failure of an archive that is missing from the store, or damaged.
+fn missing(error: ContentError) -> Failure {
+    Failure::failed(error.to_string())
 }
 
 fn u16_at(bytes: &[u8], at: usize) -> u16 {

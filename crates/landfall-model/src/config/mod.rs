@@ -9,8 +9,6 @@ mod tkg_import;
 
 pub use self::platforms::SiteCluster;
 pub use self::registry::{IndexPolicy, PathDestinations, ReferrerPolicy};
-pub use self::site::{
-    ClusterNoProxy, Site, SiteCredentials, SiteError, SiteProxy, destination_map,
-};
+pub use self::site::{ClusterNoProxy, Site, SiteCredentials, SiteProxy, destination_map};
 pub use self::starter_site::starter_site;
 pub use self::tkg_import::{TkgSite, read_tkg_site};

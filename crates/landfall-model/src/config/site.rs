@@ -95,28 +95,12 @@ pub enum SiteKind {
     Site,
 }
 
-/// Why a site cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum SiteError {
-    /// The file cannot be read.
-    #[error("cannot read the site file {path}: {source}")]
-    Open {
-        /// The site file, as the user named it.
-        path: PathBuf,
-        /// The error of the system.
-        source: std::io::Error,
-    },
-    /// The file is not a valid site document.
-    #[error(transparent)]
-    Document(#[from] Box<Diagnostic>),
-}
-
 impl Site {
     /// Parses a site. `file` is its name in messages; paths in the site are relative to its folder.
     ///
     /// # Errors
     /// Fails if the text is not a valid site document.
-    pub fn parse(file: &Path, text: &str) -> Result<Site, SiteError> {
+    pub fn parse(file: &Path, text: &str) -> Result<Site, Failure> {
         let name = file.display().to_string();
         let digest = Digest::sha256(text.as_bytes());
         let text = text.trim_start_matches('\u{feff}');
@@ -129,7 +113,7 @@ impl Site {
         // values are written into lines of rendered files: a line feed could add another line
         let errors = document::control_characters(&name, text, &[]);
         if let Some(error) = errors.into_iter().next() {
-            return Err(SiteError::Document(Box::new(error)));
+            return Err(Box::new(error).into());
         }
         site.folder = file.parent().map(Path::to_path_buf).unwrap_or_default();
         site.file = file.into();
@@ -141,10 +125,10 @@ impl Site {
     ///
     /// # Errors
     /// Fails if the file cannot be read or is not a valid site document.
-    pub fn load(path: &Path) -> Result<Site, SiteError> {
-        let text = read_text_input(path).map_err(|source| SiteError::Open {
-            path: path.into(),
-            source,
+    pub fn load(path: &Path) -> Result<Site, Failure> {
+        let text = read_text_input(path).map_err(|error| {
+            let path = path.display();
+            Failure::usage(format!("cannot read the site file {path}: {error}"))
         })?;
         Site::parse(path, &text)
     }
@@ -414,12 +398,6 @@ pub struct SiteUpstream {
     /// The source of user name and password for this host.
     #[serde(default)]
     pub credentials: Option<SiteCredentials>,
-}
-
-impl From<SiteError> for Failure {
-    fn from(error: SiteError) -> Failure {
-        Failure::usage(error.to_string())
-    }
 }
 
 #[cfg(test)]

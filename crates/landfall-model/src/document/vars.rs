@@ -260,9 +260,7 @@ fn moving(
             Err(span(name, VarPart::Policy).fault("a variable has no digest", help))
         }
         Ok(_) => Ok(moving),
-        Err(error) => {
-            Err(span(name, VarPart::Policy).fault(error.to_string(), Some(error.help().into())))
-        }
+        Err(error) => Err(span(name, VarPart::Policy).fault(error.to_string(), error.help.clone())),
     }
 }
 

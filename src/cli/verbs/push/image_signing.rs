@@ -3,7 +3,7 @@
 use crate::cli::shared::CliError;
 use clap::Args;
 use landfall_model::document::read_text_input;
-use landfall_signature::{ImageSigningKey, SigningKeyError};
+use landfall_signature::ImageSigningKey;
 use std::path::PathBuf;
 
 /// The environment variable with the password of the key. cosign reads it too.
@@ -32,29 +32,9 @@ impl ImageSigningFlags {
             .map_err(|error| CliError::usage(format!("cannot read {shown}: {error}")))?;
         let password = self.password()?;
         let password = password.as_ref().map(String::as_bytes);
-        let key = ImageSigningKey::from_pem(&pem, password).map_err(|error| {
-            let help = match error {
-                SigningKeyError::Encrypted => {
-                    "decrypt it with `openssl pkcs8`, and let only the user of landfall read the \
-                     new file"
-                }
-                SigningKeyError::NoPassword => {
-                    "set COSIGN_PASSWORD, or name a file with --sign-images-password"
-                }
-                SigningKeyError::WrongPassword => {
-                    "check COSIGN_PASSWORD or the file of --sign-images-password"
-                }
-                SigningKeyError::Malformed => {
-                    "restore the file, or make a new key with `cosign generate-key-pair`"
-                }
-                SigningKeyError::ScryptParameters => {
-                    "`cosign generate-key-pair` makes a key with parameters within these limits"
-                }
-                SigningKeyError::Unsupported => {
-                    "`openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256` makes one"
-                }
-            };
-            CliError::usage(format!("{shown} cannot sign images: {error}")).with_help(help)
+        let key = ImageSigningKey::from_pem(&pem, password).map_err(|mut failure| {
+            failure.message = format!("{shown} cannot sign images: {failure}");
+            failure
         })?;
         Ok(Some(key))
     }
