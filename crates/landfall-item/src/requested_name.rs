@@ -3,7 +3,7 @@
 //! other servers are read with it.
 
 use landfall_model::report::EntryKind;
-use landfall_model::{is_repository, is_tag};
+use landfall_model::{has_host_characters, is_repository, is_tag};
 use percent_encoding::percent_decode_str;
 
 /// The folders of `landfall serve` below which files are available as HOST/PATH.
@@ -89,8 +89,7 @@ pub fn namespace(query: &str) -> Option<String> {
 }
 
 fn is_host(host: &str) -> bool {
-    let is_allowed = |c: char| c.is_ascii_alphanumeric() || ".-_:[]".contains(c);
-    !host.is_empty() && host.len() <= MAX_HOST && host.chars().all(is_allowed)
+    host.len() <= MAX_HOST && has_host_characters(host)
 }
 
 #[cfg(test)]

@@ -25,6 +25,13 @@ fn is_dns_label(label: &str) -> bool {
         && !label.ends_with('-')
 }
 
+/// Whether `text` has only characters that hosts and their ports have: those of DNS names, and of
+/// addresses in brackets.
+pub fn has_host_characters(text: &str) -> bool {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || ".-_:[]".contains(c);
+    !text.is_empty() && text.chars().all(is_allowed)
+}
+
 /// Whether `name`, which may begin with `*.`, is reserved for examples (RFC 2606, sections 2 and
 /// 3).
 pub fn is_example_name(name: &str) -> bool {
@@ -53,6 +60,12 @@ mod tests {
         ] {
             assert_eq!(split_port(text), split);
         }
+    }
+
+    #[test]
+    fn a_host_has_no_quotes() {
+        assert!(has_host_characters("[::1]:5000"));
+        assert!(!has_host_characters("x\"y") && !has_host_characters(""));
     }
 
     #[test]

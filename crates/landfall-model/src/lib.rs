@@ -28,6 +28,7 @@ mod digest;
 pub mod document;
 mod exit;
 mod failure;
+mod file_name;
 mod hashed_stream;
 mod host_name;
 mod json;
@@ -65,10 +66,11 @@ pub use crate::destination::{
 pub use crate::digest::{Algorithm, Digest, DigestError, Hasher, hex, unhex};
 pub use crate::exit::{Exit, RunStatus, TransferSide};
 pub use crate::failure::{Failure, FailureParts};
+pub use crate::file_name::{is_file_name, is_path_below};
 pub use crate::hashed_stream::{
     DigestCheckedReader, HashedStream, digest_of, for_each_chunk, has_digest,
 };
-pub use crate::host_name::{is_dns_name, is_example_name, split_port};
+pub use crate::host_name::{has_host_characters, is_dns_name, is_example_name, split_port};
 pub use crate::json::{from_json, without_bom};
 pub use crate::limits::Limits;
 pub use crate::manifest::{

@@ -3,7 +3,7 @@
 //! may be written in every form in which the name itself may be written.
 
 use crate::descriptor::{HUB, canonical_host};
-use crate::reference::has_host;
+use crate::reference::{has_host, is_host_in_lower_case};
 use crate::{ImageRef, Wildcards};
 use std::convert::Infallible;
 use std::fmt;
@@ -189,7 +189,7 @@ pub fn is_same_url(one: &str, other: &str) -> bool {
 pub(crate) fn normal_prefixes(prefix: &str) -> Vec<String> {
     let prefix = prefix.trim_end_matches('/');
     let (first, path) = prefix.split_once('/').unwrap_or((prefix, ""));
-    let (host, path) = match (is_dns_host(first), path) {
+    let (host, path) = match (is_host_in_lower_case(first), path) {
         (true, _) => (normal_host(first), path),
         (false, _) if has_host(prefix) => (first.to_owned(), path),
         (false, _) => (HUB.to_owned(), prefix),
@@ -227,7 +227,7 @@ fn normal_forms(text: &str) -> Vec<String> {
     if !has_host(text) {
         return vec![on_hub(text)];
     }
-    let host = if is_dns_host(first) {
+    let host = if is_host_in_lower_case(first) {
         normal_host(first)
     } else {
         first.to_owned()
@@ -244,11 +244,6 @@ fn normal_forms(text: &str) -> Vec<String> {
     } else {
         vec![on_hub(path)]
     }
-}
-
-/// Whether the first component of a reference is a host that may be written in any case.
-fn is_dns_host(first: &str) -> bool {
-    first.contains(['.', ':']) || first.eq_ignore_ascii_case("localhost")
 }
 
 /// Returns a host as references name it: in lower case, without the default port, and `docker.io`

@@ -94,7 +94,7 @@ fn split_host(text: &str) -> Option<(&str, &str)> {
 
 /// Whether `first`, the first component of a reference, would still be a host if it were written in
 /// lower case.
-fn is_host_in_lower_case(first: &str) -> bool {
+pub(crate) fn is_host_in_lower_case(first: &str) -> bool {
     first.contains(['.', ':']) || first.eq_ignore_ascii_case("localhost")
 }
 

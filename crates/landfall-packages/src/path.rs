@@ -1,6 +1,6 @@
 //! Paths below the URL of a repository. They come from its indexes, so they are checked.
 
-use landfall_model::Failure;
+use landfall_model::{Failure, is_path_below};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
 /// The characters that are percent-encoded in the path of a URL. `+`, `~` and `:` are common in the
@@ -21,8 +21,7 @@ const ENCODED: &AsciiSet = &CONTROLS
 /// lock.
 pub fn is_plain_path(path: &str) -> bool {
     path.len() < 1024
-        // an empty part is a leading, trailing or double slash
-        && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
+        && is_path_below(path)
         // U+FFFD replaces bytes that are not UTF-8, so the original path is lost
         && !path.contains(|c: char| {
             c.is_whitespace() || c.is_control() || matches!(c, '\\' | '\u{fffd}')

@@ -1,6 +1,7 @@
 //! The URL of a folder in an object store, such as `s3://bucket/prefix`.
 
 use landfall_http::{ErrorKind, HttpError};
+use landfall_model::is_file_name;
 use std::error::Error as _;
 use std::fmt;
 use std::str::FromStr;
@@ -92,7 +93,7 @@ fn parse(text: &str) -> Option<BucketLocation> {
 /// Whether a part of a key is safe: `..` and empty parts would address other keys than the user
 /// sees.
 fn is_key_part(part: &str) -> bool {
-    !part.is_empty() && part != "." && part != ".." && !part.contains(char::is_control)
+    is_file_name(part) && !part.contains(char::is_control)
 }
 
 impl fmt::Display for BucketLocation {

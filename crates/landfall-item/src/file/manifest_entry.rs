@@ -4,8 +4,8 @@ use super::resolvable::{Checksum, FileRequest};
 use crate::ManifestEntry;
 use crate::item_kind::{EntryContext, ManifestResult, USERINFO, digest_of};
 use landfall_model::document::{OWN_URL, SourceSpan, TemplateField, VarBinding, YamlNode};
-use landfall_model::has_userinfo;
 use landfall_model::sign::FileKey;
+use landfall_model::{has_userinfo, is_path_below};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use url::Url;
@@ -257,10 +257,7 @@ fn member_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
 /// Whether `text` is the path of a member of an archive. An export writes the member below the
 /// folder of the archive, so the path must not lead out of that folder.
 pub(super) fn is_member_path(text: &str) -> bool {
-    let is_name = |part: &str| {
-        !part.is_empty() && part != "." && part != ".." && !part.contains(['\\', '\0'])
-    };
-    text.split('/').all(is_name)
+    is_path_below(text) && !text.contains(['\\', '\0'])
 }
 
 /// The mode, as four octal digits.

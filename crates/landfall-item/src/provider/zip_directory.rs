@@ -7,7 +7,7 @@
 //! archives above 4 GiB are refused, since packages of providers do not need them.
 
 use landfall_content::{BlobRead, ContentError};
-use landfall_model::{Digest, Failure, Limits};
+use landfall_model::{Digest, Failure, Limits, is_path_below};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::io::{self, Read};
@@ -289,8 +289,7 @@ fn central_member(directory: &[u8]) -> Result<(ZipMember, &[u8]), Failure> {
 /// Whether a program that unpacks `name` into a folder writes nothing outside of it.
 fn is_safe_path(name: &str) -> bool {
     let path = name.strip_suffix('/').unwrap_or(name);
-    !name.contains(|c: char| c.is_control() || matches!(c, '\\' | ':'))
-        && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
+    !name.contains(|c: char| c.is_control() || matches!(c, '\\' | ':')) && is_path_below(path)
 }
 
 /// The failure of an archive that is not a zip archive, or contradicts itself.

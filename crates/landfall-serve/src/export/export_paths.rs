@@ -3,7 +3,7 @@
 use crate::catalog::UrlPath;
 use landfall_content::ContentError;
 use landfall_item::UrlFile;
-use landfall_model::{Digest, Failure, TransferSide};
+use landfall_model::{Digest, Failure, TransferSide, is_file_name};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -64,7 +64,7 @@ pub(super) fn path_of_url(url: &str) -> Result<PathBuf, ExportError> {
 
 fn safe_path(url: &str) -> Result<PathBuf, &'static str> {
     let UrlPath { host, path, .. } = UrlPath::parse(url).ok_or("it is not a URL with a host")?;
-    if matches!(host.as_str(), "" | "." | "..") || host.contains('/') {
+    if !is_file_name(&host) || host.contains('/') {
         return Err("its host cannot be the name of a folder");
     }
     let mut out = PathBuf::from(host);
