@@ -70,21 +70,19 @@ mod text;
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub use crate::chart::fuzz as read_chart;
 pub use crate::chart::{
-    ChartArchive, ChartImage, ChartName, ChartRequest, ChartSignatureError, Discovery, FindImages,
-    FoundImages, LockedChart, OpenReference, chart_versions, clash, index as chart_index,
-    index_entry, schema_urls,
+    ChartArchive, ChartImage, ChartName, ChartRequest, Discovery, FindImages, FoundImages,
+    LockedChart, OpenReference, chart_versions, clash, index as chart_index, index_entry,
+    schema_urls,
 };
 pub use crate::dependency_request::DependencyRequest;
-pub use crate::file::{
-    FileRequest, FileSignatureError, LockedFile, LockedSidecar, file_repository,
-};
+pub use crate::file::{FileRequest, LockedFile, LockedSidecar, file_repository};
 pub use crate::git::{
     GitRequest, LockedGitPack, LockedGitRef, LockedGitRepository, LockedGitSubmodule,
     LockedLargeFile, SubmoduleError, VerifiedGitRef,
 };
 pub(crate) use crate::image::verified_signatures;
 pub use crate::image::{
-    ImageRequest, ImageSignatureError, LockedImage, LockedManifest, LockedReferrer,
+    ImageRequest, ItemSignatureError, LockedImage, LockedManifest, LockedReferrer,
     LockedTrimmedIndex, OneManifest, ReadError, Selection, SelectionError, listed, platforms,
     tag_of,
 };

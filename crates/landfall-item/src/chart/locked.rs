@@ -2,9 +2,9 @@
 
 use super::name::ChartName;
 use super::{parts, provenance};
-use crate::file::{FileSignatureError, LockedSidecar, ensure_stored, read_sidecar};
+use crate::file::{LockedSidecar, ensure_stored, read_sidecar};
 use crate::image::{
-    ImageSignatureError, LockedImage, LockedReferrer, contradictions, download_locked,
+    ItemSignatureError, LockedImage, LockedReferrer, contradictions, download_locked,
     find_signatures, write_referrers, write_verified,
 };
 use crate::text::quoted;
@@ -189,17 +189,6 @@ fn list<T>(
 // are referrers, which are looked up if a rule matches the chart. A chart in an HTTP repository is
 // signed by its provenance file.
 
-/// The reason why a chart does not meet a policy.
-#[derive(Debug, thiserror::Error)]
-pub enum ChartSignatureError {
-    /// The signatures of an artifact in a registry do not meet the policy.
-    #[error(transparent)]
-    Artifact(#[from] ImageSignatureError),
-    /// The provenance of an archive does not meet the policy.
-    #[error(transparent)]
-    Provenance(#[from] FileSignatureError),
-}
-
 impl LockedChart {
     /// The chart as an artifact of a registry; `None` for an archive of an HTTP server.
     pub(super) fn artifact(&self) -> Option<LockedImage> {
@@ -225,10 +214,10 @@ impl LockedChart {
         policy: &SignaturePolicy,
         blobs: &dyn BlobRead,
         time: SignatureTime,
-    ) -> Result<Vec<VerifiedSignature>, ChartSignatureError> {
+    ) -> Result<Vec<VerifiedSignature>, ItemSignatureError> {
         match self.artifact() {
-            Some(artifact) => Ok(verified_signatures(&artifact, policy, blobs)?),
-            None => Ok(self.verified_provenance(policy, blobs, time)?),
+            Some(artifact) => verified_signatures(&artifact, policy, blobs),
+            None => self.verified_provenance(policy, blobs, time),
         }
     }
 
@@ -238,7 +227,7 @@ impl LockedChart {
         policy: &SignaturePolicy,
         blobs: &dyn BlobRead,
         time: SignatureTime,
-    ) -> Result<Vec<VerifiedSignature>, FileSignatureError> {
+    ) -> Result<Vec<VerifiedSignature>, ItemSignatureError> {
         if !policy.applies_to(self.rule_subject()) {
             return Ok(Vec::new());
         }
@@ -370,8 +359,5 @@ async fn verify_provenance(
             .map_err(|error| ResolveError::from(error).about("its provenance"))?;
     }
     let verified = chart.verified_provenance(policy, resolver.disk(), SignatureTime::Now);
-    verified.map_err(|error| match error {
-        FileSignatureError::Read(_) => ResolveError::local(error.to_string()),
-        _ => ResolveError::from(error.to_string()),
-    })
+    verified.map_err(|error| error.into_resolve_error(""))
 }

@@ -17,7 +17,7 @@ mod resolve;
 mod schema;
 
 pub use self::images::{Discovery, FindImages, FoundImages};
-pub use self::locked::{ChartImage, ChartSignatureError, LockedChart, OpenReference};
+pub use self::locked::{ChartImage, LockedChart, OpenReference};
 pub(crate) use self::manifest_entry::ChartEntry;
 pub use self::name::ChartName;
 pub use self::parts::{ChartArchive, clash, index, index_entry};

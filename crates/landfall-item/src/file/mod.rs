@@ -14,5 +14,4 @@ pub use self::locked::{LockedFile, LockedSidecar};
 pub(crate) use self::manifest_entry::{FileEntry, file_url};
 pub use self::resolvable::FileRequest;
 pub(crate) use self::resolve::download;
-pub use self::signature_lookup::FileSignatureError;
 pub(crate) use self::signature_lookup::{ensure_stored, is_absent, read_sidecar};

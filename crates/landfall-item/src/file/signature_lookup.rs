@@ -6,16 +6,15 @@ use super::locked::{LockedFile, LockedSidecar};
 use super::resolvable::FileRequest;
 use super::resolve;
 use super::resolve::{download_sidecar, ensure_downloaded};
-use crate::image::ReadError;
+use crate::image::{ItemSignatureError, ReadError};
 use crate::resolver::{ResolveError, Resolver};
 use crate::{PinPolicy, ResolveOutcome};
 use landfall_content::{BlobRead, ContentError};
 use landfall_http::{ErrorKind, HttpError};
 use landfall_model::sign::SignatureTime;
-use landfall_model::{Algorithm, Descriptor, Digest, Limits, digest_of, media_type};
+use landfall_model::{Algorithm, Descriptor, Digest, Failure, Limits, digest_of, media_type};
 use landfall_signature::{
-    FileSignatures, LogEntry, LogQuery, RuleSubject, SignatureFailure, SignaturePolicy, SignedFile,
-    VerifiedSignature,
+    FileSignatures, LogEntry, LogQuery, RuleSubject, SignaturePolicy, SignedFile, VerifiedSignature,
 };
 use std::io::{self, Read};
 
@@ -200,7 +199,7 @@ pub(crate) async fn ensure_stored(
 async fn verify_stored(
     resolver: &Resolver,
     file: &LockedFile,
-) -> Result<Vec<VerifiedSignature>, FileSignatureError> {
+) -> Result<Vec<VerifiedSignature>, ItemSignatureError> {
     let file = file.clone();
     let policy = resolver.signatures().clone();
     let disk = resolver.disk().clone();
@@ -208,9 +207,7 @@ async fn verify_stored(
     let verifying = tokio::task::spawn_blocking(move || {
         file.verified_signatures(&policy, &disk, SignatureTime::Now)
     });
-    verifying
-        .await
-        .map_err(|error| FileSignatureError::Interrupted(error.to_string()))?
+    verifying.await?
 }
 
 fn log_queries(resolver: &Resolver, file: &LockedFile) -> Result<Vec<LogQuery>, ResolveError> {
@@ -231,43 +228,17 @@ async fn ask(resolver: &Resolver, query: &LogQuery) -> Result<Option<LogEntry>, 
     }
 }
 
-fn failure(error: FileSignatureError) -> ResolveError {
-    match error {
-        FileSignatureError::Read(_) | FileSignatureError::Interrupted(_) => {
-            ResolveError::local(error.to_string())
-        }
-        FileSignatureError::Policy(SignatureFailure::NotFound { .. }) => {
-            let places = "; `signatures` names none, and there is none next to the file";
-            ResolveError::from(format!("{error}{places}"))
-        }
-        _ => ResolveError::from(error.to_string()),
-    }
+fn failure(error: ItemSignatureError) -> ResolveError {
+    error.into_resolve_error("; `signatures` names none, and there is none next to the file")
 }
 
 // Verifies the signatures of a file by the rules of `verify:`. The signatures are read from the
 // file's sidecars. They are verified when the file is locked, and later from a bundle or store
 // alone.
 
-/// The reason why a file, or a chart of an HTTP repository, does not meet a policy.
-#[derive(Debug, thiserror::Error)]
-pub enum FileSignatureError {
-    /// A signature or checksum file cannot be read.
-    #[error("a signature cannot be read: {0}")]
-    Read(#[from] ReadError),
-    /// The signed checksum file lists no digest of this file, or a different one.
-    #[error("its signed checksum file {0}")]
-    Checksum(String),
-    /// The verification was interrupted.
-    #[error("its signatures were not verified: {0}")]
-    Interrupted(String),
-    /// The signatures do not meet the policy.
-    #[error(transparent)]
-    Policy(#[from] SignatureFailure),
-}
-
-impl From<ContentError> for FileSignatureError {
-    fn from(error: ContentError) -> FileSignatureError {
-        FileSignatureError::Read(error.into())
+impl From<ContentError> for ItemSignatureError {
+    fn from(error: ContentError) -> ItemSignatureError {
+        ItemSignatureError::Read(error.into())
     }
 }
 
@@ -282,7 +253,7 @@ impl LockedFile {
         policy: &SignaturePolicy,
         blobs: &dyn BlobRead,
         time: SignatureTime,
-    ) -> Result<Vec<VerifiedSignature>, FileSignatureError> {
+    ) -> Result<Vec<VerifiedSignature>, ItemSignatureError> {
         if !policy.applies_to(self.rule_subject()) {
             return Ok(Vec::new());
         }
@@ -308,7 +279,7 @@ impl LockedFile {
     pub(super) fn signatures<'a>(
         &'a self,
         blobs: &'a dyn BlobRead,
-    ) -> Result<Vec<FileSignatures<'a>>, FileSignatureError> {
+    ) -> Result<Vec<FileSignatures<'a>>, ItemSignatureError> {
         let checksum = self.checksum_sidecar();
         let mut own = Vec::new();
         let mut about_checksum = Vec::new();
@@ -359,25 +330,29 @@ impl LockedFile {
         &self,
         checksum: &LockedSidecar,
         blobs: &dyn BlobRead,
-    ) -> Result<(), FileSignatureError> {
+    ) -> Result<(), ItemSignatureError> {
         let text = read_sidecar(checksum, blobs)?;
-        let listed = resolve::find(&resolve::text_of(&text), &self.name)
-            .map_err(FileSignatureError::Checksum)?;
+        let listed =
+            resolve::find(&resolve::text_of(&text), &self.name).map_err(bad_checksum_file)?;
         let found = match listed.algorithm() {
             Algorithm::Sha256 => self.digest.clone(),
             other @ Algorithm::Sha512 => {
                 let mut content = blobs.open(&self.digest, 0)?;
-                digest_of(&mut content, other).map_err(|error| {
-                    FileSignatureError::Checksum(format!("cannot be checked: {error}"))
-                })?
+                digest_of(&mut content, other)
+                    .map_err(|error| bad_checksum_file(format!("cannot be checked: {error}")))?
             }
         };
         if listed == found {
             return Ok(());
         }
         let why = format!("has {listed}, but the file is {found}");
-        Err(FileSignatureError::Checksum(why))
+        Err(bad_checksum_file(why).into())
     }
+}
+
+/// The failure of a signed checksum file that lists no digest of the file, or a different one.
+fn bad_checksum_file(why: String) -> Failure {
+    Failure::failed(format!("its signed checksum file {why}"))
 }
 
 /// Reads a sidecar into memory. The size in the lock is untrusted, so it is bounded first.

@@ -26,7 +26,7 @@ pub(crate) use self::manifests::read_manifest;
 pub use self::resolvable::ImageRequest;
 pub(crate) use self::resolvable::{check_equal_platforms, check_equal_referrers};
 pub use self::selection::{OneManifest, Selection, SelectionError};
-pub use self::signatures::ImageSignatureError;
+pub use self::signatures::ItemSignatureError;
 pub(crate) use self::signatures::{
     download_locked, find_signatures, logged_since, verified_signatures,
 };

@@ -7,30 +7,43 @@ use crate::resolver::{ResolveError, Resolver};
 use crate::{PinPolicy, ReadError, ResolveOutcome};
 use jiff::Timestamp;
 use landfall_content::BlobRead;
-use landfall_model::{Descriptor, Digest, ImageRef, JsonText, Limits, cosign_tags};
+use landfall_model::{Descriptor, Digest, Failure, ImageRef, JsonText, Limits, cosign_tags};
 use landfall_signature::{
     SignatureDocument, SignatureFailure, SignatureFormat, SignaturePolicy, VerifiedSignature,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use tokio::task::JoinError;
 
-/// Why an image does not meet a policy.
+/// Why an image, a chart or a file does not meet a policy.
 #[derive(Debug, thiserror::Error)]
-pub enum ImageSignatureError {
-    /// The lock does not say which signatures the image has.
-    #[error(
-        "its signatures were not looked up, because `referrers: false` is set or the image comes \
-         from an archive"
-    )]
-    NotLookedUp,
-    /// A signature cannot be read.
+pub enum ItemSignatureError {
+    /// A signature or checksum file cannot be read.
     #[error("a signature cannot be read: {0}")]
     Read(#[from] ReadError),
-    /// It has more signatures and attestations than the limit allows.
-    #[error("it has more than {0} signatures and attestations")]
-    TooMany(usize),
-    /// Its signatures do not meet the policy.
+    /// The verification was interrupted.
+    #[error("its signatures were not verified: {0}")]
+    Interrupted(#[from] JoinError),
+    /// The signatures do not meet the policy.
     #[error(transparent)]
     Policy(#[from] SignatureFailure),
+    /// Any other reason.
+    #[error(transparent)]
+    Failed(#[from] Failure),
+}
+
+impl ItemSignatureError {
+    /// The error of resolving the item. `places` says where signatures were searched.
+    pub(crate) fn into_resolve_error(self, places: &str) -> ResolveError {
+        match self {
+            ItemSignatureError::Read(_) | ItemSignatureError::Interrupted(_) => {
+                ResolveError::local(self.to_string())
+            }
+            ItemSignatureError::Policy(SignatureFailure::NotFound { .. }) => {
+                ResolveError::from(format!("{self}{places}"))
+            }
+            _ => ResolveError::from(self.to_string()),
+        }
+    }
 }
 
 /// Verifies the signatures of `image`, which are read from `blobs`. Returns those that meet the
@@ -40,7 +53,7 @@ pub(crate) fn verified_signatures(
     image: &LockedImage,
     policy: &SignaturePolicy,
     blobs: &dyn BlobRead,
-) -> Result<Vec<VerifiedSignature>, ImageSignatureError> {
+) -> Result<Vec<VerifiedSignature>, ItemSignatureError> {
     if !policy.applies_to(&image.name) {
         return Ok(Vec::new());
     }
@@ -58,7 +71,7 @@ pub(crate) fn verified_signatures(
 fn signature_documents(
     image: &LockedImage,
     blobs: &dyn BlobRead,
-) -> Result<(Vec<SignatureDocument>, Option<ReadError>), ImageSignatureError> {
+) -> Result<(Vec<SignatureDocument>, Option<ReadError>), ItemSignatureError> {
     let mut documents = Vec::new();
     let (layers, mut unreadable) = signature_layers(image, blobs)?;
     for layer in layers {
@@ -221,15 +234,10 @@ async fn download(
     Ok(first)
 }
 
-fn failure(error: ImageSignatureError) -> ResolveError {
-    match error {
-        ImageSignatureError::Read(_) => ResolveError::local(error.to_string()),
-        ImageSignatureError::Policy(SignatureFailure::NotFound { .. }) => {
-            let places = "; the referrers API, the referrers tag and cosign's tags were searched";
-            ResolveError::from(format!("{error}{places}"))
-        }
-        _ => ResolveError::from(error.to_string()),
-    }
+fn failure(error: ItemSignatureError) -> ResolveError {
+    error.into_resolve_error(
+        "; the referrers API, the referrers tag and cosign's tags were searched",
+    )
 }
 
 /// A layer with a signature.
@@ -246,9 +254,13 @@ struct SignatureLayer {
 fn signature_layers(
     image: &LockedImage,
     blobs: &dyn BlobRead,
-) -> Result<(Vec<SignatureLayer>, Option<ReadError>), ImageSignatureError> {
+) -> Result<(Vec<SignatureLayer>, Option<ReadError>), ItemSignatureError> {
     let Some(referrers) = &image.referrers else {
-        return Err(ImageSignatureError::NotLookedUp);
+        return Err(Failure::failed(
+            "its signatures were not looked up, because `referrers: false` is set or the image \
+             comes from an archive",
+        )
+        .into());
     };
     let limits = Limits::default();
     let tags = cosign_tags(&image.digest);
@@ -270,7 +282,11 @@ fn signature_layers(
         };
         found.extend(layers_in(&bytes, limits.manifest_bytes as u64));
         if found.len() > limits.image_signatures {
-            return Err(ImageSignatureError::TooMany(limits.image_signatures));
+            return Err(Failure::failed(format!(
+                "it has more than {} signatures and attestations",
+                limits.image_signatures
+            ))
+            .into());
         }
     }
     Ok((found, unreadable))
