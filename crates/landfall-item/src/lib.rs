@@ -78,7 +78,7 @@ pub use crate::dependency_request::DependencyRequest;
 pub use crate::file::{FileRequest, LockedFile, LockedSidecar, file_repository};
 pub use crate::git::{
     GitRequest, LockedGitPack, LockedGitRef, LockedGitRepository, LockedGitSubmodule,
-    LockedLargeFile, SubmoduleError, VerifiedGitRef,
+    LockedLargeFile, VerifiedGitRef,
 };
 pub(crate) use crate::image::verified_signatures;
 pub use crate::image::{

@@ -7,7 +7,7 @@ use crate::inputs::is_read_in_folder;
 use crate::scan::{RewriteResult, rewrite};
 use crate::scan_result::{RewriteOptions, TextSyntax};
 use crate::{gzip, pax};
-use landfall_model::document::{ArchiveBudget, TarForm};
+use landfall_model::document::{ArchiveBudget, TarForm, unreadable_archive};
 use landfall_model::{Failure, Limits};
 use std::io::Read;
 use std::path::Path;
@@ -168,7 +168,9 @@ fn entries(
     let mut pax_path: Option<String> = None;
     budget.members(bytes, TarForm::Headers, |entry| {
         let mut content = Vec::new();
-        entry.read_to_end(&mut content)?;
+        entry
+            .read_to_end(&mut content)
+            .map_err(unreadable_archive)?;
         let header = entry.header().clone();
         let kind = header.entry_type();
         let mut path = None;

@@ -1,7 +1,6 @@
 //! Errors from rewriting files and archives.
 
 use landfall_model::Failure;
-use landfall_model::document::UnpackError;
 
 /// An error from rewriting a file.
 #[derive(Debug, thiserror::Error)]
@@ -33,19 +32,6 @@ pub enum ChartArchiveError {
     /// Any other failure.
     #[error(transparent)]
     Failed(#[from] Failure),
-}
-
-impl From<UnpackError> for ChartArchiveError {
-    fn from(error: UnpackError) -> ChartArchiveError {
-        Failure::usage(error.to_string()).into()
-    }
-}
-
-// reading an entry of an archive fails with an I/O error
-impl From<std::io::Error> for ChartArchiveError {
-    fn from(error: std::io::Error) -> ChartArchiveError {
-        UnpackError::Read(error).into()
-    }
 }
 
 impl From<RewriteError> for Failure {

@@ -1,6 +1,7 @@
 //! The large files (Git LFS) of the locked refs of a repository, and the servers that have them.
 
 use super::locked::{LockedGitRef, LockedGitSubmodule, LockedLargeFile, lfs_url, normal_url};
+use super::pack_writing::GitFault;
 use super::request::GitRequest;
 use crate::resolver::ResolveError;
 use landfall_content::LfsServer;
@@ -11,7 +12,7 @@ use landfall_git::{
     RootFiles, large_files, pinned_submodules,
 };
 use landfall_model::report::one_line;
-use landfall_model::{Descriptor, Digest, Limits, redact_urls};
+use landfall_model::{Descriptor, Digest, Failure, Limits, redact_urls};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -192,34 +193,12 @@ pub(super) async fn find_large_files(
 
 // The submodules of the locked refs of a repository, as repositories with commits.
 
-/// The reason why the submodules of a repository cannot be locked.
-#[derive(Debug, thiserror::Error)]
-pub enum SubmoduleError {
-    /// An object cannot be read.
-    #[error(transparent)]
-    Object(#[from] GitError),
-    /// Landfall cannot fetch a repository from the URL.
-    #[error("its submodule {path} has the URL '{url}': {why}")]
-    Url {
-        /// The folder of the submodule.
-        path: String,
-        /// The URL as it is written.
-        url: String,
-        /// The reason.
-        why: String,
-    },
-}
-
-impl SubmoduleError {
-    /// The error for the submodule at `path` whose URL is `written`. The message does not repeat a
-    /// password in the URL.
-    fn of_url(path: &str, written: &str, why: String) -> SubmoduleError {
-        SubmoduleError::Url {
-            path: one_line(path),
-            url: redact_urls(&one_line(written)),
-            why,
-        }
-    }
+/// The failure of the submodule at `path` whose URL is `written`: landfall cannot fetch a repository
+/// from there. The message does not repeat a password in the URL.
+fn bad_url(path: &str, written: &str, why: &str) -> Failure {
+    let path = one_line(path);
+    let url = redact_urls(&one_line(written));
+    Failure::failed(format!("its submodule {path} has the URL '{url}': {why}"))
 }
 
 /// The submodules of `refs` of the repository at `url`, sorted.
@@ -227,7 +206,7 @@ pub(super) fn locked_submodules(
     database: &ObjectDatabase,
     url: &str,
     refs: &[LockedGitRef],
-) -> Result<Vec<LockedGitSubmodule>, SubmoduleError> {
+) -> Result<Vec<LockedGitSubmodule>, GitFault> {
     let tips: Vec<ObjectId> = refs.iter().map(|one| one.id).collect();
     let mut found = BTreeSet::new();
     for PinnedSubmodule {
@@ -236,8 +215,7 @@ pub(super) fn locked_submodules(
         commit,
     } in pinned_submodules(database, &tips)?
     {
-        let url = submodule_url(url, &written)
-            .map_err(|why| SubmoduleError::of_url(&path, &written, why))?;
+        let url = submodule_url(url, &written).map_err(|why| bad_url(&path, &written, &why))?;
         let name = format!("{}{url}", GitRequest::PREFIX);
         found.insert(LockedGitSubmodule { name, commit });
     }
@@ -328,7 +306,7 @@ mod tests {
     fn errors_do_not_repeat_passwords() {
         let written = "https://u:token@h.example/a";
         let why = submodule_url("https://h.example/x", written).unwrap_err();
-        let error = SubmoduleError::of_url("libs/a", written, why).to_string();
+        let error = bad_url("libs/a", written, &why).to_string();
         assert!(
             error.contains("h.example/a") && !error.contains("token"),
             "{error}"

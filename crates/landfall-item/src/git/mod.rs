@@ -14,7 +14,6 @@ mod resolve;
 mod signatures;
 mod verify;
 
-pub use self::large_files::SubmoduleError;
 pub use self::locked::{
     LockedGitPack, LockedGitRef, LockedGitRepository, LockedGitSubmodule, LockedLargeFile,
     VerifiedGitRef,

@@ -1,17 +1,15 @@
 //! Writes the pack with the new commits of a repository, after its signatures, submodules and large
 //! files were read.
 
-use super::large_files::{
-    LargeFilesOfServer, SubmoduleError, large_files_by_server, locked_submodules,
-};
+use super::large_files::{LargeFilesOfServer, large_files_by_server, locked_submodules};
 use super::locked::{LockedGitPack, LockedGitRef, LockedGitSubmodule, VerifiedGitRef};
 use super::request::GitRequest;
-use super::signatures::{RefSignatureError, verified_refs};
+use super::signatures::verified_refs;
 use landfall_content::store::DiskStore;
 use landfall_content::upstream::{FetchedPack, PackFacts, write_pack_file};
 use landfall_content::{BlobPackBytes, DiskSpace, GitPacks};
 use landfall_git::{GitError, GitPackPlan, ObjectDatabase, ObjectId, reaches, shallow_boundary};
-use landfall_model::{Limits, human_size};
+use landfall_model::{Failure, Limits, human_size};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -37,34 +35,38 @@ pub(super) struct PackWriting {
     pub(super) head: Option<String>,
 }
 
+/// Why refs are not verified, or submodules cannot be locked.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum GitFault {
+    /// An object cannot be read.
+    #[error(transparent)]
+    Object(#[from] GitError),
+    /// Any other reason.
+    #[error(transparent)]
+    Failed(#[from] Failure),
+}
+
 /// The reason why no pack is written.
 pub(super) enum PackWritingError {
     Object(GitError),
-    Signature(RefSignatureError),
-    Submodule(SubmoduleError),
+    Signature(Failure),
+    Submodule(Failure),
+}
+
+impl PackWritingError {
+    /// Returns a function that turns a fault into an error, which is `failed` for all faults but
+    /// those of objects.
+    fn of(failed: fn(Failure) -> PackWritingError) -> impl FnOnce(GitFault) -> PackWritingError {
+        move |fault| match fault {
+            GitFault::Object(error) => PackWritingError::Object(error),
+            GitFault::Failed(failure) => failed(failure),
+        }
+    }
 }
 
 impl From<GitError> for PackWritingError {
     fn from(error: GitError) -> PackWritingError {
         PackWritingError::Object(error)
-    }
-}
-
-impl From<RefSignatureError> for PackWritingError {
-    fn from(error: RefSignatureError) -> PackWritingError {
-        match error {
-            RefSignatureError::Object(error) => PackWritingError::Object(error),
-            error => PackWritingError::Signature(error),
-        }
-    }
-}
-
-impl From<SubmoduleError> for PackWritingError {
-    fn from(error: SubmoduleError) -> PackWritingError {
-        match error {
-            SubmoduleError::Object(error) => PackWritingError::Object(error),
-            error @ SubmoduleError::Url { .. } => PackWritingError::Submodule(error),
-        }
     }
 }
 
@@ -104,9 +106,11 @@ impl PackWriting {
             database.add_pack(Arc::new(file))?;
         }
         let GitRequest { url, .. } = &self.request;
-        let verified = verified_refs(&database, &self.refs, &self.request.ref_rules())?;
+        let verified = verified_refs(&database, &self.refs, &self.request.ref_rules())
+            .map_err(PackWritingError::of(PackWritingError::Signature))?;
         let submodules = if self.request.submodules {
-            let found = locked_submodules(&database, url, &self.refs)?;
+            let found = locked_submodules(&database, url, &self.refs)
+                .map_err(PackWritingError::of(PackWritingError::Submodule))?;
             Some(found)
         } else {
             None

@@ -1,43 +1,20 @@
 //! Verifies the signatures of tags and commits.
 
 use super::locked::{LockedGitRef, LockedGitRepository, VerifiedGitRef};
-use super::pack_writing::{store_pack, stored_objects};
+use super::pack_writing::{GitFault, store_pack, stored_objects};
 use super::request::GitRequest;
 use crate::resolver::{ResolveError, Resolver};
 use jiff::Timestamp;
 use landfall_content::upstream::write_packs;
 use landfall_content::{BlobRead, GitPack};
-use landfall_git::{GitError, GitObjectKind, ObjectDatabase, ObjectIndex, SignedObject, tag_name};
-use landfall_model::Limits;
+use landfall_git::{GitObjectKind, ObjectDatabase, ObjectIndex, SignedObject, tag_name};
 use landfall_model::report::one_line;
 use landfall_model::sign::{GitSigners, SignatureTime};
+use landfall_model::{Failure, Limits};
 use landfall_signature::SignaturePolicy;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
-
-/// The reason why a ref does not have a signature that it needs.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum RefSignatureError {
-    /// An object cannot be read.
-    #[error(transparent)]
-    Object(#[from] GitError),
-    /// Neither the tag nor its commit is signed.
-    #[error("{name} is not signed, and `verify` requires a signature")]
-    Unsigned { name: String },
-    /// The tag has no signature of its own, but the server decides which tags are chosen.
-    #[error(
-        "{name} is not a signed tag, and a tag that `tags` or `update` chooses must be one: the \
-         signature of a commit does not cover the names of tags"
-    )]
-    UnsignedTag { name: String },
-    /// The signed tag was made for another name. A server could offer an old tag as a new one.
-    #[error("{name} is a signed tag with another name: '{found}'")]
-    OtherName { name: String, found: String },
-    /// None of the keys made the signature.
-    #[error("the signature of {name} is not valid: {why}")]
-    Refused { name: String, why: String },
-}
 
 /// The signatures that the refs of a repository need.
 pub(super) struct RefRules<'a> {
@@ -103,7 +80,7 @@ pub(super) fn verified_refs(
     database: &ObjectDatabase,
     refs: &[LockedGitRef],
     rules: &RefRules<'_>,
-) -> Result<Vec<VerifiedGitRef>, RefSignatureError> {
+) -> Result<Vec<VerifiedGitRef>, GitFault> {
     if rules.signers.is_empty() {
         return Ok(Vec::new());
     }
@@ -120,8 +97,13 @@ pub(super) fn verified_refs(
         let keys = match tag {
             Some(signed) => signers_of(&one.name, &signed, rules)?,
             None if rules.needs_signed_tag(one) => {
-                let name = one.name.clone();
-                return Err(RefSignatureError::UnsignedTag { name });
+                // the server decides which tags are chosen
+                return Err(Failure::failed(format!(
+                    "{} is not a signed tag, and a tag that `tags` or `update` chooses must be one: \
+                     the signature of a commit does not cover the names of tags",
+                    one.name
+                ))
+                .into());
             }
             None => {
                 unsigned.insert(object);
@@ -153,7 +135,7 @@ impl LockedGitRepository {
         policy: &SignaturePolicy,
         blobs: &Arc<dyn BlobRead>,
         time: SignatureTime,
-    ) -> Result<BTreeSet<String>, RefSignatureError> {
+    ) -> Result<BTreeSet<String>, GitFault> {
         let signers = policy.git_signers(&self.name);
         if signers.is_empty() {
             return Ok(BTreeSet::new());
@@ -191,7 +173,7 @@ fn signed_tag(
     database: &ObjectDatabase,
     object: ObjectIndex,
     one: &LockedGitRef,
-) -> Result<Option<SignedObject>, RefSignatureError> {
+) -> Result<Option<SignedObject>, GitFault> {
     let Some(signed) = SignedObject::of_tag(&database.content(object)?) else {
         return Ok(None);
     };
@@ -199,10 +181,13 @@ fn signed_tag(
     if one.name.strip_prefix("refs/tags/").map(str::as_bytes) == Some(found) {
         return Ok(Some(signed));
     }
-    Err(RefSignatureError::OtherName {
-        name: one.name.clone(),
-        found: one_line(&String::from_utf8_lossy(found)),
-    })
+    // a server could offer an old tag as a new one
+    Err(Failure::failed(format!(
+        "{} is a signed tag with another name: '{}'",
+        one.name,
+        one_line(&String::from_utf8_lossy(found))
+    ))
+    .into())
 }
 
 /// The commit that the ref `one` names in the end.
@@ -210,13 +195,17 @@ fn signed_commit(
     database: &ObjectDatabase,
     commit: ObjectIndex,
     one: &LockedGitRef,
-) -> Result<SignedObject, RefSignatureError> {
+) -> Result<SignedObject, GitFault> {
     let signed = match database.kind(commit) {
         GitObjectKind::Commit => SignedObject::of_commit(&database.content(commit)?),
         _ => None,
     };
-    signed.ok_or_else(|| RefSignatureError::Unsigned {
-        name: one.name.clone(),
+    signed.ok_or_else(|| {
+        let name = &one.name;
+        Failure::failed(format!(
+            "{name} is not signed, and `verify` requires a signature"
+        ))
+        .into()
     })
 }
 
@@ -225,7 +214,7 @@ fn signers_of(
     name: &str,
     signed: &SignedObject,
     rules: &RefRules<'_>,
-) -> Result<BTreeSet<String>, RefSignatureError> {
+) -> Result<BTreeSet<String>, Failure> {
     let lists = rules.signers.iter();
     lists
         .map(|signers| signer_of(name, signed, signers, rules.time))
@@ -238,11 +227,9 @@ fn signer_of(
     signed: &SignedObject,
     signers: &[GitSigners],
     time: SignatureTime,
-) -> Result<String, RefSignatureError> {
-    let refused = |why: String| RefSignatureError::Refused {
-        name: name.to_owned(),
-        why,
-    };
+) -> Result<String, Failure> {
+    let refused =
+        |why: String| Failure::failed(format!("the signature of {name} is not valid: {why}"));
     let made = signed.time().and_then(|at| Timestamp::from_second(at).ok());
     let made = made.ok_or_else(|| refused("it does not say when it was made".into()))?;
     let mut failures = Vec::new();

@@ -11,7 +11,7 @@
 //! - **Two files with one name**: the last one counts, as for helm. Two files Chart.yaml are
 //!   refused, since helm merges them.
 
-use crate::Limits;
+use crate::{Failure, Limits};
 use flate2::read::MultiGzDecoder;
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -20,24 +20,10 @@ use std::path::{Component, Path};
 /// Files by their path in an archive or folder, with `/` between components.
 pub type UnpackedFiles = BTreeMap<String, Vec<u8>>;
 
-/// An error from unpacking an archive. The messages call the archive "it".
-#[derive(Debug, thiserror::Error)]
-pub enum UnpackError {
-    /// It is not a gzipped tar, or it is truncated.
-    #[error("not a readable .tgz: {0}")]
-    Read(#[from] io::Error),
-    /// It exceeds the limit of bytes or the limit of members.
-    #[error(
-        "with the archives in it, it unpacks to more than {0} bytes, or to more than {1} members"
-    )]
-    Large(u64, usize),
-    /// The name of a file is unsafe: empty, absolute, not UTF-8, or with `..` or a control
-    /// character.
-    #[error("it contains a file with the unsafe name '{0}'")]
-    Name(String),
-    /// Two files of the name Chart.yaml have one path.
-    #[error("it contains '{0}' twice, which helm would merge")]
-    Twice(String),
+/// The failure of an archive that is not a gzipped tar, or is truncated. As in all failures of this
+/// file, the message calls the archive "it".
+pub fn unreadable_archive(error: io::Error) -> Failure {
+    Failure::usage(format!("not a readable .tgz: {error}"))
 }
 
 /// How much an archive, with all archives in it, may still unpack to.
@@ -66,7 +52,7 @@ impl ArchiveBudget {
     ///
     /// # Errors
     /// Fails if fewer bytes are left.
-    pub fn take(&mut self, bytes: u64) -> Result<(), UnpackError> {
+    pub fn take(&mut self, bytes: u64) -> Result<(), Failure> {
         self.bytes = self.bytes.checked_sub(bytes).ok_or_else(|| self.large())?;
         Ok(())
     }
@@ -75,7 +61,7 @@ impl ArchiveBudget {
     ///
     /// # Errors
     /// Fails if `bytes` are not a gzipped tar, if they exceed the budget, or if `each` fails.
-    pub fn members<E: From<UnpackError> + From<io::Error>>(
+    pub fn members<E: From<Failure>>(
         &mut self,
         bytes: &[u8],
         form: TarForm,
@@ -88,17 +74,18 @@ impl ArchiveBudget {
         let mut seen = 0;
         let mut read = || -> Result<(), E> {
             for entry in tar::Archive::new(&mut source)
-                .entries()?
+                .entries()
+                .map_err(unreadable_archive)?
                 .raw(form == TarForm::Headers)
             {
                 seen += 1;
                 if seen > max {
                     return Ok(());
                 }
-                each(&mut entry?)?;
+                each(&mut entry.map_err(unreadable_archive)?)?;
             }
             // read to the end: the checksum of the gzip follows the end of the tar
-            io::copy(&mut source, &mut io::sink())?;
+            io::copy(&mut source, &mut io::sink()).map_err(unreadable_archive)?;
             Ok(())
         };
         let outcome = read();
@@ -113,8 +100,12 @@ impl ArchiveBudget {
         outcome
     }
 
-    fn large(&self) -> UnpackError {
-        UnpackError::Large(self.max_bytes, self.max_members)
+    /// The failure of an archive that exceeds a limit.
+    fn large(&self) -> Failure {
+        Failure::usage(format!(
+            "with the archives in it, it unpacks to more than {} bytes, or to more than {} members",
+            self.max_bytes, self.max_members
+        ))
     }
 }
 
@@ -132,7 +123,7 @@ pub enum TarForm {
 ///
 /// # Errors
 /// Fails if `bytes` are not a gzipped tar or exceed the budget, or if a name is unsafe or repeated.
-pub fn unpack(bytes: &[u8], budget: &mut ArchiveBudget) -> Result<UnpackedFiles, UnpackError> {
+pub fn unpack(bytes: &[u8], budget: &mut ArchiveBudget) -> Result<UnpackedFiles, Failure> {
     let mut files = UnpackedFiles::new();
     budget.members(bytes, TarForm::Members, |entry| {
         if !entry.header().entry_type().is_file() {
@@ -140,10 +131,14 @@ pub fn unpack(bytes: &[u8], budget: &mut ArchiveBudget) -> Result<UnpackedFiles,
         }
         let name = safe_name(&entry.path_bytes())?;
         let mut content = Vec::new();
-        entry.read_to_end(&mut content)?;
+        entry
+            .read_to_end(&mut content)
+            .map_err(unreadable_archive)?;
         let is_metadata = name.rsplit('/').next() == Some("Chart.yaml");
         match files.insert(name.clone(), content) {
-            Some(_) if is_metadata => Err(UnpackError::Twice(name)),
+            Some(_) if is_metadata => Err(Failure::usage(format!(
+                "it contains '{name}' twice, which helm would merge"
+            ))),
             _ => Ok(()),
         }
     })?;
@@ -151,8 +146,14 @@ pub fn unpack(bytes: &[u8], budget: &mut ArchiveBudget) -> Result<UnpackedFiles,
 }
 
 /// The name of a member, without `.` components.
-fn safe_name(bytes: &[u8]) -> Result<String, UnpackError> {
-    let bad = || UnpackError::Name(String::from_utf8_lossy(bytes).escape_default().to_string());
+fn safe_name(bytes: &[u8]) -> Result<String, Failure> {
+    let bad = || {
+        let name = String::from_utf8_lossy(bytes);
+        Failure::usage(format!(
+            "it contains a file with the unsafe name '{}'",
+            name.escape_default()
+        ))
+    };
     let text = std::str::from_utf8(bytes).map_err(|_| bad())?;
     if text.contains(char::is_control) {
         return Err(bad());
@@ -256,26 +257,23 @@ mod tests {
             ..Limits::default()
         };
         let big = vec![0; 1 << 20];
-        let error = |bytes: &[u8]| unpack(bytes, &mut ArchiveBudget::new(&limits)).unwrap_err();
-        assert!(matches!(
-            error(&tgz(&[("a", b'0', &big)])),
-            UnpackError::Large(..)
-        ));
+        let budget = || ArchiveBudget::new(&limits);
+        let error = |bytes: &[u8]| unpack(bytes, &mut budget()).unwrap_err();
+        let is_unreadable =
+            |bytes: &[u8]| error(bytes).message.starts_with("not a readable .tgz: ");
+        assert_eq!(error(&tgz(&[("a", b'0', &big)])), budget().large());
         // also in a member that is not a file, such as an extended header
-        assert!(matches!(
+        assert_eq!(
             error(&tgz(&[("a", b'x', &big), ("b", b'0', b"")])),
-            UnpackError::Large(..)
-        ));
+            budget().large()
+        );
         let many: Vec<TarMember<'_>> = ["a", "b", "c", "d"]
             .map(|name| (name, b'0', &b""[..]))
             .to_vec();
-        assert!(matches!(error(&tgz(&many)), UnpackError::Large(..)));
+        assert_eq!(error(&tgz(&many)), budget().large());
         let whole = tgz(&[("a", b'0', b"some text")]);
-        assert!(matches!(
-            error(&whole[..whole.len() - 12]),
-            UnpackError::Read(_)
-        ));
-        assert!(matches!(error(b"plain text"), UnpackError::Read(_)));
+        assert!(is_unreadable(&whole[..whole.len() - 12]));
+        assert!(is_unreadable(b"plain text"));
     }
 
     #[test]
@@ -286,7 +284,8 @@ mod tests {
             ..Limits::default()
         };
         let large = |budget: &mut ArchiveBudget, bytes: &[u8]| {
-            matches!(unpack(bytes, budget), Err(UnpackError::Large(1_048_576, 5)))
+            let exceeded = "more than 1048576 bytes, or to more than 5 members";
+            unpack(bytes, budget).is_err_and(|error| error.message.ends_with(exceeded))
         };
         let third = tgz(&[("a", b'0', &vec![0; 400 << 10])]);
         let mut budget = ArchiveBudget::new(&limits);

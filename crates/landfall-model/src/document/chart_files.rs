@@ -1,16 +1,14 @@
 //! The files of a Helm chart, and the charts that are bundled in it.
 
-use super::archive::{ArchiveBudget, UnpackError, UnpackedFiles, unpack};
+use super::archive::{ArchiveBudget, UnpackedFiles, unpack};
+use crate::Failure;
 use std::collections::BTreeMap;
 
 /// Unpacks the archive of a chart. Returns its files by their paths below its top-level folder.
 ///
 /// # Errors
 /// Fails as [`unpack`] does.
-pub fn unpack_chart(
-    archive: &[u8],
-    budget: &mut ArchiveBudget,
-) -> Result<UnpackedFiles, UnpackError> {
+pub fn unpack_chart(archive: &[u8], budget: &mut ArchiveBudget) -> Result<UnpackedFiles, Failure> {
     let files = unpack(archive, budget)?;
     // the top-level folder has the name of the chart, or any other name
     let files = files.into_iter().filter_map(|(path, content)| {

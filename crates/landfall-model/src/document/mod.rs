@@ -17,7 +17,7 @@ mod vars;
 pub mod yaml;
 mod yaml_tree;
 
-pub use self::archive::{ArchiveBudget, TarForm, UnpackError, UnpackedFiles, unpack};
+pub use self::archive::{ArchiveBudget, TarForm, UnpackedFiles, unpack, unreadable_archive};
 pub use self::chart_files::{BundledChart, bundled_charts, unpack_chart};
 pub use self::control_characters::control_characters;
 pub use self::diagnostic::Diagnostic;

@@ -1,9 +1,7 @@
 //! Collects the files of a chart in a folder: metadata, default values, templates, subcharts.
 
 use crate::inputs::is_document;
-use landfall_model::document::{
-    ArchiveBudget, Diagnostic, UnpackError, UnpackedFiles, read_input, yaml,
-};
+use landfall_model::document::{ArchiveBudget, Diagnostic, UnpackedFiles, read_input, yaml};
 use landfall_model::{Failure, Limits};
 use serde::Deserialize;
 use serde_yaml::Value;
@@ -215,8 +213,8 @@ pub enum ChartError {
     Failed(#[from] Failure),
 }
 
-/// Returns a function that turns an error from unpacking the archive at `path` into a failure.
-pub(super) fn archive_error(path: impl fmt::Display) -> impl FnOnce(UnpackError) -> Failure {
+/// Returns a function that adds the path of an archive to a failure to unpack it.
+pub(super) fn archive_error(path: impl fmt::Display) -> impl FnOnce(Failure) -> Failure {
     move |error| Failure::usage(format!("{path}: {error}"))
 }
 
