@@ -8,6 +8,9 @@
 //! - [`report`] is the report of a command, as JSON, Markdown and HTML.
 //! - [`config`] is the site document.
 //! - [`sign`] makes and verifies SSH and OpenPGP signatures, and verifies minisign signatures.
+//! - Small tools that all crates use: [`HashedStream`] and [`digest_of`] hash streams,
+//!   [`Wildcards`] match patterns, [`locked`] and [`unpoisoned`] take locks, [`split_port`],
+//!   [`is_dns_name`] and [`is_path_below`] test names, and [`redact_urls`] masks secrets in texts.
 //!
 //! The crate imports no other crate of landfall. Begin with `digest.rs`, `limits.rs` and
 //! `document/yaml.rs`.

@@ -179,7 +179,8 @@ fn is_name(name: &str) -> bool {
 }
 
 /// The ranges of lines in `old` that differ, each with the range of lines in `new` that replaces
-/// it. Computed from a longest common subsequence.
+/// it. Computed from a longest common subsequence. A rewrite needs no such comparison, because it
+/// knows the positions of its edits.
 fn changes(old: &[&str], new: &[&str]) -> Vec<(Range<usize>, Range<usize>)> {
     let start = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let ends = old[start..].iter().rev().zip(new[start..].iter().rev());
