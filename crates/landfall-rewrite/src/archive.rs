@@ -1,7 +1,7 @@
 //! Rewrites Helm charts in archives (`.tgz`). The same content gives the same bytes; an archive in
 //! which nothing changes keeps its bytes.
 
-use crate::error::ChartArchiveError;
+use crate::error::ChartError;
 use crate::index::ReferenceIndex;
 use crate::inputs::is_read_in_folder;
 use crate::scan::{RewriteResult, rewrite};
@@ -57,7 +57,7 @@ pub fn rewrite_chart(
     bytes: &[u8],
     index: &ReferenceIndex,
     options: RewriteOptions,
-) -> Result<RewrittenChart, ChartArchiveError> {
+) -> Result<RewrittenChart, ChartError> {
     let limits = Limits::default();
     let mut budget = ArchiveBudget::new(&limits);
     rewrite_nested(bytes, index, options, &mut budget, 0)
@@ -71,7 +71,7 @@ fn rewrite_nested(
     options: RewriteOptions,
     budget: &mut ArchiveBudget,
     depth: usize,
-) -> Result<RewrittenChart, ChartArchiveError> {
+) -> Result<RewrittenChart, ChartError> {
     let limits = Limits::DEFAULT;
     let mut entries = entries(bytes, budget)?;
     let is_chart = |raw: &RawTarEntry| {
@@ -81,7 +81,9 @@ fn rewrite_nested(
     };
     // an archive without a chart is not rewritten, because nothing is known about its content
     if !entries.iter().any(is_chart) {
-        return Err(ChartArchiveError::NoChart);
+        return Err(ChartError::NoChart(Failure::usage(
+            "not a chart: it has no Chart.yaml",
+        )));
     }
     let mut members = Vec::new();
     let mut changed = false;
@@ -94,7 +96,7 @@ fn rewrite_nested(
         let new = if path.ends_with(".tgz") && depth < limits.embedded_depth {
             let inner = match rewrite_nested(&raw.content, index, options, budget, depth + 1) {
                 Ok(inner) => inner,
-                Err(ChartArchiveError::Failed(inner)) if is_subchart(&path) => {
+                Err(ChartError::Failed(inner)) if is_subchart(&path) => {
                     return Err(Failure::usage(format!("{path}: {inner}")).into());
                 }
                 // an archive without a chart stays unchanged, and so does an archive outside
@@ -159,10 +161,7 @@ fn is_subchart(path: &str) -> bool {
 }
 
 /// Returns every header in order. Long names and PAX records are entries of their own.
-fn entries(
-    bytes: &[u8],
-    budget: &mut ArchiveBudget,
-) -> Result<Vec<RawTarEntry>, ChartArchiveError> {
+fn entries(bytes: &[u8], budget: &mut ArchiveBudget) -> Result<Vec<RawTarEntry>, ChartError> {
     let mut found = Vec::new();
     let mut gnu_path: Option<String> = None;
     let mut pax_path: Option<String> = None;
@@ -193,7 +192,7 @@ fn entries(
             content,
             path,
         });
-        Ok::<(), ChartArchiveError>(())
+        Ok::<(), ChartError>(())
     })?;
     Ok(found)
 }
@@ -205,7 +204,7 @@ fn is_extension(header: &tar::Header) -> bool {
 }
 
 /// Packs the entries into a gzipped tar.
-fn packed(entries: &[RawTarEntry]) -> Result<Vec<u8>, ChartArchiveError> {
+fn packed(entries: &[RawTarEntry]) -> Result<Vec<u8>, ChartError> {
     let mut tar = Vec::new();
     for raw in entries {
         tar.extend_from_slice(raw.header.as_bytes());
@@ -379,7 +378,7 @@ mod tests {
         let plain = tgz(&[("a/values.yaml", b"x: quay.io/a/b:v1")]);
         assert!(matches!(
             rewrite_chart(&plain, &known(), RewriteOptions::default()),
-            Err(ChartArchiveError::NoChart)
+            Err(ChartError::NoChart(_))
         ));
         let unreadable = rewrite_chart(b"no gzip", &known(), RewriteOptions::default());
         let error = unreadable.err().unwrap().to_string();

@@ -1,6 +1,7 @@
 //! Errors from rewriting files and archives.
 
 use landfall_model::Failure;
+use landfall_model::document::Diagnostic;
 
 /// An error from rewriting a file.
 #[derive(Debug, thiserror::Error)]
@@ -13,7 +14,7 @@ pub enum RewriteError {
     File(Failure),
     /// The archive of a chart cannot be rewritten.
     #[error("{0}; left unchanged")]
-    Archive(#[from] ChartArchiveError),
+    Archive(#[from] ChartError),
 }
 
 impl RewriteError {
@@ -23,15 +24,28 @@ impl RewriteError {
     }
 }
 
-/// An error from rewriting the archive of a chart.
+/// Why a chart in a folder or archive cannot be read or rewritten.
 #[derive(Debug, thiserror::Error)]
-pub enum ChartArchiveError {
-    /// The archive is not a chart.
-    #[error("not a chart: it has no Chart.yaml")]
-    NoChart,
+pub enum ChartError {
+    /// It has no Chart.yaml.
+    #[error(transparent)]
+    NoChart(Failure),
     /// Any other failure.
     #[error(transparent)]
     Failed(#[from] Failure),
+}
+
+/// A document of the chart is not YAML, or has the wrong structure.
+impl From<Box<Diagnostic>> for ChartError {
+    fn from(diagnostic: Box<Diagnostic>) -> ChartError {
+        ChartError::Failed(diagnostic.into())
+    }
+}
+
+impl From<ChartError> for Failure {
+    fn from(error: ChartError) -> Failure {
+        Failure::usage(error.to_string())
+    }
 }
 
 impl From<RewriteError> for Failure {

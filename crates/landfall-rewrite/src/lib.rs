@@ -57,8 +57,8 @@ mod walk;
 mod yaml;
 
 pub use crate::archive::{RewrittenText, rewrite_chart};
-pub use crate::chart::{ChartError, HelmChart, coalesce, values_of, values_text};
-pub use crate::error::{ChartArchiveError, RewriteError};
+pub use crate::chart::{HelmChart, coalesce, values_of, values_text};
+pub use crate::error::{ChartError, RewriteError};
 pub use crate::index::ReferenceIndex;
 pub use crate::inputs::{InputContent, InputFile, inputs, read, write_in_place, write_to};
 pub use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};

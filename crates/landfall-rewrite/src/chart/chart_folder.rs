@@ -1,7 +1,8 @@
 //! Collects the files of a chart in a folder: metadata, default values, templates, subcharts.
 
+use crate::error::ChartError;
 use crate::inputs::is_document;
-use landfall_model::document::{ArchiveBudget, Diagnostic, UnpackedFiles, read_input, yaml};
+use landfall_model::document::{ArchiveBudget, UnpackedFiles, read_input, yaml};
 use landfall_model::{Failure, Limits};
 use serde::Deserialize;
 use serde_yaml::Value;
@@ -199,20 +200,6 @@ impl HelmDependency {
     }
 }
 
-/// An error from reading a chart.
-#[derive(Debug, thiserror::Error)]
-pub enum ChartError {
-    /// A folder or archive has no Chart.yaml.
-    #[error("{0} is not a chart: it has no Chart.yaml; name a chart's folder or its .tgz")]
-    NoChart(String),
-    /// A document of a chart is not YAML, or has the wrong structure.
-    #[error(transparent)]
-    Document(#[from] Box<Diagnostic>),
-    /// Any other failure.
-    #[error(transparent)]
-    Failed(#[from] Failure),
-}
-
 /// Returns a function that adds the path of an archive to a failure to unpack it.
 pub(super) fn archive_error(path: impl fmt::Display) -> impl FnOnce(Failure) -> Failure {
     move |error| Failure::usage(format!("{path}: {error}"))
@@ -229,12 +216,6 @@ pub(super) fn too_large(path: impl fmt::Display, limit: u64) -> Failure {
     Failure::usage(format!(
         "{path} has more than {limit} bytes or files, too many for a chart"
     ))
-}
-
-impl From<ChartError> for Failure {
-    fn from(error: ChartError) -> Failure {
-        Failure::usage(error.to_string())
-    }
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! Loads charts from folders and archives.
 
 use super::chart_folder::{
-    ChartError, HelmDependency, HelmMetadata, HelmRequirements, archive_error, collect_chart_files,
+    HelmDependency, HelmMetadata, HelmRequirements, archive_error, collect_chart_files,
     read_limited, too_deep, too_large,
 };
 use super::helm_chart::{HelmChart, MissingDependency};
 use super::read::read;
 use super::values::{plain, values_within};
+use crate::error::ChartError;
 use crate::inputs::is_document;
 use landfall_model::document::yaml::YamlBudget;
 use landfall_model::document::{
@@ -133,9 +134,11 @@ impl<'l> ChartLoader<'l> {
         at: &str,
         files: &mut UnpackedFiles,
     ) -> Result<HelmMetadata, ChartError> {
-        let text = files
-            .remove("Chart.yaml")
-            .ok_or_else(|| ChartError::NoChart(at.into()))?;
+        let text = files.remove("Chart.yaml").ok_or_else(|| {
+            ChartError::NoChart(Failure::usage(format!(
+                "{at} is not a chart: it has no Chart.yaml; name a chart's folder or its .tgz"
+            )))
+        })?;
         let file = format!("{at}/Chart.yaml");
         let mut metadata: HelmMetadata = read(&file, &decode_text(&text), &mut self.yaml)?;
         if let Some(text) = files.remove("requirements.yaml") {

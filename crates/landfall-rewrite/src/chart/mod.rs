@@ -11,7 +11,6 @@ mod read;
 mod values;
 mod yaml_words;
 
-pub use self::chart_folder::ChartError;
 pub(crate) use self::helm_chart::ChartTemplate;
 pub use self::helm_chart::HelmChart;
 pub(super) use self::values::plain;

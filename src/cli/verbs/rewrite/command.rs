@@ -11,7 +11,7 @@ use landfall_model::{Digest, TargetRegistry, today};
 use landfall_rewrite as rewrite;
 use landfall_rewrite::audit::{Inventory, audit_inputs, audit_text};
 use landfall_rewrite::{
-    ChartArchiveError, InputContent, InputFile, ReferenceIndex, RewriteError, RewriteOptions,
+    ChartError, InputContent, InputFile, ReferenceIndex, RewriteError, RewriteOptions,
     RewrittenText, TextSyntax,
 };
 use std::io::Read;
@@ -316,7 +316,7 @@ impl RewriteCommand {
                 }
                 InputContent::Archive(old) => match rewrite::rewrite_chart(&old, index, options) {
                     // A folder may contain archives that are not charts.
-                    Err(ChartArchiveError::NoChart) if !input.named => return Ok(None),
+                    Err(ChartError::NoChart(_)) if !input.named => return Ok(None),
                     done => {
                         let done = done?;
                         write(&old, &done.bytes)?;
