@@ -11,7 +11,7 @@ use landfall_item::lockfile::Lock;
 use landfall_item::{GeneratedFile, ServedItem};
 use landfall_model::report::{ItemStatus, Progress, ReportItem, RunReport};
 use landfall_model::{Failure, has_digest, sum_sizes};
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -240,18 +240,20 @@ fn link(first: &Path, path: &Path) -> io::Result<()> {
 
 /// Whether `path` is a regular file with this content and mode.
 fn is_up_to_date(path: &Path, item: &ExportFile) -> io::Result<bool> {
+    match open_if_like(path, item.file.size, item.mode)? {
+        Some(mut file) => has_digest(&mut file, item.file.digest),
+        None => Ok(false),
+    }
+}
+
+/// Opens the file at `path`, if it is a regular file with this size and mode.
+pub(super) fn open_if_like(path: &Path, size: u64, mode: u32) -> io::Result<Option<File>> {
     let metadata = match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         metadata => metadata?,
     };
-    if !metadata.is_file()
-        || metadata.size() != item.file.size
-        || metadata.mode() & 0o7777 != item.mode
-    {
-        return Ok(false);
-    }
-    let mut file = fs::File::open(path)?;
-    has_digest(&mut file, item.file.digest)
+    let is_like = metadata.is_file() && metadata.size() == size && metadata.mode() & 0o7777 == mode;
+    is_like.then(|| File::open(path)).transpose()
 }
 
 /// Refuses a symbolic link in place of a folder between `dir` and the file: it could lead out of

@@ -2,14 +2,13 @@
 //! permission bits that the archive gives them.
 
 use super::ExportError;
-use super::export_files::refuse_links;
+use super::export_files::{open_if_like, refuse_links};
 use super::export_paths::{ExportFile, failed};
 use landfall_content::{parent_folder, private_file_in, publish_file};
 use landfall_model::Failure;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Seek};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// The maximum number of bytes that are unpacked from one archive: a small archive may unpack to
@@ -202,20 +201,10 @@ impl<R: Read> UnpackedMember<R> {
 
 /// Whether `path` is a regular file with this mode and `content`, which has `size` bytes.
 fn is_up_to_date(content: impl Read, size: u64, path: &Path, mode: u32) -> io::Result<bool> {
-    let metadata = match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        metadata => metadata?,
-    };
-    if !metadata.is_file()
-        || metadata.len() != size
-        || metadata.permissions().mode() & 0o7777 != mode
-    {
-        return Ok(false);
+    match open_if_like(path, size, mode)? {
+        Some(file) => have_same_content(BufReader::new(content), BufReader::new(file)),
+        None => Ok(false),
     }
-    have_same_content(
-        BufReader::new(content),
-        BufReader::new(fs::File::open(path)?),
-    )
 }
 
 fn have_same_content(mut a: impl BufRead, mut b: impl BufRead) -> io::Result<bool> {
