@@ -50,7 +50,8 @@ enum DigestBytes {
     Sha512(Arc<[u8; 64]>),
 }
 
-/// Why a text is not a digest.
+/// Why a text is not a digest. An enum, because readers of documents parse to test whether a text is
+/// one: the error must be cheap until it is shown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DigestError {
     /// The text has no colon, or nothing before the colon.

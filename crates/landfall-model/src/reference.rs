@@ -27,7 +27,7 @@ pub struct ImageRef {
     pub digest: Option<Digest>,
 }
 
-/// Why a text is not an image reference.
+/// Why a text is not an image reference. Cheap until it is shown, like [`DigestError`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReferenceError {
     /// It does not follow the grammar.
