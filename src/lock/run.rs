@@ -449,13 +449,17 @@ impl<'a> SortedResults<'a> {
                 reason,
             });
         };
+        let lacking = |item: &K| {
+            let lacks = item.lacks();
+            (!lacks.is_empty()).then(|| format!("it has no {}", lacks.join(" and no ")))
+        };
         match found {
             ResolveOutcome::Kept(item) => {
-                push(ItemStatus::Present, Some(item.digest()), None);
+                push(ItemStatus::Present, Some(item.digest()), lacking(&item));
                 Some(item)
             }
             ResolveOutcome::New(item) => {
-                push(ItemStatus::Done, Some(item.digest()), None);
+                push(ItemStatus::Done, Some(item.digest()), lacking(&item));
                 Some(item)
             }
             ResolveOutcome::Gone(old) => {
@@ -466,6 +470,11 @@ impl<'a> SortedResults<'a> {
                     ..LockChange::new(kind, name, "gone")
                 });
                 Some(old)
+            }
+            // the manifest says that such an item is not needed
+            ResolveOutcome::Failed(_, cause) if cause.is_for_other_platforms => {
+                push(ItemStatus::Skipped, None, Some(cause.message));
+                None
             }
             ResolveOutcome::Failed(Some(old), cause) => {
                 let reason = format!("{}; the old pin is kept", cause.message);

@@ -14,7 +14,7 @@ use landfall_item::manifest::{
 use landfall_item::{ResolveError, Resolver};
 use landfall_model::document::{SourceLocation, read_input};
 use landfall_model::report::{EntryKind, ItemStatus, Notice, NoticeKind, ReportItem};
-use landfall_model::{Digest, NamePattern, Platform, locked, now};
+use landfall_model::{Digest, NamePattern, PlatformRequest, locked, now};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -92,7 +92,7 @@ pub(crate) struct UpdateRequest<'a> {
     /// Manifests, folders of manifests, and plain lists.
     pub(crate) paths: &'a [PathBuf],
     /// The platforms of plain lists.
-    pub(crate) platforms: &'a [Platform],
+    pub(crate) platforms: &'a [PlatformRequest],
     /// The lock before the update, if there is one.
     pub(crate) old: Option<&'a Lock>,
     /// Only items and versions whose names match one of these patterns may move. Empty for all.

@@ -213,6 +213,93 @@ fn unresolved_items_are_recorded_with_exit_3() {
 }
 
 #[test]
+fn an_image_may_lack_an_optional_platform() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let site = Site::new();
+    let windows = site.images.index(&[site
+        .images
+        .image("windows/amd64", &[site.images.layer(&[("w", b"1")])])]);
+    let address = &site.registry.address;
+    site.images.push(address, "windows", "v1", &windows);
+    site.place.write(
+        "list.txt",
+        format!("{address}/app:v1\n{address}/single:v1\n{address}/windows:v1\n"),
+    );
+    let list = "lists: [{format: images-txt, file: list.txt}]\n";
+    // without a question mark, each platform is required of all images of a list
+    site.manifest(&format!("platforms: [linux/amd64, linux/arm64]\n{list}"));
+    let report = site.lock(3, &[]);
+    let reasons = report["items"].to_string();
+    assert!(
+        reasons.contains(
+            "only for linux/amd64, not for linux/arm64; give this image its own \
+                          `platforms:`, or mark a platform that images may lack with `?`"
+        ),
+        "{report:#}"
+    );
+    // the hint is followed: an entry of the manifest overrides the list
+    let own = "images:\n- {ref: \"REG/single:v1\", platforms: [linux/amd64]}\n\
+               - {ref: \"REG/windows:v1\", platforms: []}\n";
+    site.manifest(&format!(
+        "platforms: [linux/amd64, linux/arm64]\n{own}{list}"
+    ));
+    assert_eq!(site.lock(0, &[])["status"], "done");
+    let lock = site.place.read("landfall.lock");
+    assert_eq!(
+        lock.matches("platforms: [linux/amd64]\n").count(),
+        1,
+        "{lock}"
+    );
+    assert!(!lock.contains("lacks:"), "{lock}");
+
+    std::fs::remove_file(site.place.path("landfall.lock")).unwrap();
+    site.manifest(&format!("platforms: [linux/amd64?, linux/arm64?]\n{list}"));
+    let report = site.lock(0, &[]);
+    let items = report["items"].as_array().unwrap();
+    let of = |name: &str| {
+        let mut items = items.iter();
+        items
+            .find(|item| item["name"].as_str().unwrap().contains(name))
+            .unwrap()
+    };
+    assert_eq!(of("/windows:")["status"], "skipped", "{report:#}");
+    assert_eq!(of("/windows:")["reason"], "it is only for windows/amd64");
+    assert_eq!(of("/single:")["status"], "done");
+    assert!(
+        of("/single:")["reason"]
+            .as_str()
+            .unwrap()
+            .contains("it has no linux/arm64"),
+        "{report:#}"
+    );
+    let lock = site.place.read("landfall.lock");
+    assert!(!lock.contains("windows"), "{lock}");
+    assert!(
+        lock.contains("  platforms: [linux/amd64]\n  lacks: [linux/arm64]\n")
+            && lock.contains("  platforms: [linux/amd64, linux/arm64]\n"),
+        "{lock}"
+    );
+    // the pins are kept, and the lock does not change; only the skipped image is looked up
+    let again = site.lock(0, &[]);
+    assert_eq!(again["changes"], serde_json::json!([]), "{again:#}");
+    assert_eq!(site.place.read("landfall.lock"), lock);
+    site.place.ok(&["pull", "--store", "store"]);
+    site.place.ok(&["pack", "--store", "store", "-o", "b"]);
+    let verified = site.place.ok(&["verify", "b"]);
+    assert!(verified.contains("consistent"), "{verified}");
+
+    // a platform that becomes required is missing
+    site.manifest("platforms: [linux/amd64, linux/arm64]\nimages: [REG/single:v1]\n");
+    let report = site.lock(1, &[]);
+    assert!(
+        report.to_string().contains("not for linux/arm64"),
+        "{report:#}"
+    );
+}
+
+#[test]
 fn the_old_pin_is_kept_if_upstream_fails() {
     if !need(&NEEDS) {
         return;

@@ -13,7 +13,7 @@ use landfall_model::document::{
 };
 use landfall_model::report::EntryKind;
 use landfall_model::sign::OpenPgpKeys;
-use landfall_model::{Digest, DigestError, ImageRef, MinimumAge, Platform, has_userinfo};
+use landfall_model::{Digest, DigestError, ImageRef, MinimumAge, PlatformRequest, has_userinfo};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use std::fmt;
@@ -117,6 +117,15 @@ pub trait ItemRequest: Clone + fmt::Debug + PartialEq + Sync {
     /// # Errors
     /// If the two requests contradict each other.
     fn merge(&mut self, other: &Self) -> Result<(), FieldConflict>;
+
+    /// Adds what a list of another tool requests under the same name. The entry of the manifest,
+    /// `self`, overrides it.
+    ///
+    /// # Errors
+    /// If the two name different content.
+    fn merge_listed(&mut self, listed: &Self) -> Result<(), FieldConflict> {
+        self.merge(listed)
+    }
 
     /// Whether locking this item may find further items that `exclusion` removes.
     fn may_find(&self, _exclusion: &Exclusion) -> bool {
@@ -294,7 +303,7 @@ pub struct EntryContext<'a> {
     /// The variables of the manifest.
     pub vars: ManifestVars,
     /// The default platforms of entries, sorted; empty means all.
-    pub platforms: Vec<Platform>,
+    pub platforms: Vec<PlatformRequest>,
     /// Whether the referrers of images are carried by default.
     pub referrers: bool,
     /// The default minimum age of new versions.

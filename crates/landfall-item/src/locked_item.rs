@@ -69,6 +69,11 @@ pub trait AuditedItem: ItemIdentity {
     fn platforms(&self) -> Option<BTreeSet<String>> {
         None
     }
+
+    /// The platforms that were requested if the item has them, and that it lacks.
+    fn lacks(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// The repository and files that `serve` and `export` offer for a locked item.

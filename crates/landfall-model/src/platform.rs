@@ -163,6 +163,45 @@ impl From<Platform> for String {
     }
 }
 
+/// A platform that a landfall manifest requests: `linux/amd64`, or with a question mark
+/// (`linux/arm64?`) a platform that is carried if the image has it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PlatformRequest {
+    /// The platform.
+    pub platform: Platform,
+    /// Whether an image may lack it.
+    pub optional: bool,
+}
+
+impl From<Platform> for PlatformRequest {
+    /// The platform, required.
+    fn from(platform: Platform) -> PlatformRequest {
+        PlatformRequest {
+            platform,
+            optional: false,
+        }
+    }
+}
+
+impl fmt::Display for PlatformRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = if self.optional { "?" } else { "" };
+        write!(f, "{}{mark}", self.platform)
+    }
+}
+
+impl FromStr for PlatformRequest {
+    type Err = PlatformError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let platform = text.strip_suffix('?').unwrap_or(text);
+        Ok(PlatformRequest {
+            platform: platform.parse()?,
+            optional: platform != text,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,7 +11,9 @@ use landfall_item::lockfile::Lock;
 use landfall_item::manifest::MergedManifest;
 use landfall_model::config::Site;
 use landfall_model::report::{Progress, TransferSide, shell_word};
-use landfall_model::{DestinationMap, Digest, Limits, Platform, Shard, TargetRegistry, locked};
+use landfall_model::{
+    DestinationMap, Digest, Limits, PlatformRequest, Shard, TargetRegistry, locked,
+};
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -141,7 +143,7 @@ impl Context {
     pub(crate) fn read_manifests(
         &self,
         paths: &[PathBuf],
-        platforms: &[Platform],
+        platforms: &[PlatformRequest],
     ) -> Result<MergedManifest, CliError> {
         let merged = input_file::manifests(paths, platforms)?;
         if self.site.is_none()

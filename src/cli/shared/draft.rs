@@ -6,7 +6,7 @@ use landfall_item::lockfile::Lock;
 use landfall_item::manifest::{DraftEntry, DraftItem, DraftManifest, draft, platforms_line};
 use landfall_model::document::open_input;
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem, count_of, one_line};
-use landfall_model::{Platform, has_userinfo, redact_urls, today};
+use landfall_model::{PlatformRequest, has_userinfo, redact_urls, today};
 use landfall_rewrite::audit::{
     FileFinding, HelmCommand, Inventory, LockCoverage, MachineInstall, MachineInstalls,
     NamedRepository, access_log_misses, audit_text, discover, machine_installs, node_platforms,
@@ -25,7 +25,7 @@ pub(crate) struct DraftRequest<'a> {
     /// Renders the charts, if helm is available.
     pub helm: Option<&'a HelmCommand>,
     /// The platforms; if empty, those in node selectors.
-    pub platforms: &'a [Platform],
+    pub platforms: &'a [PlatformRequest],
     /// `metadata.name` of the manifest.
     pub name: &'a str,
     /// The comment at the top.
@@ -239,7 +239,8 @@ fn platforms(request: &DraftRequest<'_>, paths: &[PathBuf]) -> Result<String, Cl
         "from node selectors in {}{more}",
         places.first().map_or("", |place| place.as_str())
     );
-    Ok(platforms_line(&found.into_keys().collect::<Vec<_>>(), &why))
+    let found: Vec<PlatformRequest> = found.into_keys().map(PlatformRequest::from).collect();
+    Ok(platforms_line(&found, &why))
 }
 
 // The entries of a drafted manifest, from the findings of an audit.

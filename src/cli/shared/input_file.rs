@@ -10,7 +10,7 @@ use landfall_item::lockfile::Lock;
 use landfall_item::manifest::{self, MergedManifest};
 use landfall_model::config::Site;
 use landfall_model::document::{open_input, read_input};
-use landfall_model::{Digest, Platform, TargetRegistry, has_host};
+use landfall_model::{Digest, PlatformRequest, TargetRegistry, has_host};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io::Read;
@@ -210,7 +210,7 @@ pub(crate) fn site_beside(paths: &[PathBuf]) -> Option<String> {
 /// Reads the manifests and plain lists at `paths`; `platforms` are for the lists.
 pub(crate) fn manifests(
     paths: &[PathBuf],
-    platforms: &[Platform],
+    platforms: &[PlatformRequest],
 ) -> Result<MergedManifest, CliError> {
     manifest::load_for(paths, platforms).map_err(|error| {
         let path = error.path().to_path_buf();

@@ -16,7 +16,7 @@ use landfall_model::report::{
     AnnotationLevel, CiAnnotation, ItemStatus, Markdown, Notice, NoticeKind, count_of,
     markdown_code, markdown_text,
 };
-use landfall_model::{Digest, NamePattern, Platform};
+use landfall_model::{Digest, NamePattern, PlatformRequest};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -396,7 +396,7 @@ pub(crate) struct UpdateFlags {
     manifests: ManifestArgs,
     /// A platform for the images of plain lists, as in linux/amd64 [default: all] (may be repeated)
     #[arg(long = "platform", value_name = "OS/ARCH")]
-    platforms: Vec<Platform>,
+    platforms: Vec<PlatformRequest>,
     /// The lock to update
     #[arg(long, value_name = "FILE", default_value = FILE_NAME)]
     pub(crate) lock: PathBuf,

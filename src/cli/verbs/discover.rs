@@ -4,7 +4,7 @@ use crate::cli::shared::draft::{DraftRequest, DraftResult, draft_manifest, parse
 use crate::cli::shared::output_file::write_result;
 use crate::cli::shared::{CliError, Context, VerbOutcome};
 use clap::Args;
-use landfall_model::Platform;
+use landfall_model::PlatformRequest;
 use landfall_rewrite::audit::HelmCommand;
 use std::path::PathBuf;
 
@@ -31,7 +31,7 @@ pub(crate) struct DiscoverCommand {
     /// A platform for all images, as in linux/amd64 [default: those in node selectors] (may be
     /// repeated)
     #[arg(long = "platform", value_name = "OS/ARCH")]
-    platforms: Vec<Platform>,
+    platforms: Vec<PlatformRequest>,
     /// The metadata.name of the manifest
     #[arg(long, value_name = "NAME", default_value = "discovered",
         value_parser = parse_manifest_name)]

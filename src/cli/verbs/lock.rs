@@ -15,7 +15,7 @@ use clap::Args;
 use landfall_content::store::DiskStore;
 use landfall_item::lockfile::FILE_NAME;
 use landfall_item::{OpenReference, PinPolicy};
-use landfall_model::Platform;
+use landfall_model::PlatformRequest;
 use landfall_model::report::{ItemStatus, Notice};
 use landfall_signature::SignaturePolicy;
 use std::fmt::Write as _;
@@ -28,7 +28,7 @@ pub(crate) struct LockCommand {
     manifests: ManifestArgs,
     /// A platform for the images of plain lists, as in linux/amd64 [default: all] (may be repeated)
     #[arg(long = "platform", value_name = "OS/ARCH")]
-    platforms: Vec<Platform>,
+    platforms: Vec<PlatformRequest>,
     /// The lock to write
     #[arg(long, value_name = "FILE", default_value = FILE_NAME)]
     lock: PathBuf,
@@ -116,6 +116,13 @@ impl LockCommand {
         }
         let rows = open.into_iter().map(|(item, open)| OpenRow { item, open });
         report.add(ReportMember::Open(rows.collect()));
+        let new = report
+            .items
+            .iter()
+            .filter(|item| item.status == ItemStatus::Done);
+        for (item, lacks) in new.filter_map(|item| Some((item, item.reason.as_ref()?))) {
+            let _ = writeln!(text, "note: {} {}: {lacks}", item.kind, item.name);
+        }
         text += &loss_lines(&report.items);
         text += &add_changed_names(&mut report);
         let signatures = ImageSignatures::recorded_by(policy, lock);

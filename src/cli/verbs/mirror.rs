@@ -10,7 +10,7 @@ use clap::Args;
 use landfall_content::store::DiskStore;
 use landfall_content::{BlobStore, CachePolicy};
 use landfall_item::lockfile::Lock;
-use landfall_model::Platform;
+use landfall_model::PlatformRequest;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(crate) struct MirrorCommand {
     /// A platform for the images of plain lists, as in linux/amd64 [default: all] (may be repeated;
     /// a lock has its platforms already)
     #[arg(long = "platform", value_name = "OS/ARCH", conflicts_with = "lock")]
-    platforms: Vec<Platform>,
+    platforms: Vec<PlatformRequest>,
     /// A lock, instead of manifests
     #[arg(long, value_name = "FILE")]
     lock: Option<PathBuf>,

@@ -185,7 +185,7 @@ fn a_version_that_cannot_be_locked_is_held_and_the_next_lower_one_is_used() {
         assert_eq!(held["version"], version, "{name}");
         let why = held["why"].as_str().unwrap();
         assert!(
-            why.contains("it has no linux/amd64, only linux/arm64"),
+            why.contains("it is only for linux/arm64, not for linux/amd64"),
             "{name}: {why}"
         );
     }

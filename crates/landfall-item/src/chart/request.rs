@@ -4,7 +4,7 @@ use super::images::Discovery;
 use super::name::ChartName;
 use landfall_model::document::{SourceLocation, UpdateRule};
 use landfall_model::sign::OpenPgpKeys;
-use landfall_model::{Digest, Platform};
+use landfall_model::{Digest, PlatformRequest};
 
 /// A request for one version of a chart.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct ChartRequest {
     /// The settings with which its images are discovered; `None` if they are not.
     pub discover: Option<Discovery>,
     /// The platforms of the discovered images.
-    pub platforms: Vec<Platform>,
+    pub platforms: Vec<PlatformRequest>,
     /// Whether the referrers of the discovered images are carried.
     pub referrers: bool,
     /// The position of the entry in the manifest.

@@ -85,6 +85,10 @@ impl AuditedItem for LockedImage {
         Some(platforms.collect())
     }
 
+    fn lacks(&self) -> Vec<String> {
+        self.lacks.iter().map(Platform::to_string).collect()
+    }
+
     fn has_blob(&self, digest: &Digest) -> bool {
         self.blobs.iter().any(|blob| blob.digest == *digest)
     }

@@ -19,6 +19,9 @@ pub struct LockedImage {
     /// The requested platforms; empty means all.
     #[serde(default)]
     pub platforms: Vec<Platform>,
+    /// The platforms that were requested if the image has them, and that it lacks.
+    #[serde(default)]
+    pub lacks: Vec<Platform>,
     /// The digest that the landfall manifest requires.
     #[serde(default)]
     pub pin: Option<Digest>,
@@ -69,6 +72,7 @@ impl LockedImage {
         LockedImage {
             name,
             platforms: Vec::new(),
+            lacks: Vec::new(),
             pin: None,
             digest,
             media_type,
@@ -238,9 +242,11 @@ fn read_blob(line: &str) -> Result<Descriptor, String> {
 /// Writes `image` as YAML, one value per line so that diffs are small.
 pub(super) fn write(image: &LockedImage, out: &mut dyn Write) -> fmt::Result {
     writeln!(out, "- name: {}", quoted(&image.name.to_string()))?;
-    if !image.platforms.is_empty() {
-        let platforms: Vec<String> = image.platforms.iter().map(platform_text).collect();
-        writeln!(out, "  platforms: [{}]", platforms.join(", "))?;
+    for (key, platforms) in [("platforms", &image.platforms), ("lacks", &image.lacks)] {
+        if !platforms.is_empty() {
+            let platforms: Vec<String> = platforms.iter().map(platform_text).collect();
+            writeln!(out, "  {key}: [{}]", platforms.join(", "))?;
+        }
     }
     if let Some(pin) = &image.pin {
         writeln!(out, "  pin: {pin}")?;

@@ -5,7 +5,7 @@ use crate::item_kind::{EntryContext, ManifestResult, digest_of};
 use crate::text::check_rule;
 use crate::{EntryPathStep, ManifestEntry, MovableVersion, UpdatableEntry};
 use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};
-use landfall_model::{Digest, ImageRef, Platform, ReferenceError};
+use landfall_model::{Digest, ImageRef, PlatformRequest, ReferenceError};
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
@@ -271,16 +271,17 @@ fn pinned(
 pub fn platforms(
     texts: &[String],
     span: impl Fn(usize) -> SourceSpan,
-) -> ManifestResult<Vec<Platform>> {
+) -> ManifestResult<Vec<PlatformRequest>> {
     let mut platforms = Vec::with_capacity(texts.len());
     for (index, text) in texts.iter().enumerate() {
         let platform = text
-            .parse::<Platform>()
+            .parse::<PlatformRequest>()
             .map_err(|error| span(index).fault(error.to_string(), None))?;
         platforms.push(platform);
     }
-    // the order has no meaning, and the lock must not change with it
+    // the order has no meaning, and the lock must not change with it; a platform that is listed with
+    // and without a question mark is required
     platforms.sort();
-    platforms.dedup();
+    platforms.dedup_by(|second, first| first.platform == second.platform);
     Ok(platforms)
 }

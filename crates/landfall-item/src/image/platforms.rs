@@ -1,6 +1,7 @@
 //! Selects the children of an index by platform.
 
-use landfall_model::{ChildManifest, Digest, Platform};
+use crate::resolver::ResolveError;
+use landfall_model::{ChildManifest, Digest, Platform, PlatformRequest};
 use std::collections::BTreeSet;
 
 /// Platforms that were requested and that an image does not have.
@@ -11,6 +12,72 @@ pub struct MissingPlatforms {
     pub missing: Vec<String>,
     /// The platforms that the image has.
     pub has: Vec<String>,
+}
+
+impl MissingPlatforms {
+    fn new(missing: &[&Platform], has: &[&Platform]) -> MissingPlatforms {
+        let [missing, has] =
+            [missing, has].map(|all| all.iter().map(ToString::to_string).collect());
+        MissingPlatforms { missing, has }
+    }
+}
+
+/// The requested platforms that an image has, and the optional ones that it lacks.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ChosenPlatforms {
+    /// Empty means all.
+    pub platforms: Vec<Platform>,
+    pub lacks: Vec<Platform>,
+}
+
+/// Chooses from the platforms `has` of an image those that are requested. If `has` is empty, the
+/// platforms of the image are not known, and it counts as having all of them. Fails if a required
+/// platform is missing, or if the image has none of the requested ones.
+pub(super) fn choose_platforms(
+    has: &[&Platform],
+    requested: &[PlatformRequest],
+) -> Result<ChosenPlatforms, ResolveError> {
+    let (there, lacking): (Vec<_>, Vec<_>) = requested.iter().partition(|request| {
+        has.is_empty() || has.iter().any(|own| own.satisfies(&request.platform))
+    });
+    let platforms = |requests: Vec<&PlatformRequest>| {
+        let platforms = requests.into_iter().map(|request| request.platform.clone());
+        platforms.collect::<Vec<_>>()
+    };
+    let required = lacking.iter().filter(|request| !request.optional);
+    let required: Vec<&Platform> = required.map(|request| &request.platform).collect();
+    if !required.is_empty() {
+        let missing = MissingPlatforms::new(&required, has);
+        let why = match &missing.has[..] {
+            [only] => format!(
+                "it is only for {only}, not for {}",
+                missing.missing.join(", ")
+            ),
+            _ => missing.to_string(),
+        };
+        let help = "give this image its own `platforms:`, or mark a platform that images may lack \
+                    with `?`";
+        return Err(format!("{why}; {help}").into());
+    }
+    if there.is_empty() && !requested.is_empty() {
+        let has: Vec<String> = has.iter().map(ToString::to_string).collect();
+        let why = format!("it is only for {}", has.join(", "));
+        return Err(ResolveError::other_platforms(why));
+    }
+    Ok(ChosenPlatforms {
+        platforms: platforms(there),
+        lacks: platforms(lacking),
+    })
+}
+
+/// The known platforms of the children of an index, sorted.
+pub(super) fn known_platforms(children: &[ChildManifest]) -> Vec<&Platform> {
+    let has: BTreeSet<&Platform> = children
+        .iter()
+        .filter_map(|child| child.platform.as_ref())
+        .filter(|platform| !platform.is_unknown())
+        .collect();
+    has.into_iter().collect()
 }
 
 /// Selects the children for `platforms`, or all of them if `platforms` is empty: children that
@@ -24,14 +91,7 @@ pub(super) fn select_children<'a>(
     if platforms.is_empty() {
         return Ok(children.iter().collect());
     }
-    let has: BTreeSet<&Platform> = children
-        .iter()
-        .filter_map(|child| child.platform.as_ref())
-        .collect();
-    let has: Vec<&Platform> = has
-        .into_iter()
-        .filter(|platform| !platform.is_unknown())
-        .collect();
+    let has = known_platforms(children);
     if !has.is_empty() {
         check_platforms(&has, platforms)?;
     }
@@ -61,18 +121,14 @@ pub(super) fn check_platforms(
     has: &[&Platform],
     requested: &[Platform],
 ) -> Result<(), MissingPlatforms> {
-    let missing: Vec<String> = requested
+    let missing: Vec<&Platform> = requested
         .iter()
         .filter(|requested| !has.iter().any(|platform| platform.satisfies(requested)))
-        .map(Platform::to_string)
         .collect();
     if missing.is_empty() {
         return Ok(());
     }
-    Err(MissingPlatforms {
-        missing,
-        has: has.iter().map(ToString::to_string).collect(),
-    })
+    Err(MissingPlatforms::new(&missing, has))
 }
 
 #[cfg(test)]
@@ -107,6 +163,43 @@ mod tests {
             .filter(|(_, child)| kept.contains(child))
             .map(|(at, _)| at)
             .collect())
+    }
+
+    #[test]
+    fn an_optional_platform_may_be_missing_but_not_all_of_them() {
+        let choose = |has: &[&str], requested: &[&str]| {
+            let has: Vec<Platform> = has.iter().map(|text| text.parse().unwrap()).collect();
+            let has: Vec<&Platform> = has.iter().collect();
+            let requested: Vec<_> = requested.iter().map(|text| text.parse().unwrap()).collect();
+            choose_platforms(&has, &requested).map(|chosen| {
+                [chosen.platforms, chosen.lacks].map(|all| {
+                    all.iter()
+                        .map(ToString::to_string)
+                        .collect::<Vec<_>>()
+                        .join(" ")
+                })
+            })
+        };
+        let both = ["linux/amd64", "linux/arm64?"];
+        let chosen = |has: &[&str]| choose(has, &both).unwrap();
+        assert_eq!(chosen(&["linux/amd64"]), ["linux/amd64", "linux/arm64"]);
+        assert_eq!(
+            chosen(&["linux/amd64", "linux/arm64/v8"]),
+            ["linux/amd64 linux/arm64", ""]
+        );
+        // nothing is known of an artifact
+        assert_eq!(chosen(&[]), ["linux/amd64 linux/arm64", ""]);
+        let error = choose(&["linux/arm64"], &both).unwrap_err();
+        assert!(!error.is_for_other_platforms, "{error}");
+        assert!(
+            error
+                .message
+                .starts_with("it is only for linux/arm64, not for linux/amd64; "),
+            "{error}"
+        );
+        let error = choose(&["windows/amd64"], &["linux/amd64?", "linux/arm64?"]).unwrap_err();
+        assert!(error.is_for_other_platforms, "{error}");
+        assert_eq!(error.message, "it is only for windows/amd64");
     }
 
     #[test]

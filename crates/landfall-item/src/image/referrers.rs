@@ -76,6 +76,7 @@ fn failed_look_up(cause: ResolveError) -> ResolveError {
         message: format!("{message}; `referrers: false` in the manifest omits them"),
         is_gone: false,
         is_temporary,
+        is_for_other_platforms: false,
     }
 }
 

@@ -10,7 +10,8 @@ use crate::{
 use jiff::Timestamp;
 use landfall_model::document::{SourceLocation, UpdateRule};
 use landfall_model::report::EntryKind;
-use landfall_model::{Digest, ImageRef, Platform};
+use landfall_model::{Digest, ImageRef, PlatformRequest};
+use std::collections::BTreeSet;
 
 impl ItemRequest for ImageRequest {
     type Name = ImageRef;
@@ -33,12 +34,17 @@ impl ItemRequest for ImageRequest {
         check_equal_referrers(self.referrers, other.referrers)?;
         merge_option("update policy", &mut self.update, &other.update)
     }
+
+    /// Lists contain neither platforms nor referrers: theirs are defaults of a manifest.
+    fn merge_listed(&mut self, listed: &ImageRequest) -> Result<(), FieldConflict> {
+        merge_option("digest", &mut self.pin, &listed.pin)
+    }
 }
 
 /// Rejects two requests with different platforms.
 pub(crate) fn check_equal_platforms(
-    first: &[Platform],
-    second: &[Platform],
+    first: &[PlatformRequest],
+    second: &[PlatformRequest],
 ) -> Result<(), FieldConflict> {
     FieldConflict::check_equal("list of platforms", &first, &second, |platforms| {
         describe_platforms(platforms)
@@ -50,11 +56,11 @@ pub(crate) fn check_equal_referrers(first: bool, second: bool) -> Result<(), Fie
     FieldConflict::check_equal("`referrers`", &first, &second, bool::to_string)
 }
 
-fn describe_platforms(platforms: &[Platform]) -> String {
+fn describe_platforms(platforms: &[PlatformRequest]) -> String {
     if platforms.is_empty() {
         return "all".into();
     }
-    let texts: Vec<String> = platforms.iter().map(Platform::to_string).collect();
+    let texts: Vec<String> = platforms.iter().map(PlatformRequest::to_string).collect();
     texts.join(", ")
 }
 
@@ -99,6 +105,17 @@ impl ResolvableRequest for ImageRequest {
 }
 
 impl ImageRequest {
+    /// Whether the platforms of `old` are the result of this request.
+    fn has_platforms_of(&self, old: &LockedImage) -> bool {
+        let requested: BTreeSet<_> = self.platforms.iter().map(|one| &one.platform).collect();
+        let locked: BTreeSet<_> = old.platforms.iter().chain(&old.lacks).collect();
+        let required = self.platforms.iter().filter(|one| !one.optional);
+        requested == locked
+            && required
+                .map(|one| &one.platform)
+                .all(|one| !old.lacks.contains(one))
+    }
+
     /// Resolves the image and its referrers without verifying signatures.
     async fn resolve_content(
         &self,
@@ -114,8 +131,7 @@ impl ImageRequest {
             ..self.clone()
         };
         let request = if archived { &without_referrers } else { self };
-        let matching =
-            old.filter(|old| old.platforms == request.platforms && old.pin == request.pin);
+        let matching = old.filter(|old| request.has_platforms_of(old) && old.pin == request.pin);
         // the index may have an attestation now that it lacked: its children are fetched again
         let lacks_attestation = resolver
             .lost_referrers()
@@ -262,7 +278,7 @@ pub struct ImageRequest {
     /// The digest that the tag must have. `None` for an image that is named by digest.
     pub pin: Option<Digest>,
     /// The platforms, sorted; empty means all.
-    pub platforms: Vec<Platform>,
+    pub platforms: Vec<PlatformRequest>,
     /// The update policy: what `landfall update` may move the tag to.
     pub update: Option<UpdateRule>,
     /// Whether its referrers are looked up and carried.

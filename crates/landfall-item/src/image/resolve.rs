@@ -4,7 +4,7 @@ use super::locked::{LockedImage, LockedManifest, LockedTrimmedIndex};
 use super::manifests::{
     ImageManifest, ManifestBudget, blobs_of, fetch_below, is_manifest, refuse_unreadable,
 };
-use super::platforms::select_children;
+use super::platforms::{ChosenPlatforms, choose_platforms, known_platforms, select_children};
 use super::referrer_search::listed_tags;
 use super::referrers;
 use super::resolvable::ImageRequest;
@@ -37,21 +37,22 @@ pub(super) async fn resolve(
         media_type: kind.clone().into(),
     };
     let mut image = LockedImage {
-        platforms: request.platforms.clone(),
         pin: request.pin.clone(),
         ..LockedImage::new(name.clone(), top)
     };
     let mut lost = Vec::new();
     match &manifest {
         Manifest::Image { config, .. } => {
-            if let Some(config) = config {
-                let requested = &request.platforms;
-                image.platform = config_platform(resolver, name, config, requested).await?;
-            }
+            let platform = config_platform(resolver, request, config.as_ref()).await?;
+            let has: Vec<&Platform> = platform.iter().collect();
+            let chosen = choose_platforms(&has, &request.platforms)?;
+            (image.platforms, image.lacks) = (chosen.platforms, chosen.lacks);
+            image.platform = platform;
             image.blobs = blobs_of([&manifest], is_manifest, &[]);
         }
         Manifest::Index(children) => {
-            let (mut kept, count) = requested_children(&raw.bytes, children, request)?;
+            let (mut kept, chosen) = requested_children(&raw.bytes, children, request)?;
+            let count = children.len() + unreadable_children(&raw.bytes).len();
             let known = BTreeSet::new();
             let budget = ManifestBudget::new(resolver.limits());
             // The look-up of referrers needs the tags. They are listed while the manifests are
@@ -80,8 +81,9 @@ pub(super) async fn resolve(
             let manifests = below.values().map(|fetched| &fetched.manifest);
             let is_fetched = |child: &ChildManifest| below.contains_key(&child.descriptor.digest);
             image.blobs = blobs_of(manifests, is_fetched, &loose);
-            let platforms = platforms_of(&kept, &request.platforms);
+            let platforms = platforms_of(&kept, &chosen.platforms);
             image.manifests = ordered_manifests(&kept, &below, &platforms);
+            (image.platforms, image.lacks) = (chosen.platforms, chosen.lacks);
             // Many registries refuse an index with missing children. `push` then needs the trimmed
             // index, whose digest the lock must name.
             if kept.len() < count {
@@ -122,37 +124,38 @@ pub(super) async fn check_content(
     request: &ImageRequest,
     digest: &Digest,
 ) -> Result<(), ResolveError> {
-    let ImageRequest {
-        name, platforms, ..
-    } = request;
-    let raw = resolver.manifest(name, &digest.to_string(), None).await?;
+    let reference = digest.to_string();
+    let raw = resolver.manifest(&request.name, &reference, None).await?;
     let (manifest, _) = Manifest::parse(&raw.bytes, raw.content_type.as_deref())?;
     match &manifest {
-        Manifest::Image { config, .. } => match config {
-            Some(config) => config_platform(resolver, name, config, platforms)
-                .await
-                .map(drop),
-            None => Ok(()),
-        },
+        Manifest::Image { config, .. } => {
+            let platform = config_platform(resolver, request, config.as_ref()).await?;
+            let has: Vec<&Platform> = platform.iter().collect();
+            choose_platforms(&has, &request.platforms).map(drop)
+        }
         Manifest::Index(children) => requested_children(&raw.bytes, children, request).map(drop),
     }
 }
 
-/// The children of an index that `request` locks, and the number of all children. `children` are
-/// those of the index `bytes` that can be read.
+/// The children of an index that `request` locks, and their platforms. `children` are those of the
+/// index `bytes` that can be read.
 fn requested_children<'c>(
     bytes: &[u8],
     children: &'c [ChildManifest],
     request: &ImageRequest,
-) -> Result<(Vec<&'c ChildManifest>, usize), ResolveError> {
+) -> Result<(Vec<&'c ChildManifest>, ChosenPlatforms), ResolveError> {
+    let requested: Vec<Platform> = request
+        .platforms
+        .iter()
+        .map(|one| one.platform.clone())
+        .collect();
     let mut unreadable = unreadable_children(bytes);
-    let count = children.len() + unreadable.len();
     // a child of another platform is left out, whatever its digest looks like
-    unreadable.retain(|child| is_requested(child.platform.as_ref(), &request.platforms));
+    unreadable.retain(|child| is_requested(child.platform.as_ref(), &requested));
     refuse_unreadable(&unreadable)?;
-    let kept = select_children(children, &request.platforms)
-        .map_err(|missing| format!("{missing}; give this image its own `platforms:`"))?;
-    Ok((kept, count))
+    let chosen = choose_platforms(&known_platforms(children), &request.platforms)?;
+    let kept = select_children(children, &chosen.platforms).map_err(|error| error.to_string())?;
+    Ok((kept, chosen))
 }
 
 /// The digest that the tag of `name` has upstream now; without a tag, the digest in `name`.
@@ -254,33 +257,19 @@ fn is_requested(platform: Option<&Platform>, requested: &[Platform]) -> bool {
 /// platforms were requested, since that takes another request.
 async fn config_platform(
     resolver: &Resolver,
-    name: &ImageRef,
-    config: &Descriptor,
-    requested: &[Platform],
+    request: &ImageRequest,
+    config: Option<&Descriptor>,
 ) -> Result<Option<Platform>, ResolveError> {
-    if requested.is_empty() || !media_type::is_image_config(&config.media_type) {
+    let Some(config) = config.filter(|config| {
+        !request.platforms.is_empty() && media_type::is_image_config(&config.media_type)
+    }) else {
         return Ok(None);
-    }
+    };
     // larger than any config of an image
     if config.size > resolver.limits().document_bytes as u64 {
         return Ok(None);
     }
-    let bytes = resolver.small_blob(name, config).await?;
+    let bytes = resolver.small_blob(&request.name, config).await?;
     // an artifact may have a config of any content, and no platform excludes it
-    let Some(platform) = platform_of_config(&bytes) else {
-        return Ok(None);
-    };
-    let missing: Vec<String> = requested
-        .iter()
-        .filter(|requested| !platform.satisfies(requested))
-        .map(Platform::to_string)
-        .collect();
-    if missing.is_empty() {
-        return Ok(Some(platform));
-    }
-    Err(format!(
-        "it is only for {platform}, not for {}; give this image its own `platforms:`",
-        missing.join(", ")
-    )
-    .into())
+    Ok(platform_of_config(&bytes))
 }

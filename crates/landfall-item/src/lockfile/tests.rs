@@ -30,6 +30,7 @@ fn sample() -> Lock {
     Lock {
         version: 1,
         images: vec![LockedImage {
+            lacks: Vec::new(),
             name: "quay.io/prometheus/node-exporter:v1.9.0".parse().unwrap(),
             platforms: vec!["linux/amd64".parse().unwrap()],
             pin: Some(digest("index")),

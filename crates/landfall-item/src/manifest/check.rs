@@ -16,7 +16,7 @@ use landfall_model::document::{
     ManifestVars, SourceSpan, SourceText, TemplateField, TrustedRootRule, VarPart, YamlNode,
 };
 use landfall_model::report::EntryKind;
-use landfall_model::{Platform, is_dns_name};
+use landfall_model::{PlatformRequest, is_dns_name};
 use landfall_signature::SignaturePolicy;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -175,7 +175,7 @@ fn list_source(
 pub(super) fn plain_list(
     format: &ImageListFormat,
     list: &Rc<SourceText>,
-    platforms: Vec<Platform>,
+    platforms: Vec<PlatformRequest>,
     faults: &mut ManifestFaults,
 ) -> ExpandedManifest {
     let mut items = ExpandedManifest::default();

@@ -1,9 +1,9 @@
 //! Drafts a manifest: pinned images, files and git repositories become entries; other images and
 //! unclear items become comments.
 
-use crate::text::platform_text;
+use crate::text;
 use landfall_model::report::one_line;
-use landfall_model::{Digest, ImageRef, Platform};
+use landfall_model::{Digest, ImageRef, PlatformRequest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -59,8 +59,11 @@ const UNTAGGED: &str = "no tag: write a version or a digest";
 
 /// The line with `platforms:`, and a comment `why`. Without platforms, a comment that explains the
 /// default.
-pub fn platforms_line(platforms: &[Platform], why: &str) -> String {
-    let names: Vec<String> = platforms.iter().map(platform_text).collect();
+pub fn platforms_line(platforms: &[PlatformRequest], why: &str) -> String {
+    let names: Vec<String> = platforms
+        .iter()
+        .map(|one| text::quoted(&one.to_string()))
+        .collect();
     if names.is_empty() {
         return "# platforms: [linux/amd64]  # of all images here; the default is all platforms\n"
             .into();

@@ -8,7 +8,7 @@ use crate::ManifestResult;
 use landfall_model::document::{
     self, Diagnostic, ReadAll, SourceSpan, SourceText, is_leftover, nearest, read_text_input,
 };
-use landfall_model::{Failure, Platform};
+use landfall_model::{Failure, PlatformRequest};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -96,7 +96,7 @@ pub fn load(paths: &[PathBuf]) -> Result<MergedManifest, LoadManifestError> {
 /// As for [`load`], and if platforms are given without a plain list.
 pub fn load_for(
     paths: &[PathBuf],
-    platforms: &[Platform],
+    platforms: &[PlatformRequest],
 ) -> Result<MergedManifest, LoadManifestError> {
     load_edited(paths, platforms, &FileOverrides::default())
 }
@@ -111,7 +111,7 @@ pub type FileOverrides = BTreeMap<PathBuf, String>;
 /// As for [`load_for`].
 pub fn load_edited(
     paths: &[PathBuf],
-    platforms: &[Platform],
+    platforms: &[PlatformRequest],
     edited: &FileOverrides,
 ) -> Result<MergedManifest, LoadManifestError> {
     let mut all = Vec::new();

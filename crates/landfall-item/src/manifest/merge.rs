@@ -161,6 +161,11 @@ trait Mergeable {
 
     /// Merges `other`, a value with the same key, into `self`. Fails if they contradict each other.
     fn merge(&mut self, other: &Self) -> Result<(), FieldConflict>;
+
+    /// Like `merge`, but `listed` comes from a list of another tool, and `self` overrides it.
+    fn merge_listed(&mut self, listed: &Self) -> Result<(), FieldConflict> {
+        self.merge(listed)
+    }
 }
 
 impl<R: ItemRequest> Mergeable for R {
@@ -176,6 +181,10 @@ impl<R: ItemRequest> Mergeable for R {
 
     fn merge(&mut self, other: &R) -> Result<(), FieldConflict> {
         ItemRequest::merge(self, other)
+    }
+
+    fn merge_listed(&mut self, listed: &R) -> Result<(), FieldConflict> {
+        ItemRequest::merge_listed(self, listed)
     }
 }
 
@@ -218,10 +227,12 @@ fn merge_by_key<T: Mergeable>(
     all: Vec<Located<T>>,
     faults: &mut ManifestFaults,
 ) -> Vec<Located<T>> {
+    // entries of manifests override lists, whatever the order
+    let (listed, all): (Vec<_>, Vec<_>) = all.into_iter().partition(|item| item.from_list);
     // Each key is stored with the position of its last value so far. All values of one file are
     // adjacent, so comparing with this position finds duplicates within a file.
     let mut merged: BTreeMap<T::Key, (Located<T>, SourceSpan)> = BTreeMap::new();
-    for item in all {
+    for item in all.into_iter().chain(listed) {
         match merged.entry(item.value.key()) {
             Entry::Vacant(entry) => {
                 let last = item.span.clone();
@@ -233,7 +244,12 @@ fn merge_by_key<T: Mergeable>(
                     faults.push(*duplicate(last, &item));
                     continue;
                 }
-                if let Err(conflict) = first.value.merge(&item.value) {
+                let result = if item.from_list && !first.from_list {
+                    first.value.merge_listed(&item.value)
+                } else {
+                    first.value.merge(&item.value)
+                };
+                if let Err(conflict) = result {
                     faults.push(*contradiction(first, &item, &conflict));
                 }
                 *last = item.span;

@@ -19,6 +19,7 @@ use landfall_model::sign::SignatureTime;
 use landfall_model::{Descriptor, Destination, DestinationMap, Digest, host_component, media_type};
 use serde_json::{Value, json};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt;
 
 impl ItemIdentity for LockedProvider {
@@ -57,6 +58,12 @@ impl AuditedItem for LockedProvider {
                 .packages
                 .iter()
                 .any(|package| package.digest == *digest)
+    }
+
+    fn lacks(&self) -> Vec<String> {
+        let has: BTreeSet<_> = self.packages.iter().map(|one| &one.platform).collect();
+        let lacking = self.platforms.iter().filter(|one| !has.contains(one));
+        lacking.map(ToString::to_string).collect()
     }
 }
 

@@ -10,6 +10,7 @@ use crate::{
 use landfall_model::document::{SourceSpan, SourceText, UpdateRule, VarBinding, YamlNode};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::collections::BTreeSet;
 
 /// Providers of OpenTofu and Terraform in a manifest: all that a `.terraform.lock.hcl` lists, or
 /// one version of one provider.
@@ -61,7 +62,7 @@ impl ManifestEntry for ProviderEntry {
         fields.extend(policy.map(|text| reader.field(node.get("update"), "policy", text)));
         let mut requests = Vec::new();
         for binding in reader.vars.bindings(&fields)? {
-            let platforms = self.platforms(node, reader, &binding)?;
+            let (platforms, optional) = self.platforms(node, reader, &binding)?;
             let found = match (&self.lockfile, &self.source, &self.version) {
                 (Some(path), None, None) => {
                     if self.update.is_some() {
@@ -83,10 +84,11 @@ impl ManifestEntry for ProviderEntry {
                 }
             };
             for (request, at) in found {
-                let platforms = platforms.clone();
+                let (platforms, optional) = (platforms.clone(), optional.clone());
                 requests.push((
                     ProviderRequest {
                         platforms,
+                        optional,
                         ..request
                     },
                     at,
@@ -98,29 +100,42 @@ impl ManifestEntry for ProviderEntry {
 }
 
 impl ProviderEntry {
-    /// The platforms, sorted.
+    /// The platforms, sorted, and those of them that the registry may lack.
     fn platforms(
         &self,
         node: &YamlNode<'_>,
         reader: &EntryContext<'_>,
         binding: &VarBinding,
-    ) -> ManifestResult<Vec<ProviderPlatform>> {
-        let mut platforms = Vec::new();
+    ) -> ManifestResult<(Vec<ProviderPlatform>, BTreeSet<ProviderPlatform>)> {
+        let (mut required, mut optional) = (BTreeSet::new(), BTreeSet::new());
+        let mut add = |platform, is_optional| {
+            let set = if is_optional {
+                &mut optional
+            } else {
+                &mut required
+            };
+            set.insert(platform);
+        };
         match &self.platforms {
-            None => platforms.extend(reader.platforms.iter().map(ProviderPlatform::from)),
+            None => {
+                for one in &reader.platforms {
+                    add(ProviderPlatform::from(&one.platform), one.optional);
+                }
+            }
             Some(texts) => {
                 for (index, text) in texts.iter().enumerate() {
-                    let platform = binding.fill(text).parse::<ProviderPlatform>();
-                    platforms.push(platform.map_err(|error| {
+                    let text = binding.fill(text);
+                    let name = text.strip_suffix('?').unwrap_or(&text);
+                    let platform = name.parse::<ProviderPlatform>().map_err(|error| {
                         let at = reader.item_at(node, "platforms", index);
                         at.fault(error.to_string(), None)
-                    })?);
+                    })?;
+                    add(platform, name != text);
                 }
             }
         }
-        platforms.sort();
-        platforms.dedup();
-        Ok(platforms)
+        optional.retain(|platform| !required.contains(platform));
+        Ok((required.union(&optional).cloned().collect(), optional))
     }
 
     /// The request for the version of `source` that the entry names.
@@ -162,6 +177,7 @@ impl ProviderEntry {
         let request = ProviderRequest {
             name,
             platforms: Vec::new(),
+            optional: BTreeSet::new(),
             hashes: None,
             update,
             at: at.location(),
@@ -208,6 +224,7 @@ fn from_lock_file(
         let request = ProviderRequest {
             name: provider.name,
             platforms: Vec::new(),
+            optional: BTreeSet::new(),
             hashes: Some(provider.hashes),
             update: None,
             at: at.location(),

@@ -30,6 +30,12 @@ impl ItemRequest for ProviderRequest {
     }
 
     fn merge(&mut self, other: &ProviderRequest) -> Result<(), FieldConflict> {
+        let required = [&*self, other].map(ProviderRequest::required_platforms);
+        let required: BTreeSet<ProviderPlatform> =
+            required.into_iter().flatten().cloned().collect();
+        self.optional.extend(other.optional.iter().cloned());
+        self.optional
+            .retain(|platform| !required.contains(platform));
         if self.platforms.is_empty() || other.platforms.is_empty() {
             self.platforms.clear();
         } else {
@@ -55,8 +61,18 @@ impl ResolvableRequest for ProviderRequest {
         pins: PinPolicy,
     ) -> ResolveOutcome<LockedProvider> {
         let keeps = matches!(pins, PinPolicy::Keep | PinPolicy::Referrers);
-        let matching =
-            old.filter(|old| old.platforms == self.platforms && self.accepts_packages_of(old));
+        let has = |old: &LockedProvider, platform: &ProviderPlatform| {
+            let mut packages = old.packages.iter();
+            packages.any(|package| package.platform == *platform)
+        };
+        let matching = old.filter(|old| {
+            old.platforms == self.platforms
+                && self
+                    .required_platforms()
+                    .iter()
+                    .all(|platform| has(old, platform))
+                && self.accepts_packages_of(old)
+        });
         if let Some(old) = matching.filter(|_| keeps) {
             return ResolveOutcome::Kept(old.clone());
         }
@@ -155,6 +171,8 @@ pub struct ProviderRequest {
     pub name: ProviderName,
     /// The platforms, sorted; empty for all that the registry has.
     pub platforms: Vec<ProviderPlatform>,
+    /// Those of `platforms` that the registry may lack.
+    pub optional: BTreeSet<ProviderPlatform>,
     /// The hashes in lock files of OpenTofu or Terraform. Each package must have one of them, so a
     /// lock file without hashes accepts none. `None` if no lock file names the version; then every
     /// package is accepted.
@@ -166,6 +184,14 @@ pub struct ProviderRequest {
 }
 
 impl ProviderRequest {
+    /// Those of `platforms` that the registry must have.
+    fn required_platforms(&self) -> Vec<&ProviderPlatform> {
+        let platforms = self.platforms.iter();
+        platforms
+            .filter(|one| !self.optional.contains(one))
+            .collect()
+    }
+
     /// Whether a package with this hash is accepted.
     pub(super) fn accepts(&self, hash: &str) -> bool {
         self.hashes

@@ -61,8 +61,8 @@ pub(super) async fn check_platforms(
     chosen_platforms(request, &offered).map(drop)
 }
 
-/// The platforms of `request`, or all that the registry has if `request` names none, sorted. Fails
-/// for a platform that the registry does not have.
+/// The platforms of `request` that the registry has, or all of them if `request` names none, sorted.
+/// Fails if the registry lacks a required platform or has none of the requested ones.
 fn chosen_platforms(
     request: &ProviderRequest,
     offered: &BTreeSet<ProviderPlatform>,
@@ -74,16 +74,20 @@ fn chosen_platforms(
     if request.platforms.is_empty() {
         return Ok(offered.iter().cloned().collect());
     }
-    let missing = request
-        .platforms
-        .iter()
-        .filter(|one| !offered.contains(one));
+    let has = has.join(", ");
+    let requested = request.platforms.iter().cloned();
+    let (chosen, lacking): (Vec<_>, Vec<_>) = requested.partition(|one| offered.contains(one));
+    let missing = lacking.iter().filter(|one| !request.optional.contains(one));
     let missing: Vec<String> = missing.map(ToString::to_string).collect();
     if missing.is_empty() {
-        return Ok(request.platforms.clone());
+        if chosen.is_empty() {
+            return Err(ResolveError::other_platforms(format!(
+                "it is only for {has}"
+            )));
+        }
+        return Ok(chosen);
     }
     let missing = missing.join(" and no ");
-    let has = has.join(", ");
     Err(format!("it has no {missing}, only {has}").into())
 }
 
@@ -177,6 +181,7 @@ mod tests {
             let request = ProviderRequest {
                 name: ProviderName::new("h.test/a/b".parse().unwrap(), "1.0.0").unwrap(),
                 platforms: platforms(wanted),
+                optional: BTreeSet::new(),
                 hashes: None,
                 update: None,
                 at: SourceLocation {

@@ -21,6 +21,8 @@ pub struct ResolveError {
     /// Whether the failure may be temporary: this machine failed, or a request failed and `is_gone`
     /// is not set.
     pub is_temporary: bool,
+    /// Whether the item has none of the platforms that were requested, all of which it may lack.
+    pub is_for_other_platforms: bool,
 }
 
 impl ResolveError {
@@ -32,6 +34,15 @@ impl ResolveError {
             message: one_line(&message),
             is_gone: false,
             is_temporary: true,
+            is_for_other_platforms: false,
+        }
+    }
+
+    /// The error for an item that has none of the requested platforms, all of which it may lack.
+    pub(crate) fn other_platforms(why: String) -> ResolveError {
+        ResolveError {
+            is_for_other_platforms: true,
+            ..why.into()
         }
     }
 
@@ -84,6 +95,7 @@ impl From<String> for ResolveError {
             message: why,
             is_gone: false,
             is_temporary: false,
+            is_for_other_platforms: false,
         }
     }
 }
@@ -119,6 +131,7 @@ impl From<HttpError> for ResolveError {
             message: error.to_string(),
             is_gone,
             is_temporary: !is_gone,
+            is_for_other_platforms: false,
         }
     }
 }

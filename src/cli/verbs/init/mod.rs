@@ -13,7 +13,7 @@ use clap::builder::PossibleValuesParser;
 use landfall_item::manifest::{CATALOGUE, MORE, example_manifest, from_list, platforms_line};
 use landfall_model::config::starter_site;
 use landfall_model::report::one_line;
-use landfall_model::{Platform, TargetRegistry};
+use landfall_model::{PlatformRequest, TargetRegistry};
 use landfall_rewrite::audit::HelmCommand;
 use std::ffi::OsStr;
 use std::fs;
@@ -53,7 +53,7 @@ pub(crate) struct InitCommand {
     /// A platform for all images, as in linux/amd64 [default: those in node selectors] (may be
     /// repeated)
     #[arg(long = "platform", value_name = "OS/ARCH")]
-    platforms: Vec<Platform>,
+    platforms: Vec<PlatformRequest>,
     /// The metadata.name of the manifest
     #[arg(long, value_name = "NAME", default_value = "first", value_parser = parse_manifest_name)]
     name: String,

@@ -393,8 +393,14 @@ fn referrers_are_requested_unless_file_or_image_disables_them() {
             "referrers: false\nlists: [{format: images-txt, file: l.txt}]\n",
         ),
         ("l.txt", "q.io/a:1\n"),
+        ("c.yaml", "referrers: false\nimages: [\"q.io/a:1\"]\n"),
     ]);
-    let error = load_files(folder.path(), &["a.yaml", "b.yaml"]).unwrap_err();
+    // an entry overrides lists in any order, but not another entry
+    for files in [["a.yaml", "b.yaml"], ["b.yaml", "a.yaml"]] {
+        let merged = load_files(folder.path(), &files).unwrap();
+        assert!(merged.requests.images[0].referrers, "{files:?}");
+    }
+    let error = load_files(folder.path(), &["a.yaml", "c.yaml"]).unwrap_err();
     assert!(
         error.contains("the `referrers` of q.io/a:1 is false here, but true at a.yaml:3:"),
         "{error}"
