@@ -4,8 +4,6 @@ mod error;
 mod help;
 #[cfg(test)]
 mod hostile;
-#[cfg(test)]
-mod new_kind;
 mod shared;
 #[cfg(test)]
 mod testing;

@@ -1,5 +1,5 @@
-//! Charts from unusual sources and from repositories that require an account; charts in `egress`,
-//! `diff` and `gc`.
+//! A chart in every verb; charts from unusual sources and from repositories that require an account;
+//! charts in `egress`, `diff` and `gc`.
 
 use crate::support::charts::{Chart, Upstream, failure_reasons, repository};
 use crate::support::http::request;
@@ -18,6 +18,126 @@ fn hosts(report: &Value) -> BTreeMap<String, String> {
 
 fn port(address: &str) -> &str {
     address.rsplit(':').next().unwrap()
+}
+
+/// The status of each chart in the report of a command.
+fn statuses(report: &Value) -> Vec<&str> {
+    let items = report["items"].as_array().unwrap().iter();
+    items
+        .filter(|item| item["kind"] == "chart")
+        .map(|item| item["status"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn a_chart_passes_through_all_stages() {
+    let up = Upstream::new();
+    let place = &up.place;
+    let app = Chart::new("app", "1.0.0", "", &[("values.yaml", "a: 1\n")]);
+    let moved = Chart::new("app", "1.0.0", "", &[("values.yaml", "a: 2\n")]);
+    let bye = Chart::new("bye", "1.0.0", "", &[]);
+    let name = format!("helm+{}/app:1.0.0", up.repo());
+    let digest = app.digest();
+    up.repository(&[app.clone(), bye.clone()]);
+    up.manifest(
+        &json!([{"repo": up.repo(), "name": "${name}", "version": "1.0.0"}]),
+        &format!(
+            "vars: {{name: [app, bye]}}\nexclude: ['helm+{}/bye:1.0.0']",
+            up.repo()
+        ),
+    );
+
+    // lock: the kind has its own section, which is read back and kept
+    assert_eq!(statuses(&up.lock(0, &[])), ["done"]);
+    let lock = place.read("landfall.lock");
+    assert!(
+        lock.contains(&format!("\ncharts:\n- name: {name}\n  digest: {digest}\n")),
+        "{lock}"
+    );
+    assert_eq!(statuses(&up.lock(0, &[])), ["present"]);
+
+    // pull, pack, verify
+    assert_eq!(statuses(&place.json(0, &["pull"])), ["present"]);
+    assert_eq!(statuses(&place.json(0, &["pack", "-o", "b"])), ["done"]);
+    let verified = place.json(0, &["verify", "b", "--lock", "landfall.lock"]);
+    assert_eq!(statuses(&verified), ["present"]);
+
+    // ls, diff, export
+    let listed = place.ok(&["ls", "b"]);
+    assert!(
+        listed.contains(&name) && listed.contains("0 images, 0 files and 1 chart"),
+        "{listed}"
+    );
+    up.repository(&[moved, bye]);
+    up.lock(0, &["--lock", "moved.lock"]);
+    let differs = place.json(0, &["diff", "b", "moved.lock"]);
+    let change = &differs["changes"][0];
+    assert_eq!(
+        [&change["kind"], &change["change"], &change["name"]],
+        [&json!("chart"), &json!("moved"), &json!(name)]
+    );
+    let exported = place.json(0, &["export", "files", "--bundle", "b", "-o", "out"]);
+    assert_eq!(statuses(&exported), ["done"]);
+    let host = &up.files.address;
+    let path = format!("{host}/charts/app-1.0.0.tgz");
+    assert_eq!(place.read_bytes(&format!("out/{path}")), app.archive);
+
+    // serve: the chart by its name, by its source, by its digest and by its URL
+    let server = landfall_serve(place, &["b"]);
+    let get = |at: &str| request("GET", &server.address, at, &[], b"");
+    let by_name = get("/v2/charts/app/manifests/1.0.0");
+    assert_eq!(
+        (by_name.status, &by_name.json()["layers"][0]["digest"]),
+        (200, &json!(digest))
+    );
+    let source = host.replace(':', "_");
+    let by_source = get(&format!("/v2/{source}/charts/app/manifests/1.0.0"));
+    assert_eq!(by_source.body, by_name.body);
+    let blob = get(&format!("/v2/charts/app/blobs/{digest}"));
+    assert_eq!(blob.body, app.archive);
+    assert_eq!(get(&format!("/files/{path}")).body, app.archive);
+    assert!(get("/").text().contains(&name));
+
+    // push: the second push finds everything at the registry
+    let there = own_registry();
+    let push = || place.json(0, &["push", "b", "--to", &there.address]);
+    assert_eq!(statuses(&push()), ["done"]);
+    let at = "/v2/charts/app/manifests/1.0.0";
+    let accept = [("Accept", crate::support::http::ACCEPT)];
+    let pushed = request("GET", &there.address, at, &accept, b"");
+    assert_eq!(pushed.body, by_name.body);
+    assert_eq!(statuses(&push()), ["present"]);
+
+    // audit and rewrite: the lock matches the chart by its reference and by its URL
+    let url = format!("http://{path}");
+    place.write(
+        "app.yaml",
+        format!("image: {host}/charts/app:1.0.0\nurl: {url}\n"),
+    );
+    let audited = place.json(0, &["audit", "app.yaml", "--lock", "landfall.lock"]);
+    let items = audited["items"].as_array().unwrap();
+    assert!(
+        items.len() == 2 && items.iter().all(|item| item["status"] == "present"),
+        "{audited}"
+    );
+    let there = &there.address;
+    let files = format!("{}/files", server.url());
+    place.ok(&[
+        "rewrite",
+        "app.yaml",
+        "--lock",
+        "landfall.lock",
+        "--to",
+        there,
+        "--files",
+        &files,
+        "-o",
+        "new",
+    ]);
+    assert_eq!(
+        place.read("new/app.yaml"),
+        format!("image: {there}/charts/app:1.0.0\nurl: {files}/{path}\n")
+    );
 }
 
 #[test]

@@ -1,16 +1,14 @@
 //! The list of all kinds of items.
 //!
 //! To add a kind, add a row to [`KIND_ROWS`], a variant to `EntryKind`, and a field to `Lock`,
-//! `ManifestDocument`, `ExpandedManifest` and `ItemRequests`. Search for the field `notes` to find
-//! the functions that list the fields: the compiler reports only some of them.
+//! `ManifestDocument`, `ExpandedManifest` and `ItemRequests`. Search for the field `providers` to
+//! find the functions that list the fields: the compiler reports only some of them.
 
 use crate::chart::LockedChart;
 use crate::file::LockedFile;
 use crate::git::LockedGitRepository;
 use crate::image::LockedImage;
 use crate::item_kind::{ItemKind, ManifestResult};
-#[cfg(any(test, feature = "testkit"))]
-use crate::note::LockedNote;
 use crate::packages::LockedPackageSet;
 use crate::provider::LockedProvider;
 use crate::text::Exclusion;
@@ -34,8 +32,6 @@ const KIND_ROWS: &[KindRow] = &[
     row::<LockedPackageSet>(),
     row::<LockedGitRepository>(),
     row::<LockedProvider>(),
-    #[cfg(any(test, feature = "testkit"))]
-    row::<LockedNote>(),
 ];
 
 const fn row<K: ItemKind>() -> KindRow {

@@ -13,8 +13,7 @@
 //! - A [`LockedItem`] is one item of a lock. Push, serve, rewrite, audit, bundles and reports work
 //!   with `&dyn LockedItem`, whatever its kind.
 //!
-//! [`ItemKind`] ties the three together, and `kinds.rs` lists all kinds. `note.rs`, a kind that
-//! only tests have, shows what a new kind needs.
+//! [`ItemKind`] ties the three together, and `kinds.rs` lists all kinds.
 //!
 //! The crate imports `landfall-model`, `landfall-http`, `landfall-content`, `landfall-git`,
 //! `landfall-packages` and `landfall-signature`. Begin with `item_kind.rs` and `locked_item.rs`.
@@ -57,8 +56,6 @@ mod kinds;
 mod locked_item;
 pub mod lockfile;
 pub mod manifest;
-#[cfg(any(test, feature = "testkit"))]
-mod note;
 mod packages;
 mod provider;
 mod repositories;
@@ -98,8 +95,6 @@ pub use crate::lockfile::SignatureVerdicts;
 pub use crate::manifest::{
     ItemRequests, PackageVersions, RequestSummary, RequestVisitor, VersionSource,
 };
-#[cfg(any(test, feature = "testkit"))]
-pub use crate::note::LockedNote;
 pub use crate::packages::{
     GeneratedFile, LockedPackage, LockedPackageSet, NewerVersions, OfferedIndex, OfferedVersion,
     PackageAvailability, PackageDescription, PackageIndex, PackageSetRequest, PackageSource,

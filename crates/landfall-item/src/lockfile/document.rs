@@ -1,8 +1,6 @@
 //! The content of a lock: a section of items for each kind, and the items that are missing. See
 //! docs/reference/lock.md.
 
-#[cfg(any(test, feature = "testkit"))]
-use crate::LockedNote;
 use crate::image::LockedReferrer;
 use crate::{
     ItemKind, LockedChart, LockedFile, LockedGitRepository, LockedImage, LockedItem,
@@ -44,10 +42,6 @@ pub struct Lock {
     /// The locked providers of OpenTofu and Terraform.
     #[serde(default)]
     pub providers: Vec<LockedProvider>,
-    /// Notes, a kind that only tests have.
-    #[cfg(any(test, feature = "testkit"))]
-    #[serde(default)]
-    pub notes: Vec<LockedNote>,
     /// Hosts that cannot be mirrored and must stay reachable.
     #[serde(default)]
     pub endpoints: Vec<Endpoint>,
@@ -72,22 +66,11 @@ macro_rules! sections_of {
             packages,
             git,
             providers,
-            #[cfg(any(test, feature = "testkit"))]
-            notes,
             endpoints: _,
             missing: _,
             unresolved: _,
         } = $lock;
-        vec![
-            images,
-            files,
-            charts,
-            packages,
-            git,
-            providers,
-            #[cfg(any(test, feature = "testkit"))]
-            notes,
-        ]
+        vec![images, files, charts, packages, git, providers]
     }};
 }
 
@@ -143,8 +126,6 @@ impl Lock {
             packages,
             git,
             providers,
-            #[cfg(any(test, feature = "testkit"))]
-            notes,
             endpoints,
             missing,
             unresolved,
@@ -155,8 +136,6 @@ impl Lock {
         self.packages.extend(packages);
         self.git.extend(git);
         self.providers.extend(providers);
-        #[cfg(any(test, feature = "testkit"))]
-        self.notes.extend(notes);
         self.name = self.name.take().or(name);
         self.endpoints.extend(endpoints);
         self.missing.extend(missing);
@@ -266,17 +245,6 @@ impl LockedKind for LockedProvider {
 
     fn section_mut(lock: &mut Lock) -> &mut Vec<LockedProvider> {
         &mut lock.providers
-    }
-}
-
-#[cfg(any(test, feature = "testkit"))]
-impl LockedKind for LockedNote {
-    fn section(lock: &Lock) -> &[LockedNote] {
-        &lock.notes
-    }
-
-    fn section_mut(lock: &mut Lock) -> &mut Vec<LockedNote> {
-        &mut lock.notes
     }
 }
 

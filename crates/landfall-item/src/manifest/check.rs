@@ -4,8 +4,6 @@ use super::lists::ImageListFormat;
 use super::load::ManifestFaults;
 use super::merge::{ExpandedManifest, ListSource, Located, TrustRootSource};
 use super::schema::{EndpointEntry, ListFormat, ManifestDocument, MissingEntry};
-#[cfg(any(test, feature = "testkit"))]
-use crate::LockedNote;
 use crate::lockfile::{AcceptedLoss, Endpoint};
 use crate::{
     EntryContext, ItemKind, LockedChart, LockedFile, LockedGitRepository, LockedImage,
@@ -61,8 +59,6 @@ pub(super) fn check(
     expand_entries::<LockedPackageSet>(&document.packages, &reader, &mut items.packages, faults);
     expand_entries::<LockedGitRepository>(&document.git, &reader, &mut items.git, faults);
     expand_entries::<LockedProvider>(&document.providers, &reader, &mut items.providers, faults);
-    #[cfg(any(test, feature = "testkit"))]
-    expand_entries::<LockedNote>(&document.notes, &reader, &mut items.notes, faults);
     // lists use `platforms` and `referrers` of the manifest that names them
     for (format, list) in lists {
         read_list(format.0, list, &reader, &mut items, faults);

@@ -2,8 +2,6 @@
 
 use super::load::ManifestFaults;
 use crate::lockfile::{AcceptedLoss, Endpoint, LockedKind};
-#[cfg(any(test, feature = "testkit"))]
-use crate::note::NoteRequest;
 use crate::{
     ChartRequest, Exclusion, FieldConflict, FileRequest, GitRequest, ImageRequest, ItemKind,
     ItemRequest, PackageSetRequest, ProviderRequest, ResolvableRequest,
@@ -30,8 +28,6 @@ pub(super) fn merge(
     let packages = take_all(&mut manifests, |manifest| &mut manifest.packages);
     let git = take_all(&mut manifests, |manifest| &mut manifest.git);
     let providers = take_all(&mut manifests, |manifest| &mut manifest.providers);
-    #[cfg(any(test, feature = "testkit"))]
-    let notes = take_all(&mut manifests, |manifest| &mut manifest.notes);
     let requests = ItemRequests {
         images: merge_requests(images, &exclude, faults),
         files: merge_requests(files, &exclude, faults),
@@ -39,8 +35,6 @@ pub(super) fn merge(
         packages: merge_requests(packages, &exclude, faults),
         git: merge_requests(git, &exclude, faults),
         providers: merge_requests(providers, &exclude, faults),
-        #[cfg(any(test, feature = "testkit"))]
-        notes: merge_requests(notes, &exclude, faults),
     };
     let mut signatures = SignaturePolicy::default();
     for manifest in &mut manifests {
@@ -329,8 +323,6 @@ pub(super) struct ExpandedManifest {
     pub(super) packages: Vec<Located<PackageSetRequest>>,
     pub(super) git: Vec<Located<GitRequest>>,
     pub(super) providers: Vec<Located<ProviderRequest>>,
-    #[cfg(any(test, feature = "testkit"))]
-    pub(super) notes: Vec<Located<NoteRequest>>,
     pub(super) missing: Vec<Located<AcceptedLoss>>,
     pub(super) endpoints: Vec<Located<Endpoint>>,
     pub(super) exclude: Vec<Located<Exclusion>>,
@@ -352,8 +344,6 @@ impl ExpandedManifest {
             &self.packages,
             &self.git,
             &self.providers,
-            #[cfg(any(test, feature = "testkit"))]
-            &self.notes,
         ]
     }
 
@@ -458,9 +448,6 @@ pub struct ItemRequests {
     pub git: Vec<GitRequest>,
     /// Requests for providers of OpenTofu and Terraform.
     pub providers: Vec<ProviderRequest>,
-    /// Requests for notes, a kind that only tests have.
-    #[cfg(any(test, feature = "testkit"))]
-    pub notes: Vec<NoteRequest>,
 }
 
 impl ItemRequests {
@@ -474,8 +461,6 @@ impl ItemRequests {
             packages,
             git,
             providers,
-            #[cfg(any(test, feature = "testkit"))]
-            notes,
         } = self;
         visitor.visit(images).await;
         visitor.visit(files).await;
@@ -483,22 +468,17 @@ impl ItemRequests {
         visitor.visit(packages).await;
         visitor.visit(git).await;
         visitor.visit(providers).await;
-        #[cfg(any(test, feature = "testkit"))]
-        visitor.visit(notes).await;
     }
 
     /// The fields that all requests have, in the order of the lock.
     pub fn summaries(&self) -> impl Iterator<Item = RequestSummary<'_>> {
-        let summaries = self.images.iter().map(RequestSummary::new);
-        let summaries = summaries
+        let images = self.images.iter().map(RequestSummary::new);
+        images
             .chain(self.files.iter().map(RequestSummary::new))
             .chain(self.charts.iter().map(RequestSummary::new))
             .chain(self.packages.iter().map(RequestSummary::new))
             .chain(self.git.iter().map(RequestSummary::new))
-            .chain(self.providers.iter().map(RequestSummary::new));
-        #[cfg(any(test, feature = "testkit"))]
-        let summaries = summaries.chain(self.notes.iter().map(RequestSummary::new));
-        summaries
+            .chain(self.providers.iter().map(RequestSummary::new))
     }
 }
 

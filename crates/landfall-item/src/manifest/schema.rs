@@ -5,8 +5,6 @@ use crate::chart::ChartEntry;
 use crate::file::FileEntry;
 use crate::git::GitEntry;
 use crate::image::ImageEntry;
-#[cfg(any(test, feature = "testkit"))]
-use crate::note::NoteEntry;
 use crate::packages::PackageEntry;
 use crate::provider::ProviderEntry;
 use landfall_model::MinimumAge;
@@ -84,10 +82,6 @@ pub struct ManifestDocument {
     /// Providers of OpenTofu and Terraform: a lock file, or a source address and a version.
     #[serde(default)]
     pub(super) providers: Vec<ProviderEntry>,
-    /// Notes, a kind that only tests have.
-    #[cfg(any(test, feature = "testkit"))]
-    #[serde(default)]
-    pub(super) notes: Vec<NoteEntry>,
     /// Hosts that cannot be mirrored and must stay reachable.
     #[serde(default)]
     pub(super) endpoints: Vec<EndpointEntry>,

@@ -30,10 +30,6 @@ pub enum EntryKind {
     Provider,
     /// A variable of a manifest whose versions could not be looked up. It is not a lock entry.
     Variable,
-    /// A kind that only tests have.
-    #[cfg(any(test, feature = "testkit"))]
-    #[schemars(skip)]
-    Note,
 }
 
 impl fmt::Display for EntryKind {
@@ -48,8 +44,6 @@ impl fmt::Display for EntryKind {
             EntryKind::Git => "git",
             EntryKind::Provider => "provider",
             EntryKind::Variable => "variable",
-            #[cfg(any(test, feature = "testkit"))]
-            EntryKind::Note => "note",
         })
     }
 }
