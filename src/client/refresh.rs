@@ -64,7 +64,7 @@ pub(crate) struct RefreshBase {
 impl RefreshBase {
     /// Whether the receiver has all items of `lock`.
     fn has_all(&self, lock: &Lock) -> bool {
-        let is_pushed = |item: &dyn LockedItem| {
+        let is_pushed = |item: LockedItem<'_>| {
             let pushed = self.pushed.as_ref();
             pushed.is_none_or(|names| names.contains(&*item.name()))
         };

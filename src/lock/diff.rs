@@ -20,7 +20,7 @@ pub(crate) struct DiffSide<'a>(BTreeMap<(EntryKind, Cow<'a, str>), DiffItem<'a>>
 struct DiffItem<'a> {
     digest: &'a Digest,
     /// The locked item; `None` if only its digest is known.
-    item: Option<&'a dyn LockedItem>,
+    item: Option<LockedItem<'a>>,
 }
 
 impl<'a> DiffSide<'a> {
@@ -136,14 +136,14 @@ fn endpoints_by_address(lock: &Lock) -> BTreeMap<(String, u16), Endpoint> {
 }
 
 /// The text of an item in the lock file, which contains all its parts.
-fn lock_text(item: &dyn LockedItem) -> String {
+fn lock_text(item: LockedItem<'_>) -> String {
     let mut text = String::new();
     // writing to a String cannot fail
     let _ = item.write(&mut text);
     text
 }
 
-fn referrers(item: Option<&dyn LockedItem>) -> BTreeSet<Digest> {
+fn referrers(item: Option<LockedItem<'_>>) -> BTreeSet<Digest> {
     let referrers = item.map(|item| item.entry().referrers).unwrap_or_default();
     referrers
         .into_iter()
@@ -340,13 +340,9 @@ fn version_group(kind: EntryKind, name: &str) -> Option<(VersionGroup, TagVersio
 /// Returns the differences between the packages of two sets, sorted by name and architecture.
 /// Packages with the same digest in both sets are left out. If several versions of a package
 /// remain, the newest is compared with the newest of the other set, and so on.
-pub(super) fn differences(old: &dyn LockedItem, new: &dyn LockedItem) -> Vec<PackageChange> {
+pub(super) fn differences(old: LockedItem<'_>, new: LockedItem<'_>) -> Vec<PackageChange> {
     let mut names: BTreeMap<(&str, &str), [Vec<PackageSummary<'_>>; 2]> = BTreeMap::new();
-    let [old, new] = [old, new].map(|item| {
-        item.as_package_set()
-            .map(LockedPackageSet::packages)
-            .unwrap_or_default()
-    });
+    let [old, new] = [old, new].map(LockedItem::packages);
     for (side, packages) in [&old, &new].into_iter().enumerate() {
         for package in packages {
             let same = &mut names.entry((package.name, package.arch)).or_default()[side];
@@ -521,16 +517,18 @@ mod tests {
             ("d", "1"),
             ("f", "1"),
         ]);
-        let changes = differences(&old, &new).into_iter().map(|one| {
-            let text = |version: Option<String>| version.unwrap_or_else(|| "-".into());
-            format!(
-                "{} {} {} {}",
-                one.change,
-                one.name,
-                text(one.from),
-                text(one.to)
-            )
-        });
+        let changes = differences(LockedItem::Packages(&old), LockedItem::Packages(&new))
+            .into_iter()
+            .map(|one| {
+                let text = |version: Option<String>| version.unwrap_or_else(|| "-".into());
+                format!(
+                    "{} {} {} {}",
+                    one.change,
+                    one.name,
+                    text(one.from),
+                    text(one.to)
+                )
+            });
         let expected = [
             "up a 1:1.9 1:1.10",
             "removed a 2.0 -",

@@ -217,10 +217,10 @@ impl LockRun<'_> {
             },
             // a hostile server may send sizes that would make the lock unreadable
             ResolveOutcome::New(item) => match self
-                .moved_since_look_up(&item)
+                .moved_since_look_up(item.as_item())
                 .filter(|_| pinned.is_none())
-                .or_else(|| self.moved_tag(&item))
-                .or_else(|| item.implausibility())
+                .or_else(|| self.moved_tag(item.as_item()))
+                .or_else(|| item.as_item().implausibility())
             {
                 Some(why) => ResolveOutcome::Failed(fallback.cloned(), why.into()),
                 None => ResolveOutcome::New(item),
@@ -241,7 +241,7 @@ impl LockRun<'_> {
 
     /// The reason why `item` is not locked if an update looked up another digest, whose age and
     /// signatures it checked.
-    fn moved_since_look_up(&self, item: &dyn LockedItem) -> Option<String> {
+    fn moved_since_look_up(&self, item: LockedItem<'_>) -> Option<String> {
         let looked_up = self.resolver.looked_up(item.kind(), &item.name())?;
         let digest = item.digest();
         (looked_up != digest).then(|| {
@@ -251,8 +251,10 @@ impl LockRun<'_> {
 
     /// The reason why a git repository is not locked if an update listed another object for one of
     /// its tags, whose age it checked.
-    fn moved_tag(&self, item: &dyn LockedItem) -> Option<String> {
-        let repository = item.as_git_repository()?;
+    fn moved_tag(&self, item: LockedItem<'_>) -> Option<String> {
+        let LockedItem::Git(repository) = item else {
+            return None;
+        };
         repository.refs.iter().find_map(|one| {
             let tag = one.name.strip_prefix("refs/tags/")?;
             let listed = self.resolver.git_tag(repository.url(), tag)?;
@@ -430,14 +432,17 @@ impl<'a> SortedResults<'a> {
     /// Records the outcome of the request called `name` and returns the item that the lock keeps.
     pub(super) fn add<K: ItemKind>(&mut self, name: &str, found: ResolveOutcome<K>) -> Option<K> {
         let kind = K::KIND;
-        let mut packages = 0;
-        if let ResolveOutcome::Kept(value)
-        | ResolveOutcome::New(value)
-        | ResolveOutcome::Gone(value)
-        | ResolveOutcome::Failed(Some(value), _) = &found
-        {
-            packages = value.as_package_set().map_or(0, distinct_packages);
-        }
+        let item = match &found {
+            ResolveOutcome::Kept(item)
+            | ResolveOutcome::New(item)
+            | ResolveOutcome::Gone(item)
+            | ResolveOutcome::Failed(Some(item), _) => Some(item.as_item()),
+            ResolveOutcome::Failed(None, _) => None,
+        };
+        let packages = match item {
+            Some(LockedItem::Packages(set)) => distinct_packages(set),
+            _ => 0,
+        };
         let mut push = |status, digest: Option<&Digest>, reason| {
             self.items.push(ReportItem {
                 kind,
@@ -450,23 +455,27 @@ impl<'a> SortedResults<'a> {
             });
         };
         let lacking = |item: &K| {
-            let lacks = item.lacks();
+            let lacks = item.as_item().lacks();
             (!lacks.is_empty()).then(|| format!("it has no {}", lacks.join(" and no ")))
         };
         match found {
             ResolveOutcome::Kept(item) => {
-                push(ItemStatus::Present, Some(item.digest()), lacking(&item));
+                push(ItemStatus::Present, Some(item.as_item().digest()), lacking(&item));
                 Some(item)
             }
             ResolveOutcome::New(item) => {
-                push(ItemStatus::Done, Some(item.digest()), lacking(&item));
+                push(ItemStatus::Done, Some(item.as_item().digest()), lacking(&item));
                 Some(item)
             }
             ResolveOutcome::Gone(old) => {
                 let reason = "upstream does not have it any more; the old pin is kept";
-                push(ItemStatus::Failed, Some(old.digest()), Some(reason.into()));
+                push(
+                    ItemStatus::Failed,
+                    Some(old.as_item().digest()),
+                    Some(reason.into()),
+                );
                 self.gone.push(LockChange {
-                    from: Some(old.digest().clone()),
+                    from: Some(old.as_item().digest().clone()),
                     ..LockChange::new(kind, name, "gone")
                 });
                 Some(old)
@@ -478,7 +487,11 @@ impl<'a> SortedResults<'a> {
             }
             ResolveOutcome::Failed(Some(old), cause) => {
                 let reason = format!("{}; the old pin is kept", cause.message);
-                push(ItemStatus::Failed, Some(old.digest()), Some(reason));
+                push(
+                    ItemStatus::Failed,
+                    Some(old.as_item().digest()),
+                    Some(reason),
+                );
                 Some(old)
             }
             ResolveOutcome::Failed(None, cause) => {

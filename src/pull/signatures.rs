@@ -4,7 +4,7 @@
 
 use landfall_content::BlobRead;
 use landfall_item::lockfile::Lock;
-use landfall_item::{LockedItem, SignatureVerdicts};
+use landfall_item::{ItemKind, SignatureVerdicts};
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
 use landfall_model::sign::SignatureTime;
 use landfall_signature::SignaturePolicy;
@@ -68,14 +68,14 @@ fn pulled<'a>(
 
 /// Compares `locked` with its content in `blobs`, unless a part is missing.
 async fn check_contradictions(
-    locked: impl LockedItem + 'static,
+    locked: impl ItemKind,
     blobs: &Arc<dyn BlobRead>,
     items: &mut [ReportItem],
 ) {
-    let Some(item) = pulled(items, locked.kind(), &locked.name()) else {
+    let Some(item) = pulled(items, locked.as_item().kind(), &locked.as_item().name()) else {
         return;
     };
-    if locked.entry().parts.iter().any(|part| {
+    if locked.as_item().entry().parts.iter().any(|part| {
         part.is_stored()
             && blobs
                 .stat(&part.descriptor.digest)
@@ -86,8 +86,10 @@ async fn check_contradictions(
     }
     let blobs = blobs.clone();
     // reads and verifies whole packages, which would block the async runtime
-    let check =
-        tokio::task::spawn_blocking(move || locked.contradictions(&*blobs, SignatureTime::Now));
+    let check = tokio::task::spawn_blocking(move || {
+        let item = locked.as_item();
+        item.contradictions(&*blobs, SignatureTime::Now)
+    });
     let faults = check.await.unwrap_or_else(|error| vec![error.to_string()]);
     if let Some(first) = faults.first() {
         let more = faults.len() - 1;

@@ -11,7 +11,7 @@ use landfall_git::{
 };
 use landfall_http::{ErrorKind, HttpError};
 use landfall_item::lockfile::Lock;
-use landfall_item::{ItemIdentity, LockedGitRepository, LockedLargeFile};
+use landfall_item::{LockedGitRepository, LockedLargeFile};
 use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, count_of};
 use landfall_model::{Descriptor, Limits, redact_urls, sum_sizes};
 use std::collections::BTreeMap;
@@ -90,7 +90,7 @@ pub(crate) async fn push_git(
         items.push(ReportItem {
             kind: EntryKind::Git,
             name: repository.name.clone(),
-            digest: Some(repository.digest().clone()),
+            digest: Some(repository.digest.clone()),
             bytes: Some(sum_sizes(repository.packs.iter().map(|pack| pack.size))),
             packages: 0,
             status,

@@ -27,7 +27,7 @@ pub(super) async fn record_lock(
 ) -> Option<String> {
     if !lock
         .items()
-        .any(landfall_item::ServedItem::is_served_from_registry)
+        .any(landfall_item::LockedItem::is_served_from_registry)
     {
         return None;
     }

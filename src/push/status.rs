@@ -120,7 +120,7 @@ fn registry_tag(
     RegistryTag {
         state,
         at: format!("{}:{}", delivery.destination.repository, delivery.tag),
-        kind: item.map(landfall_item::ItemIdentity::kind),
+        kind: item.map(landfall_item::LockedItem::kind),
         name: item.map(|item| item.name().into_owned()),
         wanted: item.map(|item| item.digest().clone()),
         stands,
@@ -143,7 +143,7 @@ async fn foreign_tags(
         tags.insert(delivery.tag.clone());
         let referrer_tags = lock
             .item(delivery.entry)
-            .map(|item| item.referrer_tags())
+            .map(landfall_item::LockedItem::referrer_tags)
             .unwrap_or_default();
         tags.extend(referrer_tags.into_iter().map(|(tag, _)| tag.to_owned()));
     }

@@ -23,16 +23,13 @@ use std::rc::Rc;
 use url::Url;
 
 /// A kind of item. It is implemented by the type of its locked items, and names the types of its
-/// manifest entries and its requests.
-pub trait ItemKind: LockedItem + Clone + Sized {
+/// manifest entries and its requests. `kinds.rs` implements it for all kinds.
+pub trait ItemKind: Clone + Send + Sync + 'static {
     /// The kind, as reports name it.
     const KIND: EntryKind;
 
     /// The key of the kind's section in a manifest and in the lock.
     const SECTION: &'static str;
-
-    /// Whether items of this kind have [`files`](super::ServedItem::files).
-    const HAS_FILES: bool = false;
 
     /// The name of an item. The lock sorts the section by it.
     type Name: Ord + Clone + fmt::Display + Sync;
@@ -43,24 +40,11 @@ pub trait ItemKind: LockedItem + Clone + Sized {
     /// An entry of a manifest.
     type Entry: ManifestEntry<Request = Self::Request>;
 
-    /// Whether `text`, as people write it, names an item of this kind.
-    fn is_name(text: &str) -> bool;
-
     /// The name by which the lock sorts the item.
     fn key(&self) -> &Self::Name;
 
-    /// Parses `text`, for which [`is_name`](ItemKind::is_name) is true, into the item's name in the
-    /// lock.
-    ///
-    /// # Errors
-    /// If `text` is not a valid name.
-    fn parse_name(text: &str, span: &SourceSpan) -> ManifestResult<String>;
-
-    /// Parses `text`, for which [`is_name`](ItemKind::is_name) is true, as an entry of `exclude:`.
-    ///
-    /// # Errors
-    /// If `text` is not a valid name.
-    fn parse_exclusion(text: &str, span: &SourceSpan) -> ManifestResult<Exclusion>;
+    /// The item, for code that handles all kinds.
+    fn as_item(&self) -> LockedItem<'_>;
 }
 
 /// An entry of a manifest as people write it.
@@ -173,7 +157,8 @@ pub trait ResolvableRequest: UpdatableRequest {
 }
 
 /// Whether the recorded signatures of `old` meet the rules of `resolver`.
-pub(crate) fn meets_rules(old: &dyn LockedItem, resolver: &Resolver) -> bool {
+pub(crate) fn meets_rules(old: &impl ItemKind, resolver: &Resolver) -> bool {
+    let old = old.as_item();
     old.signature_subject().is_none_or(|subject| {
         resolver
             .signatures()

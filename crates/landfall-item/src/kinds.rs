@@ -1,73 +1,83 @@
-//! The list of all kinds of items.
-//!
-//! To add a kind, add a row to [`KIND_ROWS`], a variant to `EntryKind`, and a field to `Lock`,
-//! `ManifestDocument`, `ExpandedManifest` and `ItemRequests`. Search for the field `providers` to
-//! find the functions that list the fields: the compiler reports only some of them.
+//! The list of all kinds of items, and the names by which people refer to items.
 
-use crate::chart::LockedChart;
-use crate::file::LockedFile;
-use crate::git::LockedGitRepository;
-use crate::image::LockedImage;
+use crate::chart::{ChartEntry, ChartName, ChartRequest, LockedChart};
+use crate::file::{FileEntry, FileRequest, LockedFile};
+use crate::git::{GitEntry, GitRequest, LockedGitRepository};
+use crate::image::{ImageEntry, ImageRequest, LockedImage};
 use crate::item_kind::{ItemKind, ManifestResult};
-use crate::packages::LockedPackageSet;
-use crate::provider::LockedProvider;
+use crate::locked_item::LockedItem;
+use crate::packages::{LockedPackageSet, PackageEntry, PackageSetRequest};
+use crate::provider::{LockedProvider, ProviderEntry, ProviderName, ProviderRequest};
 use crate::text::Exclusion;
+use crate::{chart, file, git, image};
 use landfall_model::document::SourceSpan;
 use landfall_model::report::EntryKind;
+use landfall_model::{ImageRef, ReferenceError};
 
-/// The constants and functions of a kind, so that code can choose the kind at run time.
-struct KindRow {
-    kind: EntryKind,
-    has_files: bool,
-    is_name: fn(&str) -> bool,
-    parse_name: fn(&str, &SourceSpan) -> ManifestResult<String>,
-    parse_exclusion: fn(&str, &SourceSpan) -> ManifestResult<Exclusion>,
+/// Defines the kinds, in the order of the lock. A row has the type of the locked items, the variant
+/// of [`LockedItem`], the kind in reports, the section, and the types of a name, a request and a
+/// manifest entry.
+macro_rules! item_kinds {
+    ($(
+        $item:ident $variant:ident $kind:ident $section:literal
+        $name:ident $request:ident $entry:ident;
+    )*) => {
+        /// All kinds of items, in the order of the lock.
+        pub fn item_kinds() -> impl Iterator<Item = EntryKind> {
+            [$(EntryKind::$kind),*].into_iter()
+        }
+
+        $(impl ItemKind for $item {
+            const KIND: EntryKind = EntryKind::$kind;
+            const SECTION: &'static str = $section;
+            type Name = $name;
+            type Request = $request;
+            type Entry = $entry;
+
+            fn key(&self) -> &$name {
+                &self.name
+            }
+
+            fn as_item(&self) -> LockedItem<'_> {
+                LockedItem::$variant(self)
+            }
+        })*
+    };
 }
 
-/// All kinds, in the order of the lock.
-const KIND_ROWS: &[KindRow] = &[
-    row::<LockedImage>(),
-    row::<LockedFile>(),
-    row::<LockedChart>(),
-    row::<LockedPackageSet>(),
-    row::<LockedGitRepository>(),
-    row::<LockedProvider>(),
-];
-
-const fn row<K: ItemKind>() -> KindRow {
-    KindRow {
-        kind: K::KIND,
-        has_files: K::HAS_FILES,
-        is_name: K::is_name,
-        parse_name: K::parse_name,
-        parse_exclusion: K::parse_exclusion,
-    }
-}
-
-/// All kinds of items, in the order of the lock.
-pub fn item_kinds() -> impl Iterator<Item = EntryKind> {
-    KIND_ROWS.iter().map(|row| row.kind)
+item_kinds! {
+    LockedImage Image Image "images" ImageRef ImageRequest ImageEntry;
+    LockedFile File File "files" String FileRequest FileEntry;
+    LockedChart Chart Chart "charts" ChartName ChartRequest ChartEntry;
+    LockedPackageSet Packages Package "packages" String PackageSetRequest PackageEntry;
+    LockedGitRepository Git Git "git" String GitRequest GitEntry;
+    LockedProvider Provider Provider "providers" ProviderName ProviderRequest ProviderEntry;
 }
 
 /// Whether items of this kind have files that can be exported.
 pub fn has_files(kind: EntryKind) -> bool {
-    KIND_ROWS
-        .iter()
-        .any(|row| row.kind == kind && row.has_files)
+    matches!(
+        kind,
+        EntryKind::File | EntryKind::Chart | EntryKind::Package | EntryKind::Provider
+    )
 }
 
 /// The kind of the item that `name`, as people write it, refers to.
 pub fn kind_named(name: &str) -> EntryKind {
-    row_for_name(name).kind
-}
-
-fn row_for_name(name: &str) -> &'static KindRow {
-    // More specific kinds follow more general ones: the URL of a chart (`oci://…`) is a URL of a
-    // file, too.
-    KIND_ROWS
-        .iter()
-        .rfind(|row| (row.is_name)(name))
-        .unwrap_or(&KIND_ROWS[0])
+    // `provider:1.0` is an image
+    if name.starts_with(ProviderName::PREFIX) && name.contains('/') {
+        EntryKind::Provider
+    } else if name.starts_with("git+http://") || name.starts_with("git+https://") {
+        EntryKind::Git
+    } else if name.starts_with("apt:") || name.starts_with("yum:") {
+        EntryKind::Package
+    } else if ChartName::is_named(name) {
+        EntryKind::Chart
+    } else if name.contains("://") {
+        EntryKind::File
+    } else {
+        EntryKind::Image
+    }
 }
 
 /// The kind of the item that `text` refers to, and its name as the lock writes it.
@@ -75,8 +85,23 @@ fn row_for_name(name: &str) -> &'static KindRow {
 /// # Errors
 /// If `text` is not a valid name.
 pub fn locked_name(text: &str, span: &SourceSpan) -> ManifestResult<(EntryKind, String)> {
-    let row = row_for_name(text);
-    Ok((row.kind, (row.parse_name)(text, span)?))
+    let kind = kind_named(text);
+    let name = match kind {
+        EntryKind::File => file::url_of(text, span)?,
+        EntryKind::Chart => chart::name_of(text, span)?.into(),
+        EntryKind::Package => text.to_owned(),
+        EntryKind::Git => {
+            let url = text.strip_prefix(GitRequest::PREFIX).unwrap_or(text);
+            format!("{}{}", GitRequest::PREFIX, git::url_of(url, span)?)
+        }
+        EntryKind::Provider => ProviderName::try_from(text.to_owned())
+            .map_err(|error| span.fault(error.to_string(), None))?
+            .to_string(),
+        EntryKind::Image | EntryKind::Sidecar | EntryKind::Referrer | EntryKind::Variable => {
+            image::reference_of(text, span)?.0.to_string()
+        }
+    };
+    Ok((kind, name))
 }
 
 /// Parses `text` as an entry of `exclude:`.
@@ -84,5 +109,14 @@ pub fn locked_name(text: &str, span: &SourceSpan) -> ManifestResult<(EntryKind, 
 /// # Errors
 /// If `text` is not a valid name.
 pub fn parse_exclusion(text: &str, span: &SourceSpan) -> ManifestResult<Exclusion> {
-    (row_for_name(text).parse_exclusion)(text, span)
+    if kind_named(text) != EntryKind::Image {
+        return locked_name(text, span).map(|(_, name)| Exclusion::Url(name));
+    }
+    text.parse()
+        .map(Exclusion::Reference)
+        .map_err(|error: ReferenceError| {
+            let help = "write a repository, as in quay.io/example/app, a full reference, or a \
+                        file's URL";
+            span.fault(error.to_string(), Some(help.into()))
+        })
 }

@@ -5,13 +5,13 @@
 //! as a document. [`manifest`] reads, expands, merges and checks manifests, and imports the lists
 //! of other tools.
 //!
-//! An item has three forms, each with a trait:
+//! An item has three forms:
 //!
 //! - A [`ManifestEntry`] is what people write in a manifest. It expands to requests.
 //! - An [`ItemRequest`] asks for one item. `lock` resolves it ([`ResolvableRequest`]) and `update`
 //!   looks for newer versions of it ([`UpdatableRequest`]).
-//! - A [`LockedItem`] is one item of a lock. Push, serve, rewrite, audit, bundles and reports work
-//!   with `&dyn LockedItem`, whatever its kind.
+//! - A [`LockedItem`] is one item of a lock, an enum with a variant for each kind. Push, serve,
+//!   rewrite, audit, bundles and reports work with it.
 //!
 //! [`ItemKind`] ties the three together, and `kinds.rs` lists all kinds.
 //!
@@ -63,6 +63,7 @@ mod requested_name;
 mod resolve_outcome;
 mod resolver;
 mod text;
+mod url_file;
 
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub use crate::chart::fuzz as read_chart;
@@ -88,9 +89,7 @@ pub use crate::item_kind::{
     MovableVersion, PinPolicy, ResolvableRequest, UpdatableEntry, UpdatableRequest, UpstreamStatus,
 };
 pub use crate::kinds::{has_files, item_kinds, kind_named, locked_name, parse_exclusion};
-pub use crate::locked_item::{
-    AuditedItem, ItemIdentity, LockedItem, PushedItem, ServedItem, UrlFile,
-};
+pub use crate::locked_item::LockedItem;
 pub use crate::lockfile::SignatureVerdicts;
 pub use crate::manifest::{
     ItemRequests, PackageVersions, RequestSummary, RequestVisitor, VersionSource,
@@ -110,3 +109,4 @@ pub use crate::requested_name::{RequestedName, namespace};
 pub use crate::resolve_outcome::ResolveOutcome;
 pub use crate::resolver::{LostReferrer, LostReferrers, ResolveError, Resolver};
 pub use crate::text::{Exclusion, FieldConflict, host_in, quoted};
+pub use crate::url_file::UrlFile;

@@ -1,128 +1,326 @@
-//! A locked item of any kind, with the methods that each stage needs.
-//!
-//! Stages work with `&dyn LockedItem`. Its supertraits group the methods by who calls them: push,
-//! rewrite and audit, or serve and export.
+//! A locked item of any kind, with what push, rewrite, audit, serve and reports need of it.
 
-use super::chart::LockedChart;
-use super::git::LockedGitRepository;
-use super::packages::LockedPackageSet;
-use super::provider::LockedProvider;
+use crate::chart::{self, LockedChart};
+use crate::file::{self, LockedFile, file_repository};
+use crate::git::{self, LockedGitRepository};
+use crate::image::{self, LockedImage, LockedReferrer, verified_signatures};
+use crate::packages::{self, LockedPackageSet, PackageSummary};
+use crate::provider::{self, LockedProvider, ProviderName};
+use crate::text::digest_tag;
+use crate::url_file::UrlFile;
 use landfall_content::{BlobRead, LockEntry};
 use landfall_model::report::EntryKind;
 use landfall_model::sign::SignatureTime;
-use landfall_model::{Destination, DestinationMap, Digest, ImageRef};
+use landfall_model::{Destination, DestinationMap, Digest, ImageRef, Platform, host_component};
 use landfall_signature::{RuleSubject, SignaturePolicy, VerifiedSignature};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-/// The names of a locked item.
-pub trait ItemIdentity {
+/// One locked item of any kind.
+#[derive(Debug, Clone, Copy)]
+pub enum LockedItem<'l> {
+    /// A container image or another artifact of a registry.
+    Image(&'l LockedImage),
+    /// A plain file.
+    File(&'l LockedFile),
+    /// A Helm chart.
+    Chart(&'l LockedChart),
+    /// A set of OS packages.
+    Packages(&'l LockedPackageSet),
+    /// A git repository.
+    Git(&'l LockedGitRepository),
+    /// A provider of OpenTofu or Terraform.
+    Provider(&'l LockedProvider),
+}
+
+/// The names of the item.
+impl<'l> LockedItem<'l> {
     /// The kind, as reports name it.
-    fn kind(&self) -> EntryKind;
+    pub fn kind(self) -> EntryKind {
+        match self {
+            LockedItem::Image(_) => EntryKind::Image,
+            LockedItem::File(_) => EntryKind::File,
+            LockedItem::Chart(_) => EntryKind::Chart,
+            LockedItem::Packages(_) => EntryKind::Package,
+            LockedItem::Git(_) => EntryKind::Git,
+            LockedItem::Provider(_) => EntryKind::Provider,
+        }
+    }
 
     /// The item's `name` in the lock.
-    fn name(&self) -> Cow<'_, str>;
+    pub fn name(self) -> Cow<'l, str> {
+        match self {
+            LockedItem::Image(image) => image.name.to_string().into(),
+            LockedItem::File(file) => file.name.as_str().into(),
+            LockedItem::Chart(chart) => chart.name.as_str().into(),
+            LockedItem::Packages(set) => set.name.as_str().into(),
+            LockedItem::Git(repository) => repository.name.as_str().into(),
+            LockedItem::Provider(provider) => provider.name.as_str().into(),
+        }
+    }
 
     /// The item's `digest` in the lock.
-    fn digest(&self) -> &Digest;
+    pub fn digest(self) -> &'l Digest {
+        match self {
+            LockedItem::Image(image) => &image.digest,
+            LockedItem::File(file) => &file.digest,
+            LockedItem::Chart(chart) => &chart.digest,
+            LockedItem::Packages(set) => &set.digest,
+            LockedItem::Git(repository) => &repository.digest,
+            LockedItem::Provider(provider) => &provider.digest,
+        }
+    }
 
     /// Where the item comes from, without a version: the repository of an image or chart, otherwise
     /// the name.
-    fn source(&self) -> String;
+    pub fn source(self) -> String {
+        match (self, self.reference()) {
+            (_, Some(reference)) => reference.name(),
+            (LockedItem::Provider(provider), _) => {
+                format!("{}{}", ProviderName::PREFIX, provider.name.address)
+            }
+            _ => self.name().into_owned(),
+        }
+    }
 }
 
-/// The repositories and tags to which `push` and `mirror` deliver a locked item.
-pub trait PushedItem: ItemIdentity {
+/// The repositories and tags to which `push` and `mirror` deliver the item.
+impl<'l> LockedItem<'l> {
     /// The item's repositories at a registry. Rewritten references point to the first one.
-    fn destinations(&self, mapping: &DestinationMap) -> Vec<Destination>;
+    pub fn destinations(self, mapping: &DestinationMap) -> Vec<Destination> {
+        match self.reference() {
+            Some(reference) => mapping.destinations(reference),
+            None => vec![mapping.own_destination(&self.own_repository())],
+        }
+    }
 
     /// The tag that the item gets in each of its destinations.
-    fn tag(&self) -> String;
+    pub fn tag(self) -> String {
+        match self {
+            LockedItem::Image(image) => image.destination_tag(),
+            LockedItem::Chart(chart) => chart.name.reference.tag.clone().unwrap_or_default(),
+            LockedItem::File(_) | LockedItem::Packages(_) | LockedItem::Git(_) => {
+                digest_tag(self.digest())
+            }
+            LockedItem::Provider(provider) => provider::tag(&provider.name),
+        }
+    }
 
     /// The tags that signatures and other referrers get in each destination, each with the digest
     /// of its manifest.
-    fn referrer_tags(&self) -> Vec<(&str, &Digest)> {
-        Vec::new()
+    pub fn referrer_tags(self) -> Vec<(&'l str, &'l Digest)> {
+        let referrers: Option<&[LockedReferrer]> = match self {
+            LockedItem::Image(image) => image.referrers.as_deref(),
+            LockedItem::Chart(chart) => chart.referrers.as_deref(),
+            _ => None,
+        };
+        let referrers = referrers.into_iter().flatten();
+        referrers
+            .filter_map(|referrer| Some((referrer.tag.as_deref()?, &referrer.digest)))
+            .collect()
     }
 }
 
-/// The references and digests by which `rewrite` and `audit` find a locked item.
-pub trait AuditedItem: ItemIdentity {
+/// The references and digests by which `rewrite` and `audit` find the item.
+impl<'l> LockedItem<'l> {
     /// The image reference that resolves to this item. `None` if the item is found by URL alone.
-    fn reference(&self) -> Option<&ImageRef> {
-        None
+    pub fn reference(self) -> Option<&'l ImageRef> {
+        match self {
+            LockedItem::Image(image) => Some(&image.name),
+            LockedItem::Chart(chart) => Some(&chart.name.reference),
+            _ => None,
+        }
     }
 
-    /// Every digest that an image reference to this item may contain.
-    fn digests(&self) -> Vec<&Digest> {
-        vec![self.digest()]
+    /// Every digest that an image reference to this item may contain: of an image, the digests of
+    /// the index, its children and the trimmed index.
+    pub fn digests(self) -> Vec<&'l Digest> {
+        let LockedItem::Image(image) = self else {
+            return vec![self.digest()];
+        };
+        let children = image.manifests.iter().map(|child| &child.digest);
+        children
+            .chain([&image.digest])
+            .chain(image.trimmed.iter().map(|trimmed| &trimmed.digest))
+            .collect()
     }
 
     /// Whether `digest` is a blob of this item.
-    fn has_blob(&self, digest: &Digest) -> bool {
-        self.digest() == digest
+    pub fn has_blob(self, digest: &Digest) -> bool {
+        let is_own = self.digest() == digest;
+        match self {
+            LockedItem::Image(image) => image.blobs.iter().any(|blob| blob.digest == *digest),
+            LockedItem::File(_) => is_own,
+            LockedItem::Chart(chart) => {
+                is_own || chart.blobs.iter().any(|blob| blob.digest == *digest)
+            }
+            LockedItem::Packages(set) => {
+                let mut digests = set.sources.iter().flat_map(|source| {
+                    let indexes = source.indexes.iter().map(|index| &index.digest);
+                    indexes.chain(source.packages.iter().map(|package| &package.digest))
+                });
+                is_own || digests.any(|held| held == digest)
+            }
+            LockedItem::Git(repository) => {
+                let mut large_files = repository.large_files.iter().flatten();
+                is_own
+                    || repository.packs.iter().any(|pack| pack.digest == *digest)
+                    || large_files.any(|file| file.digest == *digest)
+            }
+            LockedItem::Provider(provider) => {
+                let mut packages = provider.packages.iter();
+                is_own || packages.any(|package| package.digest == *digest)
+            }
+        }
     }
 
     /// The platforms of an image; `None` for kinds that have no platforms.
-    fn platforms(&self) -> Option<BTreeSet<String>> {
-        None
+    pub fn platforms(self) -> Option<BTreeSet<String>> {
+        let LockedItem::Image(image) = self else {
+            return None;
+        };
+        let children = image
+            .manifests
+            .iter()
+            .filter_map(|manifest| manifest.platform.clone());
+        let own = image.platform.as_ref().map(Platform::to_string);
+        // attestations of BuildKit are children with the platform `unknown/unknown`
+        let platforms = children
+            .chain(own)
+            .filter(|platform| !platform.starts_with("unknown"));
+        Some(platforms.collect())
     }
 
     /// The platforms that were requested if the item has them, and that it lacks.
-    fn lacks(&self) -> Vec<String> {
-        Vec::new()
+    pub fn lacks(self) -> Vec<String> {
+        match self {
+            LockedItem::Image(image) => image.lacks.iter().map(Platform::to_string).collect(),
+            LockedItem::Provider(provider) => {
+                let has: BTreeSet<_> = provider.packages.iter().map(|one| &one.platform).collect();
+                let lacking = provider.platforms.iter().filter(|one| !has.contains(one));
+                lacking.map(ToString::to_string).collect()
+            }
+            LockedItem::File(_)
+            | LockedItem::Chart(_)
+            | LockedItem::Packages(_)
+            | LockedItem::Git(_) => Vec::new(),
+        }
     }
 }
 
-/// The repository and files that `serve` and `export` offer for a locked item.
-pub trait ServedItem {
+/// The repository and files that `serve` and `export` offer.
+impl<'l> LockedItem<'l> {
     /// The repository under which landfall's own registry serves the item, in addition to the
-    /// item's destinations.
-    fn own_repository(&self) -> String;
+    /// item's destinations. That of an image or chart begins with the source host; a port is
+    /// written as `host_5001`.
+    pub fn own_repository(self) -> String {
+        match self {
+            LockedItem::Image(image) => hosted_repository(&image.name),
+            LockedItem::Chart(chart) => hosted_repository(&chart.name.reference),
+            LockedItem::File(file) => file_repository(&file.name),
+            LockedItem::Packages(set) => packages::repository(&set.name),
+            LockedItem::Git(repository) => git::own_repository(repository),
+            LockedItem::Provider(provider) => provider::own_repository(&provider.name),
+        }
+    }
 
     /// The files that clients download by URL and `export` writes, the item's own file first.
-    fn files(&self) -> Vec<UrlFile<'_>> {
-        Vec::new()
+    pub fn files(self) -> Vec<UrlFile<'l>> {
+        match self {
+            LockedItem::Image(_) | LockedItem::Git(_) => Vec::new(),
+            LockedItem::File(file) => file.files(),
+            LockedItem::Chart(chart) => chart.files(),
+            LockedItem::Packages(set) => set.files(),
+            LockedItem::Provider(provider) => provider.files(),
+        }
     }
 
     /// Whether `serve --from` offers the item from a registry. It does not offer images, since
     /// nodes pull them from that registry directly.
-    fn is_served_from_registry(&self) -> bool {
-        true
+    pub fn is_served_from_registry(self) -> bool {
+        !matches!(self, LockedItem::Image(_))
     }
 }
 
-/// One locked item of any kind.
-pub trait LockedItem: PushedItem + AuditedItem + ServedItem + fmt::Debug + Send + Sync {
+fn hosted_repository(name: &ImageRef) -> String {
+    format!("{}/{}", host_component(&name.registry), name.repository)
+}
+
+/// The text, content and signatures of the item.
+impl<'l> LockedItem<'l> {
     /// Writes the item as YAML, as the lock contains it. Equal items give equal text.
     ///
     /// # Errors
     /// Only errors of `out`.
-    fn write(&self, out: &mut dyn fmt::Write) -> fmt::Result;
+    pub fn write(self, out: &mut dyn fmt::Write) -> fmt::Result {
+        match self {
+            LockedItem::Image(image) => image::write(image, out),
+            LockedItem::File(file) => file::write(file, out),
+            LockedItem::Chart(chart) => chart::write(chart, out),
+            LockedItem::Packages(set) => packages::write(set, out),
+            LockedItem::Git(repository) => git::write(repository, out),
+            LockedItem::Provider(provider) => provider::write(provider, out),
+        }
+    }
 
     /// Why landfall would never have written this item, or `None` if it is plausible. A lock may
     /// come from the other side of an air gap, so sizes, paths and tags are untrusted.
-    fn implausibility(&self) -> Option<String>;
+    pub fn implausibility(self) -> Option<String> {
+        match self {
+            LockedItem::Image(image) => image.implausibility(),
+            LockedItem::File(file) => file.implausibility(),
+            LockedItem::Chart(chart) => chart.implausibility(),
+            LockedItem::Packages(set) => set.implausibility(),
+            LockedItem::Git(repository) => repository.implausibility(),
+            LockedItem::Provider(provider) => provider.implausibility(),
+        }
+    }
 
     /// The manifests and blobs that make up the item.
-    fn entry(&self) -> LockEntry;
+    pub fn entry(self) -> LockEntry {
+        match self {
+            LockedItem::Image(image) => image::entry(image),
+            LockedItem::File(file) => file::entry(file),
+            LockedItem::Chart(chart) => chart::entry(chart),
+            LockedItem::Packages(set) => packages::entry(set),
+            LockedItem::Git(repository) => git::entry(repository),
+            LockedItem::Provider(provider) => provider::entry(provider),
+        }
+    }
 
     /// Compares the content in `blobs` with the lock. Returns one sentence for each contradiction.
     /// Signatures are checked as of `time`.
-    fn contradictions(&self, _blobs: &dyn BlobRead, _time: SignatureTime) -> Vec<String> {
-        Vec::new()
+    pub fn contradictions(self, blobs: &dyn BlobRead, time: SignatureTime) -> Vec<String> {
+        match self {
+            LockedItem::Image(image) => image::contradictions(image, blobs),
+            LockedItem::Chart(chart) => chart.contradictions(blobs),
+            LockedItem::Packages(set) => packages::package_faults(set, blobs, time),
+            LockedItem::Provider(provider) => provider::hash_faults(provider, blobs),
+            LockedItem::File(_) | LockedItem::Git(_) => Vec::new(),
+        }
     }
 
     /// The names by which rules of `verify:` match the item; `None` for kinds without such rules.
-    fn signature_subject(&self) -> Option<RuleSubject> {
-        None
+    pub fn signature_subject(self) -> Option<RuleSubject> {
+        match self {
+            LockedItem::Image(image) => Some((&image.name).into()),
+            LockedItem::File(file) => Some(file.rule_subject()),
+            LockedItem::Chart(chart) => Some(chart.rule_subject()),
+            LockedItem::Git(repository) => Some(RuleSubject::Git(repository.name.clone())),
+            LockedItem::Packages(_) | LockedItem::Provider(_) => None,
+        }
     }
 
     /// The verified signatures that the lock records.
-    fn recorded_signatures(&self) -> &[VerifiedSignature] {
-        &[]
+    pub fn recorded_signatures(self) -> &'l [VerifiedSignature] {
+        match self {
+            LockedItem::Image(image) => &image.verified,
+            LockedItem::File(file) => &file.verified,
+            LockedItem::Chart(chart) => &chart.verified,
+            LockedItem::Packages(_) | LockedItem::Git(_) | LockedItem::Provider(_) => &[],
+        }
     }
 
     /// Verifies the signatures of the item, which are read from `blobs`. Returns those that meet
@@ -130,71 +328,50 @@ pub trait LockedItem: PushedItem + AuditedItem + ServedItem + fmt::Debug + Send 
     ///
     /// # Errors
     /// If the item does not meet the policy, or a signature cannot be read.
-    fn verify_signatures(
-        &self,
-        _policy: &SignaturePolicy,
-        _blobs: &Arc<dyn BlobRead>,
-        _time: SignatureTime,
+    pub fn verify_signatures(
+        self,
+        policy: &SignaturePolicy,
+        blobs: &Arc<dyn BlobRead>,
+        time: SignatureTime,
     ) -> Result<Vec<VerifiedSignature>, String> {
-        Ok(Vec::new())
+        match self {
+            LockedItem::Image(image) => {
+                verified_signatures(image, policy, &**blobs).map_err(|error| error.to_string())
+            }
+            LockedItem::File(file) => file
+                .verified_signatures(policy, &**blobs, time)
+                .map_err(|error| error.to_string()),
+            LockedItem::Chart(chart) => chart
+                .verified_signatures(policy, &**blobs, time)
+                .map_err(|error| error.to_string()),
+            LockedItem::Git(repository) => {
+                let keys = repository.signing_keys(policy, blobs, time);
+                let keys = keys.map_err(|error| error.to_string())?;
+                Ok(keys.into_iter().map(VerifiedSignature::by_key).collect())
+            }
+            LockedItem::Packages(_) | LockedItem::Provider(_) => Ok(Vec::new()),
+        }
     }
 
     /// URLs that `lock` requests, but `pull` does not, such as the index of a repository.
-    fn lookup_urls(&self) -> Vec<String> {
-        Vec::new()
+    pub fn lookup_urls(self) -> Vec<String> {
+        match self {
+            LockedItem::Chart(chart) => chart.index_urls(),
+            LockedItem::Provider(provider) => {
+                vec![provider::discovery_url(
+                    &provider.name.address.host,
+                    "https",
+                )]
+            }
+            _ => Vec::new(),
+        }
     }
 
-    /// This item, if it is a chart.
-    fn as_chart(&self) -> Option<&LockedChart> {
-        None
-    }
-
-    /// This item, if it is a git repository.
-    fn as_git_repository(&self) -> Option<&LockedGitRepository> {
-        None
-    }
-
-    /// This item, if it is a provider of OpenTofu or Terraform.
-    fn as_provider(&self) -> Option<&LockedProvider> {
-        None
-    }
-
-    /// This item, if it is a set of OS packages.
-    fn as_package_set(&self) -> Option<&LockedPackageSet> {
-        None
-    }
-}
-
-/// A file of a locked item that clients download by URL.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UrlFile<'a> {
-    /// The kind, as reports name it. A sidecar has another kind than its file.
-    pub kind: EntryKind,
-    /// The URL that names the file in the lock.
-    pub name: &'a str,
-    /// All URLs at which clients request the file, `name` first.
-    pub urls: Vec<Cow<'a, str>>,
-    /// The digest of its content.
-    pub digest: &'a Digest,
-    /// The size of its content in bytes.
-    pub size: u64,
-    /// The permission bits that an export sets, in octal.
-    pub mode: Option<&'a str>,
-    /// The members of this archive that an export extracts next to it.
-    pub members: &'a [String],
-}
-
-impl<'a> UrlFile<'a> {
-    /// A file with one URL, without a mode and members.
-    pub fn plain(kind: EntryKind, url: &'a str, digest: &'a Digest, size: u64) -> UrlFile<'a> {
-        UrlFile {
-            kind,
-            name: url,
-            urls: vec![url.into()],
-            digest,
-            size,
-            mode: None,
-            members: &[],
+    /// The packages of a set; empty for other kinds.
+    pub fn packages(self) -> Vec<PackageSummary<'l>> {
+        match self {
+            LockedItem::Packages(set) => set.packages(),
+            _ => Vec::new(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The result of resolving a request, and how the verification of signatures changes it.
 
-use super::locked_item::LockedItem;
+use super::item_kind::ItemKind;
 use super::resolver::ResolveError;
 use landfall_model::Digest;
 
@@ -38,7 +38,7 @@ impl<T> ResolveOutcome<T> {
     }
 }
 
-impl<T: LockedItem + Clone> ResolveOutcome<T> {
+impl<T: ItemKind> ResolveOutcome<T> {
     /// The outcome for an item with this digest whose signatures could not be verified. `old` is
     /// the item in the old lock, and `is_accepted` whether its recorded signatures meet the policy.
     pub(crate) fn unverified(
@@ -49,8 +49,9 @@ impl<T: LockedItem + Clone> ResolveOutcome<T> {
     ) -> ResolveOutcome<T> {
         // An accepted old item with another digest is kept. With the same digest, it is kept only
         // after a temporary failure: a permanent one means that its signature is gone.
-        let kept =
-            old.filter(|old| is_accepted(old) && (old.digest() != digest || cause.is_temporary));
+        let kept = old.filter(|old| {
+            is_accepted(old) && (old.as_item().digest() != digest || cause.is_temporary)
+        });
         ResolveOutcome::Failed(kept.cloned(), cause)
     }
 }

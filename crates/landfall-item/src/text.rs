@@ -68,6 +68,12 @@ pub(super) fn oversize(sizes: impl IntoIterator<Item = u64>) -> Option<String> {
     Some(format!("{size} bytes is not a plausible size"))
 }
 
+/// The tag of the artifact of a file, a set of packages or a git repository: the first 12 hex
+/// digits of its digest.
+pub(crate) fn digest_tag(digest: &Digest) -> String {
+    digest.short(12)
+}
+
 /// The host in the name of an item: the text before the first `/`, without a scheme. Empty if the
 /// name has no host.
 pub fn host_in(name: &str) -> &str {

@@ -14,7 +14,7 @@ use crate::settings::wrong_value;
 use crate::settings::{PlatformSetting, PlatformSettings};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use landfall_item::{AuditedItem, LockedImage, LockedPackageSet, OfferedIndex};
+use landfall_item::{LockedImage, LockedItem, LockedPackageSet, OfferedIndex};
 use landfall_model::document::{read_input, read_text_input};
 use landfall_model::sign::OpenPgpSigner;
 use landfall_model::{Failure, ImageRef, alias_hosts};
@@ -144,7 +144,7 @@ fn repository_names(request: &RenderRequest<'_>, image: &ImageRef) -> Vec<String
 fn references(names: &[String], image: &LockedImage) -> Vec<String> {
     let tag = image.name.tag_or_latest().map(|tag| format!(":{tag}"));
     // a client may use the digest of the index, of a child, or of the trimmed index
-    let digests = image.digests();
+    let digests = LockedItem::Image(image).digests();
     let digests = digests.iter().map(|digest| format!("@{digest}"));
     let suffixes: Vec<String> = tag.into_iter().chain(digests).collect();
     let references = names

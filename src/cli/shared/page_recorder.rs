@@ -10,7 +10,7 @@ use crate::cli::shared::listing::referrer_counts;
 use jiff::civil::Date;
 use landfall_bundle::BaseName;
 use landfall_content::{BlobRead, LockEntry};
-use landfall_item::LockedPackageSet;
+use landfall_item::LockedItem;
 use landfall_item::lockfile::Lock;
 use landfall_model::report::page::{ItemContent, PackageRow, ReportPage, RunPhase, render};
 use landfall_model::report::{
@@ -143,7 +143,7 @@ fn content_of(lock: &Lock, blobs: Option<&dyn BlobRead>) -> Vec<ItemContent> {
         .chain(files)
         .map(|(name, verified)| (name, verified.iter().map(ToString::to_string).collect()))
         .collect();
-    let of_item = |item: &dyn landfall_item::LockedItem| {
+    let of_item = |item: LockedItem<'_>| {
         let entry: LockEntry = item.entry();
         let sizes: BTreeMap<_, _> = entry
             .parts
@@ -155,11 +155,7 @@ fn content_of(lock: &Lock, blobs: Option<&dyn BlobRead>) -> Vec<ItemContent> {
             None => ImageFacts::default(),
         };
         let attached = referrer_counts(&entry, blobs).into_iter();
-        let packages = item
-            .as_package_set()
-            .map(LockedPackageSet::packages)
-            .unwrap_or_default();
-        let packages = packages.into_iter().map(|package| PackageRow {
+        let packages = item.packages().into_iter().map(|package| PackageRow {
             name: package.name.to_owned(),
             version: package.version.to_owned(),
             arch: package.arch.to_owned(),

@@ -5,7 +5,7 @@ use super::write;
 use super::write::DockerImage;
 use landfall_content::{BlobRead, ContentError};
 use landfall_item::lockfile::Lock;
-use landfall_item::{LockedImage, PushedItem, ReadError, Selection, SelectionError};
+use landfall_item::{LockedImage, ReadError, Selection, SelectionError};
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
 use landfall_model::{
     Descriptor, DestinationMap, Digest, Failure, INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT, Platform,
@@ -286,7 +286,7 @@ pub(super) struct ImageNames {
 /// The names of `image` at its source registry, and with a `mapping` also at its destinations.
 pub(super) fn names(image: &LockedImage, mapping: Option<&DestinationMap>) -> ImageNames {
     let there = mapping
-        .map(|mapping| image.destinations(mapping))
+        .map(|mapping| mapping.destinations(&image.name))
         .unwrap_or_default();
     let mut repositories = vec![image.name.name()];
     repositories.extend(there.iter().map(ToString::to_string));

@@ -448,7 +448,7 @@ pub(super) struct FamilyBlob {
 }
 
 /// The blobs of an item.
-pub(super) fn family_blobs(item: &dyn LockedItem) -> Vec<FamilyBlob> {
+pub(super) fn family_blobs(item: LockedItem<'_>) -> Vec<FamilyBlob> {
     let entry = item.entry();
     let family = family(&entry.name);
     let image = item.reference().map(ToString::to_string);

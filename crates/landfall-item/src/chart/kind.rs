@@ -1,87 +1,20 @@
 //! A locked chart as an item.
 
 use super::locked::LockedChart;
-use super::manifest_entry::ChartEntry;
-use super::name::ChartName;
 use super::parts::ChartArchive;
-use super::request::ChartRequest;
-use super::{locked, manifest_entry, parts, repository};
+use super::{parts, repository};
+use crate::UrlFile;
 use crate::file::is_file_url;
 use crate::image::read_manifest;
 use crate::text::oversize;
-use crate::{
-    AuditedItem, Exclusion, ItemIdentity, ItemKind, LockedItem, ManifestResult, PushedItem,
-    ServedItem, UrlFile,
-};
-use landfall_content::{BlobRead, LockEntry};
-use landfall_model::document::SourceSpan;
+use landfall_content::BlobRead;
+use landfall_model::Manifest;
 use landfall_model::report::EntryKind;
-use landfall_model::sign::SignatureTime;
-use landfall_model::{Destination, DestinationMap, Digest, ImageRef, Manifest, host_component};
-use landfall_signature::{RuleSubject, SignaturePolicy, VerifiedSignature};
-use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::fmt;
-use std::sync::Arc;
 
-impl ItemIdentity for LockedChart {
-    fn kind(&self) -> EntryKind {
-        EntryKind::Chart
-    }
-
-    fn name(&self) -> Cow<'_, str> {
-        self.name.as_str().into()
-    }
-
-    fn digest(&self) -> &Digest {
-        &self.digest
-    }
-
-    fn source(&self) -> String {
-        self.name.reference.name()
-    }
-}
-
-impl PushedItem for LockedChart {
-    fn destinations(&self, mapping: &DestinationMap) -> Vec<Destination> {
-        mapping.destinations(&self.name.reference)
-    }
-
-    fn referrer_tags(&self) -> Vec<(&str, &Digest)> {
-        let tagged = self.referrers.iter().flatten();
-        tagged
-            .filter_map(|referrer| Some((referrer.tag.as_deref()?, &referrer.digest)))
-            .collect()
-    }
-
-    fn tag(&self) -> String {
-        self.name.reference.tag.clone().unwrap_or_default()
-    }
-}
-
-impl AuditedItem for LockedChart {
-    fn reference(&self) -> Option<&ImageRef> {
-        Some(&self.name.reference)
-    }
-
-    fn has_blob(&self, digest: &Digest) -> bool {
-        self.digest == *digest || self.blobs.iter().any(|blob| blob.digest == *digest)
-    }
-}
-
-impl ServedItem for LockedChart {
-    /// The repository with the source host before it; a port is written as `host_5001`.
-    fn own_repository(&self) -> String {
-        let ImageRef {
-            registry,
-            repository,
-            ..
-        } = &self.name.reference;
-        format!("{}/{repository}", host_component(registry))
-    }
-
+impl LockedChart {
     /// Only archives of HTTP servers have URLs; charts in registries are pulled as artifacts.
-    fn files(&self) -> Vec<UrlFile<'_>> {
+    pub fn files(&self) -> Vec<UrlFile<'_>> {
         let Some(url) = self.url.as_deref().filter(|_| self.media_type.is_none()) else {
             return Vec::new();
         };
@@ -96,16 +29,10 @@ impl ServedItem for LockedChart {
         });
         std::iter::once(own).chain(provenance).collect()
     }
-}
-
-impl LockedItem for LockedChart {
-    fn write(&self, out: &mut dyn fmt::Write) -> fmt::Result {
-        locked::write(self, out)
-    }
 
     /// Sizes must be plausible, and a chart must be an artifact with an archive among its blobs, or
     /// have the URL of an archive.
-    fn implausibility(&self) -> Option<String> {
+    pub(crate) fn implausibility(&self) -> Option<String> {
         let blobs = self.blobs.iter().map(|blob| blob.size);
         let provenance = self.provenance.iter().map(|provenance| provenance.size);
         if let Some(fault) = oversize(blobs.chain(provenance).chain([self.size])) {
@@ -142,39 +69,15 @@ impl LockedItem for LockedChart {
         Some(format!("'{url}' is not an http or https URL of a file"))
     }
 
-    fn entry(&self) -> LockEntry {
-        parts::entry(self)
-    }
-
-    fn signature_subject(&self) -> Option<RuleSubject> {
-        Some(self.rule_subject())
-    }
-
-    fn recorded_signatures(&self) -> &[VerifiedSignature] {
-        &self.verified
-    }
-
-    fn verify_signatures(
-        &self,
-        policy: &SignaturePolicy,
-        blobs: &Arc<dyn BlobRead>,
-        time: SignatureTime,
-    ) -> Result<Vec<VerifiedSignature>, String> {
-        let verified = self.verified_signatures(policy, &**blobs, time);
-        verified.map_err(|error| error.to_string())
-    }
-
-    fn lookup_urls(&self) -> Vec<String> {
-        self.name
-            .repository
-            .iter()
-            .map(|url| repository::index_of(url))
-            .collect()
+    /// The URL of the index of the HTTP repository that has the chart, if there is one.
+    pub(crate) fn index_urls(&self) -> Vec<String> {
+        let repository = self.name.repository.iter();
+        repository.map(|url| repository::index_of(url)).collect()
     }
 
     /// The manifest of an artifact must name exactly the blobs of the lock, and the referrers must
     /// agree with the lock.
-    fn contradictions(&self, blobs: &dyn BlobRead, _time: SignatureTime) -> Vec<String> {
+    pub(crate) fn contradictions(&self, blobs: &dyn BlobRead) -> Vec<String> {
         if self.media_type.is_none() {
             return Vec::new();
         }
@@ -195,10 +98,6 @@ impl LockedItem for LockedChart {
             vec![format!("{} names other blobs than the lock", self.digest)]
         }
     }
-
-    fn as_chart(&self) -> Option<&LockedChart> {
-        Some(self)
-    }
 }
 
 impl LockedChart {
@@ -213,30 +112,5 @@ impl LockedChart {
             archive: layers.archive?,
             provenance: layers.provenance,
         })
-    }
-}
-
-impl ItemKind for LockedChart {
-    const KIND: EntryKind = EntryKind::Chart;
-    const SECTION: &'static str = "charts";
-    const HAS_FILES: bool = true;
-    type Name = ChartName;
-    type Request = ChartRequest;
-    type Entry = ChartEntry;
-
-    fn is_name(text: &str) -> bool {
-        ChartName::is_named(text)
-    }
-
-    fn key(&self) -> &ChartName {
-        &self.name
-    }
-
-    fn parse_name(text: &str, span: &SourceSpan) -> ManifestResult<String> {
-        manifest_entry::name_of(text, span).map(String::from)
-    }
-
-    fn parse_exclusion(text: &str, span: &SourceSpan) -> ManifestResult<Exclusion> {
-        manifest_entry::name_of(text, span).map(|name| Exclusion::Url(name.into()))
     }
 }

@@ -120,7 +120,7 @@ impl LockedChart {
 }
 
 /// Writes `chart` as YAML, one value on each line so that diffs are small.
-pub(super) fn write(chart: &LockedChart, out: &mut dyn Write) -> fmt::Result {
+pub(crate) fn write(chart: &LockedChart, out: &mut dyn Write) -> fmt::Result {
     writeln!(out, "- name: {}", quoted(chart.name.as_str()))?;
     if let Some(pin) = &chart.pin {
         writeln!(out, "  pin: {pin}")?;

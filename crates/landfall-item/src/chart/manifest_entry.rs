@@ -330,7 +330,7 @@ fn movable_version(entry: &ChartEntry) -> Option<MovableVersion<'_>> {
 }
 
 /// Parses the name of a chart.
-pub(super) fn name_of(text: &str, span: &SourceSpan) -> ManifestResult<ChartName> {
+pub(crate) fn name_of(text: &str, span: &SourceSpan) -> ManifestResult<ChartName> {
     text.to_owned()
         .try_into()
         .map_err(|error: ChartNameError| span.fault(error.to_string(), None))

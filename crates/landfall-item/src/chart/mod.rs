@@ -17,9 +17,11 @@ mod resolve;
 mod schema;
 
 pub use self::images::{Discovery, FindImages, FoundImages};
+pub(crate) use self::locked::write;
 pub use self::locked::{ChartImage, LockedChart, OpenReference};
-pub(crate) use self::manifest_entry::ChartEntry;
+pub(crate) use self::manifest_entry::{ChartEntry, name_of};
 pub use self::name::ChartName;
+pub(crate) use self::parts::entry;
 pub use self::parts::{ChartArchive, clash, index, index_entry};
 pub use self::repository::versions as chart_versions;
 pub use self::request::ChartRequest;

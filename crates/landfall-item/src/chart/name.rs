@@ -58,7 +58,7 @@ impl ChartName {
     }
 
     /// Whether `text` starts like a chart name.
-    pub(super) fn is_named(text: &str) -> bool {
+    pub(crate) fn is_named(text: &str) -> bool {
         text.starts_with(OCI) || text.starts_with(HELM)
     }
 

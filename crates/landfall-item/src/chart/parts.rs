@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Lists the parts of a chart. The artifact of an archive is computed from the lock alone, so every
 /// command gets the same bytes.
-pub(super) fn entry(chart: &LockedChart) -> LockEntry {
+pub(crate) fn entry(chart: &LockedChart) -> LockEntry {
     let artifact = chart.artifact();
     let referrers = artifact.as_ref().map(referrers_of).unwrap_or_default();
     let referrer_blobs = artifact

@@ -1,61 +1,18 @@
 //! A locked file as an item.
 
 use super::locked::LockedFile;
-use super::manifest_entry::FileEntry;
-use super::resolvable::FileRequest;
-use super::{locked, manifest_entry};
-use crate::text::oversize;
-use crate::{
-    AuditedItem, Exclusion, ItemIdentity, ItemKind, LockedItem, ManifestResult, PushedItem,
-    ServedItem, UrlFile,
-};
-use landfall_content::{BlobRead, EntryPart, LockEntry, PartOrigin};
-use landfall_model::document::SourceSpan;
+use super::manifest_entry;
+use crate::UrlFile;
+use crate::text::{digest_tag, oversize};
+use landfall_content::{EntryPart, LockEntry, PartOrigin};
 use landfall_model::report::EntryKind;
-use landfall_model::sign::SignatureTime;
-use landfall_model::{Descriptor, Destination, DestinationMap, Digest, media_type};
-use landfall_signature::{RuleSubject, SignaturePolicy, VerifiedSignature};
+use landfall_model::{Descriptor, Digest, media_type};
 use serde_json::json;
 use std::borrow::Cow;
-use std::fmt;
-use std::sync::Arc;
 
-impl ItemIdentity for LockedFile {
-    fn kind(&self) -> EntryKind {
-        EntryKind::File
-    }
-
-    fn name(&self) -> Cow<'_, str> {
-        self.name.as_str().into()
-    }
-
-    fn digest(&self) -> &Digest {
-        &self.digest
-    }
-
-    fn source(&self) -> String {
-        self.name.clone()
-    }
-}
-
-impl PushedItem for LockedFile {
-    fn destinations(&self, mapping: &DestinationMap) -> Vec<Destination> {
-        vec![mapping.own_destination(&file_repository(&self.name))]
-    }
-
-    fn tag(&self) -> String {
-        file_tag(&self.digest)
-    }
-}
-
-impl AuditedItem for LockedFile {}
-
-impl ServedItem for LockedFile {
-    fn own_repository(&self) -> String {
-        file_repository(&self.name)
-    }
-
-    fn files(&self) -> Vec<UrlFile<'_>> {
+impl LockedFile {
+    /// The file and its sidecars, which clients download by URL.
+    pub fn files(&self) -> Vec<UrlFile<'_>> {
         let own = UrlFile {
             kind: EntryKind::File,
             name: &self.name,
@@ -79,16 +36,10 @@ impl ServedItem for LockedFile {
         });
         std::iter::once(own).chain(sidecars).collect()
     }
-}
-
-impl LockedItem for LockedFile {
-    fn write(&self, out: &mut dyn fmt::Write) -> fmt::Result {
-        locked::write(self, out)
-    }
 
     /// Sizes must be plausible, and members of an archive must have valid paths. The host of each
     /// URL must be a valid folder name, since an export writes to `<host>/<path>`.
-    fn implausibility(&self) -> Option<String> {
+    pub(crate) fn implausibility(&self) -> Option<String> {
         let sizes = self.sidecars.iter().map(|sidecar| sidecar.size);
         if let Some(fault) = oversize(sizes.chain([self.size])) {
             return Some(fault);
@@ -101,53 +52,6 @@ impl LockedItem for LockedFile {
         let mut members = self.unpack.iter();
         let member = members.find(|member| !manifest_entry::is_member_path(member))?;
         Some(format!("'{member}' is not a path in an archive"))
-    }
-
-    fn entry(&self) -> LockEntry {
-        entry(self)
-    }
-
-    fn signature_subject(&self) -> Option<RuleSubject> {
-        Some(self.rule_subject())
-    }
-
-    fn recorded_signatures(&self) -> &[VerifiedSignature] {
-        &self.verified
-    }
-
-    fn verify_signatures(
-        &self,
-        policy: &SignaturePolicy,
-        blobs: &Arc<dyn BlobRead>,
-        time: SignatureTime,
-    ) -> Result<Vec<VerifiedSignature>, String> {
-        let verified = self.verified_signatures(policy, &**blobs, time);
-        verified.map_err(|error| error.to_string())
-    }
-}
-
-impl ItemKind for LockedFile {
-    const KIND: EntryKind = EntryKind::File;
-    const SECTION: &'static str = "files";
-    const HAS_FILES: bool = true;
-    type Name = String;
-    type Request = FileRequest;
-    type Entry = FileEntry;
-
-    fn is_name(text: &str) -> bool {
-        text.contains("://")
-    }
-
-    fn key(&self) -> &String {
-        &self.name
-    }
-
-    fn parse_name(text: &str, span: &SourceSpan) -> ManifestResult<String> {
-        manifest_entry::url_of(text, span)
-    }
-
-    fn parse_exclusion(text: &str, span: &SourceSpan) -> ManifestResult<Exclusion> {
-        manifest_entry::url_of(text, span).map(Exclusion::Url)
     }
 }
 
@@ -190,7 +94,7 @@ const EMPTY: &[u8] = b"{}";
 
 /// Lists the parts of a file. The artifact's manifest is computed from the lock alone, so every
 /// command gets the same bytes.
-pub(super) fn entry(file: &LockedFile) -> LockEntry {
+pub(crate) fn entry(file: &LockedFile) -> LockEntry {
     let layers = std::iter::once((&file.name, &file.digest, file.size)).chain(
         file.sidecars
             .iter()
@@ -235,7 +139,11 @@ pub(super) fn entry(file: &LockedFile) -> LockEntry {
         kind: EntryKind::File,
         name: file.name.clone(),
         digest: file.digest.clone(),
-        layout_name: format!("{}:{}", file_repository(&file.name), file_tag(&file.digest)),
+        layout_name: format!(
+            "{}:{}",
+            file_repository(&file.name),
+            digest_tag(&file.digest)
+        ),
         top,
         artifact_type: Some(media_type::LANDFALL_FILE),
         parts,
@@ -307,11 +215,6 @@ fn repository_component(host: &str) -> String {
         component.push('0');
     }
     component
-}
-
-/// The tag of a file's artifact: the first 12 hex digits of the file's digest.
-pub(super) fn file_tag(digest: &Digest) -> String {
-    digest.short(12)
 }
 
 #[cfg(test)]

@@ -77,7 +77,7 @@ pub struct LockedSidecar {
 }
 
 /// Writes `file` as YAML, one value on each line so that diffs are small.
-pub(super) fn write(file: &LockedFile, out: &mut dyn Write) -> fmt::Result {
+pub(crate) fn write(file: &LockedFile, out: &mut dyn Write) -> fmt::Result {
     writeln!(
         out,
         "- name: {}\n  digest: {}\n  size: {}",

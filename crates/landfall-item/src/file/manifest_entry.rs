@@ -143,7 +143,7 @@ fn with_own_url(field: TemplateField<'_>) -> TemplateField<'_> {
 }
 
 /// Parses a URL and returns its normal form, which is the file's name in the lock.
-pub(super) fn url_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
+pub(crate) fn url_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
     match file_url(text) {
         Ok(url) => Ok(url.into()),
         Err(FileUrlError { message, help }) => Err(span.fault(message, Some(help.into()))),

@@ -9,9 +9,10 @@ mod resolve;
 mod signature_lookup;
 
 pub use self::kind::file_repository;
-pub(crate) use self::kind::is_file_url;
+pub(crate) use self::kind::{entry, is_file_url};
+pub(crate) use self::locked::write;
 pub use self::locked::{LockedFile, LockedSidecar};
-pub(crate) use self::manifest_entry::{FileEntry, file_url};
+pub(crate) use self::manifest_entry::{FileEntry, file_url, url_of};
 pub use self::resolvable::FileRequest;
 pub(crate) use self::resolve::download;
 pub(crate) use self::signature_lookup::{ensure_stored, is_absent, read_sidecar};

@@ -1,79 +1,20 @@
 //! A locked repository as an item.
 
-use super::locked;
-use super::locked::{LockedGitRepository, LockedLargeFile, url_of};
-use super::manifest_entry::GitEntry;
-use super::request::GitRequest;
+use super::locked::{LockedGitRepository, LockedLargeFile};
 use crate::file::is_file_url;
-use crate::text::oversize;
-use crate::{
-    AuditedItem, Exclusion, ItemIdentity, ItemKind, LockedItem, ManifestResult, PushedItem,
-    ServedItem,
-};
-use landfall_content::{BlobRead, EntryPart, LockEntry, PartOrigin};
-use landfall_model::document::SourceSpan;
+use crate::text::{digest_tag, oversize};
+use landfall_content::{EntryPart, LockEntry, PartOrigin};
 use landfall_model::report::{EntryKind, one_line};
-use landfall_model::sign::SignatureTime;
-use landfall_model::{Descriptor, Destination, DestinationMap, Digest, media_type};
-use landfall_signature::{RuleSubject, SignaturePolicy, VerifiedSignature};
+use landfall_model::{Descriptor, Digest, media_type};
 use serde_json::json;
-use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 
-impl ItemIdentity for LockedGitRepository {
-    fn kind(&self) -> EntryKind {
-        EntryKind::Git
-    }
-
-    fn name(&self) -> Cow<'_, str> {
-        self.name.as_str().into()
-    }
-
-    fn digest(&self) -> &Digest {
-        &self.digest
-    }
-
-    fn source(&self) -> String {
-        self.name.clone()
-    }
-}
-
-impl PushedItem for LockedGitRepository {
-    fn destinations(&self, mapping: &DestinationMap) -> Vec<Destination> {
-        vec![mapping.own_destination(&own_repository(self))]
-    }
-
-    fn tag(&self) -> String {
-        tag(&self.digest)
-    }
-}
-
-impl AuditedItem for LockedGitRepository {
-    fn has_blob(&self, digest: &Digest) -> bool {
-        let mut large_files = self.large_files.iter().flatten();
-        self.digest == *digest
-            || self.packs.iter().any(|pack| pack.digest == *digest)
-            || large_files.any(|file| file.digest == *digest)
-    }
-}
-
-impl ServedItem for LockedGitRepository {
-    fn own_repository(&self) -> String {
-        own_repository(self)
-    }
-}
-
-impl LockedItem for LockedGitRepository {
-    fn write(&self, out: &mut dyn fmt::Write) -> fmt::Result {
-        locked::write(self, out)
-    }
-
+impl LockedGitRepository {
     /// The URL must be http or https, sizes must be plausible, and `refs`, `packs` and `wanted`
     /// must not be empty. Refs must be sorted, and contain the head and all verified refs. Shallow
     /// commits need a depth. The digest must be that of the artifact, which is computed from the
     /// other fields. Names of refs were checked when they were parsed.
-    fn implausibility(&self) -> Option<String> {
+    pub(crate) fn implausibility(&self) -> Option<String> {
         let url = self.url();
         if url.len() == self.name.len() || !is_file_url(url) {
             return Some(format!(
@@ -120,54 +61,6 @@ impl LockedItem for LockedGitRepository {
             )
         })
     }
-
-    fn entry(&self) -> LockEntry {
-        entry(self)
-    }
-
-    fn signature_subject(&self) -> Option<RuleSubject> {
-        Some(RuleSubject::Git(self.name.clone()))
-    }
-
-    fn verify_signatures(
-        &self,
-        policy: &SignaturePolicy,
-        blobs: &Arc<dyn BlobRead>,
-        time: SignatureTime,
-    ) -> Result<Vec<VerifiedSignature>, String> {
-        let keys = self.signing_keys(policy, blobs, time);
-        let keys = keys.map_err(|error| error.to_string())?;
-        Ok(keys.into_iter().map(VerifiedSignature::by_key).collect())
-    }
-
-    fn as_git_repository(&self) -> Option<&LockedGitRepository> {
-        Some(self)
-    }
-}
-
-impl ItemKind for LockedGitRepository {
-    const KIND: EntryKind = EntryKind::Git;
-    const SECTION: &'static str = "git";
-    type Name = String;
-    type Request = GitRequest;
-    type Entry = GitEntry;
-
-    fn is_name(text: &str) -> bool {
-        text.starts_with("git+http://") || text.starts_with("git+https://")
-    }
-
-    fn key(&self) -> &String {
-        &self.name
-    }
-
-    fn parse_name(text: &str, span: &SourceSpan) -> ManifestResult<String> {
-        let url = text.strip_prefix(GitRequest::PREFIX).unwrap_or(text);
-        url_of(url, span).map(|url| format!("{}{url}", GitRequest::PREFIX))
-    }
-
-    fn parse_exclusion(text: &str, span: &SourceSpan) -> ManifestResult<Exclusion> {
-        LockedGitRepository::parse_name(text, span).map(Exclusion::Url)
-    }
 }
 
 // The manifest and blobs of a locked repository, as parts to transfer. The manifest is computed
@@ -180,7 +73,7 @@ const TITLE: &str = "org.opencontainers.image.title";
 
 /// Lists the parts of a repository: an artifact whose config has the refs, with a layer for each
 /// pack and each large file.
-pub(super) fn entry(repository: &LockedGitRepository) -> LockEntry {
+pub(crate) fn entry(repository: &LockedGitRepository) -> LockEntry {
     let refs = refs(repository);
     let config = descriptor(&refs, media_type::LANDFALL_GIT_REFS);
     let manifest = manifest(repository, &config);
@@ -212,7 +105,11 @@ pub(super) fn entry(repository: &LockedGitRepository) -> LockEntry {
         kind: EntryKind::Git,
         name: repository.name.clone(),
         digest: repository.digest.clone(),
-        layout_name: format!("{}:{}", own_repository(repository), tag(&repository.digest)),
+        layout_name: format!(
+            "{}:{}",
+            own_repository(repository),
+            digest_tag(&repository.digest)
+        ),
         top,
         artifact_type: Some(media_type::LANDFALL_GIT),
         parts,
@@ -229,14 +126,9 @@ pub(super) fn digest(repository: &LockedGitRepository) -> Digest {
 
 /// The repository of the artifact at a registry: `git/<host>/<first 16 hex of the URL's SHA-256>`,
 /// since a path of a git server may have characters that a registry does not allow.
-pub(super) fn own_repository(repository: &LockedGitRepository) -> String {
+pub(crate) fn own_repository(repository: &LockedGitRepository) -> String {
     let files = crate::file_repository(repository.url());
     files.replacen("files/", "git/", 1)
-}
-
-/// The tag of the artifact: the first 12 hex digits of its digest.
-pub(super) fn tag(digest: &Digest) -> String {
-    digest.short(12)
 }
 
 /// The refs as text: the branch that a clone checks out, then a line for each ref and for each

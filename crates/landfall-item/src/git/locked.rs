@@ -306,7 +306,7 @@ fn object_ids<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<ObjectId>
 }
 
 /// Writes `repository` as YAML, one value on each line so that diffs are small.
-pub(super) fn write(repository: &LockedGitRepository, out: &mut dyn Write) -> fmt::Result {
+pub(crate) fn write(repository: &LockedGitRepository, out: &mut dyn Write) -> fmt::Result {
     let LockedGitRepository {
         name,
         digest,
@@ -396,7 +396,7 @@ pub(super) fn write(repository: &LockedGitRepository, out: &mut dyn Write) -> fm
 // URLs of repositories.
 
 /// Parses the URL of a repository in a manifest and returns its normal form.
-pub(super) fn url_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
+pub(crate) fn url_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
     normal_url(text).map_err(|why| {
         let help = "write it as https://host/path/name.git; credentials are configured in the \
                     site file (`upstreams`)";

@@ -14,9 +14,11 @@ mod resolve;
 mod signatures;
 mod verify;
 
+pub(crate) use self::kind::{entry, own_repository};
 pub use self::locked::{
     LockedGitPack, LockedGitRef, LockedGitRepository, LockedGitSubmodule, LockedLargeFile,
     VerifiedGitRef,
 };
+pub(crate) use self::locked::{url_of, write};
 pub(crate) use self::manifest_entry::GitEntry;
 pub use self::request::GitRequest;

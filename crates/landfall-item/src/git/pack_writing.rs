@@ -37,7 +37,7 @@ pub(super) struct PackWriting {
 
 /// Why refs are not verified, or submodules cannot be locked.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum GitFault {
+pub(crate) enum GitFault {
     /// An object cannot be read.
     #[error(transparent)]
     Object(#[from] GitError),

@@ -41,7 +41,7 @@ pub struct GitRequest {
 
 impl GitRequest {
     /// The scheme prefix by which names of repositories differ from URLs of files.
-    pub(super) const PREFIX: &'static str = "git+";
+    pub(crate) const PREFIX: &'static str = "git+";
 
     /// Parses an element of `wanted` as a commit id; `None` if it is not one. A branch or tag whose
     /// name is a commit id is not looked up, because it could point to another commit.

@@ -130,7 +130,7 @@ impl LockedGitRepository {
     /// Verifies the signatures of all refs by `policy`, with the packs in `blobs`. Returns the names
     /// of the keys; empty if the repository needs no signature. The tags that `wanted` names count
     /// as named by the manifest. Keys of OpenPGP must be valid at `time`.
-    pub(super) fn signing_keys(
+    pub(crate) fn signing_keys(
         &self,
         policy: &SignaturePolicy,
         blobs: &Arc<dyn BlobRead>,

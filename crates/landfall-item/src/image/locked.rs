@@ -240,7 +240,7 @@ fn read_blob(line: &str) -> Result<Descriptor, String> {
 // The text of an image in the lock.
 
 /// Writes `image` as YAML, one value per line so that diffs are small.
-pub(super) fn write(image: &LockedImage, out: &mut dyn Write) -> fmt::Result {
+pub(crate) fn write(image: &LockedImage, out: &mut dyn Write) -> fmt::Result {
     writeln!(out, "- name: {}", quoted(&image.name.to_string()))?;
     for (key, platforms) in [("platforms", &image.platforms), ("lacks", &image.lacks)] {
         if !platforms.is_empty() {

@@ -218,7 +218,7 @@ pub fn listed(
 }
 
 /// Name and pin of a reference without a `digest` key.
-pub(super) fn reference_of(
+pub(crate) fn reference_of(
     text: &str,
     span: &SourceSpan,
 ) -> ManifestResult<(ImageRef, Option<Digest>)> {

@@ -53,9 +53,16 @@ pub struct Lock {
     pub unresolved: Vec<UnresolvedItem>,
 }
 
-/// The item sections of `$lock`, a shared or mutable reference, in the order of the lock.
-macro_rules! sections_of {
-    ($lock:expr) => {{
+/// Evaluates `$body` for each section of items of `$lock`, a shared or mutable reference, in the
+/// order of the lock.
+macro_rules! each_section {
+    (@ $section:ident, $body:expr, $($list:ident)*) => {
+        $({
+            let $section = $list;
+            $body;
+        })*
+    };
+    ($lock:expr, $section:ident => $body:expr) => {{
         // no `..` here and below, so that the compiler finds the code that lacks a section
         let Lock {
             version: _,
@@ -70,22 +77,33 @@ macro_rules! sections_of {
             missing: _,
             unresolved: _,
         } = $lock;
-        vec![images, files, charts, packages, git, providers]
+        each_section!(@ $section, $body, images files charts packages git providers);
     }};
 }
 
 impl Lock {
-    fn sections(&self) -> Vec<&dyn LockSection> {
-        sections_of!(self)
-    }
-
-    fn sections_mut(&mut self) -> Vec<&mut dyn LockSection> {
-        sections_of!(self)
-    }
-
     /// All items, section by section.
-    pub fn items(&self) -> impl Iterator<Item = &dyn LockedItem> {
-        self.sections().into_iter().flat_map(LockSection::items)
+    pub fn items(&self) -> impl Iterator<Item = LockedItem<'_>> {
+        let Lock {
+            version: _,
+            name: _,
+            images,
+            files,
+            charts,
+            packages,
+            git,
+            providers,
+            endpoints: _,
+            missing: _,
+            unresolved: _,
+        } = self;
+        let images = images.iter().map(LockedItem::Image);
+        images
+            .chain(files.iter().map(LockedItem::File))
+            .chain(charts.iter().map(LockedItem::Chart))
+            .chain(packages.iter().map(LockedItem::Packages))
+            .chain(git.iter().map(LockedItem::Git))
+            .chain(providers.iter().map(LockedItem::Provider))
     }
 
     /// The names that changed, among the names of items and the hosts of endpoints. Sorted.
@@ -97,21 +115,20 @@ impl Lock {
     }
 
     /// The item at position `at` of [`items`](Lock::items).
-    pub fn item(&self, mut at: usize) -> Option<&dyn LockedItem> {
-        for section in self.sections() {
-            if at < section.len() {
-                return section.item(at);
+    #[allow(unused_assignments, reason = "the last section counts, too")]
+    pub fn item(&self, mut at: usize) -> Option<LockedItem<'_>> {
+        each_section!(self, section => {
+            if let Some(item) = section.get(at) {
+                return Some(item.as_item());
             }
             at -= section.len();
-        }
+        });
         None
     }
 
     /// Keeps only the items for which `keep` returns true.
-    pub fn retain(&mut self, keep: impl Fn(&dyn LockedItem) -> bool) {
-        for section in self.sections_mut() {
-            section.retain(&keep);
-        }
+    pub fn retain(&mut self, keep: impl Fn(LockedItem<'_>) -> bool) {
+        each_section!(self, section => section.retain(|item| keep(item.as_item())));
     }
 
     /// Adds all items, endpoints, losses and unresolved items of `other`, and its name if this lock
@@ -144,39 +161,64 @@ impl Lock {
 
     /// Frees the memory that appending reserved. A lock may have a million blobs.
     pub(super) fn shrink(&mut self) {
-        for section in self.sections_mut() {
-            section.shrink();
-        }
+        each_section!(self, section => section.shrink_to_fit());
     }
 
     /// A name that two items of one kind, or two endpoints, share.
     pub(super) fn duplicate_name(&self) -> Option<String> {
-        self.sections()
-            .into_iter()
-            .find_map(LockSection::duplicate_name)
-            .or_else(|| duplicate(&self.endpoints))
+        each_section!(self, section => {
+            if let Some(name) = repeated_name(section) {
+                return Some(name);
+            }
+        });
+        duplicate(&self.endpoints)
     }
 
     /// Sorts items by name and endpoints by host.
     pub fn sort(&mut self) {
         self.endpoints.sort();
-        for section in self.sections_mut() {
-            section.sort();
-        }
+        each_section!(self, section => section.sort_by(|a, b| a.key().cmp(b.key())));
     }
 
     /// Writes the sections with items as YAML, each sorted by name.
     pub(super) fn write_sections(&self, out: &mut dyn fmt::Write) -> fmt::Result {
-        self.sections()
-            .into_iter()
-            .try_for_each(|section| section.write(out))
+        each_section!(self, section => write_section(section, out)?);
+        Ok(())
     }
 
     /// The kinds that have a section, in the order of the lock.
     #[cfg(test)]
     pub(crate) fn section_kinds(&self) -> Vec<EntryKind> {
-        self.sections().into_iter().map(LockSection::kind).collect()
+        fn kind_of<K: ItemKind>(_: &[K]) -> EntryKind {
+            K::KIND
+        }
+        let mut kinds = Vec::new();
+        each_section!(self, section => kinds.push(kind_of(section)));
+        kinds
     }
+}
+
+fn write_section<K: ItemKind>(section: &[K], out: &mut dyn fmt::Write) -> fmt::Result {
+    if !section.is_empty() {
+        writeln!(out, "{}:", K::SECTION)?;
+    }
+    let mut items = sorted(section).into_iter();
+    items.try_for_each(|item| item.as_item().write(out))
+}
+
+fn repeated_name<K: ItemKind>(section: &[K]) -> Option<String> {
+    let items = sorted(section);
+    let pair = items
+        .windows(2)
+        .find(|pair| pair[0].key() == pair[1].key())?;
+    Some(pair[0].key().to_string())
+}
+
+/// The items of `section` in the order of their names.
+fn sorted<K: ItemKind>(section: &[K]) -> Vec<&K> {
+    let mut items: Vec<&K> = section.iter().collect();
+    items.sort_by(|a, b| a.key().cmp(b.key()));
+    items
 }
 
 /// A kind of item that has a section in the lock.
@@ -188,125 +230,27 @@ pub trait LockedKind: ItemKind {
     fn section_mut(lock: &mut Lock) -> &mut Vec<Self>;
 }
 
-impl LockedKind for LockedImage {
-    fn section(lock: &Lock) -> &[LockedImage] {
-        &lock.images
-    }
+macro_rules! locked_kinds {
+    ($($kind:ident $section:ident;)*) => {$(
+        impl LockedKind for $kind {
+            fn section(lock: &Lock) -> &[$kind] {
+                &lock.$section
+            }
 
-    fn section_mut(lock: &mut Lock) -> &mut Vec<LockedImage> {
-        &mut lock.images
-    }
-}
-
-impl LockedKind for LockedFile {
-    fn section(lock: &Lock) -> &[LockedFile] {
-        &lock.files
-    }
-
-    fn section_mut(lock: &mut Lock) -> &mut Vec<LockedFile> {
-        &mut lock.files
-    }
-}
-
-impl LockedKind for LockedChart {
-    fn section(lock: &Lock) -> &[LockedChart] {
-        &lock.charts
-    }
-
-    fn section_mut(lock: &mut Lock) -> &mut Vec<LockedChart> {
-        &mut lock.charts
-    }
-}
-
-impl LockedKind for LockedPackageSet {
-    fn section(lock: &Lock) -> &[LockedPackageSet] {
-        &lock.packages
-    }
-
-    fn section_mut(lock: &mut Lock) -> &mut Vec<LockedPackageSet> {
-        &mut lock.packages
-    }
-}
-
-impl LockedKind for LockedGitRepository {
-    fn section(lock: &Lock) -> &[LockedGitRepository] {
-        &lock.git
-    }
-
-    fn section_mut(lock: &mut Lock) -> &mut Vec<LockedGitRepository> {
-        &mut lock.git
-    }
-}
-
-impl LockedKind for LockedProvider {
-    fn section(lock: &Lock) -> &[LockedProvider] {
-        &lock.providers
-    }
-
-    fn section_mut(lock: &mut Lock) -> &mut Vec<LockedProvider> {
-        &mut lock.providers
-    }
-}
-
-/// The items of one kind, as a list that does not depend on their type.
-trait LockSection {
-    #[cfg(test)]
-    fn kind(&self) -> EntryKind;
-    fn len(&self) -> usize;
-    fn item(&self, at: usize) -> Option<&dyn LockedItem>;
-    fn items(&self) -> Box<dyn Iterator<Item = &dyn LockedItem> + '_>;
-    fn retain(&mut self, keep: &dyn Fn(&dyn LockedItem) -> bool);
-    fn shrink(&mut self);
-    fn sort(&mut self);
-    fn duplicate_name(&self) -> Option<String>;
-    fn write(&self, out: &mut dyn fmt::Write) -> fmt::Result;
-}
-
-impl<K: ItemKind> LockSection for Vec<K> {
-    #[cfg(test)]
-    fn kind(&self) -> EntryKind {
-        K::KIND
-    }
-
-    fn len(&self) -> usize {
-        Vec::len(self)
-    }
-
-    fn item(&self, at: usize) -> Option<&dyn LockedItem> {
-        self.get(at).map(|item| item as &dyn LockedItem)
-    }
-
-    fn items(&self) -> Box<dyn Iterator<Item = &dyn LockedItem> + '_> {
-        Box::new(self.iter().map(|item| item as &dyn LockedItem))
-    }
-
-    fn retain(&mut self, keep: &dyn Fn(&dyn LockedItem) -> bool) {
-        Vec::retain(self, |item| keep(item));
-    }
-
-    fn shrink(&mut self) {
-        self.shrink_to_fit();
-    }
-
-    fn sort(&mut self) {
-        self.sort_by(|a, b| a.key().cmp(b.key()));
-    }
-
-    fn duplicate_name(&self) -> Option<String> {
-        let mut keys: Vec<_> = self.iter().map(ItemKind::key).collect();
-        keys.sort_unstable();
-        let pair = keys.windows(2).find(|pair| pair[0] == pair[1])?;
-        Some(pair[0].to_string())
-    }
-
-    fn write(&self, out: &mut dyn fmt::Write) -> fmt::Result {
-        let mut items: Vec<&K> = self.iter().collect();
-        items.sort_by(|a, b| a.key().cmp(b.key()));
-        if !items.is_empty() {
-            writeln!(out, "{}:", K::SECTION)?;
+            fn section_mut(lock: &mut Lock) -> &mut Vec<$kind> {
+                &mut lock.$section
+            }
         }
-        items.into_iter().try_for_each(|item| item.write(out))
-    }
+    )*};
+}
+
+locked_kinds! {
+    LockedImage images;
+    LockedFile files;
+    LockedChart charts;
+    LockedPackageSet packages;
+    LockedGitRepository git;
+    LockedProvider providers;
 }
 
 impl Lock {

@@ -164,7 +164,7 @@ pub struct Collision {
 
 /// The first two items of `lock` that would have the same name but have different digests.
 pub fn collision(mapping: &DestinationMap, lock: &Lock) -> Option<Collision> {
-    let mut taken: BTreeMap<String, (&dyn LockedItem, &Digest)> = BTreeMap::new();
+    let mut taken: BTreeMap<String, (LockedItem<'_>, &Digest)> = BTreeMap::new();
     for item in lock.items() {
         let own = item.tag();
         for place in item.destinations(mapping) {
@@ -192,8 +192,8 @@ pub fn collision(mapping: &DestinationMap, lock: &Lock) -> Option<Collision> {
 impl Collision {
     fn new(
         place: String,
-        first: (&dyn LockedItem, &Digest),
-        second: (&dyn LockedItem, &Digest),
+        first: (LockedItem<'_>, &Digest),
+        second: (LockedItem<'_>, &Digest),
     ) -> Collision {
         let source = second.0.source();
         Collision {
@@ -210,7 +210,7 @@ impl Collision {
 
 /// The name of `item` if `digest` is its digest. Otherwise, `digest` is that of a referrer, which
 /// has no name in the lock.
-fn name_of(item: &dyn LockedItem, digest: &Digest) -> String {
+fn name_of(item: LockedItem<'_>, digest: &Digest) -> String {
     if item.digest() == digest {
         item.name().into_owned()
     } else {

@@ -47,27 +47,27 @@ impl SignatureVerdicts {
         let images = needed.images.iter().map(|image| {
             let download = download_locked(resolver, image);
             download
-                .map(|done| (image as &dyn LockedItem, done))
+                .map(|done| (LockedItem::Image(image), done))
                 .boxed()
         });
         let charts = needed.charts.iter().map(|chart| {
             let download = chart.download_signatures(resolver);
             download
-                .map(|done| (chart as &dyn LockedItem, done))
+                .map(|done| (LockedItem::Chart(chart), done))
                 .boxed()
         });
         let files = needed.files.iter().map(|file| {
             let download = file.download_signatures(resolver);
-            download.map(|done| (file as &dyn LockedItem, done)).boxed()
+            download.map(|done| (LockedItem::File(file), done)).boxed()
         });
         let git = needed.git.iter().map(|repository| {
             let download = repository.download_packs(resolver);
             download
-                .map(|done| (repository as &dyn LockedItem, done))
+                .map(|done| (LockedItem::Git(repository), done))
                 .boxed()
         });
         let downloads: Vec<_> = images.chain(charts).chain(files).chain(git).collect();
-        let downloaded: Vec<(&dyn LockedItem, Result<(), ResolveError>)> =
+        let downloaded: Vec<(LockedItem<'_>, Result<(), ResolveError>)> =
             futures_util::stream::iter(downloads)
                 .buffer_unordered(resolver.limits().jobs)
                 .collect()
@@ -88,12 +88,12 @@ impl SignatureVerdicts {
 }
 
 /// Whether a rule of `policy` requires a signature of `item`.
-fn needs_signature(item: &dyn LockedItem, policy: &SignaturePolicy) -> bool {
+fn needs_signature(item: LockedItem<'_>, policy: &SignaturePolicy) -> bool {
     item.signature_subject()
         .is_some_and(|subject| policy.applies_to(subject))
 }
 
-fn failed_item(item: &dyn LockedItem, reason: String) -> ReportItem {
+fn failed_item(item: LockedItem<'_>, reason: String) -> ReportItem {
     ReportItem {
         status: ItemStatus::Failed,
         reason: Some(reason),

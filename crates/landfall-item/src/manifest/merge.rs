@@ -337,14 +337,22 @@ pub(super) struct ExpandedManifest {
 impl ExpandedManifest {
     /// The sections with requests, in the order of the lock.
     pub(super) fn sections(&self) -> Vec<&dyn RequestSection> {
-        vec![
-            &self.images,
-            &self.files,
-            &self.charts,
-            &self.packages,
-            &self.git,
-            &self.providers,
-        ]
+        let ExpandedManifest {
+            name: _,
+            images,
+            files,
+            charts,
+            packages,
+            git,
+            providers,
+            missing: _,
+            endpoints: _,
+            exclude: _,
+            signatures: _,
+            list_sources: _,
+            trust_root_sources: _,
+        } = self;
+        vec![images, files, charts, packages, git, providers]
     }
 
     /// Whether the manifest has no requests, accepted losses, endpoints or exclusions.
@@ -472,13 +480,21 @@ impl ItemRequests {
 
     /// The fields that all requests have, in the order of the lock.
     pub fn summaries(&self) -> impl Iterator<Item = RequestSummary<'_>> {
-        let images = self.images.iter().map(RequestSummary::new);
+        let ItemRequests {
+            images,
+            files,
+            charts,
+            packages,
+            git,
+            providers,
+        } = self;
+        let images = images.iter().map(RequestSummary::new);
         images
-            .chain(self.files.iter().map(RequestSummary::new))
-            .chain(self.charts.iter().map(RequestSummary::new))
-            .chain(self.packages.iter().map(RequestSummary::new))
-            .chain(self.git.iter().map(RequestSummary::new))
-            .chain(self.providers.iter().map(RequestSummary::new))
+            .chain(files.iter().map(RequestSummary::new))
+            .chain(charts.iter().map(RequestSummary::new))
+            .chain(packages.iter().map(RequestSummary::new))
+            .chain(git.iter().map(RequestSummary::new))
+            .chain(providers.iter().map(RequestSummary::new))
     }
 }
 

@@ -119,7 +119,7 @@ fn describe_base(base: &MachineBase) -> String {
 
 /// Compares the packages in `blobs` with the lock. Returns one sentence for each contradiction.
 /// Signatures are checked as of `time`.
-pub(super) fn package_faults(
+pub(crate) fn package_faults(
     set: &LockedPackageSet,
     blobs: &dyn BlobRead,
     time: SignatureTime,

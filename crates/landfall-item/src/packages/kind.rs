@@ -1,73 +1,23 @@
 //! A locked set of packages as an item.
 
 use super::availability::{PackageAvailability, availability};
-use super::chosen_packages::{is_safe, package_faults};
-use super::fields::PackageEntry;
-use super::locked;
+use super::chosen_packages::is_safe;
 use super::locked::{LockedPackageSet, PackageSource, PackageSummary, summaries};
 use super::resolvable::{OfferedIndex, PackageSetRequest};
+use crate::UrlFile;
 use crate::file::is_file_url;
-use crate::text::oversize;
-use crate::{
-    AuditedItem, Exclusion, ItemIdentity, ItemKind, LockedItem, ManifestResult, PushedItem,
-    ServedItem, UrlFile,
-};
-use landfall_content::{BlobRead, EntryPart, LockEntry, PartOrigin};
-use landfall_model::document::SourceSpan;
+use crate::text::{digest_tag, oversize};
+use landfall_content::{EntryPart, LockEntry, PartOrigin};
 use landfall_model::report::{EntryKind, one_line};
-use landfall_model::sign::SignatureTime;
-use landfall_model::{Descriptor, Destination, DestinationMap, Digest, MediaType, media_type};
+use landfall_model::{Descriptor, Digest, MediaType, media_type};
 use landfall_packages::is_location;
 use serde_json::json;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::fmt;
 
-impl ItemIdentity for LockedPackageSet {
-    fn kind(&self) -> EntryKind {
-        EntryKind::Package
-    }
-
-    fn name(&self) -> Cow<'_, str> {
-        self.name.as_str().into()
-    }
-
-    fn digest(&self) -> &Digest {
-        &self.digest
-    }
-
-    fn source(&self) -> String {
-        self.name.clone()
-    }
-}
-
-impl PushedItem for LockedPackageSet {
-    fn destinations(&self, mapping: &DestinationMap) -> Vec<Destination> {
-        vec![mapping.own_destination(&repository(&self.name))]
-    }
-
-    fn tag(&self) -> String {
-        tag(&self.digest)
-    }
-}
-
-impl AuditedItem for LockedPackageSet {
-    fn has_blob(&self, digest: &Digest) -> bool {
-        let mut digests = self.sources.iter().flat_map(|source| {
-            let indexes = source.indexes.iter().map(|index| &index.digest);
-            indexes.chain(source.packages.iter().map(|package| &package.digest))
-        });
-        self.digest == *digest || digests.any(|held| held == digest)
-    }
-}
-
-impl ServedItem for LockedPackageSet {
-    fn own_repository(&self) -> String {
-        repository(&self.name)
-    }
-
+impl LockedPackageSet {
     /// The packages, and the signed indexes unless trimmed ones are generated instead.
-    fn files(&self) -> Vec<UrlFile<'_>> {
+    pub fn files(&self) -> Vec<UrlFile<'_>> {
         let is_signed = self.index == OfferedIndex::Signed;
         let files = self.sources.iter().flat_map(|source| {
             let indexes = source
@@ -92,16 +42,10 @@ impl ServedItem for LockedPackageSet {
         });
         files.collect()
     }
-}
-
-impl LockedItem for LockedPackageSet {
-    fn write(&self, out: &mut dyn fmt::Write) -> fmt::Result {
-        locked::write(self, out)
-    }
 
     /// Checks sizes, required lists, URLs, paths, names, keys and fingerprints, and that the digest
     /// matches the name and the sources.
-    fn implausibility(&self) -> Option<String> {
+    pub(crate) fn implausibility(&self) -> Option<String> {
         let sizes = self.sources.iter().flat_map(|source| {
             let indexes = source.indexes.iter().map(|index| index.size);
             indexes.chain(source.packages.iter().map(|package| package.size))
@@ -132,18 +76,6 @@ impl LockedItem for LockedPackageSet {
                 self.name, self.digest
             )
         })
-    }
-
-    fn entry(&self) -> LockEntry {
-        entry(self)
-    }
-
-    fn contradictions(&self, blobs: &dyn BlobRead, time: SignatureTime) -> Vec<String> {
-        package_faults(self, blobs, time)
-    }
-
-    fn as_package_set(&self) -> Option<&LockedPackageSet> {
-        Some(self)
     }
 }
 
@@ -226,31 +158,6 @@ fn is_signer(set: &LockedPackageSet, text: &str) -> bool {
     }
 }
 
-impl ItemKind for LockedPackageSet {
-    const KIND: EntryKind = EntryKind::Package;
-    const SECTION: &'static str = "packages";
-    const HAS_FILES: bool = true;
-    type Name = String;
-    type Request = PackageSetRequest;
-    type Entry = PackageEntry;
-
-    fn is_name(text: &str) -> bool {
-        text.starts_with("apt:") || text.starts_with("yum:")
-    }
-
-    fn key(&self) -> &String {
-        &self.name
-    }
-
-    fn parse_name(text: &str, _: &SourceSpan) -> ManifestResult<String> {
-        Ok(text.to_owned())
-    }
-
-    fn parse_exclusion(text: &str, span: &SourceSpan) -> ManifestResult<Exclusion> {
-        LockedPackageSet::parse_name(text, span).map(Exclusion::Url)
-    }
-}
-
 impl LockedPackageSet {
     /// The packages of all sources.
     pub fn packages(&self) -> Vec<PackageSummary<'_>> {
@@ -275,7 +182,7 @@ const EMPTY: &[u8] = b"{}";
 const KEY: &str = "application/pgp-keys";
 
 /// Lists the parts of a set: an artifact with a layer for each index, package and key.
-pub(super) fn entry(set: &LockedPackageSet) -> LockEntry {
+pub(crate) fn entry(set: &LockedPackageSet) -> LockEntry {
     let (manifest, mut parts) = manifest(set);
     let top = descriptor(&manifest, media_type::OCI_MANIFEST);
     parts.push(EntryPart {
@@ -286,7 +193,7 @@ pub(super) fn entry(set: &LockedPackageSet) -> LockEntry {
         kind: EntryKind::Package,
         name: set.name.clone(),
         digest: set.digest.clone(),
-        layout_name: format!("{}:{}", repository(&set.name), tag(&set.digest)),
+        layout_name: format!("{}:{}", repository(&set.name), digest_tag(&set.digest)),
         top,
         artifact_type: Some(media_type::LANDFALL_PACKAGES),
         parts,
@@ -329,13 +236,8 @@ pub(super) fn digest(set: &LockedPackageSet) -> Digest {
 
 /// The repository of a set's artifact: `packages/`, then the first 16 hex digits of the name's
 /// SHA-256.
-pub(super) fn repository(name: &str) -> String {
+pub(crate) fn repository(name: &str) -> String {
     format!("packages/{}", Digest::sha256(name.as_bytes()).short(16))
-}
-
-/// The tag of a set's artifact: the first 12 hex digits of its digest.
-pub(super) fn tag(digest: &Digest) -> String {
-    digest.short(12)
 }
 
 /// The manifest and the parts that it names, without duplicates.

@@ -306,7 +306,7 @@ fn is_signed_list(path: &str) -> bool {
 }
 
 /// Writes `set` as YAML, one value on each line so that diffs are small.
-pub(super) fn write(set: &LockedPackageSet, out: &mut dyn Write) -> fmt::Result {
+pub(crate) fn write(set: &LockedPackageSet, out: &mut dyn Write) -> fmt::Result {
     writeln!(
         out,
         "- name: {}\n  digest: {}",

@@ -24,8 +24,11 @@ mod yum_entry;
 mod yum_source;
 
 pub use self::availability::PackageAvailability;
+pub(crate) use self::chosen_packages::package_faults;
 pub use self::description::PackageDescription;
 pub(crate) use self::fields::PackageEntry;
+pub(crate) use self::kind::{entry, repository};
+pub(crate) use self::locked::write;
 pub use self::locked::{
     LockedPackage, LockedPackageSet, PackageIndex, PackageSource, PackageSummary,
 };

@@ -96,7 +96,7 @@ pub struct ProviderNameError(String);
 impl ProviderName {
     /// The text before the source address. It distinguishes names of providers from names of other
     /// items.
-    pub(super) const PREFIX: &'static str = "provider:";
+    pub(crate) const PREFIX: &'static str = "provider:";
 
     /// The name of a version. `None` if `version` is not a version.
     pub(super) fn new(address: ProviderAddress, version: &str) -> Option<ProviderName> {

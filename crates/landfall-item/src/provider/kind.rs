@@ -2,98 +2,32 @@
 
 use super::address::ProviderName;
 use super::locked::{LockedProvider, LockedProviderPackage};
-use super::manifest_entry::ProviderEntry;
-use super::package_hash::hash_faults;
-use super::resolvable::ProviderRequest;
-use super::{locked, registry};
+use crate::UrlFile;
 use crate::file::is_file_url;
 use crate::text::oversize;
-use crate::{
-    AuditedItem, Exclusion, ItemIdentity, ItemKind, LockedItem, ManifestResult, PushedItem,
-    ServedItem, UrlFile,
-};
-use landfall_content::{BlobRead, EntryPart, LockEntry, PartOrigin};
-use landfall_model::document::SourceSpan;
+use landfall_content::{EntryPart, LockEntry, PartOrigin};
 use landfall_model::report::{EntryKind, one_line};
-use landfall_model::sign::SignatureTime;
-use landfall_model::{Descriptor, Destination, DestinationMap, Digest, host_component, media_type};
+use landfall_model::{Descriptor, Digest, host_component, media_type};
 use serde_json::{Value, json};
-use std::borrow::Cow;
-use std::collections::BTreeSet;
-use std::fmt;
 
-impl ItemIdentity for LockedProvider {
-    fn kind(&self) -> EntryKind {
-        EntryKind::Provider
-    }
-
-    fn name(&self) -> Cow<'_, str> {
-        self.name.as_str().into()
-    }
-
-    fn digest(&self) -> &Digest {
-        &self.digest
-    }
-
-    fn source(&self) -> String {
-        format!("{}{}", ProviderName::PREFIX, self.name.address)
-    }
-}
-
-impl PushedItem for LockedProvider {
-    fn destinations(&self, mapping: &DestinationMap) -> Vec<Destination> {
-        vec![mapping.own_destination(&self.own_repository())]
-    }
-
-    /// The version. A tag cannot contain `+`, so OpenTofu reads `_` in a tag as `+`.
-    fn tag(&self) -> String {
-        tag(&self.name)
-    }
-}
-
-impl AuditedItem for LockedProvider {
-    fn has_blob(&self, digest: &Digest) -> bool {
-        self.digest == *digest
-            || self
-                .packages
-                .iter()
-                .any(|package| package.digest == *digest)
-    }
-
-    fn lacks(&self) -> Vec<String> {
-        let has: BTreeSet<_> = self.packages.iter().map(|one| &one.platform).collect();
-        let lacking = self.platforms.iter().filter(|one| !has.contains(one));
-        lacking.map(ToString::to_string).collect()
-    }
-}
-
-impl ServedItem for LockedProvider {
-    fn own_repository(&self) -> String {
-        own_repository(&self.name)
-    }
-
-    fn files(&self) -> Vec<UrlFile<'_>> {
+impl LockedProvider {
+    /// The packages, which clients download by URL.
+    pub fn files(&self) -> Vec<UrlFile<'_>> {
         let packages = self.packages.iter();
         packages
             .map(|package| {
                 let LockedProviderPackage {
                     url, digest, size, ..
                 } = package;
-                UrlFile::plain(LockedProvider::KIND, url, digest, *size)
+                UrlFile::plain(EntryKind::Provider, url, digest, *size)
             })
             .collect()
-    }
-}
-
-impl LockedItem for LockedProvider {
-    fn write(&self, out: &mut dyn fmt::Write) -> fmt::Result {
-        locked::write(self, out)
     }
 
     /// URLs must be those of files, hashes must be valid, sizes must be plausible, packages must be
     /// sorted by platform, and the digest must match the packages. The digest does not cover `h1`,
     /// which `contradictions` compares with the content. Names were checked when they were parsed.
-    fn implausibility(&self) -> Option<String> {
+    pub(crate) fn implausibility(&self) -> Option<String> {
         if let Some(fault) = oversize(self.packages.iter().map(|package| package.size)) {
             return Some(fault);
         }
@@ -124,22 +58,6 @@ impl LockedItem for LockedProvider {
             )
         })
     }
-
-    fn entry(&self) -> LockEntry {
-        entry(self)
-    }
-
-    fn contradictions(&self, blobs: &dyn BlobRead, _time: SignatureTime) -> Vec<String> {
-        hash_faults(self, blobs)
-    }
-
-    fn lookup_urls(&self) -> Vec<String> {
-        vec![registry::discovery_url(&self.name.address.host, "https")]
-    }
-
-    fn as_provider(&self) -> Option<&LockedProvider> {
-        Some(self)
-    }
 }
 
 /// Whether `text` has the form of an `h1:` hash: the prefix, and a SHA-256 in base64.
@@ -147,34 +65,6 @@ fn is_file_hash(text: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte);
     let hash = text.strip_prefix("h1:").unwrap_or_default();
     hash.len() == 44 && hash.bytes().all(is_allowed)
-}
-
-impl ItemKind for LockedProvider {
-    const KIND: EntryKind = EntryKind::Provider;
-    const SECTION: &'static str = "providers";
-    const HAS_FILES: bool = true;
-    type Name = ProviderName;
-    type Request = ProviderRequest;
-    type Entry = ProviderEntry;
-
-    fn is_name(text: &str) -> bool {
-        // `provider:1.0` is an image
-        text.starts_with(ProviderName::PREFIX) && text.contains('/')
-    }
-
-    fn key(&self) -> &ProviderName {
-        &self.name
-    }
-
-    fn parse_name(text: &str, span: &SourceSpan) -> ManifestResult<String> {
-        ProviderName::try_from(text.to_owned())
-            .map(|name| name.to_string())
-            .map_err(|error| span.fault(error.to_string(), None))
-    }
-
-    fn parse_exclusion(text: &str, span: &SourceSpan) -> ManifestResult<Exclusion> {
-        LockedProvider::parse_name(text, span).map(Exclusion::Url)
-    }
 }
 
 // The manifests and blobs of a locked provider, as parts to transfer: an index with a manifest for
@@ -190,7 +80,7 @@ const EMPTY: &[u8] = b"{}";
 
 /// Lists the parts of a provider: the empty config, the packages, a manifest for each, and the
 /// index.
-pub(super) fn entry(provider: &LockedProvider) -> LockEntry {
+pub(crate) fn entry(provider: &LockedProvider) -> LockEntry {
     let mut parts = vec![computed(EMPTY.into(), media_type::OCI_EMPTY)];
     parts.extend(provider.packages.iter().map(|package| EntryPart {
         descriptor: package_descriptor(package),
@@ -221,7 +111,7 @@ pub(super) fn digest(provider: &LockedProvider) -> Digest {
 }
 
 /// The repository of the artifact at a registry: `providers/<host>/<namespace>/<type>`.
-pub(super) fn own_repository(name: &ProviderName) -> String {
+pub(crate) fn own_repository(name: &ProviderName) -> String {
     let address = &name.address;
     let host = host_component(&address.host);
     format!(
@@ -231,7 +121,7 @@ pub(super) fn own_repository(name: &ProviderName) -> String {
 }
 
 /// The tag of the artifact.
-pub(super) fn tag(name: &ProviderName) -> String {
+pub(crate) fn tag(name: &ProviderName) -> String {
     name.version.replace('+', "_")
 }
 
@@ -296,6 +186,7 @@ fn computed(bytes: Vec<u8>, media_type: &'static str) -> EntryPart {
 
 #[cfg(test)]
 mod tests {
+    use super::super::package_hash::hash_faults;
     use super::super::testing::zip_package;
     use super::*;
     use crate::lockfile::Lock;
@@ -328,7 +219,7 @@ mod tests {
             ..Lock::default()
         };
         assert_eq!(Lock::parse("l", &lock.to_text()).unwrap(), lock);
-        assert_eq!(provider().tag(), "1.0.0_x");
+        assert_eq!(tag(&provider().name), "1.0.0_x");
     }
 
     #[test]
@@ -366,7 +257,7 @@ mod tests {
         let faults = |provider: &LockedProvider, content: &[u8]| {
             let content = bytes::Bytes::copy_from_slice(content);
             let blobs = MemoryBlobs(BTreeMap::from([(digest.clone(), content)]));
-            provider.contradictions(&blobs, SignatureTime::Now)
+            hash_faults(provider, &blobs)
         };
         let wrong = faults(&provider, &archive);
         assert_eq!(wrong.len(), 1, "one package has no content: {wrong:?}");

@@ -51,7 +51,7 @@ pub(super) fn zh(digest: &Digest) -> String {
 }
 
 /// Writes `provider` as YAML, one value on each line so that diffs are small.
-pub(super) fn write(provider: &LockedProvider, out: &mut dyn Write) -> fmt::Result {
+pub(crate) fn write(provider: &LockedProvider, out: &mut dyn Write) -> fmt::Result {
     let LockedProvider {
         name,
         digest,

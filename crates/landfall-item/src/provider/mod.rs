@@ -19,13 +19,17 @@ mod testing;
 mod zip_directory;
 
 pub use self::address::{ProviderAddress, ProviderName, ProviderPlatform};
+pub(crate) use self::kind::{entry, own_repository, tag};
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub use self::lock_file::fuzz as read_provider_lock_file;
+pub(crate) use self::locked::write;
 pub use self::locked::{LockedProvider, LockedProviderPackage};
 pub(crate) use self::manifest_entry::ProviderEntry;
 pub use self::mirror::{MirrorFile, ProviderMirror};
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub use self::package_hash::fuzz as read_provider_package;
+pub(crate) use self::package_hash::hash_faults;
+pub(crate) use self::registry::discovery_url;
 pub use self::registry::provider_versions;
 pub use self::resolvable::ProviderRequest;
 #[cfg(any(test, fuzzing, feature = "testkit"))]

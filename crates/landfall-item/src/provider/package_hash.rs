@@ -40,7 +40,7 @@ pub(super) fn package_hash(
 /// Computes the `h1:` hash of each package in `blobs` and compares it with `h1` in the lock: no
 /// digest covers that field. Returns one sentence for each package that has another hash or cannot
 /// be hashed.
-pub(super) fn hash_faults(provider: &LockedProvider, blobs: &dyn BlobRead) -> Vec<String> {
+pub(crate) fn hash_faults(provider: &LockedProvider, blobs: &dyn BlobRead) -> Vec<String> {
     let mut faults = Vec::new();
     for package in &provider.packages {
         let LockedProviderPackage {

@@ -62,7 +62,7 @@ struct PackageLocation {
 }
 
 /// The URL of the document with the services of `host`.
-pub(super) fn discovery_url(host: &str, scheme: &str) -> String {
+pub(crate) fn discovery_url(host: &str, scheme: &str) -> String {
     format!("{scheme}://{host}/.well-known/terraform.json")
 }
 

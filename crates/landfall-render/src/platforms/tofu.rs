@@ -5,7 +5,7 @@ use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, 
 use crate::rendered_file::quoted_string;
 use crate::request::RenderRequest;
 use crate::settings::PlatformSetting;
-use landfall_item::{LockedProvider, PushedItem};
+use landfall_item::{LockedItem, LockedProvider};
 use landfall_model::Failure;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -130,7 +130,7 @@ fn registry_mirrors(request: &RenderRequest<'_>) -> Result<Vec<MirrorBlock>, Fai
     for provider in &request.lock.providers {
         let address = &provider.name.address;
         let below = format!("/{}/{}", address.namespace, address.provider_type);
-        let destinations = provider.destinations(request.mapping);
+        let destinations = LockedItem::Provider(provider).destinations(request.mapping);
         for to in destinations.iter().map(ToString::to_string) {
             let base = to.strip_suffix(&below).unwrap_or(&to);
             // OpenTofu fills in `namespace` and `type`

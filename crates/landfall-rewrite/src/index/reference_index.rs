@@ -167,7 +167,7 @@ pub(crate) enum LockedName<'l> {
 /// A locked item that has an image reference.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReferencedItem<'l> {
-    item: &'l dyn LockedItem,
+    item: LockedItem<'l>,
     name: &'l ImageRef,
 }
 
@@ -188,7 +188,7 @@ impl<'l> ReferencedItem<'l> {
 
     /// Whether the item is a chart, not an image.
     pub(crate) fn is_chart(self) -> bool {
-        self.item.as_chart().is_some()
+        matches!(self.item, LockedItem::Chart(_))
     }
 
     /// The destinations of the item. References are changed to the first one.
@@ -216,7 +216,11 @@ pub(crate) fn names(lock: &Lock) -> impl Iterator<Item = LockedName<'_>> {
         let files = item.files();
         let first = files.first().map_or("", |file| file.name);
         let urls = files.into_iter().flat_map(|file| file.urls);
-        let repository = item.as_git_repository().into_iter().flat_map(|repository| {
+        let repository = match item {
+            LockedItem::Git(repository) => Some(repository),
+            _ => None,
+        };
+        let repository = repository.into_iter().flat_map(|repository| {
             let urls = repository.urls().into_iter();
             urls.map(|url| LockedName::Url {
                 url: url.into(),

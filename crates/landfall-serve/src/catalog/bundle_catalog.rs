@@ -5,7 +5,7 @@ use super::file_table::{FileTable, GitTable, ProviderTable, file_link};
 use super::repository::{ServedRepository, repository_of_host};
 use crate::{BundleChanges, ServedBundle};
 use landfall_content::LockEntry;
-use landfall_item::{GeneratedFile, LockedChart, LockedItem, UrlFile, item_kinds};
+use landfall_item::{GeneratedFile, LockedItem, UrlFile, item_kinds};
 use landfall_model::report::{EntryCount, EntryKind};
 use landfall_model::{Descriptor, DestinationMap, Digest, alias_hosts, canonical_host};
 use std::collections::{BTreeMap, BTreeSet};
@@ -99,7 +99,7 @@ impl BundleCatalog {
     fn add_item(
         &mut self,
         bundle: &ServedBundle,
-        item: &dyn LockedItem,
+        item: LockedItem<'_>,
         mapping: &DestinationMap,
     ) -> ItemListing {
         let entry = item.entry();
@@ -125,14 +125,15 @@ impl BundleCatalog {
         }
         let files = item.files();
         self.files.add(&files, &mut self.warnings);
-        if let Some(chart) = item.as_chart().and_then(LockedChart::archive) {
-            self.charts.add(chart, &mut self.warnings);
-        }
-        if let Some(repository) = item.as_git_repository() {
-            self.git.add(repository, &mut self.warnings);
-        }
-        if let Some(provider) = item.as_provider() {
-            self.providers.add(provider, &mut self.warnings);
+        match item {
+            LockedItem::Chart(chart) => {
+                if let Some(archive) = chart.archive() {
+                    self.charts.add(archive, &mut self.warnings);
+                }
+            }
+            LockedItem::Git(repository) => self.git.add(repository, &mut self.warnings),
+            LockedItem::Provider(provider) => self.providers.add(provider, &mut self.warnings),
+            LockedItem::Image(_) | LockedItem::File(_) | LockedItem::Packages(_) => {}
         }
         // a set of packages or a provider has several files, and is not one of them
         let own_file = files.first().filter(|file| *file.digest == entry.digest);
@@ -172,7 +173,7 @@ impl BundleCatalog {
     fn add_manifests(
         &mut self,
         bundle: &ServedBundle,
-        item: &dyn LockedItem,
+        item: LockedItem<'_>,
         entry: &LockEntry,
         repositories: &[String],
     ) {

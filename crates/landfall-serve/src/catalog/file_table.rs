@@ -310,7 +310,7 @@ impl ProviderTable {
 mod tests {
     use super::*;
     use crate::testing::file;
-    use landfall_item::{LockedFile, LockedSidecar, ServedItem};
+    use landfall_item::{LockedFile, LockedSidecar};
 
     fn table(files: &[LockedFile]) -> FileTable {
         let mut table = FileTable::default();

@@ -8,7 +8,7 @@ use landfall_content::{
     publish_file, refuse_special,
 };
 use landfall_item::lockfile::Lock;
-use landfall_item::{GeneratedFile, ServedItem};
+use landfall_item::{GeneratedFile, LockedItem, LockedPackageSet};
 use landfall_model::report::{ItemStatus, Progress, ReportItem, RunReport};
 use landfall_model::{Failure, has_digest, sum_sizes};
 use std::fs::{self, File};
@@ -30,7 +30,7 @@ pub fn export_files(
     dry_run: bool,
     progress: &dyn Progress,
 ) -> Result<RunReport, ExportError> {
-    let files = export_paths(lock.items().flat_map(ServedItem::files))?;
+    let files = export_paths(lock.items().flat_map(LockedItem::files))?;
     Ok(write_all(files, blobs, dir, dry_run, progress))
 }
 
@@ -52,7 +52,7 @@ pub fn export_packages(
         .packages
         .iter()
         .filter(|set| set.name.starts_with(system))
-        .flat_map(ServedItem::files);
+        .flat_map(LockedPackageSet::files);
     // checked together: generated files must not collide with files of the lock either
     let files = export_paths(carried.chain(made.iter().map(GeneratedFile::form)))?;
     let made_content = MemoryBlobs(

@@ -14,7 +14,7 @@ use landfall_bundle::image_archive::{
 };
 use landfall_content::{AtomicFile, BlobRead};
 use landfall_item::lockfile::{Lock, collision, losses};
-use landfall_item::{ChartArchive, LockedChart, LockedImage, LockedItem};
+use landfall_item::{ChartArchive, LockedImage, LockedItem};
 use landfall_model::document::{ArchiveBudget, unpack, yaml};
 use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, TransferSide, count_of};
 use landfall_model::{DestinationMap, Limits, Platform, TargetRegistry, human_size};
@@ -383,10 +383,10 @@ const OF_CHARTS: &str = "artifacthub.io/license";
 /// in annotations or labels, charts in the annotations of Chart.yaml. Content that `blobs` lacks is
 /// skipped.
 pub(crate) fn licences(lock: &Lock, blobs: &dyn BlobRead) -> BTreeMap<String, String> {
-    let licence = |item: &dyn LockedItem| match item.as_chart().and_then(LockedChart::archive) {
-        Some(chart) => of_chart(&chart, blobs),
-        None if item.kind() == EntryKind::Image => ImageFacts::of(&item.entry(), blobs).licences,
-        None => None,
+    let licence = |item: LockedItem<'_>| match item {
+        LockedItem::Chart(chart) => of_chart(&chart.archive()?, blobs),
+        LockedItem::Image(_) => ImageFacts::of(&item.entry(), blobs).licences,
+        _ => None,
     };
     lock.items()
         .filter_map(|item| Some((item.name().into_owned(), licence(item)?)))

@@ -84,7 +84,7 @@ impl ExportReferrers {
 
 /// The folder of an item. The components of a locked name were checked when the lock was parsed, so
 /// none of them is `..`.
-fn folder(item: &dyn LockedItem) -> PathBuf {
+fn folder(item: LockedItem<'_>) -> PathBuf {
     match item.reference() {
         Some(image) => image_folder(image),
         None => PathBuf::from(item.digest().short(12)),

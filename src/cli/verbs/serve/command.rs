@@ -295,6 +295,10 @@ impl ServeCommand {
             for delivered in &found.bundles {
                 // nodes pull the other items from the registry itself
                 let mut lock = delivered.lock.clone();
+                #[expect(
+                    clippy::redundant_closure_for_method_calls,
+                    reason = "the method itself is not general over the lifetime of the item"
+                )]
                 lock.retain(|item| item.is_served_from_registry());
                 ImageSignatures::verify(context.site.as_ref(), &lock, delivered.blobs.clone())?;
             }

@@ -41,7 +41,7 @@ impl GitObjects {
                     Err(error) => failed.push(ReportItem {
                         status: ItemStatus::Failed,
                         reason: Some(error.to_string()),
-                        ..repository.entry().item()
+                        ..LockedItem::Git(repository).entry().item()
                     }),
                 }
             } else {
@@ -87,7 +87,7 @@ impl GitObjects {
 
 /// Whether all packs of a repository are present. A delta or a partial bundle may lack some.
 fn has_packs(repository: &LockedGitRepository, blobs: &dyn BlobRead) -> Result<bool, CliError> {
-    let entry = repository.entry();
+    let entry = LockedItem::Git(repository).entry();
     let missing = missing_blobs([&entry], blobs);
     let missing = missing.map_err(|error| CliError::refused(error.to_string()))?;
     let is_missing = |digest: &Digest| missing.iter().any(|one| one.blob.digest == *digest);
