@@ -52,16 +52,113 @@ pub trait ManifestEntry: Clone + DeserializeOwned + fmt::Debug + JsonSchema {
     /// A request that the entry expands to.
     type Request: ItemRequest;
 
-    /// Expands the entry, which is written at `node`, to one request for each combination of its
-    /// variables, each with its position.
+    /// Checks the entry as it is written, before variables are filled in.
+    ///
+    /// # Errors
+    /// The first error that does not depend on variables.
+    fn check(&self, _node: &YamlNode<'_>, _reader: &EntryContext<'_>) -> ManifestResult<()> {
+        Ok(())
+    }
+
+    /// Adds all texts of the entry that may use variables to `fields`.
+    fn add_fields<'e>(&'e mut self, fields: &mut EntryFields<'_, 'e>);
+
+    /// The requests of this entry, in which variables are filled in, each with its position.
+    /// `written` is the checked entry before that, and `node` is where it is written.
     ///
     /// # Errors
     /// The first invalid value of the entry.
-    fn expand(
+    fn requests(
         &self,
+        written: &Self,
         node: &YamlNode<'_>,
         reader: &EntryContext<'_>,
     ) -> ManifestResult<Vec<(Self::Request, SourceSpan)>>;
+}
+
+/// Expands `entry`, which is written at `node`: fills in each combination of its variables, and
+/// returns the requests of the results, or the first invalid variable or value of the entry.
+pub(crate) fn expand_entry<E: ManifestEntry>(
+    entry: &E,
+    node: &YamlNode<'_>,
+    reader: &EntryContext<'_>,
+) -> ManifestResult<Vec<(E::Request, SourceSpan)>> {
+    entry.check(node, reader)?;
+    let filled = reader.vars.expand(entry, |entry| {
+        let mut fields = EntryFields {
+            text: reader.text,
+            node,
+            fields: Vec::new(),
+        };
+        entry.add_fields(&mut fields);
+        fields.fields
+    })?;
+    let mut requests = Vec::new();
+    for one in &filled {
+        requests.extend(one.requests(entry, node, reader)?);
+    }
+    Ok(requests)
+}
+
+/// The texts of a manifest entry that may use variables, with their positions.
+#[derive(Debug)]
+pub struct EntryFields<'a, 'e> {
+    text: &'a Rc<SourceText>,
+    /// The mapping whose keys are added.
+    pub(super) node: &'a YamlNode<'a>,
+    fields: Vec<TemplateField<'e>>,
+}
+
+impl<'a, 'e> EntryFields<'a, 'e> {
+    /// Adds `texts`, which are written in the value of `key`.
+    pub(super) fn add(&mut self, key: &str, texts: impl IntoIterator<Item = &'e mut String>) {
+        self.add_at(self.node.get(key), texts);
+    }
+
+    /// Adds `texts`, which are the items of the list `key`.
+    pub(super) fn add_list(&mut self, key: &str, texts: impl IntoIterator<Item = &'e mut String>) {
+        for (index, text) in texts.into_iter().enumerate() {
+            self.add_at(self.node.get(key).item(index), [text]);
+        }
+    }
+
+    /// Adds the policy of `update`.
+    pub(super) fn add_policy(&mut self, update: &'e mut Option<UpdateRule>) {
+        let policy = update.as_mut().map(|rule| &mut rule.policy);
+        self.add_at(self.node.get("update").get("policy"), policy);
+    }
+
+    /// Adds `texts`, which are written at `node`.
+    pub(super) fn add_at(
+        &mut self,
+        node: &YamlNode<'_>,
+        texts: impl IntoIterator<Item = &'e mut String>,
+    ) {
+        let at = SourceSpan::new(self.text, node.span());
+        let texts = texts.into_iter();
+        self.fields
+            .extend(texts.map(|text| TemplateField::new(text, at.clone())));
+    }
+
+    /// Lets the fields that `add` adds use `${url}` as well.
+    pub(super) fn with_own_url(&mut self, add: impl FnOnce(&mut EntryFields<'a, 'e>)) {
+        let start = self.fields.len();
+        add(self);
+        for field in &mut self.fields[start..] {
+            field.takes_url = true;
+        }
+    }
+
+    /// Calls `add` with `node` as the mapping whose keys are added.
+    pub(super) fn below(
+        &mut self,
+        node: &'a YamlNode<'a>,
+        add: impl FnOnce(&mut EntryFields<'a, 'e>),
+    ) {
+        let outer = std::mem::replace(&mut self.node, node);
+        add(self);
+        self.node = outer;
+    }
 }
 
 /// A manifest entry that may have an update policy for its own versions.
@@ -304,30 +401,6 @@ impl EntryContext<'_> {
     /// The position of the item with this index in the list `key` of `node`.
     pub(super) fn item_at(&self, node: &YamlNode<'_>, key: &str, index: usize) -> SourceSpan {
         self.here(node.get(key).item(index))
-    }
-
-    /// The value `text` of `key` of `node`, as a field that may use variables.
-    pub(super) fn field<'e>(
-        &self,
-        node: &YamlNode<'_>,
-        key: &str,
-        text: &'e str,
-    ) -> TemplateField<'e> {
-        TemplateField::new(text, self.here(node.get(key)))
-    }
-
-    /// The items `texts` of the list `key` of `node`, as fields that may use variables.
-    pub(super) fn list_fields<'e>(
-        &self,
-        node: &YamlNode<'_>,
-        key: &str,
-        texts: &'e [String],
-    ) -> Vec<TemplateField<'e>> {
-        texts
-            .iter()
-            .enumerate()
-            .map(|(index, text)| TemplateField::new(text, self.item_at(node, key, index)))
-            .collect()
     }
 
     /// Reads a small file whose path is relative to the folder of the manifest.

@@ -84,8 +84,9 @@ pub use crate::image::{
     LockedTrimmedIndex, OneManifest, ReadError, Selection, SelectionError, listed, platforms,
     tag_of,
 };
+pub(crate) use crate::item_kind::expand_entry;
 pub use crate::item_kind::{
-    EntryContext, EntryPathStep, ItemKind, ItemRequest, ManifestEntry, ManifestResult,
+    EntryContext, EntryFields, EntryPathStep, ItemKind, ItemRequest, ManifestEntry, ManifestResult,
     MovableVersion, PinPolicy, ResolvableRequest, UpdatableEntry, UpdatableRequest, UpstreamStatus,
 };
 pub use crate::kinds::{has_files, item_kinds, kind_named, locked_name, parse_exclusion};

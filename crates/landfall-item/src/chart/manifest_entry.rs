@@ -7,10 +7,11 @@ use crate::image::{platforms, tag_of};
 use crate::item_kind::digest_of;
 use crate::text::check_rule;
 use crate::{
-    EntryContext, EntryPathStep, ManifestEntry, ManifestResult, MovableVersion, UpdatableEntry,
+    EntryContext, EntryFields, EntryPathStep, ManifestEntry, ManifestResult, MovableVersion,
+    UpdatableEntry,
 };
 use landfall_model::Digest;
-use landfall_model::document::{SourceSpan, TemplateField, UpdateRule, VarBinding, YamlNode};
+use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
@@ -120,12 +121,101 @@ impl<'de> Deserialize<'de> for ChartEntry {
 impl ManifestEntry for ChartEntry {
     type Request = ChartRequest;
 
-    fn expand(
+    fn check(&self, node: &YamlNode<'_>, reader: &EntryContext<'_>) -> ManifestResult<()> {
+        let ChartEntry::Full(full) = self else {
+            return Ok(());
+        };
+        if full.r#ref.is_some() == full.repo.is_some() {
+            let help = "write `ref: oci://…:1.2.3`; or `repo`, `name` and `version`";
+            return Err(reader.here(node).fault(
+                "a chart needs `ref`, or `repo`, `name` and `version`",
+                Some(help.into()),
+            ));
+        }
+        check_discovery(full, node, reader)
+    }
+
+    fn add_fields<'e>(&'e mut self, fields: &mut EntryFields<'_, 'e>) {
+        let full = match self {
+            ChartEntry::Short(text) => return fields.add_at(fields.node, [text]),
+            ChartEntry::Full(full) => full,
+        };
+        fields.add("ref", &mut full.r#ref);
+        fields.add("repo", &mut full.repo);
+        fields.add("name", &mut full.name);
+        fields.add("version", &mut full.version);
+        fields.add("digest", &mut full.digest);
+        fields.add("key", &mut full.key);
+        fields.add("kubernetes", &mut full.kubernetes);
+        fields.add("helm", &mut full.helm);
+        fields.add_policy(&mut full.update);
+        fields.add_list("platforms", full.platforms.iter_mut().flatten());
+        for (index, values) in full.values.iter_mut().enumerate() {
+            fields.add_at(fields.node.get("values").item(index), values.texts());
+        }
+    }
+
+    fn requests(
         &self,
+        written: &ChartEntry,
         node: &YamlNode<'_>,
         reader: &EntryContext<'_>,
     ) -> ManifestResult<Vec<(ChartRequest, SourceSpan)>> {
-        read(self, node, reader)
+        let short;
+        let full: &FullChart = match self {
+            ChartEntry::Full(full) => full,
+            ChartEntry::Short(text) => {
+                short = FullChart {
+                    r#ref: Some(text.clone()),
+                    ..FullChart::default()
+                };
+                &short
+            }
+        };
+        // a short entry is a scalar: a look-up of any key returns the position of the scalar itself
+        let key = if full.r#ref.is_some() { "ref" } else { "repo" };
+        let at = reader.here(node.get(key));
+        let digest_at = reader.here(node.get("digest"));
+        let digest = full.digest.as_ref();
+        let digest = digest.map(|text| digest_of(text, &digest_at)).transpose()?;
+        let (name, pin) = pinned(full, digest, &at, &digest_at)?;
+        let keys = full.key.as_ref();
+        let keys = keys
+            .map(|path| reader.read_keys(path, &reader.here(node.get("key"))))
+            .transpose()?;
+        let update = full.update.as_ref();
+        let update = update.map(|rule| rule.completed(reader.min_age.as_ref()));
+        if let Some(rule) = &update {
+            let version = movable_version(written).map(|movable| &movable.text[movable.version]);
+            check_rule(rule, version, "a chart", node.get("update"), reader)?;
+        }
+        let discover = match full.images {
+            None => None,
+            Some(Discover::Discover) => Some(Discovery {
+                values: values(full, node, reader)?,
+                kubernetes: full.kubernetes.clone(),
+                helm: full
+                    .helm
+                    .as_ref()
+                    .map(|version| version.trim_start_matches('v').to_owned()),
+            }),
+        };
+        let platforms = match &full.platforms {
+            None => reader.platforms.clone(),
+            Some(texts) => platforms(texts, |index| reader.item_at(node, "platforms", index))?,
+        };
+        let request = ChartRequest {
+            name,
+            pin,
+            update,
+            keys,
+            discover,
+            platforms,
+            referrers: full.referrers.unwrap_or(reader.referrers),
+            at: at.location(),
+            named_by: None,
+        };
+        Ok(vec![(request, at)])
     }
 }
 
@@ -135,121 +225,16 @@ impl UpdatableEntry for ChartEntry {
     }
 }
 
-/// Expands `entry` to one request for each combination of its variables.
-pub(super) fn read(
-    entry: &ChartEntry,
-    node: &YamlNode<'_>,
-    reader: &EntryContext<'_>,
-) -> ManifestResult<Vec<(ChartRequest, SourceSpan)>> {
-    let short;
-    let full: &FullChart = match entry {
-        ChartEntry::Full(full) => full,
-        ChartEntry::Short(text) => {
-            short = FullChart {
-                r#ref: Some(text.clone()),
-                ..FullChart::default()
-            };
-            &short
-        }
-    };
-    // a short entry is a scalar: a look-up of any key returns the position of the scalar itself
-    let at = match (&full.r#ref, &full.repo) {
-        (Some(_), None) => reader.here(node.get("ref")),
-        (None, Some(_)) => reader.here(node.get("repo")),
-        _ => {
-            let help = "write `ref: oci://…:1.2.3`; or `repo`, `name` and `version`";
-            return Err(reader.here(node).fault(
-                "a chart needs `ref`, or `repo`, `name` and `version`",
-                Some(help.into()),
-            ));
-        }
-    };
-    let texts = [
-        ("ref", &full.r#ref),
-        ("repo", &full.repo),
-        ("name", &full.name),
-        ("version", &full.version),
-        ("digest", &full.digest),
-        ("key", &full.key),
-        ("kubernetes", &full.kubernetes),
-        ("helm", &full.helm),
-    ];
-    let mut fields: Vec<TemplateField<'_>> = Vec::new();
-    for (key, text) in texts {
-        fields.extend(text.iter().map(|text| reader.field(node, key, text)));
-    }
-    let policy = full.update.as_ref().map(|rule| &rule.policy);
-    fields.extend(policy.map(|text| reader.field(node.get("update"), "policy", text)));
-    let platform_texts = full.platforms.as_deref().unwrap_or_default();
-    fields.extend(reader.list_fields(node, "platforms", platform_texts));
-    for (index, entry) in full.values.iter().enumerate() {
-        let at = reader.item_at(node, "values", index);
-        let texts = entry.texts().into_iter();
-        fields.extend(texts.map(|text| TemplateField::new(text, at.clone())));
-    }
-    check_discovery(full, node, reader)?;
-    let mut charts = Vec::new();
-    for binding in reader.vars.bindings(&fields)? {
-        let fill = |text: &Option<String>| text.as_ref().map(|text| binding.fill(text));
-        let digest_at = reader.here(node.get("digest"));
-        let digest = fill(&full.digest)
-            .map(|text| digest_of(&text, &digest_at))
-            .transpose()?;
-        let (name, pin) = pinned(full, digest, &binding, &at, &digest_at)?;
-        let keys = fill(&full.key)
-            .map(|path| reader.read_keys(&path, &reader.here(node.get("key"))))
-            .transpose()?;
-        let update = full
-            .update
-            .as_ref()
-            .map(|rule| rule.completed(binding.fill(&rule.policy), reader.min_age.as_ref()));
-        if let Some(rule) = &update {
-            let version = movable_version(entry).map(|movable| &movable.text[movable.version]);
-            check_rule(rule, version, "a chart", node.get("update"), reader)?;
-        }
-        let discover = match full.images {
-            None => None,
-            Some(Discover::Discover) => Some(Discovery {
-                values: values(full, &binding, node, reader)?,
-                kubernetes: fill(&full.kubernetes),
-                helm: fill(&full.helm).map(|version| version.trim_start_matches('v').to_owned()),
-            }),
-        };
-        let platforms = match &full.platforms {
-            None => reader.platforms.clone(),
-            Some(texts) => {
-                let texts: Vec<String> = texts.iter().map(|text| binding.fill(text)).collect();
-                platforms(&texts, |index| reader.item_at(node, "platforms", index))?
-            }
-        };
-        let referrers = full.referrers.unwrap_or(reader.referrers);
-        let chart = ChartRequest {
-            name,
-            pin,
-            update,
-            keys,
-            discover,
-            platforms,
-            referrers,
-            at: at.location(),
-            named_by: None,
-        };
-        charts.push((chart, at.clone()));
-    }
-    Ok(charts)
-}
-
 /// The name of the chart in `full`, and the digest that it must have: the one after the version in
 /// `ref`, or `digest`, the value of the key `digest`.
 fn pinned(
     full: &FullChart,
     digest: Option<Digest>,
-    binding: &VarBinding,
     at: &SourceSpan,
     digest_at: &SourceSpan,
 ) -> ManifestResult<(ChartName, Option<Digest>)> {
-    let text = full.r#ref.as_ref().map(|text| binding.fill(text));
-    let (text, written) = match text.as_deref().map(|text| (text, text.split_once('@'))) {
+    let text = full.r#ref.as_deref();
+    let (text, written) = match text.map(|text| (text, text.split_once('@'))) {
         Some((_, Some((name, written)))) => (Some(name), Some(digest_of(written, at)?)),
         Some((text, None)) => (Some(text), None),
         None => (None, None),
@@ -260,7 +245,7 @@ fn pinned(
         let message = format!("this digest differs from the one in `ref` ({written})");
         return Err(digest_at.fault(message, Some("keep the correct one".into())));
     }
-    Ok((full_name(full, text, binding, at)?, written.or(digest)))
+    Ok((full_name(full, text, at)?, written.or(digest)))
 }
 
 /// The name of the chart in `full`: `reference`, which is `ref` without a digest; or `repo`, `name`
@@ -268,13 +253,11 @@ fn pinned(
 fn full_name(
     full: &FullChart,
     reference: Option<&str>,
-    binding: &VarBinding,
     at: &SourceSpan,
 ) -> ManifestResult<ChartName> {
     match (reference, &full.repo, &full.name, &full.version) {
         (Some(text), None, None, None) => name_of(text, at),
         (None, Some(repo), Some(name), Some(version)) => {
-            let [repo, name, version] = [repo, name, version].map(|text| binding.fill(text));
             if repo.starts_with("oci://") {
                 // Helm, Flux and Hauler name charts in registries in this form
                 return name_of(
@@ -282,7 +265,7 @@ fn full_name(
                     at,
                 );
             }
-            ChartName::in_repository(&repo, &name, &version)
+            ChartName::in_repository(repo, name, version)
                 .map_err(|error| at.fault(error.to_string(), None))
         }
         (Some(_), ..) => Err(at.fault(
@@ -364,7 +347,6 @@ fn check_discovery(
 /// The values for the discovery, as YAML documents.
 fn values(
     full: &FullChart,
-    binding: &VarBinding,
     node: &YamlNode<'_>,
     reader: &EntryContext<'_>,
 ) -> ManifestResult<Vec<String>> {
@@ -372,47 +354,31 @@ fn values(
     for (index, entry) in full.values.iter().enumerate() {
         let at = reader.item_at(node, "values", index);
         documents.push(match entry {
-            ValuesEntry::File(path) => {
-                let path = binding.fill(path);
-                String::from_utf8(reader.read_file(&path, &at)?)
-                    .map_err(|_| at.fault(format!("{path} is not UTF-8 text"), None))?
-            }
+            ValuesEntry::File(path) => String::from_utf8(reader.read_file(path, &at)?)
+                .map_err(|_| at.fault(format!("{path} is not UTF-8 text"), None))?,
             // JSON is valid YAML
-            ValuesEntry::Here(values) => filled(&Value::from(values.clone()), binding).to_string(),
+            ValuesEntry::Here(values) => Value::from(values.clone()).to_string(),
         });
     }
     Ok(documents)
 }
 
 impl ValuesEntry {
-    /// The texts in which variables are replaced: the path, or all strings of inline values.
-    fn texts(&self) -> Vec<&str> {
+    /// The texts that may use variables: the path, or all strings of inline values.
+    fn texts(&mut self) -> Vec<&mut String> {
         match self {
             ValuesEntry::File(path) => vec![path],
-            ValuesEntry::Here(values) => values.values().flat_map(strings).collect(),
+            ValuesEntry::Here(values) => values.values_mut().flat_map(strings).collect(),
         }
     }
 }
 
 /// All strings in `value`, without the keys of mappings.
-fn strings(value: &Value) -> Vec<&str> {
+fn strings(value: &mut Value) -> Vec<&mut String> {
     match value {
         Value::String(text) => vec![text],
-        Value::Array(items) => items.iter().flat_map(strings).collect(),
-        Value::Object(fields) => fields.values().flat_map(strings).collect(),
+        Value::Array(items) => items.iter_mut().flat_map(strings).collect(),
+        Value::Object(fields) => fields.values_mut().flat_map(strings).collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
-    }
-}
-
-/// `value` with all variables in its strings replaced.
-fn filled(value: &Value, binding: &VarBinding) -> Value {
-    match value {
-        Value::String(text) => Value::String(binding.fill(text)),
-        Value::Array(items) => items.iter().map(|item| filled(item, binding)).collect(),
-        Value::Object(fields) => {
-            let pair = |(key, value): (&String, &Value)| (key.clone(), filled(value, binding));
-            Value::Object(fields.iter().map(pair).collect())
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
     }
 }

@@ -2,8 +2,8 @@
 
 use super::resolvable::{Checksum, FileRequest};
 use crate::ManifestEntry;
-use crate::item_kind::{EntryContext, ManifestResult, USERINFO, digest_of};
-use landfall_model::document::{OWN_URL, SourceSpan, TemplateField, VarBinding, YamlNode};
+use crate::item_kind::{EntryContext, EntryFields, ManifestResult, USERINFO, digest_of};
+use landfall_model::document::{SourceSpan, YamlNode, fill_own_url};
 use landfall_model::sign::FileKey;
 use landfall_model::{has_userinfo, is_path_below};
 use schemars::JsonSchema;
@@ -42,59 +42,35 @@ pub struct FileEntry {
 impl ManifestEntry for FileEntry {
     type Request = FileRequest;
 
-    fn expand(
+    fn add_fields<'e>(&'e mut self, fields: &mut EntryFields<'_, 'e>) {
+        fields.add("url", [&mut self.url]);
+        fields.with_own_url(|fields| fields.add("checksum", &mut self.checksum));
+        fields.add("mode", &mut self.mode);
+        fields.add_list("also", &mut self.also);
+        fields.with_own_url(|fields| fields.add_list("signatures", &mut self.signatures));
+        fields.add_list("unpack", &mut self.unpack);
+        fields.add("key", &mut self.key);
+    }
+
+    fn requests(
         &self,
+        _written: &FileEntry,
         node: &YamlNode<'_>,
         reader: &EntryContext<'_>,
     ) -> ManifestResult<Vec<(FileRequest, SourceSpan)>> {
-        read(self, node, reader)
-    }
-}
-
-/// Expands `entry` to one request for each combination of its variables.
-pub(super) fn read(
-    entry: &FileEntry,
-    node: &YamlNode<'_>,
-    reader: &EntryContext<'_>,
-) -> ManifestResult<Vec<(FileRequest, SourceSpan)>> {
-    let at = reader.here(node.get("url"));
-    let mut fields = vec![reader.field(node, "url", &entry.url)];
-    fields.extend(
-        entry
-            .checksum
-            .iter()
-            .map(|text| with_own_url(reader.field(node, "checksum", text))),
-    );
-    fields.extend(
-        entry
-            .mode
-            .iter()
-            .map(|text| reader.field(node, "mode", text)),
-    );
-    fields.extend(reader.list_fields(node, "also", &entry.also));
-    fields.extend(
-        reader
-            .list_fields(node, "signatures", &entry.signatures)
-            .into_iter()
-            .map(with_own_url),
-    );
-    fields.extend(reader.list_fields(node, "unpack", &entry.unpack));
-    fields.extend(entry.key.iter().map(|text| reader.field(node, "key", text)));
-    let mut files = Vec::new();
-    for binding in reader.vars.bindings(&fields)? {
-        let url = url_of(&binding.fill(&entry.url), &at)?;
-        let own_url = binding.with(OWN_URL, &url);
-        let checksum = match &entry.checksum {
+        let at = reader.here(node.get("url"));
+        let url = url_of(&self.url, &at)?;
+        let checksum = match &self.checksum {
             Some(text) => {
                 let at = reader.here(node.get("checksum"));
-                Some(checksum_of(&own_url.fill(text), &at)?)
+                Some(checksum_of(&fill_own_url(text, &url), &at)?)
             }
             None => None,
         };
         let mut also = Vec::new();
-        for (index, text) in entry.also.iter().enumerate() {
+        for (index, text) in self.also.iter().enumerate() {
             let at = reader.item_at(node, "also", index);
-            let other = url_of(&binding.fill(text), &at)?;
+            let other = url_of(text, &at)?;
             if other == url || also.contains(&other) {
                 let message = format!("{other} is already a URL of this file");
                 return Err(at.fault(message, Some("remove it".into())));
@@ -102,22 +78,17 @@ pub(super) fn read(
             also.push(other);
         }
         also.sort();
-        let mode = match &entry.mode {
-            Some(text) => {
-                let at = reader.here(node.get("mode"));
-                Some(mode_of(&binding.fill(text), &at)?)
-            }
+        let mode = match &self.mode {
+            Some(text) => Some(mode_of(text, &reader.here(node.get("mode")))?),
             None => None,
         };
         let mut signatures = Vec::new();
-        for (index, text) in entry.signatures.iter().enumerate() {
+        for (index, text) in self.signatures.iter().enumerate() {
             let at = reader.item_at(node, "signatures", index);
-            signatures.push(url_of(&own_url.fill(text), &at)?);
+            signatures.push(url_of(&fill_own_url(text, &url), &at)?);
         }
-        let mut unpack = Vec::new();
-        for (index, text) in entry.unpack.iter().enumerate() {
-            let at = reader.item_at(node, "unpack", index);
-            unpack.push(member_of(&binding.fill(text), &at)?);
+        for (index, text) in self.unpack.iter().enumerate() {
+            check_member(text, &reader.item_at(node, "unpack", index))?;
         }
         let request = FileRequest {
             url,
@@ -125,20 +96,11 @@ pub(super) fn read(
             also,
             mode,
             signatures,
-            key: key_of(entry, &binding, node, reader)?,
-            unpack,
+            key: key_of(self, node, reader)?,
+            unpack: self.unpack.clone(),
             at: at.location(),
         };
-        files.push((request, at.clone()));
-    }
-    Ok(files)
-}
-
-/// Allows `field` to use `${url}` as well.
-fn with_own_url(field: TemplateField<'_>) -> TemplateField<'_> {
-    TemplateField {
-        takes_url: true,
-        ..field
+        Ok(vec![(request, at)])
     }
 }
 
@@ -222,15 +184,14 @@ fn checksum_of(text: &str, span: &SourceSpan) -> ManifestResult<Checksum> {
 /// Reads the key of `entry`.
 fn key_of(
     entry: &FileEntry,
-    binding: &VarBinding,
     node: &YamlNode<'_>,
     reader: &EntryContext<'_>,
 ) -> ManifestResult<Option<FileKey>> {
-    let Some(path) = entry.key.as_ref().map(|path| binding.fill(path)) else {
+    let Some(path) = &entry.key else {
         return Ok(None);
     };
     let at = reader.here(node.get("key"));
-    let key = FileKey::parse(&path, &reader.read_file(&path, &at)?)
+    let key = FileKey::parse(path, &reader.read_file(path, &at)?)
         .map_err(|error| at.fault(format!("{path}: {error}"), None))?;
     if entry.signatures.is_empty() {
         let help = "add the URL of the signature, as in signatures: [\"${url}.minisig\"]";
@@ -243,7 +204,7 @@ fn key_of(
 }
 
 /// Checks the path of a member of an archive.
-fn member_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
+fn check_member(text: &str, span: &SourceSpan) -> ManifestResult<()> {
     if !is_member_path(text) {
         let help = "write the path as `tar -t` lists it, without a leading ./, as in bin/kubelet";
         return Err(span.fault(
@@ -251,7 +212,7 @@ fn member_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
             Some(help.into()),
         ));
     }
-    Ok(text.to_owned())
+    Ok(())
 }
 
 /// Whether `text` is the path of a member of an archive. An export writes the member below the

@@ -4,7 +4,8 @@ use super::locked::{lfs_url, url_of};
 use super::request::GitRequest;
 use crate::text::{check_keeps_one, check_rule};
 use crate::{
-    EntryContext, EntryPathStep, ManifestEntry, ManifestResult, MovableVersion, UpdatableEntry,
+    EntryContext, EntryFields, EntryPathStep, ManifestEntry, ManifestResult, MovableVersion,
+    UpdatableEntry,
 };
 use landfall_git::is_ref_name;
 use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};
@@ -82,17 +83,7 @@ pub struct GitVerification {
 impl ManifestEntry for GitEntry {
     type Request = GitRequest;
 
-    fn expand(
-        &self,
-        node: &YamlNode<'_>,
-        reader: &EntryContext<'_>,
-    ) -> ManifestResult<Vec<(GitRequest, SourceSpan)>> {
-        let at = reader.here(node.get("url"));
-        let mut fields = vec![reader.field(node, "url", &self.url)];
-        for (key, text) in [("ref", &self.r#ref), ("tags", &self.tags)] {
-            fields.extend(text.iter().map(|text| reader.field(node, key, text)));
-        }
-        fields.extend(reader.list_fields(node, "refs", &self.refs));
+    fn check(&self, node: &YamlNode<'_>, reader: &EntryContext<'_>) -> ManifestResult<()> {
         if self.r#ref.is_none() && self.refs.is_empty() && self.tags.is_none() {
             let help = "write `ref: v1.4.0`, `refs: [main, v1.4.0]` or `tags: \"^v1\"`";
             return Err(reader.here(node).fault(
@@ -100,57 +91,64 @@ impl ManifestEntry for GitEntry {
                 Some(help.into()),
             ));
         }
-        let policy = self.update.as_ref().map(|rule| &rule.policy);
-        fields.extend(policy.map(|text| reader.field(node.get("update"), "policy", text)));
+        Ok(())
+    }
+
+    fn add_fields<'e>(&'e mut self, fields: &mut EntryFields<'_, 'e>) {
+        fields.add("url", [&mut self.url]);
+        fields.add("ref", &mut self.r#ref);
+        fields.add("tags", &mut self.tags);
+        fields.add_list("refs", &mut self.refs);
+        fields.add_policy(&mut self.update);
+    }
+
+    fn requests(
+        &self,
+        written: &GitEntry,
+        node: &YamlNode<'_>,
+        reader: &EntryContext<'_>,
+    ) -> ManifestResult<Vec<(GitRequest, SourceSpan)>> {
+        let at = reader.here(node.get("url"));
         let signers = signers_of(self.verify.as_ref(), node, reader)?;
         let lfs_server = match &self.lfs {
             LfsChoice::Carried(_) => None,
             LfsChoice::Server(text) => Some(lfs_server_of(text, &reader.here(node.get("lfs")))?),
         };
-        let mut requests = Vec::new();
-        for binding in reader.vars.bindings(&fields)? {
-            let url = url_of(&binding.fill(&self.url), &at)?;
-            let mut wanted = Vec::new();
-            if let Some(text) = &self.r#ref {
-                let at = reader.here(node.get("ref"));
-                wanted.push(ref_of(&binding.fill(text), &at)?);
-            }
-            for (index, text) in self.refs.iter().enumerate() {
-                let at = reader.item_at(node, "refs", index);
-                wanted.push(ref_of(&binding.fill(text), &at)?);
-            }
-            if let Some(text) = &self.tags {
-                let at = reader.here(node.get("tags"));
-                wanted.push(pattern_of(&binding.fill(text), &at)?);
-            }
-            wanted.sort();
-            wanted.dedup();
-            let update = self
-                .update
-                .as_ref()
-                .map(|rule| rule.completed(binding.fill(&rule.policy), reader.min_age.as_ref()));
-            if let Some(rule) = &update {
-                let node = node.get("update");
-                check_keeps_one(rule, &reader.here(node.get("keep")))?;
-                check_rule(rule, self.r#ref.as_deref(), "a repository", node, reader)?;
-            }
-            let request = GitRequest {
-                name: format!("{}{url}", GitRequest::PREFIX),
-                url,
-                wanted,
-                depth: self.depth.map(NonZeroU32::get),
-                submodules: self.submodules,
-                lfs: !matches!(self.lfs, LfsChoice::Carried(false)),
-                lfs_server: lfs_server.clone(),
-                named_by: None,
-                level: 0,
-                signers: signers.iter().cloned().collect(),
-                update,
-                at: at.location(),
-            };
-            requests.push((request, at.clone()));
+        let url = url_of(&self.url, &at)?;
+        let mut wanted = Vec::new();
+        if let Some(text) = &self.r#ref {
+            wanted.push(ref_of(text, &reader.here(node.get("ref")))?);
         }
-        Ok(requests)
+        for (index, text) in self.refs.iter().enumerate() {
+            wanted.push(ref_of(text, &reader.item_at(node, "refs", index))?);
+        }
+        if let Some(text) = &self.tags {
+            wanted.push(pattern_of(text, &reader.here(node.get("tags")))?);
+        }
+        wanted.sort();
+        wanted.dedup();
+        let update = self.update.as_ref();
+        let update = update.map(|rule| rule.completed(reader.min_age.as_ref()));
+        if let Some(rule) = &update {
+            let node = node.get("update");
+            check_keeps_one(rule, &reader.here(node.get("keep")))?;
+            check_rule(rule, written.r#ref.as_deref(), "a repository", node, reader)?;
+        }
+        let request = GitRequest {
+            name: format!("{}{url}", GitRequest::PREFIX),
+            url,
+            wanted,
+            depth: self.depth.map(NonZeroU32::get),
+            submodules: self.submodules,
+            lfs: !matches!(self.lfs, LfsChoice::Carried(false)),
+            lfs_server,
+            named_by: None,
+            level: 0,
+            signers: signers.into_iter().collect(),
+            update,
+            at: at.location(),
+        };
+        Ok(vec![(request, at)])
     }
 }
 

@@ -1,7 +1,7 @@
 //! An image in a manifest, and how it expands to requests.
 
 use super::resolvable::ImageRequest;
-use crate::item_kind::{EntryContext, ManifestResult, digest_of};
+use crate::item_kind::{EntryContext, EntryFields, ManifestResult, digest_of};
 use crate::text::check_rule;
 use crate::{EntryPathStep, ManifestEntry, MovableVersion, UpdatableEntry};
 use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};
@@ -77,12 +77,56 @@ impl<'de> Deserialize<'de> for ImageEntry {
 impl ManifestEntry for ImageEntry {
     type Request = ImageRequest;
 
-    fn expand(
+    fn add_fields<'e>(&'e mut self, fields: &mut EntryFields<'_, 'e>) {
+        match self {
+            ImageEntry::Short(text) => fields.add_at(fields.node, [text]),
+            ImageEntry::Full(image) => {
+                fields.add("ref", [&mut image.r#ref]);
+                fields.add("digest", &mut image.digest);
+                fields.add_policy(&mut image.update);
+                fields.add_list("platforms", image.platforms.iter_mut().flatten());
+            }
+        }
+    }
+
+    fn requests(
         &self,
+        written: &ImageEntry,
         node: &YamlNode<'_>,
         reader: &EntryContext<'_>,
     ) -> ManifestResult<Vec<(ImageRequest, SourceSpan)>> {
-        read(self, node, reader)
+        let image = match self {
+            ImageEntry::Short(text) => {
+                let at = reader.here(node);
+                return Ok(vec![(listed(text, &at, reader)?, at)]);
+            }
+            ImageEntry::Full(image) => image,
+        };
+        let at = reader.here(node.get("ref"));
+        let digest_at = reader.here(node.get("digest"));
+        let digest = image.digest.as_ref();
+        let digest = digest.map(|text| digest_of(text, &digest_at)).transpose()?;
+        let (name, pin) = pinned(&image.r#ref, digest, &at, &digest_at)?;
+        let platforms = match &image.platforms {
+            None => reader.platforms.clone(),
+            Some(texts) => platforms(texts, |index| reader.item_at(node, "platforms", index))?,
+        };
+        let update = image.update.as_ref();
+        let update = update.map(|rule| rule.completed(reader.min_age.as_ref()));
+        if let Some(rule) = &update {
+            // the tag as it is written: the policy of an entry cannot update a variable in the tag
+            let version = tag_of(written.reference()).filter(|_| name.tag.is_some());
+            check_rule(rule, version, "an image", node.get("update"), reader)?;
+        }
+        let request = ImageRequest {
+            name,
+            pin,
+            platforms,
+            update,
+            referrers: image.referrers.unwrap_or(reader.referrers),
+            at: at.location(),
+        };
+        Ok(vec![(request, at)])
     }
 }
 
@@ -112,80 +156,6 @@ fn movable_tag(entry: &ImageEntry) -> Option<MovableVersion<'_>> {
         text,
         version,
     })
-}
-
-/// Expands `entry` to one request for each combination of its variables.
-pub(super) fn read(
-    entry: &ImageEntry,
-    node: &YamlNode<'_>,
-    reader: &EntryContext<'_>,
-) -> ManifestResult<Vec<(ImageRequest, SourceSpan)>> {
-    let short;
-    let (full, at) = match entry {
-        ImageEntry::Full(full) => (full, reader.here(node.get("ref"))),
-        ImageEntry::Short(text) => {
-            let r#ref = text.clone();
-            short = FullImage {
-                r#ref,
-                digest: None,
-                platforms: None,
-                update: None,
-                referrers: None,
-            };
-            (&short, reader.here(node))
-        }
-    };
-    let digest_at = reader.here(node.get("digest"));
-    // a short entry is a scalar: a look-up of any key returns the position of the scalar itself
-    let mut fields = vec![reader.field(node, "ref", &full.r#ref)];
-    fields.extend(
-        full.digest
-            .iter()
-            .map(|text| reader.field(node, "digest", text)),
-    );
-    fields.extend(
-        full.update
-            .iter()
-            .map(|rule| reader.field(node.get("update"), "policy", &rule.policy)),
-    );
-    let platform_texts = full.platforms.as_deref().unwrap_or_default();
-    fields.extend(reader.list_fields(node, "platforms", platform_texts));
-    let mut images = Vec::new();
-    for binding in reader.vars.bindings(&fields)? {
-        let digest = full
-            .digest
-            .as_ref()
-            .map(|text| digest_of(&binding.fill(text), &digest_at))
-            .transpose()?;
-        let (name, pin) = pinned(&binding.fill(&full.r#ref), digest, &at, &digest_at)?;
-        let platforms = match &full.platforms {
-            None => reader.platforms.clone(),
-            Some(texts) => {
-                let texts: Vec<String> = texts.iter().map(|text| binding.fill(text)).collect();
-                platforms(&texts, |index| reader.item_at(node, "platforms", index))?
-            }
-        };
-        let update = full
-            .update
-            .as_ref()
-            .map(|rule| rule.completed(binding.fill(&rule.policy), reader.min_age.as_ref()));
-        if let Some(rule) = &update {
-            // the tag as it is written: the policy of an entry cannot update a variable in the tag
-            let version = tag_of(&full.r#ref).filter(|_| name.tag.is_some());
-            check_rule(rule, version, "an image", node.get("update"), reader)?;
-        }
-        let referrers = full.referrers.unwrap_or(reader.referrers);
-        let image = ImageRequest {
-            name,
-            pin,
-            platforms,
-            update,
-            referrers,
-            at: at.location(),
-        };
-        images.push((image, at.clone()));
-    }
-    Ok(images)
 }
 
 /// The tag in a reference. The reference may contain variables and is therefore not parsed as a

@@ -7,7 +7,7 @@ use super::schema::{EndpointEntry, ListFormat, ManifestDocument, MissingEntry};
 use crate::lockfile::{AcceptedLoss, Endpoint};
 use crate::{
     EntryContext, ItemKind, LockedChart, LockedFile, LockedGitRepository, LockedImage,
-    LockedPackageSet, LockedProvider, ManifestEntry, ManifestResult, listed, locked_name,
+    LockedPackageSet, LockedProvider, ManifestResult, expand_entry, listed, locked_name,
     parse_exclusion, platforms,
 };
 use landfall_model::document::{
@@ -89,7 +89,7 @@ pub(super) fn check(
         .as_ref()
         .map(|metadata| metadata.name.clone());
     for (index, entry) in document.exclude.iter().enumerate() {
-        faults.take(checker.exclude(entry, here(root.get("exclude").item(index)), &mut items));
+        faults.take(checker.exclude(entry, &here(root.get("exclude").item(index)), &mut items));
     }
     Ok(items)
 }
@@ -140,13 +140,12 @@ fn list_source(
     path: PathBuf,
     reader: &EntryContext<'_>,
 ) -> ManifestResult<ListSource> {
-    match &reader
-        .vars
-        .bindings(&[TemplateField::new(from, at.clone())])?[..]
-    {
-        [binding] => {
-            let url = binding.fill(from);
-            let named = url.contains("://").then(|| locked_name(&url, at));
+    let urls = reader.vars.expand(&from.to_owned(), |from| {
+        vec![TemplateField::new(from, at.clone())]
+    })?;
+    match &urls[..] {
+        [url] => {
+            let named = url.contains("://").then(|| locked_name(url, at));
             match named.transpose()? {
                 Some((EntryKind::File, url)) => Ok(ListSource {
                     path,
@@ -213,7 +212,7 @@ fn expand_entries<K: ItemKind>(
 ) {
     let section = reader.text.root.get(K::SECTION);
     for (index, entry) in entries.iter().enumerate() {
-        let expanded = faults.take(entry.expand(section.item(index), reader));
+        let expanded = faults.take(expand_entry(entry, section.item(index), reader));
         for (request, span) in expanded.into_iter().flatten() {
             requests.push(Located::new(request, span));
         }
@@ -247,21 +246,26 @@ impl EntryChecker<'_> {
     ) -> ManifestResult<()> {
         let at = self.0.here(node.get("ref"));
         let until_at = self.0.here(node.get("until"));
-        let fields = [
-            TemplateField::new(&entry.r#ref, at.clone()),
-            TemplateField::new(&entry.reason, self.0.here(node.get("reason"))),
-            TemplateField::new(&entry.until, until_at.clone()),
-        ];
         self.not_blank(
             &entry.reason,
             node.get("reason"),
             "write why the loss is accepted; reports show it",
         )?;
-        for binding in self.0.vars.bindings(&fields)? {
-            let reference = binding.fill(&entry.r#ref);
-            let (kind, name) = locked_name(&reference, &at)?;
-            let reason = paragraph(&binding.fill(&entry.reason));
-            let until = binding.fill(&entry.until);
+        let entries = self.0.vars.expand(entry, |entry| {
+            vec![
+                TemplateField::new(&mut entry.r#ref, at.clone()),
+                TemplateField::new(&mut entry.reason, self.0.here(node.get("reason"))),
+                TemplateField::new(&mut entry.until, until_at.clone()),
+            ]
+        })?;
+        for MissingEntry {
+            r#ref,
+            reason,
+            until,
+        } in entries
+        {
+            let (kind, name) = locked_name(&r#ref, &at)?;
+            let reason = paragraph(&reason);
             // only the plain form `YYYY-MM-DD`, since dates are compared as texts
             let date: Option<jiff::civil::Date> = until.parse().ok();
             if date.is_none_or(|date| date.to_string() != until) {
@@ -284,15 +288,14 @@ impl EntryChecker<'_> {
     fn exclude(
         &self,
         entry: &str,
-        span: SourceSpan,
+        span: &SourceSpan,
         items: &mut ExpandedManifest,
     ) -> ManifestResult<()> {
-        for binding in self
-            .0
-            .vars
-            .bindings(&[TemplateField::new(entry, span.clone())])?
-        {
-            let value = parse_exclusion(&binding.fill(entry), &span)?;
+        let entries = self.0.vars.expand(&entry.to_owned(), |entry| {
+            vec![TemplateField::new(entry, span.clone())]
+        })?;
+        for entry in &entries {
+            let value = parse_exclusion(entry, span)?;
             items.exclude.push(Located::new(value, span.clone()));
         }
         Ok(())
@@ -317,13 +320,15 @@ impl EntryChecker<'_> {
                 .here(node.get("port"))
                 .fault("0 is not a valid port", help));
         }
-        let fields = [
-            TemplateField::new(&entry.host, at.clone()),
-            TemplateField::new(&entry.why, self.0.here(node.get("why"))),
-        ];
         let from = self.roles(&entry.from, node.get("from"))?;
-        for binding in self.0.vars.bindings(&fields)? {
-            let written = binding.fill(&entry.host).to_ascii_lowercase();
+        let entries = self.0.vars.expand(entry, |entry| {
+            vec![
+                TemplateField::new(&mut entry.host, at.clone()),
+                TemplateField::new(&mut entry.why, self.0.here(node.get("why"))),
+            ]
+        })?;
+        for entry in entries {
+            let written = entry.host.to_ascii_lowercase();
             let host = without_brackets(&written).to_owned();
             let is_name = is_dns_name(host.strip_prefix("*.").unwrap_or(&host));
             if !is_name && host.parse::<std::net::IpAddr>().is_err() {
@@ -336,7 +341,7 @@ impl EntryChecker<'_> {
             let value = Endpoint {
                 host,
                 port: entry.port,
-                why: paragraph(&binding.fill(&entry.why)),
+                why: paragraph(&entry.why),
                 from: from.clone(),
             };
             items.endpoints.push(Located::new(value, at.clone()));

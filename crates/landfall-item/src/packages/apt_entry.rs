@@ -6,8 +6,8 @@ use super::resolvable::{
     MachineBase, OfferedIndex, PackageSetRequest, PackageSourceRequest, add_request,
 };
 use crate::MovableVersion;
-use crate::item_kind::{EntryContext, ManifestResult};
-use landfall_model::document::{SourceSpan, TemplateField, UpdateRule, VarBinding, YamlNode};
+use crate::item_kind::{EntryContext, EntryFields, ManifestResult};
+use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};
 use landfall_packages::apt::{
     is_request, is_target, pinned_version, target_language, target_names,
 };
@@ -130,6 +130,28 @@ pub struct ListedBase {
 }
 
 impl AptEntry {
+    /// Adds the texts that may use variables.
+    pub(super) fn add_fields<'e>(&'e mut self, fields: &mut EntryFields<'_, 'e>) {
+        fields.add("url", &mut self.url);
+        fields.add("key", &mut self.key);
+        fields.add("codename", &mut self.codename);
+        let suites = self.suite.as_mut().map(OneOrMore::all_mut);
+        fields.add("suite", suites.into_iter().flatten());
+        fields.add("components", &mut self.components);
+        for (index, source) in self.sources.iter_mut().enumerate() {
+            fields.below(fields.node.get("sources").item(index), |fields| {
+                fields.add("url", [&mut source.url]);
+                fields.add("key", [&mut source.key]);
+                fields.add("codename", &mut source.codename);
+                fields.add("suite", source.suite.all_mut());
+                fields.add("components", &mut source.components);
+            });
+        }
+        fields.add_list("install", &mut self.install);
+        fields.add("architectures", &mut self.architectures);
+        fields.add("name", &mut self.name);
+    }
+
     fn shared(&self) -> SharedFields<'_> {
         SharedFields {
             system: "apt",
@@ -159,61 +181,59 @@ fn pin(text: &str) -> Option<(String, Range<usize>)> {
     pinned_version(text).map(|(name, version)| (name.to_owned(), version))
 }
 
-/// Expands `entry` to one request for each combination of the values of its variables.
-pub(super) fn read_apt(
+/// Checks `entry` as it is written, before variables are filled in.
+pub(super) fn check(
     entry: &AptEntry,
     node: &YamlNode<'_>,
     reader: &EntryContext<'_>,
-) -> ManifestResult<Vec<(PackageSetRequest, SourceSpan)>> {
-    let at = reader.here(node);
+) -> ManifestResult<()> {
+    source_fields(entry, node, reader)?;
+    let is_pinned = |text: &str| pin(text).is_some();
+    entry.shared().check(node, reader, is_pinned)
+}
+
+/// The request of `entry`, in which variables are filled in.
+pub(super) fn request(
+    entry: &AptEntry,
+    node: &YamlNode<'_>,
+    reader: &EntryContext<'_>,
+) -> ManifestResult<PackageSetRequest> {
     let shared = entry.shared();
     let sources = source_fields(entry, node, reader)?;
-    shared.check(node, reader, |text| pin(text).is_some())?;
-    let mut fields: Vec<TemplateField<'_>> = Vec::new();
-    for source in &sources {
-        fields.extend(source.template_fields(reader));
-    }
-    fields.extend(shared.template_fields(node, reader));
     let bases = bases(entry, node, reader)?;
     let targets = targets(entry, &reader.here(node.get("targets")))?;
-    let mut requests = Vec::new();
-    for binding in reader.vars.bindings(&fields)? {
-        let mut source_requests = Vec::new();
-        for source in &sources {
-            source_requests.extend(source.requests(&binding, &targets, reader)?);
-        }
-        let architectures = shared.architectures(&binding, node, reader)?;
-        if let Some(bad) = architectures.iter().find(|text| !is_word(text)) {
-            let help = Some("write its Debian name, such as amd64, arm64 or armhf".into());
-            return Err(reader
-                .here(node.get("architectures"))
-                .fault(format!("`{bad}` is not an architecture"), help));
-        }
-        let mut install = Vec::new();
-        for (index, text) in entry.install.iter().enumerate() {
-            let text = binding.fill(text);
-            if !is_request(&text) {
-                let help = Some("write name, name=version, name/suite or name:architecture".into());
-                return Err(reader
-                    .item_at(node, "install", index)
-                    .fault(format!("`{text}` is not a package"), help));
-            }
-            add_request(&mut install, text);
-        }
-        let name = shared.lock_name(&binding, node, reader)?;
-        let request = PackageSetRequest {
-            name: name.unwrap_or_else(|| default_name(&source_requests[0])),
-            sources: source_requests,
-            architectures,
-            install,
-            recommends: entry.recommends,
-            index: entry.index,
-            bases: bases.clone(),
-            at: at.location(),
-        };
-        requests.push((request, at.clone()));
+    let mut source_requests = Vec::new();
+    for source in &sources {
+        source_requests.extend(source.requests(&targets, reader)?);
     }
-    Ok(requests)
+    let architectures = shared.architectures(node, reader)?;
+    if let Some(bad) = architectures.iter().find(|text| !is_word(text)) {
+        let help = Some("write its Debian name, such as amd64, arm64 or armhf".into());
+        return Err(reader
+            .here(node.get("architectures"))
+            .fault(format!("`{bad}` is not an architecture"), help));
+    }
+    let mut install = Vec::new();
+    for (index, text) in entry.install.iter().enumerate() {
+        if !is_request(text) {
+            let help = Some("write name, name=version, name/suite or name:architecture".into());
+            return Err(reader
+                .item_at(node, "install", index)
+                .fault(format!("`{text}` is not a package"), help));
+        }
+        add_request(&mut install, text.clone());
+    }
+    let name = shared.lock_name(node, reader)?;
+    Ok(PackageSetRequest {
+        name: name.unwrap_or_else(|| default_name(&source_requests[0])),
+        sources: source_requests,
+        architectures,
+        install,
+        recommends: entry.recommends,
+        index: entry.index,
+        bases,
+        at: reader.here(node).location(),
+    })
 }
 
 /// The fields of a source, and its position.
@@ -228,48 +248,26 @@ struct AptSourceFields<'e> {
     node: &'e YamlNode<'e>,
 }
 
-impl<'e> AptSourceFields<'e> {
-    /// The fields that may use variables.
-    fn template_fields(&self, reader: &EntryContext<'_>) -> Vec<TemplateField<'e>> {
-        let mut fields = vec![
-            reader.field(self.node, "url", self.url),
-            reader.field(self.node, "key", self.key),
-        ];
-        fields.extend(
-            self.codename
-                .map(|text| reader.field(self.node, "codename", text)),
-        );
-        for (key, texts) in [("suite", self.suites), ("components", self.components)] {
-            fields.extend(texts.iter().map(|text| reader.field(self.node, key, text)));
-        }
-        fields
-    }
-
+impl AptSourceFields<'_> {
     /// One request for each suite.
     fn requests(
         &self,
-        binding: &VarBinding,
         targets: &[String],
         reader: &EntryContext<'_>,
     ) -> ManifestResult<Vec<PackageSourceRequest>> {
         let url_at = reader.here(self.node.get("url"));
         let key_at = reader.here(self.node.get("key"));
         let suite_at = reader.here(self.node.get("suite"));
-        let url = repository_url(&binding.fill(self.url), &url_at)?;
-        let keys = reader.read_keys(&binding.fill(self.key), &key_at)?;
-        let components: Vec<String> = self
-            .components
-            .iter()
-            .map(|text| binding.fill(text))
-            .collect();
+        let url = repository_url(self.url, &url_at)?;
+        let keys = reader.read_keys(self.key, &key_at)?;
         let mut requests = Vec::new();
         for suite in self.suites {
             requests.push(PackageSourceRequest {
                 url: url.clone(),
-                suite: parse_suite(&binding.fill(suite), &components, &suite_at)?,
-                codename: self.codename.map(|text| binding.fill(text)),
+                suite: parse_suite(suite, self.components, &suite_at)?,
+                codename: self.codename.map(str::to_owned),
                 check_valid_until: self.check_valid_until,
-                components: components.clone(),
+                components: self.components.to_vec(),
                 targets: targets.to_vec(),
                 keys: keys.clone(),
                 mirrors: None,

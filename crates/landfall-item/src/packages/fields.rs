@@ -5,10 +5,10 @@ use super::resolvable::{MachineBase, PackageSetRequest};
 use super::yum_entry::YumEntry;
 use super::{apt_entry, yum_entry};
 use crate::file::is_file_url;
-use crate::item_kind::{EntryContext, ManifestResult, check_no_userinfo};
+use crate::item_kind::{EntryContext, EntryFields, ManifestResult, check_no_userinfo};
 use crate::text::check_keeps_one;
 use crate::{EntryPathStep, ManifestEntry, MovableVersion, UpdatableEntry};
-use landfall_model::document::{SourceSpan, TemplateField, UpdateRule, VarBinding, YamlNode};
+use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};
 use landfall_model::{Failure, UpdatePolicy};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -42,6 +42,13 @@ impl<T> OneOrMore<T> {
     pub(super) fn all(&self) -> &[T] {
         match self {
             OneOrMore::One(one) => std::slice::from_ref(one),
+            OneOrMore::More(more) => more,
+        }
+    }
+
+    pub(super) fn all_mut(&mut self) -> &mut [T] {
+        match self {
+            OneOrMore::One(one) => std::slice::from_mut(one),
             OneOrMore::More(more) => more,
         }
     }
@@ -83,47 +90,25 @@ impl<'e> SharedFields<'e> {
         }
     }
 
-    /// The fields that may use variables.
-    pub(super) fn template_fields(
-        &self,
-        node: &YamlNode<'_>,
-        reader: &EntryContext<'_>,
-    ) -> Vec<TemplateField<'e>> {
-        let mut fields = reader.list_fields(node, "install", self.install);
-        fields.extend(
-            self.architectures
-                .iter()
-                .map(|text| reader.field(node, "architectures", text)),
-        );
-        fields.extend(self.name.map(|text| reader.field(node, "name", text)));
-        fields
-    }
-
     /// The architectures, or that of the manifest's `platforms` if none are written.
     pub(super) fn architectures(
         &self,
-        binding: &VarBinding,
         node: &YamlNode<'_>,
         reader: &EntryContext<'_>,
     ) -> ManifestResult<Vec<String>> {
         if self.architectures.is_empty() {
             return Ok(vec![default_architecture(reader, &reader.here(node))?]);
         }
-        Ok(self
-            .architectures
-            .iter()
-            .map(|text| binding.fill(text))
-            .collect())
+        Ok(self.architectures.to_vec())
     }
 
     /// The name in the lock, `apt:NAME` or `yum:NAME`, if the entry has a `name`.
     pub(super) fn lock_name(
         &self,
-        binding: &VarBinding,
         node: &YamlNode<'_>,
         reader: &EntryContext<'_>,
     ) -> ManifestResult<Option<String>> {
-        let Some(name) = self.name.map(|text| binding.fill(text)) else {
+        let Some(name) = self.name else {
             return Ok(None);
         };
         let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -369,14 +354,10 @@ pub struct PackageEntry {
 impl ManifestEntry for PackageEntry {
     type Request = PackageSetRequest;
 
-    fn expand(
-        &self,
-        node: &YamlNode<'_>,
-        reader: &EntryContext<'_>,
-    ) -> ManifestResult<Vec<(PackageSetRequest, SourceSpan)>> {
+    fn check(&self, node: &YamlNode<'_>, reader: &EntryContext<'_>) -> ManifestResult<()> {
         match (&self.apt, &self.yum) {
-            (Some(apt), None) => apt_entry::read_apt(apt, node.get("apt"), reader),
-            (None, Some(yum)) => yum_entry::read_yum(yum, node.get("yum"), reader),
+            (Some(apt), None) => apt_entry::check(apt, node.get("apt"), reader),
+            (None, Some(yum)) => yum_entry::check(yum, node.get("yum"), reader),
             // a set of packages is chosen by one package manager
             (Some(_), Some(_)) | (None, None) => {
                 let help = "write `- apt: {…}` and `- yum: {…}` as separate entries";
@@ -386,6 +367,33 @@ impl ManifestEntry for PackageEntry {
                 ))
             }
         }
+    }
+
+    fn add_fields<'e>(&'e mut self, fields: &mut EntryFields<'_, 'e>) {
+        if let Some(apt) = &mut self.apt {
+            fields.below(fields.node.get("apt"), |fields| apt.add_fields(fields));
+        }
+        if let Some(yum) = &mut self.yum {
+            fields.below(fields.node.get("yum"), |fields| yum.add_fields(fields));
+        }
+    }
+
+    fn requests(
+        &self,
+        _written: &PackageEntry,
+        node: &YamlNode<'_>,
+        reader: &EntryContext<'_>,
+    ) -> ManifestResult<Vec<(PackageSetRequest, SourceSpan)>> {
+        let mut requests = Vec::new();
+        if let Some(apt) = &self.apt {
+            let node = node.get("apt");
+            requests.push((apt_entry::request(apt, node, reader)?, reader.here(node)));
+        }
+        if let Some(yum) = &self.yum {
+            let node = node.get("yum");
+            requests.push((yum_entry::request(yum, node, reader)?, reader.here(node)));
+        }
+        Ok(requests)
     }
 }
 

@@ -7,8 +7,8 @@ use super::resolvable::{
     MachineBase, MirrorsRequest, OfferedIndex, PackageSetRequest, PackageSourceRequest,
 };
 use crate::MovableVersion;
-use crate::item_kind::{EntryContext, ManifestResult};
-use landfall_model::document::{SourceSpan, TemplateField, UpdateRule, VarBinding, YamlNode};
+use crate::item_kind::{EntryContext, EntryFields, ManifestResult};
+use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};
 use landfall_packages::yum::{Architectures, Pool, RpmPin, read_base};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -123,6 +123,25 @@ fn yes() -> bool {
 }
 
 impl YumEntry {
+    /// Adds the texts that may use variables.
+    pub(super) fn add_fields<'e>(&'e mut self, fields: &mut EntryFields<'_, 'e>) {
+        fields.add("url", &mut self.url);
+        fields.add("key", &mut self.key);
+        fields.add("metalink", &mut self.metalink);
+        fields.add("mirrorlist", &mut self.mirrorlist);
+        for (index, source) in self.sources.iter_mut().enumerate() {
+            fields.below(fields.node.get("sources").item(index), |fields| {
+                fields.add("url", [&mut source.url]);
+                fields.add("key", [&mut source.key]);
+                fields.add("metalink", &mut source.metalink);
+                fields.add("mirrorlist", &mut source.mirrorlist);
+            });
+        }
+        fields.add_list("install", &mut self.install);
+        fields.add("architectures", &mut self.architectures);
+        fields.add("name", &mut self.name);
+    }
+
     fn shared(&self) -> SharedFields<'_> {
         SharedFields {
             system: "yum",
@@ -159,58 +178,54 @@ fn pin(text: &str) -> Option<(String, Range<usize>)> {
     Some((name, version))
 }
 
-/// Expands `entry` to one request for each combination of the values of its variables.
-pub(super) fn read_yum(
+/// Checks `entry` as it is written, before variables are filled in.
+pub(super) fn check(
     entry: &YumEntry,
     node: &YamlNode<'_>,
     reader: &EntryContext<'_>,
-) -> ManifestResult<Vec<(PackageSetRequest, SourceSpan)>> {
-    let at = reader.here(node);
+) -> ManifestResult<()> {
+    source_fields(entry, node, reader)?;
+    let is_pinned = |text: &str| pin(text).is_some();
+    entry.shared().check(node, reader, is_pinned)
+}
+
+/// The request of `entry`, in which variables are filled in.
+pub(super) fn request(
+    entry: &YumEntry,
+    node: &YamlNode<'_>,
+    reader: &EntryContext<'_>,
+) -> ManifestResult<PackageSetRequest> {
     let shared = entry.shared();
     let sources = source_fields(entry, node, reader)?;
-    shared.check(node, reader, |text| pin(text).is_some())?;
-    let mut fields: Vec<TemplateField<'_>> = Vec::new();
-    for source in &sources {
-        fields.extend(source.template_fields(reader));
-    }
-    fields.extend(shared.template_fields(node, reader));
     let bases = bases(entry, node, reader)?;
-    let mut requests = Vec::new();
-    for binding in reader.vars.bindings(&fields)? {
-        let mut source_requests = Vec::new();
-        for source in &sources {
-            source_requests.push(source.request(&binding, reader)?);
-        }
-        let architectures = shared.architectures(&binding, node, reader)?;
-        let architecture =
-            one_architecture(&architectures, &reader.here(node.get("architectures")))?;
-        // dnf ignores the order of the packages, so they are sorted: equal sets get equal locks
-        let mut install = BTreeSet::new();
-        for (index, text) in entry.install.iter().enumerate() {
-            let text = binding.fill(text);
-            if let Some(why) = why_not_installable(&text) {
-                let help =
-                    "write it as for `dnf install`: name, name-version, name.arch or /a/file";
-                return Err(reader
-                    .item_at(node, "install", index)
-                    .fault(format!("`{text}` {why}"), Some(help.into())));
-            }
-            install.insert(text);
-        }
-        let name = shared.lock_name(&binding, node, reader)?;
-        let request = PackageSetRequest {
-            name: name.unwrap_or_else(|| format!("yum:{}", source_requests[0].url)),
-            sources: source_requests,
-            architectures: vec![architecture],
-            install: install.into_iter().collect(),
-            recommends: entry.weak,
-            index: entry.index,
-            bases: bases.clone(),
-            at: at.location(),
-        };
-        requests.push((request, at.clone()));
+    let mut source_requests = Vec::new();
+    for source in &sources {
+        source_requests.push(source.request(reader)?);
     }
-    Ok(requests)
+    let architectures = shared.architectures(node, reader)?;
+    let architecture = one_architecture(&architectures, &reader.here(node.get("architectures")))?;
+    // dnf ignores the order of the packages, so they are sorted: equal sets get equal locks
+    let mut install = BTreeSet::new();
+    for (index, text) in entry.install.iter().enumerate() {
+        if let Some(why) = why_not_installable(text) {
+            let help = "write it as for `dnf install`: name, name-version, name.arch or /a/file";
+            return Err(reader
+                .item_at(node, "install", index)
+                .fault(format!("`{text}` {why}"), Some(help.into())));
+        }
+        install.insert(text.clone());
+    }
+    let name = shared.lock_name(node, reader)?;
+    Ok(PackageSetRequest {
+        name: name.unwrap_or_else(|| format!("yum:{}", source_requests[0].url)),
+        sources: source_requests,
+        architectures: vec![architecture],
+        install: install.into_iter().collect(),
+        recommends: entry.weak,
+        index: entry.index,
+        bases,
+        at: reader.here(node).location(),
+    })
 }
 
 /// Checks that there is one architecture, and returns its RPM name.
@@ -254,35 +269,19 @@ struct YumSourceFields<'e> {
     node: &'e YamlNode<'e>,
 }
 
-impl<'e> YumSourceFields<'e> {
-    /// The fields that may use variables.
-    fn template_fields(&self, reader: &EntryContext<'_>) -> Vec<TemplateField<'e>> {
-        let mut fields = vec![
-            reader.field(self.node, "url", self.url),
-            reader.field(self.node, "key", self.key),
-        ];
-        for (key, text) in [("metalink", self.metalink), ("mirrorlist", self.mirrorlist)] {
-            fields.extend(text.map(|text| reader.field(self.node, key, text)));
-        }
-        fields
-    }
-
-    fn request(
-        &self,
-        binding: &VarBinding,
-        reader: &EntryContext<'_>,
-    ) -> ManifestResult<PackageSourceRequest> {
+impl YumSourceFields<'_> {
+    fn request(&self, reader: &EntryContext<'_>) -> ManifestResult<PackageSourceRequest> {
         let url_at = reader.here(self.node.get("url"));
         let key_at = reader.here(self.node.get("key"));
         Ok(PackageSourceRequest {
-            url: repository_url(&binding.fill(self.url), &url_at)?,
+            url: repository_url(self.url, &url_at)?,
             suite: String::new(),
             codename: None,
             check_valid_until: true,
             components: Vec::new(),
             targets: Vec::new(),
-            keys: reader.read_keys(&binding.fill(self.key), &key_at)?,
-            mirrors: self.mirrors(binding, reader)?,
+            keys: reader.read_keys(self.key, &key_at)?,
+            mirrors: self.mirrors(reader)?,
             hosts: self.hosts(reader)?,
         })
     }
@@ -307,21 +306,17 @@ impl<'e> YumSourceFields<'e> {
     }
 
     /// Reads the fields `metalink` and `mirrorlist`.
-    fn mirrors(
-        &self,
-        binding: &VarBinding,
-        reader: &EntryContext<'_>,
-    ) -> ManifestResult<Option<MirrorsRequest>> {
+    fn mirrors(&self, reader: &EntryContext<'_>) -> ManifestResult<Option<MirrorsRequest>> {
         let metalink_at = reader.here(self.node.get("metalink"));
         let list_at = reader.here(self.node.get("mirrorlist"));
         match (self.metalink, self.mirrorlist) {
             (None, None) => Ok(None),
             (Some(text), None) => {
-                let url = mirror_list_url(&binding.fill(text), &metalink_at)?;
+                let url = mirror_list_url(text, &metalink_at)?;
                 Ok(Some(MirrorsRequest::Metalink(url)))
             }
             (None, Some(text)) => {
-                let url = mirror_list_url(&binding.fill(text), &list_at)?;
+                let url = mirror_list_url(text, &list_at)?;
                 Ok(Some(MirrorsRequest::List(url)))
             }
             (Some(_), Some(_)) => Err(list_at.fault(

@@ -5,9 +5,10 @@ use super::lock_file::read_lock_file;
 use super::resolvable::ProviderRequest;
 use crate::text::check_rule;
 use crate::{
-    EntryContext, EntryPathStep, ManifestEntry, ManifestResult, MovableVersion, UpdatableEntry,
+    EntryContext, EntryFields, EntryPathStep, ManifestEntry, ManifestResult, MovableVersion,
+    UpdatableEntry,
 };
-use landfall_model::document::{SourceSpan, SourceText, UpdateRule, VarBinding, YamlNode};
+use landfall_model::document::{SourceSpan, SourceText, UpdateRule, YamlNode};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -43,59 +44,45 @@ const FORMS: &str = "write `{lockfile: .terraform.lock.hcl}`, or \
 impl ManifestEntry for ProviderEntry {
     type Request = ProviderRequest;
 
-    fn expand(
+    fn add_fields<'e>(&'e mut self, fields: &mut EntryFields<'_, 'e>) {
+        fields.add("lockfile", &mut self.lockfile);
+        fields.add("source", &mut self.source);
+        fields.add("version", &mut self.version);
+        fields.add_list("platforms", self.platforms.iter_mut().flatten());
+        fields.add_policy(&mut self.update);
+    }
+
+    fn requests(
         &self,
+        written: &ProviderEntry,
         node: &YamlNode<'_>,
         reader: &EntryContext<'_>,
     ) -> ManifestResult<Vec<(ProviderRequest, SourceSpan)>> {
-        let mut fields = Vec::new();
-        for (key, text) in [
-            ("lockfile", &self.lockfile),
-            ("source", &self.source),
-            ("version", &self.version),
-        ] {
-            fields.extend(text.iter().map(|text| reader.field(node, key, text)));
-        }
-        let platforms = self.platforms.as_deref().unwrap_or_default();
-        fields.extend(reader.list_fields(node, "platforms", platforms));
-        let policy = self.update.as_ref().map(|rule| &rule.policy);
-        fields.extend(policy.map(|text| reader.field(node.get("update"), "policy", text)));
-        let mut requests = Vec::new();
-        for binding in reader.vars.bindings(&fields)? {
-            let (platforms, optional) = self.platforms(node, reader, &binding)?;
-            let found = match (&self.lockfile, &self.source, &self.version) {
-                (Some(path), None, None) => {
-                    if self.update.is_some() {
-                        let help = "move the versions with `tofu init -upgrade`";
-                        return Err(reader.here(node.get("update")).fault(
-                            "the versions of a lock file have no update policy",
-                            Some(help.into()),
-                        ));
-                    }
-                    let at = reader.here(node.get("lockfile"));
-                    from_lock_file(&binding.fill(path), &at, reader)?
+        let (platforms, optional) = self.platforms(node, reader)?;
+        let mut found = match (&self.lockfile, &self.source, &self.version) {
+            (Some(path), None, None) => {
+                if self.update.is_some() {
+                    let help = "move the versions with `tofu init -upgrade`";
+                    return Err(reader.here(node.get("update")).fault(
+                        "the versions of a lock file have no update policy",
+                        Some(help.into()),
+                    ));
                 }
-                (None, Some(source), Some(version)) => {
-                    vec![self.one(source, version, node, reader, &binding)?]
-                }
-                _ => {
-                    let message = "providers need `lockfile`, or `source` and `version`";
-                    return Err(reader.here(node).fault(message, Some(FORMS.into())));
-                }
-            };
-            for (request, at) in found {
-                let (platforms, optional) = (platforms.clone(), optional.clone());
-                requests.push((
-                    ProviderRequest {
-                        platforms,
-                        optional,
-                        ..request
-                    },
-                    at,
-                ));
+                from_lock_file(path, &reader.here(node.get("lockfile")), reader)?
             }
+            (None, Some(source), Some(version)) => {
+                vec![self.one(source, version, written, node, reader)?]
+            }
+            _ => {
+                let message = "providers need `lockfile`, or `source` and `version`";
+                return Err(reader.here(node).fault(message, Some(FORMS.into())));
+            }
+        };
+        for (request, _) in &mut found {
+            request.platforms.clone_from(&platforms);
+            request.optional.clone_from(&optional);
         }
-        Ok(requests)
+        Ok(found)
     }
 }
 
@@ -105,7 +92,6 @@ impl ProviderEntry {
         &self,
         node: &YamlNode<'_>,
         reader: &EntryContext<'_>,
-        binding: &VarBinding,
     ) -> ManifestResult<(Vec<ProviderPlatform>, BTreeSet<ProviderPlatform>)> {
         let (mut required, mut optional) = (BTreeSet::new(), BTreeSet::new());
         let mut add = |platform, is_optional| {
@@ -124,8 +110,7 @@ impl ProviderEntry {
             }
             Some(texts) => {
                 for (index, text) in texts.iter().enumerate() {
-                    let text = binding.fill(text);
-                    let name = text.strip_suffix('?').unwrap_or(&text);
+                    let name = text.strip_suffix('?').unwrap_or(text);
                     let platform = name.parse::<ProviderPlatform>().map_err(|error| {
                         let at = reader.item_at(node, "platforms", index);
                         at.fault(error.to_string(), None)
@@ -138,41 +123,33 @@ impl ProviderEntry {
         Ok((required.union(&optional).cloned().collect(), optional))
     }
 
-    /// The request for the version of `source` that the entry names.
+    /// The request for `version` of `source`. `written` is the entry with its variables.
     fn one(
         &self,
         source: &str,
         version: &str,
+        written: &ProviderEntry,
         node: &YamlNode<'_>,
         reader: &EntryContext<'_>,
-        binding: &VarBinding,
     ) -> ManifestResult<(ProviderRequest, SourceSpan)> {
         let at = reader.here(node.get("source"));
-        let address = address_of(&binding.fill(source), &at)?;
-        let filled = binding.fill(version);
-        let name = ProviderName::new(address, &filled).ok_or_else(|| {
-            let help = match filled.strip_prefix('v') {
+        let address = address_of(source, &at)?;
+        let name = ProviderName::new(address, version).ok_or_else(|| {
+            let help = match version.strip_prefix('v') {
                 Some(bare) => format!("write {bare}"),
                 None => "write one version, as in 5.1.0".to_owned(),
             };
             let at = reader.here(node.get("version"));
             at.fault(
-                format!("`{filled}` is not a version of a provider"),
+                format!("`{version}` is not a version of a provider"),
                 Some(help),
             )
         })?;
-        let update = self
-            .update
-            .as_ref()
-            .map(|rule| rule.completed(binding.fill(&rule.policy), reader.min_age.as_ref()));
+        let update = self.update.as_ref();
+        let update = update.map(|rule| rule.completed(reader.min_age.as_ref()));
         if let Some(rule) = &update {
-            check_rule(
-                rule,
-                Some(version),
-                "a provider",
-                node.get("update"),
-                reader,
-            )?;
+            let version = written.version.as_deref();
+            check_rule(rule, version, "a provider", node.get("update"), reader)?;
         }
         let request = ProviderRequest {
             name,

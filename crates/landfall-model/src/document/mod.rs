@@ -35,8 +35,7 @@ pub use self::update_rule::{
     UpdatedTrustedRoot,
 };
 pub use self::vars::{
-    ChartVersions, ManifestVars, MovingVar, OWN_URL, TemplateField, VarBinding, VarPart,
-    VersionsFrom,
+    ChartVersions, ManifestVars, MovingVar, TemplateField, VarPart, VersionsFrom, fill_own_url,
 };
 pub use self::yaml_tree::{
     NotYaml, ScalarStyle, YamlAlias, YamlDocument, YamlDocuments, YamlEntry, YamlMapping, YamlNode,

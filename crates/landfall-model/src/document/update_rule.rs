@@ -64,12 +64,11 @@ impl UpdateRule {
         }
     }
 
-    /// This rule with `policy`. If the rule has no minimum age, it gets `default`, the minimum age
-    /// of the manifest.
+    /// This rule. If it has no minimum age, it gets `default`, the minimum age of the manifest.
     #[must_use]
-    pub fn completed(&self, policy: String, default: Option<&MinimumAge>) -> UpdateRule {
+    pub fn completed(&self, default: Option<&MinimumAge>) -> UpdateRule {
         UpdateRule {
-            policy,
+            policy: self.policy.clone(),
             min_age: self.min_age.as_ref().or(default).cloned(),
             keep: self.keep,
         }

@@ -10,26 +10,27 @@ use serde::Deserialize;
 use serde_yaml::Value;
 use std::collections::BTreeMap;
 
-/// The variable in a `checksum` that stands for the item's own URL.
-pub const OWN_URL: &str = "url";
+/// The variable in a `checksum` that stands for the own URL of the file.
+const OWN_URL: &str = "url";
 
 /// The variables of one file, each with its values.
 #[derive(Debug, Default)]
 pub struct ManifestVars(BTreeMap<String, Vec<String>>);
 
-/// A field of an item that may use variables.
+/// A text of an item that may use variables.
+#[derive(Debug)]
 pub struct TemplateField<'a> {
-    /// The text of the field.
-    pub text: &'a str,
+    /// The text of the field. [`ManifestVars::expand`] fills in the variables.
+    pub text: &'a mut String,
     /// Where the field is written, for messages.
     pub at: SourceSpan,
-    /// Whether the field may use `${url}`.
+    /// Whether the field may use `${url}`, which is left in the text for [`fill_own_url`].
     pub takes_url: bool,
 }
 
 impl<'a> TemplateField<'a> {
     /// A field that may not use `${url}`.
-    pub fn new(text: &'a str, at: SourceSpan) -> TemplateField<'a> {
+    pub fn new(text: &'a mut String, at: SourceSpan) -> TemplateField<'a> {
         TemplateField {
             text,
             at,
@@ -38,28 +39,33 @@ impl<'a> TemplateField<'a> {
     }
 }
 
+/// `text` with `url` in place of `${url}`.
+pub fn fill_own_url(text: &str, url: &str) -> String {
+    text.replace(&format!("${{{OWN_URL}}}"), url)
+}
+
 /// One value for each variable that an item uses.
 #[derive(Debug, Clone, Default)]
-pub struct VarBinding(BTreeMap<String, String>);
+struct VarBinding(BTreeMap<String, String>);
 
 impl VarBinding {
     /// This binding with `name` bound to `value`.
-    #[must_use]
-    pub fn with(&self, name: &str, value: &str) -> VarBinding {
+    fn with(&self, name: &str, value: &str) -> VarBinding {
         let mut values = self.0.clone();
         values.insert(name.into(), value.into());
         VarBinding(values)
     }
 
-    /// Fills the values into `template`.
-    pub fn fill(&self, template: &str) -> String {
+    /// Fills the values into `template`. Variables without a value are left in the text.
+    fn fill(&self, template: &str) -> String {
         let mut out = String::with_capacity(template.len());
         for piece in pieces(template) {
             match piece {
                 TemplatePiece::Plain(text) | TemplatePiece::Unclosed(text) => out.push_str(text),
-                TemplatePiece::Variable(name) => {
-                    out.push_str(self.0.get(name).map_or("", String::as_str));
-                }
+                TemplatePiece::Variable(name) => match self.0.get(name) {
+                    Some(value) => out.push_str(value),
+                    None => out.push_str(&format!("${{{name}}}")),
+                },
             }
         }
         out
@@ -150,14 +156,29 @@ impl ManifestVars {
         Ok(ManifestVars(checked))
     }
 
-    /// Returns one binding for each combination of the values of the variables that `fields` use.
+    /// Returns a copy of `written` for each combination of the values of the variables that it
+    /// uses, with these values filled in. `fields` returns the texts that may use variables.
     ///
     /// # Errors
     /// If a variable is not defined, a `${` is not closed, or there are too many combinations.
-    pub fn bindings(
+    pub fn expand<T: Clone>(
         &self,
-        fields: &[TemplateField<'_>],
-    ) -> Result<Vec<VarBinding>, Box<Diagnostic>> {
+        written: &T,
+        fields: impl Fn(&mut T) -> Vec<TemplateField<'_>>,
+    ) -> Result<Vec<T>, Box<Diagnostic>> {
+        let bindings = self.bindings(&fields(&mut written.clone()))?;
+        let filled = bindings.iter().map(|binding| {
+            let mut copy = written.clone();
+            for field in fields(&mut copy) {
+                *field.text = binding.fill(field.text);
+            }
+            copy
+        });
+        Ok(filled.collect())
+    }
+
+    /// Returns one binding for each combination of the values of the variables that `fields` use.
+    fn bindings(&self, fields: &[TemplateField<'_>]) -> Result<Vec<VarBinding>, Box<Diagnostic>> {
         let mut bindings = vec![VarBinding::default()];
         for field in fields {
             for piece in pieces(field.text) {
