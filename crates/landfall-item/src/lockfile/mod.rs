@@ -1,5 +1,7 @@
 //! The lock as a document. It names every item by digest, and all later stages need only the lock.
 
+#[cfg(test)]
+mod all_fields;
 pub mod delivered;
 mod document;
 mod lists;

@@ -1,5 +1,6 @@
 //! Locks are written and read back, and invalid ones are rejected.
 
+use super::all_fields::{charts, package_sets, providers, repositories};
 use super::*;
 use crate::{
     LockedFile, LockedImage, LockedManifest, LockedReferrer, LockedSidecar, LockedTrimmedIndex,
@@ -9,7 +10,7 @@ use landfall_model::{Descriptor, Digest};
 use landfall_signature::{LogEntry, SignerKind, VerifiedSignature};
 use proptest::prelude::*;
 
-fn digest(text: &str) -> Digest {
+pub(super) fn digest(text: &str) -> Digest {
     Digest::sha256(text.as_bytes())
 }
 
@@ -128,6 +129,21 @@ fn sample() -> Lock {
     }
 }
 
+/// [`sample`] with items of all other kinds. Every field is written in one of the items.
+fn all_fields() -> Lock {
+    let mut lock = sample();
+    lock.name = Some("all: fields".into());
+    lock.images[0].verified = vec![verified("sha256:aa"), verified("sha256:bb")];
+    let signatures = vec![verified("sha256:aa")];
+    let referrers = lock.images[0].referrers.clone().unwrap_or_default();
+    let provenance = lock.files[0].sidecars[0].clone();
+    lock.charts = charts(signatures, referrers, provenance);
+    lock.packages = package_sets();
+    lock.git = repositories();
+    lock.providers = providers();
+    lock
+}
+
 #[test]
 fn a_lock_reads_back_and_writes_the_same_text() {
     let mut lock = sample();
@@ -211,17 +227,17 @@ fn implausible_values_are_rejected() {
 
 #[test]
 fn a_written_lock_equals_its_golden_file() {
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../tests/data/every-kind.lock"
-    );
-    if std::env::var_os("LANDFALL_WRITE_GOLDEN").is_some() {
-        std::fs::write(path, sample().to_text()).unwrap();
+    for (name, lock) in [
+        ("every-kind.lock", sample()),
+        ("all-fields.lock", all_fields()),
+    ] {
+        let path = format!("{}/../../tests/data/{name}", env!("CARGO_MANIFEST_DIR"));
+        let text = lock.to_text();
+        if std::env::var_os("LANDFALL_WRITE_GOLDEN").is_some() {
+            std::fs::write(&path, &text).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(path).unwrap_or_default(), text);
     }
-    assert_eq!(
-        std::fs::read_to_string(path).unwrap_or_default(),
-        sample().to_text()
-    );
 }
 
 #[test]
