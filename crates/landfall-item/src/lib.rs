@@ -53,6 +53,7 @@ mod git;
 mod image;
 mod item_kind;
 mod kinds;
+mod lock_yaml;
 mod locked_item;
 pub mod lockfile;
 pub mod manifest;

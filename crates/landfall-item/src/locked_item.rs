@@ -4,6 +4,7 @@ use crate::chart::{self, LockedChart};
 use crate::file::{self, LockedFile, file_repository};
 use crate::git::{self, LockedGitRepository};
 use crate::image::{self, LockedImage, LockedReferrer, verified_signatures};
+use crate::lock_yaml::write_item;
 use crate::packages::{self, LockedPackageSet, PackageSummary};
 use crate::provider::{self, LockedProvider, ProviderName};
 use crate::text::digest_tag;
@@ -13,13 +14,15 @@ use landfall_model::report::EntryKind;
 use landfall_model::sign::SignatureTime;
 use landfall_model::{Destination, DestinationMap, Digest, ImageRef, Platform, host_component};
 use landfall_signature::{RuleSubject, SignaturePolicy, VerifiedSignature};
+use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
 /// One locked item of any kind.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(untagged)]
 pub enum LockedItem<'l> {
     /// A container image or another artifact of a registry.
     Image(&'l LockedImage),
@@ -255,14 +258,7 @@ impl<'l> LockedItem<'l> {
     /// # Errors
     /// Only errors of `out`.
     pub fn write(self, out: &mut dyn fmt::Write) -> fmt::Result {
-        match self {
-            LockedItem::Image(image) => image::write(image, out),
-            LockedItem::File(file) => file::write(file, out),
-            LockedItem::Chart(chart) => chart::write(chart, out),
-            LockedItem::Packages(set) => packages::write(set, out),
-            LockedItem::Git(repository) => git::write(repository, out),
-            LockedItem::Provider(provider) => provider::write(provider, out),
-        }
+        write_item(&self, out)
     }
 
     /// Why landfall would never have written this item, or `None` if it is plausible. A lock may

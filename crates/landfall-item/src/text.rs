@@ -12,8 +12,14 @@ use std::fmt::{self, Display};
 /// quotes. It parses back to `text` for any content, since servers choose some of these texts.
 pub fn quoted(text: &str) -> String {
     if is_plain_scalar(text) {
-        return text.into();
+        text.into()
+    } else {
+        in_quotes(text)
     }
+}
+
+/// `text` as a YAML scalar in double quotes.
+pub(crate) fn in_quotes(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     for c in serde_json::to_string(text).unwrap_or_default().chars() {
         if is_printable(c) {

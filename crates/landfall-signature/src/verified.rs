@@ -1,6 +1,6 @@
 //! Verified signatures of images, files and charts, as locks and reports contain them.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
 /// A signature that was verified.
@@ -112,6 +112,20 @@ pub fn read_verified<'de, D: Deserializer<'de>>(
         LockedSignatures::One(one) => vec![*one],
         LockedSignatures::Many(many) => many,
     })
+}
+
+/// Writes a single signature by itself, and several as a list, as [`read_verified`] reads them.
+///
+/// # Errors
+/// The errors of `out`.
+pub fn write_verified<S: Serializer>(
+    verified: &[VerifiedSignature],
+    out: S,
+) -> Result<S::Ok, S::Error> {
+    match verified {
+        [one] => one.serialize(out),
+        _ => verified.serialize(out),
+    }
 }
 
 #[cfg(test)]

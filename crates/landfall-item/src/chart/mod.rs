@@ -17,7 +17,6 @@ mod resolve;
 mod schema;
 
 pub use self::images::{Discovery, FindImages, FoundImages};
-pub(crate) use self::locked::write;
 pub use self::locked::{ChartImage, LockedChart, OpenReference};
 pub(crate) use self::manifest_entry::{ChartEntry, name_of};
 pub use self::name::ChartName;

@@ -1,14 +1,11 @@
-//! A file in the lock, and how it is written as YAML.
+//! A file in the lock.
 
-use crate::image::write_verified;
-use crate::text::quoted;
 use landfall_model::Digest;
-use landfall_signature::{LogEntry, VerifiedSignature, read_verified};
-use serde::Deserialize;
-use std::fmt::{self, Write};
+use landfall_signature::{LogEntry, VerifiedSignature, read_verified, write_verified};
+use serde::{Deserialize, Serialize};
 
 /// A plain file in the lock.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedFile {
     /// The URL from which `pull` downloads the file.
@@ -21,10 +18,10 @@ pub struct LockedFile {
     #[serde(default)]
     pub checksum: Option<String>,
     /// Checksum files, signatures and certificates, carried byte for byte.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sidecars: Vec<LockedSidecar>,
     /// Other URLs at which clients request the file.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<String>,
     /// The permission bits that an export sets, in octal, as in `0755`.
     #[serde(default)]
@@ -33,14 +30,19 @@ pub struct LockedFile {
     #[serde(default, rename = "signedBy")]
     pub signed_by: Option<String>,
     /// The signatures that met the rules of `verify:`, sorted; empty if the file needs none.
-    #[serde(default, deserialize_with = "read_verified")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        serialize_with = "write_verified",
+        deserialize_with = "read_verified"
+    )]
     pub verified: Vec<VerifiedSignature>,
     /// The entry of the file's signature in a transparency log, if the signature was published
     /// without its entry.
     #[serde(default, rename = "logEntry")]
     pub log_entry: Option<LogEntry>,
     /// The members that an export extracts from the archive.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unpack: Vec<String>,
 }
 
@@ -65,7 +67,7 @@ impl LockedFile {
 }
 
 /// A checksum file, signature or certificate that is carried with a [`LockedFile`].
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedSidecar {
     /// The URL from which `pull` downloads the sidecar.
@@ -74,63 +76,4 @@ pub struct LockedSidecar {
     pub digest: Digest,
     /// Size of the sidecar in bytes.
     pub size: u64,
-}
-
-/// Writes `file` as YAML, one value on each line so that diffs are small.
-pub(crate) fn write(file: &LockedFile, out: &mut dyn Write) -> fmt::Result {
-    writeln!(
-        out,
-        "- name: {}\n  digest: {}\n  size: {}",
-        quoted(&file.name),
-        file.digest,
-        file.size
-    )?;
-    if let Some(checksum) = &file.checksum {
-        writeln!(out, "  checksum: {}", quoted(checksum))?;
-    }
-    if !file.sidecars.is_empty() {
-        writeln!(out, "  sidecars:")?;
-    }
-    for sidecar in &file.sidecars {
-        let url = quoted(&sidecar.url);
-        writeln!(
-            out,
-            "  - {{url: {url}, digest: {}, size: {}}}",
-            sidecar.digest, sidecar.size
-        )?;
-    }
-    if !file.also.is_empty() {
-        writeln!(out, "  also:")?;
-    }
-    for url in &file.also {
-        writeln!(out, "  - {}", quoted(url))?;
-    }
-    if let Some(mode) = &file.mode {
-        writeln!(out, "  mode: {}", quoted(mode))?;
-    }
-    if let Some(key) = &file.signed_by {
-        writeln!(out, "  signedBy: {}", quoted(key))?;
-    }
-    write_verified(out, &file.verified)?;
-    if let Some(LogEntry {
-        index,
-        time,
-        log,
-        promise,
-    }) = &file.log_entry
-    {
-        let log = quoted(log);
-        let promise = quoted(promise);
-        writeln!(
-            out,
-            "  logEntry: {{index: {index}, time: {time}, log: {log}, promise: {promise}}}"
-        )?;
-    }
-    if !file.unpack.is_empty() {
-        writeln!(out, "  unpack:")?;
-    }
-    for member in &file.unpack {
-        writeln!(out, "  - {}", quoted(member))?;
-    }
-    Ok(())
 }

@@ -2,18 +2,17 @@
 
 use super::request::GitRequest;
 use crate::ManifestResult;
-use crate::text::quoted;
 use landfall_content::{GitPack, GitPacks, LfsServer};
 use landfall_git::{LfsPointer, ObjectId, is_ref_name};
 use landfall_model::document::SourceSpan;
 use landfall_model::{Algorithm, Descriptor, Digest, has_userinfo, media_type};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeSet;
-use std::fmt::{self, Write};
+use std::fmt;
 use url::Url;
 
 /// A git repository in the lock.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedGitRepository {
     /// The name of the repository: its URL with the scheme `git+https` or `git+http`.
@@ -29,13 +28,18 @@ pub struct LockedGitRepository {
     /// The branches and tags, sorted by name.
     pub refs: Vec<LockedGitRef>,
     /// The keys that signed the refs, in the order of the refs; empty if no signature is needed.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub verified: Vec<VerifiedGitRef>,
     /// How many commits of each history are carried; all if `None`.
     #[serde(default)]
     pub depth: Option<u32>,
     /// The commits whose parents are not carried, sorted.
-    #[serde(default, deserialize_with = "object_ids")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        serialize_with = "write_ids",
+        deserialize_with = "read_ids"
+    )]
     pub shallow: Vec<ObjectId>,
     /// The submodules of all refs, sorted. `None` if they were not looked up.
     #[serde(default)]
@@ -62,7 +66,7 @@ pub struct LockedGitRef {
 }
 
 /// The verified signature of a ref: of its annotated tag, or of its commit.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VerifiedGitRef {
     /// The full name of the ref.
@@ -97,7 +101,7 @@ pub struct LockedLargeFile {
 }
 
 /// A pack of a locked repository.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedGitPack {
     /// SHA-256 of the pack.
@@ -105,7 +109,7 @@ pub struct LockedGitPack {
     /// The size of the pack in bytes.
     pub size: u64,
     /// The commits and annotated tags that are complete with this pack and the packs before it.
-    #[serde(deserialize_with = "object_ids")]
+    #[serde(serialize_with = "write_ids", deserialize_with = "read_ids")]
     pub tips: Vec<ObjectId>,
 }
 
@@ -298,99 +302,41 @@ impl fmt::Display for LockedGitRef {
     }
 }
 
-fn object_ids<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<ObjectId>, D::Error> {
+fn read_ids<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<ObjectId>, D::Error> {
     let texts = Vec::<String>::deserialize(from)?;
     let ids = texts.iter().map(|text| text.parse());
     ids.collect::<Result<_, _>>()
         .map_err(serde::de::Error::custom)
 }
 
-/// Writes `repository` as YAML, one value on each line so that diffs are small.
-pub(crate) fn write(repository: &LockedGitRepository, out: &mut dyn Write) -> fmt::Result {
-    let LockedGitRepository {
-        name,
-        digest,
-        wanted,
-        head,
-        refs,
-        verified,
-        depth,
-        shallow,
-        submodules,
-        lfs_server,
-        large_files,
-        packs,
-    } = repository;
-    writeln!(
-        out,
-        "- name: {}\n  digest: {digest}\n  wanted:",
-        quoted(name)
-    )?;
-    for text in wanted {
-        writeln!(out, "  - {}", quoted(text))?;
+fn write_ids<S: Serializer>(ids: &[ObjectId], out: S) -> Result<S::Ok, S::Error> {
+    out.collect_seq(ids.iter().map(ToString::to_string))
+}
+
+impl Serialize for LockedGitRef {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.collect_str(self)
     }
-    if let Some(head) = head {
-        writeln!(out, "  head: {}", quoted(head))?;
+}
+
+impl Serialize for LockedGitSubmodule {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.collect_str(&format_args!("{} {}", self.name, self.commit))
     }
-    writeln!(out, "  refs:")?;
-    for one in refs {
-        writeln!(out, "  - {}", quoted(&one.to_string()))?;
-    }
-    if !verified.is_empty() {
-        writeln!(out, "  verified:")?;
-    }
-    for VerifiedGitRef { r#ref, key } in verified {
-        writeln!(out, "  - {{ref: {}, key: {}}}", quoted(r#ref), quoted(key))?;
-    }
-    if let Some(depth) = depth {
-        writeln!(out, "  depth: {depth}")?;
-    }
-    if !shallow.is_empty() {
-        writeln!(out, "  shallow:")?;
-    }
-    for id in shallow {
-        writeln!(out, "  - \"{id}\"")?;
-    }
-    match submodules.as_deref() {
-        None => {}
-        Some([]) => writeln!(out, "  submodules: []")?,
-        Some(_) => writeln!(out, "  submodules:")?,
-    }
-    for LockedGitSubmodule { name, commit } in submodules.iter().flatten() {
-        writeln!(out, "  - {}", quoted(&format!("{name} {commit}")))?;
-    }
-    if let Some(url) = lfs_server {
-        writeln!(out, "  lfsServer: {}", quoted(url))?;
-    }
-    match large_files.as_deref() {
-        None => {}
-        Some([]) => writeln!(out, "  largeFiles: []")?,
-        Some(_) => writeln!(out, "  largeFiles:")?,
-    }
-    for file in large_files.iter().flatten() {
+}
+
+impl Serialize for LockedLargeFile {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
         let LockedLargeFile {
             digest,
             size,
             server,
-        } = file;
+        } = self;
         match server {
-            Some(url) => writeln!(out, "  - {}", quoted(&format!("{digest} {size} {url}")))?,
-            None => writeln!(out, "  - {digest} {size}")?,
+            Some(url) => out.collect_str(&format_args!("{digest} {size} {url}")),
+            None => out.collect_str(&format_args!("{digest} {size}")),
         }
     }
-    writeln!(out, "  packs:")?;
-    for pack in packs {
-        writeln!(
-            out,
-            "  - digest: {}\n    size: {}\n    tips:",
-            pack.digest, pack.size
-        )?;
-        for tip in &pack.tips {
-            // an id may look like a number
-            writeln!(out, "    - \"{tip}\"")?;
-        }
-    }
-    Ok(())
 }
 
 // URLs of repositories.

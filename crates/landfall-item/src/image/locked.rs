@@ -1,26 +1,24 @@
 //! A locked image: every manifest and blob by digest.
 
-use crate::text::{platform_text, quoted};
 use landfall_model::{
     ChildManifest, Descriptor, Digest, ImageRef, MediaType, Platform, media_type,
 };
-use landfall_signature::{VerifiedSignature, read_verified};
-use serde::Deserialize;
+use landfall_signature::{VerifiedSignature, read_verified, write_verified};
+use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeSet;
-use std::fmt::{self, Write};
 
 /// A container image in the lock, with everything below it.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct LockedImage {
     /// `registry/repository:tag`, or `registry/repository@digest` if the landfall manifest names no
     /// tag.
     pub name: ImageRef,
     /// The requested platforms; empty means all.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub platforms: Vec<Platform>,
     /// The platforms that were requested if the image has them, and that it lacks.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lacks: Vec<Platform>,
     /// The digest that the landfall manifest requires.
     #[serde(default)]
@@ -36,13 +34,23 @@ pub struct LockedImage {
     pub platform: Option<Platform>,
     /// The manifests below the index, without those that `platforms` leaves out, children before
     /// parents. Empty for an image without an index.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub manifests: Vec<LockedManifest>,
     /// The signatures that met the rules of `verify:`, sorted; empty if the image needs none.
-    #[serde(default, deserialize_with = "read_verified")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        serialize_with = "write_verified",
+        deserialize_with = "read_verified"
+    )]
     pub verified: Vec<VerifiedSignature>,
     /// The blobs that the manifests name, such as configs and layers, once each, sorted by digest.
-    #[serde(default, deserialize_with = "read_blobs")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        serialize_with = "write_blobs",
+        deserialize_with = "read_blobs"
+    )]
     pub blobs: Vec<Descriptor>,
     /// The index without the children that `platforms` leaves out, if there are any.
     #[serde(default)]
@@ -53,7 +61,12 @@ pub struct LockedImage {
     pub referrers: Option<Vec<LockedReferrer>>,
     /// The blobs that the referrers name and that are not among `blobs`, once each, sorted by
     /// digest.
-    #[serde(default, deserialize_with = "read_blobs")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        serialize_with = "write_blobs",
+        deserialize_with = "read_blobs"
+    )]
     pub referrer_blobs: Vec<Descriptor>,
     /// Attestations that the index lists, and blobs that only they name, if a partial bundle lacks
     /// them. They are listed under `manifests` and `blobs` too. Not in the text of a lock.
@@ -108,7 +121,7 @@ impl LockedImage {
 }
 
 /// A manifest below the index of a [`LockedImage`].
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct LockedManifest {
     /// Digest of the manifest.
@@ -125,7 +138,7 @@ pub struct LockedManifest {
 
 /// The index without the children that `platforms` leaves out, as
 /// [`trim_index`](landfall_model::trim_index) generates it.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedTrimmedIndex {
     /// Digest of the trimmed index.
@@ -137,7 +150,7 @@ pub struct LockedTrimmedIndex {
 /// A signature, attestation, SBOM or other manifest that refers to the image, to one of its
 /// manifests, or to another referrer. If a referrer is an index, the manifests below it are listed
 /// as well; these have no tag, and usually no subject.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct LockedReferrer {
     /// Digest of the referring manifest.
@@ -237,120 +250,11 @@ fn read_blob(line: &str) -> Result<Descriptor, String> {
     })
 }
 
-// The text of an image in the lock.
-
-/// Writes `image` as YAML, one value per line so that diffs are small.
-pub(crate) fn write(image: &LockedImage, out: &mut dyn Write) -> fmt::Result {
-    writeln!(out, "- name: {}", quoted(&image.name.to_string()))?;
-    for (key, platforms) in [("platforms", &image.platforms), ("lacks", &image.lacks)] {
-        if !platforms.is_empty() {
-            let platforms: Vec<String> = platforms.iter().map(platform_text).collect();
-            writeln!(out, "  {key}: [{}]", platforms.join(", "))?;
-        }
-    }
-    if let Some(pin) = &image.pin {
-        writeln!(out, "  pin: {pin}")?;
-    }
-    writeln!(out, "  digest: {}", image.digest)?;
-    writeln!(
-        out,
-        "  mediaType: {}\n  size: {}",
-        quoted(&image.media_type),
-        image.size
-    )?;
-    if let Some(platform) = &image.platform {
-        writeln!(out, "  platform: {}", platform_text(platform))?;
-    }
-    if !image.manifests.is_empty() {
-        writeln!(out, "  manifests:")?;
-    }
-    for child in &image.manifests {
-        let kind = quoted(&child.media_type);
-        write!(
-            out,
-            "  - {{digest: {}, size: {}, mediaType: {kind}",
-            child.digest, child.size
-        )?;
-        let platform = child
-            .platform
-            .as_ref()
-            .map(|platform| format!(", platform: {}", quoted(platform)));
-        writeln!(out, "{}}}", platform.unwrap_or_default())?;
-    }
-    write_verified(out, &image.verified)?;
-    write_blobs(out, "blobs", &image.blobs)?;
-    if let Some(trimmed) = &image.trimmed {
-        writeln!(
-            out,
-            "  trimmed: {{digest: {}, size: {}}}",
-            trimmed.digest, trimmed.size
-        )?;
-    }
-    write_referrers(out, image.referrers.as_deref(), &image.referrer_blobs)
-}
-
-/// Writes the referrers, if they were looked up, and their blobs.
-pub(crate) fn write_referrers(
-    out: &mut dyn Write,
-    referrers: Option<&[LockedReferrer]>,
-    blobs: &[Descriptor],
-) -> fmt::Result {
-    if let Some(referrers) = referrers {
-        writeln!(
-            out,
-            "  referrers:{}",
-            if referrers.is_empty() { " []" } else { "" }
-        )?;
-    }
-    for referrer in referrers.iter().copied().flatten() {
-        let kind = quoted(&referrer.media_type);
-        write!(
-            out,
-            "  - {{digest: {}, size: {}, mediaType: {kind}",
-            referrer.digest, referrer.size
-        )?;
-        let tag = referrer
-            .tag
-            .as_ref()
-            .map(|tag| format!(", tag: {}", quoted(tag)))
-            .unwrap_or_default();
-        let subject = referrer
-            .subject
-            .as_ref()
-            .map(|subject| format!(", subject: {subject}"))
-            .unwrap_or_default();
-        writeln!(out, "{tag}{subject}}}")?;
-    }
-    write_blobs(out, "referrerBlobs", blobs)
-}
-
-/// Writes a single signature on the line `verified:`, and several as a list below it.
-pub(crate) fn write_verified(out: &mut dyn Write, verified: &[VerifiedSignature]) -> fmt::Result {
-    let text = |signature: &VerifiedSignature| {
-        let fields = signature.fields().into_iter();
-        let fields: Vec<String> = fields
-            .map(|(key, value)| format!("{key}: {}", quoted(&value)))
-            .collect();
-        format!("{{{}}}", fields.join(", "))
-    };
-    match verified {
-        [] => Ok(()),
-        [one] => writeln!(out, "  verified: {}", text(one)),
-        many => {
-            writeln!(out, "  verified:")?;
-            many.iter()
-                .try_for_each(|signature| writeln!(out, "  - {}", text(signature)))
-        }
-    }
-}
-
-/// Writes blobs as lines `digest size mediaType`.
-pub(crate) fn write_blobs(out: &mut dyn Write, title: &str, blobs: &[Descriptor]) -> fmt::Result {
-    if !blobs.is_empty() {
-        writeln!(out, "  {title}:")?;
-    }
-    blobs.iter().try_for_each(|blob| {
-        let line = format!("{} {} {}", blob.digest, blob.size, blob.media_type);
-        writeln!(out, "  - {}", quoted(&line))
-    })
+/// Serializes blobs as lines of the form `digest size mediaType`.
+pub(crate) fn write_blobs<S: Serializer>(blobs: &[Descriptor], out: S) -> Result<S::Ok, S::Error> {
+    out.collect_seq(
+        blobs
+            .iter()
+            .map(|blob| format!("{} {} {}", blob.digest, blob.size, blob.media_type)),
+    )
 }

@@ -284,7 +284,7 @@ impl Lock {
 }
 
 /// A loss that the manifest accepts.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AcceptedLoss {
     /// The kind of the item.
@@ -298,7 +298,7 @@ pub struct AcceptedLoss {
 }
 
 /// An item that could not be resolved.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UnresolvedItem {
     /// The kind of the item.

@@ -1,8 +1,10 @@
 //! Writes and parses the text of the lock: sorted, with short lines, so that diffs are small.
 
 use super::document::Lock;
+use crate::lock_yaml::write_line;
 use crate::quoted;
 use landfall_model::document::yaml;
+use serde::Serialize;
 use std::cmp::Ordering;
 use std::fmt::{self, Write};
 
@@ -22,46 +24,15 @@ pub(super) fn write(lock: &Lock, out: &mut dyn Write) -> fmt::Result {
         writeln!(out, "name: {}", quoted(name))?;
     }
     lock.write_sections(out)?;
-    section(
-        out,
-        "endpoints",
-        sorted(&lock.endpoints, Ord::cmp),
-        |out, endpoint| {
-            let host = quoted(&endpoint.host);
-            let why = quoted(&endpoint.why);
-            write!(out, "- {{host: {host}, port: {}, why: {why}", endpoint.port)?;
-            if !endpoint.from.is_empty() {
-                let from: Vec<_> = endpoint.from.iter().map(|role| quoted(role)).collect();
-                write!(out, ", from: [{}]", from.join(", "))?;
-            }
-            out.write_str("}\n")
-        },
-    )?;
+    section(out, "endpoints", sorted(&lock.endpoints, Ord::cmp))?;
     let missing = sorted(&lock.missing, |a, b| {
         (a.kind, &a.name).cmp(&(b.kind, &b.name))
     });
-    section(out, "missing", missing, |out, lost| {
-        let name = quoted(&lost.name);
-        let reason = quoted(&lost.reason);
-        let until = quoted(&lost.until);
-        writeln!(
-            out,
-            "- {{kind: {}, name: {name}, reason: {reason}, until: {until}}}",
-            lost.kind
-        )
-    })?;
+    section(out, "missing", missing)?;
     let unresolved = sorted(&lock.unresolved, |a, b| {
         (a.kind, &a.name).cmp(&(b.kind, &b.name))
     });
-    section(out, "unresolved", unresolved, |out, item| {
-        let name = quoted(&item.name);
-        let cause = quoted(&item.cause);
-        writeln!(
-            out,
-            "- {{kind: {}, name: {name}, cause: {cause}}}",
-            item.kind
-        )
-    })?;
+    section(out, "unresolved", unresolved)?;
     out.write_str(END)
 }
 
@@ -128,14 +99,9 @@ fn sorted<T>(items: &[T], order: impl Fn(&T, &T) -> Ordering) -> Vec<&T> {
 }
 
 /// Writes the section `title`, unless it has no items.
-fn section<T>(
-    out: &mut dyn Write,
-    title: &str,
-    items: Vec<&T>,
-    write: impl Fn(&mut dyn Write, &T) -> fmt::Result,
-) -> fmt::Result {
+fn section<T: Serialize>(out: &mut dyn Write, title: &str, items: Vec<&T>) -> fmt::Result {
     if !items.is_empty() {
         writeln!(out, "{title}:")?;
     }
-    items.into_iter().try_for_each(|item| write(out, item))
+    items.into_iter().try_for_each(|item| write_line(item, out))
 }

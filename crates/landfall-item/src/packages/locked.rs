@@ -1,17 +1,15 @@
-//! A set of packages in the lock, and how the lock writes it.
+//! A set of packages in the lock.
 
 use super::resolvable::OfferedIndex;
-use crate::text::quoted;
 use landfall_content::BlobRead;
 use landfall_model::{Digest, Limits};
 use landfall_packages::{apt, file_url, yum};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, Serializer};
 use std::cmp::Ordering;
-use std::fmt::{self, Write};
 use std::io::{self, BufReader, Read};
 
 /// The packages that one kind of machine installs, with their dependencies.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedPackageSet {
     /// The name: `apt:` or `yum:`, followed by a chosen name or by the URL of the first source. For
@@ -20,20 +18,22 @@ pub struct LockedPackageSet {
     /// The digest of the artifact's manifest, which is computed from the name and the sources.
     pub digest: Digest,
     /// The architectures, the native one first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub architectures: Vec<String>,
     /// The requested packages, as the manifest writes them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub install: Vec<String>,
     /// Whether recommended packages are installed as well.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub recommends: bool,
     /// The metadata with which the packages are served.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub index: OfferedIndex,
     /// What is installed on the machines already.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub base: Vec<String>,
     /// Packages that must be installed already, because no source offers them.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expected: Vec<String>,
     /// The repositories that the packages come from, in order of preference.
     pub sources: Vec<PackageSource>,
@@ -52,19 +52,23 @@ impl LockedPackageSet {
 }
 
 /// A repository, or a suite of one, with the carried indexes and packages.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(from = "PackageSourceText")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "PackageSourceText", rename_all = "camelCase")]
 pub struct PackageSource {
     /// The URL of the repository.
     pub url: String,
     /// The suite. It ends with a slash if the repository is flat, and is empty for yum.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub suite: String,
     /// The components of the suite; none for a flat repository and for yum.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub components: Vec<String>,
     /// The indexes that are carried in addition to the package indexes, by the names of apt's
     /// targets.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<String>,
     /// Whether the indexes are also available by digest (`by-hash`).
+    #[serde(skip_serializing_if = "is_default")]
     pub by_hash: bool,
     /// The URL of a snapshot of the repository. The snapshot still has the locked files after the
     /// repository replaced them.
@@ -79,8 +83,10 @@ pub struct PackageSource {
     /// The key or keys of `signed_by`, ASCII-armored.
     pub key: String,
     /// The carried metadata files, unchanged.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub indexes: Vec<PackageIndex>,
     /// The carried packages, sorted by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub packages: Vec<LockedPackage>,
 }
 
@@ -209,6 +215,37 @@ impl TryFrom<String> for PackageLine {
     }
 }
 
+impl Serialize for PackageIndex {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        let PackageIndex {
+            digest, size, path, ..
+        } = self;
+        out.collect_str(&format_args!("{digest} {size} {path}"))
+    }
+}
+
+impl Serialize for LockedPackage {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        let LockedPackage {
+            digest,
+            size,
+            name,
+            version,
+            arch,
+            path,
+            ..
+        } = self;
+        out.collect_str(&format_args!(
+            "{digest} {size} {name} {version} {arch} {path}"
+        ))
+    }
+}
+
+/// Whether `value` is left out of the lock.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 impl From<PackageSourceText> for PackageSource {
     fn from(written: PackageSourceText) -> PackageSource {
         let PackageSourceText {
@@ -303,96 +340,6 @@ fn is_signed_list(path: &str) -> bool {
         name,
         "InRelease" | "Release" | "Release.gpg" | "repomd.xml" | "repomd.xml.asc"
     )
-}
-
-/// Writes `set` as YAML, one value on each line so that diffs are small.
-pub(crate) fn write(set: &LockedPackageSet, out: &mut dyn Write) -> fmt::Result {
-    writeln!(
-        out,
-        "- name: {}\n  digest: {}",
-        quoted(&set.name),
-        set.digest
-    )?;
-    write_list(out, "  ", "architectures", &set.architectures)?;
-    write_list(out, "  ", "install", &set.install)?;
-    if set.recommends {
-        writeln!(out, "  recommends: true")?;
-    }
-    if set.index != OfferedIndex::default() {
-        writeln!(out, "  index: {}", set.index)?;
-    }
-    write_list(out, "  ", "base", &set.base)?;
-    write_list(out, "  ", "expected", &set.expected)?;
-    writeln!(out, "  sources:")?;
-    set.sources
-        .iter()
-        .try_for_each(|source| write_source(source, out))
-}
-
-fn write_source(source: &PackageSource, out: &mut dyn Write) -> fmt::Result {
-    writeln!(out, "  - url: {}", quoted(&source.url))?;
-    if !source.suite.is_empty() {
-        writeln!(out, "    suite: {}", quoted(&source.suite))?;
-    }
-    write_list(out, "    ", "components", &source.components)?;
-    write_list(out, "    ", "targets", &source.targets)?;
-    if source.by_hash {
-        writeln!(out, "    byHash: true")?;
-    }
-    let texts = [
-        ("snapshot", &source.snapshot),
-        ("date", &source.date),
-        ("validUntil", &source.valid_until),
-    ];
-    for (key, text) in texts {
-        if let Some(text) = text {
-            writeln!(out, "    {key}: {}", quoted(text))?;
-        }
-    }
-    writeln!(
-        out,
-        "    signedBy: {}\n    key: |",
-        quoted(&source.signed_by)
-    )?;
-    for line in source.key.lines() {
-        // armor has an empty line, which must not get trailing white space
-        let indent = if line.is_empty() { "" } else { "      " };
-        writeln!(out, "{indent}{line}")?;
-    }
-    let indexes = source.indexes.iter().map(|index| {
-        let PackageIndex {
-            digest, size, path, ..
-        } = index;
-        format!("{digest} {size} {path}")
-    });
-    write_list(out, "    ", "indexes", indexes)?;
-    let packages = source.packages.iter().map(|package| {
-        let LockedPackage {
-            digest,
-            size,
-            name,
-            version,
-            arch,
-            path,
-            ..
-        } = package;
-        format!("{digest} {size} {name} {version} {arch} {path}")
-    });
-    write_list(out, "    ", "packages", packages)
-}
-
-/// Writes the key `key` and its list of texts, unless the list is empty.
-fn write_list(
-    out: &mut dyn Write,
-    indent: &str,
-    key: &str,
-    texts: impl IntoIterator<Item = impl AsRef<str>>,
-) -> fmt::Result {
-    let mut texts = texts.into_iter().peekable();
-    if texts.peek().is_some() {
-        writeln!(out, "{indent}{key}:")?;
-    }
-    texts.try_for_each(|text| writeln!(out, "{indent}- {}", quoted(text.as_ref())))
 }
 
 /// A package of a locked set.

@@ -1,8 +1,9 @@
 //! Modified sets of packages in a lock are rejected.
 
 use super::kind;
-use super::locked::{LockedPackage, LockedPackageSet, PackageIndex, PackageSource, write};
+use super::locked::{LockedPackage, LockedPackageSet, PackageIndex, PackageSource};
 use super::resolvable::OfferedIndex;
+use crate::lock_yaml::write_item;
 use crate::lockfile::Lock;
 use landfall_model::Digest;
 
@@ -53,7 +54,7 @@ pub(super) fn set() -> LockedPackageSet {
 fn read(mut set: LockedPackageSet) -> Result<Lock, String> {
     set.digest = kind::digest(&set);
     let mut text = "version: 1\npackages:\n".to_owned();
-    write(&set, &mut text).unwrap();
+    write_item(&set, &mut text).unwrap();
     Lock::parse("l", &text).map_err(|error| error.to_string())
 }
 

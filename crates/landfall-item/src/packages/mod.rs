@@ -28,7 +28,6 @@ pub(crate) use self::chosen_packages::package_faults;
 pub use self::description::PackageDescription;
 pub(crate) use self::fields::PackageEntry;
 pub(crate) use self::kind::{entry, repository};
-pub(crate) use self::locked::write;
 pub use self::locked::{
     LockedPackage, LockedPackageSet, PackageIndex, PackageSource, PackageSummary,
 };

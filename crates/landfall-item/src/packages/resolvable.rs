@@ -15,7 +15,7 @@ use landfall_model::sign::OpenPgpKeys;
 use landfall_packages::apt;
 use landfall_packages::yum::RpmPin;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
@@ -326,7 +326,7 @@ pub enum MirrorsRequest {
 }
 
 /// The metadata with which packages are served on the other side of the air gap.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OfferedIndex {
     /// The signed metadata of the repositories, unchanged. Machines see all packages of the

@@ -3,7 +3,7 @@
 //! Parts of names become paths of exported files, so each has a strict form.
 
 use landfall_model::{Platform, is_repository_component};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
@@ -92,6 +92,12 @@ pub struct ProviderName {
     .0.escape_debug()
 )]
 pub struct ProviderNameError(String);
+
+impl Serialize for ProviderName {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.serialize_str(self.as_str())
+    }
+}
 
 impl ProviderName {
     /// The text before the source address. It distinguishes names of providers from names of other
@@ -184,6 +190,12 @@ pub struct ProviderPlatform {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{}' is not a platform of a provider, such as linux_amd64", .0.escape_debug())]
 pub struct ProviderPlatformError(String);
+
+impl Serialize for ProviderPlatform {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        out.collect_str(self)
+    }
+}
 
 impl FromStr for ProviderPlatform {
     type Err = ProviderPlatformError;

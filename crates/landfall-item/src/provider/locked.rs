@@ -1,13 +1,11 @@
-//! A version of a provider in the lock, and how the lock writes it.
+//! A version of a provider in the lock.
 
 use super::address::{ProviderName, ProviderPlatform};
-use crate::text::quoted;
 use landfall_model::Digest;
-use serde::Deserialize;
-use std::fmt::{self, Write};
+use serde::{Deserialize, Serialize};
 
 /// A version of a provider in the lock.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedProvider {
     /// The source address and the version.
@@ -15,14 +13,14 @@ pub struct LockedProvider {
     /// SHA-256 of the artifact's index, which lists a manifest for each package.
     pub digest: Digest,
     /// The platforms that the manifest requests, sorted; empty for all.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub platforms: Vec<ProviderPlatform>,
     /// The package for each platform, sorted by platform.
     pub packages: Vec<LockedProviderPackage>,
 }
 
 /// The package of a provider for one platform: a zip archive.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedProviderPackage {
     /// The platform.
@@ -48,36 +46,4 @@ impl LockedProviderPackage {
 /// `digest` in the form of lock files.
 pub(super) fn zh(digest: &Digest) -> String {
     format!("zh:{}", digest.hex())
-}
-
-/// Writes `provider` as YAML, one value on each line so that diffs are small.
-pub(crate) fn write(provider: &LockedProvider, out: &mut dyn Write) -> fmt::Result {
-    let LockedProvider {
-        name,
-        digest,
-        platforms,
-        packages,
-    } = provider;
-    writeln!(out, "- name: {}\n  digest: {digest}", quoted(name.as_str()))?;
-    if !platforms.is_empty() {
-        let texts: Vec<String> = platforms.iter().map(ToString::to_string).collect();
-        writeln!(out, "  platforms: [{}]", texts.join(", "))?;
-    }
-    writeln!(out, "  packages:")?;
-    for package in packages {
-        let LockedProviderPackage {
-            platform,
-            url,
-            digest,
-            size,
-            h1,
-        } = package;
-        let url = quoted(url);
-        writeln!(
-            out,
-            "  - platform: {platform}\n    url: {url}\n    digest: {digest}\n    size: {size}\n    \
-             h1: \"{h1}\""
-        )?;
-    }
-    Ok(())
 }

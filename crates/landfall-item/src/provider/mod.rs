@@ -22,7 +22,6 @@ pub use self::address::{ProviderAddress, ProviderName, ProviderPlatform};
 pub(crate) use self::kind::{entry, own_repository, tag};
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub use self::lock_file::fuzz as read_provider_lock_file;
-pub(crate) use self::locked::write;
 pub use self::locked::{LockedProvider, LockedProviderPackage};
 pub(crate) use self::manifest_entry::ProviderEntry;
 pub use self::mirror::{MirrorFile, ProviderMirror};
