@@ -14,8 +14,8 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches, Id, Parser, Subcommand};
 use landfall_model::{locked, redact_urls, redact_userinfo};
 use shared::command_log::Invocation;
+use shared::finish::check_report;
 use shared::logging::start_logging;
-use shared::output_file::check_output;
 use shared::page_recorder::PageRecorder;
 use shared::{CliError, Context, Exit, GlobalFlags, ResultPrinter, VerbOutcome};
 use std::path::Path;
@@ -206,7 +206,7 @@ pub fn main() -> ExitCode {
     }
     // A verb may run for hours, so an unwritable report must be found before the verb starts.
     if let Some(report) = &cli.global.report
-        && let Err(error) = check_output("the report", report)
+        && let Err(error) = check_report(report)
     {
         // Otherwise `finish` would try to write the report, and fail a second time.
         printer.global.report = None;

@@ -449,7 +449,7 @@ fn an_archive_is_written_completely_or_not_at_all() {
     let layer = site.place.path("store").join(layer.unwrap());
     let content = fs::read(&layer).unwrap();
     fs::remove_file(&layer).unwrap();
-    let report = site.export(1, &["-o", "old.tar"]);
+    let report = site.export(1, &["-o", "old.tar", "--replace"]);
     let printed = report["error"]["message"].as_str().unwrap();
     assert!(
         printed.contains("nothing was written") && printed.contains("is missing"),
@@ -477,7 +477,7 @@ fn an_archive_is_written_completely_or_not_at_all() {
         3 - missing.len()
     );
     fs::write(&layer, noise(1, content.len())).unwrap();
-    let printed = site.refused(1, &["-o", "old.tar"]);
+    let printed = site.refused(1, &["-o", "old.tar", "--replace"]);
     assert!(printed.contains("damaged"), "{printed}");
     assert_eq!(site.place.read("old.tar"), "old");
     let gone = "version: 1\nmissing: [{kind: image, name: 'quay.io/gone/a:v1', reason: removed, \
@@ -552,4 +552,23 @@ fn exports_of_image_lists_report_accepted_and_expired_losses() {
         assert!(printed.contains(&line), "{name}: {printed}");
     }
     assert_eq!(export("sources", "landfall.lock", 0), "");
+}
+
+#[test]
+fn an_archive_replaces_only_an_archive_of_landfall() {
+    if !need(&NEEDS) {
+        return;
+    }
+    let site = Site::new();
+    site.place.write("a.tar", "mine");
+    let message = site.refused(2, &["-o", "a.tar"]);
+    assert!(
+        message.contains("a.tar exists, and this command did not write it"),
+        "{message}"
+    );
+    assert_eq!(site.place.read("a.tar"), "mine");
+    site.export(0, &["-o", "a.tar", "--replace"]);
+    let docker = ["--format", "docker", "--platform", "linux/amd64"];
+    site.export(0, &[&["-o", "a.tar"][..], &docker].concat());
+    site.export(0, &["-o", "a.tar"]);
 }

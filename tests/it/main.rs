@@ -48,6 +48,7 @@ mod faults;
 mod faults_push;
 mod faults_together;
 mod file_signatures;
+mod files_of_others;
 mod foreign_text;
 mod full_disk;
 mod gc;

@@ -248,24 +248,29 @@ fn a_kill_leaves_no_partial_report_or_draft() {
         .map(|n| format!("- image: quay.io/x/app{n}:v1\n"))
         .collect();
     fs::write(site.path("pods.yaml"), images).unwrap();
-    for line in [
-        "discover pods.yaml -o out",
-        "discover pods.yaml --report out",
-        "audit pods.yaml --lock landfall.lock --missing out",
+    let report = r#"{"command": "", "status": "", "items": [], "totals": {}, "hosts": []}"#;
+    for (line, old) in [
+        ("discover pods.yaml --replace -o out", "old"),
+        ("discover pods.yaml --report out", report),
+        (
+            "audit pods.yaml --lock landfall.lock --replace --missing out",
+            "old",
+        ),
     ] {
         // the system kills a process that writes more than `ulimit -f` allows to one file
         let killed = format!(
-            "echo old > out; code=0; (ulimit -f 1; exec $LANDFALL {line}) > /dev/null 2>&1 || code=$?; echo $code"
+            "echo '{old}' > out; code=0; (ulimit -f 1; exec $LANDFALL {line}) > /dev/null 2>&1 || code=$?; echo $code"
         );
         assert_eq!(site.sh(&killed).trim(), "153", "{line}");
-        assert_eq!(site.0.place.read("out"), "old\n", "{line}");
+        assert_eq!(site.0.place.read("out"), format!("{old}\n"), "{line}");
         let done = format!(
             "$LANDFALL {line} > messages 2>&1 || [ $? = 4 ] || {{ cat messages >&2; exit 1; }}"
         );
         site.sh(&done);
         assert!(site.0.place.read("out").len() > 1024, "{line}");
         // a file is replaced through a link to it, and keeps its permissions
-        let linked = format!("chmod 600 out; mv out kept; echo old > kept; ln -s kept out; {done}");
+        let linked =
+            format!("chmod 600 out; mv out kept; echo '{old}' > kept; ln -s kept out; {done}");
         site.sh(&linked);
         assert!(
             site.path("out").is_symlink() && site.0.place.read("kept").len() > 1024,

@@ -465,7 +465,8 @@ fn the_configuration_names_the_mirror_and_its_providers() {
     let render = |more: &[&str]| up.place.ok(&[&["render", "tofu"], more].concat());
     assert_eq!(
         render(&["--set", "url=https://mirror.test:5000/"]),
-        "provider_installation {\n  network_mirror {\n    url     = \"https://mirror.test:5000/providers/\"\n    \
+        "# Written by `landfall render tofu`; render it again instead of editing it.\n\
+         provider_installation {\n  network_mirror {\n    url     = \"https://mirror.test:5000/providers/\"\n    \
          include = [\"registry.test/acme/random\"]\n  }\n}\n"
     );
     assert_eq!(
@@ -477,7 +478,8 @@ fn the_configuration_names_the_mirror_and_its_providers() {
             "--set",
             "others=stay"
         ]),
-        "provider_installation {\n  oci_mirror {\n    \
+        "# Written by `landfall render tofu`; render it again instead of editing it.\n\
+         provider_installation {\n  oci_mirror {\n    \
          repository_template = \"172.20.0.2:5000/base/providers/registry.test/${namespace}/${type}\"\n    \
          include             = [\"registry.test/acme/random\"]\n  }\n  direct {\n    \
          exclude = [\"registry.test/acme/random\"]\n  }\n}\n"

@@ -64,6 +64,7 @@ mod lock_entry;
 mod memory_blobs;
 #[cfg(any(test, feature = "testkit"))]
 mod memory_object;
+mod output_guard;
 mod parallel;
 mod part_source;
 mod present_blobs;
@@ -93,6 +94,7 @@ pub use crate::lock_entry::{AttachedReferrer, ListedAttestations, LockEntry, Sha
 pub use crate::memory_blobs::MemoryBlobs;
 #[cfg(any(test, feature = "testkit"))]
 pub use crate::memory_object::MemoryObject;
+pub use crate::output_guard::{OUTPUT_RECORD, OutputGuard, OutputRecord};
 pub use crate::parallel::IdleSlots;
 pub use crate::part_source::{
     EntryPart, LfsServer, OnCorrupt, OpenedPart, PartOpener, PartOrigin, PartSource,

@@ -26,6 +26,6 @@ pub use crate::platform::{
 };
 pub use crate::platforms::PLATFORMS;
 pub use crate::render::render;
-pub use crate::rendered_file::{RenderedFile, stale_files, write_files};
+pub use crate::rendered_file::{RenderedFile, has_header_of, stale_files, write_files};
 pub use crate::request::RenderRequest;
 pub use crate::settings::PlatformSettings;

@@ -1,6 +1,8 @@
 //! A rendered file and its header.
 
+use landfall_content::{OutputGuard, OutputRecord};
 use landfall_model::Failure;
+use landfall_model::document::read_input;
 use landfall_model::report::one_line;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -99,28 +101,59 @@ pub(crate) fn header(command: &str) -> String {
     format!("{HEAD}{command}`; render it again instead of editing it.\n")
 }
 
-/// The start of every header, by which [`crate::rendered_file`] finds rendered files again.
+/// The start of every header, by which rendered files are recognized.
 pub(super) const HEAD: &str = "# Written by `";
 
 // Writes rendered files into a folder, and finds stale files of earlier runs there.
 
-/// Writes `files` into `folder`. Each file is replaced atomically.
+/// Writes `files` of `platform` into `folder`. Each file is replaced atomically. Unless `replaces`
+/// is set, files that the platform did not write earlier are not replaced.
 ///
 /// # Errors
-/// Before anything is written: if the path of a file leads out of `folder`. Afterwards: if a file
-/// cannot be written. The error contains its path.
-pub fn write_files(folder: &Path, files: &[RenderedFile]) -> Result<(), Failure> {
+/// Before anything is written: if the path of a file leads out of `folder`, or if a file of others
+/// exists. Afterwards: if a file cannot be written. The error contains its path.
+pub fn write_files(
+    folder: &Path,
+    platform: &str,
+    files: &[RenderedFile],
+    replaces: bool,
+) -> Result<(), Failure> {
     if let Some(file) = files.iter().find(|file| !stays_below(&file.path)) {
         return Err(Failure::usage(format!(
             "cannot write '{}': the path leads out of the output folder",
             one_line(&file.path)
         )));
     }
+    claim(folder, platform, files, replaces)?;
     for file in files {
         let path = folder.join(&file.path);
         write_file(&path, file).map_err(|error| Failure::write(&path, error))?;
     }
     Ok(())
+}
+
+/// Checks that no file of others is replaced, and records the files whose format has no comments.
+fn claim(
+    folder: &Path,
+    platform: &str,
+    files: &[RenderedFile],
+    replaces: bool,
+) -> Result<(), Failure> {
+    let record = OutputRecord::read(folder, &format!("render {platform}"))?;
+    let mut guard = OutputGuard::new(replaces);
+    let mut unmarked = Vec::new();
+    for file in files {
+        let path = folder.join(&file.path);
+        let is_same = read_input(&path).is_ok_and(|present| present == file.text.as_bytes());
+        guard.check(&path, |path| {
+            is_same || is_rendered_by(path, platform) || record.has(Path::new(&file.path))
+        });
+        if !file.comments && !is_same {
+            unmarked.push(Path::new(&file.path));
+        }
+    }
+    guard.finish()?;
+    record.add(unmarked)
 }
 
 /// Whether each component of `path` is the name of a file or folder. Parts of a path may come from
@@ -155,7 +188,7 @@ pub fn stale_files(folder: &Path, platform: &str, files: &[RenderedFile]) -> Vec
                 Ok(kind)
                     if kind.is_file()
                         && !written.contains(&path)
-                        && has_header_of(&path, platform) =>
+                        && is_rendered_by(&path, platform) =>
                 {
                     stale.push(path);
                 }
@@ -170,19 +203,23 @@ pub fn stale_files(folder: &Path, platform: &str, files: &[RenderedFile]) -> Vec
 /// The number of bytes at the start of a file that are searched for its header.
 const HEADER_BYTES: u64 = 1 << 10;
 
-fn has_header_of(path: &Path, platform: &str) -> bool {
+/// Whether the file at `path` has the header of `platform`.
+fn is_rendered_by(path: &Path, platform: &str) -> bool {
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(HEADER_BYTES).read_to_end(&mut bytes));
-    let text = String::from_utf8_lossy(&bytes);
+    read.is_ok() && has_header_of(&String::from_utf8_lossy(&bytes), platform)
+}
+
+/// Whether a text has the header of `platform`.
+pub fn has_header_of(text: &str, platform: &str) -> bool {
     let head = format!("{HEAD}landfall render {platform}");
     // the header is on the second line if the format needs the first one, as for `#!/bin/sh`
     let mut first_lines = text.lines().take(2);
-    read.is_ok()
-        && first_lines.any(|line| {
-            line.strip_prefix(&*head)
-                // the whole name: `kube` must not match `kubeadm`
-                .is_some_and(|rest| rest.starts_with(['`', ' ']))
-        })
+    first_lines.any(|line| {
+        line.strip_prefix(&*head)
+            // the whole name: `kube` must not match `kubeadm`
+            .is_some_and(|rest| rest.starts_with(['`', ' ']))
+    })
 }
 
 // Quotes values for systemd units, TOML and JSON.
@@ -253,7 +290,7 @@ mod tests {
         let folder = place.path().join("out");
         for path in ["../x", "a/../../x", "a/..", "/x", "", ".", "./x"] {
             let files = ["first", path].map(|path| RenderedFile::new(path, "x"));
-            let error = write_files(&folder, &files).unwrap_err();
+            let error = write_files(&folder, "p", &files, true).unwrap_err();
             assert!(
                 error
                     .message
@@ -262,7 +299,7 @@ mod tests {
             );
         }
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
-        write_files(&folder, &[RenderedFile::new("a/..b", "x")]).unwrap();
+        write_files(&folder, "p", &[RenderedFile::new("a/..b", "x")], false).unwrap();
         assert!(folder.join("a/..b").is_file());
     }
 

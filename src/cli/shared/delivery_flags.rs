@@ -6,11 +6,11 @@ use super::listing::{count_kinds, failure_counts, success_counts};
 use super::open_bundle::SeriesNumbers;
 use super::output_file::check_output;
 use super::shard::{ShardFlag, report_shard};
-use super::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
+use super::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport, input_file};
 use crate::client::Client;
 use crate::push::{ProblemKind, PushOptions, Pushed, Receipt};
 use clap::{Args, ValueEnum};
-use landfall_content::{ReplaceError, merge_into_file};
+use landfall_content::{OutputGuard, ReplaceError, merge_into_file};
 use landfall_model::config::ReferrerPolicy;
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem, TransferSide, count_of};
 use landfall_model::{DestinationMap, Digest, Failure, TargetRegistry, human_size};
@@ -124,6 +124,11 @@ impl DeliveryFlags {
     pub(crate) fn mapping(&self, context: &Context) -> Result<DestinationMap, CliError> {
         for receipt in self.receipts(context) {
             check_output("the receipt", &receipt)?;
+            let mut guard = OutputGuard::new(false);
+            guard.check(&receipt, |path| input_file::receipt(path).is_ok());
+            guard.finish().map_err(|failure| {
+                failure.with_help("name another file for the receipt, or move the file away")
+            })?;
         }
         context.mapping(self.to.as_ref())
     }

@@ -4,17 +4,20 @@
 use super::command_log::{CommandLog, CommandResult};
 use super::failed_items::FailureGroup;
 use super::options::{GlobalFlags, OutputMode};
-use super::page_recorder::{PageRecorder, is_page};
+use super::output_file::{check_output, present_text};
+use super::page_recorder::{PageRecorder, is_own_page, is_page};
 use super::{ReportMember, VerbReport};
 use crate::cli::error::{CliError, Exit};
 use crate::push::is_left_out;
-use landfall_content::write_file;
+use landfall_content::{OutputGuard, write_file};
 use landfall_model::report::{
     AnnotationLevel, CiAnnotation, ErrorInfo, ItemStatus, ReportItem, RunReport, RunStatus,
     TransferSide, escape_lines, markdown_block,
 };
+use serde_json::Value;
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -187,6 +190,28 @@ impl ResultPrinter {
         }
         ExitCode::from(code)
     }
+}
+
+/// Checks that the report can be written to `path`, and that this replaces only another report.
+pub(crate) fn check_report(path: &Path) -> Result<(), CliError> {
+    check_output("the report", path)?;
+    let mut guard = OutputGuard::new(false);
+    guard.check(path, |path| {
+        present_text(path).is_some_and(|text| is_own_page(&text) || is_report(&text))
+    });
+    guard.finish().map_err(|failure| {
+        let help = "name another file for --report, or move the file away";
+        failure.with_help(help).into()
+    })
+}
+
+/// Whether `text` is a report in JSON.
+fn is_report(text: &str) -> bool {
+    serde_json::from_str(text).is_ok_and(|report: Value| {
+        ["command", "status", "items", "totals", "hosts"]
+            .iter()
+            .all(|member| report.get(member).is_some())
+    })
 }
 
 fn complain(message: &str) {

@@ -1,34 +1,133 @@
 //! Writes results to the file of `--out` or to stdout, and checks early that a file can be written.
 
 use super::{CliError, Context, Exit, OutputMode, VerbOutcome};
-use landfall_content::{create_file, is_written_in_place, parent_folder, write_file};
+use clap::Args;
+use landfall_content::{
+    OutputGuard, OutputRecord, create_file, is_written_in_place, parent_folder, write_file,
+};
+use landfall_model::Digest;
+use landfall_model::document::read_input;
 use landfall_model::report::{TransferSide, one_line};
 use std::fs::{self, File};
 use std::io::{IsTerminal, stdout};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-/// Writes `text` to the file `out`, atomically unless it is written in place.
-pub(crate) fn write_to(out: &Path, text: &str) -> Result<(), CliError> {
-    write_file(out, text.as_bytes()).map_err(|error| {
-        let message = format!("cannot write {}: {error}", out.display());
-        CliError::new(Exit::Failed, message).on(TransferSide::Destination)
-    })
+/// The flag that allows a command to replace the files of others.
+#[derive(Args, Clone, Copy)]
+pub(crate) struct ReplaceFlag {
+    /// Also replace files that this command did not write
+    #[arg(long = "replace", requires = "out")]
+    pub(crate) replaces: bool,
+}
+
+impl ReplaceFlag {
+    /// The file of `--out`, if it is given.
+    pub(crate) fn file<'f>(
+        self,
+        out: Option<&'f Path>,
+        mark: OutputMark<'f>,
+    ) -> Option<OutputFile<'f>> {
+        out.map(|path| OutputFile {
+            path,
+            replaces: self.replaces,
+            mark,
+        })
+    }
+}
+
+/// A file for the text of a result.
+#[derive(Clone, Copy)]
+pub(crate) struct OutputFile<'f> {
+    pub(crate) path: &'f Path,
+    /// Whether a file of others is replaced.
+    pub(crate) replaces: bool,
+    pub(crate) mark: OutputMark<'f>,
+}
+
+/// How the earlier output of a command is recognized.
+#[derive(Clone, Copy)]
+pub(crate) enum OutputMark<'f> {
+    /// By its content.
+    Content(&'f dyn Fn(&str) -> bool),
+    /// By the record in its folder, in which the command has this name.
+    Record(&'f str),
+}
+
+impl OutputFile<'_> {
+    /// Writes `text`, atomically unless the file is written in place. Fails if the file exists with
+    /// other content and was not written by the same command.
+    pub(crate) fn write(&self, text: &str) -> Result<(), CliError> {
+        self.claim(text)?;
+        write_file(self.path, text.as_bytes()).map_err(|error| write_error(self.path, &error))
+    }
+
+    fn claim(&self, text: &str) -> Result<(), CliError> {
+        if is_written_in_place(self.path) {
+            return Ok(());
+        }
+        let mut guard = OutputGuard::new(self.replaces);
+        let is_same = || present_text(self.path).is_some_and(|present| present == text);
+        match self.mark {
+            OutputMark::Content(is_own) => {
+                guard.check(self.path, |path| {
+                    is_same() || present_text(path).is_some_and(|present| is_own(&present))
+                });
+                Ok(guard.finish()?)
+            }
+            OutputMark::Record(command) => {
+                let record = OutputRecord::read(parent_folder(self.path), command)?;
+                let name = Path::new(self.path.file_name().unwrap_or_default());
+                guard.check(self.path, |_| record.has(name) || is_same());
+                guard.finish()?;
+                if !is_same() {
+                    record.add([name])?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The maximum size in bytes of a text whose mark is read.
+const MAX_TEXT: u64 = 256 << 20;
+
+/// The content of a text file; `None` if it cannot be read or is too large.
+pub(crate) fn present_text(path: &Path) -> Option<String> {
+    if path.metadata().ok()?.len() > MAX_TEXT {
+        return None;
+    }
+    String::from_utf8(read_input(path).ok()?).ok()
+}
+
+/// The start of the last line of a sealed text.
+const SEAL: &str = "# landfall may replace this file while the lines above have the SHA-256 ";
+
+/// Adds a last line, a comment, by which [`is_sealed`] notices whether a person has edited a text.
+pub(crate) fn sealed(text: &str) -> String {
+    let hex = Digest::sha256(text.as_bytes()).hex();
+    format!("{text}{SEAL}{hex}\n")
+}
+
+/// Whether a text was sealed, and not edited since.
+pub(crate) fn is_sealed(text: &str) -> bool {
+    text.rfind(SEAL)
+        .is_some_and(|at| sealed(&text[..at]) == text)
 }
 
 /// Writes the text of `result` to `out`, and returns an outcome that prints `lines`. Without `out`,
 /// the text goes to stdout, and `lines` to stderr.
 pub(crate) fn write_result(
     result: VerbOutcome,
-    out: Option<&Path>,
+    out: Option<OutputFile<'_>>,
     lines: &[String],
     context: &Context,
 ) -> Result<VerbOutcome, CliError> {
-    let Some(path) = out else {
+    let Some(out) = out else {
         lines.iter().for_each(|line| context.progress.note(line));
         return Ok(result.document());
     };
-    write_to(path, &result.text)?;
+    out.write(&result.text)?;
     Ok(VerbOutcome {
         text: lines.iter().map(|line| one_line(line) + "\n").collect(),
         ..result
@@ -137,6 +236,20 @@ fn write_error(file: &Path, error: &dyn std::fmt::Display) -> CliError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_edited_text_is_not_sealed() {
+        let text = sealed("a: 1\nb: 2\n");
+        assert!(is_sealed(&text), "{text}");
+        for edited in [
+            text.replace("a: 1", "a: 2"),
+            text.clone() + "c: 3\n",
+            "a: 1\n".into(),
+            String::new(),
+        ] {
+            assert!(!is_sealed(&edited), "{edited}");
+        }
+    }
 
     #[test]
     fn an_unwritable_file_is_found_early() {

@@ -37,6 +37,12 @@ pub(crate) fn is_page(path: &Path) -> bool {
         .is_some_and(|end| end.eq_ignore_ascii_case("html") || end.eq_ignore_ascii_case("htm"))
 }
 
+/// Whether `html` is a page that landfall wrote.
+pub(crate) fn is_own_page(html: &str) -> bool {
+    let mut head = html.lines().take_while(|line| !line.starts_with("<body"));
+    head.any(|line| line == "<meta name=\"generator\" content=\"landfall\">")
+}
+
 impl PageRecorder {
     pub(crate) fn new(global: &GlobalFlags) -> PageRecorder {
         PageRecorder {

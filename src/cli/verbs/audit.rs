@@ -3,7 +3,7 @@
 use crate::cli::shared::bundle_flags::LockFlags;
 use crate::cli::shared::draft::{audit_access_log, draft_entries};
 use crate::cli::shared::locked_charts::locked_charts;
-use crate::cli::shared::output_file::{check_output, write_to};
+use crate::cli::shared::output_file::{OutputFile, OutputMark, check_output, is_sealed, sealed};
 use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
 use crate::push::{MissingParts, missing};
 use clap::Args;
@@ -51,6 +51,10 @@ pub(crate) struct AuditCommand {
     /// Write a manifest with the missing items
     #[arg(long, value_name = "FILE")]
     missing: Option<PathBuf>,
+    /// With --missing: also replace a file that this command did not write, or that was edited
+    /// since
+    #[arg(long = "replace", requires = "missing")]
+    replaces: bool,
 }
 
 impl AuditCommand {
@@ -77,7 +81,7 @@ impl AuditCommand {
             *file = charts.shown(std::mem::take(file));
         }
         if let Some(path) = &self.missing {
-            write_missing(path, &audited)?;
+            self.write_missing(path, &audited)?;
         }
         match (&self.registry, mapping) {
             (Some(_), Some(mapping)) => {
@@ -85,6 +89,21 @@ impl AuditCommand {
             }
             _ => self.outcome(&audited, None, &inventory, VerbReport::default()),
         }
+    }
+
+    fn write_missing(&self, path: &Path, audited: &AuditResult) -> Result<(), CliError> {
+        let missing = audited.found.iter();
+        let missing = missing
+            .filter(|placed| matches!(placed.finding.coverage, LockCoverage::Missing { .. }));
+        let title = "References that the lock lacks, found by `landfall audit`. Lock this \
+            manifest too, or merge it into yours.";
+        let drafted = manifest::draft("missing", title, "", &draft_entries(missing));
+        let file = OutputFile {
+            path,
+            replaces: self.replaces,
+            mark: OutputMark::Content(&is_sealed),
+        };
+        file.write(&sealed(&drafted.text))
     }
 
     /// The mapping whose destinations are matched with locked items; `None` without a registry.
@@ -248,18 +267,6 @@ fn other_registries(found: &[&FileFinding], inventory: &Inventory<'_>) -> Vec<(S
         *counts.entry(target).or_default() += 1;
     }
     counts.into_iter().collect()
-}
-
-fn write_missing(path: &Path, audited: &AuditResult) -> Result<(), CliError> {
-    let missing = audited.found.iter();
-    let missing =
-        missing.filter(|placed| matches!(placed.finding.coverage, LockCoverage::Missing { .. }));
-    let title = "References that the lock lacks, found by `landfall audit`. Lock this manifest \
-        too, or merge it into yours.";
-    write_to(
-        path,
-        &manifest::draft("missing", title, "", &draft_entries(missing)).text,
-    )
 }
 
 /// The findings in three groups: references that the lock has, missing ones, and undecided ones.

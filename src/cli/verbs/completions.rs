@@ -2,8 +2,10 @@
 
 use crate::cli::help::man::{all_pages, page};
 use crate::cli::help::pages::show;
+use crate::cli::shared::output_file::{ReplaceFlag, present_text};
 use crate::cli::shared::{CliError, Exit, VerbOutcome};
 use clap::{Args, Command};
+use landfall_content::OutputGuard;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command as Program;
@@ -33,19 +35,28 @@ pub(crate) struct ManCommand {
     /// Write all pages to this folder
     #[arg(short, long, value_name = "DIR", conflicts_with = "verb")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    replace: ReplaceFlag,
 }
 
 impl ManCommand {
     pub(crate) fn run(self, mut command: Command) -> Result<VerbOutcome, CliError> {
         command.build();
         if let Some(folder) = &self.out {
-            write_pages(&command, folder).map_err(|error| {
+            let failed = |error: std::io::Error| {
                 let folder = folder.display();
                 CliError::new(
                     Exit::Failed,
                     format!("cannot write the pages to {folder}: {error}"),
                 )
-            })?;
+            };
+            let pages = all_pages(&command).map_err(failed)?;
+            let mut guard = OutputGuard::new(self.replace.replaces);
+            for (name, _) in &pages {
+                guard.check(&folder.join(name), is_own_page);
+            }
+            guard.finish()?;
+            write_pages(&pages, folder).map_err(failed)?;
             return Ok(VerbOutcome::text(format!(
                 "the manual pages are in {}\n",
                 folder.display()
@@ -74,9 +85,15 @@ impl ManCommand {
     }
 }
 
-fn write_pages(command: &Command, folder: &Path) -> std::io::Result<()> {
+/// Whether the file at `path` is a manual page of landfall.
+fn is_own_page(path: &Path) -> bool {
+    let text = present_text(path).unwrap_or_default();
+    text.lines().any(|line| line.starts_with(".TH landfall"))
+}
+
+fn write_pages(pages: &[(String, Vec<u8>)], folder: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(folder)?;
-    for (name, page) in all_pages(command)? {
+    for (name, page) in pages {
         std::fs::write(folder.join(name), page)?;
     }
     Ok(())

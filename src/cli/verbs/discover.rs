@@ -1,7 +1,7 @@
 //! `landfall discover`: drafts a manifest from existing files.
 
 use crate::cli::shared::draft::{DraftRequest, DraftResult, draft_manifest, parse_manifest_name};
-use crate::cli::shared::output_file::write_result;
+use crate::cli::shared::output_file::{OutputMark, ReplaceFlag, is_sealed, sealed, write_result};
 use crate::cli::shared::{CliError, Context, VerbOutcome};
 use clap::Args;
 use landfall_model::PlatformRequest;
@@ -39,6 +39,9 @@ pub(crate) struct DiscoverCommand {
     /// The manifest to write [default: stdout]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Also replace a file that this command did not write, or that was edited since
+    #[arg(long = "replace", requires = "out")]
+    replaces: bool,
 }
 
 impl DiscoverCommand {
@@ -68,9 +71,16 @@ impl DiscoverCommand {
             exit,
             ..
         } = draft_manifest(&request, context)?;
+        let text = match self.out {
+            Some(_) => sealed(&text),
+            None => text,
+        };
+        let replace = ReplaceFlag {
+            replaces: self.replaces,
+        };
         write_result(
             VerbOutcome::new(report, text, exit),
-            self.out.as_deref(),
+            replace.file(self.out.as_deref(), OutputMark::Content(&is_sealed)),
             &lines,
             context,
         )

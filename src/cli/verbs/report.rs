@@ -4,8 +4,8 @@ use crate::cli::shared::age::Age;
 use crate::cli::shared::bundle_flags::BundleFlags;
 use crate::cli::shared::comparison::{ComparedSide, LockComparison};
 use crate::cli::shared::image_facts::ImageSignatures;
-use crate::cli::shared::output_file::write_result;
-use crate::cli::shared::page_recorder::PageRecorder;
+use crate::cli::shared::output_file::{OutputMark, ReplaceFlag, write_result};
+use crate::cli::shared::page_recorder::{PageRecorder, is_own_page};
 use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
 use crate::evidence::{LoggedCommand, names_content, open_log};
 use clap::Args;
@@ -27,6 +27,8 @@ pub(crate) struct ReportCommand {
     /// The file to write [default: stdout]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    replace: ReplaceFlag,
     /// Also show what changed since this lock, bundle or receipt
     #[arg(long, value_name = "LOCK|BUNDLE|RECEIPT")]
     since: Option<PathBuf>,
@@ -82,7 +84,8 @@ impl ReportCommand {
         );
         write_result(
             VerbOutcome::new(report, html, Exit::Done),
-            self.out.as_deref(),
+            self.replace
+                .file(self.out.as_deref(), OutputMark::Content(&is_own_page)),
             &[line],
             context,
         )

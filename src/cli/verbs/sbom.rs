@@ -2,12 +2,13 @@
 
 use crate::cli::shared::bundle_flags::BundleFlags;
 use crate::cli::shared::image_facts::ImageFacts;
-use crate::cli::shared::output_file::write_result;
+use crate::cli::shared::output_file::{OutputMark, ReplaceFlag, write_result};
 use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
 use clap::Args;
 use landfall_bundle::sbom::{SbomSubject, cyclonedx};
 use landfall_content::LockEntry;
 use landfall_model::report::count_of;
+use serde_json::Value;
 use std::path::PathBuf;
 
 /// Write a CycloneDX SBOM of a bundle
@@ -21,6 +22,8 @@ pub(crate) struct SbomCommand {
     /// The file to write [default: stdout]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    replace: ReplaceFlag,
 }
 
 impl SbomCommand {
@@ -50,11 +53,20 @@ impl SbomCommand {
         report.add(ReportMember::Sbom(document));
         write_result(
             VerbOutcome::new(report, made, Exit::Done),
-            self.out.as_deref(),
+            self.replace
+                .file(self.out.as_deref(), OutputMark::Content(&is_own_sbom)),
             &[line],
             context,
         )
     }
+}
+
+/// Whether `text` is an SBOM that names landfall as its tool.
+fn is_own_sbom(text: &str) -> bool {
+    serde_json::from_str(text).is_ok_and(|document: Value| {
+        document["bomFormat"] == "CycloneDX"
+            && document["metadata"]["tools"]["components"][0]["name"] == "landfall"
+    })
 }
 
 /// The time of `SOURCE_DATE_EPOCH` in RFC 3339 format, if it is set. See

@@ -153,7 +153,7 @@ fn a_machine_of_kkp_pulls_with_the_sites_authority_and_account() {
         "-o",
         "kkp",
     ]);
-    let seed = yaml(far, "kkp/seed.yaml");
+    let seed = yaml(far, "kkp/kubermatic-seed.yaml");
     let datacenter = &seed["spec"]["datacenters"]["dc-1"];
     assert_eq!(
         datacenter["spec"]["operatingSystemProfiles"]["ubuntu"],

@@ -186,7 +186,7 @@ fn an_image_locked_under_both_names_of_its_host_has_one_version() {
     place.write("landfall.lock", lock);
     let printed = place.ok(&["render", "kubeadm", "--site", "site.yaml", "-o", "out"]);
     assert!(!printed.contains("several versions"), "{printed}");
-    let text = place.read("out/kubeadm.yaml");
+    let text = place.read("out/kubeadm-config.yaml");
     assert!(text.contains("imageTag: 3.5.9-0\n"), "{text}");
 }
 

@@ -84,7 +84,7 @@ fn a_secret_file_that_replaces_a_public_file_gets_mode_0600() {
     let place = place(&PROXY.replace("http://10", "http://u:p%40w@10"), &[]);
     let path = place.write(
         "out/etc/systemd/system/kubelet.service.d/http-proxy.conf",
-        "old\n",
+        "# Written by `landfall render kubelet`; render it again instead of editing it.\nold\n",
     );
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
     let report = place.json(

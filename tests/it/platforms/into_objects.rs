@@ -598,7 +598,7 @@ fn one_set_of_files_has_the_no_proxy_of_the_named_cluster() {
         ("k3s", "etc/default/k3s"),
         ("talos", "proxy.yaml"),
         ("kyverno", "inject-proxy.yaml"),
-        ("kubeone", "kubeone.yaml"),
+        ("kubeone", "kubeone-cluster.yaml"),
         ("kubermatic", "kubermatic-configuration.yaml"),
     ] {
         let set = ["--set", "cluster=green", "-o", platform];

@@ -73,7 +73,7 @@ fn with_the_rendered_file_kubeadm_lists_names_that_a_push_delivers() {
     let site = "registry: {address: \"172.20.0.2:5000\"}\nconsumers: [kubeadm]\n";
     let place = place(site, &images);
     place.ok(&["render", "kubeadm", "--site", "site.yaml", "-o", "out"]);
-    let file = place.path("out/kubeadm.yaml");
+    let file = place.path("out/kubeadm-config.yaml");
     let listed = listed(&kubeadm, &["--config", file.to_str().unwrap()]);
     assert_eq!(listed.len(), images.len());
 

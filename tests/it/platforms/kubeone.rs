@@ -39,7 +39,7 @@ fn an_old_cluster_gets_the_urls_of_its_binaries() {
         "out",
     ];
     place.ok(&render);
-    let cluster: Value = serde_yaml::from_str(&place.read("out/kubeone.yaml")).unwrap();
+    let cluster: Value = serde_yaml::from_str(&place.read("out/kubeone-cluster.yaml")).unwrap();
     assert_eq!(cluster["apiVersion"], Value::from("kubeone.io/v1beta1"));
     assert_eq!(
         cluster["registryConfiguration"]["overwriteRegistry"],
@@ -65,7 +65,7 @@ fn an_old_cluster_gets_the_urls_of_its_binaries() {
     );
     assert!(
         !place
-            .read("out/kubeone.yaml")
+            .read("out/kubeone-cluster.yaml")
             .contains("assetConfiguration")
     );
 }
@@ -97,7 +97,7 @@ fn a_mirror_has_the_path_of_the_images() {
         "out",
     ]);
     let mirrors = |host: &str| -> Value {
-        let cluster: Value = serde_yaml::from_str(&place.read("out/kubeone.yaml")).unwrap();
+        let cluster: Value = serde_yaml::from_str(&place.read("out/kubeone-cluster.yaml")).unwrap();
         cluster["containerRuntime"]["containerd"]["registries"][host].clone()
     };
     for host in ["k8s.gcr.io", "registry.k8s.io"] {

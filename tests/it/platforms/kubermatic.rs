@@ -102,7 +102,7 @@ fn a_profile_becomes_a_custom_profile_of_the_site() {
             "{line} is missing or out of order:\n{new}"
         );
     }
-    let seed: Value = serde_yaml::from_str(&place.read("out/seed.yaml")).unwrap();
+    let seed: Value = serde_yaml::from_str(&place.read("out/kubermatic-seed.yaml")).unwrap();
     let of_datacenter =
         &seed["spec"]["datacenters"]["datacenter"]["spec"]["operatingSystemProfiles"];
     assert_eq!(of_datacenter["ubuntu"], Value::from("osp-example-landfall"));
@@ -362,7 +362,7 @@ fn skip_verify_is_set_for_mirrored_hosts() {
     };
     let message = render(&["kubermatic"]);
     assert!(message.contains("KKP cannot turn that off"), "{message}");
-    let seed: Value = serde_yaml::from_str(&place.read("out/seed.yaml")).unwrap();
+    let seed: Value = serde_yaml::from_str(&place.read("out/kubermatic-seed.yaml")).unwrap();
     let node = &seed["spec"]["datacenters"]["datacenter"]["node"];
     let insecure: Vec<&str> = node["insecureRegistries"]
         .as_sequence()
@@ -375,7 +375,7 @@ fn skip_verify_is_set_for_mirrored_hosts() {
         "{insecure:?}"
     );
     render(&["kubeone", "--set", "via=mirrors"]);
-    let cluster: Value = serde_yaml::from_str(&place.read("out/kubeone.yaml")).unwrap();
+    let cluster: Value = serde_yaml::from_str(&place.read("out/kubeone-cluster.yaml")).unwrap();
     let registries = &cluster["containerRuntime"]["containerd"]["registries"];
     assert_eq!(
         registries["quay.io"]["tlsConfig"]["insecureSkipVerify"],

@@ -385,14 +385,15 @@ fn a_text_that_cannot_be_merged_is_refused_without_replace() {
             .unwrap()
             .contains("http_proxy")
     );
-    // `--diff` and `--replace` need `--into`
-    for flag in ["--diff", "--replace"] {
+    // `--diff` needs `--into`, and `--replace` needs that or `-o`
+    for flags in [&["-o", "out", "--diff"][..], &["--replace"]] {
         let run = place
             .command()
-            .args(["render", "tkg", "--site", "site.yaml", "-o", "out", flag])
+            .args(["render", "tkg", "--site", "site.yaml"])
+            .args(flags)
             .output()
             .unwrap();
-        assert_eq!(run.status.code(), Some(2), "{flag}");
+        assert_eq!(run.status.code(), Some(2), "{flags:?}");
     }
 }
 
@@ -504,7 +505,9 @@ fn existing_datacenters_of_a_seed_are_configured_and_none_is_added() {
     let message = place.ok(&["render", "kubermatic", "--site", "site.yaml", "-o", "out"]);
     assert!(
         message.contains("seed.yaml")
-            && place.read("out/seed.yaml").contains("\n    datacenter:\n")
+            && place
+                .read("out/kubermatic-seed.yaml")
+                .contains("\n    datacenter:\n")
     );
 }
 

@@ -106,7 +106,8 @@ pub fn compare(made: &BTreeMap<PathBuf, String>, name: &str) {
     }
 }
 
-/// The text of every file below `folder`, by the relative path of the file.
+/// The text of every file below `folder`, by the relative path of the file. The list of the files
+/// that landfall wrote is left out.
 pub fn files(folder: &Path) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -117,6 +118,7 @@ pub fn files(folder: &Path) -> BTreeMap<PathBuf, String> {
                 true => folders.push(path),
                 // the link of an enabled unit leads to a path on the machine
                 false if !path.exists() => {}
+                false if path.ends_with(".landfall-files") => {}
                 false => {
                     let text = std::fs::read_to_string(&path).unwrap();
                     found.insert(path.strip_prefix(folder).unwrap().to_owned(), text);

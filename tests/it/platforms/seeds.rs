@@ -418,7 +418,7 @@ fn the_shipped_site_of_kubeone_has_its_registry_and_proxy() {
     ];
     let place = shipped("kubeone", &images);
     render(&place, &["kubeone"]);
-    let cluster = yaml(&place, "kubeone.yaml");
+    let cluster = yaml(&place, "kubeone-cluster.yaml");
     assert_eq!(
         *at(&cluster, "registryConfiguration overwriteRegistry"),
         Value::from("172.20.0.2:5000")

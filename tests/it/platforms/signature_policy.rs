@@ -37,6 +37,7 @@ fn rules_of_the_site_become_a_policy() {
     );
     place.write("site.pub", KEY);
     let args = ["crio", "--set", "image-key=site.pub"];
+    std::fs::remove_dir_all(place.path("out")).unwrap();
     golden(&place, "crio-image-key", &args);
 }
 

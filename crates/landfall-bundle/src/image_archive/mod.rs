@@ -12,3 +12,4 @@ mod write;
 pub use self::plan::{
     ImageArchive, ImageArchiveError, ImageArchiveFormat, ImageArchiveOptions, TrimmedImageIndex,
 };
+pub use self::write::is_image_archive;

@@ -5,12 +5,14 @@ use super::{ImageArchive, ImageArchiveError};
 use crate::tar_header::{END, encode, encoded_len, padding};
 use landfall_content::{BlobRead, CopyError, copy_checked};
 use landfall_item::OneManifest;
+use landfall_model::document::open_input;
 use landfall_model::report::Progress;
-use landfall_model::{Descriptor, media_type, sum_sizes};
+use landfall_model::{Descriptor, LAYOUT_FILE, OCI_LAYOUT, media_type, sum_sizes};
 use serde::Serialize;
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{Read, Write};
+use std::path::Path;
 
 impl ImageArchive {
     /// Size of the archive in bytes.
@@ -72,6 +74,17 @@ impl ImageArchive {
             .and_then(|()| out.flush())
             .map_err(ImageArchiveError::Write)
     }
+}
+
+/// Whether the file at `path` begins like an archive that [`ImageArchive::write`] writes. Archives
+/// of other programs have other times or modes in the header of their first member.
+pub fn is_image_archive(path: &Path) -> bool {
+    let mut first = encode(LAYOUT_FILE, OCI_LAYOUT.len() as u64);
+    first.extend(OCI_LAYOUT);
+    let mut found = Vec::new();
+    open_input(path)
+        .and_then(|file| file.take(first.len() as u64).read_to_end(&mut found))
+        .is_ok_and(|_| found == first)
 }
 
 fn zero_padding(size: u64) -> &'static [u8] {

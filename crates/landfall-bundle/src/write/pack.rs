@@ -1,7 +1,7 @@
 //! Packs a bundle from a store: writes `OUT.partial`, which is renamed when everything is on disk.
 
 use super::entry_writer::{EntryWriter, IndexBuilder};
-use super::publish::{claim, clear_work, publish, remove_volumes, room};
+use super::publish::{claim, clear_work, publish, refuse_foreign_volumes, remove_volumes, room};
 use super::volume_writer::VolumeWriter;
 use crate::error::BundleError;
 use crate::format::contents::PackOptions;
@@ -117,14 +117,11 @@ pub fn write_packaged(
         written.and_then(|((digest, written), flushed)| {
             let bytes = written.end;
             flushed.and_then(|()| written.sync()).map_err(failed)?;
-            let (files, beside, removed) = publish(
-                &partial,
-                out,
-                &written.sums(),
-                &tools,
-                packaging.signer.as_deref(),
-            )
-            .map_err(failed)?;
+            let sums = written.sums();
+            refuse_foreign_volumes(out, sums.len())?;
+            let (files, beside, removed) =
+                publish(&partial, out, &sums, &tools, packaging.signer.as_deref())
+                    .map_err(failed)?;
             Ok(PackedBundle {
                 digest,
                 bytes,

@@ -137,9 +137,38 @@ pub(crate) fn claim(out: &Path) -> Result<(PathBuf, File), BundleError> {
     for path in beside.into_iter().chain(volumes) {
         refuse_special(&path).map_err(BundleError::write(&path))?;
     }
+    if has_content(out) && !begins_bundle(out) {
+        return Err(foreign(out).into());
+    }
     let file = content::lock_partial_file(&path).map_err(failed)?;
     let file = file.ok_or_else(|| BundleError::busy(&path))?;
     Ok((path, file))
+}
+
+/// Fails if one of the first `count` volumes of `out` has the name of a file of others.
+pub(super) fn refuse_foreign_volumes(out: &Path, count: usize) -> Result<(), BundleError> {
+    let listed = volume_set::of_volumes(out);
+    let present = numbers(out).map_err(BundleError::write(out))?;
+    for number in present.into_iter().filter(|number| *number <= count) {
+        let path = volume_path(out, number);
+        if has_content(&path) && !listed.contains_key(&number) && !begins_volume(&path) {
+            return Err(foreign(&path).into());
+        }
+    }
+    Ok(())
+}
+
+fn has_content(path: &Path) -> bool {
+    path.metadata().is_ok_and(|found| found.len() > 0)
+}
+
+/// The failure for a file of others with the name of a bundle or volume.
+fn foreign(path: &Path) -> Failure {
+    let path = path.display();
+    Failure::usage(format!(
+        "{path} exists and is not a bundle; nothing was written"
+    ))
+    .with_help("name another bundle, or move the file away")
 }
 
 /// Fails if the disk has less than `needed` bytes free.

@@ -1,6 +1,7 @@
 //! `git`: configuration with which git fetches the locked repositories from the mirror.
 
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::rendered_file::header;
 use crate::request::RenderRequest;
 use crate::settings::PlatformSetting;
 use landfall_item::LockedGitRepository;
@@ -70,7 +71,7 @@ impl RenderPlatform for GitPlatform {
             .flat_map(LockedGitRepository::other_lfs_servers)
             .collect();
         urls.extend(servers.into_iter().map(str::to_owned));
-        let mut text = String::new();
+        let mut text = header("landfall render git");
         for url in &urls {
             let path = url.split_once("://").map_or(url.as_str(), |(_, path)| path);
             let mirror = quoted(&format!("{base}/{path}"));

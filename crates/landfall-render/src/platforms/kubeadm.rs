@@ -98,7 +98,10 @@ impl RenderPlatform for KubeadmPlatform {
             ("dns", dns),
             ("etcd", etcd),
         ]);
-        let files = vec![RenderedFile::new("kubeadm.yaml", document(&configuration))];
+        let files = vec![RenderedFile::new(
+            "kubeadm-config.yaml",
+            document(&configuration),
+        )];
         Ok(RenderedConfig {
             output: RenderedOutput::Files(files),
             notes,

@@ -95,9 +95,10 @@ impl RenderPlatform for KubeOnePlatform {
             ("systemPackages", parts.system_packages),
         ]);
         if request.existing.is_empty() {
-            notes.push("merge it into your KubeOneCluster: --into kubeone.yaml".to_owned());
+            notes.push("merge it into your KubeOneCluster: --into FILE".to_owned());
         }
-        let files = vec![RenderedFile::new("kubeone.yaml", document(&cluster)).secret(secret)];
+        let files =
+            vec![RenderedFile::new("kubeone-cluster.yaml", document(&cluster)).secret(secret)];
         Ok(RenderedConfig {
             output: RenderedOutput::Files(files),
             notes,

@@ -2,7 +2,7 @@
 //! mirror.
 
 use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
-use crate::rendered_file::quoted_string;
+use crate::rendered_file::{header, quoted_string};
 use crate::request::RenderRequest;
 use crate::settings::PlatformSetting;
 use landfall_item::{LockedItem, LockedProvider};
@@ -85,7 +85,7 @@ impl RenderPlatform for TofuPlatform {
             Some(REGISTRY) => registry_mirrors(request)?,
             _ => vec![network_mirror(request)?],
         };
-        let mut text = "provider_installation {\n".to_owned();
+        let mut text = header("landfall render tofu") + "provider_installation {\n";
         text.extend(mirrors.iter().map(MirrorBlock::text));
         if request.settings.get(OTHERS.key) == Some("stay") {
             let excluded = list(&addresses(providers.iter()));

@@ -1,6 +1,7 @@
 //! Exports charts as an HTTP repository: archives, provenance files, and the index.
 
 use super::ExportError;
+use super::claim::{ExportMode, claim_files};
 use super::export_files::write_all;
 use super::export_paths::{DEFAULT_MODE, ExportFile, collision};
 use landfall_content::{BlobRead, write_file};
@@ -15,17 +16,17 @@ use std::path::{Path, PathBuf};
 
 /// Writes every chart of `lock` from `blobs` to `dir`: `<name>-<version>.tgz`, its `.prov`, and
 /// `index.yaml`. An existing index keeps its other entries, unless their archives are no longer in
-/// `dir`. `dry_run` writes nothing.
+/// `dir`.
 ///
 /// # Errors
 /// Before anything is written: when two charts with the same name and version have different
-/// archives or provenance files, or when an existing `index.yaml` cannot be read. Afterwards: when
+/// archives or provenance files, a file of others exists, or an existing `index.yaml` cannot be read. Afterwards: when
 /// the index cannot be written. The failure of a single chart is in the report.
 pub fn export_charts(
     lock: &Lock,
     blobs: &dyn BlobRead,
     dir: &Path,
-    dry_run: bool,
+    mode: ExportMode,
     progress: &dyn Progress,
 ) -> Result<RunReport, ExportError> {
     let charts: Vec<ChartArchive> = lock
@@ -47,12 +48,13 @@ pub fn export_charts(
         present_entries(&path, dir).map_err(index_error)?
     };
     let files: Vec<(String, &Descriptor)> = charts.iter().flat_map(ChartArchive::files).collect();
-    let exported = files
+    let exported: Vec<_> = files
         .iter()
         .map(|(name, content)| chart_file(name, content))
         .collect();
-    let mut report = write_all(exported, blobs, dir, dry_run, progress);
-    if dry_run || charts.is_empty() {
+    claim_files(dir, &exported, mode, |_| false)?;
+    let mut report = write_all(exported, blobs, dir, mode.dry_run, progress);
+    if mode.dry_run || charts.is_empty() {
         return Ok(report);
     }
     // after the archives: an index must not name files that are not there yet

@@ -1,6 +1,7 @@
 //! Exports files to the paths of their URLs, and package repositories.
 
 use super::ExportError;
+use super::claim::{ExportMode, claim_files};
 use super::export_paths::{ExportFile, export_paths};
 use super::unpack::{are_members_unpacked, unpack_members};
 use landfall_content::{
@@ -18,20 +19,21 @@ use std::path::{Path, PathBuf};
 
 /// Writes to `dir` every file of `lock` that has a URL, at the paths of all its URLs: plain files
 /// with their sidecars, packages, charts and providers. `blobs` has the content. Files with the
-/// right content are left unchanged. `dry_run` writes nothing.
+/// right content are left unchanged.
 ///
 /// # Errors
-/// Before anything is written: when a URL cannot be a path, or two URLs with different content have
-/// the same path. Later failures are in the report.
+/// Before anything is written: when a URL cannot be a path, two URLs with different content have
+/// the same path, or a file of others exists. Later failures are in the report.
 pub fn export_files(
     lock: &Lock,
     blobs: &dyn BlobRead,
     dir: &Path,
-    dry_run: bool,
+    mode: ExportMode,
     progress: &dyn Progress,
 ) -> Result<RunReport, ExportError> {
     let files = export_paths(lock.items().flat_map(LockedItem::files))?;
-    Ok(write_all(files, blobs, dir, dry_run, progress))
+    claim_files(dir, &files, mode, |_| false)?;
+    Ok(write_all(files, blobs, dir, mode.dry_run, progress))
 }
 
 /// Writes the package repositories of `system` (`apt:` or `yum:`) like [`export_files`]. `made` is
@@ -45,7 +47,7 @@ pub fn export_packages(
     made: &[GeneratedFile],
     blobs: &dyn BlobRead,
     dir: &Path,
-    dry_run: bool,
+    mode: ExportMode,
     progress: &dyn Progress,
 ) -> Result<RunReport, ExportError> {
     let carried = lock
@@ -55,6 +57,7 @@ pub fn export_packages(
         .flat_map(LockedPackageSet::files);
     // checked together: generated files must not collide with files of the lock either
     let files = export_paths(carried.chain(made.iter().map(GeneratedFile::form)))?;
+    claim_files(dir, &files, mode, |_| false)?;
     let made_content = MemoryBlobs(
         made.iter()
             .map(|file| (file.digest.clone(), file.bytes.clone().into()))
@@ -64,8 +67,8 @@ pub fn export_packages(
     let (made, carried): (Vec<_>, Vec<_>) = files
         .into_iter()
         .partition(|file| made_content.0.contains_key(file.file.digest));
-    let mut report = write_all(carried, blobs, dir, dry_run, progress);
-    let made_report = write_all(made, &made_content, dir, dry_run, progress);
+    let mut report = write_all(carried, blobs, dir, mode.dry_run, progress);
+    let made_report = write_all(made, &made_content, dir, mode.dry_run, progress);
     report.bytes_transferred += made_report.bytes_transferred;
     report.items.extend(made_report.items);
     Ok(report)
@@ -239,7 +242,7 @@ fn link(first: &Path, path: &Path) -> io::Result<()> {
 }
 
 /// Whether `path` is a regular file with this content and mode.
-fn is_up_to_date(path: &Path, item: &ExportFile) -> io::Result<bool> {
+pub(super) fn is_up_to_date(path: &Path, item: &ExportFile) -> io::Result<bool> {
     match open_if_like(path, item.file.size, item.mode)? {
         Some(mut file) => has_digest(&mut file, item.file.digest),
         None => Ok(false),
@@ -275,6 +278,7 @@ pub(super) fn refuse_links(dir: &Path, below: &Path) -> Result<(), ExportError> 
 mod tests {
     use super::*;
     use crate::testing::{file, memory as memory_of};
+    use landfall_content::OUTPUT_RECORD;
     use landfall_item::LockedSidecar;
     use landfall_model::Digest;
     use landfall_model::report::SilentProgress;
@@ -296,6 +300,13 @@ mod tests {
         }
     }
 
+    fn mode(dry_run: bool) -> ExportMode {
+        ExportMode {
+            dry_run,
+            replaces: false,
+        }
+    }
+
     fn memory() -> MemoryBlobs {
         memory_of(&[b"kubelet", b"sum", b"front"])
     }
@@ -307,13 +318,14 @@ mod tests {
     #[test]
     fn files_are_written_for_all_their_urls_and_a_second_run_keeps_them() {
         let dir = tempfile::tempdir().unwrap();
-        let run = |dry| export_files(&lock(), &memory(), dir.path(), dry, &SilentProgress).unwrap();
+        let run =
+            |dry| export_files(&lock(), &memory(), dir.path(), mode(dry), &SilentProgress).unwrap();
         assert_eq!(statuses(&run(true)), [ItemStatus::Skipped; 3]);
         let nothing = export_files(
             &lock(),
             &MemoryBlobs::default(),
             dir.path(),
-            true,
+            mode(true),
             &SilentProgress,
         )
         .unwrap();
@@ -357,7 +369,8 @@ mod tests {
         fs::remove_file(dir.path().join("mirror.example/kubelet")).unwrap();
         let blobs = memory_of(&[b"sum", b"front"]);
         for (dry, status) in [(true, ItemStatus::Skipped), (false, ItemStatus::Done)] {
-            let report = export_files(&lock(), &blobs, dir.path(), dry, &SilentProgress).unwrap();
+            let report =
+                export_files(&lock(), &blobs, dir.path(), mode(dry), &SilentProgress).unwrap();
             assert_eq!(statuses(&report)[0], status, "{report:?}");
         }
         fs::write(&kubelet, "kubeleX").unwrap();
@@ -366,6 +379,55 @@ mod tests {
             [ItemStatus::Done, ItemStatus::Present, ItemStatus::Present]
         );
         assert_eq!(fs::read(&kubelet).unwrap(), b"kubelet");
+    }
+
+    #[test]
+    fn files_that_no_export_wrote_are_refused_before_the_first_write() {
+        let dir = tempfile::tempdir().unwrap();
+        let front = dir.path().join("h.example/index.html");
+        fs::create_dir(front.parent().unwrap()).unwrap();
+        let run =
+            |mode: ExportMode| export_files(&lock(), &memory(), dir.path(), mode, &SilentProgress);
+        fs::write(&front, "mine").unwrap();
+        for dry_run in [true, false] {
+            let error = run(mode(dry_run)).unwrap_err().to_string();
+            assert!(
+                error.contains("h.example/index.html exists, and this command did not write it"),
+                "{error}"
+            );
+            assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        }
+        let replacing = ExportMode {
+            replaces: true,
+            ..ExportMode::default()
+        };
+        assert_eq!(statuses(&run(replacing).unwrap()), [ItemStatus::Done; 3]);
+        // the record now lists the file, and another export may replace it
+        let mut changed = lock();
+        changed.files[1] = file("https://h.example/", b"kubelet");
+        let report = export_files(
+            &changed,
+            &memory(),
+            dir.path(),
+            mode(false),
+            &SilentProgress,
+        );
+        assert_eq!(statuses(&report.unwrap())[2], ItemStatus::Done);
+        assert_eq!(fs::read(&front).unwrap(), b"kubelet");
+        // a file with the new content is not replaced
+        fs::remove_file(dir.path().join(OUTPUT_RECORD)).unwrap();
+        assert_eq!(
+            export_files(
+                &changed,
+                &memory(),
+                dir.path(),
+                mode(false),
+                &SilentProgress
+            )
+            .map(|report| statuses(&report))
+            .unwrap(),
+            [ItemStatus::Present; 3]
+        );
     }
 
     #[test]
@@ -382,7 +444,13 @@ mod tests {
             "https://h/a%00b",
             "no-url",
         ] {
-            let result = export_files(&one(url), &memory(), dir.path(), false, &SilentProgress);
+            let result = export_files(
+                &one(url),
+                &memory(),
+                dir.path(),
+                mode(false),
+                &SilentProgress,
+            );
             let error = result.unwrap_err().to_string();
             assert!(error.starts_with("cannot export "), "{url}: {error}");
         }
@@ -392,7 +460,7 @@ mod tests {
             &one("https://h/x"),
             &memory(),
             dir.path(),
-            false,
+            mode(false),
             &SilentProgress,
         )
         .unwrap();
@@ -413,7 +481,7 @@ mod tests {
                 ..Lock::default()
             };
             let blobs = memory_of(&[archive]);
-            export_files(&lock, &blobs, dir.path(), false, &SilentProgress).unwrap()
+            export_files(&lock, &blobs, dir.path(), mode(false), &SilentProgress).unwrap()
         };
         let mut gnu = tar::Builder::new(Vec::new());
         let mut header = tar::Header::new_gnu();
@@ -472,7 +540,7 @@ mod tests {
                 files: vec![locked.clone()],
                 ..Lock::default()
             };
-            export_files(&lock, &blobs, dir.path(), dry_run, &SilentProgress).unwrap()
+            export_files(&lock, &blobs, dir.path(), mode(dry_run), &SilentProgress).unwrap()
         };
         let run = |locked: &landfall_item::LockedFile| export(locked, false);
         let checked = |locked: &landfall_item::LockedFile| statuses(&export(locked, true));
@@ -537,7 +605,7 @@ mod tests {
             files,
             ..Lock::default()
         };
-        let error = export_files(&lock, &memory(), dir.path(), false, &SilentProgress)
+        let error = export_files(&lock, &memory(), dir.path(), mode(false), &SilentProgress)
             .unwrap_err()
             .to_string();
         assert!(error.contains("v=1") && error.contains("v=2"), "{error}");
@@ -551,7 +619,8 @@ mod tests {
         blobs
             .0
             .insert(Digest::sha256(b"kubelet"), b"kubelex"[..].into());
-        let report = export_files(&lock(), &blobs, dir.path(), false, &SilentProgress).unwrap();
+        let report =
+            export_files(&lock(), &blobs, dir.path(), mode(false), &SilentProgress).unwrap();
         assert_eq!(
             statuses(&report),
             [ItemStatus::Failed, ItemStatus::Missing, ItemStatus::Done]

@@ -3,6 +3,7 @@
 
 use super::ExportError;
 use super::bare_leftovers::{SHALLOW, item_of, settle_leftovers, with_present_commits};
+use super::claim::{ExportMode, claim_repositories};
 use super::export_files::write_all;
 use super::export_paths::{DEFAULT_MODE, ExportFile, collision, failed, path_of_url};
 use landfall_content::{BlobPackBytes, BlobRead, ContentError, MemoryBlobs};
@@ -12,7 +13,7 @@ use landfall_git::{
 use landfall_item::lockfile::Lock;
 use landfall_item::{LockedGitRepository, UrlFile};
 use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, RunReport, count_of};
-use landfall_model::{Algorithm, Digest, Limits, digest_of};
+use landfall_model::{Algorithm, Digest, Failure, Limits, digest_of};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
@@ -55,17 +56,17 @@ struct RepositoryFile {
 }
 
 /// Writes every git repository of `lock` from `blobs` to `dir`. Files with the right content are
-/// left unchanged. `dry_run` writes nothing.
+/// left unchanged.
 ///
 /// # Errors
-/// Before anything is written: when a URL cannot be a path, or two repositories with different
-/// content have the same path. Later failures are in the report.
+/// Before anything is written: when a URL cannot be a path, two repositories with different content
+/// have the same path, or a repository or file of others exists. Later failures are in the report.
 pub fn export_git(
     lock: &Lock,
     blobs: &Arc<dyn BlobRead>,
     dir: &Path,
     format: GitExportFormat,
-    dry_run: bool,
+    mode: ExportMode,
     limits: Limits,
     progress: &dyn Progress,
 ) -> Result<RunReport, ExportError> {
@@ -98,18 +99,37 @@ pub fn export_git(
             .into());
         }
     }
+    let record = claim_repositories(dir, owners.keys().map(PathBuf::as_path), mode)?;
+    let dry_run = mode.dry_run;
     let mut report = RunReport::default();
     for (repository, path) in targets {
         note_omitted(repository, format, progress);
+        let claim = || {
+            if dry_run {
+                Ok(())
+            } else {
+                record.add([path.as_path()])
+            }
+        };
         let written = match format {
             GitExportFormat::Bare => repository_files(repository, blobs, limits, &dir.join(&path))
-                .map(|files| files.write(repository, &path, &**blobs, dir, dry_run, progress)),
+                .map(|files| {
+                    claim()?;
+                    Ok(files.write(repository, &path, &**blobs, dir, dry_run, progress))
+                }),
             GitExportFormat::Bundle => GitBundle::create(repository, blobs, limits)
-                .map(|bundle| write_bundle(&bundle, repository, path, dir, dry_run, progress))
+                .map(|bundle| {
+                    claim()?;
+                    let path = path.clone();
+                    Ok(write_bundle(
+                        &bundle, repository, path, dir, dry_run, progress,
+                    ))
+                })
                 .map_err(GitExportFailure::from),
         };
         match written {
             Ok(written) => {
+                let written: RunReport = written.map_err(|failure: Failure| failure)?;
                 report.bytes_transferred += written.bytes_transferred;
                 report.items.extend(written.items);
             }
@@ -583,8 +603,8 @@ mod tests {
             for format in [GitExportFormat::Bare, GitExportFormat::Bundle] {
                 let limits = Limits::default();
                 let progress = &SilentProgress;
-                let refused =
-                    export_git(&lock, &blobs, dir.path(), format, false, limits, progress);
+                let mode = ExportMode::default();
+                let refused = export_git(&lock, &blobs, dir.path(), format, mode, limits, progress);
                 let message = refused.unwrap_err().to_string();
                 let both = format!("cannot export git+{} and git+{}:", urls[0], urls[1]);
                 assert!(message.contains(&both), "{message}");

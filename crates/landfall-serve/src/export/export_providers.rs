@@ -2,6 +2,7 @@
 //! filesystem mirror.
 
 use super::ExportError;
+use super::claim::{ExportMode, claim_files};
 use super::export_charts::may_exist;
 use super::export_files::write_all;
 use super::export_paths::{DEFAULT_MODE, ExportFile};
@@ -24,15 +25,15 @@ struct MirroredBlob {
 
 /// Writes every provider of `lock` from `blobs` to `dir`: packages and the JSON documents that list
 /// them. Documents that exist keep their other versions and platforms, unless their files are gone.
-/// Files with the right content are left unchanged. `dry_run` writes nothing.
+/// Files with the right content are left unchanged.
 ///
 /// # Errors
-/// None at present: failures are in the report.
+/// Before anything is written: when a file of others exists. Later failures are in the report.
 pub fn export_providers(
     lock: &Lock,
     blobs: &dyn BlobRead,
     dir: &Path,
-    dry_run: bool,
+    mode: ExportMode,
     progress: &dyn Progress,
 ) -> Result<RunReport, ExportError> {
     let mut mirror = ProviderMirror::default();
@@ -67,11 +68,26 @@ pub fn export_providers(
         }
     }
     // after the packages: a document must not name files that are not there yet
-    let mut report = write_all(export_files(&packages), blobs, dir, dry_run, progress);
-    let written = write_all(export_files(&indexes), &documents, dir, dry_run, progress);
+    let packages = export_files(&packages);
+    let indexes = export_files(&indexes);
+    claim_files(dir, packages.iter().chain(&indexes), mode, is_document)?;
+    let mut report = write_all(packages, blobs, dir, mode.dry_run, progress);
+    let written = write_all(indexes, &documents, dir, mode.dry_run, progress);
     report.bytes_transferred += written.bytes_transferred;
     report.items.extend(written.items);
     Ok(report)
+}
+
+/// Whether the file at `path` is a document of a mirror, whose entries [`with_present`] keeps.
+fn is_document(path: &Path) -> bool {
+    let document = fs::read(path)
+        .ok()
+        .and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+    document.is_some_and(|document| {
+        ["versions", "archives"]
+            .iter()
+            .any(|key| document[key].is_object())
+    })
 }
 
 /// `text`, a document of the mirror, with the versions and platforms that the document at `path`

@@ -47,6 +47,23 @@ pub(super) fn are_members_unpacked(item: &ExportFile<'_>, dir: &Path) -> Result<
     Ok(are_unpacked)
 }
 
+/// The paths below the folder of an export to which the members of the file are extracted.
+pub(super) fn member_paths(item: &ExportFile<'_>) -> Vec<PathBuf> {
+    let Some(below) = item.paths.first() else {
+        return Vec::new();
+    };
+    let folder = members_folder(below);
+    let members = item.file.members.iter();
+    members.map(|name| folder.join(name)).collect()
+}
+
+/// The folder for the members of the archive at `below`.
+fn members_folder(below: &Path) -> PathBuf {
+    let mut folder = below.to_owned().into_os_string();
+    folder.push(".d");
+    PathBuf::from(folder)
+}
+
 /// A member of an archive, and where it is extracted to.
 struct UnpackedMember<R> {
     content: R,
@@ -69,9 +86,7 @@ fn visit_members(
         return Ok(());
     }
     let unreadable = |error: io::Error| archive_error(item, error.to_string());
-    let mut folder = below.clone().into_os_string();
-    folder.push(".d");
-    let folder = PathBuf::from(folder);
+    let folder = members_folder(below);
     let mut missing: BTreeSet<&str> = item.file.members.iter().map(String::as_str).collect();
     let mut archive = tar::Archive::new(open_archive(&dir.join(below)).map_err(unreadable)?);
     // the path in the extended headers before a member

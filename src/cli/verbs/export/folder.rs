@@ -5,6 +5,7 @@ use crate::cli::shared::bundle_report::{disk_space_for, report_disk_space};
 use crate::cli::shared::context::run_blocking;
 use crate::cli::shared::failed_items::item_lines;
 use crate::cli::shared::finish::is_planned;
+use crate::cli::shared::output_file::ReplaceFlag;
 use crate::cli::shared::package_changes::PackagesKey;
 use crate::cli::shared::{CliError, Context, VerbOutcome, VerbReport};
 use clap::{Args, ValueEnum};
@@ -14,8 +15,8 @@ use landfall_item::lockfile::{Lock, losses};
 use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, RunReport, count_of};
 use landfall_model::{human_size, sum_sizes};
 use landfall_serve::{
-    ExportError, GitExportFormat, export_charts, export_files, export_git, export_packages,
-    export_providers,
+    ExportError, ExportMode, GitExportFormat, export_charts, export_files, export_git,
+    export_packages, export_providers,
 };
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -23,7 +24,13 @@ use std::sync::Arc;
 
 /// Writes the content of a lock to a folder, or in a dry run reports what it would write.
 pub(crate) type ExportFunction = Box<
-    dyn FnOnce(&Lock, &dyn BlobRead, &Path, bool, &dyn Progress) -> Result<RunReport, ExportError>
+    dyn FnOnce(
+            &Lock,
+            &dyn BlobRead,
+            &Path,
+            ExportMode,
+            &dyn Progress,
+        ) -> Result<RunReport, ExportError>
         + Send,
 >;
 
@@ -35,6 +42,8 @@ pub(crate) struct FolderExport {
     /// The folder to write to
     #[arg(short, long, value_name = "DIR")]
     out: PathBuf,
+    #[command(flatten)]
+    replace: ReplaceFlag,
     /// Show what would be written, and write nothing
     #[arg(long)]
     dry_run: bool,
@@ -73,7 +82,11 @@ impl FolderExport {
         let progress = Arc::clone(&context.progress);
         context.run(async move {
             run_blocking("exporting", move || {
-                let report = export(&lock, &*blobs, &self.out, self.dry_run, &*progress)?;
+                let mode = ExportMode {
+                    dry_run: self.dry_run,
+                    replaces: self.replace.replaces,
+                };
+                let report = export(&lock, &*blobs, &self.out, mode, &*progress)?;
                 let lost = losses(&lock).into_iter().filter(|lost| wanted(lost.kind));
                 outcome(report.into(), lost, &self.out, self.dry_run)
             })
@@ -194,8 +207,8 @@ impl ExportGit {
             is_repository,
             lock,
             blobs,
-            Box::new(move |lock, _, dir, dry_run, progress| {
-                export_git(lock, &shared, dir, format, dry_run, limits, progress)
+            Box::new(move |lock, _, dir, mode, progress| {
+                export_git(lock, &shared, dir, format, mode, limits, progress)
             }),
         )
     }
@@ -280,8 +293,8 @@ impl ExportPackages {
             is_package,
             lock,
             blobs,
-            Box::new(move |lock, blobs, dir, dry_run, progress| {
-                export_packages(system, lock, &made, blobs, dir, dry_run, progress)
+            Box::new(move |lock, blobs, dir, mode, progress| {
+                export_packages(system, lock, &made, blobs, dir, mode, progress)
             }),
         )
     }

@@ -4,15 +4,15 @@ use crate::cli::shared::bundle_flags::ContentFlags;
 use crate::cli::shared::context::run_blocking;
 use crate::cli::shared::failed_items::item_lines;
 use crate::cli::shared::image_facts::ImageFacts;
-use crate::cli::shared::output_file::result_stdout;
+use crate::cli::shared::output_file::{ReplaceFlag, result_stdout};
 use crate::cli::shared::verb_report::ArchivedImageRow;
 use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use landfall_bundle::image_archive::{
-    ImageArchive, ImageArchiveError, ImageArchiveFormat, ImageArchiveOptions,
+    ImageArchive, ImageArchiveError, ImageArchiveFormat, ImageArchiveOptions, is_image_archive,
 };
-use landfall_content::{AtomicFile, BlobRead};
+use landfall_content::{AtomicFile, BlobRead, OutputGuard};
 use landfall_item::lockfile::{Lock, collision, losses};
 use landfall_item::{ChartArchive, LockedImage, LockedItem};
 use landfall_model::document::{ArchiveBudget, unpack, yaml};
@@ -44,6 +44,8 @@ pub(crate) struct ExportImages {
     /// The tar archive to write, a folder for landfall-images.tar, or - for stdout
     #[arg(short, long, value_name = "FILE|DIR|-")]
     out: PathBuf,
+    #[command(flatten)]
+    replace: ReplaceFlag,
     /// The format of the archive
     #[arg(long, value_enum, default_value_t = ArchiveFormat::Oci)]
     format: ArchiveFormat,
@@ -146,9 +148,12 @@ impl ExportImages {
             let stdout = result_stdout(context, "the archive")?;
             return Ok(ArchiveOutput::Stdout(stdout));
         }
-        AtomicFile::begin(path)
-            .map(ArchiveOutput::File)
-            .map_err(|error| unwritten(path, &error))
+        // fails if the path is not that of a regular file
+        let file = AtomicFile::begin(path).map_err(|error| unwritten(path, &error))?;
+        let mut guard = OutputGuard::new(self.replace.replaces);
+        guard.check(path, is_image_archive);
+        guard.finish()?;
+        Ok(ArchiveOutput::File(file))
     }
 
     /// The mapping to `--to` or to the registry of the site. Its destinations are added as names of

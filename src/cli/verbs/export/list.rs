@@ -3,7 +3,7 @@
 use super::images::licences;
 use crate::cli::shared::bundle_flags::LockFlags;
 use crate::cli::shared::failed_items::item_line;
-use crate::cli::shared::output_file::write_result;
+use crate::cli::shared::output_file::{OutputMark, ReplaceFlag, write_result};
 use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
 use clap::{Args, Subcommand};
 use landfall_item::lockfile::{EXPORT_FORMATS, ExportInput, accepted_losses};
@@ -11,6 +11,9 @@ use landfall_model::TargetRegistry;
 use landfall_model::report::{ItemStatus, ReportItem};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+
+/// The start of the first line of a written list, if its format has comments.
+const HEAD: &str = "# Written by `landfall ";
 
 /// One subcommand for each format in `EXPORT_FORMATS`.
 #[derive(Subcommand)]
@@ -41,6 +44,8 @@ pub(crate) struct ListFlags {
     /// The file to write [default: stdout]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    replace: ReplaceFlag,
     /// Add the locked digest to each image, not only to those that the manifest pins
     #[arg(long)]
     digests: bool,
@@ -116,9 +121,21 @@ impl ExportList {
                 .iter()
                 .map(|path| format!("wrote {}", path.display())),
         );
+        let text = match (&flags.out, form.has_comments) {
+            (Some(_), true) => format!("{HEAD}export {name}`.\n{}", listed.text),
+            _ => listed.text,
+        };
+        // comments and the table of `sources` have a first line that no other command writes
+        let first_line = text.lines().next().map(str::to_owned);
+        let is_own = |present: &str| present.lines().next() == first_line.as_deref();
+        let command = format!("export {name}");
+        let mark = match name {
+            "images-txt" => OutputMark::Record(&command),
+            _ => OutputMark::Content(&is_own),
+        };
         write_result(
-            VerbOutcome::new(report, listed.text, exit),
-            flags.out.as_deref(),
+            VerbOutcome::new(report, text, exit),
+            flags.replace.file(flags.out.as_deref(), mark),
             &lines,
             context,
         )

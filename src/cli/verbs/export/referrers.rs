@@ -2,14 +2,17 @@
 
 use crate::cli::shared::bundle_flags::ContentFlags;
 use crate::cli::shared::failed_items::loss_lines;
+use crate::cli::shared::output_file::ReplaceFlag;
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, VerbReport};
 use clap::Args;
 use landfall_bundle::sbom::linked_documents;
-use landfall_content::{BlobRead, ContentError, LockEntry, write_file};
+use landfall_content::{BlobRead, ContentError, LockEntry, OutputGuard, OutputRecord, write_file};
 use landfall_item::LockedItem;
 use landfall_item::lockfile::losses;
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem, TransferSide, count_of};
-use landfall_model::{ImageRef, host_component};
+use landfall_model::{Descriptor, ImageRef, digest_of, host_component};
+use landfall_serve::EXPORT_RECORD;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// Write the SBOMs, attestations and signatures of images and charts
@@ -22,6 +25,8 @@ pub(crate) struct ExportReferrers {
     /// The folder to write to
     #[arg(short, long, value_name = "DIR")]
     out: PathBuf,
+    #[command(flatten)]
+    replace: ReplaceFlag,
 }
 
 impl ExportReferrers {
@@ -30,6 +35,7 @@ impl ExportReferrers {
         let has_some = |entry: &LockEntry| !entry.referrers.is_empty();
         let (lock, blobs) = self.content.open(context, has_some)?;
         let mut report = VerbReport::default();
+        let mut documents = Vec::new();
         for item in lock.items() {
             let entry = item.entry();
             if !has_some(&entry) {
@@ -50,25 +56,29 @@ impl ExportReferrers {
                     one.kind.word().to_lowercase(),
                     one.blob.digest.short(12)
                 );
-                let path = self.out.join(folder(item)).join(name);
-                let (status, reason) = match blobs.read(&one.blob) {
-                    Ok(bytes) => {
-                        write(&path, &bytes)?;
-                        report.bytes_transferred += one.blob.size;
-                        (ItemStatus::Done, one.format)
-                    }
-                    Err(error) => (lost_status(&error), Some(error.to_string())),
-                };
-                report.items.push(ReportItem {
-                    kind: EntryKind::Referrer,
-                    name: path.display().to_string(),
-                    digest: Some(one.blob.digest),
-                    bytes: Some(one.blob.size),
-                    packages: 0,
-                    status,
-                    reason,
-                });
+                documents.push((folder(item).join(name), one));
             }
+        }
+        self.claim(documents.iter().map(|(below, one)| (&**below, &one.blob)))?;
+        for (below, one) in documents {
+            let path = self.out.join(below);
+            let (status, reason) = match blobs.read(&one.blob) {
+                Ok(bytes) => {
+                    write(&path, &bytes)?;
+                    report.bytes_transferred += one.blob.size;
+                    (ItemStatus::Done, one.format)
+                }
+                Err(error) => (lost_status(&error), Some(error.to_string())),
+            };
+            report.items.push(ReportItem {
+                kind: EntryKind::Referrer,
+                name: path.display().to_string(),
+                digest: Some(one.blob.digest),
+                bytes: Some(one.blob.size),
+                packages: 0,
+                status,
+                reason,
+            });
         }
         // Their referrers are not known, or not all of them are in the bundle.
         let lost = losses(&lock).into_iter();
@@ -79,6 +89,31 @@ impl ExportReferrers {
         let text =
             loss_lines(&report.items) + &format!("{}: {written} written\n", self.out.display());
         Ok(VerbOutcome::of(report, text))
+    }
+}
+
+impl ExportReferrers {
+    /// Checks that no file of others is replaced, and records the new files.
+    fn claim<'d>(
+        &self,
+        documents: impl Iterator<Item = (&'d Path, &'d Descriptor)>,
+    ) -> Result<(), CliError> {
+        let record = OutputRecord::read(&self.out, EXPORT_RECORD)?;
+        let mut guard = OutputGuard::new(self.replace.replaces);
+        let mut new = Vec::new();
+        for (below, document) in documents {
+            let path = self.out.join(below);
+            let is_same = File::open(&path).is_ok_and(|mut file| {
+                digest_of(&mut file, document.digest.algorithm())
+                    .is_ok_and(|digest| digest == document.digest)
+            });
+            if !is_same {
+                guard.check(&path, |_| record.has(below));
+                new.push(below);
+            }
+        }
+        guard.finish()?;
+        Ok(record.add(new)?)
     }
 }
 

@@ -35,11 +35,11 @@ pub(super) struct RenderFlags {
     pub(super) locked: LockFlags,
     #[arg(long, value_name = "KEY=VALUE")]
     pub(super) set: Vec<String>,
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", group = "written")]
     pub(super) out: Option<PathBuf>,
     /// Merge into this YAML file instead of writing -o: sets or adds keys, and changes no other
     /// byte
-    #[arg(long, value_name = "FILE", conflicts_with = "out")]
+    #[arg(long, value_name = "FILE", conflicts_with = "out", group = "written")]
     pub(super) into: Option<PathBuf>,
     #[command(flatten)]
     pub(super) merging: MergeFlags,
@@ -50,9 +50,10 @@ pub(super) struct MergeFlags {
     /// With --into: change nothing, and print a unified diff in which values of Secrets are masked
     #[arg(long, requires = "into", conflicts_with = "out")]
     pub(super) diff: bool,
-    /// With --into: also replace values that are not facts of the site, such as names, folders,
-    /// commands and texts that cannot be merged, instead of failing
-    #[arg(long, requires = "into", conflicts_with = "out")]
+    /// With -o: also replace files that this command did not write. With --into: also replace
+    /// values that are not facts of the site, such as names, folders, commands and texts that
+    /// cannot be merged, instead of failing
+    #[arg(long, requires = "written")]
     pub(super) replace: bool,
 }
 
@@ -115,11 +116,12 @@ fn subcommand(spec: &'static PlatformSpec) -> Command {
 
 /// Hides `--into` and its flags, for a platform whose output cannot be merged into a file.
 fn without_into(command: Command) -> Command {
-    ["into", "diff", "replace"]
-        .into_iter()
-        .fold(command, |command, arg| {
-            command.mut_arg(arg, |arg| arg.hide(true))
-        })
+    let command = command.mut_arg("replace", |arg| {
+        arg.help("Also replace files that this command did not write")
+    });
+    ["into", "diff"].into_iter().fold(command, |command, arg| {
+        command.mut_arg(arg, |arg| arg.hide(true))
+    })
 }
 
 fn settings_help(spec: &PlatformSpec) -> String {

@@ -3,7 +3,7 @@
 use super::arguments::{MergeFlags, PlatformRun, RenderCommand, RenderFlags};
 use super::merge_diff::merge_diff;
 use crate::cli::shared::locked_charts::{LockedCharts, locked_charts};
-use crate::cli::shared::output_file::write_result;
+use crate::cli::shared::output_file::{OutputFile, OutputMark, write_result};
 use crate::cli::shared::unified_diff::DiffReader;
 use crate::cli::shared::verb_report::{FileRow, ReportChange};
 use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
@@ -137,15 +137,29 @@ impl PlatformRun {
         }
         let text = match (rendered.output, out) {
             (RenderedOutput::Text(text), out) => {
-                return write_result(
-                    VerbOutcome::of(report, text),
-                    out.as_deref(),
-                    &lines,
-                    context,
-                );
+                // A text without a header is a plain value.
+                let is_own = |present: &str| render::has_header_of(present, spec.name);
+                let command = format!("render {}", spec.name);
+                let mark = if text.is_empty() || is_own(&text) {
+                    OutputMark::Content(&is_own)
+                } else {
+                    OutputMark::Record(&command)
+                };
+                let file = out.as_deref().map(|path| OutputFile {
+                    path,
+                    replaces: self.common.merging.replace,
+                    mark,
+                });
+                return write_result(VerbOutcome::of(report, text), file, &lines, context);
             }
             (RenderedOutput::Files(files), Some(folder)) => {
-                let written = write_files(spec, &files, folder, &mut report)?;
+                let written = write_files(
+                    spec,
+                    &files,
+                    folder,
+                    self.common.merging.replace,
+                    &mut report,
+                )?;
                 written
                     .into_iter()
                     .chain(lines)
@@ -215,10 +229,11 @@ fn write_files(
     spec: &PlatformSpec,
     files: &[RenderedFile],
     folder: &Path,
+    replaces: bool,
     report: &mut VerbReport,
 ) -> Result<Vec<String>, CliError> {
     let left = render::stale_files(folder, spec.name, files);
-    render::write_files(folder, files)?;
+    render::write_files(folder, spec.name, files, replaces)?;
     let mut lines = Vec::new();
     for file in files {
         let secret = if file.secret {

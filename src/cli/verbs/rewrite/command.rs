@@ -3,10 +3,13 @@
 use super::report::{NotLocked, RewriteMode, RewrittenInput, outcome};
 use crate::cli::shared::bundle_flags::LockFlags;
 use crate::cli::shared::locked_charts::{LockedCharts, locked_charts};
+use crate::cli::shared::output_file::ReplaceFlag;
 use crate::cli::shared::unified_diff::{self, DiffReader};
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
 use clap::Args;
+use landfall_content::{OutputGuard, OutputRecord};
 use landfall_item::lockfile::collision;
+use landfall_model::document::read_input;
 use landfall_model::{Digest, TargetRegistry, today};
 use landfall_rewrite as rewrite;
 use landfall_rewrite::audit::{Inventory, audit_inputs, audit_text};
@@ -50,6 +53,8 @@ pub(crate) struct RewriteCommand {
     comments: bool,
     #[command(flatten)]
     modes: OutputFlags,
+    #[command(flatten)]
+    replace: ReplaceFlag,
 }
 
 /// The destination of the result; without any of these flags, stdout.
@@ -134,13 +139,18 @@ impl RewriteCommand {
             index = index.with_files(base);
         }
         index = index.with_replaced(self.replaced_digests()?);
+        let record = self.claim(&inputs, &index)?;
         let mut text = String::new();
         let reader = DiffReader::of_stdout(context);
+        let mut written: Vec<&Path> = Vec::new();
         let mut rewrite = || -> Vec<RewrittenInput> {
             let inputs = inputs.iter();
             inputs
                 .filter_map(|input| {
-                    self.rewrite_input(input, &charts, stdin, &index, reader, &mut text)
+                    let done =
+                        self.rewrite_input(input, &charts, stdin, &index, reader, &mut text)?;
+                    written.extend(done.result.is_ok().then_some(&*input.relative));
+                    Some(done)
                 })
                 .collect()
         };
@@ -172,6 +182,9 @@ impl RewriteCommand {
                 )
             })
         };
+        if let Some(record) = record {
+            record.add(written)?;
+        }
         if done.is_empty() {
             return Err(CliError::usage(
                 "no file that can be rewritten was found; `landfall help --page rewrite` lists \
@@ -181,6 +194,57 @@ impl RewriteCommand {
         let not_locked =
             found.map(|found| NotLocked::new(&found, &self.audit_command(context, &charts, flags)));
         outcome(context, self.modes.mode(), &done, not_locked.as_ref(), text)
+    }
+
+    /// Checks that no file of others in the folder of `--out` is replaced. Returns the record of
+    /// that folder.
+    fn claim(
+        &self,
+        inputs: &[InputFile],
+        index: &ReferenceIndex,
+    ) -> Result<Option<OutputRecord>, CliError> {
+        let Some(out) = &self.modes.out else {
+            return Ok(None);
+        };
+        let record = OutputRecord::read(out, "rewrite")?;
+        let mut guard = OutputGuard::new(self.replace.replaces);
+        for input in inputs.iter().filter(|input| !record.has(&input.relative)) {
+            let path = out.join(&input.relative);
+            let mut below = path.ancestors().take_while(|below| below != out);
+            if below.any(Path::is_symlink) {
+                // nothing is written through it; the error of this file says so
+                continue;
+            }
+            guard.check(&path, |path| {
+                self.result_bytes(input, index)
+                    .is_none_or(|new| read_input(path).is_ok_and(|present| present == new))
+            });
+        }
+        guard.finish()?;
+        Ok(Some(record))
+    }
+
+    /// The content of the result of `input`; `None` if it is not written.
+    fn result_bytes(&self, input: &InputFile, index: &ReferenceIndex) -> Option<Vec<u8>> {
+        match rewrite::read(input).ok()? {
+            InputContent::Other => None,
+            InputContent::Text(old) => {
+                let syntax = TextSyntax::of(&input.path);
+                let new = rewrite::rewrite(&old, syntax, index, self.options());
+                Some(new.text.into_bytes())
+            }
+            InputContent::Archive(old) => {
+                let done = rewrite::rewrite_chart(&old, index, self.options()).ok()?;
+                Some(done.bytes)
+            }
+        }
+    }
+
+    fn options(&self) -> RewriteOptions {
+        RewriteOptions {
+            comments: self.comments,
+            pin: self.pin,
+        }
     }
 
     /// The command line that audits the same files against the same lock.
@@ -286,10 +350,7 @@ impl RewriteCommand {
         } else {
             charts.shown(input.path.display().to_string())
         };
-        let options = RewriteOptions {
-            comments: self.comments,
-            pin: self.pin,
-        };
+        let options = self.options();
         let mode = self.modes.mode();
         let mut lost = Vec::new();
         let mut write = |old: &[u8], new: &[u8]| -> Result<(), RewriteError> {

@@ -13,30 +13,37 @@ pub const EXPORT_FORMATS: &[ExportFormat] = &[
     ExportFormat {
         name: "hauler",
         write: hauler::write,
+        has_comments: true,
     },
     ExportFormat {
         name: "images-txt",
         write: images_txt::write,
+        has_comments: false,
     },
     ExportFormat {
         name: "skopeo-sync",
         write: skopeo_sync::write,
+        has_comments: true,
     },
     ExportFormat {
         name: "regsync",
         write: regsync::write,
+        has_comments: true,
     },
     ExportFormat {
         name: "zarf",
         write: zarf::write,
+        has_comments: true,
     },
     ExportFormat {
         name: "imgpkg-lock",
         write: imgpkg_lock::write,
+        has_comments: true,
     },
     ExportFormat {
         name: "sources",
         write: sources::write,
+        has_comments: false,
     },
 ];
 
@@ -71,6 +78,8 @@ pub struct ExportFormat {
     pub name: &'static str,
     /// Writes the items of the lock in this format.
     pub write: fn(&ExportInput<'_>) -> ExportedList,
+    /// Whether `#` starts a comment in this format.
+    pub has_comments: bool,
 }
 
 impl ExportInput<'_> {

@@ -105,7 +105,7 @@ impl RenderPlatform for KubermaticPlatform {
             &profiles,
             &mut notes,
         )?);
-        files.push(RenderedFile::new("seed.yaml", text).secret(has_account));
+        files.push(RenderedFile::new("kubermatic-seed.yaml", text).secret(has_account));
         if registry.ca.is_some() && profiles.is_empty() {
             notes.push(
                 "machines of user clusters trust the registry's certificate authority only with a \
