@@ -443,6 +443,32 @@ fn the_digest_of_a_trimmed_index_is_read_from_the_receipt() {
     assert!(err(&place.run(&["x.yaml", "--receipt", "receipt.json"], 2)).contains("receipt.json"));
 }
 
+/// Kubernetes reports `ErrImagePull` if the registry has only the trimmed index.
+#[test]
+fn a_pin_to_an_index_that_may_be_trimmed_is_noted() {
+    let name = "quay.io/prometheus/node-exporter:v1.9.0";
+    let [old, new] = [digest(name), digest("trimmed")];
+    let line = format!("- {{name: \"{name}\", digest: \"{old}\",");
+    let locked = lock(&IMAGES);
+    assert!(locked.contains(&line), "{locked}");
+    let locked = locked.replace(
+        &line,
+        &format!("{line} platforms: [linux/amd64], trimmed: {{digest: \"{new}\", size: 1}},"),
+    );
+    let place = Place::new(&[
+        ("x.yaml", &format!("image: {name}\n")),
+        ("landfall.lock", &locked),
+        ("receipt.json", &receipt(&old, &new)),
+    ]);
+    let noted = |args: &[&str]| {
+        let printed = err(&place.run(&[&["x.yaml"], args].concat(), 0));
+        printed.contains(&format!("the lock omits platforms of {name}: a registry"))
+    };
+    assert!(noted(&["--pin"]));
+    assert!(!noted(&[]), "a tag is delivered for both");
+    assert!(!noted(&["--pin", "--receipt", "receipt.json"]));
+}
+
 #[test]
 fn a_kustomize_component_covers_what_kustomize_can_change() {
     let pod = "kind: Pod\nspec:\n  containers:\n  - image: nginx:1.27\n  - image: k8s.gcr.io/pause:3.1\n    args: [--x=nginx:1.27]\n\

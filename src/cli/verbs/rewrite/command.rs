@@ -8,14 +8,15 @@ use crate::cli::shared::unified_diff::{self, DiffReader};
 use crate::cli::shared::{CliError, Context, Exit, VerbOutcome, input_file};
 use clap::Args;
 use landfall_content::{OutputGuard, OutputRecord};
-use landfall_item::lockfile::collision;
+use landfall_item::lockfile::{Lock, collision};
+use landfall_model::config::IndexPolicy;
 use landfall_model::document::read_input;
 use landfall_model::{Digest, TargetRegistry, today};
 use landfall_rewrite as rewrite;
 use landfall_rewrite::audit::{Inventory, audit_inputs, audit_text};
 use landfall_rewrite::{
-    ChartError, InputContent, InputFile, ReferenceIndex, RewriteError, RewriteOptions,
-    RewrittenText, TextSyntax,
+    ChartError, InputContent, InputFile, ReferenceIndex, ReferenceMeaning, RewriteError,
+    RewriteOptions, RewrittenText, TextSyntax,
 };
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -191,6 +192,7 @@ impl RewriteCommand {
                  the formats",
             ));
         }
+        self.note_trimmed(context, &lock, &done);
         let not_locked =
             found.map(|found| NotLocked::new(&found, &self.audit_command(context, &charts, flags)));
         outcome(context, self.modes.mode(), &done, not_locked.as_ref(), text)
@@ -244,6 +246,34 @@ impl RewriteCommand {
         RewriteOptions {
             comments: self.comments,
             pin: self.pin,
+        }
+    }
+
+    /// Warns of references with the digest of an index that the push may have trimmed: without a
+    /// receipt, it is not known whether the registry has this index or the trimmed one.
+    fn note_trimmed(&self, context: &Context, lock: &Lock, done: &[RewrittenInput]) {
+        let registry = context
+            .site
+            .as_ref()
+            .and_then(|site| site.registry.as_ref());
+        let is_exact = registry.is_some_and(|registry| registry.index == IndexPolicy::Exact);
+        if self.reverse || self.receipt.is_some() || is_exact {
+            return;
+        }
+        let trimmed = lock.images.iter().filter(|image| {
+            let trimmed = image.trimmed.as_ref();
+            trimmed.is_some_and(|trimmed| trimmed.digest != image.digest)
+        });
+        let named: Vec<String> = trimmed
+            .filter(|image| is_pinned_to(&image.digest, done))
+            .map(|image| image.name.to_string())
+            .collect();
+        if !named.is_empty() {
+            context.progress.note(&format!(
+                "the lock omits platforms of {}: a registry that refuses such an index has it with \
+                 another digest; add --receipt FILE of the push, or the image may not be found",
+                named.join(", ")
+            ));
         }
     }
 
@@ -410,6 +440,18 @@ impl RewriteCommand {
         let result = attempt().transpose()?;
         Some(RewrittenInput { name, result, lost })
     }
+}
+
+/// Whether a rewritten reference has the digest.
+fn is_pinned_to(digest: &Digest, done: &[RewrittenInput]) -> bool {
+    let hex = digest.hex();
+    let members = done.iter().filter_map(|done| done.result.as_ref().ok());
+    let mut found = members.flatten().flat_map(|member| &member.new.scan.found);
+    found.any(|occurrence| match &occurrence.meaning {
+        ReferenceMeaning::Known { to, .. } => to.contains(&hex),
+        ReferenceMeaning::Settled { .. } => occurrence.written.contains(&hex),
+        _ => false,
+    })
 }
 
 fn flag(name: &str, value: Option<String>) -> Option<[String; 2]> {
