@@ -334,6 +334,75 @@ const WAYS: &[(&str, Way)] = &[
     ("doctor --bundle", Free("reads a lock and no content")),
     ("doctor node --bundle", Free("reads a lock and no content")),
     ("doctor node --lock", Free("reads a lock and no content")),
+    (
+        "audit --base",
+        Free("bases are compared with the digests of the delta"),
+    ),
+    (
+        "audit --with-store",
+        Reads("audit pod.yaml --bundle B --with-store --store S --site F"),
+    ),
+    (
+        "rewrite --base",
+        Free("bases are compared with the digests of the delta"),
+    ),
+    (
+        "rewrite --with-store",
+        Reads("rewrite pod.yaml --bundle B --with-store --store S --to TO --site F"),
+    ),
+    (
+        "render --base",
+        Free("bases are compared with the digests of the delta"),
+    ),
+    (
+        "render --with-store",
+        Reads("render containerd --bundle B --with-store --store S --to TO -o OUT --site F"),
+    ),
+    (
+        "report --base",
+        Free("bases are compared with the digests of the delta"),
+    ),
+    (
+        "report --with-store",
+        Reads("report B --with-store --store S -o OUT --site F"),
+    ),
+    (
+        "sbom --base",
+        Free("bases are compared with the digests of the delta"),
+    ),
+    (
+        "sbom --with-store",
+        Reads("sbom B --with-store --store S --site F"),
+    ),
+    (
+        "status --base",
+        Free("bases are compared with the digests of the delta"),
+    ),
+    (
+        "status --with-store",
+        Reads("status B --with-store --store S --registry TO --site F"),
+    ),
+    (
+        "export images-txt --base",
+        Free("bases are compared with the digests of the delta"),
+    ),
+    (
+        "export images-txt --with-store",
+        Reads("export images-txt B --with-store --store S --site F"),
+    ),
+    (
+        "doctor --base",
+        Free("bases are compared with the digests of the delta"),
+    ),
+    ("doctor --with-store", Free("reads a lock and no content")),
+    (
+        "doctor node --base",
+        Free("bases are compared with the digests of the delta"),
+    ),
+    (
+        "doctor node --with-store",
+        Free("reads a lock and no content"),
+    ),
 ];
 
 /// The verb of the table that has the same arguments, which the program reads in the same way.

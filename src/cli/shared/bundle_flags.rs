@@ -15,6 +15,37 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// The flags that name the content that a delta omits.
+#[derive(Args, Clone, Default)]
+pub(crate) struct BaseFlags {
+    /// A base that the delta was packed against (may be repeated)
+    #[arg(long = "base", value_name = "BUNDLE")]
+    bases: Vec<PathBuf>,
+    /// Also use the store for content that a delta omits
+    #[arg(long)]
+    with_store: bool,
+}
+
+impl BaseFlags {
+    fn is_given(&self) -> bool {
+        self.with_store || !self.bases.is_empty()
+    }
+
+    /// The content of the bundle, of its bases, and of the store if it is used.
+    fn content(&self, context: &Context, bundle: Bundle) -> Result<Arc<dyn BlobRead>, CliError> {
+        let store = optional_store(context, self.with_store)?;
+        Ok(BundleWithBases::new(context, bundle, &self.bases, store, false)?.blobs)
+    }
+
+    /// The same flags on another command line.
+    fn as_arguments(&self) -> impl Iterator<Item = String> {
+        let bases = self.bases.iter();
+        let bases = bases.flat_map(|base| ["--base".into(), base.display().to_string()]);
+        let with_store = self.with_store.then(|| "--with-store".into());
+        bases.chain(with_store)
+    }
+}
+
 /// The flags that name one bundle. It may be partial, and its volumes may be in several folders.
 #[derive(Args)]
 pub(crate) struct BundleFlags {
@@ -28,11 +59,17 @@ pub(crate) struct BundleFlags {
     /// The bundle, instead of the first argument
     #[arg(long = "bundle", value_name = "BUNDLE")]
     named: Option<PathBuf>,
+    #[command(flatten)]
+    bases: BaseFlags,
 }
 
 impl BundleFlags {
-    /// Opens the bundle. It is an error if an argument does not belong to it.
-    pub(crate) fn open(mut self, context: &Context) -> Result<AcceptedBundle, CliError> {
+    /// Opens the bundle, and the content of it and its bases. It is an error if an argument does
+    /// not belong to the bundle.
+    pub(crate) fn open(
+        mut self,
+        context: &Context,
+    ) -> Result<(AcceptedBundle, Arc<dyn BlobRead>), CliError> {
         put_first(self.named, &mut self.bundle, &mut self.more);
         let locations = volume_locations(self.bundle.unwrap_or_default(), &mut self.more);
         if let Some(other) = self.more.first() {
@@ -46,7 +83,9 @@ impl BundleFlags {
             allow_partial: true,
             ..BundleRequirements::default()
         };
-        open(context, &locations, &requirements)
+        let accepted = open(context, &locations, &requirements)?;
+        let content = self.bases.content(context, accepted.bundle.clone())?;
+        Ok((accepted, content))
     }
 }
 
@@ -145,6 +184,8 @@ pub(crate) struct LockFlags {
     /// A bundle, whose lock is used
     #[arg(long, value_name = "BUNDLE")]
     bundle: Option<PathBuf>,
+    #[command(flatten)]
+    bases: BaseFlags,
     /// Accept a partial bundle; items that it lacks count as not locked
     #[arg(long)]
     allow_partial: bool,
@@ -205,6 +246,7 @@ impl LockFlags {
         } else if let Some(bundle) = self.named_bundle(paths) {
             arguments.extend(["--bundle".into(), bundle.display().to_string()]);
         }
+        arguments.extend(self.bases.as_arguments());
         if self.allow_partial {
             arguments.push("--allow-partial".into());
         }
@@ -224,13 +266,21 @@ impl LockFlags {
         paths: &[PathBuf],
     ) -> Result<Arc<dyn BlobRead>, CliError> {
         match self.named_bundle(paths).filter(|_| self.lock.is_none()) {
-            Some(path) => Ok(Arc::new(self.open_bundle(context, path)?)),
+            Some(path) => self
+                .bases
+                .content(context, self.open_bundle(context, path)?),
             None => Ok(context.store()?),
         }
     }
 
     /// Reads the lock. It is an error if no lock or bundle is named and there is no landfall.lock.
     pub(crate) fn load(&self, context: &Context) -> Result<Lock, CliError> {
+        if self.bundle.is_none() && self.bases.is_given() {
+            return Err(CliError::usage(
+                "--base and --with-store are for a delta, and no bundle is named",
+            )
+            .with_help("name the delta with --bundle BUNDLE"));
+        }
         let default = Path::new(FILE_NAME);
         if let Some(path) = &self.lock {
             input_file::lock(path)

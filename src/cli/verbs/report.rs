@@ -39,7 +39,7 @@ pub(crate) struct ReportCommand {
 
 impl ReportCommand {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
-        let accepted = self.bundle.open(context)?;
+        let (accepted, content) = self.bundle.open(context)?;
         let bundle = &accepted.bundle;
         let lock = bundle.available_lock()?;
         let items = lock
@@ -51,7 +51,7 @@ impl ReportCommand {
         report.add(accepted.report_member());
         ImageSignatures::recorded(&lock).add_to(&mut report);
         let page = PageRecorder::of_bundle();
-        page.set_content(&lock, Some(bundle));
+        page.set_content(&lock, Some(&*content));
         if let Some(age) = &self.older_than {
             report.add_notices(page.older_than(age, today()));
         }

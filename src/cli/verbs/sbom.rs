@@ -28,7 +28,7 @@ pub(crate) struct SbomCommand {
 
 impl SbomCommand {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
-        let accepted = self.bundle.open(context)?;
+        let (accepted, content) = self.bundle.open(context)?;
         let bundle = &accepted.bundle;
         let lock = bundle.available_lock()?;
         let subject = SbomSubject {
@@ -38,8 +38,8 @@ impl SbomCommand {
             is_partial: !bundle.partial().is_empty(),
             time: source_date()?,
         };
-        let licences = |entry: &LockEntry| ImageFacts::of(entry, bundle).licences;
-        let (document, linked) = cyclonedx(&subject, &lock, bundle, &context.limits, licences)?;
+        let licences = |entry: &LockEntry| ImageFacts::of(entry, &*content).licences;
+        let (document, linked) = cyclonedx(&subject, &lock, &*content, &context.limits, licences)?;
         let mut report = VerbReport::of(lock.each_entry().map(|entry| entry.item()).collect());
         report.add(accepted.report_member());
         let count: usize = linked.values().map(Vec::len).sum();

@@ -2,6 +2,7 @@
 //! content of the registry; refused if content is missing.
 
 mod line;
+mod verbs;
 
 use crate::support::images::noise;
 use crate::support::images::sha256;
