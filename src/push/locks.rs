@@ -18,7 +18,8 @@ use std::sync::Arc;
 const ATTEMPTS: usize = 4;
 
 /// Adds `lock` to the list as its newest lock, if `lock` has items other than images: clients find
-/// images by their names. Returns a message if that fails.
+/// images by their names. If the list changes, notes that servers must read it again. Returns a
+/// message if that fails.
 pub(super) async fn record_lock(
     uploader: &Uploader,
     lock: &Lock,
@@ -32,9 +33,19 @@ pub(super) async fn record_lock(
         return None;
     }
     let list = mapping.own_destination(delivered::REPOSITORY);
-    let why = add_to_list(uploader, lock, &list.repository, options)
-        .await
-        .err()?;
+    let why = match add_to_list(uploader, lock, &list.repository, options).await {
+        Ok(is_new) => {
+            if is_new {
+                uploader.progress.note(&format!(
+                    "{list}:{} lists new content: a server that runs `landfall serve --from` \
+                     reads it on SIGHUP",
+                    delivered::TAG
+                ));
+            }
+            return None;
+        }
+        Err(why) => why,
+    };
     Some(format!(
         "{list}:{}, the list of delivered locks, cannot be written: {why}; until it is written, \
          `landfall serve --from` does not find the new items",
@@ -42,12 +53,13 @@ pub(super) async fn record_lock(
     ))
 }
 
+/// Adds `lock` to the list. Returns whether the list changed.
 async fn add_to_list(
     uploader: &Uploader,
     lock: &Lock,
     repository: &str,
     options: &PushOptions,
-) -> Result<(), TransferError> {
+) -> Result<bool, TransferError> {
     // The blobs of the list must not get into the receipt, which covers the items of the lock. So
     // a second uploader, with its own blob locations, uploads them.
     let Uploader {
@@ -59,8 +71,9 @@ async fn add_to_list(
     } = uploader;
     let (mut number, mut known) = listed_locks(session, repository).await?;
     if known.is_newest(lock) && !options.recheck {
-        return Ok(());
+        return Ok(false);
     }
+    let is_new = !known.is_newest(lock);
     let uploader = Arc::new(Uploader::new(
         session.clone(),
         source.clone(),
@@ -79,7 +92,7 @@ async fn add_to_list(
         // same time may have dropped this lock from the list.
         (number, known) = listed_locks(session, repository).await?;
         if known.contains(lock) {
-            return Ok(());
+            return Ok(is_new);
         }
     }
     Err(TransferError::new(

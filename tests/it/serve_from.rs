@@ -4,7 +4,7 @@
 use crate::support::charts::{Chart, Upstream};
 use crate::support::http::{get, manifest, request};
 use crate::support::images::{noise, sha256};
-use crate::support::peers::{Server, docker_registry, file_server};
+use crate::support::peers::{Server, docker_registry, file_server, own_registry};
 use crate::support::{Place, landfall_serve, need, wait_for};
 use serde_json::{Value, json};
 use std::process::Command;
@@ -25,6 +25,10 @@ fn content(version: &str) -> Vec<u8> {
 
 impl Site {
     fn new() -> Site {
+        Site::with(docker_registry())
+    }
+
+    fn with(registry: Server) -> Site {
         let place = Place::new();
         for version in ["v1", "v2"] {
             let tool = content(version);
@@ -50,7 +54,7 @@ impl Site {
         );
         Site {
             place,
-            registry: docker_registry(),
+            registry,
             _upstream: upstream,
         }
     }
@@ -303,4 +307,30 @@ fn charts_are_served_from_a_registry() {
         get(&later.address, "/charts/more-2.0.0.tgz").body,
         more.archive
     );
+}
+
+#[test]
+fn push_says_when_a_server_must_read_the_list_again() {
+    let site = Site::with(own_registry());
+    for (version, is_new) in [("v1", true), ("v1", false), ("v2", true)] {
+        let place = &site.place;
+        let manifest = format!("{version}.yaml");
+        place.ok(&[
+            "lock",
+            "-f",
+            &manifest,
+            "--store",
+            "s",
+            "--site",
+            "site.yaml",
+        ]);
+        place.ok(&["pull", "--store", "s", "--site", "site.yaml"]);
+        let mut push = place.command();
+        let push = push.args(["push", "--store", "s", "--to", &site.registry.address]);
+        let printed = push.output().unwrap();
+        let printed = String::from_utf8_lossy(&printed.stderr).into_owned();
+        let note = "landfall/locks:latest lists new content: a server that runs \
+                    `landfall serve --from` reads it on SIGHUP";
+        assert_eq!(printed.contains(note), is_new, "{printed}");
+    }
 }
