@@ -394,6 +394,49 @@ script: |
     assert_eq!(finding_lines(&report, "undecided"), [open]);
 }
 
+/// An install script sets the architecture in a `case`, and fetches programs in a loop.
+#[test]
+fn urls_with_several_values_are_held_if_all_of_them_are_locked() {
+    let place = Place::new();
+    let url =
+        |arch: &str, name: &str| format!("https://dl.k8s.io/release/v1.33.4/bin/{arch}/{name}");
+    let locked = |arches: &[&str]| {
+        let mut files = String::new();
+        for arch in arches {
+            for name in ["kubeadm", "kubelet"] {
+                let digest = Digest::sha256(name.as_bytes());
+                let url = url(arch, name);
+                files += &format!("- {{name: \"{url}\", digest: \"{digest}\", size: 7}}\n");
+            }
+        }
+        place.write("landfall.lock", format!("version: 1\nfiles:\n{files}"));
+    };
+    place.write(
+        "install.sh",
+        "#!/bin/sh\nVERSION=v1.33.4\nARCH=\ncase \"$(uname -m)\" in\nx86_64) ARCH=amd64 ;;\n\
+         aarch64) ARCH=arm64 ;;\nesac\nfor binary in kubeadm kubelet; do\n  \
+         curl -LO \"https://dl.k8s.io/release/${VERSION}/bin/${ARCH}/${binary}\"\ndone\n",
+    );
+    locked(&["amd64", "arm64"]);
+    let report = place.json(0, &["audit", "install.sh"]);
+    assert_eq!(report["held"].as_array().unwrap().len(), 1, "{report:#}");
+    assert_eq!(finding_lines(&report, "undecided"), [""; 0], "{report:#}");
+    let files = [
+        "--to",
+        "172.20.0.2:5000",
+        "--files",
+        "http://172.20.0.2:8080",
+    ];
+    let rewrite = [&["rewrite", "install.sh", "--check"][..], &files].concat();
+    let rewritten = place.json(4, &rewrite);
+    assert_eq!(rewritten["left"], serde_json::json!([]), "{rewritten:#}");
+    assert_eq!(rewritten["changes"].as_array().unwrap().len(), 1);
+    // on a machine with another architecture, the script fails
+    locked(&["amd64"]);
+    let report = place.json(0, &["audit", "install.sh"]);
+    assert_eq!(finding_lines(&report, "undecided").len(), 1, "{report:#}");
+}
+
 /// Variables that a script sets are filled in. `rewrite` reports the same URLs.
 #[test]
 fn urls_with_variables_of_a_script_are_decided() {

@@ -15,9 +15,9 @@ const ENDS: [char; 14] = [
 
 /// Finds every URL of `text` that concerns a locked file. The URL of another version of a locked
 /// file is reported as missing, and so is a URL at the site's file server that no locked file has.
-/// In a URL with placeholders, the variables that the text assigns are filled in; if their values
-/// are not known, a URL that may become a locked one is undecided, and so is a folder of locked
-/// files. All other URLs are considered links.
+/// In a URL with placeholders, the variables that the text assigns are filled in. If they have
+/// several values, the URL is locked if it is locked with each; if values are not known, a URL that
+/// may become a locked one is undecided, and so is a folder of locked files. All other URLs are considered links.
 pub(super) fn findings(
     text: &str,
     lines: &LineIndex<'_>,
@@ -52,7 +52,10 @@ pub(super) fn findings(
                 let is_variable = is_assigned(text, start);
                 let coverage = match variables.filled(written) {
                     Some(value) => whole(&value, is_variable, inventory)?,
-                    None => open_url(&url, inventory)?,
+                    None => match held_by_all(&variables, written, inventory) {
+                        Some(held) => held,
+                        None => open_url(&url, inventory)?,
+                    },
                 };
                 (written, coverage)
             }
@@ -149,6 +152,22 @@ pub(super) fn whole(
         url: Some(at_upstream.to_owned()),
         why,
     })
+}
+
+/// The coverage of a URL whose variables have several values, if all URLs that it can become are
+/// locked.
+fn held_by_all(
+    variables: &ShellVariables<'_>,
+    written: &str,
+    inventory: &Inventory<'_>,
+) -> Option<LockCoverage> {
+    let urls = variables.expansions(written)?;
+    let mut held = urls
+        .iter()
+        .map(|url| whole(url, false, inventory))
+        .collect::<Option<Vec<_>>>()?;
+    let is_held = |coverage: &LockCoverage| matches!(coverage, LockCoverage::Held { .. });
+    held.iter().all(is_held).then(|| held.pop())?
 }
 
 /// The coverage of a URL with placeholders that are not filled in.

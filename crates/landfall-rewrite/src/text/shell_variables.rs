@@ -1,7 +1,7 @@
 //! Finds the variables that the shell commands of a text assign, and fills in their values.
 
 use super::placeholder::placeholder;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Words before an assignment: builtins of shells, keywords, and instructions of Dockerfiles.
 const BEFORE: [&str; 12] = [
@@ -15,12 +15,29 @@ const MAX_BYTES: usize = 4 << 10;
 /// The maximum length of a placeholder. Without it, unclosed brackets would take quadratic time.
 const MAX_PLACEHOLDER_BYTES: usize = 256;
 const MAX_DEPTH: usize = 16;
+/// The maximum number of texts that variables with several values give.
+const MAX_EXPANSIONS: usize = 64;
 
 /// The variables that a text assigns.
 #[derive(Debug, Default)]
 pub(crate) struct ShellVariables<'t> {
-    /// The value of each variable. `None` if it is computed, or if there are several values.
-    values: BTreeMap<&'t str, Option<&'t str>>,
+    values: BTreeMap<&'t str, AssignedValues<'t>>,
+}
+
+/// The values that the commands of a text assign to a variable.
+#[derive(Debug, Default)]
+struct AssignedValues<'t> {
+    literals: BTreeSet<&'t str>,
+    /// Whether a command computes a value.
+    is_computed: bool,
+}
+
+impl<'t> AssignedValues<'t> {
+    /// The value, if it is always the same.
+    fn single(&self) -> Option<&'t str> {
+        let is_single = !self.is_computed && self.literals.len() == 1;
+        self.literals.first().copied().filter(|_| is_single)
+    }
 }
 
 impl<'t> ShellVariables<'t> {
@@ -52,6 +69,36 @@ impl<'t> ShellVariables<'t> {
         Some(filling.text)
     }
 
+    /// Returns `text` with each combination of the values of its variables, as a `case` or a loop
+    /// assigns them. An empty value is a default that another value replaces. `None` if a value is
+    /// not known, or if there are too many combinations.
+    pub(crate) fn expansions(&self, text: &str) -> Option<Vec<String>> {
+        let mut done = Vec::new();
+        let mut open = vec![BTreeMap::new()];
+        while let Some(chosen) = open.pop() {
+            let mut filling = Filling {
+                left: MAX_PLACEHOLDERS,
+                chosen,
+                ..Filling::default()
+            };
+            if self.fill(text, &mut filling).is_some() {
+                done.push(filling.text);
+            } else {
+                let name = filling.undecided?;
+                let literals = self.values.get(name)?.literals.iter();
+                for value in literals.filter(|value| !value.is_empty()) {
+                    let mut chosen = filling.chosen.clone();
+                    chosen.insert(name, *value);
+                    open.push(chosen);
+                }
+            }
+            if done.len() + open.len() > MAX_EXPANSIONS {
+                return None;
+            }
+        }
+        Some(done)
+    }
+
     fn fill<'v>(&'v self, text: &'v str, filling: &mut Filling<'v>) -> Option<()> {
         let mut rest = text;
         while let Some(at) = rest.find(['$', '`', '{', '\\']) {
@@ -66,7 +113,12 @@ impl<'t> ShellVariables<'t> {
                 Some((name, value)) if !filling.open.contains(name) => {
                     filling.open.push(name);
                     (filling.open.len() <= MAX_DEPTH).then_some(())?;
-                    self.fill((*value)?, filling)?;
+                    let chosen = filling.chosen.get(name).copied();
+                    let Some(value) = chosen.or_else(|| value.single()) else {
+                        filling.undecided = (!value.is_computed).then_some(*name);
+                        return None;
+                    };
+                    self.fill(value, filling)?;
                     filling.open.pop();
                 }
                 _ => self.fill(default?, filling)?,
@@ -99,11 +151,15 @@ impl<'t> ShellVariables<'t> {
                 if after.starts_with("+=") {
                     self.add(word, None);
                 }
-                // the command assigns its arguments
-                if ["for", "read"].contains(&word) {
-                    for name in after.split([' ', ';']) {
-                        self.add(&name[..name_len(name)], None);
+                match word {
+                    "for" => self.read_loop(after),
+                    // the command assigns its arguments
+                    "read" => {
+                        for name in after.split([' ', ';']) {
+                            self.add(&name[..name_len(name)], None);
+                        }
                     }
+                    _ => {}
                 }
                 // a bracket ends the pattern of a `case`
                 match rest.find([';', '&', '|', ')']) {
@@ -111,6 +167,19 @@ impl<'t> ShellVariables<'t> {
                     None => return,
                 }
             }
+        }
+    }
+
+    /// Reads `NAME in WORD...`, which follows `for`.
+    fn read_loop(&mut self, text: &'t str) {
+        let head = text.split(';').next().unwrap_or_default().trim();
+        let (name, words) = head.split_once(" in ").unwrap_or((head, "$"));
+        let name = &name[..name_len(name)];
+        let is_computed = |word: &str| {
+            word.contains(|c: char| !(c.is_ascii_alphanumeric() || "-_.:/+".contains(c)))
+        };
+        for word in words.split_whitespace() {
+            self.add(name, (!is_computed(word)).then_some(word));
         }
     }
 
@@ -129,10 +198,9 @@ impl<'t> ShellVariables<'t> {
         if name.is_empty() {
             return;
         }
-        let known = self.values.entry(name).or_insert(value);
-        if *known != value {
-            *known = None;
-        }
+        let known = self.values.entry(name).or_default();
+        known.literals.extend(value);
+        known.is_computed |= value.is_none();
     }
 }
 
@@ -144,6 +212,10 @@ struct Filling<'v> {
     open: Vec<&'v str>,
     /// The number of placeholders that may still be filled in.
     left: usize,
+    /// The value that is used of each variable with several values.
+    chosen: BTreeMap<&'v str, &'v str>,
+    /// The variable with several values of which none is chosen.
+    undecided: Option<&'v str>,
 }
 
 /// The length of the name of a variable at the beginning of `text`.
@@ -253,6 +325,30 @@ mod tests {
         for text in ["{{ .V }}", "a/$(x)", "a/{b,c}", "${V#v}", "a/$"] {
             assert_eq!(filled("V=v1", text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn variables_with_several_values_give_all_combinations() {
+        let expanded = |script: &str| {
+            let script = format!("{script}\n# https://x $\n");
+            ShellVariables::of(&script).expansions("$A/$B")
+        };
+        let script = "A=\ncase x in\na) A=1 ;;\nb) A=2 ;;\nesac\nfor B in x y; do curl; done";
+        let mut all = expanded(script).unwrap();
+        all.sort();
+        assert_eq!(all, ["1/x", "1/y", "2/x", "2/y"]);
+        for script in [
+            "A=1",
+            "A=1\nfor B in $C x; do curl; done",
+            "A=1\nB=x\nB=$(y)",
+        ] {
+            assert_eq!(expanded(script), None, "{script}");
+        }
+        let many = |name: &str| {
+            let values: String = (0..9).map(|at| format!(" v{at}")).collect();
+            format!("for {name} in{values}; do x; done\n")
+        };
+        assert_eq!(expanded(&(many("A") + &many("B"))), None);
     }
 
     #[test]
