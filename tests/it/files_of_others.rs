@@ -195,6 +195,14 @@ fn lists_and_reports_replace_only_lists_and_reports() {
         );
         assert!(place.read(file).contains("diff"), "{}", place.read(file));
     }
+    // a push is refused before its first request
+    place.write("receipt.json", "mine\n");
+    let push = ["push", "--to", "127.0.0.1:9", "--receipt", "receipt.json"];
+    let printed = run(&place, 2, &push);
+    assert!(
+        printed.contains("name another file for the receipt"),
+        "{printed}"
+    );
     place.write("man/landfall-lock.1", "mine\n");
     run(&place, 2, &["man", "-o", "man"]);
     assert!(!place.path("man/landfall.1").exists());

@@ -673,7 +673,10 @@ fn the_included_program_does_not_change_the_digest() {
         .place
         .json(2, &["pack", "-o", "tools/other-arch", &tool]);
     assert!(
-        own["error"]["message"].as_str().unwrap().contains("taken"),
+        own["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("is not a bundle"),
         "{own}"
     );
     assert_eq!(site.names(), before);
