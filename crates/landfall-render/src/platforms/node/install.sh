@@ -252,9 +252,9 @@ source_file() { # PATH MODE
 }
 step_packages() {
   if [ -n "$APT_PACKAGES" ] && program apt-get > /dev/null; then
-    missing=$(missing_packages "$APT_PACKAGES" apt)
+    manager=apt missing=$(missing_packages "$APT_PACKAGES" apt)
   elif [ -n "$YUM_PACKAGES" ] && program dnf > /dev/null; then
-    missing=$(missing_packages "$YUM_PACKAGES" yum)
+    manager=yum missing=$(missing_packages "$YUM_PACKAGES" yum)
   else
     say_ok "the lock has no packages for this system"
     return 0
@@ -266,7 +266,7 @@ step_packages() {
   server=$FROM
   case $server in http://* | https://*) server=${server#*://} server=${server%%/*} ;; esac
   fix="deliver the packages of this lock to $server, and check \`landfall doctor packages\`"
-  if program apt-get > /dev/null; then
+  if [ "$manager" = apt ]; then
     apt_sources
     set -- -q -o "Acquire::http::Proxy::${server%:*}=DIRECT" -o "Acquire::https::Proxy::${server%:*}=DIRECT"
     if ca_file; then
