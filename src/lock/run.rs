@@ -454,17 +454,21 @@ impl<'a> SortedResults<'a> {
                 reason,
             });
         };
-        let lacking = |item: &K| {
-            let lacks = item.as_item().lacks();
-            (!lacks.is_empty()).then(|| format!("it has no {}", lacks.join(" and no ")))
-        };
         match found {
             ResolveOutcome::Kept(item) => {
-                push(ItemStatus::Present, Some(item.as_item().digest()), lacking(&item));
+                push(
+                    ItemStatus::Present,
+                    Some(item.as_item().digest()),
+                    item.as_item().note(),
+                );
                 Some(item)
             }
             ResolveOutcome::New(item) => {
-                push(ItemStatus::Done, Some(item.as_item().digest()), lacking(&item));
+                push(
+                    ItemStatus::Done,
+                    Some(item.as_item().digest()),
+                    item.as_item().note(),
+                );
                 Some(item)
             }
             ResolveOutcome::Gone(old) => {

@@ -202,6 +202,51 @@ fn odd_values_of_an_index_do_not_hide_a_chart() {
     );
 }
 
+/// Public repositories list wrong digests: helm does not compare them.
+#[test]
+fn a_digest_in_the_manifest_overrides_a_wrong_one_in_the_index() {
+    let up = Upstream::new();
+    let app = Chart::new("app", "1.0.0", "", &[]);
+    let published_again = Chart::new("app", "1.0.0", "", &[("values.yaml", "new: 1\n")]);
+    up.repository(std::slice::from_ref(&app));
+    up.place
+        .write("up/charts/app-1.0.0.tgz", &published_again.archive);
+    let pinned = |digest: &str| {
+        let chart =
+            json!([{"repo": up.repo(), "name": "app", "version": "1.0.0", "digest": digest}]);
+        up.manifest(&chart, "");
+    };
+    pinned(&published_again.digest());
+    let report = up.lock(0, &[]);
+    let note = format!(
+        "its repository lists {} instead of its digest",
+        app.digest()
+    );
+    assert_eq!(report["items"][0]["reason"], note.as_str(), "{report:#}");
+    let lock = up.place.read("landfall.lock");
+    let lines = [
+        format!("  pin: {}\n", published_again.digest()),
+        format!("  digest: {}\n", published_again.digest()),
+        format!("  listed: {}\n", app.digest()),
+    ];
+    assert!(lines.iter().all(|line| lock.contains(line)), "{lock}");
+    // the pin is kept, also by a refresh, and pull and verify compare with it
+    let again = up.lock(0, &["--refresh"]);
+    assert_eq!(up.place.read("landfall.lock"), lock, "{again:#}");
+    up.place.ok(&["pull", "--store", "store"]);
+    up.place.ok(&["pack", "--store", "store", "-o", "b"]);
+    up.place.ok(&["verify", "b"]);
+
+    // a digest that is neither of the two is refused
+    pinned(&Chart::new("app", "2.0.0", "", &[]).digest());
+    let why = failure_reasons(&up.lock(1, &["--lock", "other.lock"]));
+    assert!(
+        why.contains("the manifest requires another digest")
+            && why.contains(&published_again.digest()),
+        "{why}"
+    );
+}
+
 #[test]
 fn a_hostile_repository_is_refused_and_a_changed_archive_is_reported() {
     let up = Upstream::new();
@@ -244,7 +289,14 @@ fn a_hostile_repository_is_refused_and_a_changed_archive_is_reported() {
     up.repository(std::slice::from_ref(&app));
     let other = Chart::new("app", "9.9.9", "", &[]);
     up.place.write("up/charts/app-1.0.0.tgz", &other.archive);
-    assert!(failure_reasons(&up.lock(1, &[])).contains("names another digest"));
+    let refusal = failure_reasons(&up.lock(1, &[]));
+    assert!(
+        refusal.contains("names another digest")
+            && refusal.contains(&app.digest())
+            && refusal.contains(&other.digest())
+            && refusal.contains("add its digest to the chart"),
+        "{refusal}"
+    );
     up.repository(&[Chart {
         version: "1.0.0".into(),
         ..other.clone()

@@ -196,20 +196,25 @@ impl<'l> LockedItem<'l> {
         Some(platforms.collect())
     }
 
-    /// The platforms that were requested if the item has them, and that it lacks.
-    pub fn lacks(self) -> Vec<String> {
-        match self {
+    /// What reports say of the item: that it lacks platforms, which may be missing, or that
+    /// upstream lists it with a wrong digest.
+    pub fn note(self) -> Option<String> {
+        let lacks: Vec<String> = match self {
             LockedItem::Image(image) => image.lacks.iter().map(Platform::to_string).collect(),
             LockedItem::Provider(provider) => {
                 let has: BTreeSet<_> = provider.packages.iter().map(|one| &one.platform).collect();
                 let lacking = provider.platforms.iter().filter(|one| !has.contains(one));
                 lacking.map(ToString::to_string).collect()
             }
-            LockedItem::File(_)
-            | LockedItem::Chart(_)
-            | LockedItem::Packages(_)
-            | LockedItem::Git(_) => Vec::new(),
-        }
+            LockedItem::Chart(chart) => {
+                let listed = chart.listed.as_ref()?;
+                return Some(format!(
+                    "its repository lists {listed} instead of its digest"
+                ));
+            }
+            LockedItem::File(_) | LockedItem::Packages(_) | LockedItem::Git(_) => Vec::new(),
+        };
+        (!lacks.is_empty()).then(|| format!("it has no {}", lacks.join(" and no ")))
     }
 }
 

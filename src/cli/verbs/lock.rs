@@ -120,8 +120,8 @@ impl LockCommand {
             .items
             .iter()
             .filter(|item| item.status == ItemStatus::Done);
-        for (item, lacks) in new.filter_map(|item| Some((item, item.reason.as_ref()?))) {
-            let _ = writeln!(text, "note: {} {}: {lacks}", item.kind, item.name);
+        for (item, note) in new.filter_map(|item| Some((item, item.reason.as_ref()?))) {
+            let _ = writeln!(text, "note: {} {}: {note}", item.kind, item.name);
         }
         text += &loss_lines(&report.items);
         text += &add_changed_names(&mut report);

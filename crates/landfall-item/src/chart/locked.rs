@@ -65,6 +65,10 @@ pub struct LockedChart {
     /// points to a registry.
     #[serde(default)]
     pub url: Option<String>,
+    /// The digest that the index of the repository lists, if it is not that of the chart. The
+    /// manifest then requires `pin`.
+    #[serde(default)]
+    pub listed: Option<Digest>,
     /// The provenance file next to an archive.
     #[serde(default)]
     pub provenance: Option<LockedSidecar>,

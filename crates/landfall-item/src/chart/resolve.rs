@@ -36,7 +36,7 @@ pub(super) async fn resolve(
         mut chart,
         archive,
         provenance,
-    } = fetch(chart_resolver, &request.name).await?;
+    } = fetch(chart_resolver, &request.name, request.pin.as_ref()).await?;
     if let Some(pin) = request.pin.as_ref().filter(|pin| **pin != chart.digest) {
         return Err(format!(
             "upstream has {}, but the manifest requires {pin}",
@@ -109,8 +109,13 @@ fn source_of(name: &ChartName) -> String {
         .unwrap_or_else(|| format!("oci://{}/", name.reference.registry))
 }
 
-/// Fetches the chart `name` from its registry or repository.
-async fn fetch(resolver: &Resolver, name: &ChartName) -> Result<FetchedChart, ResolveError> {
+/// Fetches the chart `name` from its registry or repository. An archive with the digest `pin` is
+/// accepted even if the index of its repository lists another one.
+async fn fetch(
+    resolver: &Resolver,
+    name: &ChartName,
+    pin: Option<&Digest>,
+) -> Result<FetchedChart, ResolveError> {
     let Some(repository) = &name.repository else {
         return fetch_artifact(resolver, name, &name.reference).await;
     };
@@ -118,8 +123,17 @@ async fn fetch(resolver: &Resolver, name: &ChartName) -> Result<FetchedChart, Re
         repository::archive(resolver, repository, name).await?;
     let mut failure: Option<ResolveError> = None;
     for url in urls {
-        match fetch_listed(resolver, name, &url, digest.as_ref()).await {
-            Ok(fetched) => return Ok(fetched),
+        match fetch_listed(resolver, name, &url, digest.as_ref(), pin).await {
+            Ok(mut fetched) => {
+                let archive = Digest::sha256(&fetched.archive);
+                let is_wrong = |listed: &Digest| {
+                    *listed != archive
+                        && *listed != fetched.chart.digest
+                        && !listed.matches(&fetched.archive)
+                };
+                fetched.chart.listed = digest.filter(is_wrong);
+                return Ok(fetched);
+            }
             Err(cause) => {
                 failure = Some(match failure {
                     Some(first) => first.followed_by(&cause),
@@ -131,25 +145,30 @@ async fn fetch(resolver: &Resolver, name: &ChartName) -> Result<FetchedChart, Re
     Err(failure.unwrap_or_else(ResolveError::gone))
 }
 
-/// Fetches the chart `name` from `url`, which its repository lists with `digest`.
+/// Fetches the chart `name` from `url`, which its repository lists with `digest`. It must have the
+/// digest `pin`, if the manifest requires one, and otherwise `digest`.
 async fn fetch_listed(
     resolver: &Resolver,
     name: &ChartName,
     url: &Url,
     digest: Option<&Digest>,
+    pin: Option<&Digest>,
 ) -> Result<FetchedChart, ResolveError> {
     if url.scheme() != "oci" {
-        return download(resolver, name, url.as_str(), digest).await;
+        return download(resolver, name, url.as_str(), pin.or(digest), pin.is_some()).await;
     }
     let target = ChartName::try_from(url.to_string()).map_err(|error| error.to_string())?;
     let mut fetched = fetch_artifact(resolver, name, &target.reference).await?;
     let found = Digest::sha256(&fetched.archive);
     // an index that points to a registry contains the digest of the artifact or of the archive
-    if let Some(digest) =
-        digest.filter(|digest| **digest != found && **digest != fetched.chart.digest)
+    if let Some(digest) = digest
+        .filter(|digest| **digest != found && **digest != fetched.chart.digest)
+        .filter(|_| pin != Some(&fetched.chart.digest))
     {
         return Err(format!(
-            "its repository lists the digest {digest}, but the downloaded archive has {found}"
+            "its repository lists the digest {digest}, but the downloaded archive has {found} in \
+             the artifact {}{ACCEPT}",
+            fetched.chart.digest
         )
         .into());
     }
@@ -263,6 +282,7 @@ async fn download(
     name: &ChartName,
     url: &str,
     expected: Option<&Digest>,
+    is_pinned: bool,
 ) -> Result<FetchedChart, ResolveError> {
     let limit = resolver.limits().archive_bytes as usize;
     let archive = resolver
@@ -271,10 +291,16 @@ async fn download(
         .map_err(|error| {
             let is_other_content = error.kind == ErrorKind::Invalid && expected.is_some();
             let cause = ResolveError::from(error);
-            if is_other_content {
-                cause.about("its repository names another digest")
-            } else {
-                cause
+            match (is_other_content, is_pinned) {
+                (false, _) => cause,
+                (true, true) => cause.about("the manifest requires another digest"),
+                (true, false) => {
+                    let cause = cause.about("its repository names another digest");
+                    ResolveError {
+                        message: cause.message + ACCEPT,
+                        ..cause
+                    }
+                }
             }
         })?;
     let layer = layer_of(media_type::HELM_CHART, &archive);
@@ -297,6 +323,10 @@ async fn download(
         provenance,
     })
 }
+
+/// What to do if the index of a repository lists a wrong digest.
+const ACCEPT: &str = "; if the archive is the right one, add its digest to the chart in the \
+                      manifest, as in `digest: sha256:…`";
 
 /// The provenance of an archive in messages.
 const PROVENANCE: &str = "its provenance";
@@ -340,6 +370,7 @@ fn new(name: &ChartName, digest: Digest, size: u64) -> LockedChart {
         referrers: None,
         referrer_blobs: Vec::new(),
         url: None,
+        listed: None,
         provenance: None,
         signed_by: None,
         api_version: String::new(),
@@ -375,7 +406,8 @@ async fn has_same_provenance(resolver: &Resolver, old: &LockedChart) -> Result<b
     }
 }
 
-/// The digest that upstream has for the chart now. `None` if only a download can show it.
+/// The digest that upstream has for the chart now. `None` if only a download can show it, as with an
+/// index that lists another digest than that of the archive.
 pub(super) async fn head(
     resolver: &Resolver,
     old: &LockedChart,

@@ -134,6 +134,7 @@ fn all_fields() -> Lock {
     let mut lock = sample();
     lock.name = Some("all: fields".into());
     lock.images[0].verified = vec![verified("sha256:aa"), verified("sha256:bb")];
+    lock.images[0].lacks = vec!["linux/arm64".parse().unwrap()];
     let signatures = vec![verified("sha256:aa")];
     let referrers = lock.images[0].referrers.clone().unwrap_or_default();
     let provenance = lock.files[0].sidecars[0].clone();
