@@ -51,8 +51,7 @@ pub(super) async fn resolve(
             image.blobs = blobs_of([&manifest], is_manifest, &[]);
         }
         Manifest::Index(children) => {
-            let (mut kept, chosen) = requested_children(&raw.bytes, children, request)?;
-            let count = children.len() + unreadable_children(&raw.bytes).len();
+            let (mut kept, count, chosen) = requested_children(&raw.bytes, children, request)?;
             let known = BTreeSet::new();
             let budget = ManifestBudget::new(resolver.limits());
             // The look-up of referrers needs the tags. They are listed while the manifests are
@@ -137,25 +136,26 @@ pub(super) async fn check_content(
     }
 }
 
-/// The children of an index that `request` locks, and their platforms. `children` are those of the
-/// index `bytes` that can be read.
+/// The children of an index that `request` locks, the number of all children, and the platforms of
+/// the request that the index has. `children` are those of the index `bytes` that can be read.
 fn requested_children<'c>(
     bytes: &[u8],
     children: &'c [ChildManifest],
     request: &ImageRequest,
-) -> Result<(Vec<&'c ChildManifest>, ChosenPlatforms), ResolveError> {
+) -> Result<(Vec<&'c ChildManifest>, usize, ChosenPlatforms), ResolveError> {
     let requested: Vec<Platform> = request
         .platforms
         .iter()
         .map(|one| one.platform.clone())
         .collect();
     let mut unreadable = unreadable_children(bytes);
+    let count = children.len() + unreadable.len();
     // a child of another platform is left out, whatever its digest looks like
     unreadable.retain(|child| is_requested(child.platform.as_ref(), &requested));
     refuse_unreadable(&unreadable)?;
     let chosen = choose_platforms(&known_platforms(children), &request.platforms)?;
     let kept = select_children(children, &chosen.platforms).map_err(|error| error.to_string())?;
-    Ok((kept, chosen))
+    Ok((kept, count, chosen))
 }
 
 /// The digest that the tag of `name` has upstream now; without a tag, the digest in `name`.
