@@ -125,13 +125,9 @@ async fn fetch(
     for url in urls {
         match fetch_listed(resolver, name, &url, digest.as_ref(), pin).await {
             Ok(mut fetched) => {
-                let archive = Digest::sha256(&fetched.archive);
-                let is_wrong = |listed: &Digest| {
-                    *listed != archive
-                        && *listed != fetched.chart.digest
-                        && !listed.matches(&fetched.archive)
-                };
-                fetched.chart.listed = digest.filter(is_wrong);
+                fetched.chart.listed = digest.filter(|listed| {
+                    *listed != fetched.chart.digest && !listed.matches(&fetched.archive)
+                });
                 return Ok(fetched);
             }
             Err(cause) => {
@@ -406,8 +402,7 @@ async fn has_same_provenance(resolver: &Resolver, old: &LockedChart) -> Result<b
     }
 }
 
-/// The digest that upstream has for the chart now. `None` if only a download can show it, as with an
-/// index that lists another digest than that of the archive.
+/// The digest that upstream has for the chart now. `None` if only a download can show it.
 pub(super) async fn head(
     resolver: &Resolver,
     old: &LockedChart,
