@@ -156,8 +156,9 @@ pub const CATALOGUE: &[CatalogueManifest] = &[
     },
     CatalogueManifest {
         name: "network",
-        about: "Calico 3.32, Cilium 1.19, Flannel 0.28",
+        about: "Calico 3.32, Cilium 1.19, Flannel 0.28, and a bridge without images",
         files: files![
+            "network/bridge.yaml",
             "network/calico.yaml",
             "network/cilium.yaml",
             "network/flannel.yaml",
