@@ -27,7 +27,7 @@ fn architecture() -> &'static str {
 }
 
 /// The URL and the content of each file of the lock, for this machine.
-fn locked_files(place: &Place) -> Vec<(String, Vec<u8>)> {
+pub(super) fn locked_files(place: &Place) -> Vec<(String, Vec<u8>)> {
     let program = |name: &str| format!("#!/bin/sh\necho {name} \"$@\"\n").into_bytes();
     let archive = |members: &[&str]| {
         for member in members {
@@ -239,6 +239,7 @@ proxy: {http: \"http://10.0.0.1:3128\", https: \"http://10.0.0.1:3128\"}
         "interface=eth0",
         "nameserver=172.20.0.2",
         "bridge=10.244.1.0/24",
+        "pod-routes=10.244.2.0/24@172.20.0.5,fd00:2::/64@fd00::5",
         "proxy=on",
     ];
     let settings = settings.iter().flat_map(|setting| ["--set", setting]);
@@ -558,12 +559,26 @@ fn wrong_settings_and_ambiguous_locks_are_refused() {
         ("service-cidr=10.96.0.0", "a range of addresses"),
         ("service-cidr=10.96.0.0/40", "a range of addresses"),
         ("bridge=10.244.0.0", "a range of addresses"),
+        ("pod-routes=10.244.1.0/24@172.20.0.4", "needs --set bridge"),
         ("nameserver=dns.test", "an IP address"),
         ("kubernetes=v1.36.0", "no kubelet of this version"),
         ("cluster=red", "no `clusters`"),
     ] {
         let message = refused(&place, 2, &["node", "--set", setting]);
         assert!(message.contains(words), "{setting}: {message}");
+    }
+    for (routes, words) in [
+        ("10.244.1.0/24", "the node's address"),
+        ("10.244.1.0/24@node-2", "the node's address"),
+        ("10.244.1.0@172.20.0.4", "the node's address"),
+        ("10.244.1.0/24@172.20.0.4,", "the node's address"),
+        ("10.244.1.0/24@172.20.0.4;reboot", "the node's address"),
+        ("10.244.0.0/16@172.20.0.4", "overlaps"),
+    ] {
+        let routes = format!("pod-routes={routes}");
+        let args = ["node", "--set", "bridge=10.244.0.0/24", "--set", &routes];
+        let message = refused(&place, 2, &args);
+        assert!(message.contains(words), "{routes}: {message}");
     }
     let url =
         |version: &str| format!("https://dl.k8s.io/release/{version}/bin/linux/amd64/kubelet");

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set proxy=on`; render it again instead of editing it.
+# Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set pod-routes=10.244.2.0/24@172.20.0.5,fd00:2::/64@fd00::5 --set proxy=on`; render it again instead of editing it.
 # Sets up this machine as a node for kubeadm; --help explains it.
 set -eu
 
@@ -12,6 +12,7 @@ YUM_PACKAGES=conntrack-tools
 INTERFACE=eth0
 SERVICE_CIDR=10.112.0.0/16
 NAMESERVER=172.20.0.2
+POD_ROUTES='10.244.2.0/24@172.20.0.5 fd00:2::/64@fd00::5'
 
 # name, kind, target, architecture, SHA-256, path at the file server
 items() {
@@ -49,7 +50,7 @@ b25l
 -----END PGP PUBLIC KEY BLOCK-----
 LANDFALL
 source_file /etc/apt/landfall.sources.d/landfall.sources 0644 <<'LANDFALL'
-# Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set proxy=on`; render it again instead of editing it.
+# Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set pod-routes=10.244.2.0/24@172.20.0.5,fd00:2::/64@fd00::5 --set proxy=on`; render it again instead of editing it.
 Types: deb
 URIs: http://172.20.0.2:8080/archive.example.com/debian
 Suites: bookworm
@@ -62,13 +63,13 @@ Check-Valid-Until: no
 Signed-By: /etc/apt/keyrings/landfall-AAAA1111.asc
 LANDFALL
 source_file /etc/apt/apt.conf.d/99landfall 0644 <<'LANDFALL'
-# Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set proxy=on`; render it again instead of editing it.
+# Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set pod-routes=10.244.2.0/24@172.20.0.5,fd00:2::/64@fd00::5 --set proxy=on`; render it again instead of editing it.
 Dir::Etc::sourcelist "/dev/null";
 Dir::Etc::sourceparts "/etc/apt/landfall.sources.d";
 APT::Install-Recommends "false";
 LANDFALL
 source_file /etc/apt/preferences.d/landfall.pref 0644 <<'LANDFALL'
-# Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set proxy=on`; render it again instead of editing it.
+# Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set pod-routes=10.244.2.0/24@172.20.0.5,fd00:2::/64@fd00::5 --set proxy=on`; render it again instead of editing it.
 Package: conntrack
 Pin: version 1:1.4.7-1+b2
 Pin-Priority: 999
@@ -80,7 +81,7 @@ LANDFALL
 }
 yum_sources() {
 source_file /etc/landfall/yum.repos.d/landfall-mirror.example.com-3931ba69.repo 0644 <<'LANDFALL'
-# Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set proxy=on`; render it again instead of editing it.
+# Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set pod-routes=10.244.2.0/24@172.20.0.5,fd00:2::/64@fd00::5 --set proxy=on`; render it again instead of editing it.
 [landfall-mirror.example.com-3931ba69]
 name=https://mirror.example.com/9/BaseOS/x86_64/os, carried by landfall
 baseurl=http://172.20.0.2:8080/mirror.example.com/9/BaseOS/x86_64/os
@@ -100,7 +101,7 @@ LANDFALL
 }
 containerd_1() {
 cat <<'LANDFALL'
-# Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set proxy=on`; render it again instead of editing it.
+# Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set pod-routes=10.244.2.0/24@172.20.0.5,fd00:2::/64@fd00::5 --set proxy=on`; render it again instead of editing it.
 # Each table may occur only once in config.toml. Remove registry.mirrors and
 # registry.configs.*.tls: beside config_path, containerd does not load its CRI plugin.
 # `landfall doctor FILE.toml` checks the result.
@@ -124,7 +125,7 @@ LANDFALL
 }
 containerd_2() {
 cat <<'LANDFALL'
-# Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set proxy=on`; render it again instead of editing it.
+# Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set pod-routes=10.244.2.0/24@172.20.0.5,fd00:2::/64@fd00::5 --set proxy=on`; render it again instead of editing it.
 # Each table may occur only once in config.toml. Remove registry.mirrors and
 # registry.configs.*.tls: beside config_path, containerd does not load its CRI plugin.
 # `landfall doctor FILE.toml` checks the result.
@@ -148,7 +149,7 @@ LANDFALL
 }
 configuration() {
 file /etc/containerd/certs.d/_default/hosts.toml 0600 <<'LANDFALL'
-# Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set proxy=on`; render it again instead of editing it.
+# Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set pod-routes=10.244.2.0/24@172.20.0.5,fd00:2::/64@fd00::5 --set proxy=on`; render it again instead of editing it.
 server = "https://registry.corp.example/v2/mirror"
 capabilities = ["pull", "resolve"]
 override_path = true
@@ -166,7 +167,7 @@ ca = "../registry.corp.example/ca.crt"
 Authorization = ["Basic cHVsbGVyOnBhc3Mnd29yZA=="]
 LANDFALL
 file /etc/containerd/certs.d/k8s.gcr.io/hosts.toml 0600 <<'LANDFALL'
-# Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set proxy=on`; render it again instead of editing it.
+# Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set pod-routes=10.244.2.0/24@172.20.0.5,fd00:2::/64@fd00::5 --set proxy=on`; render it again instead of editing it.
 server = "https://registry.corp.example/v2/mirror"
 capabilities = ["pull", "resolve"]
 override_path = true
@@ -184,7 +185,7 @@ ca = "../registry.corp.example/ca.crt"
 Authorization = ["Basic cHVsbGVyOnBhc3Mnd29yZA=="]
 LANDFALL
 file /etc/containerd/certs.d/quay.io/hosts.toml 0600 <<'LANDFALL'
-# Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set proxy=on`; render it again instead of editing it.
+# Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set pod-routes=10.244.2.0/24@172.20.0.5,fd00:2::/64@fd00::5 --set proxy=on`; render it again instead of editing it.
 server = "https://registry.corp.example/v2/mirror"
 capabilities = ["pull", "resolve"]
 override_path = true
@@ -202,7 +203,7 @@ ca = "../registry.corp.example/ca.crt"
 Authorization = ["Basic cHVsbGVyOnBhc3Mnd29yZA=="]
 LANDFALL
 file /etc/containerd/certs.d/registry.corp.example/hosts.toml 0600 <<'LANDFALL'
-# Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set proxy=on`; render it again instead of editing it.
+# Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set pod-routes=10.244.2.0/24@172.20.0.5,fd00:2::/64@fd00::5 --set proxy=on`; render it again instead of editing it.
 server = "https://registry.corp.example"
 capabilities = ["pull", "resolve"]
 ca = "../registry.corp.example/ca.crt"
@@ -218,7 +219,7 @@ ca = "../registry.corp.example/ca.crt"
 Authorization = ["Basic cHVsbGVyOnBhc3Mnd29yZA=="]
 LANDFALL
 file /etc/containerd/certs.d/registry.k8s.io/hosts.toml 0600 <<'LANDFALL'
-# Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set proxy=on`; render it again instead of editing it.
+# Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set pod-routes=10.244.2.0/24@172.20.0.5,fd00:2::/64@fd00::5 --set proxy=on`; render it again instead of editing it.
 server = "https://registry.corp.example/v2/mirror"
 capabilities = ["pull", "resolve"]
 override_path = true
@@ -236,13 +237,13 @@ ca = "../registry.corp.example/ca.crt"
 Authorization = ["Basic cHVsbGVyOnBhc3Mnd29yZA=="]
 LANDFALL
 file /etc/containerd/certs.d/registry.corp.example/ca.crt 0644 <<'LANDFALL'
-# Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set proxy=on`; render it again instead of editing it.
+# Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set pod-routes=10.244.2.0/24@172.20.0.5,fd00:2::/64@fd00::5 --set proxy=on`; render it again instead of editing it.
 -----BEGIN CERTIFICATE-----
 b25l
 -----END CERTIFICATE-----
 LANDFALL
 file /etc/systemd/system/containerd.service.d/http-proxy.conf 0600 <<'LANDFALL'
-# Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set proxy=on`; render it again instead of editing it.
+# Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set pod-routes=10.244.2.0/24@172.20.0.5,fd00:2::/64@fd00::5 --set proxy=on`; render it again instead of editing it.
 [Service]
 Environment="HTTP_PROXY=http://10.0.0.1:3128"
 Environment="http_proxy=http://10.0.0.1:3128"
@@ -252,25 +253,25 @@ Environment="NO_PROXY=10.112.0.0/16,svc,127.0.0.1,localhost,registry.corp.exampl
 Environment="no_proxy=10.112.0.0/16,svc,127.0.0.1,localhost,registry.corp.example,172.20.0.2"
 LANDFALL
 file /etc/crictl.yaml 0644 <<'LANDFALL'
-# Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set proxy=on`; render it again instead of editing it.
+# Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set pod-routes=10.244.2.0/24@172.20.0.5,fd00:2::/64@fd00::5 --set proxy=on`; render it again instead of editing it.
 runtime-endpoint: unix:///run/containerd/containerd.sock
 image-endpoint: unix:///run/containerd/containerd.sock
 LANDFALL
 file /etc/modules-load.d/landfall.conf 0644 <<'LANDFALL'
-# Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set proxy=on`; render it again instead of editing it.
+# Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set pod-routes=10.244.2.0/24@172.20.0.5,fd00:2::/64@fd00::5 --set proxy=on`; render it again instead of editing it.
 overlay
 br_netfilter
 LANDFALL
 file /etc/sysctl.d/99-landfall.conf 0644 <<'LANDFALL'
-# Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set proxy=on`; render it again instead of editing it.
+# Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set pod-routes=10.244.2.0/24@172.20.0.5,fd00:2::/64@fd00::5 --set proxy=on`; render it again instead of editing it.
 net.bridge.bridge-nf-call-iptables = 1
 net.bridge.bridge-nf-call-ip6tables = 1
 net.ipv4.ip_forward = 1
 LANDFALL
 file /etc/systemd/system/landfall-route.service 0644 <<'LANDFALL'
-# Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set proxy=on`; render it again instead of editing it.
+# Written by `landfall render node --set bridge=10.244.1.0/24 --set cluster=blue --set interface=eth0 --set nameserver=172.20.0.2 --set pod-routes=10.244.2.0/24@172.20.0.5,fd00:2::/64@fd00::5 --set proxy=on`; render it again instead of editing it.
 [Unit]
-Description=Route to the services of the cluster
+Description=Routes to the services and pods of the cluster
 Wants=network-online.target
 After=network-online.target
 Before=kubelet.service
@@ -279,6 +280,8 @@ Before=kubelet.service
 Type=oneshot
 RemainAfterExit=yes
 ExecStart=/bin/sh -c 'exec ip route replace 10.112.0.0/16 dev eth0'
+ExecStart=/bin/sh -c 'exec ip route replace 10.244.2.0/24 via 172.20.0.5'
+ExecStart=/bin/sh -c 'exec ip route replace fd00:2::/64 via fd00::5'
 
 [Install]
 WantedBy=multi-user.target

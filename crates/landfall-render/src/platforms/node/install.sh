@@ -385,22 +385,34 @@ step_swap() {
   say_ok "off"
 }
 
+# The ranges of other nodes' pods that have no route over their node.
+missing_routes() {
+  for route in $POD_ROUTES; do
+    case $route in *:*) family=-6 ;; *) family=-4 ;; esac
+    [ -n "$(ip "$family" route show "${route%@*}" via "${route#*@}")" ] || printf '%s ' "${route%@*}"
+  done
+}
 step_network() {
-  if [ -n "$INTERFACE" ]; then
-    if [ "$LIVE" = yes ] && [ ! -e "/sys/class/net/$INTERFACE" ]; then
-      fail "the machine has no interface $INTERFACE, but $(ls /sys/class/net | tr '\n' ' ')" \
-        "render this script again with the right --set interface=NAME"
-    fi
-    enable_units landfall-route
+  if [ -n "$INTERFACE" ] && [ "$LIVE" = yes ] && [ ! -e "/sys/class/net/$INTERFACE" ]; then
+    fail "the machine has no interface $INTERFACE, but $(ls /sys/class/net | tr '\n' ' ')" \
+      "render this script again with the right --set interface=NAME"
   fi
-  if [ "$LIVE" = yes ] && ! ip route get "${SERVICE_CIDR%/*}" > /dev/null 2>&1; then
-    if [ -z "$INTERFACE" ]; then
-      note "no route to the services $SERVICE_CIDR: pods do not reach the API server (network is unreachable); add a default route, or render this script again with --set interface=NAME"
-    else
-      systemctl daemon-reload
-      systemctl restart landfall-route || fail "cannot add a route to $SERVICE_CIDR" "see journalctl -u landfall-route"
-      say_done "the services $SERVICE_CIDR have a route over $INTERFACE"
+  [ -z "$INTERFACE$POD_ROUTES" ] || enable_units landfall-route
+  missing=''
+  if [ "$LIVE" = yes ]; then
+    missing=$(missing_routes)
+    if ! ip route get "${SERVICE_CIDR%/*}" > /dev/null 2>&1; then
+      if [ -z "$INTERFACE" ]; then
+        note "no route to the services $SERVICE_CIDR: pods do not reach the API server (network is unreachable); add a default route, or render this script again with --set interface=NAME"
+      else
+        missing="$SERVICE_CIDR $missing"
+      fi
     fi
+  fi
+  if [ -n "$missing" ]; then
+    systemctl daemon-reload
+    systemctl restart landfall-route || fail "cannot add routes to $missing" "see journalctl -u landfall-route"
+    say_done "added routes to $missing"
   fi
   if [ "$LIVE" = yes ] && [ -z "$(ip route show default)$(ip -6 route show default)" ]; then
     note "no default route: set localAPIEndpoint.advertiseAddress in the file for kubeadm init, the node's name in /etc/hosts, and the interface of the network (Flannel: --iface)"

@@ -66,7 +66,15 @@ const BRIDGE: PlatformSetting = PlatformSetting {
     key: "bridge",
     value_name: "CIDR",
     help: "The range of this node's pods, for a network by the CNI plugin bridge: it needs no image \
-           and no default route, and routes between nodes are yours",
+           and no default route",
+    default: None,
+    choices: &[],
+};
+
+const POD_ROUTES: PlatformSetting = PlatformSetting {
+    key: "pod-routes",
+    value_name: "CIDR@ADDRESS,...",
+    help: "With `bridge`, for each other node the range of its pods and its address",
     default: None,
     choices: &[],
 };
@@ -106,6 +114,7 @@ impl RenderPlatform for NodePlatform {
                 SERVICE_CIDR,
                 NAMESERVER,
                 BRIDGE,
+                POD_ROUTES,
                 PROXY,
                 AUTH,
                 SANDBOX,
@@ -181,6 +190,7 @@ fn install_script(
         ("INTERFACE", network.interface.unwrap_or_default()),
         ("SERVICE_CIDR", network.service_cidr),
         ("NAMESERVER", network.nameserver.unwrap_or_default()),
+        ("POD_ROUTES", &*network.pod_routes.join(" ")),
     ] {
         let _ = writeln!(text, "{name}={}", shell_word(value));
     }
@@ -271,6 +281,8 @@ struct Network<'r> {
     nameserver: Option<&'r str>,
     /// The range of the node's pods, if a bridge is their network.
     pods: Option<&'r str>,
+    /// `CIDR@ADDRESS`: the ranges of other nodes' pods, and the addresses of these nodes.
+    pod_routes: Vec<&'r str>,
 }
 
 impl<'r> Network<'r> {
@@ -315,6 +327,7 @@ impl<'r> Network<'r> {
             service_cidr,
             nameserver,
             pods,
+            pod_routes: pod_routes(request, pods)?,
         })
     }
 
@@ -353,20 +366,64 @@ impl<'r> Network<'r> {
         })
     }
 
-    /// Returns the unit that adds the route at every start.
+    /// Returns the unit that adds the routes at every start.
     fn route_unit(&self) -> Option<RenderedFile> {
-        let interface = self.interface?;
+        let service = self
+            .interface
+            .map(|interface| format!("{} dev {interface}", self.service_cidr));
+        let others = self.pod_routes.iter().filter_map(|route| {
+            let (pods, node) = route.split_once('@')?;
+            Some(format!("{pods} via {node}"))
+        });
+        let routes: String = service
+            .into_iter()
+            .chain(others)
+            .map(|route| format!("ExecStart=/bin/sh -c 'exec ip route replace {route}'\n"))
+            .collect();
+        if routes.is_empty() {
+            return None;
+        }
         let text = format!(
-            "[Unit]\nDescription=Route to the services of the cluster\n\
+            "[Unit]\nDescription=Routes to the services and pods of the cluster\n\
              Wants=network-online.target\nAfter=network-online.target\nBefore=kubelet.service\n\n\
-             [Service]\nType=oneshot\nRemainAfterExit=yes\n\
-             ExecStart=/bin/sh -c 'exec ip route replace {} dev {interface}'\n\n\
-             [Install]\nWantedBy=multi-user.target\n",
-            self.service_cidr
+             [Service]\nType=oneshot\nRemainAfterExit=yes\n{routes}\n\
+             [Install]\nWantedBy=multi-user.target\n"
         );
         let path = "etc/systemd/system/landfall-route.service";
         Some(RenderedFile::new(path, text))
     }
+}
+
+/// Returns the checked routes of the setting `pod-routes`.
+fn pod_routes<'r>(
+    request: &'r RenderRequest<'_>,
+    pods: Option<&str>,
+) -> Result<Vec<&'r str>, Failure> {
+    let Some(value) = request.settings.get(POD_ROUTES.key) else {
+        return Ok(Vec::new());
+    };
+    let wrong = |why| Err(wrong_value(POD_ROUTES.key, value, why));
+    if pods.is_none() {
+        return wrong("it needs --set bridge=CIDR, the range of this node's own pods");
+    }
+    let routes: Vec<&str> = value.split(',').collect();
+    for route in &routes {
+        let parts = route.split_once('@').and_then(|(range, node)| {
+            let range = range.contains('/').then(|| range.parse().ok())??;
+            Some::<(AddressRange, IpAddr)>((range, node.parse().ok()?))
+        });
+        let Some((range, _)) = parts else {
+            return wrong(
+                "it must be the range of a node's pods and the node's address, such as \
+                 10.244.1.0/24@172.20.0.4",
+            );
+        };
+        let own = pods.and_then(|own| own.parse::<AddressRange>().ok());
+        if own.is_some_and(|own| own.contains(range) || range.contains(own)) {
+            return wrong("the range overlaps that of this node's own pods (bridge)");
+        }
+    }
+    Ok(routes)
 }
 
 /// The kernel settings that kubeadm checks and networks need.
