@@ -16,6 +16,7 @@ mod kubernetes;
 mod kubespray;
 mod merged;
 mod node;
+mod node_machine;
 mod nodes_page;
 mod packages;
 mod pages;
