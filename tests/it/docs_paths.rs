@@ -1,5 +1,6 @@
-//! Checks the Markdown files: every path of this project in a code span exists, every link leads to
-//! a file and a heading, and the summary of the book lists every page.
+//! Checks the Markdown files: every path of this project in a code span exists, and so do the types
+//! and functions that pages for contributors name; every link leads to a file and a heading, and the
+//! summary of the book lists every page.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -129,6 +130,120 @@ fn every_path_in_the_documents_exists() {
         "only {seen} paths were found: are the pages read?"
     );
     assert!(gone.is_empty(), "{}", gone.join("\n"));
+}
+
+/// The code spans of a text.
+fn spans(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// The names of the items and functions that a Rust source defines.
+fn definitions(code: &str) -> BTreeSet<&str> {
+    let mut names = BTreeSet::new();
+    for line in code.lines() {
+        let words: Vec<&str> = line
+            .split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '/'))
+            .filter(|word| !word.is_empty())
+            .take_while(|word| !word.starts_with('/'))
+            .collect();
+        let keywords = [
+            "fn",
+            "struct",
+            "enum",
+            "trait",
+            "const",
+            "static",
+            "mod",
+            "type",
+            "macro_rules",
+        ];
+        let pairs = words.windows(2);
+        names.extend(
+            pairs
+                .filter(|pair| keywords.contains(&pair[0]))
+                .map(|pair| pair[1]),
+        );
+    }
+    names
+}
+
+/// Each stop of the section names a file, and the functions or the table in it to begin with.
+/// Further files of a stop are beside that file.
+#[test]
+fn the_stops_of_read_one_command_exist() {
+    let page = std::fs::read_to_string(root().join("docs/explanation/architecture.md")).unwrap();
+    let (_, section) = page.split_once("\n## Read one command\n").unwrap();
+    let (section, _) = section.split_once("\n## ").unwrap();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
+    let mut file = PathBuf::new();
+    let mut code = String::new();
+    let (mut files, mut names) = (0, 0);
+    let mut gone = Vec::new();
+    for span in spans(section) {
+        if span.ends_with(".rs") && span.contains('/') {
+            files += 1;
+            file = root().join(span);
+            code = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{span}: {error}"));
+        } else if span.ends_with(".rs") && !file.with_file_name(span).exists() {
+            gone.push(format!("{span}: not beside {}", file.display()));
+        } else if span.chars().all(is_name) {
+            names += 1;
+            let mut path = span.rsplit("::");
+            let is_defined = definitions(&code).contains(path.next().unwrap());
+            // the type of a method may be defined in another file
+            if !is_defined || path.any(|name| !code.contains(name)) {
+                gone.push(format!("{span}: not in {}", file.display()));
+            }
+        }
+    }
+    assert!(gone.is_empty(), "{}", gone.join("\n"));
+    assert!(files >= 20 && names >= 20, "{files} files, {names} names");
+}
+
+/// Code spans with a type, a path of modules or a macro are checked. Other names are words of a
+/// document as often as names of the code.
+#[test]
+fn the_code_that_pages_for_contributors_name_exists() {
+    let mut folders = ["src", "crates", "tests/it"]
+        .map(|folder| root().join(folder))
+        .to_vec();
+    let mut code = String::new();
+    while let Some(folder) = folders.pop() {
+        for file in std::fs::read_dir(folder).unwrap() {
+            let path = file.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
+                code += &std::fs::read_to_string(path).unwrap();
+            }
+        }
+    }
+    let defined = definitions(&code);
+    let mut gone = Vec::new();
+    let mut seen = 0;
+    for page in [
+        "CONTRIBUTING.md",
+        "docs/explanation/architecture.md",
+        "docs/how-to/development.md",
+    ] {
+        let text = prose(&std::fs::read_to_string(root().join(page)).unwrap());
+        for span in spans(&text) {
+            let name = span.trim_start_matches("impl ").trim_end_matches("::");
+            let last = name.trim_end_matches('!').rsplit("::").next().unwrap();
+            let is_type = last.starts_with(|first: char| first.is_ascii_uppercase())
+                && last.contains(|c: char| c.is_ascii_lowercase());
+            let is_identifier =
+                !last.is_empty() && last.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+            if is_identifier && (is_type || name.contains("::") || name.ends_with('!')) {
+                seen += 1;
+                if !defined.contains(last) {
+                    gone.push(format!("{page}: {span}"));
+                }
+            }
+        }
+    }
+    assert!(gone.is_empty(), "{}", gone.join("\n"));
+    assert!(seen > 60, "only {seen} names were found");
 }
 
 /// The text of a page without its fenced blocks.
