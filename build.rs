@@ -1,9 +1,9 @@
-//! Compresses the pages and schemas of `docs/` for `landfall help` and `landfall schema`: as plain
-//! text they would be 3 % of the program.
+//! Lists the pages of `docs/`, and compresses them and the schemas, for `landfall help` and
+//! `landfall schema`: as plain text they would be 3 % of the program.
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,15 +12,48 @@ fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed=docs");
     println!("cargo::rerun-if-changed=build.rs");
     let output = std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");
+    let files = included_files(Path::new("docs"))?;
+    let pages = format!("&{:?}\n", pages(&files));
+    fs::write(Path::new(&output).join("pages.rs"), pages)?;
     let archive = File::create(Path::new(&output).join("pages.tar.gz"))?;
     let mut archive = tar::Builder::new(GzEncoder::new(archive, Compression::best()));
     // The same sources must give the same program: no times, no owners, sorted paths.
     archive.mode(tar::HeaderMode::Deterministic);
-    for file in included_files(Path::new("docs"))? {
+    for file in files {
         archive.append_path(file)?;
     }
     archive.into_inner()?.finish()?;
     Ok(())
+}
+
+/// The name of each page, which is that of its file, and its path below `docs/`. If a page of a
+/// platform has the name of another page, its name begins with `platform-`.
+fn pages(files: &BTreeSet<PathBuf>) -> Vec<(String, &str)> {
+    let is_page =
+        |path: &&str| path.ends_with(".md") && !["README.md", "SUMMARY.md"].contains(path);
+    let paths = files
+        .iter()
+        .filter_map(|file| file.strip_prefix("docs").ok()?.to_str());
+    let mut pages = BTreeMap::new();
+    // the pages of platforms are the last: their folder is deeper
+    let (platforms, others): (Vec<&str>, _) = paths
+        .filter(is_page)
+        .partition(|path| path.contains("/platforms/"));
+    for path in others.into_iter().chain(platforms) {
+        let name = path
+            .rsplit('/')
+            .next()
+            .unwrap_or(path)
+            .trim_end_matches(".md");
+        let name = if path.contains("/platforms/") && pages.contains_key(name) {
+            format!("platform-{name}")
+        } else {
+            name.to_owned()
+        };
+        let other = pages.insert(name, path);
+        assert!(other.is_none(), "docs/{path}: another page has this name");
+    }
+    pages.into_iter().collect()
 }
 
 /// The Markdown and JSON files below `folder`.

@@ -232,9 +232,10 @@ fn the_code_that_pages_for_contributors_name_exists() {
             let last = name.trim_end_matches('!').rsplit("::").next().unwrap();
             let is_type = last.starts_with(|first: char| first.is_ascii_uppercase())
                 && last.contains(|c: char| c.is_ascii_lowercase());
-            let is_identifier =
-                !last.is_empty() && last.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-            if is_identifier && (is_type || name.contains("::") || name.ends_with('!')) {
+            let is_path = name
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "_:!".contains(c));
+            if is_path && (is_type || name.contains("::") || name.ends_with('!')) {
                 seen += 1;
                 if !defined.contains(last) {
                     gone.push(format!("{page}: {span}"));
@@ -358,6 +359,26 @@ fn the_summary_of_the_book_lists_every_page_once() {
     // mdBook renders a README.md as index.html, but does not change the links to it
     let readmes = pages.iter().filter(|page| page.ends_with("README.md"));
     assert_eq!(readmes.count(), 1, "only the index is a README.md");
+}
+
+/// The index describes every page. It names the pages of platforms in an index of their own.
+#[test]
+fn the_index_describes_every_page() {
+    let docs = root().join("docs");
+    let listed = |page: &str, folder: &str| -> BTreeSet<PathBuf> {
+        let text = std::fs::read_to_string(docs.join(page)).unwrap();
+        let targets = link_targets(&text);
+        targets
+            .iter()
+            .map(|to| docs.join(folder).join(to))
+            .collect()
+    };
+    let mut listed_pages = listed("README.md", "");
+    listed_pages.extend(listed("how-to/platforms.md", "how-to"));
+    let mut pages: BTreeSet<PathBuf> = markdown_below(&docs).into_iter().collect();
+    pages.retain(|page| page.parent() != Some(&docs));
+    let missing: Vec<&PathBuf> = pages.difference(&listed_pages).collect();
+    assert!(missing.is_empty(), "{missing:?}");
 }
 
 #[test]
