@@ -35,6 +35,7 @@ pub(crate) fn lint_entries(list: &str, source: &str) -> Vec<LintMessage> {
         };
         let shape = NoProxyEntryForm::of(entry);
         match &shape {
+            // An entry without an effect in Go gets no further message: one is enough.
             NoProxyEntryForm::Dead(why, instead) => {
                 found(CheckStatus::No, &GO, why, instead.clone())
             }
@@ -56,7 +57,6 @@ pub(crate) fn lint_entries(list: &str, source: &str) -> Vec<LintMessage> {
                     ),
                     _ => {}
                 }
-                // An entry without an effect in Go gets no further message: one is enough.
                 for (clients, says, instead) in shape.deviations(entry, alone) {
                     found(CheckStatus::Note, clients, says, instead);
                 }

@@ -109,7 +109,7 @@ pub(super) fn sources(
     }
     for item in &lock.unresolved {
         if let Some(found) = unresolved_source(item, sessions) {
-            // a pull does not request an index
+            // only `lock` requests an index
             let by_lock = found.2 == SourceKind::Index;
             add_source(&mut sources, found, by_lock);
         }
@@ -309,7 +309,7 @@ fn add_sources(
             }
             (Some(_), None) => continue,
         };
-        // a pull does not request an index
+        // the command whose first run makes the hosts known: only `lock` requests an index
         let first = match kind {
             SourceKind::Index => "`lock`",
             SourceKind::Registry | SourceKind::Files => "pull",

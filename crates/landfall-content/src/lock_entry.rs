@@ -1,4 +1,4 @@
-//! A lock entry split into parts: every blob and manifest that it needs.
+//! The entries of a lock as transfers need them: their parts, and what one shard has of them.
 
 use crate::{EntryPart, PartOrigin};
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem};

@@ -1,4 +1,5 @@
-//! All limits of a run in one place.
+//! The limits of a run that a caller may change. Limits of one format are constants beside its
+//! reader.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The formats of the table of required ports.
+//! Required ports as a table for people, as CSV, Markdown and `NetworkPolicy`.
 
 use super::required_port::{PortMark, PortRange, RequiredPort};
 use landfall_model::report::{aligned_columns, csv_line, markdown_row, markdown_text, one_line};

@@ -1,4 +1,4 @@
-//! Makes the recipe of a blob, and proves it by rebuilding the blob.
+//! Decides which blobs get a recipe, writes the recipes, and proves each by rebuilding its blob.
 
 use super::plain_file::{
     PlainBlob, PlainFile, RecipeError, TemporaryFile, TemporaryFileReader, stream_limits,

@@ -158,8 +158,9 @@ impl RegistrySession {
         }
     }
 
-    /// Finds out, once for each session, whether mounting a blob from its own repository succeeds.
-    /// If so, later blobs need only one request that checks for the blob and opens its upload.
+    /// A mount of a blob from its own repository checks for the blob and, if the registry lacks it,
+    /// opens its upload: one request instead of two. This tries such a mount once for each session,
+    /// to find out whether the registry supports it.
     pub(super) async fn learn_self_mounts(&self, repository: &str, digest: &Digest) {
         if !self.self_mounts.begin_to_learn() {
             return;

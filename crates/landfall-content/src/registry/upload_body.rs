@@ -18,8 +18,8 @@ use url::Url;
 
 /// The largest `OCI-Chunk-Min-Length` that is obeyed, in bytes.
 const MAX_MIN_CHUNK: u64 = 1 << 30;
-/// How far apart two cuts may be to count as the same position, in bytes: as much as buffers may
-/// hold when a connection is cut.
+/// Two cuts count as the same position if they are at most this many bytes apart, because buffers
+/// may hold as much when a connection is cut.
 const SAME_POSITION: u64 = 16 << 20;
 
 /// A part of a blob that is sent as the body of one request.

@@ -1,4 +1,4 @@
-//! A file in the lock.
+//! The section `files` of the lock: files and their sidecars.
 
 use landfall_model::Digest;
 use landfall_signature::{LogEntry, VerifiedSignature, read_verified, write_verified};

@@ -431,6 +431,7 @@ pub(super) fn versions_in_variables(read: &ParsedManifest) -> Vec<UpdatableVersi
         let Some(policy) = moving_policy(&var.update.policy) else {
             continue;
         };
+        // a value, or a list of values with their positions in it
         let texts: Vec<(Option<usize>, String)> = match &var.value {
             Value::Sequence(values) => {
                 let texts = values
@@ -443,6 +444,7 @@ pub(super) fn versions_in_variables(read: &ParsedManifest) -> Vec<UpdatableVersi
             }
             value => vec![(None, value.as_str().unwrap_or_default().to_owned())],
         };
+        // where newer versions are listed
         let versions = match var.from {
             Some(VersionsFrom::Text(text)) if !text.contains("://") => tags_of_repository(&text),
             Some(from) => Ok(VersionSource::Document(from)),
@@ -453,6 +455,7 @@ pub(super) fn versions_in_variables(read: &ParsedManifest) -> Vec<UpdatableVersi
                 )
             }),
         };
+        // with `keep`, the list is updated as a whole; otherwise each of its values by itself
         if let Some(count) = var.update.keep {
             let values: Vec<String> = texts.into_iter().map(|(_, text)| text).collect();
             let versions = match versions {

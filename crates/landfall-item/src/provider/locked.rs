@@ -1,4 +1,4 @@
-//! A version of a provider in the lock.
+//! The section `providers` of the lock: versions of providers, their packages and hashes.
 
 use super::address::{ProviderName, ProviderPlatform};
 use landfall_model::Digest;

@@ -1,4 +1,4 @@
-//! Why an item cannot be resolved.
+//! The error of `lock` for one item, made from the errors of requests and of local content.
 
 use landfall_content::ContentError;
 use landfall_http::{ErrorKind, HttpError};

@@ -1,4 +1,4 @@
-//! Counters of the running server.
+//! Records each completed request, in the counters of `/metrics` and in the access log.
 
 use super::access_log::{AccessLog, CompletedRequest, combined_log_line};
 use super::misses::MissList;

@@ -93,6 +93,7 @@ struct PushSource {
 impl PushCommand {
     pub(crate) fn run(mut self, context: &Context) -> Result<VerbOutcome, CliError> {
         put_first(self.named.take(), &mut self.bundle, &mut self.bases);
+        // `push BUNDLE REGISTRY`: the registry may be an argument instead of a value of `--to`
         self.delivery.set_default_registry(|| {
             let (index, registry) = self
                 .bases
@@ -116,6 +117,7 @@ impl PushCommand {
         }
         let mapping = self.delivery.mapping(context)?;
         let shard = self.delivery.shard.get()?;
+        // the receipt of the last push, so that an older bundle of the series is refused
         let history =
             SeriesHistory::load(context, self.delivery.receipt.as_deref(), self.allow_older)?;
         let PushSource {
@@ -133,6 +135,7 @@ impl PushCommand {
         };
         let signatures = ImageSignatures::verify(context.site.as_ref(), &lock, blobs.clone())?;
         let delivery = self.delivery.options(context);
+        // with `--sign-images`, the new signatures become referrers of the images in the lock
         let SignedImages { lock, made, blobs } =
             match self.signing.key()? {
                 Some(key) => sign_images(lock, blobs, &mapping, &key, delivery.referrers).map_err(
@@ -145,6 +148,7 @@ impl PushCommand {
                 },
             };
         let dry_run = self.delivery.is_dry_run();
+        // planned before the push, so that bad arguments of `--prune` stop it
         let prune = || {
             self.pruning
                 .plan(context, whole.as_ref().unwrap_or(&lock), &mapping, dry_run)

@@ -1,5 +1,5 @@
-//! The table of list formats. To add one, write a file next to this one, its `mod` line, a row
-//! here, and its name in `landfall export`.
+//! The formats of lists that `landfall export` writes. To add one, write a file next to this one,
+//! its `mod` line, a row here, and its name in `landfall export`.
 
 use super::{hauler, images_txt, imgpkg_lock, regsync, skopeo_sync, sources, zarf};
 use crate::LockedImage;

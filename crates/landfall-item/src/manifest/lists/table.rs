@@ -1,5 +1,5 @@
-//! The table of list formats. To add one, write a file next to this one, its `mod` line, and a row
-//! here.
+//! The formats that `lists` of a manifest reads. To add one, write a file next to this one, its
+//! `mod` line, and a row here.
 
 use super::format::ImageListFormat;
 use super::{images_txt, kkp};
