@@ -6,7 +6,7 @@ use crate::cli::shared::{CliError, Exit, ReportMember, VerbOutcome, VerbReport, 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use landfall_http::bypasses_proxy;
-use landfall_item::manifest::{IMPORTS, ImportSource, ImportedItems, manifest_of};
+use landfall_item::manifest::{IMPORT_FORMATS, ImportSource, ImportedItems, manifest_of};
 use landfall_model::config::{TkgSite, read_tkg_site};
 use landfall_model::document::read_text_input;
 use landfall_model::report::{count_of, one_line, shell_word};
@@ -41,7 +41,7 @@ pub(crate) struct ImportCommand {
 }
 
 fn formats() -> Vec<PossibleValue> {
-    let manifests = IMPORTS
+    let manifests = IMPORT_FORMATS
         .iter()
         .map(|format| PossibleValue::new(format.name).help(format.about));
     let site = PossibleValue::new(TKG)
@@ -54,7 +54,9 @@ impl ImportCommand {
         if self.format == TKG {
             return self.site();
         }
-        let format = IMPORTS.iter().find(|format| format.name == self.format);
+        let format = IMPORT_FORMATS
+            .iter()
+            .find(|format| format.name == self.format);
         let Some(format) = format else {
             return Err(CliError::usage(format!("unknown format {}", self.format)));
         };
@@ -74,13 +76,13 @@ impl ImportCommand {
         );
         let manifest = manifest_of(&imported, &self.name, &title);
         let mut report = VerbReport::default();
-        report.add(ReportMember::NotCarried(imported.left.clone()));
+        report.add(ReportMember::NotCarried(imported.not_imported.clone()));
         report.add(ReportMember::Notes(imported.notes.clone()));
         report.add(ReportMember::Manifest(manifest.clone()));
         let mut lines: Vec<String> = imported
-            .left
+            .not_imported
             .iter()
-            .map(|line| format!("not carried over: {line}"))
+            .map(|line| format!("not imported: {line}"))
             .collect();
         lines.extend(imported.notes.iter().map(|line| format!("note: {line}")));
         if imported.entries() == 0 {
@@ -89,7 +91,7 @@ impl ImportCommand {
             ));
             return Err(CliError::of_lines(Exit::Failed, &lines).with_report(report));
         }
-        let exit = if imported.left.is_empty() {
+        let exit = if imported.not_imported.is_empty() {
             Exit::Done
         } else {
             Exit::Partial

@@ -24,7 +24,7 @@ pub(super) fn read(
             "Images" => images(document, spec, source, imported, &at),
             "Files" => files(spec, source, imported, &at),
             "Charts" => charts(spec, source, imported, &at),
-            _ => imported.omit(
+            _ => imported.not_imported(
                 source.at(&at),
                 &kind,
                 "landfall imports only Images, Files and Charts",
@@ -65,7 +65,7 @@ fn images(
             .into_iter()
             .collect();
         if text(image, "local").as_deref() == Some("true") {
-            imported.omit(source.at(&at), &name, "it is in the local Docker daemon");
+            imported.not_imported(source.at(&at), &name, "it is in the local Docker daemon");
             continue;
         }
         imported.image(source.at(&at), &name, &platforms);
@@ -166,8 +166,12 @@ spec: {images: ['h.test/a:1', {name: 'h.test/b:1'}, null]}
 ",
         )
         .unwrap();
-        let left = imported.left.join("\n");
-        assert_eq!((imported.entries(), imported.left.len()), (3, 9), "{left}");
+        let left = imported.not_imported.join("\n");
+        assert_eq!(
+            (imported.entries(), imported.not_imported.len()),
+            (3, 9),
+            "{left}"
+        );
         for words in [
             "charts[0]: chart https://h.test/charts range >=1.0 <2: ",
             "charts[1]: chart oci://h.test/charts/range ^1: ",
@@ -192,7 +196,7 @@ spec: {images: ['h.test/a:1', {name: 'h.test/b:1'}, null]}
             made.ends_with("\ncharts:\n  - \"oci://h.test/charts/c:1.2.3\"\n"),
             "{made}"
         );
-        let left = imported.left.join("\n");
+        let left = imported.not_imported.join("\n");
         for words in [
             "images[2]: h.test/in a box: ",
             "files[1]: local.txt: landfall mirrors only files with http and https URLs",

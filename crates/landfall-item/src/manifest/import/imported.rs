@@ -101,7 +101,7 @@ pub struct ImportedItems {
     /// The charts, as lines of a manifest.
     charts: BTreeSet<String>,
     /// Items that a manifest cannot express, one line each.
-    pub left: Vec<String>,
+    pub not_imported: Vec<String>,
     /// Settings that a manifest cannot express, and assumptions of the import, one line each.
     pub notes: Vec<String>,
 }
@@ -114,7 +114,7 @@ impl ImportedItems {
             Ok(image) => image,
             Err(error) => {
                 let error: ReferenceError = error;
-                return self.omit(at, reference, &error.to_string());
+                return self.not_imported(at, reference, &error.to_string());
             }
         };
         // other tools add a missing tag themselves; in a manifest, the tag is required
@@ -158,7 +158,7 @@ impl ImportedItems {
         executable: bool,
     ) {
         if !is_web_url(url) {
-            return self.omit(
+            return self.not_imported(
                 at,
                 url,
                 "landfall mirrors only files with http and https URLs",
@@ -169,24 +169,24 @@ impl ImportedItems {
             .and_then(|(_, rest)| rest.split_once('/'))
             .map(|(_, path)| path);
         if path.is_none_or(|path| path.is_empty() || path.ends_with('/')) {
-            return self.omit(at, url, "this is the URL of a folder");
+            return self.not_imported(at, url, "this is the URL of a folder");
         }
         if let Err(problem) = file_url(url) {
-            return self.omit(at, url, &problem.message);
+            return self.not_imported(at, url, &problem.message);
         }
         let checksum = sha256.map(|hex| format!("sha256:{hex}"));
         if let Some(bad) = checksum
             .as_ref()
             .filter(|text| text.parse::<Digest>().is_err())
         {
-            return self.omit(at, url, &format!("{bad} is not a checksum"));
+            return self.not_imported(at, url, &format!("{bad} is not a checksum"));
         }
         let entry = ImportedFile {
             checksum,
             mode: executable.then_some("0755"),
         };
         if self.files.get(url).is_some_and(|before| *before != entry) {
-            return self.omit(
+            return self.not_imported(
                 at,
                 url,
                 "it is listed twice, with different checksums or modes",
@@ -220,18 +220,18 @@ impl ImportedItems {
             format!("{folder} {name}").trim().to_owned()
         };
         if version.is_empty() {
-            return self.omit(at, &format!("chart {label}"), "it has no version");
+            return self.not_imported(at, &format!("chart {label}"), "it has no version");
         }
         if !is_oci && !is_web_url(folder) {
             let why = "its repository is neither oci:// nor http(s)://";
-            return self.omit(at, &format!("chart {label} {version}"), why);
+            return self.not_imported(at, &format!("chart {label} {version}"), why);
         }
         if [&chart, name, version]
             .iter()
             .any(|text| text.contains("${"))
         {
             let why = "a manifest would read `${` as the beginning of a variable";
-            return self.omit(at, &format!("chart {label} {version}"), why);
+            return self.not_imported(at, &format!("chart {label} {version}"), why);
         }
         let reference = format!("{chart}:{version}");
         let checked = if is_oci {
@@ -241,7 +241,7 @@ impl ImportedItems {
         };
         // a manifest pins each chart to one version, whereas other tools accept ranges
         if let Err(error) = checked {
-            return self.omit(at, &format!("chart {label} {version}"), &error.to_string());
+            return self.not_imported(at, &format!("chart {label} {version}"), &error.to_string());
         }
         let source = if is_oci {
             format!("ref: {}", quoted(&reference))
@@ -268,8 +268,8 @@ impl ImportedItems {
     }
 
     /// Records an item that a manifest cannot express, and why.
-    pub(super) fn omit(&mut self, at: ImportPosition<'_>, what: &str, why: &str) {
-        self.left.push(format!("{at}: {what}: {why}"));
+    pub(super) fn not_imported(&mut self, at: ImportPosition<'_>, what: &str, why: &str) {
+        self.not_imported.push(format!("{at}: {what}: {why}"));
     }
 
     /// Records a setting that a manifest cannot express, or an assumption of the import.
@@ -344,7 +344,7 @@ pub(super) fn at_host(host: &str, reference: &str) -> String {
 /// Writes the manifest called `name` with the items `imported`; `title` is the first comment.
 pub fn manifest_of(imported: &ImportedItems, name: &str, title: &str) -> String {
     let mut text = head(name, title);
-    write_comments(&mut text, "Not imported:", &imported.left);
+    write_comments(&mut text, "Not imported:", &imported.not_imported);
     write_comments(
         &mut text,
         "Settings that were not imported, and assumptions:",
@@ -449,6 +449,6 @@ mod tests {
             };
             imported.chart(SOURCE.at(""), chart);
         }
-        assert_eq!((imported.entries(), imported.left.len()), (0, 3));
+        assert_eq!((imported.entries(), imported.not_imported.len()), (0, 3));
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn read(
         let (scheme, from) = from.split_once("://").unwrap_or(("docker", from));
         match scheme {
             "docker" => imported.image(source.at(&at), from, &[]),
-            _ => imported.omit(
+            _ => imported.not_imported(
                 source.at(&at),
                 from,
                 "it is on the disk of oc-mirror, not in a registry",
@@ -62,7 +62,7 @@ mod tests {
             ]
         );
         assert!(
-            imported.left.len() == 1 && imported.notes[0].contains("3 destinations"),
+            imported.not_imported.len() == 1 && imported.notes[0].contains("3 destinations"),
             "{imported:?}"
         );
         assert!(

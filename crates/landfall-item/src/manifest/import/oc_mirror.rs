@@ -118,7 +118,7 @@ fn unresolved(mirror: &Mapping, source: &ImportSource, imported: &mut ImportedIt
         } else {
             format!("{catalog} ({})", packages.join(", "))
         };
-        imported.omit(source.at(&at), &what, why);
+        imported.not_imported(source.at(&at), &what, why);
     }
     let Some(platform) = map(mirror, "platform") else {
         return;
@@ -128,14 +128,14 @@ fn unresolved(mirror: &Mapping, source: &ImportSource, imported: &mut ImportedIt
             .as_mapping()
             .and_then(|channel| text(channel, "name"))
             .unwrap_or_default();
-        imported.omit(
+        imported.not_imported(
             source.at(&format!("mirror.platform.channels[{index}]")),
             &name,
             why,
         );
     }
     if let Some(release) = text(platform, "release") {
-        imported.omit(source.at("mirror.platform.release"), &release, why);
+        imported.not_imported(source.at("mirror.platform.release"), &release, why);
     }
     note_other_keys(
         imported,
@@ -212,11 +212,16 @@ mod tests {
         let imported = import("oc-mirror", text).unwrap();
         assert_eq!(imported.images(), ["h.test/x:1"]);
         assert_eq!(imported.entries(), 2);
-        assert_eq!(imported.left.len(), 2, "{:?}", imported.left);
-        assert!(
-            imported.left[0].contains("registry.redhat.io/o/c:v4.18 (foo): only oc-mirror"),
+        assert_eq!(
+            imported.not_imported.len(),
+            2,
             "{:?}",
-            imported.left
+            imported.not_imported
+        );
+        assert!(
+            imported.not_imported[0].contains("registry.redhat.io/o/c:v4.18 (foo): only oc-mirror"),
+            "{:?}",
+            imported.not_imported
         );
         assert_eq!(imported.notes.len(), 4, "{:?}", imported.notes);
     }
@@ -252,6 +257,6 @@ mod tests {
             (imported.images(), imported.notes.len()),
             (vec!["h.test/x:1".to_owned()], 0)
         );
-        assert_eq!((imported.entries(), imported.left.len()), (2, 0));
+        assert_eq!((imported.entries(), imported.not_imported.len()), (2, 0));
     }
 }

@@ -54,7 +54,7 @@ fn read_mapping(
         .and_then(|all| map(all, &registry))
         .and_then(|one| text(one, "url"));
     let Some(url) = url else {
-        return imported.omit(
+        return imported.not_imported(
             source.at(at),
             &from,
             &format!("the registry `{registry}` has no `url`"),
@@ -98,7 +98,7 @@ fn read_mapping(
         } else {
             rules.join(", ")
         };
-        imported.omit(
+        imported.not_imported(
             source.at(at),
             &name,
             &format!("tags by rules ({rules}): list the tags that you need"),
@@ -127,6 +127,6 @@ mod tests {
             "cgr.dev/chainguard/b:2.0",
         ];
         assert_eq!(imported.images(), names);
-        assert_eq!(imported.left.len(), 3, "{imported:?}");
+        assert_eq!(imported.not_imported.len(), 3, "{imported:?}");
     }
 }

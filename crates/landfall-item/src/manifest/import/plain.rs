@@ -6,7 +6,7 @@ use landfall_model::document::Diagnostic;
 use serde_json::Value;
 
 /// A list with more lines that are not references has another format.
-const MAX_LEFT: usize = 10_000;
+const MAX_NOT_IMPORTED: usize = 10_000;
 
 /// Reads a list with one image reference on each line.
 pub(super) fn images_txt(
@@ -64,9 +64,9 @@ fn listed(
             &[],
         );
         // each takes a hundred times the bytes of a short line
-        if imported.left.len() > MAX_LEFT {
+        if imported.not_imported.len() > MAX_NOT_IMPORTED {
             return Err(source.format_error(
-                &format!("a list of images: more than {MAX_LEFT} lines are not references"),
+                &format!("a list of images: more than {MAX_NOT_IMPORTED} lines are not references"),
                 "name the format of the file; `landfall import --help` lists the formats",
             ));
         }

@@ -53,7 +53,7 @@ fn read_step(step: &Mapping, at: &str, source: &ImportSource, imported: &mut Imp
     let has_other_rules = step.contains_key("tagSets")
         || tags.is_some_and(|tags| tags.contains_key("deny") || tags.contains_key("semverRange"));
     if kind != "repository" || allowed.is_empty() || has_other_rules {
-        return imported.omit(
+        return imported.not_imported(
             source.at(at),
             &from,
             &format!("type {kind}: list the tags that you need"),
@@ -67,7 +67,7 @@ fn read_step(step: &Mapping, at: &str, source: &ImportSource, imported: &mut Imp
         {
             imported.image(source.at(at), &format!("{from}:{tag}"), &platforms);
         } else {
-            imported.omit(
+            imported.not_imported(
                 source.at(at),
                 &from,
                 &format!("tags by the expression {tag}"),
@@ -94,7 +94,7 @@ mod tests {
             "docker.io/library/busybox:1.37",
         ];
         assert_eq!(imported.images(), names);
-        assert_eq!(imported.left.len(), 2, "{imported:?}");
+        assert_eq!(imported.not_imported.len(), 2, "{imported:?}");
         assert!(imported.notes[0].contains("`creds`"), "{imported:?}");
     }
 

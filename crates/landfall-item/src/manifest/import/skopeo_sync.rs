@@ -25,7 +25,7 @@ pub(super) fn read(
                 let name = format!("{host}/{}", scalar(repository).unwrap_or_default());
                 let tags = tags.as_sequence().map_or(&[][..], Vec::as_slice);
                 if tags.is_empty() {
-                    imported.omit(
+                    imported.not_imported(
                         source.at(&host),
                         &name,
                         "all its tags: list the tags that you need",
@@ -50,7 +50,7 @@ pub(super) fn read(
                 {
                     let what = format!("{host}/{}", scalar(repository).unwrap_or_default());
                     let rule = scalar(rule).unwrap_or_default();
-                    imported.omit(
+                    imported.not_imported(
                         source.at(&format!("{host}, {key}")),
                         &what,
                         &format!("tags by the rule {rule}"),
@@ -86,7 +86,8 @@ mod tests {
             ]
         );
         assert!(
-            imported.left.len() == 2 && imported.left[1].contains("tags by the rule >= 3.12.0"),
+            imported.not_imported.len() == 2
+                && imported.not_imported[1].contains("tags by the rule >= 3.12.0"),
             "{imported:?}"
         );
         assert!(imported.notes[0].contains("`tls-verify`"), "{imported:?}");

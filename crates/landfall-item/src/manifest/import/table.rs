@@ -1,4 +1,4 @@
-//! The table of formats that can be imported. To add one, write a file next to this one, its `mod`
+//! The formats that `landfall import` reads. To add one, write a file next to this one, its `mod`
 //! line, and a row here.
 
 use super::imported::{ImportSource, ImportedItems};
@@ -21,7 +21,7 @@ pub struct ImportFormat {
 }
 
 /// All formats, in the order of `--help`.
-pub const IMPORTS: &[ImportFormat] = &[
+pub const IMPORT_FORMATS: &[ImportFormat] = &[
     ImportFormat {
         name: "images-txt",
         about: "one reference on each line, as in lists of RKE2, k3s, Rancher, k0s and hangar",

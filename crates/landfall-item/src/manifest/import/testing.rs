@@ -1,11 +1,14 @@
 //! Helpers for the tests of the formats.
 
 use super::imported::{ImportSource, ImportedItems};
-use super::table::IMPORTS;
+use super::table::IMPORT_FORMATS;
 
 /// Imports `text` in the format `name`, as the content of a file called `f`.
 pub(super) fn import(name: &str, text: &str) -> Result<ImportedItems, String> {
-    let format = IMPORTS.iter().find(|format| format.name == name).unwrap();
+    let format = IMPORT_FORMATS
+        .iter()
+        .find(|format| format.name == name)
+        .unwrap();
     let source = ImportSource {
         file: "f".into(),
         text: text.into(),

@@ -44,7 +44,7 @@ pub(super) fn read(
                     let path = path.unwrap_or_default();
                     let tag = tag.unwrap_or_default();
                     if own.is_empty() {
-                        imported.omit(
+                        imported.not_imported(
                             source.at(&at),
                             &format!("{path}:{tag}"),
                             "the file has no imageRepository for it",
@@ -58,7 +58,7 @@ pub(super) fn read(
         for key in ["ova", "ami", "azure"] {
             let count = list(&bom, key).len() + map(&bom, key).map_or(0, serde_yaml::Mapping::len);
             if count > 0 {
-                imported.omit(
+                imported.not_imported(
                     source.at(key),
                     &format!("{count} machine images"),
                     "they come from the provider",
@@ -89,7 +89,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            imported.left,
+            imported.not_imported,
             ["f: ami: 1 machine images: they come from the provider"]
         );
         assert!(

@@ -57,7 +57,7 @@ pub(super) fn mapping<'v>(
     let mapping = value.as_mapping();
     if mapping.is_none() {
         let what = scalar(value).unwrap_or_else(|| "this entry".into());
-        imported.omit(at, &what, "it is not a mapping of keys and values");
+        imported.not_imported(at, &what, "it is not a mapping of keys and values");
     }
     mapping
 }

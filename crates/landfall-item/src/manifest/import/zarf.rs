@@ -92,7 +92,7 @@ fn read_component(
         for (index, one) in list(component, key).iter().enumerate() {
             let what = scalar(one)
                 .or_else(|| text(one.as_mapping()?, "name").or(text(one.as_mapping()?, "path")));
-            imported.omit(
+            imported.not_imported(
                 source.at(&format!("{at}, {key}[{index}]")),
                 &what.unwrap_or_default(),
                 why,
@@ -129,7 +129,7 @@ fn read_chart(chart: &Mapping, at: ImportPosition<'_>, imported: &mut ImportedIt
     let is_git = repository.ends_with(".git") || repository.contains(".git@");
     if is_git || value("gitPath").is_some() {
         let why = "the chart is in a git repository, which must be listed under `git`";
-        return imported.omit(at, &repository, why);
+        return imported.not_imported(at, &repository, why);
     }
     imported.chart(
         at,
