@@ -33,8 +33,8 @@ pub(crate) struct EvidenceLog {
 struct LogEnd {
     seq: u64,
     head: Option<Digest>,
-    /// The incomplete lines after the last record, each with a line feed. If the file does not end
-    /// with a line feed, the missing one is written together with the next record.
+    /// The incomplete lines after the last record, which killed commands left. Each ends with a line
+    /// feed, even if the file lacks the last one: [`EvidenceLog::append`] writes it.
     torn: Vec<u8>,
     /// Whether the last byte is not a line feed.
     is_open: bool,
@@ -98,12 +98,10 @@ impl EvidenceLog {
         let failed = |error: io::Error| failed("read", &self.path, &error);
         let bad = |why: &str| {
             let path = self.path.display();
-            Failure::refused(format!("the log {path} is damaged: its last line {why}")).with_help(
-                format!(
-                    "`landfall log verify {path}` reports details; if it is not a log, name \
+            Failure::refused(format!("the log {path} is damaged: {why}")).with_help(format!(
+                "`landfall log verify {path}` reports details; if it is not a log, name \
                      another file"
-                ),
-            )
+            ))
         };
         // the size of the longest record plus that of the longest incomplete lines that a reader
         // accepts
@@ -123,7 +121,9 @@ impl EvidenceLog {
             }
             // a reader refuses longer incomplete lines, even if a record confirms them
             if torn.len() > Limits::DEFAULT.log_record_bytes {
-                return Err(bad("and the incomplete lines before it are too long"));
+                return Err(bad(
+                    "its last line and the incomplete lines before it are too long",
+                ));
             }
             Ok(LogEnd {
                 seq,
@@ -142,14 +142,16 @@ impl EvidenceLog {
                 Ok(EvidenceRecord { seq, hash, .. }) => {
                     return log_end(seq, Some(hash), bytes.split_off(torn_from));
                 }
-                Err(LineFault::Hash) => return Err(bad("was changed")),
+                Err(LineFault::Hash) => return Err(bad("its last line was changed")),
                 Err(LineFault::Form) if may_be_torn(&line[line_start..]) => torn_from = line_start,
-                Err(LineFault::Form) => return Err(bad("is not a record of landfall")),
+                Err(LineFault::Form) => {
+                    return Err(bad("its last line is not a record of landfall"));
+                }
             }
             end = line_start;
         }
         if start > 0 {
-            return Err(bad("is not a record of landfall"));
+            return Err(bad("its last line is not a record of landfall"));
         }
         log_end(0, None, bytes)
     }
@@ -178,7 +180,7 @@ fn wait_for_lock(
 }
 
 /// Reads the log at `path` and checks all of it, as [`read_log`] does.
-pub(crate) fn open_log(
+pub(crate) fn verify_log(
     path: &Path,
     anchor: Option<&Digest>,
     visit: impl FnMut(EvidenceRecord),

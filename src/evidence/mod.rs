@@ -19,7 +19,7 @@ mod tests;
 pub(crate) use self::chain::EvidenceSummary;
 #[cfg(any(test, fuzzing))]
 pub(crate) use self::fuzz::{fuzz, fuzz_seed};
-pub(crate) use self::log_file::{EvidenceLog, open_log};
+pub(crate) use self::log_file::{EvidenceLog, verify_log};
 pub(crate) use self::schema::schema;
 pub(crate) use self::statement::{
     CommandPredicate, LoggedCommand, LoggedItem, NamedDigest, RecordedInput, RemovedContent,

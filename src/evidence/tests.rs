@@ -1,7 +1,7 @@
 //! Tests of whole logs: manipulations, killed writers, and files that are not logs.
 
 use super::chain::{EvidenceFault, EvidenceSummary, ReadLogError, format_line, read_log};
-use super::{EvidenceLog, open_log};
+use super::{EvidenceLog, verify_log};
 use landfall_model::{Digest, Exit, Failure, Limits};
 use proptest::prelude::*;
 use serde_json::json;
@@ -253,11 +253,11 @@ fn files_that_are_not_intact_logs_are_not_appended_to() {
     }
     assert!(EvidenceLog::open(folder.path()).is_err());
     assert!(EvidenceLog::open(&folder.path().join("none/log")).is_err());
-    assert!(open_log(Path::new("/dev/zero"), None, |_| {}).is_err());
+    assert!(verify_log(Path::new("/dev/zero"), None, |_| {}).is_err());
     let pipe = folder.path().join("pipe");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
     assert!(made.unwrap().success());
-    assert!(EvidenceLog::open(&pipe).is_err() && open_log(&pipe, None, |_| {}).is_err());
+    assert!(EvidenceLog::open(&pipe).is_err() && verify_log(&pipe, None, |_| {}).is_err());
 }
 
 #[test]
@@ -374,7 +374,7 @@ proptest! {
             }
         }
         let mut found = Vec::new();
-        let summary = open_log(&path, None, |record| found.push(record.hash)).unwrap();
+        let summary = verify_log(&path, None, |record| found.push(record.hash)).unwrap();
         prop_assert_eq!(&found, &hashes);
         prop_assert_eq!(summary.records, hashes.len() as u64);
     }

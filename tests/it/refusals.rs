@@ -2,14 +2,14 @@
 
 use crate::support::faults::{Content, Fault, FaultKind, RequestKind, Rig, Rule, Settings};
 use crate::support::images::{OCI_INDEX, sha256};
-use crate::support::library::{ItemKind, ItemStatus, ReferrerPolicy, ReportItem};
+use crate::support::library::{EntryKind, ItemStatus, ReferrerPolicy, ReportItem};
 use crate::support::{need, run};
 use serde_json::{Value, json};
 use std::process::Command;
 use std::sync::Arc;
 
 /// The kind, status and reason of each item that is neither done nor present.
-fn lacking(items: &[ReportItem]) -> Vec<(ItemKind, ItemStatus, String)> {
+fn lacking(items: &[ReportItem]) -> Vec<(EntryKind, ItemStatus, String)> {
     let lacking = items
         .iter()
         .filter(|item| !matches!(item.status, ItemStatus::Done | ItemStatus::Present));
@@ -52,7 +52,7 @@ fn an_image_is_delivered_without_the_referrers_that_the_registry_refuses() {
         let lost = lacking(&pushed.items);
         assert_eq!(lost.len(), 2, "{status}: {lost:?}");
         for (kind, how, why) in lost {
-            assert_eq!((kind, how), (ItemKind::Referrer, ItemStatus::Failed));
+            assert_eq!((kind, how), (EntryKind::Referrer, ItemStatus::Failed));
             assert!(why.contains(&format!("{status} ")), "{why}");
         }
         assert!(has_tag(&rig), "{status}");
@@ -68,7 +68,7 @@ fn an_image_is_delivered_without_the_referrers_that_the_registry_refuses() {
         rig.delivery.referrers = ReferrerPolicy::Required;
         let lost = lacking(&rig.push("first").unwrap().items);
         assert!(
-            matches!(lost[..], [(ItemKind::Image, ItemStatus::Failed, _)]),
+            matches!(lost[..], [(EntryKind::Image, ItemStatus::Failed, _)]),
             "{lost:?}"
         );
         assert!(!has_tag(&rig), "{status}");
@@ -80,7 +80,7 @@ fn an_image_is_delivered_without_the_referrers_that_the_registry_refuses() {
         assert_eq!(skipped.len(), 3, "{skipped:?}");
         assert!(
             skipped.iter().all(|(kind, how, _)| {
-                (*kind, *how) == (ItemKind::Referrer, ItemStatus::Skipped)
+                (*kind, *how) == (EntryKind::Referrer, ItemStatus::Skipped)
             })
         );
         assert!(has_tag(&rig), "{status}");
@@ -112,7 +112,7 @@ fn kinds_that_a_registry_does_not_accept_are_named_and_can_be_skipped() {
         of_types.chain([Fault::always(RequestKind::PutManifest, refused()).at("/files/")]);
     rig.down.set_faults(of_types.collect::<Vec<_>>());
     let lost = lacking(&rig.push("first").unwrap().items);
-    let files = lost.iter().filter(|(kind, ..)| *kind == ItemKind::File);
+    let files = lost.iter().filter(|(kind, ..)| *kind == EntryKind::File);
     let files: Vec<_> = files.collect();
     let [(_, ItemStatus::Failed, why)] = files[..] else {
         panic!("{lost:?}");
@@ -139,11 +139,11 @@ fn kinds_that_a_registry_does_not_accept_are_named_and_can_be_skipped() {
     }
     rig.down
         .set_faults([Fault::always(RequestKind::PutManifest, refused()).at("/files/")]);
-    rig.delivery.skip_kinds = [ItemKind::File].into();
+    rig.delivery.skip_kinds = [EntryKind::File].into();
     let pushed = rig.push("first").unwrap();
     let skipped = lacking(&pushed.items);
     assert!(
-        matches!(skipped[..], [(ItemKind::File, ItemStatus::Skipped, _)]),
+        matches!(skipped[..], [(EntryKind::File, ItemStatus::Skipped, _)]),
         "{skipped:?}"
     );
 }
@@ -200,7 +200,7 @@ fn only_a_proven_refusal_of_missing_children_trims_an_index() {
     ]);
     let pushed = rig.push("sparse").unwrap();
     let lost = lacking(&pushed.items);
-    let [(ItemKind::Image, ItemStatus::Failed, why)] = &lost[..] else {
+    let [(EntryKind::Image, ItemStatus::Failed, why)] = &lost[..] else {
         panic!("{lost:?}");
     };
     assert!(why.contains("MANIFEST_INVALID"), "{why}");
@@ -269,7 +269,7 @@ fn a_push_after_a_refused_referrer_sends_only_the_referrer() {
     let (referrers, others): (Vec<_>, Vec<_>) = again
         .items
         .iter()
-        .partition(|item| item.kind == ItemKind::Referrer);
+        .partition(|item| item.kind == EntryKind::Referrer);
     assert_eq!(referrers.len(), 2);
     assert!(
         others.iter().all(|item| item.status == ItemStatus::Present),
@@ -295,7 +295,7 @@ fn a_referrer_whose_blob_cannot_be_read_costs_only_itself() {
     rig.set_faults([Fault::always(RequestKind::Blob, FaultKind::Status(404)).at(&blob)]);
     let pushed = rig.mirror().unwrap();
     let lost = lacking(&pushed.items);
-    let [(ItemKind::Referrer, ItemStatus::Failed, why)] = &lost[..] else {
+    let [(EntryKind::Referrer, ItemStatus::Failed, why)] = &lost[..] else {
         panic!("{lost:?}");
     };
     assert!(why.contains("404"), "{why}");
@@ -502,7 +502,7 @@ fn an_attestation_that_upstream_lacks_costs_only_itself() {
     let failed = pushed
         .items
         .iter()
-        .filter(|item| item.kind == ItemKind::Image);
+        .filter(|item| item.kind == EntryKind::Image);
     assert!(
         failed
             .into_iter()

@@ -2,7 +2,7 @@
 
 use crate::cli::shared::verb_report::LogCheck;
 use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
-use crate::evidence::{EvidenceSummary, LoggedCommand, open_log};
+use crate::evidence::{EvidenceSummary, LoggedCommand, verify_log};
 use clap::{Args, Subcommand};
 use landfall_model::Digest;
 use landfall_model::report::count_of;
@@ -54,7 +54,7 @@ impl EvidenceVerify {
         }
         let mut first = None;
         let mut last = None;
-        let summary = open_log(&path, self.head.as_ref(), |record| {
+        let summary = verify_log(&path, self.head.as_ref(), |record| {
             let command = LoggedCommand::new(&record);
             if first.is_none() {
                 first = Some(command.clone());

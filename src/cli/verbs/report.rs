@@ -7,7 +7,7 @@ use crate::cli::shared::image_facts::ImageSignatures;
 use crate::cli::shared::output_file::{OutputMark, ReplaceFlag, write_result};
 use crate::cli::shared::page_recorder::{PageRecorder, is_own_page};
 use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
-use crate::evidence::{LoggedCommand, names_content, open_log};
+use crate::evidence::{LoggedCommand, names_content, verify_log};
 use clap::Args;
 use landfall_bundle::Bundle;
 use landfall_item::lockfile::losses;
@@ -106,7 +106,7 @@ fn add_log(context: &Context, bundle: &Bundle, report: &mut VerbReport) -> Resul
     }
     let digests = [bundle.digest(), bundle.fingerprint()];
     let mut records = VecDeque::new();
-    let summary = open_log(&path, None, |record| {
+    let summary = verify_log(&path, None, |record| {
         if names_content(&record, &digests) {
             records.push_back(LoggedCommand::new(&record));
         }

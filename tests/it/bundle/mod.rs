@@ -4,7 +4,7 @@ mod frozen;
 mod huge;
 mod site;
 use crate::support::library::{
-    AcceptedLoss, BlobRead, Bundle, Digest, ItemKind, Lock, UnresolvedItem,
+    AcceptedLoss, BlobRead, Bundle, Digest, EntryKind, Lock, UnresolvedItem,
 };
 use crate::support::{need, rounds, skip, test_name, which};
 use serde_json::{Value, json};
@@ -475,7 +475,7 @@ fn an_incomplete_store_is_refused_without_allow_partial() {
 fn a_bundle_is_partial_if_its_lock_has_missing_items_that_are_not_accepted() {
     let mut site = Site::new();
     let accepted = |name: &str, until: &str| AcceptedLoss {
-        kind: ItemKind::Image,
+        kind: EntryKind::Image,
         name: name.into(),
         reason: "removed upstream".into(),
         until: until.into(),
@@ -507,7 +507,7 @@ fn a_bundle_is_partial_if_its_lock_has_missing_items_that_are_not_accepted() {
         .missing
         .push(accepted("quay.io/gone/other:v1", "2020-01-01"));
     site.lock.unresolved = vec![UnresolvedItem {
-        kind: ItemKind::File,
+        kind: EntryKind::File,
         name: "https://h/f".into(),
         cause: "404".into(),
     }];

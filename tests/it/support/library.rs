@@ -7,8 +7,8 @@ pub use landfall::internals::{
 };
 pub use landfall::{
     BlobRead, Bundle, BundleOptions, CachePolicy, Client, ClientBuilder, DestinationMap, Digest,
-    EntryKind as ItemKind, Failure, ImageRef, ItemStatus, Limits, Lock, Locked, LockedFile,
-    LockedImage, MergedManifest, Omitted, PackOptions, PackPlan, Packaging, PinPolicy, Progress,
-    PushOptions, Pushed, ReferenceIndex, ReferrerPolicy, ReportItem, RewriteOptions, RewriteResult,
+    EntryKind, Failure, ImageRef, ItemStatus, Limits, Lock, Locked, LockedFile, LockedImage,
+    MergedManifest, Omitted, PackOptions, PackPlan, Packaging, PinPolicy, Progress, PushOptions,
+    Pushed, ReferenceIndex, ReferrerPolicy, ReportItem, RewriteOptions, RewriteResult,
     SilentProgress, Site, Store, TextSyntax, destination_map, load_manifests, pack, rewrite, today,
 };

@@ -44,7 +44,7 @@ pub struct ItemName {
 
 /// An item of the lock that is missing from a bundle, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OmittedItem {
+pub struct MissingItem {
     /// The item that is missing.
     pub item: ItemName,
     /// The digest, if the lock has one.
@@ -53,7 +53,7 @@ pub struct OmittedItem {
     pub reason: String,
 }
 
-impl fmt::Display for OmittedItem {
+impl fmt::Display for MissingItem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}: {}", self.item.kind, self.item.name, self.reason)
     }

@@ -8,7 +8,7 @@ use crate::format::blob_recipe::{BlobRecipe, BlobReference};
 use crate::format::content_form::ContentForm;
 use crate::format::contents::{ContentsIndex, Serial};
 use crate::format::header;
-use crate::format::names::{BaseName, FRONT_LEN, ItemName, LAYOUT, LOCK, OmittedItem};
+use crate::format::names::{BaseName, FRONT_LEN, ItemName, LAYOUT, LOCK, MissingItem};
 use crate::format::stored::{CHUNK, stored_len};
 use crate::recipe::make::RecipeFile;
 use landfall_content::store::LayoutIndex;
@@ -29,7 +29,7 @@ pub struct PackPlan {
     /// The items that the bundle will contain completely, sorted by kind and name.
     pub items: Vec<ReportItem>,
     /// The items of the lock that the bundle will lack.
-    pub missing: Vec<OmittedItem>,
+    pub missing: Vec<MissingItem>,
     /// The bases of a delta. Empty if nothing is omitted and no recipe uses a blob of a base.
     pub bases: Vec<BaseName>,
     /// The blobs that are omitted because every base has them, sorted by digest.
@@ -142,7 +142,7 @@ impl PackPlan {
                         let reason = format!("the store lacks {first}");
                         let absent = absent_of_referrers.keys().cloned().collect();
                         let lost = lost_referrers(&entry, &attestations, absent, blobs);
-                        missing.extend(lost.iter().map(|digest| OmittedItem {
+                        missing.extend(lost.iter().map(|digest| MissingItem {
                             item: ItemName {
                                 kind: EntryKind::Referrer,
                                 name: lost_referrer_name(&entry.name, &digest.to_string()),
@@ -158,7 +158,7 @@ impl PackPlan {
                 kind: entry.kind,
                 name: entry.name,
             };
-            missing.push(OmittedItem {
+            missing.push(MissingItem {
                 item,
                 digest: Some(entry.digest),
                 reason,
@@ -181,10 +181,10 @@ impl PackPlan {
 
     fn with_missing(
         lock: &Lock,
-        mut missing: Vec<OmittedItem>,
+        mut missing: Vec<MissingItem>,
         today: jiff::civil::Date,
     ) -> PackPlan {
-        missing.extend(lock.unresolved.iter().map(|item| OmittedItem {
+        missing.extend(lock.unresolved.iter().map(|item| MissingItem {
             item: ItemName {
                 kind: item.kind,
                 name: item.name.clone(),
@@ -199,7 +199,7 @@ impl PackPlan {
                     let until = item.until.parse::<jiff::civil::Date>();
                     !until.is_ok_and(|until| today <= until)
                 })
-                .map(|item| OmittedItem {
+                .map(|item| MissingItem {
                     item: ItemName {
                         kind: item.kind,
                         name: item.name.clone(),
@@ -231,7 +231,7 @@ impl PackPlan {
         });
         let serial = packed.series.clone().zip(packed.serial);
         let serial = serial.map(|(series, number)| Serial { series, number });
-        let missing = packed.partial.iter().map(|item| OmittedItem {
+        let missing = packed.partial.iter().map(|item| MissingItem {
             item: item.clone(),
             digest: None,
             reason: "the bundle lacks it".into(),

@@ -76,7 +76,7 @@ impl RegistrySession {
         let document =
             serde_json::json!({"project_name": project, "metadata": {"public": "false"}});
         request.body = RequestBody::Bytes(document.to_string().into());
-        let response = self.signed(request, project).await?;
+        let response = self.send_with_account(request, project).await?;
         let scope = self.scope(project, true);
         self.expect(
             response,
@@ -106,7 +106,7 @@ impl RegistrySession {
         let request = HttpRequest::new(Method::GET, url.ok()?, RequestPurpose::Registry)
             // without this header, Harbor reads a name that consists of digits as an ID
             .header(HeaderName::from_static("x-is-resource-name"), "true");
-        let response = self.signed(request, project).await.ok()?;
+        let response = self.send_with_account(request, project).await.ok()?;
         if response.status != StatusCode::OK {
             response.discard().await;
             return None;
@@ -134,7 +134,7 @@ impl RegistrySession {
         project: &str,
     ) -> Result<HttpResponse, HttpError> {
         let url = self.harbor_url(path, query)?;
-        self.signed(
+        self.send_with_account(
             HttpRequest::new(method, url, RequestPurpose::Registry),
             project,
         )
@@ -159,7 +159,7 @@ impl RegistrySession {
     /// Sends a request with the account for `project`, or anonymously if `project` is empty or has
     /// no user name and password. The API accepts only Basic authentication, not the tokens of the
     /// registry.
-    async fn signed(
+    async fn send_with_account(
         &self,
         mut request: HttpRequest,
         project: &str,

@@ -163,10 +163,10 @@ impl RegistrySession {
         request: HttpRequest,
         scope: &'a TokenScope,
     ) -> BoxFuture<'a, Result<HttpResponse, HttpError>> {
-        Box::pin(self.send_signed(request, scope))
+        Box::pin(self.send_signed_in(request, scope))
     }
 
-    async fn send_signed(
+    async fn send_signed_in(
         &self,
         mut request: HttpRequest,
         scope: &TokenScope,
