@@ -4,7 +4,7 @@
 use crate::support::apt::{Apt, AptUpstream, deb, locked};
 use crate::support::charts::failure_reasons;
 use crate::support::library::Digest;
-use crate::support::test_proxy::{ProxyAction, TestProxy};
+use crate::support::reverse_proxy::{ProxyAction, ReverseProxy};
 use crate::support::{landfall_serve, need, run};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -72,7 +72,7 @@ fn replaced_metadata_is_fetched_from_the_snapshot() {
     let Some(up) = AptUpstream::new() else { return };
     let place = &up.place;
     // every snapshot has the content of the folder `kept`
-    let middle = TestProxy::new(&up.server.address, |request| {
+    let middle = ReverseProxy::new(&up.server.address, |request| {
         match request.target.strip_prefix("/snapshots/") {
             Some(rest) => ProxyAction::As(format!("/kept/{}", rest.split_once('/').unwrap().1)),
             None => ProxyAction::Pass,
@@ -172,7 +172,7 @@ fn a_mirror_that_changes_during_a_read_is_read_again() {
     let upstream = up.server.address.clone();
     let first = |names: &'static [&'static str], times: usize| {
         let attempts = AtomicUsize::new(0);
-        TestProxy::new(&upstream, move |request| {
+        ReverseProxy::new(&upstream, move |request| {
             match request.target.strip_prefix("/r/") {
                 Some(rest) if names.iter().any(|name| rest.ends_with(name)) => {
                     match attempts.fetch_add(1, Ordering::Relaxed) < times {
@@ -184,7 +184,7 @@ fn a_mirror_that_changes_during_a_read_is_read_again() {
             }
         })
     };
-    let lock = |middle: &TestProxy, exit: i32, name: &str| {
+    let lock = |middle: &ReverseProxy, exit: i32, name: &str| {
         wants(
             &up,
             &format!("http://{}/r", middle.address),

@@ -5,7 +5,7 @@ use crate::support::charts::{Chart, Upstream, failure_reasons, repository};
 use crate::support::http::request;
 use crate::support::landfall_serve;
 use crate::support::peers::own_registry;
-use crate::support::test_proxy::{ProxyAction, TestProxy};
+use crate::support::reverse_proxy::{ProxyAction, ReverseProxy};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -208,7 +208,7 @@ fn a_chart_index_that_points_to_a_registry_is_followed() {
 fn credentials_of_a_chart_repository_are_sent_to_no_other_host() {
     let up = Upstream::new();
     let place = &up.place;
-    let guarded = TestProxy::new(&up.files.address, |request| {
+    let guarded = ReverseProxy::new(&up.files.address, |request| {
         match request.header("authorization") {
             // the account `u:p`
             Some("Basic dTpw") => ProxyAction::Pass,
@@ -219,7 +219,7 @@ fn credentials_of_a_chart_repository_are_sent_to_no_other_host() {
             ),
         }
     });
-    let other = TestProxy::new(&up.files.address, |_| ProxyAction::Pass);
+    let other = ReverseProxy::new(&up.files.address, |_| ProxyAction::Pass);
     let app = Chart::new("app", "1.0.0", "", &[]);
     let app = Chart {
         provenance: Some(b"signed\n".to_vec()),
@@ -272,8 +272,8 @@ fn credentials_of_a_chart_repository_are_sent_to_no_other_host() {
 fn the_hosts_of_index_and_archive_are_listed_and_probed() {
     let up = Upstream::new();
     let place = &up.place;
-    let index = TestProxy::new(&up.files.address, |_| ProxyAction::Pass);
-    let archives = TestProxy::new(&up.files.address, |_| ProxyAction::Pass);
+    let index = ReverseProxy::new(&up.files.address, |_| ProxyAction::Pass);
+    let archives = ReverseProxy::new(&up.files.address, |_| ProxyAction::Pass);
     let app = Chart::new("app", "1.0.0", "", &[]);
     repository(
         place,

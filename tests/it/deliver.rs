@@ -4,7 +4,7 @@
 use crate::support::harbor::Harbor;
 use crate::support::images::{OCI_ZSTD, noise, tarball};
 use crate::support::peers::{Server, own_registry};
-use crate::support::test_proxy::{ProxyAction, RecordedRequest, TestProxy};
+use crate::support::reverse_proxy::{ProxyAction, RecordedRequest, ReverseProxy};
 use crate::support::{Images, Place, http, need};
 use serde_json::{Value, json};
 use std::sync::Mutex;
@@ -101,7 +101,7 @@ fn all_problems_of_a_push_are_reported_before_anything_is_uploaded() {
     let place = &stored.place;
     let images = &stored.images;
     let registry = own_registry();
-    let middle = TestProxy::new(&registry.address, |request| {
+    let middle = ReverseProxy::new(&registry.address, |request| {
         match request.is("POST", "/v2/two/app/blobs") {
             true => ProxyAction::refuse(403, "DENIED", "no pushing here"),
             false => challenge_without_account(request).unwrap_or(ProxyAction::Pass),
@@ -302,7 +302,7 @@ fn a_quota_refusal_is_final_for_its_project() {
     let stored = stored(&names);
     let registry = own_registry();
     let left = AtomicUsize::new(9000);
-    let middle = TestProxy::new(&registry.address, move |request| {
+    let middle = ReverseProxy::new(&registry.address, move |request| {
         let body = request.is("PUT", "/v2/one/") && request.target.contains("/blobs/uploads/");
         let room = || {
             left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| {
@@ -367,7 +367,7 @@ fn a_refused_or_cut_upload_continues_in_chunks() {
         let registry = own_registry();
         // some registries accept a chunk with 201 and a stale Range (ECR), or with 204 (GCR)
         let patches = AtomicUsize::new(0);
-        let middle = TestProxy::new(&registry.address, move |request| {
+        let middle = ReverseProxy::new(&registry.address, move |request| {
             match request.method.as_str() {
                 "PUT" | "PATCH" if request.length > 16 * MIB && cut => ProxyAction::CutAt(5 * MIB),
                 "PUT" | "PATCH" if request.length > 16 * MIB => ProxyAction::status(413),
@@ -438,7 +438,7 @@ fn chunks_have_the_size_that_the_registry_requires() {
     let stored = stored(&[("big/app", 36 * MIB)]);
     let registry = own_registry();
     let refused = AtomicUsize::new(0);
-    let middle = TestProxy::new(&registry.address, move |request| {
+    let middle = ReverseProxy::new(&registry.address, move |request| {
         match request.method.as_str() {
             "PUT" if request.length > MIB && refused.fetch_add(1, Ordering::SeqCst) == 0 => {
                 ProxyAction::status(413)
@@ -472,7 +472,7 @@ fn a_refused_chunk_of_the_required_size_ends_the_upload() {
     let stored = stored(&[("big/app", 36 * MIB)]);
     for cut in [false, true] {
         let registry = own_registry();
-        let middle = TestProxy::new(&registry.address, move |request| {
+        let middle = ReverseProxy::new(&registry.address, move |request| {
             match request.method.as_str() {
                 "PUT" | "PATCH" if request.length > 16 * MIB && cut => ProxyAction::CutAt(5 * MIB),
                 "PUT" | "PATCH" if request.length > 16 * MIB => ProxyAction::status(413),
@@ -496,7 +496,7 @@ fn a_registry_that_refuses_even_small_chunks_is_reported_with_its_limit() {
     }
     let stored = stored(&[("one/app", 2 * MIB)]);
     let registry = own_registry();
-    let middle = TestProxy::new(&registry.address, |request| match request.length > MIB {
+    let middle = ReverseProxy::new(&registry.address, |request| match request.length > MIB {
         true => ProxyAction::status(413),
         false => ProxyAction::Pass,
     });
@@ -518,7 +518,7 @@ fn registries_that_refuse_mounts_or_hide_missing_content_are_supported() {
     let upstream = &stored.upstream.address;
     for mount in [202, 401, 403] {
         let registry = own_registry();
-        let middle = TestProxy::new(&registry.address, move |request| {
+        let middle = ReverseProxy::new(&registry.address, move |request| {
             let head = request.method == "HEAD";
             match request.is("POST", "mount=") {
                 // the registry does not support mounts, and starts an upload
@@ -579,7 +579,7 @@ fn an_immutable_tag_with_the_right_digest_is_not_an_error() {
     let other = images.image("linux/amd64", &[images.layer(&[("other", b"x")])]);
     images.push(&registry.address, "two/app", "v1", &other);
     let hidden = Mutex::new(std::collections::BTreeSet::new());
-    let middle = TestProxy::new(&registry.address, move |request| {
+    let middle = ReverseProxy::new(&registry.address, move |request| {
         let tag = request.target.ends_with("/manifests/v1");
         match request.method.as_str() {
             // landfall confirms the answer with GET
@@ -620,7 +620,7 @@ fn a_repository_that_must_be_created_first_is_reported() {
     }
     let stored = stored(&[("one/app", 100)]);
     let registry = own_registry();
-    let middle = TestProxy::new(&registry.address, |request| match request.method.as_str() {
+    let middle = ReverseProxy::new(&registry.address, |request| match request.method.as_str() {
         "POST" => ProxyAction::refuse(
             404,
             "NAME_UNKNOWN",
@@ -645,7 +645,7 @@ fn an_account_that_must_be_created_first_is_reported() {
     }
     let stored = stored(&[("one/app", 100)]);
     let registry = own_registry();
-    let middle = TestProxy::new(&registry.address, |request| match request.method.as_str() {
+    let middle = ReverseProxy::new(&registry.address, |request| match request.method.as_str() {
         "POST" => ProxyAction::Answer(404, Vec::new(), "Not found.\n".into()),
         _ => ProxyAction::Pass,
     });
@@ -670,7 +670,7 @@ fn refusals_of_gitea_are_explained() {
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
         let body = body.to_owned();
-        let middle = TestProxy::new(&registry.address, move |request| {
+        let middle = ReverseProxy::new(&registry.address, move |request| {
             match (request.method.as_str(), challenge_without_account(request)) {
                 (_, Some(challenge)) => challenge,
                 ("POST", None) => ProxyAction::Answer(status, headers.clone(), body.clone()),
@@ -697,7 +697,7 @@ fn a_repository_that_must_be_created_first_is_not_the_problem_of_another() {
     }
     let stored = stored(&[("one/app", 100), ("two/app", 100)]);
     let registry = own_registry();
-    let middle = TestProxy::new(&registry.address, |request| {
+    let middle = ReverseProxy::new(&registry.address, |request| {
         if request.method == "POST" && request.target.contains("one/app") {
             ProxyAction::refuse(404, "NAME_UNKNOWN", "it does not exist")
         } else {

@@ -4,8 +4,8 @@
 use crate::support::charts::{self, Chart};
 use crate::support::images::noise;
 use crate::support::peers::{Server, file_server, own_registry};
+use crate::support::reverse_proxy::{ProxyAction, ReverseProxy};
 use crate::support::sigstore::Sigstore;
-use crate::support::test_proxy::{ProxyAction, TestProxy};
 use crate::support::{Images, Place, need};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -16,9 +16,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// server.
 struct Upstream {
     place: Place,
-    front: TestProxy,
-    realm: TestProxy,
-    cdn: TestProxy,
+    front: ReverseProxy,
+    realm: ReverseProxy,
+    cdn: ReverseProxy,
     files: Server,
     /// Whether requests to the host of the blobs are refused.
     closed: Arc<AtomicBool>,
@@ -36,18 +36,18 @@ impl Upstream {
         let files = file_server(&place.path("www"));
         let closed = Arc::new(AtomicBool::new(false));
         let is_closed = closed.clone();
-        let cdn = TestProxy::new(&registry.address, move |_| {
+        let cdn = ReverseProxy::new(&registry.address, move |_| {
             match is_closed.load(Ordering::Relaxed) {
                 true => ProxyAction::status(403),
                 false => ProxyAction::Pass,
             }
         });
-        let realm = TestProxy::new("", |_| {
+        let realm = ReverseProxy::new("", |_| {
             ProxyAction::Answer(200, Vec::new(), r#"{"token": "good"}"#.into())
         });
         let realm_at = realm.address.clone();
         let cdn_at = cdn.address.clone();
-        let front = TestProxy::new(&registry.address, move |request| {
+        let front = ReverseProxy::new(&registry.address, move |request| {
             let redirect = format!("http://{cdn_at}{}?sig=hush", request.target);
             match request.header("authorization") {
                 None => ProxyAction::Answer(
@@ -233,7 +233,7 @@ fn a_probe_fails_if_a_redirect_names_no_valid_host() {
     let files = file_server(&place.path("www"));
     let is_bad = Arc::new(AtomicBool::new(false));
     let bad = is_bad.clone();
-    let front = TestProxy::new(&files.address, move |_| {
+    let front = ReverseProxy::new(&files.address, move |_| {
         let location = ("Location".to_owned(), "http://*.*/tool".to_owned());
         match bad.load(Ordering::Relaxed) {
             true => ProxyAction::Answer(302, vec![location], String::new()),
@@ -758,7 +758,7 @@ fn the_list_does_not_shrink_after_a_refused_run() {
     let place = Place::new();
     place.write("m.yaml", MANIFEST);
     let before = evidence(&place, &["-f", "m.yaml"]);
-    let proxy = TestProxy::new("", |_| ProxyAction::status(403));
+    let proxy = ReverseProxy::new("", |_| ProxyAction::status(403));
     for command in [
         &["lock", "-f", "m.yaml"][..],
         &["mirror", "-f", "m.yaml", "--to", "r.test"],

@@ -2,7 +2,7 @@
 //! command to a CI system, or move the cursor.
 
 use crate::support::images::{gzip, tarball};
-use crate::support::test_proxy::{ProxyAction, RecordedRequest, TestProxy};
+use crate::support::reverse_proxy::{ProxyAction, RecordedRequest, ReverseProxy};
 use crate::support::{Place, need};
 
 /// Commands to GitHub on their own lines, a fake result of landfall, commands to Azure within a
@@ -22,7 +22,7 @@ fn assert_tame(
     manifest: impl Fn(&str) -> String,
     rule: impl Fn(&RecordedRequest) -> ProxyAction + Send + Sync + 'static,
 ) {
-    let server = TestProxy::new("", rule);
+    let server = ReverseProxy::new("", rule);
     let place = Place::new();
     let items = manifest(&server.address);
     place.write(

@@ -5,7 +5,7 @@ use crate::support::charts::{Chart, Signer, Upstream, failure_reasons, repositor
 use crate::support::http::request;
 use crate::support::images::{gzip, tarball};
 use crate::support::peers::file_server;
-use crate::support::test_proxy::{ProxyAction, TestProxy};
+use crate::support::reverse_proxy::{ProxyAction, ReverseProxy};
 use crate::support::{Place, landfall_serve, need};
 use serde_json::json;
 
@@ -425,7 +425,7 @@ fn an_account_is_used_only_for_repositories_that_the_manifest_or_the_site_names(
     let place = Place::new();
     std::fs::create_dir_all(place.path("up")).unwrap();
     let files = file_server(&place.path("up"));
-    let server = TestProxy::new(&files.address, |_| ProxyAction::Pass);
+    let server = ReverseProxy::new(&files.address, |_| ProxyAction::Pass);
     let url = |folder: &str| format!("http://{}/{folder}", server.address);
     let depends = |folder: &str| {
         format!(

@@ -1,7 +1,7 @@
 //! `landfall init` and `landfall discover`: a first manifest and a first site.
 
 use crate::support::peers::own_registry;
-use crate::support::test_proxy::{ProxyAction, TestProxy};
+use crate::support::reverse_proxy::{ProxyAction, ReverseProxy};
 use crate::support::{Images, Place, need};
 use serde_json::json;
 
@@ -232,7 +232,7 @@ fn discover_drafts_platforms() {
 #[test]
 fn the_next_step_uses_the_proxy_of_the_site() {
     let place = Place::new();
-    let proxy = TestProxy::new("", |_| ProxyAction::status(403));
+    let proxy = ReverseProxy::new("", |_| ProxyAction::status(403));
     place.write("list.txt", "quay.io/a/app:v1\n");
     let report = place.json(0, &["init", "list.txt", "-o", "kit"]);
     let next = report["next"].as_str().unwrap();

@@ -2,7 +2,7 @@
 
 use crate::support::faults::Rig;
 use crate::support::peers::own_registry;
-use crate::support::test_proxy::{ProxyAction, TestProxy};
+use crate::support::reverse_proxy::{ProxyAction, ReverseProxy};
 use std::io::Read;
 use std::net::{TcpListener, ToSocketAddrs};
 
@@ -409,13 +409,13 @@ fn the_wrong_scheme_port_or_server_is_detected() {
     );
     assert!(push(1, "127.0.0.1:9", "").contains("nothing listens at 127.0.0.1:9"));
     // a server that is not a registry
-    let other = TestProxy::new("", |_| ProxyAction::status(501));
+    let other = ReverseProxy::new("", |_| ProxyAction::status(501));
     let message = push(1, &other.address, &plain(&other.address));
     assert!(
         message.contains(&other.address) && message.contains("501"),
         "{message}"
     );
-    let other = TestProxy::new("", |request| {
+    let other = ReverseProxy::new("", |request| {
         ProxyAction::status(if request.method == "HEAD" { 404 } else { 501 })
     });
     let message = push(1, &other.address, &plain(&other.address));
@@ -425,7 +425,7 @@ fn the_wrong_scheme_port_or_server_is_detected() {
     );
     assert!(message.contains(&words), "{message}");
     // a proxy that answers instead of the registry
-    let page = TestProxy::new("", |_| {
+    let page = ReverseProxy::new("", |_| {
         let page = "<html><head><title>Blocked by policy</title></head></html>";
         ProxyAction::Answer(
             200,
@@ -456,7 +456,7 @@ fn the_wrong_scheme_port_or_server_is_detected() {
 fn a_rate_limit_is_reported_as_such() {
     let rig = Rig::new();
     rig.set_faults([]);
-    let limited = TestProxy::new("", |_| {
+    let limited = ReverseProxy::new("", |_| {
         ProxyAction::Answer(
             429,
             vec![("Retry-After".into(), "7200".into())],
@@ -486,7 +486,7 @@ fn a_rate_limit_is_reported_as_such() {
 fn the_password_of_the_private_registry_is_needed_only_by_verbs_that_use_it() {
     let rig = Rig::new();
     rig.set_faults([]);
-    let locked = TestProxy::new("", |_| {
+    let locked = ReverseProxy::new("", |_| {
         ProxyAction::Answer(
             401,
             vec![("WWW-Authenticate".into(), "Basic realm=\"far\"".into())],

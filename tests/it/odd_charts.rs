@@ -2,7 +2,7 @@
 
 use crate::support::charts::{Chart, Upstream, failure_reasons, repository};
 use crate::support::images::{gzip, sha256, tarball};
-use crate::support::test_proxy::{ProxyAction, TestProxy};
+use crate::support::reverse_proxy::{ProxyAction, ReverseProxy};
 use serde_json::json;
 
 /// A chart whose archive has these files.
@@ -135,9 +135,9 @@ fn archives_and_indexes_on_another_host_are_accepted_without_the_account() {
         };
         repository(&up.place, "up/charts", base, std::slice::from_ref(&chart));
         let index = up.place.read("up/charts/index.yaml");
-        let elsewhere = TestProxy::new(&up.files.address, |_| ProxyAction::Pass);
+        let elsewhere = ReverseProxy::new(&up.files.address, |_| ProxyAction::Pass);
         let target = format!("http://{}/charts/index.yaml", elsewhere.address);
-        let front = TestProxy::new(&up.files.address, move |request| {
+        let front = ReverseProxy::new(&up.files.address, move |request| {
             if request.header("authorization").is_none() {
                 let challenge = ("WWW-Authenticate".into(), "Basic realm=\"r\"".into());
                 ProxyAction::Answer(401, vec![challenge], String::new())

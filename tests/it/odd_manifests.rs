@@ -9,7 +9,7 @@ use crate::support::images::{
     DOCKER_LIST, OCI_CONFIG, OCI_GZIP, OCI_INDEX, OCI_MANIFEST, noise, sha256,
 };
 use crate::support::peers::landfall_serve;
-use crate::support::test_proxy::{ProxyAction, TestProxy};
+use crate::support::reverse_proxy::{ProxyAction, ReverseProxy};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -375,7 +375,7 @@ fn odd_entries_of_a_list_of_referrers_are_lost_alone() {
     let list = json!({"schemaVersion": 2, "manifests": entries}).to_string();
     let top = up.content(|content| content.tags[&("app".to_owned(), "v1".to_owned())].clone());
     let lists = format!("/referrers/{top}");
-    let front = TestProxy::new(&up.address, move |request| {
+    let front = ReverseProxy::new(&up.address, move |request| {
         if request.is("GET", &lists) {
             ProxyAction::Answer(200, Vec::new(), list.clone())
         } else {
@@ -396,7 +396,7 @@ fn odd_entries_of_a_list_of_referrers_are_lost_alone() {
 fn a_list_of_referrers_may_be_null() {
     let (content, ..) = referred();
     let up = Faults::new(content);
-    let front = TestProxy::new(&up.address, |request| {
+    let front = ReverseProxy::new(&up.address, |request| {
         if request.is("GET", "/referrers/") {
             let body = r#"{"schemaVersion":2,"manifests":null}"#.to_owned();
             ProxyAction::Answer(200, Vec::new(), body)

@@ -7,15 +7,15 @@ use crate::support::Place;
 use crate::support::apt::{AptUpstream, deb};
 use crate::support::charts::Chart;
 use crate::support::images::{noise, sha256};
-use crate::support::test_proxy::{ProxyAction, RecordedRequest, TestProxy};
+use crate::support::reverse_proxy::{ProxyAction, RecordedRequest, ReverseProxy};
 use serde_json::{Value, json};
 
 /// A folder whose proxy stands in for the internet, and a server at a private address, which must
 /// not be contacted unless the site allows it.
 struct World {
     place: Place,
-    _internet: TestProxy,
-    inside: TestProxy,
+    _internet: ReverseProxy,
+    inside: ReverseProxy,
 }
 
 impl World {
@@ -24,11 +24,11 @@ impl World {
         answer: impl Fn(&RecordedRequest, &str) -> ProxyAction + Send + Sync + 'static,
     ) -> World {
         let place = Place::new();
-        let inside = TestProxy::new("", |_| {
+        let inside = ReverseProxy::new("", |_| {
             ProxyAction::Answer(200, Vec::new(), "a secret".into())
         });
         let address = inside.address.clone();
-        let internet = TestProxy::new("", move |request| answer(request, &address));
+        let internet = ReverseProxy::new("", move |request| answer(request, &address));
         place.set("http_proxy", &format!("http://{}", internet.address));
         World {
             place,
@@ -123,7 +123,7 @@ fn a_redirect_of_a_public_host_to_a_private_address_is_refused_unless_the_site_a
 fn a_private_host_may_redirect_to_private_addresses() {
     let world = World::new(|_, _| ProxyAction::status(404));
     let inside = world.inside.address.clone();
-    let private = TestProxy::new("", move |_| {
+    let private = ReverseProxy::new("", move |_| {
         found(format!(
             "http://{}/x",
             inside.replace("127.0.0.1", "localhost")
@@ -306,8 +306,8 @@ fn chart_dependencies_at_private_addresses_are_refused() {
 #[test]
 fn package_snapshots_at_private_addresses_are_not_used() {
     let Some(up) = AptUpstream::new() else { return };
-    let inside = TestProxy::new("", |_| ProxyAction::status(404));
-    let internet = TestProxy::new(&up.server.address, |request| {
+    let inside = ReverseProxy::new("", |_| ProxyAction::status(404));
+    let internet = ReverseProxy::new(&up.server.address, |request| {
         ProxyAction::As(
             request
                 .target

@@ -3,7 +3,7 @@
 use crate::support::free_port;
 use crate::support::images::noise;
 use crate::support::peers::{Server, own_registry};
-use crate::support::test_proxy::{ProxyAction, TestProxy};
+use crate::support::reverse_proxy::{ProxyAction, ReverseProxy};
 use crate::support::{Images, Place, http, need};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -168,7 +168,7 @@ fn a_blob_that_was_uploaded_for_another_tag_is_not_looked_up_again() {
     let (place, _upstream, _images) =
         packed("images: [one.test/app:v1, \"one.test/app@DIGEST\"]\n");
     let registry = own_registry();
-    let middle = TestProxy::new(&registry.address, |request| {
+    let middle = ReverseProxy::new(&registry.address, |request| {
         let is_mount = |to: &str, from: &str| {
             request.is("POST", &format!("/v2/{to}/blobs/uploads/?mount="))
                 && request.target.ends_with(&format!("&from={from}"))

@@ -7,8 +7,8 @@ mod verbs;
 use crate::support::images::noise;
 use crate::support::images::sha256;
 use crate::support::peers::{landfall_serve, own_registry};
+use crate::support::reverse_proxy::{ProxyAction, ReverseProxy};
 use crate::support::run;
-use crate::support::test_proxy::{ProxyAction, TestProxy};
 use crate::support::{Images, Place, http, need};
 use line::DeltaReleases;
 use serde_json::Value;
@@ -293,7 +293,7 @@ fn blobs_are_mounted_from_the_repository_that_the_receipt_names() {
     assert!(["one/app", "two/tool"].contains(&at), "{base}");
     assert_eq!(base["repositories"].as_object().unwrap().len(), 4);
 
-    let middle = TestProxy::new(&registry.address, |_| ProxyAction::Pass);
+    let middle = ReverseProxy::new(&registry.address, |_| ProxyAction::Pass);
     let report = line.push(0, &["d2"], &middle.address, &["--receipt", "r2"]);
     line.assert_delivered(&registry, "2");
     let log = middle.requests();
@@ -335,7 +335,7 @@ fn if_mounts_are_refused_blobs_are_downloaded_and_uploaded_again() {
         let registry = own_registry();
         line.push(0, &["b1"], &registry.address, &["--receipt", "r1"]);
         line.pack("2", "d2", &["r1"]);
-        let middle = TestProxy::new(&registry.address, move |request| {
+        let middle = ReverseProxy::new(&registry.address, move |request| {
             match request.is("POST", "mount=") {
                 true if status == 202 => {
                     ProxyAction::As(request.target.split('?').next().unwrap().to_owned())
@@ -395,7 +395,7 @@ fn downloading_a_blob_back_does_not_wait_for_its_own_upload_slot() {
     place.ok(&[
         "pack", "--lock", "2.lock", "-o", "d", "--since", "r", "--store", "store",
     ]);
-    let middle = TestProxy::new(to, |request| match request.is("POST", "mount=") {
+    let middle = ReverseProxy::new(to, |request| match request.is("POST", "mount=") {
         true => ProxyAction::refuse(405, "UNSUPPORTED", "no mounts here"),
         false => ProxyAction::Pass,
     });
@@ -422,7 +422,7 @@ fn missing_content_is_reported_before_anything_is_uploaded() {
     let place = &line.place;
     let [full, ..] = line.chain();
     let registry = own_registry();
-    let middle = TestProxy::new(&registry.address, |_| ProxyAction::Pass);
+    let middle = ReverseProxy::new(&registry.address, |_| ProxyAction::Pass);
     let report = line.push(4, &["d2"], &middle.address, &[]);
     let problems = report["problems"].as_array().unwrap();
     assert_eq!(
@@ -467,7 +467,7 @@ fn missing_content_is_reported_before_anything_is_uploaded() {
     let other = own_registry();
     line.push(0, &["b1"], &other.address, &["--receipt", "r1"]);
     let base = format!("/blobs/{}", line.digest("base"));
-    let wrong_server = TestProxy::new(&other.address, move |request| {
+    let wrong_server = ReverseProxy::new(&other.address, move |request| {
         match request.is("HEAD", &base) {
             true => ProxyAction::Change(Box::new(|response| {
                 response
@@ -512,7 +512,7 @@ fn a_receipt_names_the_repositories_for_the_content_of_a_delta() {
         .ok(&["push", "b1", "--to", &other, "--receipt", "r2"]);
     let receipts = ["r1", "r2"].map(|name| line.place.read(name));
     for (broken, exit) in [("/v2/old/", 0), ("/v2/", 4)] {
-        let middle = TestProxy::new(&registry.address, move |request| {
+        let middle = ReverseProxy::new(&registry.address, move |request| {
             match request.is("HEAD", broken) && request.target.contains("/blobs/") {
                 true => ProxyAction::status(501),
                 false => ProxyAction::Pass,

@@ -3,7 +3,7 @@
 use super::{locked, manifest, output};
 use crate::support::git::{GitServer, GitServerBehavior, pointer};
 use crate::support::library::Digest;
-use crate::support::test_proxy::{ProxyAction, TestProxy};
+use crate::support::reverse_proxy::{ProxyAction, ReverseProxy};
 use crate::support::{Place, http, landfall_serve, need, run};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -223,7 +223,7 @@ fn the_host_that_stores_large_files_gets_no_account_of_the_git_server() {
         large.iter().find(digest).cloned().unwrap_or_default()
     };
     // answers uploads and their confirmation with an empty body
-    let storage = TestProxy::new("", move |request| match request.method.as_str() {
+    let storage = ReverseProxy::new("", move |request| match request.method.as_str() {
         "GET" => ProxyAction::Bytes(content_of(&request.target)),
         _ => ProxyAction::status(200),
     });
@@ -285,9 +285,9 @@ fn the_host_that_stores_large_files_gets_no_account_of_the_git_server() {
         );
     }
     // a redirect to another host does not get a cookie of the server either
-    let other = TestProxy::new("", |_| ProxyAction::status(200));
+    let other = ReverseProxy::new("", |_| ProxyAction::status(200));
     let location = format!("http://{}/x", other.address);
-    let redirecting = TestProxy::new("", move |_| {
+    let redirecting = ReverseProxy::new("", move |_| {
         ProxyAction::Answer(
             302,
             vec![("Location".into(), location.clone())],
@@ -304,7 +304,7 @@ fn the_host_that_stores_large_files_gets_no_account_of_the_git_server() {
     ok(&["lock", "-f", "m.yaml", "--store", "s"]);
     let pull = [&["pull", "--store", "s"][..], &plain].concat();
     place.json(1, &pull);
-    let cookies = |proxy: &TestProxy| -> Vec<Option<String>> {
+    let cookies = |proxy: &ReverseProxy| -> Vec<Option<String>> {
         let requests = proxy.requests().into_iter();
         requests
             .map(|request| request.header("cookie").map(str::to_owned))
@@ -328,7 +328,7 @@ fn an_upload_is_repeated_after_its_url_has_expired() {
     site.create("team/media.git");
     // refuses the second upload, as if its URL had expired during the first one
     let uploads = AtomicUsize::new(0);
-    let storage = TestProxy::new("", move |request| {
+    let storage = ReverseProxy::new("", move |request| {
         let is_second = request.method == "PUT" && uploads.fetch_add(1, Ordering::Relaxed) == 1;
         ProxyAction::status(if is_second { 403 } else { 200 })
     });

@@ -3,7 +3,7 @@
 use super::{locked, manifest, output};
 use crate::support::git::{GitServer, GitServerBehavior, pointer};
 use crate::support::library::Digest;
-use crate::support::test_proxy::{ProxyAction, TestProxy};
+use crate::support::reverse_proxy::{ProxyAction, ReverseProxy};
 use crate::support::{Place, landfall_serve, need, run};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -132,7 +132,7 @@ fn another_lfs_server_gets_no_account_of_the_git_server_and_errors_name_the_file
     let Some(git) = GitServer::new() else {
         return;
     };
-    let refusing = TestProxy::new("", |_| ProxyAction::status(401));
+    let refusing = ReverseProxy::new("", |_| ProxyAction::status(401));
     git.create("team/a.git");
     let config = format!(
         "[remote \"origin\"]\n\tlfsurl = \"http://{}/x\"\n\turl = http://127.0.0.1:1/\n",

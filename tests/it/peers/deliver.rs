@@ -7,7 +7,7 @@ use crate::support::images::{DOCKER_CONFIG, DOCKER_MANIFEST, noise, sha256};
 use crate::support::peers::{
     docker_registry, docker_registry_with, docker_registry_with_storage, nginx_with, own_registry,
 };
-use crate::support::test_proxy::{ProxyAction, RecordedRequest, TestProxy};
+use crate::support::reverse_proxy::{ProxyAction, RecordedRequest, ReverseProxy};
 use crate::support::{Images, Place, http, need};
 use serde_json::json;
 use std::sync::{Arc, Mutex};
@@ -91,7 +91,7 @@ fn foreign_layers_are_downloaded_from_their_urls_without_an_account() {
     let log = seen.clone();
     let body = place.write("layer", &content);
     let files = own_registry();
-    let web = TestProxy::new(&files.address, move |request| {
+    let web = ReverseProxy::new(&files.address, move |request| {
         log.lock().unwrap().push(request.clone());
         let content = std::fs::read(&body).unwrap();
         ProxyAction::Change(Box::new(move |response| {
@@ -110,7 +110,7 @@ fn foreign_layers_are_downloaded_from_their_urls_without_an_account() {
     let manifest = serde_json::to_vec(&manifest).unwrap();
     let digest = sha256(&manifest);
     let bytes = manifest.clone();
-    let fake = TestProxy::new(&upstream.address, move |request| {
+    let fake = ReverseProxy::new(&upstream.address, move |request| {
         match request.target.contains("/manifests/") {
             true => {
                 let bytes = bytes.clone();

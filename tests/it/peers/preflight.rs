@@ -7,8 +7,8 @@ use crate::support::peers::nginx_command;
 use crate::support::peers::{Server, docker_registry_config, nginx_with, own_registry};
 use crate::support::pki::Authority;
 use crate::support::process::Guard;
+use crate::support::reverse_proxy::{ProxyAction, ReverseProxy};
 use crate::support::squid::SERVER;
-use crate::support::test_proxy::{ProxyAction, TestProxy};
 use crate::support::tokens::Tokens;
 use crate::support::{Images, Place, free_port, need};
 use serde_json::Value;
@@ -261,7 +261,7 @@ fn a_token_service_without_the_action_delete_can_be_used() {
     let place = Place::new();
     let registry = own_registry();
     let _upstream = locked(&place, "");
-    let front = TestProxy::new(&registry.address, |request| {
+    let front = ReverseProxy::new(&registry.address, |request| {
         if request.target.starts_with("/token?") {
             if request.target.contains("delete") {
                 return ProxyAction::refuse(400, "INVALID_REQUEST", "unknown action");
@@ -317,7 +317,7 @@ fn an_accepted_test_index_is_deleted_or_reported() {
         (202, "ok", "was deleted"),
         (405, "note", "stays in team/app without a tag"),
     ] {
-        let front = TestProxy::new(&registry.address, move |request| {
+        let front = ReverseProxy::new(&registry.address, move |request| {
             match request.method.as_str() {
                 "PUT" if request.target.contains("/manifests/sha256:") => ProxyAction::status(201),
                 "DELETE" if request.target.contains("/manifests/") => ProxyAction::status(removes),

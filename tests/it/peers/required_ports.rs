@@ -4,13 +4,13 @@
 use super::preflight::{locked, step, steps};
 use crate::support::netns::Network;
 use crate::support::peers::nginx_command;
-use crate::support::test_proxy::{ProxyAction, TestProxy};
+use crate::support::reverse_proxy::{ProxyAction, ReverseProxy};
 use crate::support::{Place, need};
 use serde_json::Value;
 
 /// A proxy that answers every request with success, also CONNECT, and connects to nothing.
-fn proxy_that_accepts_everything() -> TestProxy {
-    TestProxy::new("127.0.0.1:1", |_| ProxyAction::status(200))
+fn proxy_that_accepts_everything() -> ReverseProxy {
+    ReverseProxy::new("127.0.0.1:1", |_| ProxyAction::status(200))
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn the_check_of_an_endpoint_behind_a_proxy_names_the_proxy() {
         (403, "allow vcenter.invalid:443 at the proxy"),
         (503, "let the proxy 127"),
     ] {
-        let refusing = TestProxy::new("127.0.0.1:1", move |_| ProxyAction::status(status));
+        let refusing = ReverseProxy::new("127.0.0.1:1", move |_| ProxyAction::status(status));
         place.set("HTTPS_PROXY", &format!("http://{}", refusing.address));
         let [verdict, says, fix] = step(
             &place.json(4, &["doctor", "--role", "seed-cluster-node"]),

@@ -2,7 +2,7 @@
 //! projects and quotas. Requests and errors follow `api/v2.0/swagger.yaml` of goharbor/harbor. The
 //! tests prove nothing about Harbor itself.
 
-use super::test_proxy::{ProxyAction, RecordedRequest, TestProxy};
+use super::reverse_proxy::{ProxyAction, RecordedRequest, ReverseProxy};
 use base64::Engine as _;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub struct Project {
 
 /// A Harbor that runs until the process ends.
 pub struct Harbor {
-    pub middle: TestProxy,
+    pub middle: ReverseProxy,
     projects: Arc<Mutex<BTreeMap<String, Project>>>,
 }
 
@@ -32,7 +32,7 @@ impl Harbor {
             .map(|&(name, hard, used)| (name.to_owned(), Project { hard, used }));
         let projects: Arc<Mutex<BTreeMap<String, Project>>> = Arc::new(Mutex::new(named.collect()));
         let own = projects.clone();
-        let middle = TestProxy::new(registry, move |request| answer_request(request, &own));
+        let middle = ReverseProxy::new(registry, move |request| answer_request(request, &own));
         Harbor { middle, projects }
     }
 

@@ -1,7 +1,7 @@
 //! A token server for docker-registry: signs the JSON web tokens that a registry with `auth: token`
 //! requires (distribution, `docs/spec/auth/jwt.md`).
 
-use super::test_proxy::{ProxyAction, RecordedRequest, TestProxy};
+use super::reverse_proxy::{ProxyAction, RecordedRequest, ReverseProxy};
 use super::{Place, run};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -15,7 +15,7 @@ pub struct Tokens {
     pub address: String,
     /// The certificate of the signing key, which docker-registry trusts.
     pub certificate: PathBuf,
-    middle: TestProxy,
+    middle: ReverseProxy,
 }
 
 impl Tokens {
@@ -51,7 +51,7 @@ impl Tokens {
         let der: String = pem.lines().filter(|line| !line.starts_with('-')).collect();
         let service = service.to_owned();
         let account = format!("Basic {}", STANDARD.encode(account));
-        let middle = TestProxy::new("", move |request| {
+        let middle = ReverseProxy::new("", move |request| {
             if request.header("authorization") != Some(account.as_str()) {
                 return ProxyAction::refuse(401, "UNAUTHORIZED", "wrong account");
             }

@@ -4,7 +4,7 @@
 use super::{manifest, reasons};
 use crate::support::gate::Gate;
 use crate::support::peers::{Server, file_server, own_registry};
-use crate::support::test_proxy::{ProxyAction, RecordedRequest, TestProxy};
+use crate::support::reverse_proxy::{ProxyAction, RecordedRequest, ReverseProxy};
 use crate::support::{Images, Place, need};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -64,8 +64,8 @@ pub(super) fn lock(place: &Place, exit: i32, host: &str) -> Value {
 pub(super) fn behind_realm(
     registry: &Server,
     token: impl Fn(&RecordedRequest) -> ProxyAction + Send + Sync + Clone + 'static,
-) -> TestProxy {
-    TestProxy::new(&registry.address, move |request| {
+) -> ReverseProxy {
+    ReverseProxy::new(&registry.address, move |request| {
         let realm = |request: &RecordedRequest| {
             format!(
                 "Bearer realm=\"http://{}/token\",service=\"r\"",
@@ -188,7 +188,7 @@ fn no_secret_follows_a_redirect_of_the_realm_to_another_host() {
     let place = Place::new();
     let names = ["app".to_owned()];
     let registry = registry_with(&place, &names);
-    let thief = TestProxy::new("", |_| good_token());
+    let thief = ReverseProxy::new("", |_| good_token());
     for status in [301, 302, 303, 307, 308] {
         for config in [json!({"identitytoken": "secret"}), auth("u:secret")] {
             let to = format!("http://{}/token", thief.address);
@@ -262,13 +262,13 @@ fn an_error_names_the_token_service_that_an_account_is_not_sent_to() {
     let registry = registry_with(&place, &names);
     // the realm refuses to issue a token, or issues one that the registry refuses
     for token in ["", r#"{"token":"bad"}"#] {
-        let realm = TestProxy::new("", move |_| match token {
+        let realm = ReverseProxy::new("", move |_| match token {
             "" => ProxyAction::status(401),
             token => ProxyAction::Answer(200, Vec::new(), token.into()),
         });
         let named = format!("http://{}/token", realm.address);
         let words = format!("Bearer realm=\"{named}\",service=\"r\"");
-        let front = TestProxy::new(&registry.address, move |_| challenge(&words));
+        let front = ReverseProxy::new(&registry.address, move |_| challenge(&words));
         docker_config(
             &place,
             &json!({"auths": {&front.address: auth("u:secret")}}),
@@ -296,7 +296,7 @@ fn a_stale_account_of_a_namespace_fails_only_that_namespace() {
         .map(|n| format!("{}/app{n}", if n % 4 == 1 { "stale" } else { "fine" }))
         .collect();
     let registry = registry_with(&place, &names);
-    let by_basic = TestProxy::new(&registry.address, |request| {
+    let by_basic = ReverseProxy::new(&registry.address, |request| {
         match request.header("authorization") {
             Some(header) if header == basic("good:pw") => ProxyAction::Pass,
             _ => challenge("Basic realm=\"r\""),
@@ -346,7 +346,7 @@ fn a_401_after_successful_responses_is_retried() {
     let names: Vec<String> = (0..30).map(|n| format!("app{n}")).collect();
     let registry = registry_with(&place, &names);
     let count = AtomicUsize::new(0);
-    let front = TestProxy::new(&registry.address, move |request| {
+    let front = ReverseProxy::new(&registry.address, move |request| {
         match request.header("authorization") {
             Some(header) if header == basic("u:p") => match count.fetch_add(1, Ordering::Relaxed) {
                 20 | 100 => challenge("Basic realm=\"r\""),
@@ -383,7 +383,7 @@ fn an_account_that_expires_during_a_run_is_not_retried_for_every_image() {
     let good = AtomicUsize::new(0);
     let refused = Arc::new(AtomicUsize::new(0));
     let seen = refused.clone();
-    let front = TestProxy::new(&registry.address, move |request| {
+    let front = ReverseProxy::new(&registry.address, move |request| {
         let signed = request.header("authorization") == Some(&basic("u:p"));
         if signed && good.fetch_add(1, Ordering::Relaxed) < 120 {
             return ProxyAction::Pass;
@@ -416,7 +416,7 @@ fn a_missing_credential_helper_fails_only_hosts_that_require_an_account() {
     place.write("www/tool.bin", "tool");
     let files = file_server(&place.path("www"));
     let gate = Gate::new(&registry.address, None, usize::MAX);
-    let closed = TestProxy::new(&registry.address, |_| challenge("Basic realm=\"r\""));
+    let closed = ReverseProxy::new(&registry.address, |_| challenge("Basic realm=\"r\""));
     let helpers =
         [&gate.address, &files.address].map(|host| (host.clone(), json!("landfall-none")));
     for config in [
@@ -466,7 +466,7 @@ fn a_missing_credential_helper_fails_only_hosts_that_require_an_account() {
         );
     }
     // like docker, landfall accepts null values, and an empty helper name for no helper
-    let front = TestProxy::new(&registry.address, |request| {
+    let front = ReverseProxy::new(&registry.address, |request| {
         match request.header("authorization") {
             Some(header) if header == basic("u:p") => ProxyAction::Pass,
             _ => challenge("Basic realm=\"r\""),

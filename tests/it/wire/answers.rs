@@ -5,18 +5,18 @@ use crate::support::faults::Faults;
 use crate::support::faults::{Content, Settings};
 use crate::support::images::{OCI_INDEX, OCI_MANIFEST, gzip, sha256};
 use crate::support::peers::{file_server, own_registry};
-use crate::support::test_proxy::{ProxyAction, TestProxy};
+use crate::support::reverse_proxy::{ProxyAction, ReverseProxy};
 use crate::support::{Images, Place, need};
 use serde_json::{Value, json};
 
 /// A file server with `tool.bin`, behind a proxy that refuses HEAD requests. The proxy compresses
 /// the responses to all other requests and sets `Content-Encoding`.
-fn compressing(place: &Place) -> TestProxy {
+fn compressing(place: &Place) -> ReverseProxy {
     place.write("www/tool.bin", vec![b'a'; 5000]);
     let server = file_server(&place.path("www"));
     let front = server.address.clone();
     // the proxy keeps the server running
-    TestProxy::new(&front, move |request| {
+    ReverseProxy::new(&front, move |request| {
         let _server = &server;
         let change = |response: &mut crate::support::http::Response| {
             response.body = gzip(&response.body);
@@ -78,7 +78,7 @@ fn content_compressed_in_transit_is_not_locked_as_the_file() {
 #[test]
 fn a_quota_with_an_absurd_window_is_reported_without_a_panic() {
     let place = Place::new();
-    let middle = TestProxy::new("", |request| {
+    let middle = ReverseProxy::new("", |request| {
         if !request.is("GET", "/manifests/") {
             return ProxyAction::status(404);
         }
@@ -105,7 +105,7 @@ fn a_quota_with_an_absurd_window_is_reported_without_a_panic() {
 #[test]
 fn an_absurd_content_length_is_refused() {
     let place = Place::new();
-    let middle = TestProxy::new("", |request| {
+    let middle = ReverseProxy::new("", |request| {
         let length = (
             "Content-Length".to_owned(),
             "9223372036854775807".to_owned(),
@@ -135,7 +135,7 @@ fn a_get_request_follows_if_a_file_server_fails_a_head_request() {
     let place = Place::new();
     place.write("www/tool.bin", "tool");
     let server = file_server(&place.path("www"));
-    let middle = TestProxy::new(&server.address, |request| {
+    let middle = ReverseProxy::new(&server.address, |request| {
         if request.method == "HEAD" {
             ProxyAction::CutAt(0)
         } else {
@@ -175,7 +175,7 @@ fn the_error_for_a_docker_schema_1_manifest_names_its_format() {
         ),
         ("Docker-Content-Digest".into(), named.clone()),
     ];
-    let middle = TestProxy::new("", move |request| match request.is("GET", "/manifests/") {
+    let middle = ReverseProxy::new("", move |request| match request.is("GET", "/manifests/") {
         true => ProxyAction::Answer(200, headers.clone(), document.clone()),
         false => ProxyAction::status(404),
     });
@@ -208,7 +208,7 @@ fn status_400_for_a_manifest_by_digest_is_not_reported_as_a_missing_manifest() {
         (404, "the registry returns no manifest for that digest", 2),
     ] {
         let (index, headers) = (index.clone(), headers.clone());
-        let middle = TestProxy::new("", move |request| {
+        let middle = ReverseProxy::new("", move |request| {
             match request.is("GET", "/manifests/v1") {
                 true => ProxyAction::Answer(200, headers.clone(), index.clone()),
                 false => ProxyAction::refuse(status, "MANIFEST_UNKNOWN", "unknown"),
@@ -296,7 +296,7 @@ fn an_index_with_children_above_the_total_limit_is_refused_before_they_are_fetch
     let list = json!({"schemaVersion": 2, "mediaType": OCI_INDEX,
         "manifests": (0..32).map(|n| child(n, CHILD)).collect::<Vec<_>>()});
     let before = server.moved();
-    let middle = TestProxy::new(&server.address, move |request| {
+    let middle = ReverseProxy::new(&server.address, move |request| {
         match request.target.ends_with(&subject) {
             true if request.is("GET", "/referrers/") => {
                 ProxyAction::Answer(200, Vec::new(), list.to_string())
@@ -341,7 +341,7 @@ fn no_image_fails_if_only_the_request_for_its_tag_list_gets_401() {
     let image = images.image("linux/amd64", &[images.layer(&[("a", b"a")])]);
     images.push(&registry.address, "app", "v1", &image);
     for signed in [false, true] {
-        let middle = TestProxy::new(&registry.address, move |request| {
+        let middle = ReverseProxy::new(&registry.address, move |request| {
             let basic = (
                 "WWW-Authenticate".to_owned(),
                 "Basic realm=\"r\"".to_owned(),
@@ -395,7 +395,7 @@ fn an_upload_may_be_answered_with_any_status_of_success() {
         ("PUT", "/manifests/", 204),
     ] {
         let down = Faults::new(Content::default());
-        let front = TestProxy::new(&down.address, move |request| {
+        let front = ReverseProxy::new(&down.address, move |request| {
             if request.is(method, part) {
                 ProxyAction::Change(Box::new(move |response| response.status = status))
             } else {
@@ -408,7 +408,7 @@ fn an_upload_may_be_answered_with_any_status_of_success() {
         assert!(front.count(method, part) > 0);
     }
     // a page of a proxy is not an open upload
-    let page = TestProxy::new(&up.address, |request| {
+    let page = ReverseProxy::new(&up.address, |request| {
         if request.is("POST", "/blobs/uploads/") {
             let html = "<html><title>Portal</title></html>".to_owned();
             ProxyAction::Answer(200, vec![("Content-Type".into(), "text/html".into())], html)
@@ -428,7 +428,7 @@ fn an_upload_may_be_answered_with_any_status_of_success() {
 #[test]
 fn a_401_without_a_challenge_is_reported_with_the_words_of_the_server() {
     let up = Faults::new(Content::default());
-    let front = TestProxy::new(&up.address, |request| {
+    let front = ReverseProxy::new(&up.address, |request| {
         if request.target.contains("/manifests/") {
             ProxyAction::refuse(401, "UNAUTHORIZED", "the session has ended")
         } else {

@@ -5,7 +5,7 @@ use super::{manifest, reasons};
 use crate::support::faults::quick;
 use crate::support::gate::Gate;
 use crate::support::library::{ClientBuilder, Limits, PinPolicy, Store, load_manifests};
-use crate::support::test_proxy::{ProxyAction, TestProxy};
+use crate::support::reverse_proxy::{ProxyAction, ReverseProxy};
 use crate::support::{Place, free_port, need};
 use std::collections::BTreeSet;
 use std::net::TcpListener;
@@ -27,7 +27,7 @@ fn a_backend_with_its_own_realm_costs_one_token_per_repository() {
     let inside = AtomicUsize::new(0);
     let most_in_flight = Arc::new(AtomicUsize::new(0));
     let peak = most_in_flight.clone();
-    let front = TestProxy::new("", move |request| {
+    let front = ReverseProxy::new("", move |request| {
         peak.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
         std::thread::sleep(Duration::from_millis(20));
         inside.fetch_sub(1, Ordering::SeqCst);
@@ -64,7 +64,7 @@ fn expired_tokens_of_a_backend_are_fetched_again() {
     let registry = registry_with(&place, &names);
     let front = |backend: &str, pause: u64| {
         let backend = backend.to_owned();
-        TestProxy::new("", move |request| {
+        ReverseProxy::new("", move |request| {
             std::thread::sleep(Duration::from_millis(pause));
             let to = format!("http://{backend}{}", request.target);
             ProxyAction::Answer(307, vec![("Location".into(), to)], String::new())

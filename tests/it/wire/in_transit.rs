@@ -6,7 +6,7 @@ use crate::support::faults::{Content, Faults, Settings};
 use crate::support::http::Response;
 use crate::support::images::{gzip, sha256};
 use crate::support::peers::file_server;
-use crate::support::test_proxy::{ProxyAction, TestProxy};
+use crate::support::reverse_proxy::{ProxyAction, ReverseProxy};
 use crate::support::{Place, need};
 use serde_json::Value;
 
@@ -33,7 +33,7 @@ fn registry(has_api: bool) -> (Faults, String) {
 }
 
 /// Locks and pulls the image through `front`, and returns the lock.
-fn carried(place: &Place, front: &TestProxy) -> String {
+fn carried(place: &Place, front: &ReverseProxy) -> String {
     manifest(place, &format!("images: [\"{}/app:v1\"]\n", front.address));
     let _ = std::fs::remove_file(place.path("landfall.lock"));
     let plain = ["--plain-http", &front.address];
@@ -62,7 +62,7 @@ fn a_registry_behind_a_compressing_proxy_is_read() {
         return;
     }
     let (up, referrer) = registry(true);
-    let front = TestProxy::new(&up.address, |request| {
+    let front = ReverseProxy::new(&up.address, |request| {
         if request.method == "GET" {
             ProxyAction::Change(Box::new(compressed))
         } else {
@@ -72,7 +72,7 @@ fn a_registry_behind_a_compressing_proxy_is_read() {
     let place = Place::new();
     assert!(carried(&place, &front).contains(&referrer));
     // what does not decode to the requested bytes is refused
-    let bomb = TestProxy::new(&up.address, |request| {
+    let bomb = ReverseProxy::new(&up.address, |request| {
         let is_index = request.is("GET", "/manifests/");
         let change = move |response: &mut Response| {
             if is_index {
@@ -93,7 +93,7 @@ fn a_registry_behind_a_compressing_proxy_is_read() {
 #[test]
 fn a_byte_order_mark_before_json_is_ignored() {
     let (up, referrer) = registry(true);
-    let front = TestProxy::new(&up.address, |request| {
+    let front = ReverseProxy::new(&up.address, |request| {
         let is_document = !request.target.contains("/manifests/")
             && !request.target.contains("/blobs/")
             && request.method == "GET";
@@ -118,7 +118,7 @@ fn a_web_page_with_status_200_means_that_there_is_no_referrers_api() {
     let page = "<!DOCTYPE html><html><head><title>Registry UI</title></head></html>";
     for content_type in ["text/html", "application/octet-stream"] {
         let (up, referrer) = registry(false);
-        let front = TestProxy::new(&up.address, move |request| {
+        let front = ReverseProxy::new(&up.address, move |request| {
             if request.is("GET", "/referrers/") {
                 let kind = ("Content-Type".to_owned(), content_type.to_owned());
                 ProxyAction::Answer(200, vec![kind], page.into())
@@ -136,7 +136,7 @@ fn a_web_page_with_status_200_means_that_there_is_no_referrers_api() {
             no_referrers: true,
             ..Settings::default()
         });
-        let front = TestProxy::new(&down.address, move |request| {
+        let front = ReverseProxy::new(&down.address, move |request| {
             if request.is("GET", "/referrers/") {
                 let kind = ("Content-Type".to_owned(), content_type.to_owned());
                 ProxyAction::Answer(200, vec![kind], page.into())
@@ -163,7 +163,7 @@ fn documents_of_web_servers_are_decoded() {
     place.write("www/tool.bin", &tool);
     place.write("www/SUMS", format!("{}  tool.bin\n", sha256(&tool)));
     let server = file_server(&place.path("www"));
-    let front = TestProxy::new(&server.address, |request| {
+    let front = ReverseProxy::new(&server.address, |request| {
         if request.is("GET", "/SUMS") {
             ProxyAction::Change(Box::new(compressed))
         } else {

@@ -4,7 +4,7 @@ use super::{manifest, reasons};
 use crate::support::Place;
 use crate::support::faults::{Content, Faults};
 use crate::support::images::{OCI_INDEX, OCI_MANIFEST, sha256};
-use crate::support::test_proxy::{ProxyAction, TestProxy};
+use crate::support::reverse_proxy::{ProxyAction, ReverseProxy};
 use serde_json::{Value, json};
 
 /// The documented limit of nested indexes and of chains of referrers.
@@ -70,7 +70,7 @@ fn too_many_listed_referrers_are_refused_before_one_is_requested() {
     let listed = |n: usize| json!({"mediaType": OCI_MANIFEST, "digest": sha256(&n.to_le_bytes()), "size": 100});
     let list = json!({"schemaVersion": 2, "mediaType": OCI_INDEX,
         "manifests": (0..1025).map(listed).collect::<Vec<_>>()});
-    let front = TestProxy::new(&server.address, move |request| {
+    let front = ReverseProxy::new(&server.address, move |request| {
         if request.is("GET", "/referrers/") {
             ProxyAction::Answer(200, Vec::new(), list.to_string())
         } else {

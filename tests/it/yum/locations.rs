@@ -5,7 +5,7 @@ use super::{ALL, upstream};
 use crate::support::charts::failure_reasons;
 use crate::support::http::request;
 use crate::support::peers::{file_server, own_registry};
-use crate::support::test_proxy::{ProxyAction, TestProxy};
+use crate::support::reverse_proxy::{ProxyAction, ReverseProxy};
 use crate::support::yum::{YumUpstream, dnf, planned};
 use crate::support::{Place, landfall_serve, run};
 use std::fs;
@@ -133,7 +133,7 @@ fn a_path_with_a_plus_is_found_in_either_form() {
         &["--location-prefix", &format!("../../../../{odd}/")],
     );
     for (refused, accepted) in [("g%2B%2B", "g++"), ("g++", "g%2B%2B")] {
-        let front = TestProxy::new(&up.server.address, move |request| {
+        let front = ReverseProxy::new(&up.server.address, move |request| {
             if request.target.contains(refused) {
                 ProxyAction::status(404)
             } else {

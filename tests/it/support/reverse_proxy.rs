@@ -1,5 +1,5 @@
-//! An HTTP proxy in front of a server. It forwards a request as it is, changes the request or the
-//! response, or answers the request itself, as registries and proxies do in practice.
+//! A reverse proxy: a server in front of another one. It forwards a request as it is, changes the
+//! request or the response, or answers the request itself, as registries and proxies do in practice.
 
 use super::http;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -70,18 +70,18 @@ impl ProxyAction {
 /// The rule of a proxy. Several threads may call it at once.
 pub type Rule = dyn Fn(&RecordedRequest) -> ProxyAction + Send + Sync;
 
-/// A proxy that runs until the process ends.
-pub struct TestProxy {
+/// A reverse proxy that runs until the process ends.
+pub struct ReverseProxy {
     pub address: String,
     requests: Arc<Mutex<Vec<RecordedRequest>>>,
 }
 
-impl TestProxy {
+impl ReverseProxy {
     /// A proxy in front of the server at `upstream`.
     pub fn new(
         upstream: &str,
         rule: impl Fn(&RecordedRequest) -> ProxyAction + Send + Sync + 'static,
-    ) -> TestProxy {
+    ) -> ReverseProxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let requests: Arc<Mutex<Vec<RecordedRequest>>> = Arc::default();
@@ -95,7 +95,7 @@ impl TestProxy {
                 std::thread::spawn(move || answer(stream, &*rule, &log, &front, &upstream));
             }
         });
-        TestProxy { address, requests }
+        ReverseProxy { address, requests }
     }
 
     /// All requests so far in the order of arrival, without bodies.
