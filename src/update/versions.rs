@@ -8,7 +8,7 @@ use landfall_item::manifest::{
     updatable_versions,
 };
 use landfall_item::{ResolveError, VersionSource};
-use landfall_model::MinimumAge;
+use landfall_model::{MinimumAge, ReleaseLine};
 use std::collections::BTreeMap;
 
 /// A version to which a version of a manifest may move.
@@ -315,6 +315,10 @@ impl UpdateRun<'_> {
         kept: &KeptVersions,
         found: Vec<String>,
     ) {
+        if let Some(selection) = &slot.selection {
+            let lines = selection.newest(found).into_iter().map(|one| vec![one]);
+            return self.take_newest(slot, kept, lines.collect()).await;
+        }
         let newest = kept.values.last().map_or("", String::as_str);
         let found = found.into_iter().map(|version| match &slot.versions {
             Ok(VersionSource::Document(_)) => written_like(newest, &version),
@@ -330,9 +334,25 @@ impl UpdateRun<'_> {
                 return;
             }
         };
+        self.take_newest(slot, kept, lines).await;
+    }
+
+    /// Takes the newest version that can be used of each of the first lines in `lines`.
+    async fn take_newest(
+        &mut self,
+        slot: &UpdatableVersion,
+        kept: &KeptVersions,
+        lines: Vec<ReleaseLine>,
+    ) {
         let mut moved = unmoved(slot);
         let mut chosen: Vec<String> = Vec::new();
         let mut tried = 0;
+        // a rule names the number of versions itself
+        let most = self.lookups.resolver.limits().candidates;
+        let most = match slot.selection {
+            Some(_) => most.saturating_add(kept.count),
+            None => most,
+        };
         for line in lines {
             if chosen.len() == kept.count {
                 break;
@@ -343,7 +363,7 @@ impl UpdateRun<'_> {
                     chosen.push(version);
                     break;
                 }
-                if tried == self.lookups.resolver.limits().candidates {
+                if tried == most {
                     continue;
                 }
                 tried += 1;
@@ -366,11 +386,18 @@ impl UpdateRun<'_> {
                 }
             }
         }
-        // a descending list stays descending; every other list becomes ascending
-        if !slot.policy.is_descending(&kept.values) {
+        // a descending list stays descending, and so does a selection; every other list becomes
+        // ascending
+        if slot.selection.is_none() && !slot.policy.is_descending(&kept.values) {
             chosen.reverse();
         }
-        if chosen != kept.values {
+        let selects_nothing = slot.selection.is_some() && chosen.is_empty();
+        if selects_nothing && moved.waiting.is_empty() {
+            let why = format!("no version matches `select: {}`", slot.written);
+            let name = format!("{} ({})", slot.name, slot.at);
+            let failed = failed(slot.kind, name, &ResolveError::from(why));
+            self.outcome.failed.push(failed);
+        } else if !selects_nothing && chosen != kept.values {
             self.take_kept(slot, &chosen, &mut moved).await;
         }
         if moved.to.is_some() || !moved.held.is_empty() || !moved.waiting.is_empty() {

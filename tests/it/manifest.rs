@@ -281,8 +281,8 @@ fn the_manifest_schema_refuses_unknown_keys_and_names_the_required_keys() {
     );
     assert_eq!(manifest["additionalProperties"], false);
     assert_eq!(
-        manifest["$defs"]["FullImage"]["required"],
-        serde_json::json!(["ref"])
+        manifest["$defs"]["FullImage"]["anyOf"],
+        serde_json::json!([{"required": ["ref"]}, {"required": ["repo", "select"]}])
     );
     assert!(manifest["properties"]["charts"].is_object());
     let site = json(&["schema", "site"]);

@@ -6,6 +6,7 @@ use crate::locked_item::LockedItem;
 use crate::resolve_outcome::ResolveOutcome;
 use crate::resolver::{ResolveError, Resolver};
 use crate::text::{Exclusion, FieldConflict};
+use crate::version_selector::VersionSelector;
 use jiff::Timestamp;
 use landfall_model::document::{
     Diagnostic, ManifestVars, SourceLocation, SourceSpan, SourceText, TemplateField, UpdateRule,
@@ -60,6 +61,18 @@ pub trait ManifestEntry: Clone + DeserializeOwned + fmt::Debug + JsonSchema {
         Ok(())
     }
 
+    /// The rule by which the entry selects versions, if it has one. Variables are filled in.
+    ///
+    /// # Errors
+    /// If the rule is invalid.
+    fn selector(
+        &self,
+        _node: &YamlNode<'_>,
+        _reader: &EntryContext<'_>,
+    ) -> ManifestResult<Option<VersionSelector>> {
+        Ok(None)
+    }
+
     /// Adds all texts of the entry that may use variables to `fields`.
     fn add_fields<'e>(&'e mut self, fields: &mut EntryFields<'_, 'e>);
 
@@ -76,13 +89,19 @@ pub trait ManifestEntry: Clone + DeserializeOwned + fmt::Debug + JsonSchema {
     ) -> ManifestResult<Vec<(Self::Request, SourceSpan)>>;
 }
 
+/// The requests of a manifest entry, each with its position, and its selector.
+pub(crate) struct ExpandedEntry<R> {
+    pub(crate) requests: Vec<(R, SourceSpan)>,
+    pub(crate) selector: Option<VersionSelector>,
+}
+
 /// Expands `entry`, which is written at `node`: fills in each combination of its variables, and
 /// returns the requests of the results, or the first invalid variable or value of the entry.
 pub(crate) fn expand_entry<E: ManifestEntry>(
     entry: &E,
     node: &YamlNode<'_>,
     reader: &EntryContext<'_>,
-) -> ManifestResult<Vec<(E::Request, SourceSpan)>> {
+) -> ManifestResult<ExpandedEntry<E::Request>> {
     entry.check(node, reader)?;
     let filled = reader.vars.expand(entry, |entry| {
         let mut fields = EntryFields {
@@ -94,10 +113,19 @@ pub(crate) fn expand_entry<E: ManifestEntry>(
         fields.fields
     })?;
     let mut requests = Vec::new();
+    let mut selector = None;
     for one in &filled {
         requests.extend(one.requests(entry, node, reader)?);
+        let found = one.selector(node, reader)?;
+        if found.is_some() && filled.len() > 1 {
+            return Err(reader.here(node).fault(
+                "an entry with `select` cannot use a variable with a list of values",
+                Some("write an entry for each value".into()),
+            ));
+        }
+        selector = found;
     }
-    Ok(requests)
+    Ok(ExpandedEntry { requests, selector })
 }
 
 /// The texts of a manifest entry that may use variables, with their positions.
@@ -122,10 +150,10 @@ impl<'a, 'e> EntryFields<'a, 'e> {
         }
     }
 
-    /// Adds the policy of `update`.
-    pub(super) fn add_policy(&mut self, update: &'e mut Option<UpdateRule>) {
-        let policy = update.as_mut().map(|rule| &mut rule.policy);
-        self.add_at(self.node.get("update").get("policy"), policy);
+    /// Adds the policy of the rule at `key`.
+    pub(super) fn add_policy(&mut self, key: &str, rule: &'e mut Option<UpdateRule>) {
+        let policy = rule.as_mut().map(|rule| &mut rule.policy);
+        self.add_at(self.node.get(key).get("policy"), policy);
     }
 
     /// Adds `texts`, which are written at `node`.

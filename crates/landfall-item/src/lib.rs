@@ -65,6 +65,7 @@ mod resolve_outcome;
 mod resolver;
 mod text;
 mod url_file;
+mod version_selector;
 
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub use crate::chart::fuzz as read_chart;
@@ -112,3 +113,4 @@ pub use crate::resolve_outcome::ResolveOutcome;
 pub use crate::resolver::{LostReferrer, LostReferrers, ResolveError, Resolver};
 pub use crate::text::{Exclusion, FieldConflict, host_in, quoted};
 pub use crate::url_file::UrlFile;
+pub use crate::version_selector::VersionSelector;

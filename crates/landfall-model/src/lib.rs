@@ -52,6 +52,7 @@ mod sync;
 mod update_policy;
 mod version;
 mod version_range;
+mod version_selection;
 mod web_url;
 mod wildcard;
 
@@ -100,5 +101,6 @@ pub use crate::sync::{locked, unpoisoned};
 pub use crate::update_policy::{MinimumAge, MinimumAgeError, PackageVersion, UpdatePolicy};
 pub use crate::version::TagVersion;
 pub use crate::version_range::ReleaseLine;
+pub use crate::version_selection::VersionSelection;
 pub use crate::web_url::{after_web_scheme, is_web_url, normal_web_url};
 pub use crate::wildcard::Wildcards;

@@ -121,6 +121,16 @@ impl UpdatePolicy {
             .collect())
     }
 
+    /// Returns the versions in `found` that the pattern matches, the newest first. Empty for a
+    /// policy without a pattern.
+    pub(crate) fn matching(&self, found: impl Iterator<Item = String>) -> Vec<String> {
+        let UpdatePolicy::Pattern(pattern) = self else {
+            return Vec::new();
+        };
+        let groups = found.filter_map(|text| Some((groups(pattern, &text)?, text)));
+        newest_groups(groups.collect())
+    }
+
     /// Returns the package versions in `newer` that the policy allows, in the order of `newer`.
     ///
     /// `newer` contains only versions that the package manager considers newer than `current`.
@@ -203,8 +213,13 @@ fn newer_by_pattern(
             newer.push((groups, text.to_owned()));
         }
     }
-    newer.sort_by(|(a, one), (b, two)| compare_groups(b, a).then_with(|| one.cmp(two)));
-    Ok(newer.into_iter().map(|(_, text)| text).collect())
+    Ok(newest_groups(newer))
+}
+
+/// The versions in the order of their groups, the newest first.
+fn newest_groups(mut versions: Vec<(Vec<String>, String)>) -> Vec<String> {
+    versions.sort_by(|(a, one), (b, two)| compare_groups(b, a).then_with(|| one.cmp(two)));
+    versions.into_iter().map(|(_, text)| text).collect()
 }
 
 /// The texts that the groups of `pattern` match, an empty text for a group without a match. `None`

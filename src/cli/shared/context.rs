@@ -139,8 +139,20 @@ impl Context {
         Ok(lock)
     }
 
-    /// Reads manifests and plain lists, and records the files as inputs.
+    /// Reads manifests and plain lists, and records the files as inputs. Each entry must name its
+    /// versions.
     pub(crate) fn read_manifests(
+        &self,
+        paths: &[PathBuf],
+        platforms: &[PlatformRequest],
+    ) -> Result<MergedManifest, CliError> {
+        let merged = self.read_manifests_to_update(paths, platforms)?;
+        merged.check_versions()?;
+        Ok(merged)
+    }
+
+    /// Like [`Self::read_manifests`], but entries with `select` may have no versions yet.
+    pub(crate) fn read_manifests_to_update(
         &self,
         paths: &[PathBuf],
         platforms: &[PlatformRequest],

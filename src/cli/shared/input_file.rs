@@ -7,7 +7,7 @@ use crate::push::Receipt;
 use landfall_bundle as bundle;
 use landfall_bundle::{Bundle, DeltaBase, is_split};
 use landfall_item::lockfile::Lock;
-use landfall_item::manifest::{self, MergedManifest};
+use landfall_item::manifest::{self, FileOverrides, MergedManifest};
 use landfall_model::config::Site;
 use landfall_model::document::{open_input, read_input};
 use landfall_model::{Digest, PlatformRequest, TargetRegistry, has_host};
@@ -207,12 +207,13 @@ pub(crate) fn site_beside(paths: &[PathBuf]) -> Option<String> {
     paths.iter().find_map(site)
 }
 
-/// Reads the manifests and plain lists at `paths`; `platforms` are for the lists.
+/// Reads the manifests and plain lists at `paths`; `platforms` are for the lists. Entries with
+/// `select` may have no versions yet.
 pub(crate) fn manifests(
     paths: &[PathBuf],
     platforms: &[PlatformRequest],
 ) -> Result<MergedManifest, CliError> {
-    manifest::load_for(paths, platforms).map_err(|error| {
+    manifest::load_edited(paths, platforms, &FileOverrides::new()).map_err(|error| {
         let path = error.path().to_path_buf();
         wrong_kind(FileKind::Manifest, &path, error)
     })

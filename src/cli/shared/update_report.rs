@@ -418,7 +418,7 @@ impl UpdateFlags {
     /// first seen. Checks that the manifests can be read, and records them as inputs.
     pub(crate) fn open(&self, context: &Context) -> Result<UpdateInputs<'_>, CliError> {
         let paths = self.manifests.paths()?;
-        context.read_manifests(&paths, &self.platforms)?;
+        context.read_manifests_to_update(&paths, &self.platforms)?;
         let sights_path = FirstSights::path_beside(&self.lock);
         let (sights, rewrite_sights) = load_first_sights(&sights_path)?;
         Ok(UpdateInputs {

@@ -10,7 +10,7 @@ use crate::support::need;
 
 /// Adds these versions of the chart `app` to two HTTP repositories and a registry; `more` is added
 /// to their Chart.yaml.
-fn publish(up: &Upstream, versions: &[&str], more: &str) {
+pub(super) fn publish(up: &Upstream, versions: &[&str], more: &str) {
     let images = Images::new(up.place.path("layout"));
     let charts: Vec<Chart> = versions
         .iter()

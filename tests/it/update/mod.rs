@@ -10,6 +10,7 @@ mod log_time;
 mod property;
 mod refresh;
 mod scanners;
+mod select;
 mod trust_roots;
 mod upstream;
 mod year;

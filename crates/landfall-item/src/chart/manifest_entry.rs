@@ -5,19 +5,22 @@ use super::name::{ChartName, ChartNameError};
 use super::request::ChartRequest;
 use crate::image::{platforms, tag_of};
 use crate::item_kind::digest_of;
+use crate::manifest::VersionSource;
 use crate::text::check_rule;
+use crate::version_selector::{SelectKeys, SelectRule, VersionSelector, check_select};
 use crate::{
     EntryContext, EntryFields, EntryPathStep, ManifestEntry, ManifestResult, MovableVersion,
     UpdatableEntry,
 };
 use landfall_model::Digest;
-use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};
+use landfall_model::document::{ChartVersions, SourceSpan, UpdateRule, YamlNode};
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use std::fmt;
+use std::num::NonZeroUsize;
 
 /// A Helm chart in a manifest.
 #[derive(Debug, Clone, JsonSchema)]
@@ -47,6 +50,20 @@ pub struct FullChart {
     /// The version of the chart in the repository.
     #[serde(default)]
     pub version: Option<String>,
+    /// With `repo` and `name`: a rule by which `landfall update` selects versions: a range as in
+    /// `">=1.8 <2"`, or a pattern. Or a mapping with one of these as `policy` and, optionally,
+    /// `minAge`.
+    #[serde(default)]
+    pub select: Option<UpdateRule>,
+    /// How many of the newest selected versions are mirrored. Without it, all of them.
+    #[serde(default)]
+    pub newest: Option<NonZeroUsize>,
+    /// Versions that are not selected, or patterns of such versions with a leading `^`.
+    #[serde(default)]
+    pub except: Vec<String>,
+    /// With `select`: the selected versions. `landfall update` writes them.
+    #[serde(default)]
+    pub versions: Vec<String>,
     /// The digest that the chart must have. For a chart in a registry, it is that of the manifest;
     /// for a chart in an HTTP repository, that of the archive.
     #[serde(default)]
@@ -132,7 +149,41 @@ impl ManifestEntry for ChartEntry {
                 Some(help.into()),
             ));
         }
+        check_select(full.select.as_ref(), SELECT_KEYS, node, reader)?;
         check_discovery(full, node, reader)
+    }
+
+    fn selector(
+        &self,
+        node: &YamlNode<'_>,
+        reader: &EntryContext<'_>,
+    ) -> ManifestResult<Option<VersionSelector>> {
+        let ChartEntry::Full(full) = self else {
+            return Ok(None);
+        };
+        let (Some(repo), Some(rule)) = (&full.repo, &full.select) else {
+            return Ok(None);
+        };
+        let at = reader.here(node.get("repo"));
+        // any version, to check the other parts of the name
+        let chart = full_name(&full.at_version("0.0.0"), None, &at)?;
+        let source = match chart.repository {
+            None => VersionSource::tags(chart.reference),
+            Some(repo) => VersionSource::Chart(ChartVersions {
+                repo,
+                chart: chart.chart,
+            }),
+        };
+        let name = full.name.as_deref().unwrap_or_default();
+        let name = format!("{}/{name}", repo.trim_end_matches('/'));
+        let rule = SelectRule {
+            rule,
+            newest: full.newest,
+            except: &full.except,
+            versions: &full.versions,
+        };
+        rule.selector(name, source, SELECT_KEYS.versions, node, reader)
+            .map(Some)
     }
 
     fn add_fields<'e>(&'e mut self, fields: &mut EntryFields<'_, 'e>) {
@@ -148,7 +199,8 @@ impl ManifestEntry for ChartEntry {
         fields.add("key", &mut full.key);
         fields.add("kubernetes", &mut full.kubernetes);
         fields.add("helm", &mut full.helm);
-        fields.add_policy(&mut full.update);
+        fields.add_policy("update", &mut full.update);
+        fields.add_policy("select", &mut full.select);
         fields.add_list("platforms", full.platforms.iter_mut().flatten());
         for (index, values) in full.values.iter_mut().enumerate() {
             fields.add_at(fields.node.get("values").item(index), values.texts());
@@ -172,51 +224,92 @@ impl ManifestEntry for ChartEntry {
                 &short
             }
         };
+        if full.select.is_some() {
+            let versions = full.versions.iter().enumerate();
+            let selected = versions.map(|(index, version)| {
+                let at = reader.item_at(node, SELECT_KEYS.versions, index);
+                let full = full.at_version(version);
+                Ok((request(&full, written, node, &at, reader)?, at))
+            });
+            return selected.collect();
+        }
         // a short entry is a scalar: a look-up of any key returns the position of the scalar itself
         let key = if full.r#ref.is_some() { "ref" } else { "repo" };
         let at = reader.here(node.get(key));
-        let digest_at = reader.here(node.get("digest"));
-        let digest = full.digest.as_ref();
-        let digest = digest.map(|text| digest_of(text, &digest_at)).transpose()?;
-        let (name, pin) = pinned(full, digest, &at, &digest_at)?;
-        let keys = full.key.as_ref();
-        let keys = keys
-            .map(|path| reader.read_keys(path, &reader.here(node.get("key"))))
-            .transpose()?;
-        let update = full.update.as_ref();
-        let update = update.map(|rule| rule.completed(reader.min_age.as_ref()));
-        if let Some(rule) = &update {
-            let version = movable_version(written).map(|movable| &movable.text[movable.version]);
-            check_rule(rule, version, "a chart", node.get("update"), reader)?;
-        }
-        let discover = match full.images {
-            None => None,
-            Some(Discover::Discover) => Some(Discovery {
-                values: values(full, node, reader)?,
-                kubernetes: full.kubernetes.clone(),
-                helm: full
-                    .helm
-                    .as_ref()
-                    .map(|version| version.trim_start_matches('v').to_owned()),
-            }),
-        };
-        let platforms = match &full.platforms {
-            None => reader.platforms.clone(),
-            Some(texts) => platforms(texts, |index| reader.item_at(node, "platforms", index))?,
-        };
-        let request = ChartRequest {
-            name,
-            pin,
-            update,
-            keys,
-            discover,
-            platforms,
-            referrers: full.referrers.unwrap_or(reader.referrers),
-            at: at.location(),
-            named_by: None,
-        };
-        Ok(vec![(request, at)])
+        Ok(vec![(request(full, written, node, &at, reader)?, at)])
     }
+}
+
+impl FullChart {
+    /// An entry with `select` for one of its versions.
+    fn at_version(&self, version: &str) -> FullChart {
+        FullChart {
+            version: Some(version.to_owned()),
+            select: None,
+            newest: None,
+            except: Vec::new(),
+            versions: Vec::new(),
+            ..self.clone()
+        }
+    }
+}
+
+/// The keys of a chart with `select`.
+const SELECT_KEYS: SelectKeys = SelectKeys {
+    versions: "versions",
+    others: &["ref", "version", "digest", "update"],
+};
+
+/// The request of an entry, in which variables are filled in. `written` is the entry before that,
+/// and `at` the position of the chart's name.
+fn request(
+    full: &FullChart,
+    written: &ChartEntry,
+    node: &YamlNode<'_>,
+    at: &SourceSpan,
+    reader: &EntryContext<'_>,
+) -> ManifestResult<ChartRequest> {
+    let digest_at = reader.here(node.get("digest"));
+    let digest = full.digest.as_ref();
+    let digest = digest.map(|text| digest_of(text, &digest_at)).transpose()?;
+    let (name, pin) = pinned(full, digest, at, &digest_at)?;
+    let keys = full.key.as_ref();
+    let keys = keys
+        .map(|path| reader.read_keys(path, &reader.here(node.get("key"))))
+        .transpose()?;
+    let update = full.update.as_ref();
+    let update = update.map(|rule| rule.completed(reader.min_age.as_ref()));
+    if let Some(rule) = &update {
+        let version = movable_version(written).map(|movable| &movable.text[movable.version]);
+        check_rule(rule, version, "a chart", node.get("update"), reader)?;
+    }
+    let discover = match full.images {
+        None => None,
+        Some(Discover::Discover) => Some(Discovery {
+            values: values(full, node, reader)?,
+            kubernetes: full.kubernetes.clone(),
+            helm: full
+                .helm
+                .as_ref()
+                .map(|version| version.trim_start_matches('v').to_owned()),
+        }),
+    };
+    let platforms = match &full.platforms {
+        None => reader.platforms.clone(),
+        Some(texts) => platforms(texts, |index| reader.item_at(node, "platforms", index))?,
+    };
+    let request = ChartRequest {
+        name,
+        pin,
+        update,
+        keys,
+        discover,
+        platforms,
+        referrers: full.referrers.unwrap_or(reader.referrers),
+        at: at.location(),
+        named_by: None,
+    };
+    Ok(request)
 }
 
 impl UpdatableEntry for ChartEntry {

@@ -99,7 +99,7 @@ impl ManifestEntry for GitEntry {
         fields.add("ref", &mut self.r#ref);
         fields.add("tags", &mut self.tags);
         fields.add_list("refs", &mut self.refs);
-        fields.add_policy(&mut self.update);
+        fields.add_policy("update", &mut self.update);
     }
 
     fn requests(

@@ -2,7 +2,9 @@
 
 use super::resolvable::ImageRequest;
 use crate::item_kind::{EntryContext, EntryFields, ManifestResult, digest_of};
+use crate::manifest::VersionSource;
 use crate::text::check_rule;
+use crate::version_selector::{SelectKeys, SelectRule, VersionSelector, check_select};
 use crate::{EntryPathStep, ManifestEntry, MovableVersion, UpdatableEntry};
 use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};
 use landfall_model::{Digest, ImageRef, PlatformRequest, ReferenceError};
@@ -11,6 +13,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
+use std::num::NonZeroUsize;
 
 /// A container image in a manifest.
 #[derive(Debug, Clone, JsonSchema)]
@@ -19,15 +22,33 @@ pub enum ImageEntry {
     /// A reference with a tag, a digest or both.
     Short(String),
     /// A mapping with more fields.
-    Full(FullImage),
+    Full(Box<FullImage>),
 }
 
 /// An image with more fields.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("anyOf" = [{"required": ["ref"]}, {"required": ["repo", "select"]}]))]
 pub struct FullImage {
     /// A reference with a tag, a digest or both.
-    pub r#ref: String,
+    #[serde(default)]
+    pub r#ref: Option<String>,
+    /// In place of `ref`: the repository whose tags `select` selects.
+    #[serde(default)]
+    pub repo: Option<String>,
+    /// With `repo`: a rule by which `landfall update` selects versions: a range as in `">=1.8 <2"`, or
+    /// a pattern. Or a mapping with one of these as `policy` and, optionally, `minAge`.
+    #[serde(default)]
+    pub select: Option<UpdateRule>,
+    /// How many of the newest selected versions are mirrored. Without it, all of them.
+    #[serde(default)]
+    pub newest: Option<NonZeroUsize>,
+    /// Versions that are not selected, or patterns of such versions with a leading `^`.
+    #[serde(default)]
+    pub except: Vec<String>,
+    /// With `repo`: the selected tags. `landfall update` writes them.
+    #[serde(default)]
+    pub tags: Vec<String>,
     /// The digest that the image must have. `lock` fails if upstream has another digest.
     #[serde(default)]
     pub digest: Option<String>,
@@ -50,7 +71,7 @@ impl ImageEntry {
     pub(crate) fn reference(&self) -> &str {
         match self {
             ImageEntry::Short(text) => text,
-            ImageEntry::Full(image) => &image.r#ref,
+            ImageEntry::Full(image) => image.r#ref.as_deref().unwrap_or_default(),
         }
     }
 }
@@ -61,13 +82,14 @@ impl<'de> Deserialize<'de> for ImageEntry {
         impl<'de> Visitor<'de> for ImageEntryVisitor {
             type Value = ImageEntry;
             fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("an image reference, or a mapping with `ref`")
+                f.write_str("an image reference, or a mapping with `ref` or `repo`")
             }
             fn visit_str<E: de::Error>(self, text: &str) -> Result<ImageEntry, E> {
                 Ok(ImageEntry::Short(text.into()))
             }
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ImageEntry, A::Error> {
-                FullImage::deserialize(MapAccessDeserializer::new(map)).map(ImageEntry::Full)
+                let full = FullImage::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(ImageEntry::Full(Box::new(full)))
             }
         }
         deserializer.deserialize_any(ImageEntryVisitor)
@@ -77,13 +99,57 @@ impl<'de> Deserialize<'de> for ImageEntry {
 impl ManifestEntry for ImageEntry {
     type Request = ImageRequest;
 
+    fn check(&self, node: &YamlNode<'_>, reader: &EntryContext<'_>) -> ManifestResult<()> {
+        let ImageEntry::Full(image) = self else {
+            return Ok(());
+        };
+        if image.r#ref.is_some() == image.repo.is_some()
+            || image.repo.is_some() && image.select.is_none()
+        {
+            let help = "write `ref: quay.io/team/app:v1.2.3`, or `repo: quay.io/team/app` and \
+                        `select: \">=1.2 <2\"`";
+            return Err(reader.here(node).fault(
+                "an image needs `ref`, or `repo` and `select`",
+                Some(help.into()),
+            ));
+        }
+        check_select(image.select.as_ref(), SELECT_KEYS, node, reader)
+    }
+
+    fn selector(
+        &self,
+        node: &YamlNode<'_>,
+        reader: &EntryContext<'_>,
+    ) -> ManifestResult<Option<VersionSelector>> {
+        let ImageEntry::Full(image) = self else {
+            return Ok(None);
+        };
+        let (Some(repo), Some(rule)) = (&image.repo, &image.select) else {
+            return Ok(None);
+        };
+        let at = reader.here(node.get("repo"));
+        let repository = repository_of(repo, &at)?;
+        let rule = SelectRule {
+            rule,
+            newest: image.newest,
+            except: &image.except,
+            versions: &image.tags,
+        };
+        let source = VersionSource::tags(repository.clone());
+        let name = repository.to_string();
+        rule.selector(name, source, SELECT_KEYS.versions, node, reader)
+            .map(Some)
+    }
+
     fn add_fields<'e>(&'e mut self, fields: &mut EntryFields<'_, 'e>) {
         match self {
             ImageEntry::Short(text) => fields.add_at(fields.node, [text]),
             ImageEntry::Full(image) => {
-                fields.add("ref", [&mut image.r#ref]);
+                fields.add("ref", &mut image.r#ref);
+                fields.add("repo", &mut image.repo);
                 fields.add("digest", &mut image.digest);
-                fields.add_policy(&mut image.update);
+                fields.add_policy("update", &mut image.update);
+                fields.add_policy("select", &mut image.select);
                 fields.add_list("platforms", image.platforms.iter_mut().flatten());
             }
         }
@@ -102,15 +168,33 @@ impl ManifestEntry for ImageEntry {
             }
             ImageEntry::Full(image) => image,
         };
-        let at = reader.here(node.get("ref"));
-        let digest_at = reader.here(node.get("digest"));
-        let digest = image.digest.as_ref();
-        let digest = digest.map(|text| digest_of(text, &digest_at)).transpose()?;
-        let (name, pin) = pinned(&image.r#ref, digest, &at, &digest_at)?;
         let platforms = match &image.platforms {
             None => reader.platforms.clone(),
             Some(texts) => platforms(texts, |index| reader.item_at(node, "platforms", index))?,
         };
+        let referrers = image.referrers.unwrap_or(reader.referrers);
+        let Some(reference) = &image.r#ref else {
+            let repository = image.repo.as_deref().unwrap_or_default();
+            let selected = image.tags.iter().enumerate().map(|(index, tag)| {
+                let at = reader.item_at(node, "tags", index);
+                let (name, pin) = reference_of(&format!("{repository}:{tag}"), &at)?;
+                let request = ImageRequest {
+                    name,
+                    pin,
+                    platforms: platforms.clone(),
+                    update: None,
+                    referrers,
+                    at: at.location(),
+                };
+                Ok((request, at))
+            });
+            return selected.collect();
+        };
+        let at = reader.here(node.get("ref"));
+        let digest_at = reader.here(node.get("digest"));
+        let digest = image.digest.as_ref();
+        let digest = digest.map(|text| digest_of(text, &digest_at)).transpose()?;
+        let (name, pin) = pinned(reference, digest, &at, &digest_at)?;
         let update = image.update.as_ref();
         let update = update.map(|rule| rule.completed(reader.min_age.as_ref()));
         if let Some(rule) = &update {
@@ -123,7 +207,7 @@ impl ManifestEntry for ImageEntry {
             pin,
             platforms,
             update,
-            referrers: image.referrers.unwrap_or(reader.referrers),
+            referrers,
             at: at.location(),
         };
         Ok(vec![(request, at)])
@@ -142,7 +226,7 @@ fn movable_tag(entry: &ImageEntry) -> Option<MovableVersion<'_>> {
         return None;
     };
     let rule = image.update.as_ref()?;
-    let text = image.r#ref.as_str();
+    let text = image.r#ref.as_deref()?;
     let version = tag_of(text)?;
     // `version` is a slice of `text`, so the difference of the pointers is its offset
     let start = version.as_ptr() as usize - text.as_ptr() as usize;
@@ -156,6 +240,26 @@ fn movable_tag(entry: &ImageEntry) -> Option<MovableVersion<'_>> {
         text,
         version,
     })
+}
+
+/// The keys of an image with `select`.
+const SELECT_KEYS: SelectKeys = SelectKeys {
+    versions: "tags",
+    others: &["ref", "digest", "update"],
+};
+
+/// Parses the repository of a selector, which has neither tag nor digest.
+fn repository_of(text: &str, at: &SourceSpan) -> ManifestResult<ImageRef> {
+    let repository: ImageRef = text
+        .parse()
+        .map_err(|error: ReferenceError| at.fault(error.to_string(), None))?;
+    if repository.is_pinned() {
+        return Err(at.fault(
+            format!("`{text}` is not a repository: it has a tag or a digest"),
+            Some("remove it, as in quay.io/team/app; or write `ref` in place of `repo`".into()),
+        ));
+    }
+    Ok(repository)
 }
 
 /// The tag in a reference. The reference may contain variables and is therefore not parsed as a

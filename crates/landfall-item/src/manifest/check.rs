@@ -2,7 +2,7 @@
 
 use super::lists::ImageListFormat;
 use super::load::ManifestFaults;
-use super::merge::{ExpandedManifest, ListSource, Located, TrustRootSource};
+use super::merge::{ExpandedManifest, ListSource, Located, SelectorEntry, TrustRootSource};
 use super::schema::{EndpointEntry, ListFormat, ManifestDocument, MissingEntry};
 use crate::lockfile::{AcceptedLoss, Endpoint};
 use crate::{
@@ -53,12 +53,49 @@ pub(super) fn check(
         min_age: document.min_age.clone(),
     };
     let mut items = ExpandedManifest::default();
-    expand_entries::<LockedImage>(&document.images, &reader, &mut items.images, faults);
-    expand_entries::<LockedFile>(&document.files, &reader, &mut items.files, faults);
-    expand_entries::<LockedChart>(&document.charts, &reader, &mut items.charts, faults);
-    expand_entries::<LockedPackageSet>(&document.packages, &reader, &mut items.packages, faults);
-    expand_entries::<LockedGitRepository>(&document.git, &reader, &mut items.git, faults);
-    expand_entries::<LockedProvider>(&document.providers, &reader, &mut items.providers, faults);
+    let selectors = &mut items.selectors;
+    expand_entries::<LockedImage>(
+        &document.images,
+        &reader,
+        &mut items.images,
+        selectors,
+        faults,
+    );
+    expand_entries::<LockedFile>(
+        &document.files,
+        &reader,
+        &mut items.files,
+        selectors,
+        faults,
+    );
+    expand_entries::<LockedChart>(
+        &document.charts,
+        &reader,
+        &mut items.charts,
+        selectors,
+        faults,
+    );
+    expand_entries::<LockedPackageSet>(
+        &document.packages,
+        &reader,
+        &mut items.packages,
+        selectors,
+        faults,
+    );
+    expand_entries::<LockedGitRepository>(
+        &document.git,
+        &reader,
+        &mut items.git,
+        selectors,
+        faults,
+    );
+    expand_entries::<LockedProvider>(
+        &document.providers,
+        &reader,
+        &mut items.providers,
+        selectors,
+        faults,
+    );
     // lists use `platforms` and `referrers` of the manifest that names them
     for (format, list) in lists {
         read_list(format.0, list, &reader, &mut items, faults);
@@ -208,14 +245,23 @@ fn expand_entries<K: ItemKind>(
     entries: &[K::Entry],
     reader: &EntryContext<'_>,
     requests: &mut Vec<Located<K::Request>>,
+    selectors: &mut Vec<SelectorEntry>,
     faults: &mut ManifestFaults,
 ) {
     let section = reader.text.root.get(K::SECTION);
     for (index, entry) in entries.iter().enumerate() {
-        let expanded = faults.take(expand_entry(entry, section.item(index), reader));
-        for (request, span) in expanded.into_iter().flatten() {
+        let Some(expanded) = faults.take(expand_entry(entry, section.item(index), reader)) else {
+            continue;
+        };
+        for (request, span) in expanded.requests {
             requests.push(Located::new(request, span));
         }
+        selectors.extend(expanded.selector.map(|selector| SelectorEntry {
+            section: K::SECTION,
+            index,
+            kind: K::KIND,
+            selector,
+        }));
     }
 }
 

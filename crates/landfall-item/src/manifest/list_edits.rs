@@ -3,7 +3,9 @@
 
 use super::entry_edits::set_entry_versions;
 use super::load::{FileOverrides, LoadManifestError};
-use super::updatable_versions::UpdatableVersion;
+use super::updatable_versions::{UpdatableVersion, VersionLocation};
+use crate::EntryPathStep;
+use crate::text::quoted;
 use landfall_model::Digest;
 use landfall_model::document::{
     SourceLocation, SourceSpan, SourceText, YamlNode, read_text_input, yaml,
@@ -12,10 +14,10 @@ use serde_yaml::Value;
 use std::ops::Range;
 use std::path::Path;
 
-/// Replaces the versions of `slot`, a variable or item with `keep`, by `new` in the manifest
-/// `text`. The values of a variable keep their positions: the first value becomes the first of
-/// `new`, and values are added or removed only at the end. For an item, whole entries are added and
-/// removed.
+/// Replaces the versions of `slot`, a variable or item with `keep` or `select`, by `new` in the
+/// manifest `text`. The values of a list keep their positions: the first value becomes the first of
+/// `new`, and values are added or removed only at the end. For an item with `keep`, whole entries
+/// are added and removed.
 ///
 /// # Errors
 /// Why the list cannot be edited in place.
@@ -25,9 +27,71 @@ pub fn set_versions(text: &str, slot: &UpdatableVersion, new: &[String]) -> Resu
         return set_entry_versions(text, slot, &kept.entries, new);
     }
     let (mark, body) = split_byte_order_mark(text);
+    let edited = if kept.values.is_empty() {
+        first_versions(body, slot, new)?
+    } else {
+        edited_list(body, slot, &kept.values, new)?
+    };
+    // the edited manifest is parsed, since a new version may need quotes that the old one did not
+    let document: Option<Value> = yaml::from_str(&edited).ok();
+    let list = document
+        .as_ref()
+        .and_then(|document| slot.key.value(document));
+    let expected: Vec<Value> = new.iter().map(|text| Value::from(text.as_str())).collect();
+    match list {
+        Some(Value::Sequence(read)) if *read == expected => Ok([mark, &edited].concat()),
+        _ => Err(format!(
+            "`{}` cannot be written there: YAML would read it as another value",
+            new.join(", ")
+        )),
+    }
+}
+
+/// The manifest `body` with the versions `new` in an entry with `select` that has none: in its
+/// empty list, or in a new one before `select`.
+fn first_versions(body: &str, slot: &UpdatableVersion, new: &[String]) -> Result<String, String> {
+    let VersionLocation::Entry(section, index, path) = &slot.key else {
+        return Err(NOT_PLAIN.into());
+    };
+    let [EntryPathStep::Key(key)] = path[..] else {
+        return Err(NOT_PLAIN.into());
+    };
+    let root = YamlNode::parse(body).ok_or(NOT_YAML)?;
+    let entry = root.get(section).item(*index);
+    let items: Vec<String> = new.iter().map(|version| quoted(version)).collect();
+    let list = format!("[{}]", items.join(", "));
+    let mut edited = body.to_owned();
+    if entry.key_span(key).is_some() {
+        let empty = entry.get(key).span();
+        if !body[empty.clone()].starts_with('[') {
+            return Err(NOT_PLAIN.into());
+        }
+        edited.replace_range(empty, &list);
+        return Ok(edited);
+    }
+    let select = entry.key_span("select").ok_or(NOT_PLAIN)?.start;
+    let line = &body[line_of(body, select)];
+    let before = &body[..select];
+    let separator = if body[entry.span()].starts_with('{') {
+        ", ".to_owned()
+    } else {
+        let column = before.len() - before.rfind('\n').map_or(0, |end| end + 1);
+        let ending = if line.ends_with("\r\n") { "\r\n" } else { "\n" };
+        format!("{ending}{}", " ".repeat(column))
+    };
+    edited.insert_str(select, &format!("{key}: {list}{separator}"));
+    Ok(edited)
+}
+
+/// The manifest `body` in which the list of `slot` has the versions `new` in place of `old`.
+fn edited_list(
+    body: &str,
+    slot: &UpdatableVersion,
+    old: &[String],
+    new: &[String],
+) -> Result<String, String> {
     let root = YamlNode::parse(body).ok_or(NOT_YAML)?;
     let list = slot.key.node(&root);
-    let old = &kept.values;
     let list_text = body.get(list.span()).unwrap_or_default();
     let is_alias = list_text.starts_with('*');
     if is_alias || list.count() != old.len() || old.is_empty() || new.is_empty() {
@@ -62,19 +126,7 @@ pub fn set_versions(text: &str, slot: &UpdatableVersion, new: &[String]) -> Resu
         let start = body[span.clone()].rfind(old).ok_or(NOT_PLAIN)? + span.start;
         edited.replace_range(start..start + old.len(), new);
     }
-    // the edited manifest is parsed, since a new version may need quotes that the old one did not
-    let document: Option<Value> = yaml::from_str(&edited).ok();
-    let list = document
-        .as_ref()
-        .and_then(|document| document.get("vars")?.get(slot.name.as_str())?.get("value"));
-    let expected: Vec<Value> = new.iter().map(|text| Value::from(text.as_str())).collect();
-    match list {
-        Some(Value::Sequence(read)) if *read == expected => Ok([mark, &edited].concat()),
-        _ => Err(format!(
-            "`{}` cannot be written there: YAML would read it as another value",
-            new.join(", ")
-        )),
-    }
+    Ok(edited)
 }
 
 /// The text `separator` between two items of a list in brackets without its comma; empty if it has

@@ -1,7 +1,7 @@
 //! Reads manifests from files and folders into a [`MergedManifest`].
 
 use super::lists::format_of;
-use super::merge::ExpandedManifest;
+use super::merge::{ExpandedManifest, UnselectedEntry};
 use super::schema::{ListEntry, ListFormat, ManifestDocument};
 use super::{MergedManifest, check, merge};
 use crate::ManifestResult;
@@ -38,6 +38,13 @@ pub enum LoadManifestError {
          manifest"
     )]
     NoList,
+    /// An entry selects versions by a rule, and none were selected yet.
+    #[error(
+        "{}: {} has no versions yet: `landfall update` selects them and writes them here",
+        .0.at,
+        .0.name
+    )]
+    Unselected(UnselectedEntry),
     /// The manifests contain errors.
     #[error(transparent)]
     Documents(ManifestFaults),
@@ -56,6 +63,7 @@ impl LoadManifestError {
         match self {
             LoadManifestError::Open { path, .. } | LoadManifestError::NoManifest(path) => path,
             LoadManifestError::Documents(faults) => faults.first_file().unwrap_or(Path::new("")),
+            LoadManifestError::Unselected(entry) => Path::new(&entry.at.file),
             LoadManifestError::NoList => Path::new(""),
         }
     }
@@ -98,14 +106,29 @@ pub fn load_for(
     paths: &[PathBuf],
     platforms: &[PlatformRequest],
 ) -> Result<MergedManifest, LoadManifestError> {
-    load_edited(paths, platforms, &FileOverrides::default())
+    let manifest = load_edited(paths, platforms, &FileOverrides::default())?;
+    manifest.check_versions()?;
+    Ok(manifest)
+}
+
+impl MergedManifest {
+    /// Checks that each entry with `select` has versions.
+    ///
+    /// # Errors
+    /// Names the first entry that has none.
+    pub fn check_versions(&self) -> Result<(), LoadManifestError> {
+        match self.unselected.first() {
+            Some(entry) => Err(LoadManifestError::Unselected(entry.clone())),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Contents that override those of manifests and lists on disk, by path.
 pub type FileOverrides = BTreeMap<PathBuf, String>;
 
-/// Like [`load_for`], with some files overridden. `update` tries a new version this way before it
-/// writes the file.
+/// Like [`load_for`], with some files overridden, and entries with `select` that have no versions
+/// yet. `update` tries a new version this way before it writes the file.
 ///
 /// # Errors
 /// As for [`load_for`].

@@ -4,7 +4,7 @@ use super::load::ManifestFaults;
 use crate::lockfile::{AcceptedLoss, Endpoint, LockedKind};
 use crate::{
     ChartRequest, Exclusion, FieldConflict, FileRequest, GitRequest, ImageRequest, ItemKind,
-    ItemRequest, PackageSetRequest, ProviderRequest, ResolvableRequest,
+    ItemRequest, PackageSetRequest, ProviderRequest, ResolvableRequest, VersionSelector,
 };
 use landfall_model::document::{Diagnostic, SourceLocation, SourceSpan, UpdateRule, nearest};
 use landfall_model::report::EntryKind;
@@ -36,6 +36,15 @@ pub(super) fn merge(
         git: merge_requests(git, &exclude, faults),
         providers: merge_requests(providers, &exclude, faults),
     };
+    let selectors = manifests.iter().flat_map(|manifest| &manifest.selectors);
+    let unselected = selectors
+        .map(|entry| &entry.selector)
+        .filter(|selector| selector.versions.is_empty())
+        .map(|selector| UnselectedEntry {
+            name: selector.name.clone(),
+            at: selector.at.location(),
+        })
+        .collect();
     let mut signatures = SignaturePolicy::default();
     for manifest in &mut manifests {
         signatures.append(std::mem::take(&mut manifest.signatures));
@@ -56,6 +65,7 @@ pub(super) fn merge(
         signatures,
         missing: values(merge_by_key(missing, faults)),
         endpoints: values(merge_by_key(endpoints, faults)),
+        unselected,
     }
 }
 
@@ -332,6 +342,18 @@ pub(super) struct ExpandedManifest {
     pub(super) list_sources: Vec<ListSource>,
     /// The trust roots that have a `from`.
     pub(super) trust_root_sources: Vec<TrustRootSource>,
+    /// The entries that select versions by a rule.
+    pub(super) selectors: Vec<SelectorEntry>,
+}
+
+/// An entry with a selector.
+#[derive(Debug)]
+pub(super) struct SelectorEntry {
+    pub(super) section: &'static str,
+    /// The position of the entry in its section.
+    pub(super) index: usize,
+    pub(super) kind: EntryKind,
+    pub(super) selector: VersionSelector,
 }
 
 impl ExpandedManifest {
@@ -351,6 +373,7 @@ impl ExpandedManifest {
             signatures: _,
             list_sources: _,
             trust_root_sources: _,
+            selectors: _,
         } = self;
         vec![images, files, charts, packages, git, providers]
     }
@@ -361,6 +384,7 @@ impl ExpandedManifest {
             && self.missing.is_empty()
             && self.endpoints.is_empty()
             && self.exclude.is_empty()
+            && self.selectors.is_empty()
     }
 }
 
@@ -558,4 +582,15 @@ pub struct MergedManifest {
     pub missing: Vec<AcceptedLoss>,
     /// Hosts that cannot be mirrored and must stay reachable.
     pub endpoints: Vec<Endpoint>,
+    /// Entries with `select` for which `landfall update` has not selected versions yet.
+    pub unselected: Vec<UnselectedEntry>,
+}
+
+/// An entry with `select` that has no versions yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnselectedEntry {
+    /// The item without a version.
+    pub name: String,
+    /// The position of the rule.
+    pub at: SourceLocation,
 }

@@ -31,6 +31,7 @@ pub use self::load::{
 };
 pub use self::merge::{
     ItemRequests, ListSource, MergedManifest, RequestSummary, RequestVisitor, TrustRootSource,
+    UnselectedEntry,
 };
 pub use self::schema::ManifestDocument;
 pub use self::updatable_versions::{

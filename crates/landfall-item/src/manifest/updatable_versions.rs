@@ -12,7 +12,7 @@ use landfall_model::document::{
     ChartVersions, MovingVar, SourceLocation, SourceSpan, VersionsFrom, YamlNode, anchored_scalar,
 };
 use landfall_model::report::EntryKind;
-use landfall_model::{ImageRef, MinimumAge, UpdatePolicy};
+use landfall_model::{ImageRef, MinimumAge, UpdatePolicy, VersionSelection};
 use serde_yaml::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -66,7 +66,8 @@ pub fn updatable_versions(
         let mut known = BTreeSet::new();
         let versions = versions_in_variables(&read)
             .into_iter()
-            .chain(versions_in_entries(&read));
+            .chain(versions_in_entries(&read))
+            .chain(selected_versions(&read));
         // the position of an alias is that of its anchor, so each scalar is edited once
         all.extend(versions.filter(|slot| known.insert((slot.at.line, slot.at.column))));
     }
@@ -97,6 +98,8 @@ pub struct UpdatableVersion {
     pub others: Vec<String>,
     /// The versions of a variable or item with `keep`; `None` without `keep`.
     pub kept: Option<KeptVersions>,
+    /// The rule of an entry with `select`. Its versions are in `kept`.
+    pub selection: Option<VersionSelection>,
     /// Where the newer versions are listed, or why landfall cannot find them.
     pub versions: Result<VersionSource, String>,
     pub(super) key: VersionLocation,
@@ -132,7 +135,7 @@ pub enum VersionSource {
 
 impl VersionSource {
     /// All tags of the repository of `image`.
-    pub(super) fn tags(image: ImageRef) -> VersionSource {
+    pub(crate) fn tags(image: ImageRef) -> VersionSource {
         VersionSource::Tags {
             image,
             before: String::new(),
@@ -229,20 +232,24 @@ impl VersionLocation {
 
     /// The scalar at this location of a parsed document.
     pub(super) fn read(&self, document: &Value) -> Option<String> {
-        let value = match self {
+        self.value(document)?.as_str().map(str::to_owned)
+    }
+
+    /// The value at this location of a parsed document.
+    pub(super) fn value<'d>(&self, document: &'d Value) -> Option<&'d Value> {
+        match self {
             VersionLocation::Var(name, index) => {
                 let value = document.get("vars")?.get(name.as_str())?.get("value")?;
-                index.map_or(Some(value), |index| value.get(index))?
+                index.map_or(Some(value), |index| value.get(index))
             }
             VersionLocation::Entry(section, index, path) => {
                 let entry = document.get(*section)?.get(*index)?;
                 path.iter().try_fold(entry, |value, step| match step {
                     EntryPathStep::Key(key) => value.get(*key),
                     EntryPathStep::Index(at) => value.get(*at),
-                })?
+                })
             }
-        };
-        value.as_str().map(str::to_owned)
+        }
     }
 }
 
@@ -411,11 +418,41 @@ fn version_in_entry(
         current: movable.text[movable.version.clone()].into(),
         others: Vec::new(),
         kept: None,
+        selection: None,
         text: movable.text.into(),
         key,
         kind,
         version: movable.version,
         name,
+    })
+}
+
+/// The versions in the entries with `select`.
+fn selected_versions(manifest: &ParsedManifest) -> impl Iterator<Item = UpdatableVersion> {
+    manifest.requests.selectors.iter().filter_map(|entry| {
+        let selector = &entry.selector;
+        let path = vec![EntryPathStep::Key(selector.key)];
+        Some(UpdatableVersion {
+            name: selector.name.clone(),
+            kind: entry.kind,
+            file: manifest.path.clone(),
+            at: selector.at.location(),
+            policy: moving_policy(&selector.rule.policy)?,
+            written: selector.rule.policy.clone(),
+            min_age: selector.rule.min_age.clone(),
+            current: selector.versions.join(", "),
+            others: Vec::new(),
+            kept: Some(KeptVersions {
+                count: selector.count,
+                values: selector.versions.clone(),
+                entries: Vec::new(),
+            }),
+            selection: Some(selector.selection.clone()),
+            versions: Ok(selector.source.clone()),
+            key: VersionLocation::Entry(entry.section, entry.index, path),
+            text: String::new(),
+            version: 0..0,
+        })
     })
 }
 
@@ -480,6 +517,7 @@ pub(super) fn versions_in_variables(read: &ParsedManifest) -> Vec<UpdatableVersi
                     values,
                     entries: Vec::new(),
                 }),
+                selection: None,
                 versions,
                 key,
                 text: String::new(),
@@ -504,6 +542,7 @@ pub(super) fn versions_in_variables(read: &ParsedManifest) -> Vec<UpdatableVersi
                 current: current.clone(),
                 others: others.collect(),
                 kept: None,
+                selection: None,
                 versions: versions.clone(),
                 key,
                 text: current.clone(),

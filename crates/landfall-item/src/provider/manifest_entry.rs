@@ -49,7 +49,7 @@ impl ManifestEntry for ProviderEntry {
         fields.add("source", &mut self.source);
         fields.add("version", &mut self.version);
         fields.add_list("platforms", self.platforms.iter_mut().flatten());
-        fields.add_policy(&mut self.update);
+        fields.add_policy("update", &mut self.update);
     }
 
     fn requests(

@@ -109,10 +109,13 @@ fn faults_of_images() {
         brief("images: [{ref: a:1, digest: sha256:00}]")
             .contains("3:29: error: digest 'sha256:00'")
     );
-    assert!(brief("images: [{digest: sha256:00}]").contains("the key `ref` is missing here"));
+    assert!(
+        brief("images: [{digest: sha256:00}]")
+            .contains("an image needs `ref`, or `repo` and `select`")
+    );
     assert!(
         brief("images: [[a]]")
-            .contains("this should be an image reference, or a mapping with `ref`")
+            .contains("this should be an image reference, or a mapping with `ref` or `repo`")
     );
     assert_eq!(
         brief("images:\n- a:1\n- docker.io/library/a:1\n"),

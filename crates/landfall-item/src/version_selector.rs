@@ -1,0 +1,116 @@
+//! `select` in a manifest: an entry that names no version, but a rule by which `landfall update`
+//! selects versions and writes them into the entry.
+
+use crate::item_kind::{EntryContext, ManifestResult};
+use crate::manifest::VersionSource;
+use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};
+use landfall_model::{Failure, VersionSelection};
+use std::num::NonZeroUsize;
+
+/// The keys of entries of one kind that have to do with `select`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SelectKeys {
+    /// The key of the list to which the versions are written.
+    pub(crate) versions: &'static str,
+    /// The keys that cannot be combined with `select`.
+    pub(crate) others: &'static [&'static str],
+}
+
+/// Checks that the keys of an entry fit together. `rule` is the value of `select`.
+pub(crate) fn check_select(
+    rule: Option<&UpdateRule>,
+    keys: SelectKeys,
+    node: &YamlNode<'_>,
+    reader: &EntryContext<'_>,
+) -> ManifestResult<()> {
+    let has = |key: &&str| node.key_span(key).is_some();
+    let at = |key: &str| reader.here(node.get(key));
+    let Some(rule) = rule else {
+        let keys = ["newest", "except", keys.versions];
+        let lone = keys.into_iter().find(has);
+        return match lone {
+            Some(key) => Err(at(key).fault(
+                format!("`{key}` has no effect without `select`"),
+                Some(format!("add `select: \">=1.2 <2\"`, or remove `{key}`")),
+            )),
+            None => Ok(()),
+        };
+    };
+    if let Some(key) = keys.others.iter().find(|key| has(key)) {
+        return Err(at(key).fault(
+            format!("`{key}` cannot be combined with `select`"),
+            Some("remove one of the two".into()),
+        ));
+    }
+    if rule.keep.is_some() {
+        return Err(at("select").fault(
+            "`keep` cannot be combined with `select`",
+            Some("write `newest` beside `select`".into()),
+        ));
+    }
+    Ok(())
+}
+
+/// The values of an entry with `select`, with variables filled in.
+pub(crate) struct SelectRule<'e> {
+    pub(crate) rule: &'e UpdateRule,
+    pub(crate) newest: Option<NonZeroUsize>,
+    pub(crate) except: &'e [String],
+    pub(crate) versions: &'e [String],
+}
+
+impl SelectRule<'_> {
+    /// The selector of the item `name`, whose versions are listed by `source` and written to the
+    /// list `key`.
+    pub(crate) fn selector(
+        &self,
+        name: String,
+        source: VersionSource,
+        key: &'static str,
+        node: &YamlNode<'_>,
+        reader: &EntryContext<'_>,
+    ) -> ManifestResult<VersionSelector> {
+        let at = reader.here(node.get("select"));
+        let fault = |error: Failure, at: &SourceSpan| {
+            let help = error.help.clone();
+            at.fault(error.to_string(), help)
+        };
+        let mut selection =
+            VersionSelection::new(&self.rule.policy).map_err(|error| fault(error, &at))?;
+        for (index, text) in self.except.iter().enumerate() {
+            let at = reader.item_at(node, "except", index);
+            selection.exclude(text).map_err(|error| fault(error, &at))?;
+        }
+        Ok(VersionSelector {
+            name,
+            rule: self.rule.completed(reader.min_age.as_ref()),
+            selection,
+            count: self.newest.map_or(usize::MAX, NonZeroUsize::get),
+            source,
+            key,
+            versions: self.versions.to_vec(),
+            at,
+        })
+    }
+}
+
+/// An entry that selects the versions of an item by a rule.
+#[derive(Debug, Clone)]
+pub struct VersionSelector {
+    /// The item without a version, as messages name it.
+    pub name: String,
+    /// The rule as it is written. The manifest's minimum age is filled in.
+    pub rule: UpdateRule,
+    /// The versions that the rule selects.
+    pub selection: VersionSelection,
+    /// How many of the newest are selected at most.
+    pub count: usize,
+    /// Where the versions are listed.
+    pub source: VersionSource,
+    /// The key of the entry's list of versions.
+    pub key: &'static str,
+    /// The versions that the entry has now.
+    pub versions: Vec<String>,
+    /// The position of the rule.
+    pub at: SourceSpan,
+}

@@ -1,0 +1,193 @@
+//! Selects versions by a rule alone, without a current version: the value of `select` in a
+//! manifest.
+
+use crate::version::{TagVersion, VersionNumber};
+use crate::version_range::TagVersionRange;
+use crate::{Failure, UpdatePolicy};
+use regex_lite::Regex;
+use std::cmp::Ordering;
+use std::str::FromStr;
+
+/// Which of the versions of an item are selected.
+#[derive(Debug, Clone)]
+pub struct VersionSelection {
+    policy: UpdatePolicy,
+    except: Vec<Exception>,
+}
+
+/// Versions that are not selected.
+#[derive(Debug, Clone)]
+enum Exception {
+    Version(String),
+    Pattern(Regex),
+}
+
+impl VersionSelection {
+    /// Parses `select`, a range or a pattern as in [`UpdatePolicy`].
+    ///
+    /// # Errors
+    /// If it is another policy, or not valid.
+    pub fn new(select: &str) -> Result<VersionSelection, Failure> {
+        let policy = UpdatePolicy::from_str(select)?;
+        if !matches!(policy, UpdatePolicy::Range(_) | UpdatePolicy::Pattern(_)) {
+            let message = format!("`{select}` selects nothing without a current version");
+            let help = "write a range as in \">=1.2 <2\" or \"*\", or a pattern that begins with ^";
+            return Err(Failure::usage(message).with_help(help));
+        }
+        Ok(VersionSelection {
+            policy,
+            except: Vec::new(),
+        })
+    }
+
+    /// Excludes a version, or with a leading `^` all versions that match a regular expression as a
+    /// whole.
+    ///
+    /// # Errors
+    /// If the expression is not valid.
+    pub fn exclude(&mut self, text: &str) -> Result<(), Failure> {
+        let exception = if text.starts_with('^') {
+            let whole = Regex::new(&format!("^(?:{text})$")).map_err(|error| {
+                Failure::usage(format!("`{text}` is not a regular expression: {error}"))
+            })?;
+            Exception::Pattern(whole)
+        } else {
+            Exception::Version(text.to_owned())
+        };
+        self.except.push(exception);
+        Ok(())
+    }
+
+    /// The selected versions of `found`, the newest first.
+    ///
+    /// A range selects plain versions only: numbers with dots, with or without a leading `v`. A
+    /// version of one or two numbers with which another one begins, such as `1.28` beside `1.28.3`,
+    /// is a tag that moves, and is left out. Of `1.28.3` and `v1.28.3`, the form of the newest
+    /// version counts.
+    pub fn newest(&self, found: impl IntoIterator<Item = String>) -> Vec<String> {
+        let found = found.into_iter().filter(|version| !self.excepts(version));
+        match &self.policy {
+            UpdatePolicy::Range(range) => newest_in(range, found),
+            policy => policy.matching(found),
+        }
+    }
+
+    fn excepts(&self, version: &str) -> bool {
+        self.except.iter().any(|exception| match exception {
+            Exception::Version(text) => text == version,
+            Exception::Pattern(pattern) => pattern.is_match(version),
+        })
+    }
+}
+
+fn newest_in(range: &TagVersionRange, found: impl Iterator<Item = String>) -> Vec<String> {
+    let mut versions: Vec<TagVersion> = found
+        .filter_map(|text| TagVersion::parse(&text))
+        .filter(|version| is_plain(version.shape()))
+        .filter(|version| range.names_prerelease() || !version.is_prerelease())
+        .filter(|version| range.has(version))
+        .collect();
+    versions.sort_by(newest_first);
+    let cores: Vec<Vec<&VersionNumber>> = versions.iter().map(TagVersion::core).collect();
+    let moves = |at: usize| {
+        let core = &cores[at];
+        // versions that begin with the same numbers are neighbours
+        let begins_alike = |other: &&Vec<&VersionNumber>| other.starts_with(core);
+        let before = cores[..at].iter().rev().take_while(begins_alike);
+        let after = cores[at + 1..].iter().take_while(begins_alike);
+        core.len() < 3 && before.chain(after).any(|other| other.len() > core.len())
+    };
+    let form = versions.first().map(|newest| newest.shape().to_owned());
+    let mut kept: Vec<&TagVersion> = Vec::new();
+    for version in (0..versions.len())
+        .filter(|at| !moves(*at))
+        .map(|at| &versions[at])
+    {
+        match kept.last_mut() {
+            Some(last) if last.order(version) == Ordering::Equal => {
+                if form.as_deref() == Some(version.shape()) {
+                    *last = version;
+                }
+            }
+            _ => kept.push(version),
+        }
+    }
+    kept.iter()
+        .map(|version| version.text().to_owned())
+        .collect()
+}
+
+fn newest_first(one: &TagVersion, other: &TagVersion) -> Ordering {
+    other.order(one).then_with(|| one.text().cmp(other.text()))
+}
+
+/// Whether a shape is numbers with dots between them, possibly after a `v`.
+fn is_plain(shape: &str) -> bool {
+    let numbers = shape.strip_prefix(['v', 'V']).unwrap_or(shape);
+    numbers.split('.').all(|number| number == "#")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn selected(select: &str, except: &[&str], found: &str) -> String {
+        let mut selection = VersionSelection::new(select).unwrap();
+        for text in except {
+            selection.exclude(text).unwrap();
+        }
+        let found = found.split_whitespace().map(str::to_owned);
+        selection.newest(found).join(" ")
+    }
+
+    #[test]
+    fn a_rule_selects_the_newest_versions_of_one_form() {
+        let found =
+            "latest v1.7.0 v1.8.0 v1.8.2 v1.9.1 v1.9.0 v1.10.0-rc.0 v2.0.0 1.9.1-alpine sha-1";
+        for (select, except, found, expected) in [
+            (">=1.8 <2", &[][..], found, "v1.9.1 v1.9.0 v1.8.2 v1.8.0"),
+            (">=1.8 <2", &["v1.9.1", "^v1\\.8\\..*"], found, "v1.9.0"),
+            ("*", &[], found, "v2.0.0 v1.9.1 v1.9.0 v1.8.2 v1.8.0 v1.7.0"),
+            (">=1.10.0-rc.0", &[], found, "v2.0.0 v1.10.0-rc.0"),
+            ("^3", &[], found, ""),
+            // tags that move are not versions
+            (
+                "*",
+                &[],
+                "1 1.28 1.28.0 1.28.1 1.27 2",
+                "2 1.28.1 1.28.0 1.27",
+            ),
+            ("*", &[], "1.28.0 1.28.0.1 1.28", "1.28.0.1 1.28.0"),
+            (
+                "*",
+                &[],
+                "1.8.0 v1.9.0 1.9.0 v1.10.0",
+                "v1.10.0 v1.9.0 1.8.0",
+            ),
+            ("*", &[], "20240101 20240215", "20240215 20240101"),
+            (
+                r"^v(\d+)\.(\d+)-alpine$",
+                &[],
+                "v1.9-alpine v1.10-alpine v1.11 latest",
+                "v1.10-alpine v1.9-alpine",
+            ),
+            (
+                "^(.*-debug)$",
+                &[],
+                "a-debug 2-debug 10-debug 3",
+                "10-debug 2-debug a-debug",
+            ),
+        ] {
+            assert_eq!(selected(select, except, found), expected, "{select}");
+        }
+    }
+
+    #[test]
+    fn a_rule_that_needs_a_current_version_is_refused() {
+        for select in ["patch", "minor", "digest", "never", "latest", "^v1("] {
+            assert!(VersionSelection::new(select).is_err(), "{select}");
+        }
+        let mut selection = VersionSelection::new("*").unwrap();
+        assert!(selection.exclude("^v1(").is_err());
+    }
+}
