@@ -117,6 +117,7 @@ fn charts(spec: &Mapping, source: &ImportSource, imported: &mut ImportedItems, a
 
 #[cfg(test)]
 mod tests {
+    use super::super::imported::manifest_of;
     use super::super::testing::import;
 
     const FILE: &str = r"apiVersion: content.hauler.cattle.io/v1
@@ -169,17 +170,23 @@ spec: {images: ['h.test/a:1', {name: 'h.test/b:1'}, null]}
         let left = imported.not_imported.join("\n");
         assert_eq!(
             (imported.entries(), imported.not_imported.len()),
-            (3, 9),
+            (5, 7),
             "{left}"
         );
         for words in [
-            "charts[0]: chart https://h.test/charts range >=1.0 <2: ",
-            "charts[1]: chart oci://h.test/charts/range ^1: ",
+            "charts[2]: chart https://u:p@h.test/charts c 1.2.3: ",
             "charts[4]: word: it is not a mapping",
             "files[1]: https://h.test/f#a: the URL of a file must not contain a `#`",
             "images[0]: h.test/a:1: it is not a mapping",
         ] {
             assert!(left.contains(words), "{words}: {left}");
+        }
+        let made = manifest_of(&imported, "m", "a title");
+        for line in [
+            r#"{repo: "https://h.test/charts", name: "range", select: ">=1.0 <2", newest: 1}"#,
+            r#"{repo: "oci://h.test/charts", name: "range", select: "^1", newest: 1}"#,
+        ] {
+            assert!(made.contains(line), "{line}: {made}");
         }
     }
 

@@ -6,7 +6,9 @@ use crate::manifest::draft::head;
 use crate::text;
 use landfall_model::document::{Diagnostic, SourceText};
 use landfall_model::report::one_line;
-use landfall_model::{Digest, ImageRef, Platform, ReferenceError, has_host, is_web_url};
+use landfall_model::{
+    Digest, ImageRef, Platform, ReferenceError, VersionSelection, has_host, is_web_url,
+};
 use serde_yaml::Mapping;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
@@ -84,6 +86,14 @@ struct ImportedFile {
     mode: Option<&'static str>,
 }
 
+/// A repository, and the rule that selects its tags.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct ImportedSelector {
+    repository: String,
+    select: String,
+    except: Vec<String>,
+}
+
 /// The platforms of an image. `None` means all.
 type ImportedPlatforms = Option<BTreeSet<String>>;
 
@@ -97,6 +107,8 @@ fn merged(one: ImportedPlatforms, two: ImportedPlatforms) -> ImportedPlatforms {
 pub struct ImportedItems {
     /// Images by name without a digest, then by digest.
     images: BTreeMap<String, BTreeMap<Option<Digest>, ImportedPlatforms>>,
+    /// Rules that select the tags of a repository.
+    selectors: BTreeMap<ImportedSelector, ImportedPlatforms>,
     files: BTreeMap<String, ImportedFile>,
     /// The charts, as lines of a manifest.
     charts: BTreeSet<String>,
@@ -122,23 +134,7 @@ impl ImportedItems {
             image.tag = Some("latest".into());
             self.note(at, &format!("{reference}: no tag, so `latest` is used"));
         }
-        let (known, unknown): (Vec<&String>, Vec<&String>) = platforms
-            .iter()
-            .partition(|platform| platform.parse::<Platform>().is_ok());
-        for platform in &unknown {
-            self.note(
-                at,
-                &format!("{reference}: the platform {platform} is not known to landfall"),
-            );
-        }
-        let platforms: ImportedPlatforms = if known.is_empty() {
-            if !unknown.is_empty() {
-                self.note(at, &format!("{reference}: all its platforms are imported"));
-            }
-            None
-        } else {
-            Some(known.into_iter().cloned().collect())
-        };
+        let platforms = self.platforms(at, reference, platforms);
         let digest = image.digest.take();
         let name = image.to_string();
         self.images
@@ -147,6 +143,77 @@ impl ImportedItems {
             .entry(digest)
             .and_modify(|before| *before = merged(before.take(), platforms.clone()))
             .or_insert(platforms);
+    }
+
+    /// Adds the tags of `repository` that `select` selects, a range or a pattern, without those that
+    /// `except` matches. A rule that a manifest cannot express is omitted.
+    pub(super) fn select(
+        &mut self,
+        at: ImportPosition<'_>,
+        repository: &str,
+        select: &str,
+        except: &[String],
+        platforms: &[String],
+    ) {
+        let name: Result<ImageRef, ReferenceError> = repository.parse();
+        let checked = name.map_err(|error| error.to_string()).and_then(|name| {
+            let mut selection = VersionSelection::new(select).map_err(|error| error.to_string())?;
+            for text in except {
+                selection.exclude(text).map_err(|error| error.to_string())?;
+            }
+            let has_variable = [select, repository]
+                .into_iter()
+                .chain(except.iter().map(String::as_str));
+            if name.is_pinned() || has_variable.into_iter().any(|text| text.contains("${")) {
+                return Err("list the tags that you need".into());
+            }
+            Ok(name)
+        });
+        let name = match checked {
+            Ok(name) => name,
+            Err(why) => {
+                return self.not_imported(
+                    at,
+                    repository,
+                    &format!("tags by the rule {select}: {why}"),
+                );
+            }
+        };
+        let platforms = self.platforms(at, repository, platforms);
+        let selector = ImportedSelector {
+            repository: name.to_string(),
+            select: select.to_owned(),
+            except: except.to_vec(),
+        };
+        self.selectors
+            .entry(selector)
+            .and_modify(|before| *before = merged(before.take(), platforms.clone()))
+            .or_insert(platforms);
+    }
+
+    /// The known ones of `platforms`, for the image or repository `name`. Notes the others.
+    fn platforms(
+        &mut self,
+        at: ImportPosition<'_>,
+        name: &str,
+        platforms: &[String],
+    ) -> ImportedPlatforms {
+        let (known, unknown): (Vec<&String>, Vec<&String>) = platforms
+            .iter()
+            .partition(|platform| platform.parse::<Platform>().is_ok());
+        for platform in &unknown {
+            self.note(
+                at,
+                &format!("{name}: the platform {platform} is not known to landfall"),
+            );
+        }
+        if known.is_empty() {
+            if !unknown.is_empty() {
+                self.note(at, &format!("{name}: all its platforms are imported"));
+            }
+            return None;
+        }
+        Some(known.into_iter().cloned().collect())
     }
 
     /// Adds a file at `url`, with its SHA-256 in hex if it is known.
@@ -234,16 +301,31 @@ impl ImportedItems {
             return self.not_imported(at, &format!("chart {label} {version}"), why);
         }
         let reference = format!("{chart}:{version}");
-        let checked = if is_oci {
-            ChartName::try_from(reference.clone())
-        } else {
-            ChartName::in_repository(folder, name, version)
+        let named = |version: &str| {
+            if is_oci {
+                ChartName::try_from(format!("{chart}:{version}"))
+            } else {
+                ChartName::in_repository(folder, name, version)
+            }
         };
-        // a manifest pins each chart to one version, whereas other tools accept ranges
-        if let Err(error) = checked {
+        let checked = named(version);
+        // other tools accept a range, and take the newest version in it
+        let is_range =
+            checked.is_err() && named("0.0.0").is_ok() && VersionSelection::new(version).is_ok();
+        if let Err(error) = checked.as_ref()
+            && !is_range
+        {
             return self.not_imported(at, &format!("chart {label} {version}"), &error.to_string());
         }
-        let source = if is_oci {
+        let is_short = is_oci && !is_range;
+        let source = if is_range {
+            let (folder, name) = match chart.rsplit_once('/') {
+                Some(parts) if is_oci => parts,
+                _ => (folder, name),
+            };
+            let [folder, name, version] = [folder, name, version].map(quoted);
+            format!("repo: {folder}, name: {name}, select: {version}, newest: 1")
+        } else if is_oci {
             format!("ref: {}", quoted(&reference))
         } else {
             let [folder, name, version] = [folder, name, version].map(quoted);
@@ -258,7 +340,7 @@ impl ImportedItems {
             values
         });
         self.charts.insert(match (has_images, values) {
-            (false, _) if is_oci => quoted(&reference),
+            (false, _) if is_short => quoted(&reference),
             (false, _) => format!("{{{source}}}"),
             (true, None) => format!("{{{source}, images: discover}}"),
             (true, Some(values)) => {
@@ -279,7 +361,7 @@ impl ImportedItems {
 
     /// The number of entries in the manifest.
     pub fn entries(&self) -> usize {
-        self.lines().len() + self.files.len() + self.charts.len()
+        self.lines().len() + self.selectors.len() + self.files.len() + self.charts.len()
     }
 
     /// The references of the images, as the manifest writes them.
@@ -321,6 +403,15 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
+/// The list `key` as the next key of a mapping in braces; nothing if it is empty.
+fn list<'t>(key: &str, texts: impl IntoIterator<Item = &'t String>) -> String {
+    let texts: Vec<String> = texts.into_iter().map(|one| text::quoted(one)).collect();
+    if texts.is_empty() {
+        return String::new();
+    }
+    format!(", {key}: [{}]", texts.join(", "))
+}
+
 /// Appends `lines` as comments below the comment `title`.
 fn write_comments(text: &mut String, title: &str, lines: &[String]) {
     if lines.is_empty() {
@@ -351,7 +442,7 @@ pub fn manifest_of(imported: &ImportedItems, name: &str, title: &str) -> String 
         &imported.notes,
     );
     let lines = imported.lines();
-    if !lines.is_empty() {
+    if !lines.is_empty() || !imported.selectors.is_empty() {
         text += "\nimages:\n";
     }
     for (reference, platforms) in lines {
@@ -359,16 +450,25 @@ pub fn manifest_of(imported: &ImportedItems, name: &str, title: &str) -> String 
             // an IPv6 host starts with `[`, which would start a YAML list
             None if reference.starts_with('[') => writeln!(text, "  - \"{reference}\""),
             None => writeln!(text, "  - {reference}"),
-            Some(platforms) => {
-                let platforms: Vec<String> =
-                    platforms.iter().map(|one| text::quoted(one)).collect();
-                writeln!(
-                    text,
-                    "  - {{ref: \"{reference}\", platforms: [{}]}}",
-                    platforms.join(", ")
-                )
-            }
+            Some(platforms) => writeln!(
+                text,
+                "  - {{ref: \"{reference}\"{}}}",
+                list("platforms", &platforms)
+            ),
         };
+    }
+    if !imported.selectors.is_empty() {
+        text += "  # `landfall update` selects the tags of these, and writes them here\n";
+    }
+    for (selector, platforms) in &imported.selectors {
+        let _ = writeln!(
+            text,
+            "  - {{repo: {}, select: {}{}{}}}",
+            quoted(&selector.repository),
+            quoted(&selector.select),
+            list("except", &selector.except),
+            list("platforms", platforms.iter().flatten()),
+        );
     }
     if !imported.files.is_empty() {
         text += "\nfiles:\n";

@@ -1,9 +1,9 @@
 //! `regsync`: its configuration, as defined in regclient/regclient, cmd/regsync/config.go.
 
-use super::imported::{ImportSource, ImportedItems};
+use super::imported::{ImportPosition, ImportSource, ImportedItems};
 use super::yaml::{documents, list, map, mapping, note_other_keys, text, texts};
 use landfall_model::document::Diagnostic;
-use serde_yaml::Mapping;
+use serde_yaml::{Mapping, Value};
 
 pub(super) fn read(
     source: &ImportSource,
@@ -48,32 +48,56 @@ fn read_step(step: &Mapping, at: &str, source: &ImportSource, imported: &mut Imp
     if kind == "image" {
         return imported.image(source.at(at), &from, &platforms);
     }
-    let tags = map(step, "tags");
-    let allowed = tags.map(|tags| texts(tags, "allow")).unwrap_or_default();
-    let has_other_rules = step.contains_key("tagSets")
-        || tags.is_some_and(|tags| tags.contains_key("deny") || tags.contains_key("semverRange"));
-    if kind != "repository" || allowed.is_empty() || has_other_rules {
+    let further = list(step, "tagSets").iter().filter_map(Value::as_mapping);
+    let sets: Vec<&Mapping> = map(step, "tags").into_iter().chain(further).collect();
+    if kind != "repository" || sets.is_empty() {
         return imported.not_imported(
             source.at(at),
             &from,
             &format!("type {kind}: list the tags that you need"),
         );
     }
+    for tags in sets {
+        read_tags(tags, &from, source.at(at), &platforms, imported);
+    }
+}
+
+/// Reads a set of tags: those in a range of versions and those that match an expression, without
+/// those that match another one. An expression has to match the whole tag.
+fn read_tags(
+    tags: &Mapping,
+    from: &str,
+    at: ImportPosition<'_>,
+    platforms: &[String],
+    imported: &mut ImportedItems,
+) {
+    let denied: Vec<String> = texts(tags, "deny").iter().map(|one| whole(one)).collect();
+    let ranges = texts(tags, "semverRange");
+    let allowed = texts(tags, "allow");
+    if allowed.is_empty() && ranges.is_empty() {
+        // without a rule, regsync copies all tags
+        return imported.select(at, from, "^(.*)$", &denied, platforms);
+    }
+    for range in ranges {
+        imported.select(at, from, &range, &denied, platforms);
+    }
     for tag in allowed {
-        // an entry is a regular expression; it is a tag only if it has no special characters
-        if tag
+        // an expression without special characters is a tag
+        let is_tag = tag
             .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
-        {
-            imported.image(source.at(at), &format!("{from}:{tag}"), &platforms);
+            .all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+        if is_tag && denied.is_empty() {
+            imported.image(at, &format!("{from}:{tag}"), platforms);
         } else {
-            imported.not_imported(
-                source.at(at),
-                &from,
-                &format!("tags by the expression {tag}"),
-            );
+            imported.select(at, from, &whole(&tag), &denied, platforms);
         }
     }
+}
+
+/// The expression as a pattern for a whole tag, with a group that orders the tags.
+fn whole(expression: &str) -> String {
+    let inner = expression.trim_start_matches('^').trim_end_matches('$');
+    format!("^({inner})$")
 }
 
 #[cfg(test)]
@@ -94,8 +118,34 @@ mod tests {
             "docker.io/library/busybox:1.37",
         ];
         assert_eq!(imported.images(), names);
-        assert_eq!(imported.not_imported.len(), 2, "{imported:?}");
+        assert_eq!(imported.not_imported.len(), 1, "{imported:?}");
         assert!(imported.notes[0].contains("`creds`"), "{imported:?}");
+    }
+
+    #[test]
+    fn rules_for_tags_become_selectors() {
+        let text = r"version: 1
+sync:
+- source: quay.io/a/ranges
+  type: repository
+  tags: {semverRange: ['>=1.2.0 <2'], deny: ['1.3.*', '.*-rc\.\d+']}
+  platforms: [linux/amd64]
+- {source: alpine, type: repository, tags: {allow: ['3\.\d+', 'edge']}}
+- {source: h.test/all, type: repository, tagSets: [{deny: [nightly]}]}
+- {source: h.test/bad, type: repository, tags: {semverRange: ['latest'], allow: ['(?P<']}}
+";
+        let imported = import("regsync", text).unwrap();
+        let made = manifest_of(&imported, "m", "a title");
+        for line in [
+            "  - docker.io/library/alpine:edge
+",
+            r#"  - {repo: "docker.io/library/alpine", select: "^(3\\.\\d+)$"}"#,
+            r#"  - {repo: "h.test/all", select: "^(.*)$", except: ["^(nightly)$"]}"#,
+            r#"  - {repo: "quay.io/a/ranges", select: ">=1.2.0 <2", except: ["^(1.3.*)$", "^(.*-rc\\.\\d+)$"], platforms: [linux/amd64]}"#,
+        ] {
+            assert!(made.contains(line), "{line}: {made}");
+        }
+        assert_eq!(imported.not_imported.len(), 2, "{imported:?}");
     }
 
     #[test]

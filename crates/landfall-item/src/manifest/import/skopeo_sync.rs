@@ -48,13 +48,17 @@ pub(super) fn read(
                     .into_iter()
                     .flatten()
                 {
-                    let what = format!("{host}/{}", scalar(repository).unwrap_or_default());
-                    let rule = scalar(rule).unwrap_or_default();
-                    imported.not_imported(
-                        source.at(&format!("{host}, {key}")),
-                        &what,
-                        &format!("tags by the rule {rule}"),
-                    );
+                    let name = format!("{host}/{}", scalar(repository).unwrap_or_default());
+                    let mut rule = scalar(rule).unwrap_or_default();
+                    if key == "images-by-tag-regex" {
+                        // an expression may match any part of a tag
+                        let before = if rule.starts_with('^') { "" } else { ".*" };
+                        let after = if rule.ends_with('$') { "" } else { ".*" };
+                        let inner = rule.trim_start_matches('^').trim_end_matches('$');
+                        rule = format!("^({before}(?:{inner}){after})$");
+                    }
+                    let at = format!("{host}, {key}");
+                    imported.select(source.at(&at), &name, &rule, &[], &[]);
                 }
             }
             let known = ["images", "images-by-tag-regex", "images-by-semver"];
@@ -66,6 +70,7 @@ pub(super) fn read(
 
 #[cfg(test)]
 mod tests {
+    use super::super::imported::manifest_of;
     use super::super::testing::import;
 
     #[test]
@@ -73,7 +78,7 @@ mod tests {
         let digest = format!("sha256:{}", "0".repeat(64));
         let text = format!(
             "docker.io:\n  tls-verify: true\n  images:\n    busybox: ['1.37', '{digest}']\n    all: []\n  images-by-semver: \
-             {{alpine: '>= 3.12.0'}}\nquay.io:\n  images: {{coreos/etcd: [v3.6.6]}}\n"
+             {{alpine: '>= 3.12.0'}}\n  images-by-tag-regex: {{busybox: ^1\\.3, nginx: 'x$'}}\nquay.io:\n  images: {{coreos/etcd: [v3.6.6]}}\n"
         );
         let imported = import("skopeo-sync", &text).unwrap();
         let names = imported.images();
@@ -85,11 +90,15 @@ mod tests {
                 "quay.io/coreos/etcd:v3.6.6".into()
             ]
         );
-        assert!(
-            imported.not_imported.len() == 2
-                && imported.not_imported[1].contains("tags by the rule >= 3.12.0"),
-            "{imported:?}"
-        );
+        assert_eq!(imported.not_imported.len(), 1, "{imported:?}");
+        let made = manifest_of(&imported, "m", "a title");
+        for line in [
+            r#"{repo: "docker.io/library/alpine", select: ">= 3.12.0"}"#,
+            r#"{repo: "docker.io/library/busybox", select: "^((?:1\\.3).*)$"}"#,
+            r#"{repo: "docker.io/library/nginx", select: "^(.*(?:x))$"}"#,
+        ] {
+            assert!(made.contains(line), "{line}: {made}");
+        }
         assert!(imported.notes[0].contains("`tls-verify`"), "{imported:?}");
     }
 }
