@@ -145,8 +145,8 @@ impl ImportedItems {
             .or_insert(platforms);
     }
 
-    /// Adds the tags of `repository` that `select` selects, a range or a pattern, without those that
-    /// `except` matches. A rule that a manifest cannot express is omitted.
+    /// Adds the tags of `repository` that `select` selects, a range or a pattern, without those
+    /// that `except` matches. A rule that a manifest cannot express is not imported.
     pub(super) fn select(
         &mut self,
         at: ImportPosition<'_>,
