@@ -1,15 +1,16 @@
 //! Rewrites Helm charts in archives (`.tgz`). The same content gives the same bytes; an archive in
 //! which nothing changes keeps its bytes.
 
-use crate::error::ChartError;
+use crate::chart::ChartError;
 use crate::index::ReferenceIndex;
-use crate::inputs::is_read_in_folder;
+use crate::inputs::{RewriteError, is_read_in_folder};
 use crate::scan::{RewriteResult, rewrite};
 use crate::scan_result::{RewriteOptions, TextSyntax};
-use crate::{gzip, pax};
+use flate2::read::MultiGzDecoder;
+use flate2::{Compression, GzBuilder};
 use landfall_model::document::{ArchiveBudget, TarForm, unreadable_archive};
 use landfall_model::{Failure, Limits};
-use std::io::Read;
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 /// A rewritten archive of a chart.
@@ -31,6 +32,13 @@ pub struct RewrittenText {
     pub old: String,
     /// The rewritten text, with its references.
     pub new: RewriteResult,
+}
+
+/// The archive of a chart cannot be rewritten.
+impl From<ChartError> for RewriteError {
+    fn from(error: ChartError) -> RewriteError {
+        RewriteError::File(Failure::usage(format!("{error}; left unchanged")))
+    }
 }
 
 /// One header of a tar with the content that follows it.
@@ -142,7 +150,7 @@ fn rewrite_nested(
                 .take_while(|raw| is_extension(&raw.header));
             let size = raw.content.len();
             own.filter(|raw| raw.header.entry_type().is_pax_local_extensions())
-                .for_each(|raw| raw.set_content(pax::with_size(&raw.content, size)));
+                .for_each(|raw| raw.set_content(with_size(&raw.content, size)));
         }
     }
     // packing again would change the compression, and so the digest, of an unchanged chart
@@ -180,7 +188,7 @@ fn entries(bytes: &[u8], budget: &mut ArchiveBudget) -> Result<Vec<RawTarEntry>,
                     .to_owned(),
             );
         } else if kind.is_pax_local_extensions() {
-            pax_path = pax::path(&content);
+            pax_path = pax_record_path(&content);
         } else if !is_extension(&header) {
             let own = || String::from_utf8_lossy(&header.path_bytes()).into_owned();
             // as in archive/tar of Go, with which Helm reads charts, the name of GNU tar wins
@@ -212,21 +220,103 @@ fn packed(entries: &[RawTarEntry]) -> Result<Vec<u8>, ChartError> {
         tar.resize(tar.len().next_multiple_of(BLOCK), 0);
     }
     tar.resize(tar.len() + 2 * BLOCK, 0);
-    gzip::compress(&tar)
+    compress(&tar)
         .map_err(|error| Failure::usage(format!("cannot compress the archive: {error}")).into())
 }
 
 /// The block size of tar, in bytes.
 const BLOCK: usize = 512;
 
+// PAX records: the extended headers of tar.
+
+/// One record: `<length> <key>=<value>` and a line feed. A value may contain line feeds, such as an
+/// extended attribute of macOS, which the records of the crate `tar` cannot have.
+struct PaxRecord<'r> {
+    /// All bytes of the record.
+    bytes: &'r [u8],
+    key: &'r [u8],
+    value: &'r [u8],
+}
+
+impl<'r> PaxRecord<'r> {
+    /// The first record of `records`; `None` if it cannot be read.
+    fn first(records: &'r [u8]) -> Option<PaxRecord<'r>> {
+        let blank = records.iter().position(|byte| *byte == b' ')?;
+        let length = std::str::from_utf8(&records[..blank]).ok()?;
+        let bytes = records.get(..length.parse().ok()?)?;
+        let content = bytes.get(blank + 1..)?.strip_suffix(b"\n")?;
+        let equals = content.iter().position(|byte| *byte == b'=')?;
+        Some(PaxRecord {
+            bytes,
+            key: &content[..equals],
+            value: &content[equals + 1..],
+        })
+    }
+}
+
+/// The value of the record `path`. As in POSIX, the last one counts.
+pub(super) fn pax_record_path(records: &[u8]) -> Option<String> {
+    let mut path = None;
+    let mut rest = records;
+    while let Some(record) = PaxRecord::first(rest) {
+        rest = &rest[record.bytes.len()..];
+        if record.key == b"path" {
+            path = Some(String::from_utf8_lossy(record.value).into());
+        }
+    }
+    path
+}
+
+/// The same bytes, with `size` as the value of the record `size`, if there is one.
+pub(super) fn with_size(records: &[u8], size: usize) -> Vec<u8> {
+    let mut new = Vec::with_capacity(records.len());
+    let mut rest = records;
+    while let Some(record) = PaxRecord::first(rest) {
+        rest = &rest[record.bytes.len()..];
+        if record.key == b"size" {
+            add(&mut new, record.key, size.to_string().as_bytes());
+        } else {
+            new.extend_from_slice(record.bytes);
+        }
+    }
+    new.extend_from_slice(rest);
+    new
+}
+
+/// Adds `<length> <key>=<value>`. The length includes its own digits (POSIX.1-2017, pax).
+fn add(records: &mut Vec<u8>, key: &[u8], value: &[u8]) {
+    let rest = key.len() + value.len() + " =\n".len();
+    let mut len = rest;
+    while len < rest + len.to_string().len() {
+        len = rest + len.to_string().len();
+    }
+    records.extend([len.to_string().as_bytes(), b" ", key, b"=", value, b"\n"].concat());
+}
+
+/// Compresses `bytes`. The result does not depend on the time or the system.
+pub(crate) fn compress(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut writer = GzBuilder::new()
+        .mtime(0)
+        .operating_system(255)
+        .write(Vec::new(), Compression::best());
+    writer.write_all(bytes)?;
+    writer.finish()
+}
+
+/// Decompresses `bytes`. `None` if the result has more than `max_bytes` bytes.
+pub(crate) fn decompress(bytes: &[u8], max_bytes: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut content = Vec::new();
+    MultiGzDecoder::new(bytes)
+        .take(max_bytes + 1)
+        .read_to_end(&mut content)?;
+    Ok((content.len() as u64 <= max_bytes).then_some(content))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flate2::{Compression, GzBuilder};
     use landfall_item::lockfile::Lock;
-    use landfall_model::DestinationMap;
-    use landfall_model::Digest;
-    use std::io::Write;
+    use landfall_model::{DestinationMap, Digest};
 
     fn known() -> ReferenceIndex {
         let digest = Digest::sha256(b"x");
@@ -323,9 +413,9 @@ mod tests {
             header.set_cksum();
             tar.append(&header, content).unwrap();
         }
-        let chart = gzip::compress(&tar.into_inner().unwrap()).unwrap();
+        let chart = compress(&tar.into_inner().unwrap()).unwrap();
         let done = rewrite_chart(&chart, &known(), RewriteOptions::default()).unwrap();
-        let unpacked = gzip::decompress(&done.bytes, 1 << 20).unwrap().unwrap();
+        let unpacked = decompress(&done.bytes, 1 << 20).unwrap().unwrap();
         let mut archive = tar::Archive::new(&unpacked[..]);
         let mut found = Vec::new();
         for entry in archive.entries().unwrap() {
@@ -366,7 +456,7 @@ mod tests {
             header.set_cksum();
             tar.append(&header, content).unwrap();
         }
-        let chart = gzip::compress(&tar.into_inner().unwrap()).unwrap();
+        let chart = compress(&tar.into_inner().unwrap()).unwrap();
         let done = rewrite_chart(&chart, &known(), RewriteOptions::default()).unwrap();
         let paths: Vec<&str> = done.members.iter().map(|one| &*one.path).collect();
         assert_eq!(paths, ["c/Chart.yaml", "c/values.yaml"]);
@@ -391,5 +481,43 @@ mod tests {
             .err()
             .map(|error| error.to_string());
         assert!(large.is_some_and(|why| why.contains("more than 100 bytes")));
+    }
+
+    #[test]
+    fn values_with_line_feeds_and_unreadable_bytes_are_kept() {
+        let records = |size: &[u8]| {
+            let mut records = Vec::new();
+            add(&mut records, b"SCHILY.xattr.x", b"\x01\n\n\x02");
+            add(&mut records, b"path", b"first");
+            add(&mut records, b"size", size);
+            add(&mut records, b"path", b"c/values.yaml");
+            records.extend(b"\0rest");
+            records
+        };
+        let old = records(b"9");
+        assert_eq!(with_size(&old, 1234), records(b"1234"));
+        assert_eq!(pax_record_path(&old).as_deref(), Some("c/values.yaml"));
+        for unreadable in [&b"0 a=b\n"[..], b"99 a=b\n", b"6 ab\n\n", b"", b"x"] {
+            assert_eq!(with_size(unreadable, 1), unreadable);
+            assert_eq!(pax_record_path(unreadable), None);
+        }
+    }
+
+    #[test]
+    fn decompression_stops_at_the_limit() {
+        let bytes = compress(b"eight by").unwrap();
+        assert_eq!(
+            decompress(&bytes, 8).unwrap().as_deref(),
+            Some(b"eight by".as_slice())
+        );
+        assert_eq!(decompress(&bytes, 7).unwrap(), None);
+        // several members: the limit applies to the sum of their sizes
+        let twice = bytes.repeat(2);
+        assert_eq!(
+            decompress(&twice, 16).unwrap().as_deref(),
+            Some(b"eight byeight by".as_slice())
+        );
+        assert_eq!(decompress(&twice, 15).unwrap(), None);
+        assert!(decompress(&bytes[..bytes.len() - 4], 8).is_err());
     }
 }

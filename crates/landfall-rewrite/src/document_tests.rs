@@ -1,11 +1,12 @@
 //! Documents of unusual notations, depths and encodings.
 
+use crate::archive::{compress, decompress};
 use crate::rules::RULES;
 use crate::scan_result::ScanSettings;
 use crate::tests::{at_site, becomes, known, run, stays};
 use crate::text::ShellVariables;
 use crate::walk::ReferenceScanner;
-use crate::{RewriteOptions, TextSyntax, gzip, rewrite};
+use crate::{RewriteOptions, TextSyntax, rewrite};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use landfall_model::Limits;
@@ -132,7 +133,7 @@ fn a_gzipped_text_is_read_up_to_the_limit() {
     let inner = "image: quay.io/a/b:v1\n";
     let source = format!(
         "userData: {}\n",
-        STANDARD.encode(gzip::compress(inner.as_bytes()).unwrap())
+        STANDARD.encode(compress(inner.as_bytes()).unwrap())
     );
     let index = known();
     let written = |unpacked_bytes: u64| {
@@ -161,7 +162,7 @@ fn a_gzipped_text_is_read_up_to_the_limit() {
             .decode(text.trim_end().strip_prefix("userData: ").unwrap())
             .unwrap();
         (
-            String::from_utf8(gzip::decompress(&written, 100).unwrap().unwrap()).unwrap(),
+            String::from_utf8(decompress(&written, 100).unwrap().unwrap()).unwrap(),
             scan.found.len(),
         )
     };

@@ -1,6 +1,5 @@
 //! Finds and reads the files to rewrite or audit, and writes the rewritten ones.
 
-use super::error::RewriteError;
 use landfall_content::{ReplaceError, replace_file, write_file_like};
 use landfall_model::Failure;
 use landfall_model::document::{is_leftover, is_pipe, open_input, read_input};
@@ -55,6 +54,31 @@ const FIRST_BYTES: [&str; 2] = ["#!", "#cloud-config"];
 const VCS: [&str; 8] = [
     ".git", ".hg", ".svn", ".bzr", ".jj", ".pijul", "_darcs", "CVS",
 ];
+
+/// An error from rewriting a file.
+#[derive(Debug, thiserror::Error)]
+pub enum RewriteError {
+    /// A failure whose message names the path.
+    #[error(transparent)]
+    Path(Failure),
+    /// A failure of the file that is rewritten. The message does not name its path.
+    #[error(transparent)]
+    File(Failure),
+}
+
+impl RewriteError {
+    /// The error for bytes that are not UTF-8, or contain a null byte.
+    pub fn encoding() -> RewriteError {
+        RewriteError::File(Failure::usage("not UTF-8 text; left unchanged"))
+    }
+}
+
+impl From<RewriteError> for Failure {
+    fn from(error: RewriteError) -> Failure {
+        let (RewriteError::Path(failure) | RewriteError::File(failure)) = error;
+        failure
+    }
+}
 
 /// A file to rewrite or audit.
 #[derive(Debug, Clone, PartialEq, Eq)]

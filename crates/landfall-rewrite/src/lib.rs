@@ -24,21 +24,15 @@ pub mod audit;
 mod chart;
 #[cfg(test)]
 mod document_tests;
-mod edit;
-mod error;
 mod git_source;
-mod gitops_source;
 #[cfg(test)]
 mod growth_tests;
-mod gzip;
 mod index;
 mod inputs;
 mod inventory;
 mod occurrence;
 #[cfg(test)]
 mod option_tests;
-mod pax;
-mod reference_parts;
 #[cfg(test)]
 mod registry_tests;
 mod rules;
@@ -57,10 +51,12 @@ mod walk;
 mod yaml;
 
 pub use crate::archive::{RewrittenText, rewrite_chart};
-pub use crate::chart::{HelmChart, coalesce, values_of, values_text};
-pub use crate::error::{ChartError, RewriteError};
+pub use crate::chart::{ChartError, HelmChart, coalesce, values_of, values_text};
 pub use crate::index::ReferenceIndex;
-pub use crate::inputs::{InputContent, InputFile, inputs, read, write_in_place, write_to};
+
+pub use crate::inputs::{
+    InputContent, InputFile, RewriteError, inputs, read, write_in_place, write_to,
+};
 pub use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
 pub use crate::scan::{RewriteResult, rewrite, scan};
 pub use crate::scan_result::{ReadAs, RewriteOptions, TextSyntax};

@@ -1,9 +1,9 @@
 //! References in a text: their position, what they mean, and the edits that rewrite them.
 
-use crate::edit::SpanEdit;
 use crate::text::has_placeholder;
 use landfall_model::{ImageRef, redact_reference, redact_urls};
 use serde::Serialize;
+use std::ops::Range;
 
 /// One occurrence of a reference in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -183,4 +183,57 @@ impl ReferenceRole {
             ReferenceRole::Container | ReferenceRole::Image | ReferenceRole::Repository
         )
     }
+}
+
+// Edits of a text: byte ranges and their replacements.
+
+/// The replacement of a byte range.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpanEdit {
+    /// The bytes that are replaced.
+    pub span: Range<usize>,
+    /// The text that replaces them.
+    pub bytes: String,
+}
+
+impl SpanEdit {
+    /// Whether this edit is safe in a YAML scalar of any style: neither the old nor the new bytes
+    /// contain characters that have a meaning in YAML.
+    pub fn is_literal(&self, source: &str) -> bool {
+        has_no_indicators(&source[self.span.clone()]) && has_no_indicators(&self.bytes)
+    }
+
+    /// The same edit in a longer text, in which this text begins at `start`.
+    pub fn shifted(self, start: usize) -> SpanEdit {
+        SpanEdit {
+            span: self.span.start + start..self.span.end + start,
+            ..self
+        }
+    }
+}
+
+/// Whether no character of `text` can have a meaning in YAML: a colon or dash has one only at the
+/// beginning or end of a text, or before a blank.
+fn has_no_indicators(text: &str) -> bool {
+    let ends = [text.bytes().next(), text.bytes().next_back()];
+    let is_plain_at_ends = ends
+        .iter()
+        .all(|end| end.is_some_and(|byte| byte.is_ascii_alphanumeric()));
+    is_plain_at_ends
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"._/:@-".contains(&byte))
+}
+
+/// Applies `edits` to the range `part` of `text`. The edits must be sorted and within the range.
+pub(crate) fn apply(edits: &[&SpanEdit], text: &str, part: Range<usize>) -> String {
+    let mut new = String::with_capacity(part.len() + 256);
+    let mut done = part.start;
+    for edit in edits {
+        new.push_str(&text[done..edit.span.start]);
+        new.push_str(&edit.bytes);
+        done = edit.span.end;
+    }
+    new.push_str(&text[done..part.end]);
+    new
 }

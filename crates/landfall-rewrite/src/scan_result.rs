@@ -1,10 +1,9 @@
 //! What a scan is asked and what it returns: its settings, the syntax of a text, and the references
 //! in it.
 
-use crate::edit::{self, SpanEdit};
 use crate::index::ReferenceIndex;
 use crate::inventory::Inventory;
-use crate::occurrence::Occurrence;
+use crate::occurrence::{self, Occurrence, SpanEdit};
 use crate::text::ShellVariables;
 use landfall_model::Limits;
 use landfall_model::document::LineIndex;
@@ -84,7 +83,7 @@ impl ScanResult {
 
     /// Applies all edits to `text`.
     pub fn apply(&self, text: &str) -> String {
-        edit::apply(&self.edits(), text, 0..text.len())
+        occurrence::apply(&self.edits(), text, 0..text.len())
     }
 }
 

@@ -1,8 +1,8 @@
 //! Maps the value of a scalar to the bytes of the text that it was read from, so that a part of the
 //! value can be replaced in place within quotes, folds and indentation.
 
-use super::edit::SpanEdit;
-use super::yaml::{ScalarStyle, YamlScalar};
+use crate::occurrence::SpanEdit;
+use crate::yaml::{ScalarStyle, YamlScalar};
 use std::ops::Range;
 
 /// A part of a value, and the bytes that it was read from.

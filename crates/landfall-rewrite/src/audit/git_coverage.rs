@@ -1,7 +1,7 @@
 //! Looks up in the lock the git repositories that documents use, with their branches, tags and
 //! commits.
 
-use super::finding::{AuditFinding, NamedRepository};
+use super::{AuditFinding, NamedRepository};
 use crate::git_source::{GitSource, GitSourceForm, GitUse};
 use crate::inventory::{Inventory, LockCoverage};
 use landfall_item::LockedGitRepository;

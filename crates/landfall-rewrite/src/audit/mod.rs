@@ -8,32 +8,388 @@
 
 mod access_log;
 mod chart_images;
-mod dockerfile;
-mod fetches;
-mod finding;
 mod git_coverage;
-mod helm;
+mod installs;
 mod machine;
-mod node_list;
-mod node_platforms;
-mod packages;
-mod page;
+mod nodes;
 mod reference_sources;
-mod template_actions;
 mod template_defaults;
-mod text;
 mod tree;
 mod urls;
 
+use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
+use crate::scan::{scan, scan_documents};
+use crate::scan_result::TextSyntax;
+use crate::text::{dockerfile_candidates, is_dockerfile};
+use crate::walk::{ImageCandidate, candidates_in_lines};
+use landfall_model::document::LineIndex;
+use landfall_model::{ImageRef, has_host, redact_reference};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::Path;
+
 pub use self::access_log::{AccessLogMisses, access_log_misses};
-pub use self::chart_images::chart_images;
-pub use self::finding::{AuditFinding, FileFinding, NamedRepository, dotted};
-pub use self::helm::HelmCommand;
+pub use self::chart_images::{HelmCommand, chart_images};
 pub use self::machine::{MachineInstall, MachineInstalls, machine_installs};
-pub use self::node_platforms::node_platforms;
+pub use self::nodes::node_platforms;
 pub use self::template_defaults::fill_template_defaults;
-pub use self::text::audit;
 pub use self::tree::{
     AuditResult, UnreadFile, audit_inputs, audit_text, audit_tree, discover, in_chart,
 };
 pub use crate::inventory::{Inventory, LockCoverage};
+
+// Findings of an audit: what a text names, its position, and whether the lock contains it.
+
+/// An image, chart, URL, package or git repository that a text names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AuditFinding {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// The column in characters, counted from 1.
+    pub column: usize,
+    /// The keys that lead to the value, `[n]` for list items. Empty if the text is not a document.
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        serialize_with = "serialize_path"
+    )]
+    pub path: Vec<String>,
+    /// The package manager, if the finding is a package.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub manager: Option<&'static str>,
+    /// The git repository, if the finding is one.
+    #[serde(rename = "git", skip_serializing_if = "Option::is_none")]
+    pub repository: Option<NamedRepository>,
+    /// The reference or URL as written. The parts of a split reference are joined.
+    pub reference: String,
+    /// Whether the lock contains it.
+    #[serde(flatten)]
+    pub coverage: LockCoverage,
+}
+
+/// A git repository that a document uses.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NamedRepository {
+    /// The http or https URL.
+    pub url: String,
+    /// The branch, tag, commit or range of versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+}
+
+/// An [`AuditFinding`] and its file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FileFinding {
+    /// The path of the file; in an archive, the path of the archive and the path inside.
+    pub file: String,
+    /// The finding in this file.
+    #[serde(flatten)]
+    pub finding: AuditFinding,
+}
+
+impl FileFinding {
+    /// Formats one line of a report: position, `word`, reference and reason.
+    pub fn line(&self, word: &str) -> String {
+        let AuditFinding {
+            line,
+            column,
+            path,
+            manager,
+            reference,
+            coverage,
+            ..
+        } = &self.finding;
+        let why = match coverage {
+            LockCoverage::Missing { why, .. }
+            | LockCoverage::Ambiguous { why, .. }
+            | LockCoverage::Undecided { why } => why,
+            LockCoverage::Held { item } => item,
+        };
+        let path = if path.is_empty() {
+            String::new()
+        } else {
+            format!("{}: ", dotted(path))
+        };
+        let manager = manager.map(|by| format!("{by} ")).unwrap_or_default();
+        format!(
+            "{}:{line}:{column}: {word} {path}{manager}{reference}: {why}",
+            self.file
+        )
+    }
+}
+
+/// Formats a path of keys as `helm --set` reads it.
+pub fn dotted(path: &[String]) -> String {
+    path.iter()
+        .enumerate()
+        .fold(String::new(), |out, (at, key)| {
+            let item = key.starts_with('[') && key.ends_with(']');
+            let dot = if at == 0 || item { "" } else { "." };
+            out + dot + &key.replace('.', "\\.")
+        })
+}
+
+fn serialize_path<S: serde::Serializer>(path: &[String], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&dotted(path))
+}
+
+impl ImageCandidate {
+    /// Looks the candidate up in the lock.
+    pub(super) fn decide(self, inventory: &Inventory<'_>, lines: &LineIndex<'_>) -> AuditFinding {
+        let coverage = match (self.why_not, self.written.parse::<ImageRef>()) {
+            (Some(why), _) => LockCoverage::Undecided { why },
+            (None, Err(error)) => LockCoverage::Undecided {
+                why: error.to_string(),
+            },
+            (None, Ok(reference)) => match inventory.decide(&reference, self.in_container) {
+                LockCoverage::Missing { .. } if !self.sure => LockCoverage::Undecided {
+                    why: "it has neither a host nor a tag, so perhaps it is not an image".into(),
+                },
+                LockCoverage::Missing { why, .. } if self.is_chart => {
+                    let why = format!("{why}; it is a chart, so add it to `charts`");
+                    LockCoverage::Missing {
+                        name: None,
+                        url: None,
+                        why,
+                    }
+                }
+                // without a tag, a container pulls `latest`, and a chart is pulled in its newest
+                // version
+                coverage if self.in_container || self.is_chart => coverage,
+                coverage => unless_ambiguous(coverage, &self.written, &reference),
+            },
+        };
+        let (line, column) = lines.line_column(self.at);
+        AuditFinding {
+            line,
+            column,
+            path: self.path,
+            manager: None,
+            repository: None,
+            reference: redact_reference(&self.written),
+            coverage,
+        }
+    }
+}
+
+/// Returns `coverage`, or `Ambiguous` if the lock has `reference`, but its text `written` has no
+/// host, no tag and no digest.
+pub(super) fn unless_ambiguous(
+    coverage: LockCoverage,
+    written: &str,
+    reference: &ImageRef,
+) -> LockCoverage {
+    let item = match coverage {
+        LockCoverage::Held { item } if !reference.is_pinned() && !has_host(written) => item,
+        coverage => return coverage,
+    };
+    let why = format!(
+        "the lock has {item}, but this reference names neither a host nor a tag: `landfall \
+         rewrite` leaves it, and a pod would pull it from {}; write the host or the tag",
+        reference.registry
+    );
+    LockCoverage::Ambiguous { item, why }
+}
+
+// Audits one text: reads it in its format, finds its URLs, and scans everything else.
+
+/// Finds the images, charts, URLs and git repositories that `text` names, in the order of the text.
+/// `name`, the name of the file, decides how the text is read.
+pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<AuditFinding> {
+    let lines = LineIndex::new(text);
+    let syntax = TextSyntax::of(name);
+    let mut git = Vec::new();
+    if git_coverage::is_terraform(name) {
+        git = git_coverage::in_terraform(text);
+    }
+    let is_thorough = inventory.is_thorough;
+    let words = || {
+        if is_thorough {
+            scan(text, syntax, inventory.index()).found
+        } else {
+            Vec::new()
+        }
+    };
+    let (candidates, scanned) = if is_dockerfile(name) {
+        (dockerfile_candidates(text), words())
+    } else if let Some(list) = nodes::candidates(text).or_else(|| candidates(text)) {
+        (list, words())
+    } else if syntax == TextSyntax::Text {
+        let mut candidates = candidates_in_lines(text);
+        if is_page(name) {
+            candidates.extend(page_candidates(text));
+        }
+        (candidates, words())
+    } else {
+        let (scan, documents) = scan_documents(name, text, inventory, is_thorough);
+        let candidates = match documents {
+            Some(documents) => {
+                git.extend(documents.git_uses);
+                documents.candidates
+            }
+            None => candidates_in_lines(text),
+        };
+        (candidates, scan.found)
+    };
+    let mut found: Vec<AuditFinding> = candidates
+        .into_iter()
+        .map(|candidate| candidate.decide(inventory, &lines))
+        .collect();
+    let git: Vec<AuditFinding> = git
+        .into_iter()
+        .map(|one| one.decide(inventory, &lines))
+        .collect();
+    // the URL of a source may begin after its scheme `git::`
+    let in_sources: BTreeSet<(usize, usize)> = git
+        .iter()
+        .flat_map(|one| {
+            let url = one.reference.find("http").unwrap_or_default();
+            [(one.line, one.column), (one.line, one.column + url)]
+        })
+        .collect();
+    let urls = urls::findings(text, &lines, inventory).into_iter();
+    found.extend(urls.filter(|one| !in_sources.contains(&(one.line, one.column))));
+    found.extend(git);
+    let positions: BTreeSet<_> = found.iter().map(|one| (one.line, one.column)).collect();
+    let written: BTreeSet<_> = found
+        .iter()
+        .map(|one| (one.line, one.reference.clone()))
+        .collect();
+    // a finding has more information than an occurrence, so it replaces an occurrence at the same
+    // position or with the same text on the same line
+    let rest = scanned.into_iter().filter(|one| {
+        !positions.contains(&(one.line, one.column))
+            && !written.contains(&(one.line, one.written.clone()))
+    });
+    found.extend(rest.filter_map(|one| of_occurrence(one, inventory)));
+    found.sort_by_key(|finding| (finding.line, finding.column));
+    found
+}
+
+/// The finding for an occurrence outside the positions that are searched for images: a locked item,
+/// a reference in encoded content, a literal, or a full name in a text.
+fn of_occurrence(occurrence: Occurrence, inventory: &Inventory<'_>) -> Option<AuditFinding> {
+    let Occurrence {
+        line,
+        column,
+        inside,
+        written,
+        role,
+        meaning,
+        ..
+    } = occurrence;
+    let reference = written.parse::<ImageRef>().ok();
+    let decided = || Some(inventory.decide(reference.as_ref()?, role == ReferenceRole::Container));
+    let coverage = match meaning {
+        // URLs were searched in the whole text already
+        _ if role == ReferenceRole::Url && inside.is_none() => return None,
+        ReferenceMeaning::Known { item, .. } | ReferenceMeaning::Settled { item: Some(item) } => {
+            LockCoverage::Held { item }
+        }
+        ReferenceMeaning::Settled { item: None } => decided()?,
+        ReferenceMeaning::Left { why } => match (decided(), &reference) {
+            (Some(coverage), Some(reference)) if role != ReferenceRole::Container => {
+                unless_ambiguous(coverage, &written, reference)
+            }
+            (coverage, _) => coverage.unwrap_or(LockCoverage::Undecided { why }),
+        },
+        ReferenceMeaning::Unknown if inside.is_some() && role.is_image() => decided()?,
+        ReferenceMeaning::Unknown if role == ReferenceRole::Literal => decided()?,
+        // a reference that is a whole value was already a candidate
+        ReferenceMeaning::Unknown
+            if role == ReferenceRole::Text && inventory.is_full_name(&written) =>
+        {
+            match decided()? {
+                LockCoverage::Missing { why, .. } => LockCoverage::Undecided {
+                    why: format!(
+                        "{why}; it is a word in a text, so perhaps it is not pulled as an image"
+                    ),
+                },
+                coverage => coverage,
+            }
+        }
+        ReferenceMeaning::Unknown | ReferenceMeaning::Undecided { .. } => return None,
+    };
+    let reference = inside.map_or(written.clone(), |inside| format!("{written} ({inside})"));
+    Some(AuditFinding {
+        line,
+        column,
+        path: Vec::new(),
+        manager: None,
+        repository: None,
+        reference,
+        coverage,
+    })
+}
+
+/// The references of a plain list: one per line, `#` begins a comment. `None` if `text` is not such
+/// a list: every line must be a reference with a path or tag, and at least one of them must have a
+/// tag, a digest or a host, because paths of files look like short names of images.
+pub(super) fn candidates(text: &str) -> Option<Vec<ImageCandidate>> {
+    let text_start = text.len() - text.trim_start_matches('\u{feff}').len();
+    let (found, has_sure) = references(text, text_start)?;
+    has_sure.then_some(found)
+}
+
+/// The references in the code blocks of a page in Markdown that are such lists. One list with a
+/// tag, a digest or a host is enough for all of them.
+pub(super) fn page_candidates(text: &str) -> Vec<ImageCandidate> {
+    let lists = code_blocks(text)
+        .into_iter()
+        .filter_map(|block| references(&text[..block.end], block.start));
+    let lists: Vec<_> = lists.collect();
+    let has_sure = lists.iter().any(|(_, has_sure)| *has_sure);
+    let found = lists.into_iter().flat_map(|(found, _)| found);
+    found.filter(|_| has_sure).collect()
+}
+
+/// The references of `text` from the byte `text_start` on, and whether one of them has a tag, a
+/// digest or a host. `None` if a line is not a reference.
+fn references(text: &str, text_start: usize) -> Option<(Vec<ImageCandidate>, bool)> {
+    let mut found = Vec::new();
+    let mut has_sure = false;
+    let mut end = text_start;
+    for line in text[text_start..].split_inclusive('\n') {
+        let start = end + line.len() - line.trim_start().len();
+        end += line.len();
+        let written = line.split('#').next().unwrap_or_default().trim();
+        if written.is_empty() {
+            continue;
+        }
+        let reference = written.parse::<ImageRef>().ok()?;
+        let is_sure = reference.is_pinned() || has_host(written);
+        if !is_sure && !written.contains('/') {
+            return None;
+        }
+        has_sure |= is_sure;
+        found.extend(ImageCandidate::all(start, &[], written, true, true));
+    }
+    Some((found, has_sure))
+}
+
+// The code blocks of pages in Markdown.
+
+/// Whether the file `name` is a page in Markdown.
+pub(super) fn is_page(name: &Path) -> bool {
+    let ending = name.extension().and_then(|ending| ending.to_str());
+    matches!(ending, Some("md" | "markdown"))
+}
+
+/// The bytes of the lines between each pair of fences (```` ``` ````).
+pub(super) fn code_blocks(text: &str) -> Vec<Range<usize>> {
+    let mut blocks = Vec::new();
+    let mut open = None;
+    let mut end = 0;
+    for line in text.split_inclusive('\n') {
+        let start = end;
+        end += line.len();
+        if !line.trim_start().starts_with("```") {
+            continue;
+        }
+        match open.take() {
+            Some(from) => blocks.push(from..start),
+            None => open = Some(end),
+        }
+    }
+    blocks
+}

@@ -2,14 +2,14 @@
 //! image that was found already, the template adds no other image; otherwise the image depends on
 //! the values of the user.
 
-use super::finding::AuditFinding;
-use super::template_actions::{
+use super::AuditFinding;
+use super::template_defaults::{
     actions, assignments, calls, field_keys, is_value_alone, literals, value_paths, variables,
     without_comments, words,
 };
 use crate::chart::ChartTemplate;
 use crate::inventory::LockCoverage;
-use crate::reference_parts::{PartKind, part};
+use crate::split_reference::{PartKind, part};
 use landfall_model::Limits;
 use serde_yaml::{Mapping, Value};
 use std::cell::Cell;

@@ -1,15 +1,11 @@
 //! Audits files, folders and charts.
 
-use super::chart_images::{AuditedFolders, missing_dependencies};
-use super::finding::{AuditFinding, FileFinding};
-use super::helm::HelmCommand;
+use super::chart_images::{AuditedFolders, HelmCommand, missing_dependencies};
 use super::template_defaults::fill_template_defaults;
-use super::text::audit;
 use super::urls::schema_findings;
-use super::{fetches, packages};
-use crate::chart::HelmChart;
-use crate::error::{ChartError, RewriteError};
-use crate::inputs::{InputContent, InputFile, inputs, read};
+use super::{AuditFinding, FileFinding, audit, installs};
+use crate::chart::{ChartError, HelmChart};
+use crate::inputs::{InputContent, InputFile, RewriteError, inputs, read};
 use crate::inventory::{Inventory, LockCoverage};
 use landfall_model::{Failure, Limits};
 use serde::Serialize;
@@ -155,8 +151,8 @@ pub fn audit_text(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec<File
         finding,
     });
     let mut found: Vec<FileFinding> = found.collect();
-    found.extend(fetches::findings(file, text, inventory, &found));
-    found.extend(packages::findings(file, text, inventory));
+    found.extend(installs::missing_fetches(file, text, inventory, &found));
+    found.extend(installs::package_findings(file, text, inventory));
     found
 }
 

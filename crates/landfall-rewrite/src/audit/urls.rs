@@ -1,6 +1,6 @@
 //! Finds the URLs of locked files, and similar URLs.
 
-use super::finding::AuditFinding;
+use super::AuditFinding;
 use crate::inventory::{Inventory, LockCoverage};
 use crate::text::{JoinedText, ShellVariables, UrlWord, is_assigned};
 use landfall_item::schema_urls;

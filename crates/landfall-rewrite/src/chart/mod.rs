@@ -4,14 +4,434 @@
 //! folders and archives in `charts/`, a dependency may give a subchart an alias, and the values of
 //! a parent override those of a subchart.
 
-mod chart_folder;
-mod helm_chart;
 mod load;
-mod read;
-mod values;
 mod yaml_words;
 
-pub(crate) use self::helm_chart::ChartTemplate;
-pub use self::helm_chart::HelmChart;
-pub(super) use self::values::plain;
-pub use self::values::{coalesce, values_of, values_text};
+pub use self::load::ChartError;
+
+use self::load::read;
+use self::yaml_words::{is_key, with_quoted_words};
+use landfall_model::document::yaml::YamlBudget;
+use landfall_model::document::{Diagnostic, LineIndex, YamlNode};
+use serde_yaml::{Mapping, Number, Value};
+use std::path::{Path, PathBuf};
+
+// A chart with its subcharts: the effective values, and the positions of values in files.
+
+/// A chart with its subcharts.
+#[derive(Debug, Clone)]
+pub struct HelmChart {
+    /// The `name` in Chart.yaml, which messages show.
+    pub name: String,
+    /// The `version` in Chart.yaml; empty if it has none.
+    pub version: String,
+    /// The `appVersion`, which most charts use as the default tag.
+    pub app_version: Option<String>,
+    /// The key under which the values of the parent contain those of this chart: the alias or name.
+    pub key: String,
+    /// The `condition` of the dependency: comma-separated paths in the values of the parent.
+    pub(super) condition: Option<String>,
+    /// The path of its Chart.yaml, for messages.
+    pub(super) file: String,
+    /// The images that its Chart.yaml lists.
+    pub(super) images: Vec<String>,
+    /// The path of its values file, for messages.
+    pub(super) values_file: String,
+    /// The text of its values file.
+    pub(super) values_text: String,
+    pub(super) values: Mapping,
+    /// The names and texts of its other documents: from an archive, all of them; from a folder,
+    /// those in `templates` and `files`.
+    pub(super) documents: Vec<(String, String)>,
+    /// The names and texts of its helpers (`.tpl`) from an archive; empty for a folder.
+    pub(super) helpers: Vec<(String, String)>,
+    /// The subcharts, in the order of their keys.
+    pub subcharts: Vec<HelmChart>,
+    /// The dependencies that are not among the subcharts.
+    pub(super) missing: Vec<MissingDependency>,
+}
+
+/// A chart that another chart depends on and does not contain.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct MissingDependency {
+    /// The path that it would have in the other chart, for messages.
+    pub(crate) path: String,
+    /// Its repository: a URL, or `file://` and a path relative to the other chart.
+    pub(super) repository: String,
+    /// The `condition` of the dependency.
+    pub(super) condition: Option<String>,
+    /// The `tags` of the dependency: keys below `tags` in the values of the outermost chart.
+    pub(super) tags: Vec<String>,
+}
+
+impl MissingDependency {
+    /// The folder with the chart, if its repository is a path.
+    pub(crate) fn folder(&self) -> Option<PathBuf> {
+        let relative = self.repository.strip_prefix("file://")?;
+        // the path is `<chart>/charts/<name>`
+        let chart = Path::new(&self.path).ancestors().nth(2)?;
+        Some(chart.join(relative))
+    }
+
+    /// The size of its texts in bytes.
+    pub(super) fn text_bytes(&self) -> usize {
+        self.path.len()
+            + self.repository.len()
+            + self.condition.as_ref().map_or(0, String::len)
+            + self.tags.iter().map(String::len).sum::<usize>()
+    }
+
+    /// Whether the `values` of the other chart, or the values `top` of the outermost chart, disable
+    /// it. As in Helm, tags decide if no condition does: one must be `false`, and none `true`.
+    fn is_disabled(&self, values: &Mapping, top: &Mapping) -> bool {
+        let conditions = self.condition.as_deref();
+        let decision = conditions.and_then(|conditions| deciding_condition(conditions, values));
+        if let Some((_, is_enabled)) = decision {
+            return !is_enabled;
+        }
+        let switches = top.get("tags");
+        let mut set = self
+            .tags
+            .iter()
+            .filter_map(|tag| switches?.get(tag.as_str())?.as_bool())
+            .peekable();
+        set.peek().is_some() && set.all(|is_enabled| !is_enabled)
+    }
+}
+
+/// A document or helper of a chart that is not disabled.
+#[derive(Debug, Clone)]
+pub(crate) struct ChartTemplate<'c> {
+    /// The keys that lead to the values of its chart.
+    pub values_path: Vec<String>,
+    /// The path of the file, for messages.
+    pub file: &'c str,
+    /// The content of the file.
+    pub text: &'c str,
+}
+
+impl ChartTemplate<'_> {
+    /// Whether it defines helpers, which templates of any chart may call.
+    pub(crate) fn is_helper(&self) -> bool {
+        self.file.ends_with(".tpl")
+    }
+}
+
+impl HelmChart {
+    /// The effective values: the default values with those of the subcharts under their keys,
+    /// combined as Helm does it and overridden by `over`.
+    pub fn effective(&self, over: &Mapping) -> Mapping {
+        let mut values = over.clone();
+        coalesce(&mut values, &self.values);
+        values.values_mut().for_each(convert_whole_floats);
+        for chart in &self.subcharts {
+            let mut own = match values.get(&chart.key) {
+                Some(Value::Mapping(own)) => own.clone(),
+                None | Some(Value::Null) => Mapping::new(),
+                // Helm refuses values of a subchart that are not a mapping (`type mismatch on …`)
+                Some(_) => continue,
+            };
+            own = chart.effective(&own);
+            values.insert(chart.key.as_str().into(), own.into());
+        }
+        values
+    }
+
+    /// The condition that disables the subchart that `path` leads into, or a chart around that
+    /// subchart, if the effective `values` make the condition `false`.
+    pub fn disabled_by(&self, path: &[String], values: &Mapping) -> Option<&str> {
+        let (first, rest) = path.split_first()?;
+        let chart = self.subcharts.iter().find(|chart| chart.key == *first)?;
+        chart
+            .disabling_condition(values)
+            .or_else(|| chart.disabled_by(rest, values.get(first)?.as_mapping()?))
+    }
+
+    /// The condition that the values of the parent make `false`.
+    fn disabling_condition(&self, parent: &Mapping) -> Option<&str> {
+        disabling_condition(self.condition.as_deref()?, parent)
+    }
+
+    /// The dependencies that the chart and its subcharts do not contain, sorted. Those that the
+    /// effective `values` disable are omitted.
+    pub(crate) fn missing_dependencies(&self, values: &Mapping) -> Vec<&MissingDependency> {
+        let mut missing = Vec::new();
+        self.for_each_enabled(values, &mut Vec::new(), &mut |chart, path| {
+            let own = path
+                .iter()
+                .try_fold(values, |values, key| values.get(key)?.as_mapping());
+            let enabled = chart
+                .missing
+                .iter()
+                .filter(|one| own.is_none_or(|own| !one.is_disabled(own, values)));
+            missing.extend(enabled);
+        });
+        missing.sort();
+        missing.dedup();
+        missing
+    }
+
+    /// The documents of the chart and its subcharts, except metadata and values.
+    pub fn documents(&self) -> Vec<&(String, String)> {
+        let of_subcharts = self.subcharts.iter().flat_map(HelmChart::documents);
+        self.documents.iter().chain(of_subcharts).collect()
+    }
+
+    /// The images that the chart and its subcharts list in Chart.yaml, each with its file.
+    /// Subcharts that the effective `values` disable are omitted.
+    pub fn listed_images(&self, values: &Mapping) -> Vec<(String, String)> {
+        let mut images = Vec::new();
+        self.for_each_enabled(values, &mut Vec::new(), &mut |chart, _| {
+            images.extend(
+                chart
+                    .images
+                    .iter()
+                    .map(|image| (chart.file.clone(), image.clone())),
+            );
+        });
+        images
+    }
+
+    /// The documents and helpers of the chart and of the subcharts that the effective `values` do
+    /// not disable.
+    pub(crate) fn templates(&self, values: &Mapping) -> Vec<ChartTemplate<'_>> {
+        let mut all = Vec::new();
+        self.for_each_enabled(values, &mut Vec::new(), &mut |chart, values_path| {
+            let texts = chart.documents.iter().chain(&chart.helpers);
+            all.extend(texts.map(|(file, text)| ChartTemplate {
+                values_path: values_path.to_vec(),
+                file,
+                text,
+            }));
+        });
+        all
+    }
+
+    /// The helpers of the chart and all its subcharts.
+    pub fn helpers(&self) -> Vec<&(String, String)> {
+        self.helpers
+            .iter()
+            .chain(self.subcharts.iter().flat_map(HelmChart::helpers))
+            .collect()
+    }
+
+    /// Calls `visit` for the chart and each subchart that is not disabled, with the keys that lead
+    /// to the values of that chart.
+    fn for_each_enabled<'c>(
+        &'c self,
+        values: &Mapping,
+        values_path: &mut Vec<String>,
+        visit: &mut impl FnMut(&'c HelmChart, &[String]),
+    ) {
+        visit(self, values_path);
+        let nothing = Mapping::new();
+        for chart in self
+            .subcharts
+            .iter()
+            .filter(|chart| chart.disabling_condition(values).is_none())
+        {
+            let own = values
+                .get(&chart.key)
+                .and_then(Value::as_mapping)
+                .unwrap_or(&nothing);
+            values_path.push(chart.key.clone());
+            chart.for_each_enabled(own, values_path, visit);
+            values_path.pop();
+        }
+    }
+
+    /// Adds the prefix `v` to `appVersion`, or removes it, if the templates do so when they use
+    /// `appVersion` as the tag.
+    pub fn apply_tag_prefix_of_templates(&mut self) {
+        self.subcharts
+            .iter_mut()
+            .for_each(HelmChart::apply_tag_prefix_of_templates);
+        // without `appVersion`, templates have no default tag
+        let Some(version) = &self.app_version else {
+            return;
+        };
+        let texts = || {
+            self.documents
+                .iter()
+                .chain(&self.helpers)
+                .map(|(_, text)| text)
+        };
+        let contains_any =
+            |words: &[&str]| texts().any(|text| words.iter().any(|words| text.contains(words)));
+        let adding = [
+            "\"v%s\" .Chart.AppVersion",
+            "\"v%s\" $.Chart.AppVersion",
+            "v{{ .Chart.AppVersion",
+            "v{{.Chart.AppVersion",
+        ];
+        let removing = [
+            "trimPrefix \"v\" .Chart.AppVersion",
+            ".Chart.AppVersion | trimPrefix \"v\"",
+        ];
+        self.app_version = Some(match version.strip_prefix('v') {
+            None if contains_any(&adding) => format!("v{version}"),
+            Some(bare) if contains_any(&removing) => bare.to_owned(),
+            _ => version.clone(),
+        });
+    }
+
+    /// The file, line and column of the value at `path` in the values file, or in that of a
+    /// subchart. If the value is not written, the position of the mapping that would contain it.
+    pub fn value_position(&self, path: &[String]) -> (String, usize, usize) {
+        let root = YamlNode::parse(&self.values_text).unwrap_or_default();
+        let mut node = &root;
+        let mut depth = 0;
+        for key in path {
+            let YamlNode::Mapping(mapping) = node else {
+                break;
+            };
+            let Some(entry) = mapping.entries.iter().find(|entry| is_key(&entry.key, key)) else {
+                break;
+            };
+            node = &entry.value;
+            depth += 1;
+        }
+        // the default values of a subchart are in a file of its own
+        let in_subchart = path.split_first().and_then(|(first, rest)| {
+            let chart = self.subcharts.iter().find(|chart| chart.key == *first)?;
+            (depth < path.len()).then(|| chart.value_position(rest))
+        });
+        in_subchart.unwrap_or_else(|| {
+            let (line, column) = LineIndex::new(&*self.values_text).line_column(node.span().start);
+            (self.values_file.clone(), line, column)
+        })
+    }
+}
+
+/// The condition among the comma-separated `conditions` that `values` make `false`, if it decides.
+fn disabling_condition<'c>(conditions: &'c str, values: &Mapping) -> Option<&'c str> {
+    deciding_condition(conditions, values)
+        .filter(|(_, on)| !on)
+        .map(|(path, _)| path)
+}
+
+/// The condition among the comma-separated `conditions` that decides, and its value. As in Helm,
+/// that is the first condition that the values set to `true` or `false`.
+fn deciding_condition<'c>(conditions: &'c str, values: &Mapping) -> Option<(&'c str, bool)> {
+    let at = |path: &str| {
+        let (first, rest) = path.split_once('.').unwrap_or((path, ""));
+        let rest = rest.split('.').filter(|key| !key.is_empty());
+        rest.fold(values.get(first), |value, key| value?.get(key))?
+            .as_bool()
+    };
+    let mut conditions = conditions.split(',').map(str::trim);
+    conditions.find_map(|path| Some((path, at(path)?)))
+}
+
+// Reads values of charts, and merges them as Helm does.
+
+/// Merges the defaults `under` into `over` as Helm does: mappings are merged, and a null in `over`
+/// overrides the default.
+pub fn coalesce(over: &mut Mapping, under: &Mapping) {
+    for (key, default) in under {
+        match (over.get_mut(key), default) {
+            (None, _) => drop(over.insert(key.clone(), default.clone())),
+            (Some(Value::Mapping(over)), Value::Mapping(under)) => coalesce(over, under),
+            _ => {}
+        }
+    }
+}
+
+/// Reads the values in `text`, and applies merge keys (`<<`).
+///
+/// # Errors
+/// If `text` is not YAML, or not a mapping.
+pub fn values_of(file: &str, text: &str) -> Result<Mapping, Box<Diagnostic>> {
+    values_within(file, text, &mut YamlBudget::default())
+}
+
+/// Like [`values_of`], for one of several texts that share a budget.
+pub(super) fn values_within(
+    file: &str,
+    text: &str,
+    budget: &mut YamlBudget,
+) -> Result<Mapping, Box<Diagnostic>> {
+    let fault = |message: String| Diagnostic {
+        file: file.into(),
+        text: text.into(),
+        span: 0..0,
+        message,
+        help: Some("write the values as one YAML mapping".into()),
+    };
+    // serde_yaml keeps merge keys as entries unless it is asked to apply them
+    let mut values: Value = read(file, text, budget)?;
+    values
+        .apply_merge()
+        .map_err(|error| fault(error.to_string()))?;
+    match values {
+        Value::Mapping(values) => Ok(values),
+        Value::Null => Ok(Mapping::new()),
+        _ => Err(Box::new(fault(
+            "the values of a chart must be a mapping".into(),
+        ))),
+    }
+}
+
+/// Returns `values` as YAML that Helm reads back as they are: texts such as `off` are quoted.
+///
+/// # Errors
+/// If the values cannot be written as YAML.
+pub fn values_text(values: &Mapping) -> Result<String, serde_yaml::Error> {
+    Ok(with_quoted_words(&serde_yaml::to_string(values)?).into_owned())
+}
+
+/// The text of a string or number; `None` for an empty string and for any other value.
+pub(super) fn plain(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()).filter(|text| !text.is_empty()),
+        Value::Number(number) => Some(number_text(number)),
+        _ => None,
+    }
+}
+
+/// Replaces floating-point numbers without a fraction by integers. Helm converts YAML to JSON, so
+/// templates print `1.0` as `1`.
+pub(super) fn convert_whole_floats(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            if number.is_f64()
+                && let Ok(whole) = number_text(number).parse::<i64>()
+            {
+                *number = whole.into();
+            }
+        }
+        Value::Sequence(items) => items.iter_mut().for_each(convert_whole_floats),
+        Value::Mapping(values) => values.values_mut().for_each(convert_whole_floats),
+        _ => {}
+    }
+}
+
+/// The text that Helm makes of a number: `1` for `1.0`.
+fn number_text(number: &Number) -> String {
+    match number.as_f64().filter(|_| number.is_f64()) {
+        // unlike `Number`, `f64` is displayed without a fraction that is zero
+        Some(float) => float.to_string(),
+        None => number.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Compared with `helm template` of Helm 3.18.
+    #[test]
+    fn numbers_have_the_text_that_templates_print() {
+        let values = "a: 1.0\nb: 1.10\nc: [{d: 10.0}, 2, '1.0']\n";
+        let mut values = Value::from(values_of("values", values).unwrap());
+        convert_whole_floats(&mut values);
+        assert_eq!(
+            serde_yaml::to_string(&values).unwrap(),
+            "a: 1\nb: 1.1\nc:\n- d: 10\n- 2\n- '1.0'\n"
+        );
+        for (number, text) in [(1.0, "1"), (1.1, "1.1"), (-0.5, "-0.5")] {
+            assert_eq!(plain(&Value::from(number)).as_deref(), Some(text));
+        }
+        assert_eq!(plain(&Value::from(7)).as_deref(), Some("7"));
+    }
+}

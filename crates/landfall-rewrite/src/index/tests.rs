@@ -1,6 +1,6 @@
 //! Names as written, each with the result of looking it up.
 
-use super::{ReferenceIndex, ReferenceLookup, ReferenceReplacement};
+use super::*;
 use crate::occurrence::ReferenceRole;
 use landfall_item::lockfile::Lock;
 use landfall_model::{DestinationMap, Digest};
@@ -191,4 +191,50 @@ fn missing_and_unresolved_items_are_reported() {
         looked_up(&known, "quay.io/x/y:2", ReferenceRole::Value),
         "unknown"
     );
+}
+
+#[test]
+fn the_last_component_ends_at_the_tag_or_digest() {
+    let names = [
+        "a",
+        "h/a",
+        "h:5/a",
+        "h:5/x/a:1",
+        "h/a@b/c:d",
+        "a:1@b",
+        "a:1:2",
+        "x@/a",
+    ];
+    assert_eq!(
+        names.map(basename),
+        ["a", "a", "a", "a", "a", "a", "a", "x"]
+    );
+    assert_eq!(["", "/", "a/", "@a", ":a"].map(basename), [""; 5]);
+    let long = "é".repeat(70);
+    let known = BasenameSet::new(["h/x/abc".to_owned(), format!("h/{long}")].iter());
+    assert!(known.has("abc:1") && known.has("y/abc@z") && known.has(&long));
+    assert!(!known.has("abd") && !known.has("ab") && !known.has("") && !known.has(&long[2..]));
+}
+
+#[test]
+fn texts_whose_words_may_be_hidden_by_escapes_are_read() {
+    let names = ["docker.io/nginx".to_owned()];
+    let matcher = WordMatcher::new(names.iter(), std::iter::empty());
+    for text in [
+        "image: nginx:1",
+        r#"image: "ngin\x78:1""#,
+        r#"image: "ngin\u0078:1""#,
+        r#"image: "ngin\U00000078:1""#,
+        "image: \"ngi\\\n  nx:1\"",
+    ] {
+        assert!(matcher.is_in(text), "{text}");
+    }
+    for text in [
+        "image: redis:7",
+        r"color: \x1b[1m",
+        r"C:\Users\xavier",
+        r"\u2026",
+    ] {
+        assert!(!matcher.is_in(text), "{text}");
+    }
 }

@@ -1,12 +1,15 @@
-//! Base64 texts, gzipped or not: data of Secrets, binary data of `ConfigMap`s, user data of
-//! machines, `write_files` of cloud-init, data URLs of Ignition.
+//! Rules for encoded texts and for values of Secrets. Encoded are data of Secrets, binary data of
+//! `ConfigMap`s, user data of machines, `write_files` of cloud-init and data URLs of Ignition: base64,
+//! gzipped or not.
 
-use crate::edit::SpanEdit;
-use crate::gzip::{self, Base64Style};
-use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
+use crate::archive::{compress, decompress};
+use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole, SpanEdit};
 use crate::scan_result::{ScanResult, TextSyntax};
 use crate::walk::{MappingContext, NodeContext, ReferenceRule, ReferenceScanner};
 use crate::yaml::YamlNode;
+use base64::Engine as _;
+use base64::alphabet::{Alphabet, STANDARD, URL_SAFE};
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 /// Keys of the user data of machines, which may be base64.
 const USER_DATA: [&str; 4] = ["userData", "user_data", "UserData", "customData"];
@@ -55,7 +58,7 @@ fn scan(scanner: &ReferenceScanner<'_>, value: &str, depth: usize) -> Option<Sca
     // the first bytes of every gzip file (RFC 1952, 2.3.1)
     let zipped = bytes.starts_with(&[0x1f, 0x8b]);
     let bytes = if zipped {
-        gzip::decompress(&bytes, limits.unpacked_bytes).ok()??
+        decompress(&bytes, limits.unpacked_bytes).ok()??
     } else {
         bytes
     };
@@ -81,7 +84,7 @@ fn scan(scanner: &ReferenceScanner<'_>, value: &str, depth: usize) -> Option<Sca
     let new = inner.apply(&text);
     let encode = |new: String| -> Option<SpanEdit> {
         let bytes = if zipped {
-            gzip::compress(new.as_bytes()).ok()?
+            compress(new.as_bytes()).ok()?
         } else {
             new.into_bytes()
         };
@@ -114,4 +117,91 @@ fn scan(scanner: &ReferenceScanner<'_>, value: &str, depth: usize) -> Option<Sca
 fn too_deep(limit: usize) -> Occurrence {
     let why = format!("base64 within {limit} or more texts is not read");
     Occurrence::new(0, "", ReferenceRole::Value, ReferenceMeaning::Left { why })
+}
+
+/// The style of a base64 text.
+struct Base64Style {
+    alphabet: &'static Alphabet,
+    padded: bool,
+    /// The length of all lines except the last; `None` if there is only one line.
+    width: Option<usize>,
+}
+
+impl Base64Style {
+    /// The style of `written`. `None` if its lines have different lengths, so that they could not
+    /// be restored.
+    fn read(written: &str) -> Option<Base64Style> {
+        let mut lines = written.split('\n').map(|line| line.trim_end_matches('\r'));
+        let first = lines.next().filter(|line| !line.is_empty())?.len();
+        let rest: Vec<usize> = lines.map(str::len).collect();
+        let even = rest.iter().rev().skip(1).all(|len| *len == first);
+        let fits = rest.last().is_none_or(|last| *last <= first && *last > 0);
+        (even && fits).then_some(())?;
+        // the two alphabets differ in these characters only (RFC 4648, 5)
+        let alphabet = if written.contains(['-', '_']) {
+            &URL_SAFE
+        } else {
+            &STANDARD
+        };
+        let chars = written
+            .bytes()
+            .filter(|byte| !byte.is_ascii_whitespace())
+            .count();
+        Some(Base64Style {
+            alphabet,
+            // a text whose length is a multiple of 4 is padded or needs no padding
+            padded: chars % 4 == 0,
+            width: (!rest.is_empty()).then_some(first),
+        })
+    }
+
+    fn engine(&self) -> GeneralPurpose {
+        let config = GeneralPurposeConfig::new()
+            .with_encode_padding(self.padded)
+            .with_decode_padding_mode(DecodePaddingMode::Indifferent);
+        GeneralPurpose::new(self.alphabet, config)
+    }
+
+    fn decode(&self, written: &str) -> Option<Vec<u8>> {
+        let packed: String = written
+            .chars()
+            .filter(|c| !matches!(c, '\n' | '\r'))
+            .collect();
+        self.engine().decode(packed).ok()
+    }
+
+    fn encode(&self, bytes: &[u8]) -> String {
+        let text = self.engine().encode(bytes);
+        let Some(width) = self.width else { return text };
+        let lines = text
+            .as_bytes()
+            .chunks(width)
+            .map(|line| String::from_utf8_lossy(line).into_owned());
+        lines.collect::<Vec<_>>().join("\n")
+    }
+}
+
+// Finds values of Secrets, so that a diff can mask them.
+
+pub(super) struct SecretRule;
+
+impl ReferenceRule for SecretRule {
+    fn is_secret(&self, members: &MappingContext<'_>) -> bool {
+        members.around.in_secrets || matches!(members.kind, "Secret" | "SecretList")
+    }
+
+    fn entry<'s>(
+        &self,
+        members: &MappingContext<'s>,
+        _value: &'s YamlNode<'s>,
+        child: &mut NodeContext<'s>,
+    ) {
+        let Some(key) = child.key else { return };
+        child.secret |=
+            self.is_secret(members) && matches!(key, "data" | "stringData" | "literals");
+        // neither the items of a SecretList nor the entries of kustomize's `secretGenerator` have a
+        // kind
+        child.in_secrets |=
+            key == "secretGenerator" || (members.kind == "SecretList" && key == "items");
+    }
 }

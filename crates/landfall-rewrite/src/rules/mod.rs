@@ -1,48 +1,37 @@
-//! The table of the rules about references in documents: one file and one row each.
+//! The table of the rules about references in documents: a file for each subject, and a row
+//! for each rule.
 //!
 //! The walk finds the rules in this table only. A value that is a reference as a whole, and texts
 //! within values, need no rule.
 
-mod charts;
-mod containers;
 mod encoded;
-mod flags;
-mod full_names;
-mod git_sources;
-mod gitops;
-mod image_keys;
-mod kubermatic;
-mod kustomize;
-mod node_images;
+mod images;
 mod not_references;
-mod pod_status;
 mod prefix;
-mod secrets;
+mod sources;
 mod split;
-mod suffixed;
-mod variables;
 
-use super::walk::ReferenceRule;
+use crate::walk::ReferenceRule;
 
 /// Every rule. If several claim an entry of a mapping or a value, the first one gets it.
 pub(super) const RULES: &[&dyn ReferenceRule] = &[
     &not_references::NonReferenceRule,
-    &pod_status::PodStatusRule,
-    &node_images::NodeImageRule,
-    &kustomize::KustomizeRule,
-    &charts::ChartRule,
+    &images::PodStatusRule,
+    &images::NodeImageRule,
+    &prefix::KustomizeRule,
+    &sources::ChartRule,
     &prefix::PrefixRule,
-    &suffixed::SuffixedRule,
-    &git_sources::GitSourceRule,
-    &gitops::GitopsRule,
+    &split::SuffixedRule,
+    &sources::GitSourceRule,
+    &sources::GitopsRule,
     &split::SplitRule,
-    &containers::ContainerRule,
-    &kubermatic::KubermaticRule,
-    &variables::VariableRule,
-    &flags::FlagValueRule,
-    &image_keys::ImageKeyRule,
-    &flags::ImageFlagRule,
-    &full_names::FullNameRule,
-    &secrets::SecretRule,
+    &images::ContainerRule,
+    &images::KubermaticRule,
+    &images::VariableRule,
+    &images::FlagValueRule,
+    &images::ImageKeyRule,
+    &images::ImageFlagRule,
+    &images::FullNameRule,
+    &encoded::SecretRule,
     &encoded::EncodedRule,
 ];

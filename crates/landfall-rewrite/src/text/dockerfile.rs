@@ -1,7 +1,9 @@
 //! Finds the images of Dockerfiles.
 
+use crate::walk::ImageCandidate;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
+use std::path::Path;
 
 /// A word of a Dockerfile that is an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -290,6 +292,27 @@ pub(super) fn unquoted(word: &str) -> &str {
     word.trim_matches(['"', '\''])
 }
 
+/// Whether `name` is the name of a Dockerfile.
+pub(crate) fn is_dockerfile(name: &Path) -> bool {
+    let name = name
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default()
+        .to_ascii_lowercase();
+    ["dockerfile", "containerfile"].iter().any(|word| {
+        name == *word
+            || name.starts_with(&format!("{word}."))
+            || name.ends_with(&format!(".{word}"))
+    })
+}
+
+/// The images of a Dockerfile, at the words that name them.
+pub(crate) fn candidates(text: &str) -> Vec<ImageCandidate> {
+    let candidates =
+        |word: &ImageWord| ImageCandidate::all(word.span.start, &[], &word.name, true, true);
+    images(text).iter().flat_map(candidates).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::{dockerfiles, images, instructions};
@@ -297,8 +320,8 @@ mod tests {
     #[test]
     fn images_are_found_in_directives_and_instructions_but_stages_are_not_images() {
         let text = "\u{feff}# syntax=docker/dockerfile:1\nARG A=nginx B=\"x:${C}\"\nFROM --platform=linux/amd64 $A AS one\n\
-                FROM one\nFROM 'a/b:1' as Two\nCOPY --chown=1 --from=two /x /y\nCOPY --from=0 x y\n\
-                RUN --mount=type=bind,from=c:2,source=/x true\nFROM scratch\nFROM ${B}\nFROM a:${A}\nfrom z\n";
+            FROM one\nFROM 'a/b:1' as Two\nCOPY --chown=1 --from=two /x /y\nCOPY --from=0 x y\n\
+            RUN --mount=type=bind,from=c:2,source=/x true\nFROM scratch\nFROM ${B}\nFROM a:${A}\nfrom z\n";
         let found: Vec<_> = images(text)
             .into_iter()
             .map(|image| {
@@ -367,9 +390,9 @@ mod tests {
     #[test]
     fn instructions_continue_on_the_next_line_and_here_documents_are_not_instructions() {
         let text = "FROM \\\n  --platform=linux/amd64 \\\n  # of the base\n\n  a:1 \\\n  AS one\n\
-                COPY \\\n  --from=b:1 x\nRUN <<EOF cat > f && <<-'E' sh\nFROM no:1\nEOF\n\
-                FROM no:2\n\tE\nCOPY <<A 3<<\"B\" /\nFROM no:3\nA\nFROM no:4\nB\nFROM c:1\n\
-                RUN echo '<<EOF' <<X\nFROM d:1\nRUN x \\\nFROM e:1\n";
+            COPY \\\n  --from=b:1 x\nRUN <<EOF cat > f && <<-'E' sh\nFROM no:1\nEOF\n\
+            FROM no:2\n\tE\nCOPY <<A 3<<\"B\" /\nFROM no:3\nA\nFROM no:4\nB\nFROM c:1\n\
+            RUN echo '<<EOF' <<X\nFROM d:1\nRUN x \\\nFROM e:1\n";
         let found: Vec<String> = instructions(text)
             .iter()
             .map(|words| words.join(" "))

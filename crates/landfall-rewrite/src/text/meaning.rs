@@ -1,11 +1,10 @@
 //! Decides the meaning of a word of a text, by the text around it.
 
 use super::dockerfile::directive;
-use super::placeholder::reference_at;
-use super::word_scan::{ReferenceWord, TextMarks, WordEnd, begins, end};
-use crate::edit::{SpanEdit, pin, replaced};
-use crate::index::ReferenceLookup;
-use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
+use super::variables::reference_at;
+use super::{ReferenceWord, TextMarks, WordEnd, begins, end};
+use crate::index::{ReferenceLookup, pin, replaced};
+use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole, SpanEdit};
 use crate::scan_result::ScanSettings;
 use landfall_model::{ImageRef, has_host};
 use std::ops::Range;

@@ -1,6 +1,6 @@
 //! Finds values of Secrets in texts that are not YAML, so that a diff can mask them.
 
-use super::word_scan::{documents, is_of_kind};
+use super::{documents, is_of_kind};
 use std::ops::Range;
 
 /// Returns the bytes that may be values of Secrets in a text that is not YAML: in each Secret,

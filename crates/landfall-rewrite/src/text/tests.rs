@@ -1,5 +1,6 @@
 //! The words of a text that are reported, and the time and memory that a scan takes.
 
+use super::JoinedText;
 use crate::tests::known;
 use crate::{RewriteOptions, TextSyntax, rewrite, scan};
 use landfall_model::document::growth::assert_linear;
@@ -69,5 +70,32 @@ fn scanning_a_text_takes_linear_time() {
         assert_linear(1_000, |count| {
             drop(scan(&one.repeat(count), TextSyntax::Text, &known()))
         });
+    }
+}
+
+#[test]
+fn lines_are_joined_in_double_quotes_only() {
+    for (text, expected) in [
+        ("a: \"x\\\n  y\"\n", "a: \"xy\"\n"),
+        ("- \"x\\\r\n\ty\\\r\nz\"", "- \"xyz\""),
+        ("a: {b: \"c\", d: \"x\\\n  y\"}", "a: {b: \"c\", d: \"xy\"}"),
+        ("A=\"x\\\ny\"", "A=\"xy\""),
+    ] {
+        let joined = JoinedText::of(text).unwrap();
+        assert_eq!(joined.text(), expected);
+        for (at, c) in expected.char_indices() {
+            assert!(text[joined.offset(at)..].starts_with(c), "{text}: {at}");
+        }
+    }
+    for text in [
+        "A=\"x\\\n  y\"",
+        "a: \"x\\\\\n  y\"",
+        "a: \"x\\\n\n  y\"",
+        "a: 'x\\\n  y'",
+        "a: \"x\" b \\\n  y",
+        "a: \"\\\"x\" b\\\n  y",
+        "FROM x\\\ny",
+    ] {
+        assert!(JoinedText::of(text).is_none(), "{text}");
     }
 }

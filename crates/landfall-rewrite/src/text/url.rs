@@ -1,11 +1,10 @@
 //! Finds URLs in texts, with placeholders (`https://dl.k8s.io/$VERSION/…`) and without.
 
-use super::placeholder::placeholder;
-use super::word_scan::begins;
-use crate::edit::SpanEdit;
+use super::begins;
+use super::variables::placeholder;
 use crate::git_source::{GitSource, GitSourceForm};
 use crate::index::{UrlLookup, UrlPattern};
-use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
+use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole, SpanEdit};
 use crate::scan_result::ScanSettings;
 use landfall_model::redact_urls;
 use std::ops::Range;

@@ -1,10 +1,9 @@
 //! Collects the references and candidates of a document, and maps edits of values to edits of
 //! bytes.
 
-use super::rule::NodeStep;
-use crate::edit::{self, SpanEdit};
+use super::NodeStep;
 use crate::git_source::GitUse;
-use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
+use crate::occurrence::{self, Occurrence, ReferenceMeaning, ReferenceRole, SpanEdit};
 use crate::scan_result::{ScanSettings, sorted_edits};
 use crate::source_map::SourceMap;
 use crate::text::{SCHEMES, has_placeholder, reference_at};
@@ -225,7 +224,7 @@ impl<'s> ReferenceCollector<'_, 's> {
         // references may be found in an order that differs from the order in the text
         let mut in_order: Vec<&SpanEdit> = changes.iter().collect();
         in_order.sort_by_key(|edit| edit.span.start);
-        let new = edit::apply(&in_order, &scalar.value, 0..scalar.value.len());
+        let new = occurrence::apply(&in_order, &scalar.value, 0..scalar.value.len());
         if scalar.style != ScalarStyle::Plain || stays_plain(&scalar.value, &new) {
             return Ok((new, None));
         }
@@ -442,7 +441,7 @@ pub(super) fn reads_as_intended(
     let mut fingerprint = ParseFingerprint::default();
     let documents = yaml::documents_in(source, part.clone()).flatten();
     documents.for_each(|document| fingerprint.add(&document, changed));
-    let mut new = edit::apply(&sorted_edits(found), source, part.clone());
+    let mut new = occurrence::apply(&sorted_edits(found), source, part.clone());
     let end = new.len();
     // the next document marker must still begin a line: an edit could have swallowed the newline
     new.push_str(&source[part.end..source.len().min(part.end + "---".len())]);

@@ -2,13 +2,426 @@
 //! change the intended values and nothing else.
 
 mod collector;
-mod rule;
-mod scanner;
 mod walker;
+
+use crate::inventory::Inventory;
+use crate::occurrence::ReferenceRole;
+use crate::scan_result::{ReadAs, ScanResult, ScanSettings, TextSyntax};
+use crate::text::{self, JoinedText, TextLines};
+use crate::yaml::{YamlDocument, YamlEntry, YamlNode, position_of, scalar_of, text_of, value_of};
+use std::fmt;
 
 pub(super) use self::collector::{
     HAS_PLACEHOLDER, ImageCandidate, ImageClaim, ReferenceCollector, is_list, start_of, text_start,
 };
-pub(super) use self::rule::{Collects, MappingContext, NodeContext, NodeStep, ReferenceRule};
-pub(super) use self::scanner::{ReferenceScanner, candidates as candidates_in_lines};
 pub(super) use self::walker::DocumentScan;
+
+// The scanner decides how a text is read, and how deeply texts within texts are read.
+
+const OCCURRENCES: Collects = Collects {
+    occurrences: true,
+    candidates: false,
+};
+
+/// Scans texts, and the texts within their values.
+#[derive(Clone, Copy)]
+pub(super) struct ReferenceScanner<'i> {
+    pub settings: ScanSettings<'i>,
+    /// The rules, in their order.
+    pub rules: &'static [&'static dyn ReferenceRule],
+}
+
+impl ReferenceScanner<'_> {
+    /// Finds the occurrences in `text`, which is nested in `depth` other texts. With the edits
+    /// applied, the text still has the same meaning, except for the changed references.
+    pub(crate) fn scan(&self, text: &str, syntax: TextSyntax, depth: usize) -> ScanResult {
+        match syntax {
+            TextSyntax::Document => self.read(text, depth, OCCURRENCES).0,
+            TextSyntax::Text if self.settings.may_report(text) => self.words(text),
+            TextSyntax::Text => ScanResult::nothing(),
+        }
+    }
+
+    /// Finds what `collects` says in `text`, which is nested in `depth` other texts: as documents,
+    /// or else the occurrences word by word. The second value is `None` if the text is not YAML or
+    /// was not read as YAML.
+    pub(crate) fn read(
+        &self,
+        text: &str,
+        depth: usize,
+        collects: Collects,
+    ) -> (ScanResult, Option<DocumentScan>) {
+        let searched = collects.occurrences && self.settings.may_report(text);
+        let collects = Collects {
+            // each level of texts within texts is parsed again, so deeper texts are read word by
+            // word
+            occurrences: searched && depth < self.settings.limits.embedded_depth,
+            ..collects
+        };
+        let mut documents = None;
+        if collects.occurrences || collects.candidates {
+            documents = walker::read(self, text, depth, collects);
+        }
+        let occurrences = documents
+            .as_mut()
+            .and_then(|documents| documents.occurrences.take());
+        let result = match occurrences {
+            Some(result) => result,
+            None if searched => self.words(text),
+            None => ScanResult::nothing(),
+        };
+        (result, documents)
+    }
+
+    /// Finds the occurrences in `text` word by word.
+    fn words(&self, text: &str) -> ScanResult {
+        let secrets = text::secrets(text);
+        ScanResult {
+            found: text::scan(&self.settings, text, TextLines::Many, ReferenceRole::Text),
+            read_as: ReadAs::Text,
+            secrets,
+        }
+    }
+
+    /// Scans the value of a scalar, which is nested in `depth` texts: as a document if it is a
+    /// block scalar (`block`) or looks like a document, else word by word. `role` is that of the
+    /// whole value.
+    pub(crate) fn scan_value(
+        &self,
+        value: &str,
+        block: bool,
+        role: ReferenceRole,
+        depth: usize,
+    ) -> ScanResult {
+        let trimmed = value.trim();
+        // `{{ call }}` is a template, not JSON
+        let flow = trimmed.starts_with(['{', '[']) && !trimmed.starts_with("{{");
+        if block || flow || trimmed.contains('\n') {
+            return self.scan(value, TextSyntax::Document, depth);
+        }
+        // most values are prose, which need not be split into words
+        if !self.settings.may_report(value) {
+            return ScanResult::nothing();
+        }
+        let found = text::scan(&self.settings, value, TextLines::One, role);
+        ScanResult {
+            found,
+            read_as: ReadAs::Text,
+            secrets: Vec::new(),
+        }
+    }
+}
+
+// Finds the images of texts that are not YAML, such as templates and TOML, by lines whose key ends
+// in `image`.
+
+/// The images in lines such as `image: REF` and `sandbox_image = "REF"` of a text that is not YAML.
+pub(super) fn candidates_in_lines(text: &str) -> Vec<ImageCandidate> {
+    let Some(joined) = JoinedText::of(text) else {
+        return in_lines(text);
+    };
+    let mut found = in_lines(joined.text());
+    found
+        .iter_mut()
+        .for_each(|one| one.at = joined.offset(one.at));
+    found
+}
+
+/// The images in the lines of `text`, whose quoted lines are joined.
+fn in_lines(text: &str) -> Vec<ImageCandidate> {
+    let mut found = Vec::new();
+    let mut end = 0;
+    for line in text.split_inclusive('\n') {
+        let start = end;
+        end += line.len();
+        let Some((key, value, assigned)) = entry(line) else {
+            continue;
+        };
+        let value = match value
+            .chars()
+            .next()
+            .filter(|quote| ['"', '\''].contains(quote))
+        {
+            Some(quote) => unquoted(&value[1..], quote).unwrap_or(value),
+            None => value
+                .split(" #")
+                .next()
+                .unwrap_or_default()
+                .trim_end_matches(','),
+        };
+        let at = start + (value.as_ptr() as usize - line.as_ptr() as usize);
+        // a script may assign any text to such a variable
+        if !value.is_empty() && (!assigned || is_list(value)) {
+            found.extend(ImageCandidate::all(at, &[], value, false, key == "image"));
+        }
+    }
+    found
+}
+
+/// The text before the closing quote: the first one that a comment follows, or else the last one,
+/// since expressions of a template can contain quotes.
+fn unquoted(text: &str, quote: char) -> Option<&str> {
+    let mut quotes = text.match_indices(quote);
+    let before_comment = quotes.find(|(at, _)| {
+        let after = &text[at + 1..];
+        after.starts_with([' ', '\t']) && after.trim_start().starts_with('#')
+    });
+    match before_comment {
+        Some((at, _)) => Some(&text[..at]),
+        None => text.rsplit_once(quote).map(|(inside, _)| inside),
+    }
+}
+
+/// The key and value of a line whose key ends in `image`, and whether they are separated by `=`.
+fn entry(line: &str) -> Option<(&str, &str, bool)> {
+    let line = line.trim_start().trim_start_matches("- ").trim();
+    let (key, value) = line.split_once([':', '='])?;
+    let assigned = line[key.len()..].starts_with('=');
+    let name = key.trim_end().trim_matches(['"', '\'']);
+    let is_key = name.to_ascii_lowercase().ends_with("image") && !name.contains([' ', '{', '#']);
+    (is_key && (assigned || value.starts_with([' ', '\t']))).then_some((
+        name,
+        value.trim(),
+        assigned,
+    ))
+}
+
+// The trait that each rule about the references of documents implements.
+
+/// A rule about the references of documents: a shape in which they are written, a position at which
+/// images are named, or values that are left alone. Each rule is one row of the
+/// table in `rules/`. The walk calls every method where it applies; a rule implements those that it
+/// needs.
+pub(super) trait ReferenceRule: Sync {
+    /// What is not collected in the document with this root.
+    fn skips(&self, _root: &YamlNode<'_>) -> Collects {
+        Collects::default()
+    }
+
+    /// Whether a mapping is a Secret.
+    fn is_secret(&self, _members: &MappingContext<'_>) -> bool {
+        false
+    }
+
+    /// The reason why nothing in a mapping may be changed, if there is one.
+    fn keeps(&self, _members: &MappingContext<'_>) -> Option<&'static str> {
+        None
+    }
+
+    /// Collects the known references whose meaning depends on several entries of a mapping: split
+    /// references and prefixes. Returns the indexes of the entries that are references or parts of
+    /// them, so that their values are not read again. `taken` are the indexes that earlier rules
+    /// returned, sorted.
+    fn references<'s>(
+        &self,
+        _collector: &mut ReferenceCollector<'_, 's>,
+        _members: &MappingContext<'s>,
+        _taken: &[usize],
+    ) -> Vec<usize> {
+        Vec::new()
+    }
+
+    /// Like `references`, for candidates: the images whose parts are several entries of a mapping,
+    /// whether the lock contains them or not.
+    fn candidates<'s>(
+        &self,
+        _collector: &mut ReferenceCollector<'_, 's>,
+        _inventory: &Inventory<'_>,
+        _members: &MappingContext<'s>,
+        _taken: &[usize],
+    ) -> Vec<usize> {
+        Vec::new()
+    }
+
+    /// Sets properties in `child`, the context of `value`. The key of `value` in `members` is
+    /// `child.key`.
+    fn entry<'s>(
+        &self,
+        _members: &MappingContext<'s>,
+        _value: &'s YamlNode<'s>,
+        _child: &mut NodeContext<'s>,
+    ) {
+    }
+
+    /// Sets in `child` the properties of an item of `list`, after the item `previous`.
+    fn item<'s>(
+        &self,
+        _list: &NodeContext<'s>,
+        _previous: Option<&'s YamlNode<'s>>,
+        _child: &mut NodeContext<'s>,
+    ) {
+    }
+
+    /// The candidate that the text of a scalar is.
+    fn claim<'t>(
+        &self,
+        _text: &'t str,
+        _around: &NodeContext<'_>,
+        _inventory: &Inventory<'_>,
+    ) -> Option<ImageClaim<'t>> {
+        None
+    }
+
+    /// Decodes and scans `value`. `depth` is the number of texts in which the document is nested,
+    /// and `encoded` says whether the document declares the value as encoded. `None` if this rule
+    /// cannot decode it.
+    fn decode(
+        &self,
+        _scanner: &ReferenceScanner<'_>,
+        _value: &str,
+        _encoded: bool,
+        _depth: usize,
+    ) -> Option<ScanResult> {
+        None
+    }
+}
+
+// The context of a node in its document.
+
+/// The keys above a node, and the properties that the rules gave it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct NodeContext<'n> {
+    /// The key that has the node as its value. `None` for the root, a list item or a key.
+    pub(crate) key: Option<&'n str>,
+    /// The key as whose value a candidate is read, if it differs from `key`.
+    pub(crate) read_as: Option<&'n str>,
+    /// The key of the mapping or list that contains the node.
+    pub(crate) above: Option<&'n str>,
+    /// The role of the node if it is a reference as a whole.
+    pub(crate) role: ReferenceRole,
+    /// Whether the node is a container of a pod, a workflow or a Compose file.
+    pub(crate) container: bool,
+    /// Whether the node is a container in the status of a pod.
+    pub(crate) status: bool,
+    /// Whether the mappings here and below are Secrets, regardless of their `kind`.
+    pub(crate) in_secrets: bool,
+    /// Whether the values here and below are values of a Secret.
+    pub(crate) secret: bool,
+    /// Whether the values here and below are encoded, so that a rule must decode them.
+    pub(crate) encoded: bool,
+    /// The reason why nothing here and below may be changed, if there is one.
+    pub(crate) keep: Option<&'static str>,
+    /// What is collected here and below.
+    pub(crate) collects: Collects,
+}
+
+/// What a walk collects.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Collects {
+    /// References that the index knows, each with its edits.
+    pub(crate) occurrences: bool,
+    /// Values that name an image, known or not.
+    pub(crate) candidates: bool,
+}
+
+impl Collects {
+    pub(super) fn nothing(self) -> bool {
+        self == Collects::default()
+    }
+}
+
+impl<'n> NodeContext<'n> {
+    /// The context of the value of `key` in this node. Without `key`, the context of an item of
+    /// this list, or of a key of this mapping.
+    pub(super) fn child(self, key: Option<&'n str>) -> NodeContext<'n> {
+        NodeContext {
+            key,
+            read_as: None,
+            above: self.key,
+            role: ReferenceRole::Value,
+            container: false,
+            status: false,
+            ..self
+        }
+    }
+
+    /// The key that says what a candidate is.
+    pub(crate) fn name(&self) -> Option<&'n str> {
+        self.read_as.or(self.key)
+    }
+
+    /// Whether a container uses the image that is the value of the node.
+    pub(crate) fn is_of_container(&self) -> bool {
+        self.container || self.role == ReferenceRole::Container
+    }
+}
+
+/// The entries of a mapping, and its context.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MappingContext<'s> {
+    pub(crate) entries: &'s [YamlEntry<'s>],
+    /// The value of `kind`; empty if there is none.
+    pub(crate) kind: &'s str,
+    /// The value of `encoding`.
+    pub(crate) encoding: Option<&'s str>,
+    /// The value of `name`, if candidates are collected.
+    pub(crate) name: Option<&'s str>,
+    /// Whether the mapping has the key `mirrors`.
+    pub(crate) has_mirrors: bool,
+    pub(crate) around: NodeContext<'s>,
+}
+
+impl<'s> MappingContext<'s> {
+    /// The context of a mapping. Keys that the rules need at each entry are looked up here, once:
+    /// a mapping may have a million entries.
+    pub(super) fn new(
+        entries: &'s [YamlEntry<'s>],
+        around: NodeContext<'s>,
+        document: &'s YamlDocument<'s>,
+    ) -> MappingContext<'s> {
+        let kind = value_of(entries, "kind").and_then(|kind| document.text(kind));
+        let name = around
+            .collects
+            .candidates
+            .then(|| text_of(entries, "name"))
+            .flatten();
+        MappingContext {
+            entries,
+            kind: kind.unwrap_or_default(),
+            encoding: scalar_of(entries, "encoding"),
+            name,
+            has_mirrors: position_of(entries, "mirrors").is_some(),
+            around,
+        }
+    }
+}
+
+/// A step from a node to one below it. Every node is visited, so the steps become texts only where
+/// something is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NodeStep<'n> {
+    Key(&'n str),
+    Item(usize),
+}
+
+impl fmt::Display for NodeStep<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NodeStep::Key(key) => f.write_str(key),
+            NodeStep::Item(at) => write!(f, "[{at}]"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_position_is_that_of_the_value_even_if_the_key_contains_its_text() {
+        let text = "image: image\n- image: ge\n  agent-image: 'agent:1' # it's x\n\
+            image: \"quay.io/\\\n  a:1\"\nimage: b:2\n";
+        let found: Vec<(usize, String)> = candidates_in_lines(text)
+            .into_iter()
+            .map(|one| (one.at, one.written))
+            .collect();
+        let expected = [
+            (7, "image"),
+            (22, "ge"),
+            (41, "agent:1"),
+            (67, "quay.io/a:1"),
+            (91, "b:2"),
+        ];
+        assert_eq!(found, expected.map(|(at, text)| (at, text.to_owned())));
+    }
+}

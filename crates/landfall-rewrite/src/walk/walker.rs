@@ -3,15 +3,13 @@
 use super::collector::{
     CollectedReferences, ImageCandidate, ImageClaim, ReferenceCollector, reads_as_intended,
 };
-use super::rule::{Collects, MappingContext, NodeContext, NodeStep, ReferenceRule};
-use super::scanner;
-use super::scanner::ReferenceScanner;
-use crate::edit::{SpanEdit, replaced};
+use super::{Collects, MappingContext, NodeContext, NodeStep, ReferenceRule, ReferenceScanner};
 use crate::git_source::GitUse;
-use crate::index::ReferenceLookup;
-use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
+use crate::index::{ReferenceLookup, replaced};
+use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole, SpanEdit};
 use crate::scan_result::{ReadAs, ScanResult};
 use crate::text::{self, TextLines};
+use crate::walk;
 use crate::yaml::{
     self, ScalarStyle, YamlDocument, YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence,
 };
@@ -399,7 +397,7 @@ impl<'s> DocumentWalker<'_, 's> {
                 .and_then(|claim| ImageCandidate::of_list(claim.written))
             {
                 Some(list) => list,
-                None => scanner::candidates(value),
+                None => walk::candidates_in_lines(value),
             },
         };
         self.collector.add_inner(scalar, found);

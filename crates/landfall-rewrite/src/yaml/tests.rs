@@ -2,7 +2,7 @@
 //! at its markers has the same documents as the whole text. `LANDFALL_REWRITE_CORPUS` names a
 //! folder of further files, and `MUTATIONS` sets the number of texts that are made from each file.
 
-use super::{YamlDocument, YamlNode, documents, simple, stream_parts};
+use super::*;
 use crate::{InputContent, inputs, read};
 use landfall_model::document::{NotYaml, YamlDocuments};
 use proptest::prelude::*;
@@ -422,5 +422,29 @@ proptest! {
     #[test]
     fn both_readers_agree_on_lines_of_tokens(text in tokens()) {
         check(&text, &mut Counts::default());
+    }
+}
+
+#[test]
+fn a_text_with_another_value_does_not_match() {
+    let source = "a: [b, b]\nc: d\n";
+    let reads = |bytes: &str, to: &str| {
+        let changed = BTreeMap::from([(4, to.to_owned())]);
+        let mut fingerprint = ParseFingerprint::default();
+        documents(source).for_each(|document| fingerprint.add(&document.unwrap(), &changed));
+        let new = source.replacen('b', bytes, 1);
+        fingerprint.matches(&new, new.len())
+    };
+    assert!(reads("'x:1'", "x:1") && reads("x", "x"));
+    for (bytes, to) in [
+        ("x, y", "x, y"),
+        ("x]\nz: [", "x"),
+        ("[x", "[x"),
+        ("", ""),
+        ("x", "y"),
+        ("&b x", "x"),
+        ("!t x", "x"),
+    ] {
+        assert!(!reads(bytes, to), "{bytes}");
     }
 }

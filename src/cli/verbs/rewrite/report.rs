@@ -184,7 +184,7 @@ fn is_ambiguous(occurrence: &Occurrence) -> bool {
 fn reason(name: &str, error: &RewriteError) -> String {
     match error {
         RewriteError::Path(failure) => failure.to_string(),
-        _ => format!("{name}: {error}"),
+        RewriteError::File(failure) => format!("{name}: {failure}"),
     }
 }
 

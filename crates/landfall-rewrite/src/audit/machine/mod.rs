@@ -2,10 +2,551 @@
 //! systemd units, cloud-init and Ignition. `discover` drafts a manifest from them; an audit looks
 //! up the packages in the lock.
 
-mod cloud_packages;
 mod commands;
-mod machine_text;
+
+use self::commands::{PlacedInstall, fetched, is_package, of_script};
+use super::{code_blocks, is_page};
+use crate::archive;
+use crate::inputs::{InputContent, RewriteError, inputs, read};
+use crate::text::is_dockerfile;
+use crate::walk::start_of;
+use crate::yaml::{YamlNode, documents, value_of};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use landfall_model::Limits;
+use landfall_model::document::{LineIndex, yaml};
+use serde_yaml::{Mapping, Value};
+use std::path::{Path, PathBuf};
 
 pub use self::commands::{MachineInstall, MachineInstalls};
-pub use self::machine_text::machine_installs;
-pub(super) use self::machine_text::{fetches_in, packages_in};
+
+// Recognizes texts that set up a machine, and finds the files and packages that they install.
+
+/// Endings of scripts, systemd units, and documents of Ignition and Butane.
+const ENDINGS: [&str; 7] = ["sh", "bash", "service", "socket", "timer", "ign", "bu"];
+
+/// Keys that identify a document of cloud-init. `packages` is not among them, because other
+/// documents have it, too.
+const CLOUD_KEYS: [&str; 3] = ["runcmd", "bootcmd", "write_files"];
+
+/// Reads the files at `paths` and the text `stdin`, as far as they set up machines, and finds the
+/// files and packages that they fetch and install. Files that cannot be read are skipped.
+///
+/// # Errors
+/// If a path cannot be listed.
+pub fn machine_installs(
+    paths: &[PathBuf],
+    stdin: Option<&str>,
+) -> Result<MachineInstalls, RewriteError> {
+    let mut found = MachineInstalls::default();
+    for input in inputs(paths, None)? {
+        if let Ok(InputContent::Text(text)) = read(&input) {
+            found.0.extend(placed_installs(&input.path, &text));
+        }
+    }
+    if let Some(text) = stdin {
+        found.0.extend(placed_installs(Path::new("<stdin>"), text));
+    }
+    found.0.sort();
+    found.0.dedup();
+    Ok(found)
+}
+
+/// The files and packages that `text`, the content of the file at `path`, fetches and installs,
+/// each with its position, or the URLs of a list.
+fn placed_installs(path: &Path, text: &str) -> Vec<(MachineInstall, String)> {
+    let found = if is_of_machine(path, text) {
+        of_text(text)
+    } else {
+        url_lines(path, text)
+    };
+    let file = path.display().to_string();
+    let installs = found.into_iter().map(|one| {
+        let at = format!("{}:{}", one.file(&file), one.line);
+        (one.install, at)
+    });
+    installs.collect()
+}
+
+fn is_of_machine(path: &Path, text: &str) -> bool {
+    let ending = path
+        .extension()
+        .and_then(|ending| ending.to_str())
+        .unwrap_or_default();
+    let name = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
+    ENDINGS.contains(&ending)
+        || is_dockerfile(path)
+        || name.starts_with("user-data")
+        || ["#!", "#cloud-config", "## template: jinja"]
+            .iter()
+            .any(|sign| text.starts_with(sign))
+        || CLOUD_KEYS.iter().any(|key| {
+            let is_key = |line: &str| line.trim_end().strip_suffix(':') == Some(key);
+            text.contains(key) && text.lines().any(is_key)
+        })
+}
+
+/// Finds the packages that `text` installs: by its commands and, if it sets up a machine, by its
+/// cloud-init keys.
+pub(super) fn packages_in(path: &Path, text: &str) -> Vec<PlacedInstall> {
+    let mut found = if is_of_machine(path, text) {
+        of_text(text)
+    } else if text.contains("install") {
+        of_script(text)
+    } else {
+        Vec::new()
+    };
+    found.retain(|one| {
+        matches!(
+            one.install,
+            MachineInstall::Package(..) | MachineInstall::OpenPackage(..)
+        )
+    });
+    found
+}
+
+/// Finds the files that `text` fetches, if it sets up a machine.
+pub(super) fn fetches_in(path: &Path, text: &str) -> Vec<PlacedInstall> {
+    let mut found = if is_of_machine(path, text) {
+        of_text(text)
+    } else {
+        Vec::new()
+    };
+    found.retain(|one| {
+        matches!(
+            one.install,
+            MachineInstall::File(_) | MachineInstall::Unclear(_)
+        )
+    });
+    found
+}
+
+/// The URLs that are a whole line of a list, or of a code block of a page in Markdown.
+fn url_lines(path: &Path, text: &str) -> Vec<PlacedInstall> {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    let blocks = match ending {
+        _ if is_page(path) => code_blocks(text),
+        Some("txt" | "list") => std::iter::once(0..text.len()).collect(),
+        _ => return Vec::new(),
+    };
+    let mut found = Vec::new();
+    let (mut first, mut counted) = (0, 0);
+    for block in blocks {
+        first += text[counted..block.start].lines().count();
+        counted = block.start;
+        for (at, line) in text[block].lines().enumerate() {
+            let url = line.trim().trim_start_matches("- ");
+            if let Some(install) = fetched(url).filter(|_| !url.contains(' ')) {
+                let start = line.len() - line.trim_start_matches([' ', '-']).len();
+                found.push(PlacedInstall::on_line(install, line, first + at, start));
+            }
+        }
+    }
+    found
+}
+
+fn of_text(text: &str) -> Vec<PlacedInstall> {
+    let mut found = of_script(text);
+    found.extend(packages(text));
+    let cloud = yaml::from_str::<Mapping>(text).ok();
+    for file_entry in cloud
+        .iter()
+        .filter_map(|cloud| cloud.get("write_files")?.as_sequence())
+        .flatten()
+    {
+        let Some(entry) = file_entry.as_mapping() else {
+            continue;
+        };
+        let of = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
+        if let Some(inner) = decoded(of("encoding"), of("content")) {
+            for install in of_script(&inner) {
+                found.push(PlacedInstall {
+                    inside: Some(of("path").to_owned()),
+                    ..install
+                });
+            }
+        }
+        if let Some(uri) = entry
+            .get("source")
+            .and_then(|source| source.get("uri")?.as_str())
+            && let Some(install) = fetched(uri)
+        {
+            found.push(placed(install, text, uri));
+        }
+    }
+    // Ignition and Butane: the source of a file
+    if let Some(config) = cloud.as_ref() {
+        sources(&Value::Mapping(config.clone()), &mut |url| {
+            if let Some(install) = fetched(url) {
+                found.push(placed(install, text, url));
+            }
+        });
+    }
+    found
+}
+
+/// Calls `each` with the text of every key `source`.
+fn sources(value: &Value, each: &mut impl FnMut(&str)) {
+    match value {
+        Value::Mapping(map) => {
+            for (key, value) in map {
+                match (key.as_str(), value) {
+                    (Some("source"), Value::String(url)) => each(url),
+                    _ => sources(value, each),
+                }
+            }
+        }
+        Value::Sequence(list) => list.iter().for_each(|value| sources(value, each)),
+        _ => {}
+    }
+}
+
+/// Places `install` at the first occurrence of `part` in `text`.
+fn placed(install: MachineInstall, text: &str, part: &str) -> PlacedInstall {
+    let at = text
+        .lines()
+        .position(|line| line.contains(part))
+        .unwrap_or(0);
+    let line = text.lines().nth(at).unwrap_or_default();
+    PlacedInstall::on_line(install, line, at, line.find(part).unwrap_or(0))
+}
+
+/// The content of a file that cloud-init writes, if it is a text in base64, gzipped or not.
+fn decoded(encoding: &str, content: &str) -> Option<String> {
+    // cloud-init ignores case and blanks
+    let is_gzip = match &*encoding.trim().to_ascii_lowercase() {
+        "b64" | "base64" => false,
+        // gzip without base64 is binary, so it is written as `!!binary`, which is base64
+        "gz" | "gzip" | "gz+b64" | "gz+base64" | "gzip+b64" | "gzip+base64" => true,
+        _ => return None,
+    };
+    let plain: String = content.split_whitespace().collect();
+    let mut bytes = STANDARD.decode(plain).ok()?;
+    if is_gzip {
+        bytes = archive::decompress(&bytes, Limits::default().unpacked_bytes).ok()??;
+    }
+    String::from_utf8(bytes).ok()
+}
+
+// Finds the packages that cloud-init installs: the list `packages` of a document.
+
+/// The packages of a document of cloud-init: names, and pairs of name and version. Those of `snap`
+/// are no packages of apt, so they are skipped.
+pub(super) fn packages(text: &str) -> Vec<PlacedInstall> {
+    let mut found = Vec::new();
+    let mut inside = false;
+    // the column of the key `snap`, in its list
+    let mut snap = None;
+    for (at, line) in text.lines().enumerate() {
+        let indented = line.starts_with([' ', '-']);
+        let is_comment = line.starts_with('#') || line.starts_with("{%");
+        if !indented && !line.trim().is_empty() && !is_comment {
+            let value = line.strip_prefix("packages:").map(without_comment);
+            inside = value.is_some_and(str::is_empty);
+            snap = None;
+            continue;
+        }
+        let entry = line.trim_start_matches([' ', '-', '{']);
+        let content = line.trim_start();
+        if entry.starts_with("snap:") && !content.starts_with("- {") {
+            snap = Some(line.len() - entry.len());
+            continue;
+        }
+        let Some(item) = content.strip_prefix("- ").filter(|_| inside) else {
+            snap = snap.filter(|_| !entry.starts_with("apt:"));
+            continue;
+        };
+        if snap.is_some_and(|column| line.len() - content.len() >= column) {
+            continue;
+        }
+        snap = None;
+        let item = without_comment(item);
+        let is_mapping = item.starts_with('{') && !item.starts_with("{{");
+        let item = if is_mapping {
+            packages_of_apt(item)
+        } else {
+            item
+        };
+        found.extend(
+            item_packages(item)
+                .into_iter()
+                .filter_map(|(name, written)| {
+                    let start = name.as_ptr() as usize - line.as_ptr() as usize;
+                    Some(PlacedInstall::on_line(install(written)?, line, at, start))
+                }),
+        );
+    }
+    found.extend(in_brackets(text));
+    found
+}
+
+/// The list of packages of apt in a flow mapping of package managers; empty if there is none.
+fn packages_of_apt(mapping: &str) -> &str {
+    let list = mapping.split_once("apt:").map_or("", |(_, list)| list);
+    let list = list.trim_start_matches([' ', '[']);
+    list.split([']', '}']).next().unwrap_or_default()
+}
+
+fn without_comment(value: &str) -> &str {
+    value.split(" #").next().unwrap_or(value).trim()
+}
+
+/// The packages of a list in brackets. Such a list may have several lines, so the text is parsed.
+fn in_brackets(text: &str) -> Vec<PlacedInstall> {
+    if !text.lines().any(|line| line.starts_with("packages:")) {
+        return Vec::new();
+    }
+    let mut words = Vec::new();
+    for document in documents(text).flatten() {
+        if let Some(YamlNode::Mapping(root)) = &document.root
+            && let Some(YamlNode::Sequence(list)) = value_of(&root.entries, "packages")
+            && list.flow
+        {
+            words.extend(list.items.iter().flat_map(node_packages));
+        }
+    }
+    let lines = LineIndex::new(text);
+    let placed = words.into_iter().filter_map(|(at, written)| {
+        let (line, column) = lines.line_column(at);
+        Some(PlacedInstall {
+            install: install(written)?,
+            line,
+            column,
+            inside: None,
+        })
+    });
+    placed.collect()
+}
+
+/// The packages in an item of a list in brackets: the offset of the name, and the text for apt.
+fn node_packages(item: &YamlNode<'_>) -> Vec<(usize, String)> {
+    match item {
+        YamlNode::Scalar(_) | YamlNode::Alias(_) => node_word(item).into_iter().collect(),
+        YamlNode::Sequence(names) => {
+            let words: Vec<(usize, String)> = names.items.iter().filter_map(node_word).collect();
+            if let [(at, name), (_, version)] = &words[..] {
+                return vec![(*at, format!("{name}={version}"))];
+            }
+            words
+        }
+        // `{apt: [NAME]}`; packages of other managers, such as `snap`, are skipped
+        YamlNode::Mapping(managers) => match value_of(&managers.entries, "apt") {
+            Some(YamlNode::Sequence(list)) => list.items.iter().flat_map(node_packages).collect(),
+            _ => Vec::new(),
+        },
+    }
+}
+
+/// The text of a scalar, and its offset.
+fn node_word(node: &YamlNode<'_>) -> Option<(usize, String)> {
+    let text = node.scalar()?.text()?;
+    Some((start_of(node)?, text.to_owned()))
+}
+
+/// The packages in an item of the list: the name in the item, and the text for apt.
+fn item_packages(item: &str) -> Vec<(&str, String)> {
+    // an expression of Jinja may contain blanks
+    if item.contains("{{") {
+        let written = item.trim_matches(['"', '\'']);
+        return vec![(written, written.to_owned())];
+    }
+    let words: Vec<&str> = item
+        .split([' ', ',', '[', ']', '"', '\''])
+        .filter(|word| !word.is_empty() && *word != "apt:")
+        .collect();
+    match (&words[..], item.starts_with('[')) {
+        ([name, version], true) => vec![(*name, format!("{name}={version}"))],
+        (names, _) => names
+            .iter()
+            .map(|name| (*name, (*name).to_owned()))
+            .collect(),
+    }
+}
+
+/// The package `written`. `None` if it is not the name of a package to install.
+fn install(written: String) -> Option<MachineInstall> {
+    if written.contains('$') || written.contains("{{") {
+        Some(MachineInstall::OpenPackage("apt", written))
+    } else if is_package(&written) {
+        Some(MachineInstall::Package("apt", written))
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_notations_of_cloud_init_for_packages_and_files_are_read() {
+        let script = STANDARD.encode("#!/bin/sh\nwget https://dl.test/in-base64.tgz\n");
+        let text = format!(
+            "#cloud-config\npackages:\n  - curl\n  - [containerd.io, 1.7.24-1]\n  - jq=1.6  # pinned\nwrite_files:\n- path: /a\n  \
+         encoding: b64\n  content: {script}\n- path: /b\n  source: {{uri: 'https://dl.test/b.bin'}}\nruncmd:\n- [sh, -c, \
+         \"curl -L https://dl.test/c.tgz\"]\n- apt install -y nfs-common\n"
+        );
+        let mut formatted: Vec<String> = of_text(&text)
+            .iter()
+            .map(|one| format!("{:?} {}:{}", one.install, one.file("u"), one.line))
+            .collect();
+        formatted.sort();
+        assert_eq!(
+            formatted,
+            [
+                "File(\"https://dl.test/b.bin\") u:11",
+                "File(\"https://dl.test/c.tgz\") u:13",
+                "File(\"https://dl.test/in-base64.tgz\") u (/a):2",
+                "Package(\"apt\", \"containerd.io=1.7.24-1\") u:4",
+                "Package(\"apt\", \"curl\") u:3",
+                "Package(\"apt\", \"jq=1.6\") u:5",
+                "Package(\"apt\", \"nfs-common\") u:14",
+            ]
+        );
+    }
+
+    #[test]
+    fn all_encodings_of_cloud_init_are_decoded() {
+        let script = b"wget https://dl.test/a.tgz\n";
+        let zipped = STANDARD.encode(archive::compress(script).unwrap());
+        for (encoding, content) in [
+            ("b64", STANDARD.encode(script)),
+            ("Base64", STANDARD.encode(script)),
+            ("gz+b64", zipped.clone()),
+            ("gz+base64", zipped.clone()),
+            ("gzip+b64", zipped.clone()),
+            ("gzip+base64", zipped.clone()),
+            ("gzip", zipped.clone()),
+            ("gz", zipped),
+        ] {
+            let text =
+                format!("write_files:\n- path: /a\n  encoding: {encoding}\n  content: {content}\n");
+            let found: Vec<MachineInstall> =
+                of_text(&text).into_iter().map(|one| one.install).collect();
+            let expected = MachineInstall::File("https://dl.test/a.tgz".into());
+            assert_eq!(found, [expected], "{encoding}");
+        }
+    }
+
+    #[test]
+    fn units_scripts_and_ignition_set_up_machines_and_pods_do_not() {
+        for (name, text, is) in [
+            ("a.service", "", true),
+            ("x/user-data", "", true),
+            ("setup", "#!/bin/sh\n", true),
+            ("Dockerfile", "", true),
+            ("c.yaml", "runcmd:\n- ls\n", true),
+            ("i.ign", "{}", true),
+            ("pod.yaml", "kind: Pod\n", false),
+            ("values.yaml", "packages:\n- x\n", false),
+        ] {
+            assert_eq!(is_of_machine(Path::new(name), text), is, "{name}");
+        }
+        let found =
+            of_text(r#"{"storage": {"files": [{"contents": {"source": "https://dl.test/i"}}]}}"#);
+        let expected = MachineInstall::File("https://dl.test/i".into());
+        assert_eq!(
+            (found.len(), &found[0].install, found[0].line),
+            (1, &expected, 1)
+        );
+    }
+
+    #[test]
+    fn commands_are_read_in_any_text_and_package_lists_only_in_cloud_init() {
+        let names = |path: &str, text: &str| -> Vec<String> {
+            let formatted =
+                |one: PlacedInstall| format!("{}:{} {:?}", one.line, one.column, one.install);
+            packages_in(Path::new(path), text)
+                .into_iter()
+                .map(formatted)
+                .collect()
+        };
+        assert_eq!(
+            names("user-data", "packages:\n- apt: [apt, jq-dev, jq]\n"),
+            [
+                "2:9 Package(\"apt\", \"apt\")",
+                "2:14 Package(\"apt\", \"jq-dev\")",
+                "2:22 Package(\"apt\", \"jq\")"
+            ]
+        );
+        let pod = "kind: Pod\npackages:\n- x\nargs: [sh, -c, \"apt-get install -y jq\"]\n";
+        assert_eq!(names("pod.yaml", pod), ["4:36 Package(\"apt\", \"jq\")"]);
+        assert_eq!(
+            names("user-data", "packages:\n- jq\n"),
+            ["2:3 Package(\"apt\", \"jq\")"]
+        );
+        assert_eq!(names("a.yaml", "packages:\n- jq\n"), Vec::<String>::new());
+    }
+
+    fn found(text: &str) -> Vec<String> {
+        packages(text)
+            .into_iter()
+            .map(|one| format!("{}:{} {:?}", one.line, one.column, one.install))
+            .collect()
+    }
+
+    #[test]
+    fn packages_of_snap_are_skipped() {
+        for (text, expected) in [
+            ("packages:\n- snap: [a, b]\n- jq\n", "3:3 jq"),
+            (
+                "packages:\n- snap:\n  - a\n\n  - [b, --edge]\n- apt:\n  - jq\n",
+                "7:5 jq",
+            ),
+            ("packages:\n- apt: [jq]\n  snap:\n  - a\n", "2:9 jq"),
+            (
+                "packages:\n  - snap:\n      - a\n    apt:\n      - jq\n",
+                "5:9 jq",
+            ),
+            ("packages:\n- {snap: [a]}\n- {apt: [jq]}\n", "3:10 jq"),
+            ("packages:\n- {snap: [a], apt: [jq]}\n", "2:21 jq"),
+            ("packages:\n- {apt: [jq], snap: [a]}\n", "2:10 jq"),
+            ("packages:\n- {apt: jq}\n", "2:9 jq"),
+            ("snap:\n  commands:\n  - a\npackages:\n- jq\n", "5:3 jq"),
+        ] {
+            let (place, name) = expected.split_once(' ').unwrap();
+            let expected = format!("{place} Package(\"apt\", {name:?})");
+            assert_eq!(found(text), [expected], "{text}");
+        }
+    }
+
+    #[test]
+    fn lists_in_brackets_and_lists_after_a_comment_are_read() {
+        for (text, expected) in [
+            ("packages: # tools\n- jq\n", &["2:3 jq"][..]),
+            (
+                "packages: [jq, \"socat\"] # tools\nruncmd: [a]\n",
+                &["1:12 jq", "1:17 socat"],
+            ),
+            (
+                "packages: [\n  jq, # why\n  [b, 1.0-1],\n  {snap: [c]}, {apt: [d]},\n]\n",
+                &["2:3 jq", "3:4 b=1.0-1", "4:23 d"],
+            ),
+            ("other: [a]\npackages: []\n", &[]),
+        ] {
+            let expected: Vec<String> = expected
+                .iter()
+                .filter_map(|one| one.split_once(' '))
+                .map(|(place, name)| format!("{place} Package(\"apt\", {name:?})"))
+                .collect();
+            assert_eq!(found(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn packages_with_placeholders_are_open() {
+        let text = "packages:\n- a-${V}\n- [b, $V]\n- \"c={{ v1.x }}\"\n{% if v1.y %}\n- d-\n- e\n";
+        assert_eq!(
+            found(text),
+            [
+                "2:3 OpenPackage(\"apt\", \"a-${V}\")",
+                "3:4 OpenPackage(\"apt\", \"b=$V\")",
+                "4:4 OpenPackage(\"apt\", \"c={{ v1.x }}\")",
+                "7:3 Package(\"apt\", \"e\")",
+            ]
+        );
+    }
+}

@@ -1,17 +1,67 @@
-//! Finds the packages that scripts, Dockerfiles, cloud-init and units install, and looks them up in
-//! the package sets of a lock.
+//! Finds the files that scripts, Dockerfiles, cloud-init and units fetch and that the lock lacks,
+//! and looks up the packages that they install in the package sets of the lock.
 
-use super::finding::{AuditFinding, FileFinding};
-use super::machine::{MachineInstall, packages_in};
+use super::machine::{MachineInstall, fetches_in, packages_in};
+use super::{AuditFinding, FileFinding, urls};
 use crate::inventory::{Inventory, LockCoverage};
 use landfall_item::PackageAvailability;
+use landfall_model::redact_urls;
+use std::collections::BTreeSet;
 use std::path::Path;
+
+/// Finds the files that `text`, the content of `file`, fetches, except at the positions of `found`.
+/// Other URLs are considered links, unless they concern a locked file.
+pub(super) fn missing_fetches(
+    file: &str,
+    text: &str,
+    inventory: &Inventory<'_>,
+    found: &[FileFinding],
+) -> Vec<FileFinding> {
+    // without a lock, a draft has these files already
+    if inventory.is_empty() {
+        return Vec::new();
+    }
+    let positions: BTreeSet<(&str, usize, usize)> = found
+        .iter()
+        .map(|one| (&*one.file, one.finding.line, one.finding.column))
+        .collect();
+    let mut fetched = fetches_in(Path::new(file), text);
+    fetched.retain(|one| !positions.contains(&(&*one.file(file), one.line, one.column)));
+    let findings = fetched.into_iter().filter_map(|placed| {
+        let file = placed.file(file);
+        let (url, why) = match placed.install {
+            MachineInstall::File(url) => (url, "a command fetches it, and the lock lacks it"),
+            MachineInstall::Unclear(url) => {
+                let why = MachineInstall::why_unclear(&url);
+                (url, why)
+            }
+            MachineInstall::Package(..) | MachineInstall::OpenPackage(..) => return None,
+        };
+        let coverage = urls::whole(&url, false, inventory)
+            .unwrap_or_else(|| LockCoverage::Undecided { why: why.into() });
+        let finding = AuditFinding {
+            line: placed.line,
+            column: placed.column,
+            path: Vec::new(),
+            manager: None,
+            repository: None,
+            reference: redact_urls(&url),
+            coverage,
+        };
+        Some(FileFinding { file, finding })
+    });
+    findings.collect()
+}
 
 /// Package managers whose packages can be in a lock.
 const MANAGERS: [&str; 2] = ["apt", "yum"];
 
 /// Finds the packages that `text`, the content of `file`, installs.
-pub(super) fn findings(file: &str, text: &str, inventory: &Inventory<'_>) -> Vec<FileFinding> {
+pub(super) fn package_findings(
+    file: &str,
+    text: &str,
+    inventory: &Inventory<'_>,
+) -> Vec<FileFinding> {
     if !inventory.has_packages() {
         return Vec::new();
     }

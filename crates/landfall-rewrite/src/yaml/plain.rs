@@ -1,6 +1,6 @@
 //! Scalars of every style: plain, quoted, literal and folded.
 
-use super::reader::{SimpleReader, fold, is_indicator};
+use super::simple::{SimpleReader, fold, is_indicator};
 use landfall_model::document::{ScalarStyle, YamlScalar};
 use memchr::{memchr, memchr2, memchr3};
 use std::borrow::Cow;

@@ -1,0 +1,402 @@
+//! Rules for values that are images: by the name of their key, in containers and their status, in
+//! environment variables and arguments, in lists of a node, and by the value itself.
+
+use crate::inventory::Inventory;
+use crate::occurrence::ReferenceRole;
+use crate::walk::{
+    ImageCandidate, ImageClaim, MappingContext, NodeContext, ReferenceCollector, ReferenceRule,
+    is_list, text_start,
+};
+use crate::yaml::{YamlNode, YamlScalar, YamlSequence, position_of, text_of, value_of};
+use landfall_model::{Digest, ImageRef};
+
+// Keys whose name says that the value is an image: `image`, `sandboxImage`.
+
+pub(super) struct ImageKeyRule;
+
+impl ReferenceRule for ImageKeyRule {
+    fn entry<'s>(
+        &self,
+        _members: &MappingContext<'s>,
+        _value: &'s YamlNode<'s>,
+        child: &mut NodeContext<'s>,
+    ) {
+        if child.role == ReferenceRole::Value && child.key.is_some_and(is_image_key) {
+            child.role = ReferenceRole::Image;
+        }
+    }
+
+    fn claim<'t>(
+        &self,
+        text: &'t str,
+        around: &NodeContext<'_>,
+        _inventory: &Inventory<'_>,
+    ) -> Option<ImageClaim<'t>> {
+        let in_container = around.is_of_container();
+        let name = around.name()?;
+        let is_image = is_image_name(name) || (is_list_name(name) && is_list(text));
+        is_image.then_some(ImageClaim {
+            written: text,
+            sure: in_container,
+            in_container,
+        })
+    }
+}
+
+/// Whether a key, variable or flag is named after several images: `STRIMZI_KAFKA_IMAGES`.
+pub(super) fn is_list_name(name: &str) -> bool {
+    name.to_ascii_lowercase().ends_with("images")
+}
+
+/// Whether a key, variable or flag is named after an image: `image`, `sandboxImage`,
+/// `RELATED_IMAGE_X`.
+pub(super) fn is_image_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.ends_with("image") || name.starts_with("related_image_") || name.contains("_image_ref")
+}
+
+fn is_image_key(key: &str) -> bool {
+    let key = key.as_bytes();
+    let word = b"image";
+    key.len()
+        .checked_sub(word.len())
+        .is_some_and(|start| key[start..].eq_ignore_ascii_case(word))
+}
+
+// Containers of pods, workflows and Compose: an `image` without a tag means `latest`.
+
+/// Keys of lists whose items are containers, or are treated like containers.
+const LISTS: [&str; 5] = [
+    "containers",
+    "initContainers",
+    "ephemeralContainers",
+    "steps",
+    "sidecars",
+];
+
+/// Keys of mappings that are containers (Argo Workflows).
+const SINGLE: [&str; 2] = ["container", "script"];
+
+/// The key of a mapping whose values are containers (Compose).
+const SERVICES: &str = "services";
+
+pub(super) struct ContainerRule;
+
+impl ReferenceRule for ContainerRule {
+    fn entry<'s>(
+        &self,
+        members: &MappingContext<'s>,
+        value: &'s YamlNode<'s>,
+        child: &mut NodeContext<'s>,
+    ) {
+        let around = &members.around;
+        match value {
+            YamlNode::Scalar(_) => match child.key {
+                Some("image") if around.container => child.role = ReferenceRole::Container,
+                // the image of an image volume
+                Some("reference") if around.key == Some("image") => {
+                    child.role = ReferenceRole::Container;
+                    child.read_as = Some("image");
+                }
+                _ => {}
+            },
+            _ => child.container = is_container(child.key, around.key, around.container),
+        }
+    }
+
+    fn item<'s>(
+        &self,
+        list: &NodeContext<'s>,
+        _previous: Option<&'s YamlNode<'s>>,
+        child: &mut NodeContext<'s>,
+    ) {
+        child.container = list.key.is_some_and(|key| LISTS.contains(&key));
+    }
+}
+
+/// Whether the mapping under `key` is a container. The mapping that contains it is under `above`;
+/// `in_container` says whether that mapping is a container itself.
+fn is_container(key: Option<&str>, above: Option<&str>, in_container: bool) -> bool {
+    above == Some(SERVICES) || key.is_some_and(|key| SINGLE.contains(&key) && !in_container)
+}
+
+// The status of a pod: the running images by digest.
+
+/// Keys of lists in the status of a pod.
+const STATUSES: [&str; 3] = [
+    "containerStatuses",
+    "initContainerStatuses",
+    "ephemeralContainerStatuses",
+];
+
+pub(super) struct PodStatusRule;
+
+impl ReferenceRule for PodStatusRule {
+    fn candidates<'s>(
+        &self,
+        collector: &mut ReferenceCollector<'_, 's>,
+        inventory: &Inventory<'_>,
+        members: &MappingContext<'s>,
+        _taken: &[usize],
+    ) -> Vec<usize> {
+        if !members.around.status {
+            return Vec::new();
+        }
+        add(collector, inventory, members);
+        // nothing else in the status is read: `image` is the same image, by its tag
+        (0..members.entries.len()).collect()
+    }
+
+    fn item<'s>(
+        &self,
+        list: &NodeContext<'s>,
+        _previous: Option<&'s YamlNode<'s>>,
+        child: &mut NodeContext<'s>,
+    ) {
+        child.status = list.key.is_some_and(|key| STATUSES.contains(&key));
+    }
+}
+
+fn add(
+    collector: &mut ReferenceCollector<'_, '_>,
+    inventory: &Inventory<'_>,
+    members: &MappingContext<'_>,
+) {
+    let Some(scalar) = value_of(members.entries, "imageID").and_then(YamlNode::scalar) else {
+        return;
+    };
+    let Some(id) = scalar.text() else { return };
+    let id = ["docker-pullable://", "docker://"]
+        .iter()
+        .find_map(|head| id.strip_prefix(head))
+        .unwrap_or(id);
+    let image = text_of(members.entries, "image").unwrap_or_default();
+    let at = text_start(scalar);
+    if let Ok(config) = id.parse::<Digest>() {
+        let (written, why_not) = match inventory.with_config(&config) {
+            Some(name) => (name.to_string(), None),
+            None => {
+                let why =
+                    "the runtime only reports the digest of its config, which is not in the lock";
+                (format!("{image} ({id})"), Some(why.to_owned()))
+            }
+        };
+        return collector.add_candidate(ImageCandidate {
+            at,
+            path: Vec::new(),
+            written,
+            sure: true,
+            in_container: true,
+            is_chart: false,
+            why_not,
+        });
+    }
+    let Ok(ran) = id.parse::<ImageRef>() else {
+        return;
+    };
+    // `imageID` has the digest that runs; `image` has the tag that was requested
+    let requested = image
+        .parse::<ImageRef>()
+        .ok()
+        .filter(|requested| requested.name() == ran.name());
+    let tag = requested.and_then(|requested| requested.tag);
+    let written = ImageRef {
+        tag: tag.or(ran.tag.clone()),
+        ..ran
+    }
+    .to_string();
+    collector.add_claim(
+        at,
+        ImageClaim {
+            written: &written,
+            sure: true,
+            in_container: true,
+        },
+    );
+}
+
+// Environment variables whose name says that the value is an image:
+// `{name: RELATED_IMAGE_X, value: …}`.
+
+pub(super) struct VariableRule;
+
+impl ReferenceRule for VariableRule {
+    fn entry<'s>(
+        &self,
+        members: &MappingContext<'s>,
+        _value: &'s YamlNode<'s>,
+        child: &mut NodeContext<'s>,
+    ) {
+        let Some(name) = members.name.filter(|_| child.key == Some("value")) else {
+            return;
+        };
+        if is_image_name(name) {
+            child.read_as = Some("image");
+        } else if is_list_name(name) {
+            child.read_as = Some("images");
+        }
+    }
+}
+
+// Arguments that are named after an image: `--x-image=REF`, and `--x-image` followed by the item
+// REF.
+
+/// The argument `--x-image=REF`.
+pub(super) struct ImageFlagRule;
+
+impl ReferenceRule for ImageFlagRule {
+    fn claim<'t>(
+        &self,
+        text: &'t str,
+        _around: &NodeContext<'_>,
+        _inventory: &Inventory<'_>,
+    ) -> Option<ImageClaim<'t>> {
+        let (flag, written) = text
+            .split_once('=')
+            .filter(|(flag, _)| flag.starts_with('-'))?;
+        let is_image = flag.to_ascii_lowercase().contains("image");
+        is_image.then_some(ImageClaim {
+            written,
+            sure: false,
+            in_container: false,
+        })
+    }
+}
+
+/// The argument `--x-image`, followed by the item REF.
+pub(super) struct FlagValueRule;
+
+impl ReferenceRule for FlagValueRule {
+    fn item<'s>(
+        &self,
+        list: &NodeContext<'s>,
+        previous: Option<&'s YamlNode<'s>>,
+        child: &mut NodeContext<'s>,
+    ) {
+        if list.collects.candidates && previous.is_some_and(is_image_flag) {
+            child.read_as = Some("image");
+        }
+    }
+}
+
+/// Whether an argument is a flag that is named after an image, and whose value is the next item.
+fn is_image_flag(node: &YamlNode<'_>) -> bool {
+    let text = node.scalar().map(|scalar| scalar.value.trim());
+    text.is_some_and(|text| text.starts_with('-') && !text.contains('=') && is_image_name(text))
+}
+
+// `dockerRepository` of Kubermatic (KKP): a repository whose tag is KKP's own version.
+
+pub(super) struct KubermaticRule;
+
+impl ReferenceRule for KubermaticRule {
+    fn entry<'s>(
+        &self,
+        _members: &MappingContext<'s>,
+        _value: &'s YamlNode<'s>,
+        child: &mut NodeContext<'s>,
+    ) {
+        if child.key == Some("dockerRepository") {
+            child.role = ReferenceRole::Repository;
+        }
+    }
+}
+
+// The images of a node in the output of `crictl images -o json`, which lists tags and digests
+// separately.
+
+const TAGS: &str = "repoTags";
+
+const DIGESTS: &str = "repoDigests";
+
+pub(super) struct NodeImageRule;
+
+impl ReferenceRule for NodeImageRule {
+    fn candidates<'s>(
+        &self,
+        collector: &mut ReferenceCollector<'_, 's>,
+        _inventory: &Inventory<'_>,
+        members: &MappingContext<'s>,
+        _taken: &[usize],
+    ) -> Vec<usize> {
+        let tags = position_of(members.entries, TAGS);
+        let digests = position_of(members.entries, DIGESTS);
+        let (Some(tags), Some(digests)) = (tags, digests) else {
+            return Vec::new();
+        };
+        let mut tagged = references(&members.entries[tags].value);
+        for (scalar, image) in references(&members.entries[digests].value) {
+            let names = tagged
+                .extract_if(.., |(_, one)| one.name() == image.name())
+                .collect::<Vec<_>>();
+            if names.is_empty() {
+                add_listed(collector, scalar, &image);
+            }
+            for (scalar, one) in names {
+                add_listed(
+                    collector,
+                    scalar,
+                    &ImageRef {
+                        digest: image.digest.clone(),
+                        ..one
+                    },
+                );
+            }
+        }
+        tagged
+            .iter()
+            .for_each(|(scalar, image)| add_listed(collector, scalar, image));
+        vec![tags, digests]
+    }
+}
+
+fn add_listed(
+    collector: &mut ReferenceCollector<'_, '_>,
+    scalar: &YamlScalar<'_>,
+    image: &ImageRef,
+) {
+    collector.add_claim(
+        text_start(scalar),
+        ImageClaim {
+            written: &image.to_string(),
+            sure: true,
+            in_container: true,
+        },
+    );
+}
+
+/// The references in a list of scalars.
+fn references<'d>(node: &'d YamlNode<'d>) -> Vec<(&'d YamlScalar<'d>, ImageRef)> {
+    let YamlNode::Sequence(YamlSequence { items, .. }) = node else {
+        return Vec::new();
+    };
+    let scalars = items.iter().filter_map(YamlNode::scalar);
+    scalars
+        .filter_map(|scalar| Some((scalar, scalar.text()?.parse().ok()?)))
+        .collect()
+}
+
+// Full names in values that no earlier rule reads. A full name has a tag or digest, and its
+// host is certainly a registry.
+
+pub(super) struct FullNameRule;
+
+impl ReferenceRule for FullNameRule {
+    fn claim<'t>(
+        &self,
+        text: &'t str,
+        _around: &NodeContext<'_>,
+        inventory: &Inventory<'_>,
+    ) -> Option<ImageClaim<'t>> {
+        let value = text
+            .split_once('=')
+            .filter(|(flag, _)| flag.starts_with('-'))
+            .map(|(_, value)| value);
+        let written = value.unwrap_or(text);
+        inventory.is_full_name(written).then_some(ImageClaim {
+            written,
+            sure: true,
+            in_container: false,
+        })
+    }
+}
