@@ -1,7 +1,7 @@
 //! The framing of deflate streams: gzip members (RFC 1952) and zlib streams (RFC 1950).
 
+use crate::DeflateError;
 use crate::bits::BitReader;
-use crate::error::DeflateError;
 use std::io::Read;
 
 /// The framing of a stream.

@@ -12,10 +12,10 @@ pub(crate) const DISTANCE_SYMBOLS: usize = 30;
 /// The number of symbols of the code for code lengths.
 pub(crate) const LENGTH_CODE_SYMBOLS: usize = 19;
 /// The shortest and the longest match.
-pub(crate) const SHORTEST_MATCH: usize = 3;
-pub(crate) const LONGEST_MATCH: usize = 258;
+pub(crate) const MIN_LENGTH: usize = 3;
+pub(crate) const MAX_LENGTH: usize = 258;
 /// The longest distance of a match.
-pub(crate) const WINDOW: usize = 32768;
+pub(crate) const MAX_DISTANCE: usize = 32768;
 /// The longest code of a literal, length or distance, in bits.
 pub(crate) const LONGEST_CODE: usize = 15;
 /// The order in which a dynamic block lists the lengths of the code for code lengths.
@@ -84,7 +84,7 @@ const LENGTH_INDEXES: [u8; 256] = {
     let mut indexes = [0; 256];
     let mut at = 0;
     while at < LENGTHS.len() {
-        let first = LENGTHS[at].base as usize - SHORTEST_MATCH;
+        let first = LENGTHS[at].base as usize - MIN_LENGTH;
         let mut offset = 0;
         while offset < 1 << LENGTHS[at].extra && first + offset < 256 {
             indexes[first + offset] = at as u8;
@@ -98,7 +98,7 @@ const LENGTH_INDEXES: [u8; 256] = {
 /// The index in [`LENGTHS`] of a match length between 3 and 258.
 #[inline]
 pub(crate) fn length_index(length: usize) -> usize {
-    usize::from(LENGTH_INDEXES[length - SHORTEST_MATCH])
+    usize::from(LENGTH_INDEXES[length - MIN_LENGTH])
 }
 
 /// The symbol of a distance between 1 and 32768.
@@ -157,14 +157,14 @@ mod tests {
 
     #[test]
     fn symbols_cover_all_lengths_and_distances() {
-        for length in SHORTEST_MATCH..=LONGEST_MATCH {
+        for length in MIN_LENGTH..=MAX_LENGTH {
             let range = LENGTHS[length_index(length)];
             let offset = length - usize::from(range.base);
             assert!(offset < 1 << range.extra, "{length}");
         }
         assert_eq!(length_index(257), 27);
         assert_eq!(length_index(258), 28);
-        for distance in 1..=WINDOW {
+        for distance in 1..=MAX_DISTANCE {
             let range = DISTANCES[distance_symbol(distance)];
             let offset = distance - usize::from(range.base);
             assert!(offset < 1 << range.extra, "{distance}");

@@ -1,12 +1,12 @@
 //! The beginning of a deflate stream, from which its encoder is recognized.
 
-use super::replay::{EncoderReplay, ExpectedBytes, PlainPiece};
+use super::{EncoderReplay, ExpectedBytes, PlainPiece};
 use crate::encoder::{BlockSize, EncoderSpec, StreamHints};
 use crate::framing::gzip_extra_flags;
 use crate::inflate::{DecodedToken, DeflateBlock, InflatedPiece};
 
 /// The number of plain bytes that are kept to choose the encoder.
-pub(super) const PREFIX_BYTES: usize = 512 << 10;
+const PREFIX_BYTES: usize = 512 << 10;
 /// After this number of consecutive streams that no encoder wrote, only the encoders of earlier
 /// streams of the file are tried.
 const MAX_MISSES: u32 = 16;
@@ -158,10 +158,10 @@ impl EncoderCandidates {
 }
 
 /// The encoders that write a prefix.
-pub(super) struct CandidateMatches {
-    pub(super) replays: Vec<EncoderReplay>,
+pub(crate) struct CandidateMatches {
+    pub(crate) replays: Vec<EncoderReplay>,
     /// Whether no other encoders remain to be tried for the stream.
-    pub(super) were_all_tried: bool,
+    pub(crate) were_all_tried: bool,
 }
 
 /// Adds those of `specs` that write the prefix, until there are `most`.

@@ -1,12 +1,14 @@
 //! Writes the parts of blocks: headers (RFC 1951, sections 3.2.3 to 3.2.7) and tokens.
 
-use super::huffman::{Code, MAX_HEADER_BITS, TieOrder, code_lengths};
-use super::symbols::{
-    DISTANCE_SYMBOLS, END_OF_BLOCK, LENGTH_CODES, LITERAL_SYMBOLS, SymbolCounts, Token,
+use super::huffman::{
+    Code, LENGTH_CODES, MAX_HEADER_BITS, SymbolCounts, TieOrder, Token, code_lengths,
     distance_extra_bits, length_base, length_extra_bits, length_symbol,
 };
 use crate::bits::BitWriter;
-use crate::symbols::{LENGTH_CODE_ORDER, LENGTH_CODE_SYMBOLS, distance_symbol};
+use crate::symbols::{
+    DISTANCE_SYMBOLS, END_OF_BLOCK, LENGTH_CODE_ORDER, LENGTH_CODE_SYMBOLS, LITERAL_SYMBOLS,
+    distance_symbol,
+};
 
 /// The maximum number of bytes in a stored block.
 pub(crate) const MAX_STORED: usize = 65_535;

@@ -1,12 +1,15 @@
-//! Hash chains over a window of 64 KiB, for Go's levels 2 and 3, which do not insert all positions.
+//! Hash chains over a window of 64 KiB, which the encoders of Go and `klauspost/compress` share.
 
-use super::bytes::{boxed_array, first_bytes_mask, load32, load64, match_length};
-use super::symbols::{MAX_DISTANCE, MAX_LENGTH};
+use crate::symbols::{MAX_DISTANCE, MAX_LENGTH};
+
+// Hash chains for Go's levels 2 and 3, which do not insert all positions.
 
 /// The number of bytes in a window.
 pub(crate) const WINDOW: usize = 2 * MAX_DISTANCE;
+
 /// The number of positions in the links of a position.
 pub(crate) const LINKS: usize = 4;
+
 /// A window, and some bytes after it, so that loads need no bounds check.
 pub(crate) type ChainWindow = [u8; WINDOW + 512];
 
@@ -95,7 +98,7 @@ impl Chains {
 
 /// Lowers four positions + 1 by 32 KiB.
 #[inline]
-pub(super) fn lower_links(links: u64) -> u64 {
+fn lower_links(links: u64) -> u64 {
     const { assert!(MAX_DISTANCE == 1 << 15) };
     // an entry whose highest bit is set loses this bit; every other entry becomes 0
     let highest = links & 0x8000_8000_8000_8000;
@@ -249,6 +252,7 @@ pub(crate) fn best_match<const FOLLOWS_GRAMS: bool>(
 
 /// The number of heads that are replaced at once, so that their loads overlap.
 const PLANNED: usize = 64;
+
 /// A search that tries fewer positions follows only the chain of the first gram.
 const MIN_TRIES: usize = 100;
 
@@ -404,4 +408,61 @@ impl LinkedChains {
     fn steps(&self, position: usize, candidate: usize) -> usize {
         usize::from(self.ranks[position % WINDOW].wrapping_sub(self.ranks[candidate % WINDOW]))
     }
+}
+
+// Loads of several bytes, the comparison of a buffer at two indices, and large tables.
+
+/// The four bytes at `at`, the first of them the least significant.
+#[inline]
+pub(crate) fn load32(bytes: &[u8], at: usize) -> u32 {
+    let mut word = [0; 4];
+    word.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(word)
+}
+
+/// The eight bytes at `at`, the first of them the least significant.
+#[inline]
+pub(crate) fn load64(bytes: &[u8], at: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(word)
+}
+
+/// A mask for a word from [`load64`] that keeps its first `count` bytes, at least one and at most
+/// eight.
+#[inline]
+pub(crate) fn first_bytes_mask(count: usize) -> u64 {
+    u64::MAX >> (64 - 8 * count.clamp(1, 8))
+}
+
+/// The number of equal bytes at `a` and `b`, up to `limit`. At least `limit` bytes follow both
+/// indices.
+#[inline]
+pub(crate) fn match_length(bytes: &[u8], a: usize, b: usize, limit: usize) -> usize {
+    let a = &bytes[a..a + limit];
+    let b = &bytes[b..b + limit];
+    let (a_words, a_rest) = a.as_chunks::<8>();
+    let (b_words, b_rest) = b.as_chunks::<8>();
+    let mut length = 0;
+    for (a, b) in a_words.iter().zip(b_words) {
+        let difference = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
+        if difference != 0 {
+            return length + difference.trailing_zeros() as usize / 8;
+        }
+        length += 8;
+    }
+    length
+        + a_rest
+            .iter()
+            .zip(b_rest)
+            .take_while(|(a, b)| a == b)
+            .count()
+}
+
+/// An array of equal elements that is never on the stack.
+pub(crate) fn boxed_array<T: Copy, const N: usize>(element: T) -> Box<[T; N]> {
+    let elements = vec![element; N].into_boxed_slice();
+    elements
+        .try_into()
+        .unwrap_or_else(|_| unreachable!("the vector has N elements"))
 }

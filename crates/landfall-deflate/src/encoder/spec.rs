@@ -2,13 +2,13 @@
 
 use super::go::GoFlate;
 use super::klauspost::KlauspostFlate;
-use super::replay::{Encoder, StreamHints};
+use super::zlib::pigz::Pigz;
+use super::zlib::{GnuGzip, ZlibDeflate};
+use super::{Encoder, StreamHints};
+use std::fmt;
+
 #[cfg(test)]
 use super::testing;
-use super::zlib::ZlibDeflate;
-use super::zlib::gnu::GnuGzip;
-use super::zlib::pigz::Pigz;
-use std::fmt;
 
 /// Defines [`EncoderSpec`]. A family is a `Copy` type of parameters with a number that recipes
 /// record and that never changes. It has the methods that are called below, and a `Display` that

@@ -4,7 +4,7 @@
 use super::{Encoder, StreamHints};
 use crate::bits::BitWriter;
 use crate::symbols::{
-    FIXED_LITERAL_LENGTHS, LENGTHS, LONGEST_MATCH, SHORTEST_MATCH, canonical_codes, length_index,
+    FIXED_LITERAL_LENGTHS, LENGTHS, MAX_LENGTH, MIN_LENGTH, canonical_codes, length_index,
 };
 use std::fmt;
 
@@ -67,8 +67,8 @@ impl RunEncoder {
         out.write(2 | u32::from(is_final), 3);
         for run in plain.chunk_by(|a, b| a == b) {
             self.symbol(usize::from(run[0]), out);
-            for part in run[1..].chunks(LONGEST_MATCH) {
-                if part.len() < SHORTEST_MATCH {
+            for part in run[1..].chunks(MAX_LENGTH) {
+                if part.len() < MIN_LENGTH {
                     part.iter()
                         .for_each(|byte| self.symbol(usize::from(*byte), out));
                     continue;

@@ -4,24 +4,27 @@
 //! plain bytes: blocks and their headers, tokens, padding.
 
 mod table;
-mod tokens;
 
+use self::table::{DecodeTable, InvalidCode};
+use crate::DeflateError;
 use crate::bits::BitReader;
-use crate::error::DeflateError;
 use crate::symbols::{
-    DISTANCE_SYMBOLS, END_OF_BLOCK, FIXED_DISTANCE_LENGTHS, FIXED_LITERAL_LENGTHS,
-    LENGTH_CODE_ORDER, LENGTH_CODE_SYMBOLS, LITERAL_SYMBOLS, LONGEST_MATCH, WINDOW,
+    DISTANCE_SYMBOLS, DISTANCES, END_OF_BLOCK, FIRST_LENGTH_SYMBOL, FIXED_DISTANCE_LENGTHS,
+    FIXED_LITERAL_LENGTHS, LENGTH_CODE_ORDER, LENGTH_CODE_SYMBOLS, LENGTHS, LITERAL_SYMBOLS,
+    MAX_DISTANCE, MAX_LENGTH,
 };
 use std::io::Read;
-use table::{DecodeTable, InvalidCode};
 
 /// The approximate number of plain bytes that one call of [`Inflater::step`] decodes.
-pub(crate) const STEP_BYTES: usize = 64 << 10;
+const STEP_BYTES: usize = 64 << 10;
+
 /// The maximum number of blocks that one step begins. It bounds a step over blocks without plain
 /// bytes.
 const STEP_BLOCKS: usize = 1024;
+
 /// The number of bits that the tables of literals and of distances decode in one step.
 const LITERAL_BITS: u32 = 10;
+
 const DISTANCE_BITS: u32 = 9;
 
 /// The number of bytes of a match that are copied at once, unless the match overlaps with them.
@@ -78,11 +81,13 @@ pub(crate) struct InflatedPiece<'a> {
     pub(crate) is_last: bool,
 }
 
+// Decodes the tokens of a block.
+
 impl Inflater {
     /// A decoder at the beginning of a stream.
     pub(crate) fn new() -> Self {
         Self {
-            buffer: Vec::with_capacity(WINDOW + STEP_BYTES + LONGEST_MATCH + COPIED_BYTES),
+            buffer: Vec::with_capacity(MAX_DISTANCE + STEP_BYTES + MAX_LENGTH + COPIED_BYTES),
             from: 0,
             plain_before: 0,
             token_count: 0,
@@ -137,7 +142,7 @@ impl Inflater {
     /// Decodes the next piece of the stream.
     pub(crate) fn step<R: Read>(&mut self, input: &mut BitReader<R>) -> Result<(), DeflateError> {
         self.plain_before += (self.buffer.len() - self.from) as u64;
-        let unused = self.buffer.len().saturating_sub(WINDOW);
+        let unused = self.buffer.len().saturating_sub(MAX_DISTANCE);
         self.buffer.drain(..unused);
         self.from = self.buffer.len();
         self.blocks.clear();
@@ -319,7 +324,7 @@ impl DeflateBlock {
 }
 
 /// Reads the header of a dynamic block, after the three bits that begin the block.
-pub(crate) fn read_dynamic<R: Read>(
+fn read_dynamic<R: Read>(
     input: &mut BitReader<R>,
     table: &mut DecodeTable,
 ) -> Result<DynamicBlockHeader, DeflateError> {
@@ -383,5 +388,163 @@ pub(crate) fn run_shape(symbol: u8) -> (u32, usize) {
         17 => (3, 3),
         18 => (7, 11),
         _ => (0, 1),
+    }
+}
+
+impl Inflater {
+    /// Reads the tokens whose bits are in memory. Stops when `buffer` has `end` bytes, or before
+    /// the end of the block or an invalid token.
+    fn read_buffered_tokens<R: Read, const RECORD: bool>(
+        &mut self,
+        input: &mut BitReader<R>,
+        end: usize,
+    ) {
+        let mut bulk = input.bulk();
+        if !bulk.refill() {
+            return;
+        }
+        let mut at = self.buffer.len();
+        self.buffer.resize(end + MAX_LENGTH + COPIED_BYTES, 0);
+        let buffer = &mut self.buffer[..];
+        let mut count = 0;
+        while at < end && bulk.refill() {
+            // a token takes at most 48 bits
+            let bits = bulk.peek();
+            let entry = self.literals.decode(bits);
+            let symbol = usize::from(entry.value);
+            let mut taken = u32::from(entry.bits);
+            if taken == 0 {
+                break;
+            }
+            if symbol < END_OF_BLOCK {
+                bulk.consume(taken);
+                buffer[at] = symbol as u8;
+                at += 1;
+                count += 1;
+                if RECORD {
+                    self.tokens.push(DecodedToken::literal(symbol as u8));
+                }
+                continue;
+            }
+            let index = symbol.wrapping_sub(FIRST_LENGTH_SYMBOL);
+            let Some(range) = LENGTHS.get(index) else {
+                break;
+            };
+            let extra = bits >> taken & ((1 << range.extra) - 1);
+            let length = usize::from(range.base) + extra as usize;
+            taken += u32::from(range.extra);
+            let entry = self.distances.decode(bits >> taken);
+            taken += u32::from(entry.bits);
+            let Some(range) = DISTANCES.get(usize::from(entry.value)) else {
+                break;
+            };
+            let extra = bits >> taken & ((1 << range.extra) - 1);
+            let distance = usize::from(range.base) + extra as usize;
+            taken += u32::from(range.extra);
+            if entry.bits == 0 || distance > at {
+                break;
+            }
+            bulk.consume(taken);
+            copy_match(buffer, at, length, distance);
+            at += length;
+            count += 1;
+            if RECORD {
+                self.tokens.push(decoded_match(symbol, length, distance));
+            }
+        }
+        bulk.finish();
+        self.buffer.truncate(at);
+        self.token_count += count;
+    }
+
+    /// Reads tokens up to the end of the block, or until `buffer` has `end` bytes.
+    fn read_tokens<R: Read, const RECORD: bool>(
+        &mut self,
+        input: &mut BitReader<R>,
+        end: usize,
+    ) -> Result<(), DeflateError> {
+        while self.buffer.len() < end {
+            self.read_buffered_tokens::<R, RECORD>(input, end);
+            if self.buffer.len() >= end {
+                break;
+            }
+            // the next token is at the end of the bytes in memory, ends the block, or is invalid
+            input.refill()?;
+            let entry = self.literals.decode(input.peek());
+            if entry.bits == 0 {
+                return Err(input.error("a code of a literal or length is invalid"));
+            }
+            input.consume(u32::from(entry.bits))?;
+            let symbol = usize::from(entry.value);
+            if symbol < END_OF_BLOCK {
+                self.buffer.push(symbol as u8);
+                if RECORD {
+                    self.tokens.push(DecodedToken::literal(symbol as u8));
+                }
+                self.token_count += 1;
+                continue;
+            }
+            if symbol == END_OF_BLOCK {
+                self.end_block(input);
+                return Ok(());
+            }
+            let Some(range) = LENGTHS.get(symbol - FIRST_LENGTH_SYMBOL) else {
+                return Err(input.error("a length symbol is invalid"));
+            };
+            let extra = input.take(u32::from(range.extra))?;
+            let length = usize::from(range.base) + extra as usize;
+            let entry = self.distances.decode(input.peek());
+            if entry.bits == 0 {
+                return Err(input.error("a code of a distance is invalid"));
+            }
+            input.consume(u32::from(entry.bits))?;
+            let Some(range) = DISTANCES.get(usize::from(entry.value)) else {
+                return Err(input.error("a distance symbol is invalid"));
+            };
+            let extra = input.take(u32::from(range.extra))?;
+            let distance = usize::from(range.base) + extra as usize;
+            if distance > self.buffer.len() {
+                return Err(input.error("a distance points before the beginning of the stream"));
+            }
+            let at = self.buffer.len();
+            self.buffer.resize(at + length + COPIED_BYTES, 0);
+            copy_match(&mut self.buffer, at, length, distance);
+            self.buffer.truncate(at + length);
+            if RECORD {
+                self.tokens.push(decoded_match(symbol, length, distance));
+            }
+            self.token_count += 1;
+        }
+        Ok(())
+    }
+}
+
+/// The token of a match whose length has this symbol.
+fn decoded_match(symbol: usize, length: usize, distance: usize) -> DecodedToken {
+    if length == MAX_LENGTH && symbol != FIRST_LENGTH_SYMBOL + 28 {
+        DecodedToken::matched_in_long_form(distance)
+    } else {
+        DecodedToken::matched(length, distance)
+    }
+}
+
+/// Writes a match at `at`: a copy of the `length` bytes that begin `distance` bytes earlier and may
+/// overlap with the copy. Fewer than [`COPIED_BYTES`] bytes after the copy are overwritten.
+#[inline]
+fn copy_match(buffer: &mut [u8], at: usize, length: usize, distance: usize) {
+    let from = at - distance;
+    if distance >= COPIED_BYTES {
+        for step in (0..length).step_by(COPIED_BYTES) {
+            let mut bytes = [0; COPIED_BYTES];
+            bytes.copy_from_slice(&buffer[from + step..from + step + COPIED_BYTES]);
+            buffer[at + step..at + step + COPIED_BYTES].copy_from_slice(&bytes);
+        }
+    } else if distance == 1 {
+        let byte = buffer[from];
+        buffer[at..at + length].fill(byte);
+    } else {
+        for step in 0..length {
+            buffer[at + step] = buffer[from + step];
+        }
     }
 }

@@ -5,7 +5,7 @@
 //! agree are written. After the last bit, one more byte is written. That byte, followed by zeros,
 //! selects a number inside of the interval.
 
-use crate::error::DeflateError;
+use crate::DeflateError;
 
 /// The maximum number of bits over which a probability is averaged.
 const MEMORY: u32 = 255;
@@ -183,7 +183,7 @@ impl DecoderState {
 
 /// The decoder of the bits that a [`BitEncoder`] has written.
 #[derive(Debug)]
-pub(super) struct BitDecoder<'a> {
+pub(crate) struct BitDecoder<'a> {
     state: &'a mut DecoderState,
     bytes: &'a [u8],
 }
@@ -196,7 +196,7 @@ impl BitDecoder<'_> {
     }
 
     /// Fails if the decoder has run past the end of the code.
-    pub(super) fn check(&self) -> Result<(), DeflateError> {
+    pub(crate) fn check(&self) -> Result<(), DeflateError> {
         if self.state.read >= self.bytes.len() + AHEAD {
             return Err(DeflateError::Recipe("its deviations end early"));
         }

@@ -1,16 +1,15 @@
 //! Rebuilds streams from their plain bytes and the coded deviations.
 
-use super::blocks::{BlockStart, PART_BYTES, PART_TOKENS, PartEnd, TokenCounts};
 use super::coder::DecoderState;
-use super::matcher::{LOOKAHEAD, MatchSearch};
-use super::{PredictionModel, PredictionSpec};
+use super::model::{BlockStart, PART_BYTES, PART_TOKENS, PartEnd, TokenCounts};
+use super::{LOOKAHEAD, MatchSearch, PredictionModel, PredictionSpec};
+use crate::DeflateError;
 use crate::bits::BitWriter;
-use crate::error::DeflateError;
 use crate::inflate::{DecodedToken, DynamicBlockHeader, run_shape};
 use crate::symbols::{
     DISTANCES, END_OF_BLOCK, FIRST_LENGTH_SYMBOL, FIXED_DISTANCE_LENGTHS, FIXED_LITERAL_LENGTHS,
-    LENGTH_CODE_ORDER, LENGTH_CODE_SYMBOLS, LENGTHS, LONGEST_MATCH, canonical_codes,
-    distance_symbol, length_index,
+    LENGTH_CODE_ORDER, LENGTH_CODE_SYMBOLS, LENGTHS, MAX_LENGTH, canonical_codes, distance_symbol,
+    length_index,
 };
 
 /// The state of the reader within its stream.
@@ -259,7 +258,7 @@ struct SymbolCode {
 
 /// The codes of a block.
 #[derive(Debug)]
-pub(super) struct OutputCodes {
+struct OutputCodes {
     literals: [SymbolCode; 288],
     distances: [SymbolCode; 32],
 }
@@ -276,7 +275,7 @@ fn assign<const N: usize>(lengths: &[u8]) -> [SymbolCode; N] {
 
 impl OutputCodes {
     /// The codes of fixed blocks.
-    pub(super) fn fixed() -> Self {
+    fn fixed() -> Self {
         Self {
             literals: assign(&FIXED_LITERAL_LENGTHS),
             distances: assign(&FIXED_DISTANCE_LENGTHS),
@@ -284,14 +283,14 @@ impl OutputCodes {
     }
 
     /// The codes of a dynamic block.
-    pub(super) fn dynamic(header: &DynamicBlockHeader) -> Self {
+    fn dynamic(header: &DynamicBlockHeader) -> Self {
         Self {
             literals: assign(&header.literals),
             distances: assign(&header.distances),
         }
     }
 
-    pub(super) fn write_tokens(&self, tokens: &[DecodedToken], out: &mut BitWriter) {
+    fn write_tokens(&self, tokens: &[DecodedToken], out: &mut BitWriter) {
         for token in tokens {
             let Some((length, distance)) = token.as_match() else {
                 put(self.literals[usize::from(token.byte())], out);
@@ -299,7 +298,7 @@ impl OutputCodes {
             };
             let mut index = length_index(length);
             if token.is_long_form() {
-                index = length_index(LONGEST_MATCH - 1);
+                index = length_index(MAX_LENGTH - 1);
             }
             put(self.literals[FIRST_LENGTH_SYMBOL + index], out);
             let range = LENGTHS[index];
@@ -314,7 +313,7 @@ impl OutputCodes {
     }
 
     /// Writes the end of the block.
-    pub(super) fn write_end(&self, out: &mut BitWriter) {
+    fn write_end(&self, out: &mut BitWriter) {
         put(self.literals[END_OF_BLOCK], out);
     }
 }
@@ -349,7 +348,7 @@ pub(super) fn write_stored(is_final: bool, length: u16, padding: u8, out: &mut B
 }
 
 /// Writes padding bits up to the next byte boundary.
-pub(super) fn write_padding(padding: u8, out: &mut BitWriter) {
+fn write_padding(padding: u8, out: &mut BitWriter) {
     let used = out.bits_past_byte();
     if used > 0 {
         let free = 8 - used;

@@ -1,10 +1,9 @@
 //! Codes the tokens of streams.
 
-use super::blocks::{BlockStart, PART_BYTES, PART_TOKENS, PartEnd, TokenCounts};
 use super::coder::BitEncoder;
-use super::matcher::{LOOKAHEAD, MatchSearch};
-use super::{PredictionModel, PredictionSpec};
-use crate::error::DeflateError;
+use super::model::{BlockStart, PART_BYTES, PART_TOKENS, PartEnd, TokenCounts};
+use super::{LOOKAHEAD, MatchSearch, PredictionModel, PredictionSpec};
+use crate::DeflateError;
 use crate::inflate::{BlockKind, DecodedToken, DeflateBlock, InflatedPiece};
 use std::collections::VecDeque;
 

@@ -1,8 +1,8 @@
 //! The description of one member of a stream, and its encoding.
 
-use super::wire::{RecipeCursor, put_bytes, put_number};
+use super::{RecipeCursor, put_bytes, put_number};
+use crate::DeflateError;
 use crate::encoder::EncoderSpec;
-use crate::error::DeflateError;
 use crate::framing::{LONGEST_HEADER, StreamFormat};
 use crate::prediction::PredictionSpec;
 

@@ -10,11 +10,10 @@ use crate::encoder::block::{
     BlockCodes, DistanceCode, DynamicHeader, LiteralCode, MAX_STORED, stored_size,
     write_fixed_header, write_stored,
 };
-use crate::encoder::huffman::{Code, MAX_BITS};
-use crate::encoder::symbols::{
-    DISTANCE_SYMBOLS, END_OF_BLOCK, LITERAL_SYMBOLS, SymbolCounts, Token, distance_extra_bits,
-    length_extra_bits, length_symbol,
+use crate::encoder::huffman::{
+    Code, MAX_BITS, SymbolCounts, Token, distance_extra_bits, length_extra_bits, length_symbol,
 };
+use crate::symbols::{DISTANCE_SYMBOLS, END_OF_BLOCK, LITERAL_SYMBOLS};
 
 /// Fixed codes are only considered for blocks with fewer tokens.
 const MAX_FIXED_TOKENS: usize = 250;
@@ -433,7 +432,7 @@ fn fast_log2(value: f32) -> f32 {
 
 /// The estimated size in bits of literals with these counts. `total` is the number of literals. It
 /// may also count one literal for each symbol that does not occur.
-pub(super) fn estimated_literal_bits(counts: &[u32], total: usize) -> u64 {
+fn estimated_literal_bits(counts: &[u32], total: usize) -> u64 {
     let inverse_total = 1.0 / total as f32;
     let mut sum = 0.0_f32;
     for count in counts.iter().filter(|count| **count > 0) {
@@ -443,7 +442,7 @@ pub(super) fn estimated_literal_bits(counts: &[u32], total: usize) -> u64 {
 }
 
 /// The estimated size in bits of `added` literals, each of which occurs once among `total`.
-pub(super) fn estimated_rare_bits(added: usize, total: usize) -> u64 {
+fn estimated_rare_bits(added: usize, total: usize) -> u64 {
     let each = bits(1, 1.0 / total as f32, BitBounds::AtLeastOne);
     let mut sum = 0.0_f32;
     for _ in 0..added {
@@ -454,7 +453,7 @@ pub(super) fn estimated_rare_bits(added: usize, total: usize) -> u64 {
 
 /// The estimated size in bits of a block with `tokens` tokens that have these counts. The end of
 /// the block is counted as 15 bits. If `is_bounded` is set, each symbol costs 1 to 15 bits.
-pub(super) fn estimated_bits(counts: &SymbolCounts, tokens: usize, is_bounded: bool) -> u64 {
+fn estimated_bits(counts: &SymbolCounts, tokens: usize, is_bounded: bool) -> u64 {
     let bounds = if is_bounded {
         BitBounds::OneToFifteen
     } else {

@@ -1,20 +1,16 @@
 //! Levels 7 to 9: hash chains over a window of 64 KiB.
 
 use super::blocks::KlauspostBlockWriter;
-use super::restart::RestartEncoder;
 use super::rules::{KlauspostRules, MatchEndRule};
 use crate::bits::BitWriter;
-use crate::encoder::Encoder;
-use crate::encoder::bytes::match_length;
 use crate::encoder::chains::{
-    ChainHash, ChainMatch, ChainSearch, ChainWindow, LinkedChains, WINDOW, new_window,
+    ChainHash, ChainMatch, ChainSearch, ChainWindow, LinkedChains, WINDOW, match_length, new_window,
 };
-use crate::encoder::huffman::{Code, MAX_BITS};
-use crate::encoder::symbols::{
-    LENGTH_CODES, MAX_DISTANCE, MAX_LENGTH, MIN_LENGTH, Token, distance_extra_bits,
-    length_extra_bits,
+use crate::encoder::huffman::{
+    Code, LENGTH_CODES, MAX_BITS, Token, distance_extra_bits, length_extra_bits,
 };
-use crate::symbols::distance_symbol;
+use crate::encoder::{Encoder, RestartEncoder};
+use crate::symbols::{MAX_DISTANCE, MAX_LENGTH, MIN_LENGTH, distance_symbol};
 
 /// The number of bytes that must follow before a match is searched, unless the stream is flushed.
 const LOOKAHEAD: usize = MIN_MATCH + MAX_LENGTH;

@@ -16,17 +16,15 @@
 mod blocks;
 mod fast;
 mod lazy;
-mod restart;
 pub(crate) mod rules;
 
+use self::blocks::KlauspostBlockWriter;
+use self::fast::FastEncoder;
+use self::lazy::LazyEncoder;
+use self::rules::{KlauspostGeneration, KlauspostRules};
 use super::block::MAX_STORED;
-use super::{BlockSize, Encoder, StreamHints};
+use super::{BlockSize, Encoder, RestartEncoder, StreamHints};
 use crate::bits::BitWriter;
-use blocks::KlauspostBlockWriter;
-use fast::FastEncoder;
-use lazy::LazyEncoder;
-use restart::RestartEncoder;
-use rules::{KlauspostGeneration, KlauspostRules};
 use std::fmt;
 
 /// The way in which a stream is cut into pieces that are compressed in parallel.
@@ -382,13 +380,13 @@ mod tests {
     }
 
     macro_rules! releases {
-        ($($test:ident: $release:literal, $generation:ident;)*) => {$(
-            #[test]
-            fn $test() {
-                check($release, KlauspostGeneration::$generation);
-            }
-        )*};
-    }
+    ($($test:ident: $release:literal, $generation:ident;)*) => {$(
+        #[test]
+        fn $test() {
+            check($release, KlauspostGeneration::$generation);
+        }
+    )*};
+}
 
     releases! {
         streams_are_those_of_1_10_10: "1.10.10", V1_10;

@@ -13,11 +13,9 @@ use crate::encoder::block::{
     BlockCodes, DynamicHeader, HEADER_SYMBOLS, count_header_symbols, push_run, write_fixed_header,
     write_stored,
 };
-use crate::encoder::bytes::boxed_array;
-use crate::encoder::huffman::{MAX_BITS, MAX_HEADER_BITS};
-use crate::encoder::symbols::{
-    DISTANCE_SYMBOLS, END_OF_BLOCK, LITERAL_SYMBOLS, SymbolCounts, Token,
-};
+use crate::encoder::chains::boxed_array;
+use crate::encoder::huffman::{MAX_BITS, MAX_HEADER_BITS, SymbolCounts, Token};
+use crate::symbols::{DISTANCE_SYMBOLS, END_OF_BLOCK, LITERAL_SYMBOLS};
 use std::array;
 use std::sync::LazyLock;
 

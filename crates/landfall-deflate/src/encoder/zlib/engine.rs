@@ -10,12 +10,14 @@
 //! matching, a long match enters only its first position.
 
 use super::blocks::{BlockChoice, Tokens, write_block};
-use super::chains::HashChains;
-use super::index::PositionIndex;
-use super::window::{FARTHEST_OF_SHORTEST, Match, Search, ThreeByteHash, WANTED_AHEAD, Window};
+use super::dictionary::{
+    FARTHEST_OF_SHORTEST, HashChains, Match, PositionIndex, Search, ThreeByteHash, WANTED_AHEAD,
+    Window,
+};
 use crate::bits::BitWriter;
 use crate::encoder::block::write_stored;
-use crate::encoder::symbols::{MAX_LENGTH, MIN_LENGTH, Token};
+use crate::encoder::huffman::Token;
+use crate::symbols::{MAX_LENGTH, MIN_LENGTH};
 
 /// The length that means that there is no match.
 const NO_MATCH: usize = MIN_LENGTH - 1;
@@ -479,7 +481,7 @@ pub(super) struct Effort {
     pub(super) parsing: Parsing,
     /// After a match of at least this length, only a quarter of the chain is searched for a longer
     /// one.
-    pub(super) good: usize,
+    good: usize,
     /// After a match of at least this length, the next position is not searched. Without lazy
     /// matching: the positions inside longer matches do not enter the dictionary.
     pub(super) lazy: usize,

@@ -1,6 +1,6 @@
 //! Levels 2 to 9: hash chains over a window of 64 KiB.
 
-use super::GoBlockWriter;
+use super::classic::GoBlockWriter;
 use crate::bits::BitWriter;
 use crate::encoder::Encoder;
 use crate::encoder::block::write_stored;
@@ -8,15 +8,19 @@ use crate::encoder::chains::{
     ChainHash, ChainMatch, ChainSearch, ChainWindow, Chains, LinkedChains, WINDOW, best_match,
     new_window,
 };
-use crate::encoder::symbols::{MAX_DISTANCE, MAX_LENGTH, Token};
+use crate::encoder::huffman::Token;
+use crate::symbols::{MAX_DISTANCE, MAX_LENGTH};
 
 /// The shortest match that is looked for.
 const MIN_MATCH: usize = 4;
+
 /// The number of bytes that must be available from a position on before a match is searched there,
 /// unless the stream is flushed.
 const LOOKAHEAD: usize = MIN_MATCH + MAX_LENGTH;
+
 /// Matches of four bytes are only used up to this distance.
 const MAX_SHORT_DISTANCE: usize = 4096;
+
 /// The maximum number of tokens of a block.
 pub(super) const BLOCK_TOKENS: usize = 1 << 14;
 
