@@ -5,9 +5,8 @@
 //! changelog, and 4.4 its format. Nothing is extracted, so names in the archive cannot do harm.
 
 use super::fields::paragraphs;
-use crate::PackageIdentity;
-use crate::changelog::{READ_BYTES, first_lines};
 use crate::decompress::{Compression, decompressed};
+use crate::{CHANGELOG_BYTES, PackageIdentity, first_lines};
 use std::io::{self, BufReader, Read};
 
 const MAGIC: &[u8; 8] = b"!<arch>\n";
@@ -127,7 +126,7 @@ fn changelog_in_data(data: impl Read, name: &str) -> io::Result<Vec<String>> {
             };
             let mut text = Vec::new();
             decompressed(BufReader::new(&mut entry), compression, MAX_BYTES)?
-                .take(READ_BYTES)
+                .take(CHANGELOG_BYTES)
                 .read_to_end(&mut text)?;
             let lines = first_entry(&String::from_utf8_lossy(&text));
             if is_debian {

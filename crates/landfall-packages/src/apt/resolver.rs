@@ -4,8 +4,8 @@
 //! 2.6.
 
 use super::marking::{MarkMode, MarkedVersion, Marking};
+use super::relation::compare;
 use super::universe::{AptPackageId, AptRelation, AptVersionId, RelationKind};
-use super::version::compare;
 
 /// The maximum number of rounds over all packages, as in apt.
 const ROUNDS: usize = 20;

@@ -5,8 +5,7 @@
 //! equal providers.
 
 use super::fields::{KINDS, PackageFields, paragraphs};
-use super::relation::{VersionOperator, relations};
-use super::version::compare;
+use super::relation::{VersionOperator, compare, relations};
 use std::collections::HashMap;
 use std::ops::Range;
 

@@ -1,6 +1,5 @@
 //! RPM repositories: indexes, versions, and package selection as dnf does it.
 
-mod base;
 mod metadata;
 mod modules;
 mod pool;
@@ -9,15 +8,16 @@ mod primary;
 mod primary_tests;
 mod relation;
 mod repomd;
-mod rich;
 mod rpm_file;
 mod solve;
 mod trimmed;
 mod version;
 mod xml;
 
-pub use self::base::{is_plain_list, read_base};
-pub use self::metadata::{AvailablePackages, PackedIndex, SourceMetadata, unsupported_compression};
+pub use self::metadata::{
+    AvailablePackages, PackedIndex, SourceMetadata, is_plain_list, read_base,
+    unsupported_compression,
+};
 pub use self::pool::{PackageId, Pool};
 pub use self::primary::PackageLabels;
 pub use self::repomd::{MirrorList, Repomd, RepomdIndex, read_mirrors};

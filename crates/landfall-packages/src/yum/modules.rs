@@ -229,7 +229,7 @@ fn full_name(pool: &Pool, id: PackageId) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::yum::base::read_base;
+    use crate::yum::metadata::read_base;
 
     const MODULES: &str = "---
 document: modulemd

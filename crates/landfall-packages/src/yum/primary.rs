@@ -4,9 +4,8 @@
 
 use super::metadata::malformed;
 use super::pool::{NewPackage, PackageId, Pool, RpmRelationKind, StoredRelation, StringPool};
-use super::relation::VersionSense;
+use super::relation::{RichDependency, VersionSense};
 use super::repomd::element_location;
-use super::rich::RichDependency;
 use super::xml::{XmlElement, XmlEvent, walk};
 use landfall_model::{Digest, Failure};
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -5,8 +5,7 @@
 //! covers the main header, which contains the digest of the payload.
 
 use super::metadata::unreadable;
-use crate::PackageIdentity;
-use crate::changelog::first_lines;
+use crate::{PackageIdentity, first_lines};
 use landfall_model::sign::{OpenPgpKeys, SignatureTime};
 use landfall_model::{Algorithm, Failure, Limits, digest_of};
 use std::io::{self, Read};

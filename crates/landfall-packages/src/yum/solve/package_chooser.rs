@@ -1,14 +1,12 @@
 //! The main loop of dnf's solver, which decides one package after the other by the policy until all
 //! dependencies are satisfied.
 
-use super::choose::{excluded_from_weak, may_replace, obsoletes};
-use super::formula::{Literal, installed, package};
 use super::policy::{Policy, open};
-use super::rules::{Rule, RuleOrigin, Rules};
+use super::rules::{Literal, Rule, RuleOrigin, Rules, installed, package};
 use super::sat::{Sat, SolverStop};
+use super::{excluded_from_weak, may_replace, obsoletes};
 use crate::yum::pool::{PackageId, RpmRelationKind};
-use crate::yum::relation::RpmRelation;
-use crate::yum::rich::RichDependency;
+use crate::yum::relation::{RichDependency, RpmRelation};
 use crate::yum::version::Architectures;
 use std::collections::{BTreeSet, HashMap, HashSet};
 

@@ -3,12 +3,10 @@
 //!
 //! libsolv's `policy.c` has the same steps under similar names.
 
-use super::choose::obsoletes;
-use super::formula::{Formula, Literal, installed, package};
-use super::rules::Rules;
+use super::obsoletes;
+use super::rules::{Formula, Literal, Rules, installed, package};
 use crate::yum::pool::{PackageId, RpmRelationKind};
-use crate::yum::relation::{RpmRelation, VersionSense};
-use crate::yum::rich::RichDependency;
+use crate::yum::relation::{RichDependency, RpmRelation, VersionSense};
 use crate::yum::version::Evr;
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -1,11 +1,9 @@
 //! Explains why packages cannot be installed: a chain of sentences from a request to the cause.
 
-use super::formula::{Literal, package};
-use super::rules::{Rule, RuleOrigin, Rules};
+use super::rules::{Literal, Rule, RuleOrigin, Rules, package};
 use super::sat::{ClauseId, Sat, SolverStop};
 use crate::yum::pool::{PackageId, Pool, RpmRelationKind};
-use crate::yum::relation::RpmRelation;
-use crate::yum::rich::RichDependency;
+use crate::yum::relation::{RichDependency, RpmRelation};
 use std::collections::BTreeSet;
 
 /// Explains the rules of `core`, which cannot all hold. Returns their sentences, and the required

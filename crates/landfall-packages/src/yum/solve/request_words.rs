@@ -1,6 +1,6 @@
 //! Requests for packages: matches the forms of names that `dnf install` accepts.
 
-use super::choose::obsoletes;
+use super::obsoletes;
 use super::reasons::offers;
 use crate::yum::pool::{PackageId, Pool, RpmRelationKind};
 use crate::yum::relation::{RpmRelation, VersionSense};

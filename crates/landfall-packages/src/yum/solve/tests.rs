@@ -1,8 +1,8 @@
 //! Selections from generated packages, one test for each property of the solver. Other tests
 //! compare with dnf itself.
 
-use super::choose::{SelectionRequest, UnsolvableRequest, YumSelection, choose};
-use crate::yum::base::read_base;
+use super::{SelectionRequest, UnsolvableRequest, YumSelection, choose};
+use crate::yum::metadata::read_base;
 use crate::yum::pool::Pool;
 use crate::yum::version::Architectures;
 
