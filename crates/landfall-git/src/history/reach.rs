@@ -1,6 +1,6 @@
 //! Sets of objects, and the objects that can be reached from given objects.
 
-use crate::error::GitError;
+use crate::GitError;
 use crate::object::{EntryMode, GitObjectKind, ObjectId, TreeEntries};
 use crate::pack::{ObjectDatabase, ObjectIndex};
 

@@ -2,7 +2,7 @@
 //! they pin, their configuration files, and their Git LFS files.
 
 use super::reach::ObjectSet;
-use crate::error::GitError;
+use crate::GitError;
 use crate::object::{
     EntryMode, GitObjectKind, LfsConfig, LfsPointer, ObjectId, TreeEntries, parse_gitmodules,
 };

@@ -1,6 +1,6 @@
 //! The entries of a tree.
 
-use super::id::ObjectId;
+use super::ObjectId;
 
 /// The kind of an entry of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,11 +7,10 @@
 //! release to release, and a bundle compresses the pack as a whole, which saves more than
 //! compressing each object. Deltas keep the pack small enough for a store or a registry.
 
-use super::database::{ObjectDatabase, ObjectIndex, PackedObject, changed};
-use super::scan::{EntryForm, EntryHeader, damaged, inflate};
-use crate::delta;
-use crate::error::GitError;
+use super::resolve::{EntryForm, EntryHeader, damaged, inflate};
+use super::{ObjectDatabase, ObjectIndex, PackedObject, changed};
 use crate::history::GitPackPlan;
+use crate::{GitError, delta};
 use flate2::bufread::{ZlibDecoder, ZlibEncoder};
 use flate2::{Compress, Compression, FlushCompress, Status};
 use std::collections::HashMap;

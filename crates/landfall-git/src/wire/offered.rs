@@ -1,9 +1,9 @@
 //! A repository as a server offers it: its objects and its refs, and the lists of refs that it
 //! sends.
 
-use super::packet::{Packet, PacketBuffer, push_data, push_delimiter, push_flush, push_text};
 use super::server_request::RefsRequest;
-use crate::error::GitError;
+use super::{Packet, PacketBuffer, push_data, push_delimiter, push_flush, push_text};
+use crate::GitError;
 use crate::object::ObjectId;
 use crate::pack::ObjectDatabase;
 use std::collections::BTreeMap;
@@ -330,10 +330,10 @@ pub(super) fn service_line() -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::packet::push_data;
     use super::super::{RefListStream, RemoteRef, check_advertisement, ls_refs_request};
     use super::*;
     use crate::object::is_ref_name;
+    use crate::wire::push_data;
     use crate::wire::{UploadPackReader, UploadPackRequest};
     use landfall_model::Limits;
 

@@ -1,8 +1,8 @@
 //! Pushing to a server: the refs that it has, the requested changes, and the server's report
 //! (gitprotocol-pack, "Pushing Data To a Server").
 
-use super::packet::{Packet, Packets, push_data, push_flush};
-use crate::error::GitError;
+use super::{Packet, Packets, push_data, push_flush};
+use crate::GitError;
 use crate::object::{ObjectId, is_ref_name};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -111,7 +111,7 @@ pub fn check_report(message: &[u8], updates: &[RefUpdate]) -> Result<(), GitErro
         if line == "unpack ok" {
             is_unpacked = true;
         } else if line.starts_with("unpack ") || line.starts_with("ng ") {
-            return Err(super::packet::remote_error(line.as_bytes()));
+            return Err(super::remote_error(line.as_bytes()));
         } else if let Some(name) = line.strip_prefix("ok ") {
             confirmed.insert(name);
         }
@@ -130,8 +130,8 @@ pub fn check_report(message: &[u8], updates: &[RefUpdate]) -> Result<(), GitErro
 
 #[cfg(test)]
 mod tests {
-    use super::super::packet::push_text;
     use super::*;
+    use crate::wire::push_text;
 
     const ID: &str = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391";
 

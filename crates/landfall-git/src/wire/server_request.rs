@@ -1,8 +1,8 @@
 //! Requests to a server: the commands of version 2, and the one request of version 0.
 
 use super::offered::{OfferedRepository, RefSelection};
-use super::packet::{Packet, PacketBuffer, push_delimiter, push_flush, push_text};
-use crate::error::GitError;
+use super::{Packet, PacketBuffer, push_delimiter, push_flush, push_text};
+use crate::GitError;
 use crate::object::ObjectId;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -288,11 +288,11 @@ pub fn fetch_request(wants: &[ObjectId], haves: &[ObjectId], depth: Option<u32>)
 #[cfg(test)]
 mod tests {
     use super::super::fetch_request;
-    use super::super::packet::{push_delimiter, push_flush, push_text};
     use super::*;
     use crate::object::GitObjectKind;
     use crate::pack::ObjectDatabase;
     use crate::testing::TestPack;
+    use crate::wire::{push_delimiter, push_flush, push_text};
     use landfall_model::Limits;
     use proptest::prelude::*;
 
