@@ -1,8 +1,7 @@
 //! The fuzz target of this crate.
 
-use crate::conditions::SignerIdentity;
 use crate::file_signatures::{FileSignatures, SignedFile};
-use crate::requirement::SignatureRequirement;
+use crate::requirement::{SignatureRequirement, SignerIdentity};
 use crate::signed_content::{SignatureDocument, SignatureFormat};
 use crate::trust_root::TrustRoot;
 use landfall_model::sign::SignatureTime;

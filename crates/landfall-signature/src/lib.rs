@@ -17,17 +17,12 @@
 //!
 //! Begin with `policy.rs`.
 
-mod conditions;
-mod crypto;
-mod file_requirement;
 mod file_signatures;
 mod fuzz;
 mod policy;
 mod requirement;
 mod signed_content;
-mod signer_key;
 mod signing_key;
-mod statement;
 mod trust_root;
 mod verified;
 

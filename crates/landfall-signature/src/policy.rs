@@ -1,10 +1,11 @@
 //! The rules of `verify:` in manifests and sites, with their keys.
 
-use crate::conditions::{ProvenanceConditions, SignerIdentity};
 use crate::file_signatures::FileSignatures;
-use crate::requirement::{AcceptedSignature, SignatureFailure, SignatureRequirement};
+use crate::requirement::{
+    AcceptedSignature, ProvenanceConditions, SignatureFailure, SignatureRequirement, SignerIdentity,
+};
 use crate::signed_content::{LogQuery, SignatureDocument};
-use crate::signer_key::{SignerKey, pem};
+use crate::signing_key::{SignerKey, pem};
 use crate::trust_root::TrustRoot;
 use crate::verified::VerifiedSignature;
 use jiff::Timestamp;

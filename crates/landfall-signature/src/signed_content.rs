@@ -1,7 +1,7 @@
 //! Converts all formats of signatures into one: a Sigstore bundle and the content that it signs.
 
-use crate::signer_key::BEGIN_CERTIFICATE;
-use crate::statement::{SignatureSubject, SignedMessage, SignedStatement, sha256_hash};
+use crate::signing_key::BEGIN_CERTIFICATE;
+use crate::verified::{SignatureSubject, SignedMessage, SignedStatement, sha256_hash};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use landfall_model::{Digest, from_json};
