@@ -1,12 +1,13 @@
 //! Merges rendered documents into a file of the user (`--into`), with the facts of the site that it
 //! may write over existing values, and the cluster of an object.
 
+use crate::platform::RenderRequest;
 use crate::rendered_file::RenderedFile;
-use crate::request::RenderRequest;
 use landfall_model::Failure;
 use landfall_model::config::SiteCluster;
-use landfall_model::document::MergeError;
-use landfall_model::document::{DecodedText, MergeRules, SiteFacts, documents, merge, objects};
+use landfall_model::document::{
+    DecodedText, MergeError, MergeRules, SiteFacts, documents, merge, objects,
+};
 use serde_yaml::{Mapping, Value};
 use std::path::Path;
 use url::Url;

@@ -1,13 +1,24 @@
-//! The interface of a platform: its command line and its output.
+//! The interface of a platform: its command line, its input and its output.
 
-use super::rendered_file::RenderedFile;
-use super::request::RenderRequest;
-use super::settings::PlatformSetting;
-use landfall_model::report::ReportItem;
-use landfall_model::{Consumer, Failure};
+use crate::kubernetes_objects::{OBJECT_NAME, is_object_name};
+use crate::node_registry::NodeRegistry;
+use crate::proxy::{self, NoProxyEntries, NodeProxy};
+use crate::rendered_file::RenderedFile;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use landfall_item::lockfile::Lock;
+use landfall_model::config::{Site, SiteCluster};
+use landfall_model::document::nearest;
+use landfall_model::report::{ReportItem, shell_word};
+use landfall_model::{
+    Consumer, DestinationMap, Failure, ImageRef, Limits, ReferenceError, TargetRegistry,
+};
 use landfall_rewrite::audit::FileFinding;
 use serde::Serialize;
-use serde_yaml::Mapping;
+use serde_yaml::{Mapping, Value};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
 
 /// A platform that `landfall render` writes configuration for.
 pub trait RenderPlatform: Sync {
@@ -184,4 +195,343 @@ impl Default for RenderedOutput {
     fn default() -> RenderedOutput {
         RenderedOutput::Files(Vec::new())
     }
+}
+
+// The input of a platform.
+
+/// The input from which a platform renders configuration.
+#[derive(Debug, Clone)]
+pub struct RenderRequest<'r> {
+    /// The lock whose items are at the registry.
+    pub lock: &'r Lock,
+    /// The destinations of the items.
+    pub mapping: &'r DestinationMap,
+    /// The registry of the mapping, or `None` if no registry is known and the platform needs none.
+    pub target: Option<&'r TargetRegistry>,
+    /// The documents in the file of `--into`; empty without it.
+    pub existing: &'r [Value],
+    /// The site, if there is one.
+    pub site: Option<&'r Site>,
+    /// The hosts that `--plain-http` names.
+    pub plain_http: &'r [String],
+    /// Returns a variable of the environment.
+    pub environment: fn(&str) -> Option<String>,
+    /// The date of today, as `YYYY-MM-DD`.
+    pub today: &'r str,
+    /// The limits for files that are read.
+    pub limits: &'r Limits,
+    /// The files that the user named, by the names of the platform's inputs.
+    pub inputs: &'r BTreeMap<&'static str, Vec<PathBuf>>,
+    /// The settings that the user gave with `--set`.
+    pub settings: PlatformSettings,
+}
+
+impl<'r> RenderRequest<'r> {
+    /// Returns the files of the input `name`.
+    pub fn paths(&self, name: &str) -> &[PathBuf] {
+        self.inputs.get(name).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Returns the names of the locked images.
+    pub fn images(&self) -> impl Iterator<Item = &'r ImageRef> {
+        self.lock.images.iter().map(|image| &image.name)
+    }
+
+    /// Returns the locked image that the user named with the setting `key`, if the setting is given.
+    ///
+    /// # Errors
+    /// If the value is not the name of a locked image.
+    pub fn named_image(&self, key: &str) -> Result<Option<&'r ImageRef>, Failure> {
+        let Some(named) = self.settings.get(key) else {
+            return Ok(None);
+        };
+        let wrong = |why: String| wrong_value(key, named, why);
+        let image: ImageRef = named
+            .parse()
+            .map_err(|error: ReferenceError| wrong(error.to_string()))?;
+        let locked = self.images().find(|locked| **locked == image);
+        match locked {
+            Some(locked) => Ok(Some(locked)),
+            None => Err(wrong("the lock has no such image".into())),
+        }
+    }
+
+    /// Returns the site's registry in the form that nodes need.
+    ///
+    /// # Errors
+    /// If a certificate or key of the registry cannot be read.
+    pub fn registry(&self) -> Result<NodeRegistry<'r>, Failure> {
+        NodeRegistry::of(
+            self.mapping.target(),
+            self.site,
+            self.plain_http,
+            self.environment,
+        )
+    }
+
+    /// Returns the site's proxy, if it has one.
+    ///
+    /// # Errors
+    /// If its credentials or certificates cannot be read, or an entry of its NO_PROXY is
+    /// ineffective.
+    pub fn proxy(&self) -> Result<Option<NodeProxy>, Failure> {
+        let Some(site) = self.site else {
+            return Ok(None);
+        };
+        proxy::check(site)?;
+        NodeProxy::of(site, self.environment)
+    }
+
+    /// Returns the URL of the site's file server, without a slash at the end.
+    pub fn file_server(&self) -> Option<&'r str> {
+        let files = self.site?.files.as_deref()?;
+        Some(files.trim_end_matches('/'))
+    }
+
+    /// Returns the hosts that bypass the proxy.
+    pub fn no_proxy(&self) -> NoProxyEntries {
+        NoProxyEntries::of(self.site, self.target)
+    }
+
+    /// Whether nodes may pull an image from upstream if the registry lacks it. By default they may
+    /// not: in an air gap, each such pull would wait for a timeout.
+    pub fn upstream_fallback(&self) -> bool {
+        let registry = self.site.and_then(|site| site.registry.as_ref());
+        registry.is_some_and(|registry| registry.upstream_fallback)
+    }
+}
+
+// Credentials of registries and proxies.
+
+/// A user name and a password. `Debug` is not implemented, so that no message prints them.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct BasicCredentials {
+    pub(crate) username: String,
+    pub(crate) password: String,
+}
+
+impl BasicCredentials {
+    /// The value of `Authorization: Basic` (RFC 7617) and of `auth` in auth files.
+    pub(crate) fn encoded(&self) -> String {
+        STANDARD.encode(format!("{}:{}", self.username, self.password))
+    }
+}
+
+impl From<(String, String)> for BasicCredentials {
+    fn from((username, password): (String, String)) -> BasicCredentials {
+        BasicCredentials { username, password }
+    }
+}
+
+// The settings of platforms, for `--set KEY=VALUE`.
+
+/// A setting of a platform.
+#[derive(Debug, PartialEq, Eq)]
+pub struct PlatformSetting {
+    /// The key, which precedes `=` in `--set`.
+    pub key: &'static str,
+    /// The name of the value in the help.
+    pub value_name: &'static str,
+    /// The help of the setting.
+    pub help: &'static str,
+    /// The value without `--set`; `None` if the setting is then absent.
+    pub default: Option<&'static str>,
+    /// The allowed values; empty means any.
+    pub choices: &'static [&'static str],
+}
+
+/// The name of a cluster. Without it, the platform is rendered for each cluster of the site.
+pub(crate) const CLUSTER: PlatformSetting = PlatformSetting {
+    key: "cluster",
+    value_name: "NAME",
+    help: "The cluster, instead of the site's `clusters`",
+    default: None,
+    choices: &[],
+};
+
+/// The cluster of the site whose part of NO_PROXY applies, for a platform that is rendered once.
+pub(crate) const SITE_CLUSTER: PlatformSetting = PlatformSetting {
+    help: "The cluster of the site whose part of NO_PROXY applies",
+    ..CLUSTER
+};
+
+/// The namespace of a cluster's objects.
+pub(crate) const NAMESPACE: PlatformSetting = PlatformSetting {
+    key: "namespace",
+    value_name: "NAME",
+    help: "The namespace of the cluster's objects",
+    default: None,
+    choices: &[],
+};
+
+/// How the cluster's nodes connect to their cloud.
+pub(crate) const CLOUD_PROVIDER: PlatformSetting = PlatformSetting {
+    key: "cloud-provider",
+    value_name: "KIND",
+    help: "in-tree: the kubelet connects to the cloud itself, so it gets the proxy too",
+    default: Some("external"),
+    choices: &["external", "in-tree"],
+};
+
+/// The settings of one run of a platform.
+#[derive(Debug, Clone, Default)]
+pub struct PlatformSettings {
+    known: &'static [PlatformSetting],
+    given: BTreeMap<String, String>,
+}
+
+impl PlatformSettings {
+    /// Parses `pairs`, each `KEY=VALUE`, for a platform with the settings `known`.
+    ///
+    /// # Errors
+    /// For a pair without `=`, an unknown key, or a value that the setting does not allow.
+    pub fn parse(
+        known: &'static [PlatformSetting],
+        pairs: &[String],
+    ) -> Result<PlatformSettings, Failure> {
+        let mut given = BTreeMap::new();
+        for pair in pairs {
+            let (key, value) = pair
+                .split_once('=')
+                .ok_or_else(|| Failure::usage(format!("--set {pair}: write --set KEY=VALUE")))?;
+            let Some(setting) = known.iter().find(|setting| setting.key == key) else {
+                return Err(unknown(known, key));
+            };
+            let wrong = |why: String| wrong_value(key, value, why);
+            if !setting.choices.is_empty() && !setting.choices.contains(&value) {
+                return Err(wrong(format!(
+                    "it must be one of {}",
+                    setting.choices.join(", ")
+                )));
+            }
+            // a line feed in a value would add lines to the rendered files
+            if value.is_empty() || value.chars().any(char::is_control) {
+                return Err(wrong("it must be a single line of text".into()));
+            }
+            if [CLUSTER.key, NAMESPACE.key].contains(&key) && !is_label(value) {
+                return Err(wrong(LABEL.into()));
+            }
+            given.insert(key.to_owned(), value.to_owned());
+        }
+        Ok(PlatformSettings { known, given })
+    }
+
+    /// Returns the value of `key`: the given one or the default.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.given.get(key).map(String::as_str).or_else(|| {
+            self.known
+                .iter()
+                .find(|setting| setting.key == key)?
+                .default
+        })
+    }
+
+    /// Returns the services of nodes that get the proxy, by [`CLOUD_PROVIDER`]: the kubelet gets it
+    /// only if it connects to the cloud itself.
+    pub(super) fn proxied_services(&self) -> &'static [&'static str] {
+        match self.get(CLOUD_PROVIDER.key) {
+            Some("in-tree") => &["containerd", "kubelet"],
+            _ => &["containerd"],
+        }
+    }
+
+    /// Returns the value of `key`, which the platform requires.
+    ///
+    /// # Errors
+    /// If there is no value.
+    pub fn need(&self, key: &'static str) -> Result<&str, Failure> {
+        self.get(key).ok_or_else(|| {
+            let help = self
+                .known
+                .iter()
+                .find(|setting| setting.key == key)
+                .map_or("", |one| one.help);
+            Failure::usage(format!("--set {key}=… is missing: {help}"))
+        })
+    }
+
+    /// Returns the value of `key`, which is the name of an object: the given one or the default.
+    /// Fails if Kubernetes does not accept the name.
+    pub(super) fn object_name(&self, key: &str) -> Result<Option<&str>, Failure> {
+        match self.get(key) {
+            Some(name) if !is_object_name(name) => Err(wrong_value(key, name, OBJECT_NAME)),
+            name => Ok(name),
+        }
+    }
+
+    /// Returns the given settings as flags of a command line.
+    pub(super) fn written(&self) -> String {
+        self.given
+            .iter()
+            .map(|(key, value)| format!(" --set {}", shell_word(&format!("{key}={value}"))))
+            .collect()
+    }
+
+    /// Whether the platform has the setting `cluster`, and the user did not give it. If so, the
+    /// platform is rendered for each cluster of the site.
+    pub(super) fn wants_clusters(&self) -> bool {
+        self.known.contains(&CLUSTER) && !self.given.contains_key(CLUSTER.key)
+    }
+
+    /// Whether the platform is rendered once, with the NO_PROXY of one cluster of the site.
+    pub(super) fn takes_site_cluster(&self) -> bool {
+        self.known.contains(&SITE_CLUSTER)
+    }
+
+    /// Returns the settings for this cluster of the site. A namespace given with `--set` overrides
+    /// that of the site. Fails if the name or the namespace of the cluster is not valid.
+    pub(super) fn of_cluster(&self, cluster: &SiteCluster) -> Result<PlatformSettings, Failure> {
+        let names = [
+            (CLUSTER.key, Some(&cluster.name)),
+            (NAMESPACE.key, cluster.namespace.as_ref()),
+        ];
+        let mut settings = self.clone();
+        for (key, name) in names
+            .into_iter()
+            .filter_map(|(key, name)| Some((key, name?)))
+        {
+            if !is_label(name) {
+                return Err(wrong_value(key, name, LABEL));
+            }
+            if self.known.iter().any(|setting| setting.key == key) {
+                settings
+                    .given
+                    .entry(key.to_owned())
+                    .or_insert_with(|| name.clone());
+            }
+        }
+        Ok(settings)
+    }
+}
+
+/// The rule for names of clusters and namespaces (RFC 1123 label).
+const LABEL: &str = "a name has at most 63 characters, only lower-case letters, digits and -, and \
+                     starts and ends with a letter or digit";
+
+fn is_label(name: &str) -> bool {
+    let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    !name.is_empty()
+        && name.len() <= 63
+        && name.chars().all(is_allowed)
+        && !name.starts_with('-')
+        && !name.ends_with('-')
+}
+
+fn unknown(known: &'static [PlatformSetting], key: &str) -> Failure {
+    let keys = || known.iter().map(|setting| setting.key);
+    let near = nearest(key, keys())
+        .map(|near| format!(", did you mean '{near}'?"))
+        .unwrap_or_default();
+    let all = match keys().collect::<Vec<_>>()[..] {
+        [] => "this platform has none".to_owned(),
+        ref all => format!("it takes {}", all.join(", ")),
+    };
+    Failure::usage(format!(
+        "--set {key}: there is no such setting{near} ({all})"
+    ))
+}
+
+/// The failure of a setting whose value is not allowed.
+pub(super) fn wrong_value(key: &str, value: impl fmt::Display, why: impl fmt::Display) -> Failure {
+    Failure::usage(format!("{key} cannot be '{value}': {why}"))
 }

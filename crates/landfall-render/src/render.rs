@@ -3,10 +3,10 @@
 //! the site is rendered into a separate folder.
 
 use crate::merge_into::cluster_of;
-use crate::platform::{RenderPlatform, RenderedConfig, RenderedOutput};
-use crate::request::RenderRequest;
-use crate::settings::wrong_value;
-use crate::settings::{CLUSTER, PlatformSetting};
+use crate::platform::{
+    CLUSTER, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput,
+    wrong_value,
+};
 use landfall_item::lockfile::Lock;
 use landfall_model::config::{ClusterNoProxy, SiteCluster};
 use landfall_model::{Consumer, Destination, DestinationMap, Failure, ImageRef};

@@ -8,10 +8,9 @@
 //! rejected. If any signature is required, other repositories at the registry need the signature of
 //! the site's key, and are rejected if this key is not given.
 
-use crate::platform::{InputFlag, PlatformInput};
-use crate::request::RenderRequest;
-use crate::settings::wrong_value;
-use crate::settings::{PlatformSetting, PlatformSettings};
+use crate::platform::{
+    InputFlag, PlatformInput, PlatformSetting, PlatformSettings, RenderRequest, wrong_value,
+};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use landfall_item::{LockedImage, LockedItem, LockedPackageSet, OfferedIndex};

@@ -1,9 +1,10 @@
 //! `apt`: package sources and keys with which machines install exactly the locked packages.
 
-use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::platform::{
+    OutputForm, PlatformSetting, PlatformSpec, RenderPlatform, RenderRequest, RenderedConfig,
+    RenderedOutput,
+};
 use crate::rendered_file::RenderedFile;
-use crate::request::RenderRequest;
-use crate::settings::PlatformSetting;
 use crate::signature_policy::{PACKAGES_KEY, packages_key};
 use landfall_item::{LockedPackageSet, OfferedIndex, PackageSource};
 use landfall_model::Failure;

@@ -5,12 +5,12 @@ use super::containerd::{hosts, other_accounts, unreadable};
 use super::systemd::{DropInForm, drop_in};
 use super::yum::{MachinePackages, PACKAGE_SET};
 use crate::kubernetes_objects::{document, map, metadata, secret, texts};
-use crate::no_proxy::NoProxyDialect;
-use crate::node_proxy::{PATCHES, PodProxy, static_pod_patches};
-use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::platform::{
+    CLOUD_PROVIDER, CLUSTER, NAMESPACE, OutputForm, PlatformSetting, PlatformSpec, RenderPlatform,
+    RenderRequest, RenderedConfig, RenderedOutput,
+};
+use crate::proxy::{NoProxyDialect, PATCHES, PodProxy, static_pod_patches};
 use crate::rendered_file::RenderedFile;
-use crate::request::RenderRequest;
-use crate::settings::{CLOUD_PROVIDER, CLUSTER, NAMESPACE, PlatformSetting};
 use crate::signature_policy::PACKAGES_KEY;
 use landfall_model::{Consumer, Failure};
 use serde_yaml::{Mapping, Value};

@@ -1,13 +1,13 @@
 //! `containerd`: a hosts.toml for every upstream host, configuration snippets, and the proxy.
 
 use super::systemd::{DropInForm, FORM, drop_in, only_drop_ins};
-use crate::host_paths::{HostMirror, host_mirrors};
-use crate::node_registry::NodeRegistry;
-use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::node_registry::{HostMirror, NodeRegistry, host_mirrors};
+use crate::platform::{
+    BasicCredentials, OutputForm, PlatformSetting, PlatformSpec, RenderPlatform, RenderRequest,
+    RenderedConfig, RenderedOutput, SITE_CLUSTER,
+};
 use crate::render::{SANDBOX, sandbox_image};
 use crate::rendered_file::{RenderedFile, quoted_string};
-use crate::request::{BasicCredentials, RenderRequest};
-use crate::settings::{PlatformSetting, SITE_CLUSTER};
 use landfall_model::{Consumer, Destination, Failure, path_prefix, split_port};
 
 pub(super) struct ContainerdPlatform;

@@ -1,10 +1,11 @@
 //! `docker`: the daemon's configuration, certificates and proxy.
 
 use super::systemd::{DropInForm, drop_in, only_drop_ins};
-use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::platform::{
+    OutputForm, PlatformSpec, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput,
+    SITE_CLUSTER,
+};
 use crate::rendered_file::RenderedFile;
-use crate::request::RenderRequest;
-use crate::settings::SITE_CLUSTER;
 use landfall_model::{Consumer, Failure};
 use serde_json::{Map, Value, json};
 

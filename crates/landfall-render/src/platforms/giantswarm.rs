@@ -3,12 +3,12 @@
 use super::capi::file_from;
 use super::systemd::{DropInForm, drop_in};
 use crate::kubernetes_objects::{document, map, metadata, secret};
-use crate::no_proxy::NoProxyDialect;
-use crate::node_proxy::{PATCHES, PodProxy, env, static_pod_patches};
-use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::platform::{
+    CLOUD_PROVIDER, CLUSTER, NAMESPACE, OutputForm, PlatformSetting, PlatformSpec, RenderPlatform,
+    RenderRequest, RenderedConfig, RenderedOutput,
+};
+use crate::proxy::{NoProxyDialect, PATCHES, PodProxy, env, static_pod_patches};
 use crate::rendered_file::{RenderedFile, quoted_string};
-use crate::request::RenderRequest;
-use crate::settings::{CLOUD_PROVIDER, CLUSTER, NAMESPACE, PlatformSetting};
 use landfall_model::Failure;
 use serde_yaml::{Mapping, Value};
 

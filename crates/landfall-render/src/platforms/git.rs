@@ -1,9 +1,10 @@
 //! `git`: configuration with which git fetches the locked repositories from the mirror.
 
-use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::platform::{
+    OutputForm, PlatformSetting, PlatformSpec, RenderPlatform, RenderRequest, RenderedConfig,
+    RenderedOutput,
+};
 use crate::rendered_file::header;
-use crate::request::RenderRequest;
-use crate::settings::PlatformSetting;
 use landfall_item::LockedGitRepository;
 use landfall_model::Failure;
 use std::collections::BTreeSet;

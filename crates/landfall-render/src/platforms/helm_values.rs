@@ -1,20 +1,24 @@
 //! `helm-values`: Helm values that point charts at the site.
 
-use super::helm_overlay::values_error;
-use super::helm_overlay::{ChartOverlay, overlay};
 use crate::platform::{
-    InputFlag, OutputForm, OverlayDetails, PlatformInput, PlatformSpec, RenderPlatform,
-    RenderedConfig, RenderedOutput,
+    InputFlag, OutputForm, OverlayDetails, OverlayKey, PlatformInput, PlatformSpec, RenderPlatform,
+    RenderRequest, RenderedConfig, RenderedOutput,
 };
 use crate::rendered_file::header;
-use crate::request::RenderRequest;
 use landfall_model::document::read_text_input;
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem, one_line};
 use landfall_model::{Failure, Limits};
-use landfall_rewrite::audit::{FileFinding, Inventory, LockCoverage};
-use landfall_rewrite::{HelmChart, coalesce, values_of, values_text};
-use serde_yaml::Mapping;
-use std::path::PathBuf;
+use landfall_rewrite::audit::{
+    AuditFinding, FileFinding, Inventory, LockCoverage, audit, audit_text, dotted,
+    fill_template_defaults, in_chart,
+};
+use landfall_rewrite::{
+    HelmChart, ReferenceMeaning, ReferenceRole, RewriteOptions, TextSyntax, coalesce, rewrite,
+    values_of, values_text,
+};
+use serde_yaml::{Mapping, Value};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 pub(super) struct HelmValues;
 
@@ -190,5 +194,292 @@ fn image_item(name: String, status: ItemStatus, reason: Option<String>) -> Repor
         packages: 0,
         status,
         reason,
+    }
+}
+
+// Computes Helm values that point charts at the site. They contain only what must change
+// in the charts' default values: images, registries, and `allowInsecureImages` of Bitnami's
+// charts.
+//
+// The defaults of a chart and its subcharts are combined as Helm combines them, and rewritten like
+// any other document. The overlay contains the values that differ afterwards.
+
+/// Values that override the defaults of charts.
+#[derive(Debug, Default)]
+pub(super) struct ChartOverlay {
+    /// The values as a mapping.
+    pub(super) values: Mapping,
+    /// The keys of `values` with their old and new values.
+    pub(super) keys: Vec<OverlayKey>,
+    /// Images that are not in the overlay: missing from the lock, or undecided.
+    pub(super) open: Vec<FileFinding>,
+    /// The locked items that the charts contain.
+    pub(super) held: Vec<String>,
+}
+
+/// Returns the overlay for `charts`, installed together with the values `user`. `registry` is the
+/// host of the site's registry. Fails if two charts need different values under one key.
+pub(super) fn overlay(
+    charts: &[HelmChart],
+    user: &Mapping,
+    inventory: &Inventory<'_>,
+    registry: &str,
+) -> Result<ChartOverlay, Failure> {
+    let mut all = ChartOverlay::default();
+    let mut owners: BTreeMap<String, &str> = BTreeMap::new();
+    for chart in charts {
+        let one = overlay_of(chart, user, inventory, registry)?;
+        for key in &one.keys {
+            // one overlay is used for all charts, so a key can have only one value
+            let same = all.keys.iter().find(|other| other.path == key.path);
+            if let (Some(other), Some(first)) = (same, owners.get(&key.path))
+                && other.to != key.to
+            {
+                return Err(Failure::usage(format!(
+                    "{first} and {} both have {}, with different images; render an overlay for \
+                     each of them separately",
+                    chart.name, key.path
+                )));
+            }
+            owners.entry(key.path.clone()).or_insert(&chart.name);
+        }
+        coalesce(&mut all.values, &one.values);
+        all.keys.extend(one.keys);
+        all.open.extend(one.open);
+        all.held.extend(one.held);
+    }
+    all.keys.sort_by(|a, b| a.path.cmp(&b.path));
+    all.keys.dedup();
+    all.held.sort();
+    all.held.dedup();
+    Ok(all)
+}
+
+/// The failure of writing the values of `chart` as YAML.
+pub(super) fn values_error(chart: &str, error: &serde_yaml::Error) -> Failure {
+    Failure::usage(format!("the values of {chart}: {error}"))
+}
+
+fn overlay_of(
+    chart: &HelmChart,
+    user: &Mapping,
+    inventory: &Inventory<'_>,
+    registry: &str,
+) -> Result<ChartOverlay, Failure> {
+    let values_error = |error| values_error(&chart.name, &error);
+    let mut values = chart.effective(user);
+    let filled = fill_template_defaults(chart, &mut values, inventory);
+    let text = serde_yaml::to_string(&values).map_err(values_error)?;
+    // If the values have no tag and the default tag is not locked, a locked tag of the repository
+    // is filled in, so that the reference is complete and its repository is rewritten.
+    let mut old = values.clone();
+    for other in &filled.other_tags {
+        let tag = other.locked.tag.as_deref().unwrap_or_default();
+        at_mut(&mut old, &other.path)
+            .into_iter()
+            .for_each(|value| *value = tag.into());
+    }
+    let old_text = values_text(&old).map_err(values_error)?;
+    let rewritten = rewrite(
+        &old_text,
+        TextSyntax::Document,
+        inventory.index(),
+        RewriteOptions::default(),
+    );
+    let mut new = values_of(&chart.name, &rewritten.text)?;
+    // Templates may put a registry before image names. This registry is changed only if images are
+    // changed.
+    if new != old {
+        for path in &filled.registries {
+            let upstream = at_mut(&mut old, path)
+                .and_then(|value| value.as_str())
+                .unwrap_or_default();
+            if !inventory.images_below(upstream).is_empty() {
+                at_mut(&mut new, path)
+                    .into_iter()
+                    .for_each(|value| *value = registry.into());
+            }
+        }
+        allow_other_registries(chart, &old, &mut new);
+    }
+    // A registry that was filled in from a mapping above the image is not a key of the image, so
+    // it is not in the overlay.
+    for path in &filled.inherited {
+        let value = at_mut(&mut old, path).map(|value| value.clone());
+        at_mut(&mut new, path)
+            .into_iter()
+            .zip(value)
+            .for_each(|(new, old)| *new = old);
+    }
+    let mut overlay = ChartOverlay::default();
+    overlay.values = differing(&old, &new, &mut Vec::new(), &mut overlay.keys);
+    if !overlay.keys.is_empty() {
+        overlay.held.extend(
+            filled
+                .other_tags
+                .iter()
+                .map(|other| other.locked.to_string()),
+        );
+    }
+    let found = &rewritten.scan.found;
+    let prefixes = found
+        .iter()
+        .filter_map(|one| match (&one.meaning, one.role) {
+            (ReferenceMeaning::Known { item, .. }, ReferenceRole::Prefix) => Some(item),
+            _ => None,
+        });
+    let prefixes: Vec<&String> = prefixes.collect();
+    overlay.held.extend(
+        prefixes
+            .iter()
+            .flat_map(|prefix| inventory.images_below(prefix)),
+    );
+    // the reason why the rewriter left the reference of a finding unchanged, if it did
+    let left = |finding: &AuditFinding| {
+        found.iter().find_map(|one| match &one.meaning {
+            ReferenceMeaning::Left { why }
+                if (one.line, one.column) == (finding.line, finding.column) =>
+            {
+                Some(why.clone())
+            }
+            _ => None,
+        })
+    };
+    for finding in audit(Path::new("values.yaml"), &text, inventory) {
+        let left = left(&finding);
+        let mut found = in_chart(chart, &values, finding);
+        if let (LockCoverage::Held { .. } | LockCoverage::Ambiguous { .. }, Some(why)) =
+            (&found.finding.coverage, left)
+        {
+            found.finding.coverage = LockCoverage::Undecided { why };
+        }
+        overlay.add(found, &prefixes);
+    }
+    overlay.open.extend(in_templates(chart, inventory));
+    Ok(overlay)
+}
+
+impl ChartOverlay {
+    /// Adds an image in the values of a chart. `prefixes` are the prefixes of images that the
+    /// overlay changes.
+    fn add(&mut self, found: FileFinding, prefixes: &[&String]) {
+        let is_below = |prefix: &&String| {
+            let whole = format!("{prefix}/{}", found.finding.reference);
+            self.held.contains(&whole)
+        };
+        match &found.finding.coverage {
+            // a prefix is not an image; the images below it were counted already
+            LockCoverage::Held { item } if prefixes.contains(&item) => {}
+            LockCoverage::Held { item } => self.held.push(item.clone()),
+            // the URL of a file is not an image
+            _ if found.finding.reference.contains("://") => {}
+            // the name has no registry; a prefix in the overlay completes it
+            _ if prefixes.iter().any(is_below) => {}
+            _ => self.open.push(found),
+        }
+    }
+}
+
+/// Allows images of another registry in Bitnami charts, which otherwise fail to render. Does
+/// nothing unless `global.security.allowInsecureImages` is `false` in the chart and the overlay
+/// changes the chart's values.
+fn allow_other_registries(chart: &HelmChart, old: &Mapping, new: &mut Mapping) {
+    const KEY: [&str; 3] = ["global", "security", "allowInsecureImages"];
+    let changes = old != new;
+    for chart in &chart.subcharts {
+        if let (Some(Value::Mapping(old)), Some(Value::Mapping(new))) =
+            (old.get(&chart.key), new.get_mut(&chart.key))
+        {
+            allow_other_registries(chart, old, new);
+        }
+    }
+    let path: Vec<String> = KEY.iter().map(|key| (*key).to_owned()).collect();
+    if let Some(value) = at_mut(new, &path).filter(|value| changes && **value == Value::Bool(false))
+    {
+        *value = true.into();
+    }
+}
+
+/// Finds the images that the templates and files of a chart and its subcharts contain literally.
+/// Values cannot change these images.
+fn in_templates(chart: &HelmChart, inventory: &Inventory<'_>) -> Vec<FileFinding> {
+    let documents = chart
+        .documents()
+        .into_iter()
+        .filter(|(file, _)| is_template(file));
+    let found = documents.flat_map(|(file, text)| audit_text(file, text, inventory));
+    found.filter_map(literal_reference).collect()
+}
+
+fn is_template(file: &str) -> bool {
+    ["/templates/", "/files/"]
+        .iter()
+        .any(|folder| file.contains(folder))
+}
+
+/// Returns the finding if the reference is literal. A locked image becomes undecided, because
+/// values cannot change it.
+fn literal_reference(mut found: FileFinding) -> Option<FileFinding> {
+    let finding = &mut found.finding;
+    if finding.reference.contains("://") {
+        return None;
+    }
+    match &finding.coverage {
+        LockCoverage::Held { .. } | LockCoverage::Ambiguous { .. } => {
+            let why = "it is written in a template, and no value changes it; rewrite the output of \
+                       `helm template`";
+            finding.coverage = LockCoverage::Undecided { why: why.into() };
+            Some(found)
+        }
+        LockCoverage::Missing { .. } => Some(found),
+        // the reference is made from values, and the values were searched
+        LockCoverage::Undecided { .. } => None,
+    }
+}
+
+fn at_mut<'v>(values: &'v mut Mapping, path: &[String]) -> Option<&'v mut Value> {
+    let (first, rest) = path.split_first()?;
+    rest.iter()
+        .fold(values.get_mut(first), |value, key| value?.get_mut(key))
+}
+
+/// Returns the values of `new` that differ from `old`, which has the same keys. Each is added to
+/// `keys` with its path.
+fn differing(
+    old: &Mapping,
+    new: &Mapping,
+    path: &mut Vec<String>,
+    keys: &mut Vec<OverlayKey>,
+) -> Mapping {
+    let mut out = Mapping::new();
+    for (key, value) in new {
+        let Some(before) = old.get(key).filter(|before| *before != value) else {
+            continue;
+        };
+        path.push(key.as_str().unwrap_or_default().to_owned());
+        match (before, value) {
+            (Value::Mapping(before), Value::Mapping(value)) => {
+                out.insert(key.clone(), differing(before, value, path, keys).into());
+            }
+            _ => {
+                out.insert(key.clone(), value.clone());
+                let list = value.is_sequence();
+                keys.push(OverlayKey {
+                    path: dotted(path),
+                    from: value_text(before),
+                    to: value_text(value),
+                    list,
+                });
+            }
+        }
+        path.pop();
+    }
+    out
+}
+
+fn value_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => serde_json::to_string(other).unwrap_or_default(),
     }
 }

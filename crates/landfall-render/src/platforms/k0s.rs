@@ -4,10 +4,11 @@ use super::containerd::{
     AUTH, ContainerdRelease, FOLDER, account_by_header, config, hosts, other_accounts, unreadable,
 };
 use super::systemd::{DropInForm, drop_in, only_drop_ins};
-use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::platform::{
+    OutputForm, PlatformSetting, PlatformSpec, RenderPlatform, RenderRequest, RenderedConfig,
+    RenderedOutput, SITE_CLUSTER,
+};
 use crate::rendered_file::RenderedFile;
-use crate::request::RenderRequest;
-use crate::settings::{PlatformSetting, SITE_CLUSTER};
 use landfall_model::{Consumer, Failure};
 
 pub(super) struct K0sPlatform;

@@ -1,10 +1,11 @@
 //! `kubeadm`: a `ClusterConfiguration` whose images come from the registry.
 
 use crate::kubernetes_objects::{document, map};
-use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::platform::{
+    OutputForm, PlatformSetting, PlatformSpec, RenderPlatform, RenderRequest, RenderedConfig,
+    RenderedOutput,
+};
 use crate::rendered_file::RenderedFile;
-use crate::request::RenderRequest;
-use crate::settings::PlatformSetting;
 use landfall_model::{Consumer, Failure};
 use serde_yaml::Value;
 use std::collections::BTreeSet;

@@ -1,13 +1,13 @@
 //! `kubeone`: the parts of a `KubeOneCluster` that point at the registry and the proxy.
 
 use crate::kubernetes_objects::{document, map, optional, texts};
-use crate::no_proxy::NoProxyDialect;
-use crate::node_proxy::ProxyAddress;
 use crate::node_registry::{NodeRegistry, separate_accounts_note};
-use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::platform::{
+    BasicCredentials, OutputForm, PlatformSetting, PlatformSpec, RenderPlatform, RenderRequest,
+    RenderedConfig, RenderedOutput, SITE_CLUSTER,
+};
+use crate::proxy::{NoProxyDialect, ProxyAddress};
 use crate::rendered_file::RenderedFile;
-use crate::request::{BasicCredentials, RenderRequest};
-use crate::settings::{PlatformSetting, SITE_CLUSTER};
 use landfall_model::{Consumer, Failure};
 use serde_yaml::{Mapping, Value};
 
@@ -277,7 +277,7 @@ fn mirrors(
         }
     };
     let own = &registry.target.registry;
-    for (host, host_mirrors) in crate::host_paths::host_mirrors(request)? {
+    for (host, host_mirrors) in crate::node_registry::host_mirrors(request)? {
         // images of hosts that are not in the lock come from upstream; the registry's own entry is
         // added below with its account
         if host == *own || host == "_default" {

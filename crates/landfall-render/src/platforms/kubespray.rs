@@ -2,14 +2,13 @@
 //! the proxy.
 
 use super::containerd::{mirror_url, other_accounts};
-use crate::host_paths::{HostMirror, host_mirrors};
 use crate::kubernetes_objects::{document, map, optional, some_map, texts};
-use crate::no_proxy::NoProxyDialect;
-use crate::node_proxy::PodProxy;
-use crate::node_registry::NodeRegistry;
-use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::node_registry::{HostMirror, NodeRegistry, host_mirrors};
+use crate::platform::{
+    OutputForm, PlatformSpec, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput,
+};
+use crate::proxy::{NoProxyDialect, PodProxy};
 use crate::rendered_file::RenderedFile;
-use crate::request::RenderRequest;
 use landfall_model::{Consumer, Failure, KUBESPRAY_REGISTRIES};
 use serde_yaml::{Mapping, Value};
 

@@ -1,9 +1,10 @@
 //! `kustomize`: a component whose `images` replace every locked image by its name at the registry.
 
 use crate::kubernetes_objects::{document, map};
-use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::platform::{
+    OutputForm, PlatformSpec, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput,
+};
 use crate::rendered_file::RenderedFile;
-use crate::request::RenderRequest;
 use landfall_model::{Consumer, Failure, ImageRef, alias_hosts};
 use serde_yaml::Value;
 use std::collections::BTreeMap;

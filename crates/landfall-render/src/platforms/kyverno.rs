@@ -1,13 +1,13 @@
 //! `kyverno`: policies that point the images of all pods at the registry and add the proxy.
 
-use crate::host_paths::{host_paths, join_path};
 use crate::kubernetes_objects::{document, map, texts};
-use crate::no_proxy::NoProxyDialect;
-use crate::node_proxy::{PodProxy, env};
-use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::node_registry::{host_paths, join_path};
+use crate::platform::{
+    OutputForm, PlatformSpec, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput,
+    SITE_CLUSTER,
+};
+use crate::proxy::{NoProxyDialect, PodProxy, env};
 use crate::rendered_file::RenderedFile;
-use crate::request::RenderRequest;
-use crate::settings::SITE_CLUSTER;
 use crate::signature_policy::{IMAGE_KEY, image_key};
 use landfall_model::{Consumer, Failure};
 use serde_yaml::Value;

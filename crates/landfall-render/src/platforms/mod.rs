@@ -7,7 +7,6 @@ mod containerd;
 mod docker;
 mod giantswarm;
 mod git;
-mod helm_overlay;
 mod helm_values;
 mod k0s;
 mod kubeadm;

@@ -1,10 +1,11 @@
 //! `openshift`: mirror sets for pulls by digest and by tag, and the trust in the registry.
 
-use crate::host_paths::registry_locations;
 use crate::kubernetes_objects::{document, map, metadata, texts};
-use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::node_registry::registry_locations;
+use crate::platform::{
+    OutputForm, PlatformSpec, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput,
+};
 use crate::rendered_file::RenderedFile;
-use crate::request::RenderRequest;
 use landfall_model::{Consumer, Failure};
 use serde_yaml::Value;
 

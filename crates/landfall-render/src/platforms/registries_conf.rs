@@ -3,13 +3,13 @@
 //! and the proxy.
 
 use super::systemd::{DropInForm, drop_in, only_drop_ins};
-use crate::host_paths::registry_locations;
-use crate::node_registry::{NodeRegistry, auth_file_of_repositories};
-use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::node_registry::{NodeRegistry, auth_file_of_repositories, registry_locations};
+use crate::platform::{
+    OutputForm, PlatformSetting, PlatformSpec, RenderPlatform, RenderRequest, RenderedConfig,
+    RenderedOutput, SITE_CLUSTER,
+};
 use crate::render::{SANDBOX, locked_sandbox_image};
 use crate::rendered_file::{RenderedFile, quoted_string};
-use crate::request::RenderRequest;
-use crate::settings::{PlatformSetting, SITE_CLUSTER};
 use crate::signature_policy::{IMAGE_KEY, POLICY, signature_policy};
 use landfall_model::{Consumer, Failure, ImageRef};
 

@@ -1,14 +1,15 @@
 //! `k3s` and `rke2`: a registries.yaml, the switch that disables upstream, and the proxy.
 
-use crate::host_paths::{HostPaths, host_paths, join_path};
 use crate::kubernetes_objects::{document, map, some_map, texts};
-use crate::no_proxy::NoProxyDialect;
-use crate::node_proxy::PodProxy;
-use crate::node_registry::{NodeRegistry, separate_accounts_note};
-use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::node_registry::{
+    HostPaths, NodeRegistry, host_paths, join_path, separate_accounts_note,
+};
+use crate::platform::{
+    BasicCredentials, OutputForm, PlatformSpec, RenderPlatform, RenderRequest, RenderedConfig,
+    RenderedOutput, SITE_CLUSTER,
+};
+use crate::proxy::{NoProxyDialect, PodProxy};
 use crate::rendered_file::{RenderedFile, quoted_string};
-use crate::request::{BasicCredentials, RenderRequest};
-use crate::settings::SITE_CLUSTER;
 use landfall_model::{Consumer, Failure};
 use serde_yaml::{Mapping, Value};
 

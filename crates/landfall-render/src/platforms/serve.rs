@@ -1,10 +1,10 @@
 //! `serve`: a systemd service for `landfall serve`. The packages of landfall install the same unit.
 
-use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::platform::{
+    OutputForm, PlatformSetting, PlatformSettings, PlatformSpec, RenderPlatform, RenderRequest,
+    RenderedConfig, RenderedOutput, wrong_value,
+};
 use crate::rendered_file::RenderedFile;
-use crate::request::RenderRequest;
-use crate::settings::wrong_value;
-use crate::settings::{PlatformSetting, PlatformSettings};
 use landfall_model::{Failure, split_port};
 
 pub(super) struct ServePlatform;

@@ -1,12 +1,11 @@
 //! `systemd` and `kubelet`: systemd drop-ins that give services of nodes the proxy.
 
-use crate::no_proxy::{self, NoProxyDialect};
-use crate::node_proxy::ProxyAddress;
-use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::platform::{
+    OutputForm, PlatformSetting, PlatformSpec, RenderPlatform, RenderRequest, RenderedConfig,
+    RenderedOutput, SITE_CLUSTER, wrong_value,
+};
+use crate::proxy::{self, NoProxyDialect, ProxyAddress};
 use crate::rendered_file::{RenderedFile, systemd_environment};
-use crate::request::RenderRequest;
-use crate::settings::wrong_value;
-use crate::settings::{PlatformSetting, SITE_CLUSTER};
 use landfall_model::Failure;
 
 pub(super) struct DropIns(&'static PlatformSpec);
@@ -212,7 +211,7 @@ impl RenderPlatform for NoProxyList {
             _ => NoProxyDialect::Bare,
         };
         if let Some(site) = request.site {
-            no_proxy::check(site)?;
+            proxy::check(site)?;
         }
         let list = request.no_proxy().list(dialect);
         Ok(RenderedConfig {

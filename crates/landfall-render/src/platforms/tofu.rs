@@ -1,10 +1,11 @@
 //! `tofu`: CLI configuration with which OpenTofu and Terraform install the locked providers from the
 //! mirror.
 
-use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::platform::{
+    OutputForm, PlatformSetting, PlatformSpec, RenderPlatform, RenderRequest, RenderedConfig,
+    RenderedOutput,
+};
 use crate::rendered_file::{header, quoted_string};
-use crate::request::RenderRequest;
-use crate::settings::PlatformSetting;
 use landfall_item::{LockedItem, LockedProvider};
 use landfall_model::Failure;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,11 +1,11 @@
 //! `trivy`: a trivy.yaml with the registry as the source of databases and scanned images, with
 //! certificates and account.
 
-use crate::host_paths::{host_paths, join_path};
-use crate::node_registry::{NodeRegistry, auth_file_of_repositories};
-use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::node_registry::{NodeRegistry, auth_file_of_repositories, host_paths, join_path};
+use crate::platform::{
+    OutputForm, PlatformSpec, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput,
+};
 use crate::rendered_file::{RenderedFile, quoted_string};
-use crate::request::RenderRequest;
 use landfall_model::Failure;
 
 pub(super) struct TrivyPlatform;

@@ -1,11 +1,11 @@
 //! `yum`: repositories at the site's file server, from which dnf installs the locked packages.
 
 use super::apt;
-use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
+use crate::platform::{
+    OutputForm, PlatformSetting, PlatformSpec, RenderPlatform, RenderRequest, RenderedConfig,
+    RenderedOutput, wrong_value,
+};
 use crate::rendered_file::RenderedFile;
-use crate::request::RenderRequest;
-use crate::settings::PlatformSetting;
-use crate::settings::wrong_value;
 use crate::signature_policy::{PACKAGES_KEY, packages_key};
 use landfall_item::{LockedPackageSet, OfferedIndex, PackageSource};
 use landfall_model::{Digest, Failure};

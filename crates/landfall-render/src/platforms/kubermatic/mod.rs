@@ -1,16 +1,394 @@
 //! `kubermatic`: the configuration of KKP, the datacenters of a Seed, certificates, profiles of
 //! machines, and the node settings of releases up to 2.12.
 //!
-//! - `platform.rs`: the settings and the list of files.
-//! - `configuration.rs`: the `KubermaticConfiguration`, and the values that all objects share.
+//! This file has the settings, the list of files, and the `KubermaticConfiguration`.
+//!
 //! - `seed.rs`: the Seed, and the datacenters of old releases.
-//! - `profile.rs`: profiles of operating-system-manager; `machine_setup.rs`: the first steps of
-//!   their machines.
+//! - `profile.rs`: profiles of operating-system-manager, and the first steps of their machines.
 
-mod configuration;
-mod machine_setup;
-mod platform;
 mod profile;
 mod seed;
 
-pub(super) use self::platform::KubermaticPlatform;
+use self::profile::{PACKAGES, PROFILES, profiles};
+use self::seed::{DATACENTER, SEED, datacenters, seed};
+use super::yum::PACKAGE_SET;
+use crate::kubernetes_objects::{document, map, metadata, optional, secret, some_map};
+use crate::node_registry::{NodeRegistry, separate_accounts_note};
+use crate::platform::{
+    BasicCredentials, OutputForm, PlatformSetting, PlatformSpec, RenderPlatform, RenderRequest,
+    RenderedConfig, RenderedOutput, SITE_CLUSTER,
+};
+use crate::proxy::{NoProxyDialect, NoProxyEntries, ProxyAddress};
+use crate::render::SANDBOX;
+use crate::rendered_file::RenderedFile;
+use crate::signature_policy::PACKAGES_KEY;
+use landfall_model::{Consumer, Failure, ImageRef, NODE_LOCAL_DNS};
+use serde_yaml::Value;
+
+// The settings of the platform and the list of its files.
+
+pub(super) struct KubermaticPlatform;
+
+const VERSION: PlatformSetting = PlatformSetting {
+    key: "version",
+    value_name: "RELEASE",
+    help: "The release of KKP; 2.12 for releases whose node settings are in datacenters.yaml",
+    default: Some("current"),
+    choices: &["current", "2.12"],
+};
+
+impl RenderPlatform for KubermaticPlatform {
+    fn aliases(&self) -> &'static [&'static str] {
+        &["kkp"]
+    }
+
+    fn spec(&self) -> &'static PlatformSpec {
+        &PlatformSpec {
+            name: "kubermatic",
+            about: "KKP: KubermaticConfiguration, Seed, certificates, operating system profiles",
+            details: "The files contain the values that landfall computes from the site and the \
+                      lock; merge them into your own files. A repository is set if the lock has \
+                      its image. \
+                      With --osp, profiles of operating-system-manager are pointed at the site: \
+                      locked URLs are replaced by those of the file server, and machines trust the \
+                      site's certificate authorities and install the locked packages.",
+            inputs: &[PROFILES, PACKAGES_KEY],
+            settings: &[
+                VERSION,
+                SEED,
+                DATACENTER,
+                SANDBOX,
+                PACKAGES,
+                PACKAGE_SET,
+                SITE_CLUSTER,
+            ],
+            consumer: Some(Consumer::Kubermatic),
+            reads_lock: true,
+            writes: OutputForm::Files { not_into: None },
+        }
+    }
+
+    fn has_proxy_part(&self) -> bool {
+        true
+    }
+
+    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
+        let registry = request.registry()?;
+        let mut notes = Vec::new();
+        let proxy = KubermaticProxy::of(request, &mut notes)?;
+        let has_account = proxy.as_ref().is_some_and(|proxy| proxy.has_account);
+        let mut files = Vec::new();
+        if request.settings.get(VERSION.key) == Some("2.12") {
+            if !request.paths(PROFILES.name).is_empty() {
+                return Err(Failure::usage(
+                    "--osp: KKP 2.12 has no operating-system-manager",
+                ));
+            }
+            let text = document(&datacenters(
+                request,
+                &registry,
+                proxy.as_ref(),
+                &mut notes,
+            )?);
+            files.push(RenderedFile::new("datacenters.yaml", text).secret(has_account));
+            return Ok(RenderedConfig {
+                output: RenderedOutput::Files(files),
+                notes,
+                ..RenderedConfig::default()
+            });
+        }
+        let account = registry.account(&request.mapping.target().prefix)?;
+        let text = document(&configuration(
+            request,
+            &registry,
+            account.as_ref(),
+            proxy.as_ref(),
+        ));
+        files.push(
+            RenderedFile::new("kubermatic-configuration.yaml", text)
+                .secret(has_account || account.is_some()),
+        );
+        let authorities = authorities(request, &registry)?;
+        let profiles = profiles(request, &authorities)?;
+        let text = document(&seed(
+            request,
+            &registry,
+            proxy.as_ref(),
+            &profiles,
+            &mut notes,
+        )?);
+        files.push(RenderedFile::new("kubermatic-seed.yaml", text).secret(has_account));
+        if registry.ca.is_some() && profiles.is_empty() {
+            notes.push(
+                "machines of user clusters trust the registry's certificate authority only with a \
+                 profile: name yours with --osp FILE"
+                    .into(),
+            );
+        }
+        for profile in profiles {
+            files.push(profile.file);
+            notes.extend(profile.notes);
+        }
+        if !authorities.is_empty() {
+            files.push(RenderedFile::new(
+                "ca-bundle.yaml",
+                document(&ca_bundle(authorities)),
+            ));
+            notes.push(
+                "KKP trusts only the certificate authorities in ca-bundle: add those of other \
+                 hosts to which it connects"
+                    .into(),
+            );
+        }
+        notes.extend(separate_accounts_note(request, &registry)?);
+        if let Some(account) = &account {
+            let text = document(&registry_credentials(&registry.auth_file(account)));
+            files.push(RenderedFile::new("registry-credentials.yaml", text).secret(true));
+            notes.push(
+                "registry-credentials.yaml is for each user cluster: reference it in its Cluster \
+                 as spec.imagePullSecret (name registry-credentials, namespace kube-system), so \
+                 that nodes pull with that account"
+                    .into(),
+            );
+        }
+        Ok(RenderedConfig {
+            output: RenderedOutput::Files(files),
+            notes,
+            ..RenderedConfig::default()
+        })
+    }
+}
+
+/// Returns the certificate authorities of the registry and of the proxy.
+fn authorities(
+    request: &RenderRequest<'_>,
+    registry: &NodeRegistry<'_>,
+) -> Result<String, Failure> {
+    let proxy = request.proxy()?.and_then(|proxy| proxy.ca);
+    Ok(registry.ca.clone().into_iter().chain(proxy).collect())
+}
+
+fn ca_bundle(authorities: String) -> Value {
+    map([
+        ("apiVersion", "v1".into()),
+        ("kind", "ConfigMap".into()),
+        ("metadata", metadata("ca-bundle", Some(NAMESPACE))),
+        ("data", map([("ca-bundle.pem", authorities.into())])),
+    ])
+}
+
+/// Returns the Secret of a user cluster from which operating-system-manager configures the
+/// credentials of containerd.
+fn registry_credentials(auth_file: &str) -> Value {
+    let metadata = metadata("registry-credentials", Some("kube-system"));
+    secret(
+        metadata,
+        Some("kubernetes.io/dockerconfigjson"),
+        &[(".dockerconfigjson", auth_file)],
+    )
+}
+
+// The `KubermaticConfiguration`: the repositories of KKP's images and charts, the proxy and the
+// certificate authorities.
+
+/// The image of KKP's controllers, in the enterprise and the community edition.
+const KUBERMATIC: [&str; 2] = [
+    "quay.io/kubermatic/kubermatic-ee",
+    "quay.io/kubermatic/kubermatic",
+];
+
+/// The image of the dashboard, which contains the API of KKP too.
+const DASHBOARD: [&str; 2] = [
+    "quay.io/kubermatic/dashboard-ee",
+    "quay.io/kubermatic/dashboard",
+];
+
+/// Returns the configuration. `account` is the account at the registry, if the registry requires
+/// one. The repository of an image is written only if the lock has the image. Images that the lock
+/// lacks keep their upstream defaults.
+pub(super) fn configuration(
+    request: &RenderRequest<'_>,
+    registry: &NodeRegistry<'_>,
+    account: Option<&BasicCredentials>,
+    proxy: Option<&KubermaticProxy>,
+) -> Value {
+    let target = request.target.map(|_| request.mapping.target().to_string());
+    let kubermatic = || repository(request, &KUBERMATIC);
+    // the field is not a reference to a Secret, but the text of an auth file
+    let pull_secret = optional(account.map(|account| registry.auth_file(account)));
+    let has_charts = request
+        .images()
+        .any(|image| image.name().starts_with("quay.io/kubermatic/helm-charts/"));
+    let charts = has_charts.then(|| charts_at(request)).flatten();
+    let user_cluster = some_map([
+        ("overwriteRegistry", optional(target)),
+        (
+            "kubermaticDockerRepository",
+            at_registry(request, &KUBERMATIC),
+        ),
+        (
+            "dnatControllerDockerRepository",
+            at_registry(request, &["quay.io/kubermatic/kubeletdnat-controller"]),
+        ),
+        (
+            "etcdLauncherDockerRepository",
+            at_registry(request, &["quay.io/kubermatic/etcd-launcher"]),
+        ),
+        (
+            "addons",
+            repository(request, &["quay.io/kubermatic/addons"]),
+        ),
+        (
+            "systemApplications",
+            match &charts {
+                None => Value::Null,
+                Some(charts) => map([
+                    ("helmRepository", charts.as_str().into()),
+                    (
+                        "plainHTTP",
+                        if registry.plain_http {
+                            true.into()
+                        } else {
+                            Value::Null
+                        },
+                    ),
+                    (
+                        "insecureSkipTLSVerify",
+                        if registry.skip_verify {
+                            true.into()
+                        } else {
+                            Value::Null
+                        },
+                    ),
+                ]),
+            },
+        ),
+    ]);
+    let catalog = charts.map_or(Value::Null, |charts| {
+        map([(
+            "defaultApplicationCatalog",
+            map([("helmRepository", charts.into())]),
+        )])
+    });
+    // KKP's operator adds these entries itself
+    let added = [
+        "127.0.0.1/8",
+        "127.0.0.1",
+        "localhost",
+        ".local",
+        "kubernetes",
+        ".default",
+        ".svc",
+    ];
+    let proxy = proxy.map_or(Value::Null, |proxy| {
+        map([
+            ("http", proxy.http.clone()),
+            ("https", proxy.https.clone()),
+            (
+                "noProxy",
+                no_proxy(request)
+                    .list_without(NoProxyDialect::Dotted, &added)
+                    .into(),
+            ),
+        ])
+    });
+    let has_ca = registry.ca.is_some();
+    map([
+        ("apiVersion", "kubermatic.k8c.io/v1".into()),
+        ("kind", "KubermaticConfiguration".into()),
+        ("metadata", metadata("kubermatic", Some(NAMESPACE))),
+        (
+            "spec",
+            map([
+                ("imagePullSecret", pull_secret),
+                (
+                    "caBundle",
+                    if has_ca {
+                        map([("kind", "ConfigMap".into()), ("name", "ca-bundle".into())])
+                    } else {
+                        Value::Null
+                    },
+                ),
+                ("proxy", proxy),
+                ("api", repository(request, &DASHBOARD)),
+                ("ui", repository(request, &DASHBOARD)),
+                ("masterController", kubermatic()),
+                ("seedController", kubermatic()),
+                ("webhook", kubermatic()),
+                ("userCluster", user_cluster),
+                ("applications", catalog),
+            ]),
+        ),
+    ])
+}
+
+/// Returns the repository of KKP's application charts.
+fn charts_at(request: &RenderRequest<'_>) -> Option<String> {
+    let charts: ImageRef = "quay.io/kubermatic/helm-charts".parse().ok()?;
+    let destination = request.mapping.destinations(&charts).into_iter().next()?;
+    Some(format!("oci://{destination}"))
+}
+
+// The values for all objects of KKP: the proxy, and image names at the registry.
+
+/// The namespace in which KKP runs.
+pub(super) const NAMESPACE: &str = "kubermatic";
+
+/// The proxy settings of KKP.
+pub(super) struct KubermaticProxy {
+    pub(super) http: Value,
+    pub(super) https: Value,
+    /// The proxy of nodes. KKP has one field for both schemes.
+    pub(super) node_proxy: String,
+    pub(super) has_account: bool,
+}
+
+impl KubermaticProxy {
+    pub(super) fn of(
+        request: &RenderRequest<'_>,
+        notes: &mut Vec<String>,
+    ) -> Result<Option<KubermaticProxy>, Failure> {
+        let Some(proxy) = request.proxy()? else {
+            return Ok(None);
+        };
+        let [http, https] =
+            [&proxy.http, &proxy.https].map(|one| one.as_ref().map(ProxyAddress::url));
+        let Some(node_proxy) = https.clone().or_else(|| http.clone()) else {
+            return Ok(None);
+        };
+        if http.as_ref().is_some_and(|http| *http != node_proxy) {
+            notes.push("a Seed has one proxy for both schemes: the proxy for https is used".into());
+        }
+        let has_account = proxy.has_account();
+        let [http, https] = [http, https].map(optional);
+        Ok(Some(KubermaticProxy {
+            http,
+            https,
+            node_proxy,
+            has_account,
+        }))
+    }
+}
+
+/// Returns the entries of NO_PROXY, with the DNS cache of KKP's nodes.
+pub(super) fn no_proxy(request: &RenderRequest<'_>) -> NoProxyEntries {
+    request.no_proxy().with(NODE_LOCAL_DNS.name)
+}
+
+/// Returns the destination of the first of these repositories that the lock contains, or null.
+pub(super) fn at_registry(request: &RenderRequest<'_>, repositories: &[&str]) -> Value {
+    let locked = repositories
+        .iter()
+        .find_map(|name| request.images().find(|image| image.name() == **name));
+    let destination =
+        locked.and_then(|image| request.mapping.destinations(image).into_iter().next());
+    optional(destination.map(|destination| destination.to_string()))
+}
+
+/// Returns a mapping whose `dockerRepository` is the name from [`at_registry`], or null.
+pub(super) fn repository(request: &RenderRequest<'_>, repositories: &[&str]) -> Value {
+    match at_registry(request, repositories) {
+        Value::Null => Value::Null,
+        name => map([("dockerRepository", name)]),
+    }
+}

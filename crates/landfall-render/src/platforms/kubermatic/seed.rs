@@ -1,17 +1,13 @@
 //! A Seed with the node settings of its datacenters, and the datacenters.yaml of releases up to
 //! 2.12.
 
-use super::configuration::{KubermaticProxy, NAMESPACE, at_registry, no_proxy, repository};
-use super::profile;
-use super::profile::MachineProfile;
-use crate::host_paths::host_mirrors;
+use super::profile::{self, MachineProfile};
+use super::{KubermaticProxy, NAMESPACE, at_registry, no_proxy, repository};
 use crate::kubernetes_objects::{map, metadata, optional, some_map, texts};
-use crate::no_proxy::NoProxyDialect;
-use crate::node_registry::NodeRegistry;
+use crate::node_registry::{NodeRegistry, host_mirrors};
+use crate::platform::{PlatformSetting, RenderRequest, wrong_value};
+use crate::proxy::NoProxyDialect;
 use crate::render::sandbox_image;
-use crate::request::RenderRequest;
-use crate::settings::PlatformSetting;
-use crate::settings::wrong_value;
 use landfall_model::Failure;
 use serde_yaml::{Mapping, Value};
 

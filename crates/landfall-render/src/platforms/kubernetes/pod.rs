@@ -1,7 +1,7 @@
 //! The common part of all pods: they have no privileges, only a temporary folder is writable, the
 //! store is in the environment, and lock and site are in a volume.
 
-use super::platform::LandfallDeployment;
+use super::LandfallDeployment;
 use crate::kubernetes_objects::{map, optional};
 use serde_yaml::Value;
 

@@ -11,13 +11,11 @@ use super::yum::{MachinePackages, PACKAGE_SET};
 use crate::kubernetes_objects::{document, map};
 use crate::node_registry::{read_input, split_certificates};
 use crate::platform::{
-    InputFlag, OutputForm, PlatformInput, PlatformSpec, RenderPlatform, RenderedConfig,
-    RenderedOutput,
+    InputFlag, OutputForm, PlatformInput, PlatformSetting, PlatformSpec, RenderPlatform,
+    RenderRequest, RenderedConfig, RenderedOutput, SITE_CLUSTER, wrong_value,
 };
 use crate::render::{SANDBOX, locked_sandbox_image, sandbox_image};
 use crate::rendered_file::RenderedFile;
-use crate::request::RenderRequest;
-use crate::settings::{PlatformSetting, SITE_CLUSTER, wrong_value};
 use crate::signature_policy::PACKAGES_KEY;
 use landfall_item::LockedPackageSet;
 use landfall_model::report::shell_word;

@@ -1,7 +1,6 @@
 //! Finds the files of a lock that make a machine a node, by their names.
 
-use crate::request::RenderRequest;
-use crate::settings::wrong_value;
+use crate::platform::{RenderRequest, wrong_value};
 use landfall_model::Failure;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

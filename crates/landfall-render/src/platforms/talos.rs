@@ -1,22 +1,22 @@
-//! The platform `talos`: its command line, the installer and the proxy.
+//! `talos`: patches of the machine configuration with mirrors, certificates, account, proxy and
+//! installer.
 
-use crate::host_paths::{HostMirror, host_mirrors};
+use super::containerd::{mirror_url, other_accounts};
 use crate::kubernetes_objects::{document, map, optional, some_map, texts};
-use crate::no_proxy::NoProxyDialect;
-use crate::node_proxy::PodProxy;
-use crate::node_registry::{ClientCertificate, NodeRegistry};
-use crate::platform::{OutputForm, PlatformSpec, RenderPlatform, RenderedConfig, RenderedOutput};
-use crate::platforms::containerd::{mirror_url, other_accounts};
+use crate::node_registry::{ClientCertificate, HostMirror, NodeRegistry, host_mirrors};
+use crate::platform::{
+    BasicCredentials, OutputForm, PlatformSetting, PlatformSpec, RenderPlatform, RenderRequest,
+    RenderedConfig, RenderedOutput, SITE_CLUSTER,
+};
+use crate::proxy::{NoProxyDialect, PodProxy};
 use crate::rendered_file::RenderedFile;
-use crate::request::{BasicCredentials, RenderRequest};
-use crate::settings::{PlatformSetting, SITE_CLUSTER};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use landfall_model::{Consumer, Failure, ImageRef};
 use serde_yaml::{Mapping, Value};
 use std::collections::BTreeMap;
 
-pub(in crate::platforms) struct TalosPlatform;
+pub(super) struct TalosPlatform;
 
 const INSTALLER: PlatformSetting = PlatformSetting {
     key: "installer",
