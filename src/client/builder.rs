@@ -27,6 +27,7 @@ pub struct ClientBuilder {
     environment: Environment,
     progress: Arc<dyn Progress>,
     archives: Vec<PathBuf>,
+    lock_folder: PathBuf,
     shard: Shard,
 }
 
@@ -39,6 +40,7 @@ impl Default for ClientBuilder {
             environment: |name| std::env::var(name).ok(),
             progress: Arc::new(SilentProgress),
             archives: Vec::new(),
+            lock_folder: ".".into(),
             shard: Shard::default(),
         }
     }
@@ -87,6 +89,16 @@ impl ClientBuilder {
     #[must_use]
     pub fn archives(self, archives: Vec<PathBuf>) -> ClientBuilder {
         ClientBuilder { archives, ..self }
+    }
+
+    /// Sets the folder of the lock, `.` by default. Paths of local content in the lock are relative
+    /// to it.
+    #[must_use]
+    pub fn lock_folder(self, folder: impl Into<PathBuf>) -> ClientBuilder {
+        ClientBuilder {
+            lock_folder: folder.into(),
+            ..self
+        }
     }
 
     /// Processes only this shard of each lock. The limits per upstream host are divided by the
@@ -139,6 +151,7 @@ impl ClientBuilder {
             self.limits,
             self.progress,
             archives,
+            self.lock_folder,
             signatures,
             self.shard,
         ))

@@ -14,6 +14,7 @@ use landfall_item::{Resolver, SignatureVerdicts};
 use landfall_model::report::{Progress, ReportItem, RunReport};
 use landfall_model::{DestinationMap, Failure, Limits, Shard, locked};
 use landfall_signature::SignaturePolicy;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -83,7 +84,7 @@ impl Client {
         mapping: &DestinationMap,
         options: PushOptions,
     ) -> Result<Pushed, Failure> {
-        let upstream = Arc::new(Upstreams::new(self.sessions.clone()));
+        let upstream = Arc::new(self.upstreams());
         let source = Arc::new(CachedSource::new(store, upstream, keep, self.limits));
         self.deliver(lock, source, &Omitted::default(), mapping, options)
             .await
@@ -136,6 +137,8 @@ pub struct Client {
     pub(super) limits: Limits,
     pub(super) progress: Arc<dyn Progress>,
     pub(super) archives: Arc<[SourceArchive]>,
+    /// The folder of the lock, to which paths of local content are relative.
+    pub(super) lock_folder: PathBuf,
     /// The rules of the site for signatures of images.
     pub(super) signatures: SignaturePolicy,
     /// The shard of each lock that is pulled and pushed.
@@ -150,6 +153,7 @@ impl Client {
         limits: Limits,
         progress: Arc<dyn Progress>,
         archives: Vec<SourceArchive>,
+        lock_folder: PathBuf,
         signatures: SignaturePolicy,
         shard: Shard,
     ) -> Client {
@@ -158,10 +162,16 @@ impl Client {
             limits,
             progress,
             archives: archives.into(),
+            lock_folder,
             signatures,
             shard,
             imports: Mutex::default(),
         }
+    }
+
+    /// The sources of the content of a lock.
+    pub(super) fn upstreams(&self) -> Upstreams {
+        Upstreams::new(self.sessions.clone()).beside_lock_in(&self.lock_folder)
     }
 
     /// The longest wait that a server may request.

@@ -45,6 +45,7 @@ impl Client {
             .with_signatures(self.signatures_for(manifest))
             .finding_images(Arc::new(ChartImages(self.limits)))
             .with_archives(self.archive_images(store).await)
+            .with_lock_folder(&self.lock_folder)
             .with_looked_up(updated.looked_up.clone())
             .with_git_tags(updated.git_tags.clone())
             // accounts of chart repositories are used only for the repositories that the

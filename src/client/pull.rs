@@ -10,7 +10,6 @@ use landfall_bundle::{
 use landfall_content::archives::{ImportedBlobs, import_blobs};
 use landfall_content::bucket::{Bucket, ObjectWriter, UploadGuard};
 use landfall_content::store::DiskStore;
-use landfall_content::upstream::Upstreams;
 use landfall_content::{
     BlobRead, BlobStore, LocalFirst, LocalStore, PartSource, WriteError, present_blobs,
     unique_blobs,
@@ -82,7 +81,7 @@ impl Client {
             &lock.to_text(),
             lock.digests().collect(),
         )?;
-        let upstream = Arc::new(Upstreams::new(self.sessions.clone()));
+        let upstream = Arc::new(self.upstreams());
         let mut items = self
             .pull_into(
                 &ShardShare::new(lock, self.shard),
@@ -236,10 +235,7 @@ impl Client {
     ) -> Result<(Vec<ReportItem>, Option<PackedBundle>), Failure> {
         let local = Arc::new(bundle.clone());
         let compressor = bundle.clone();
-        let source = Arc::new(LocalFirst::new(
-            local.clone(),
-            Arc::new(Upstreams::new(self.sessions.clone())),
-        ));
+        let source = Arc::new(LocalFirst::new(local.clone(), Arc::new(self.upstreams())));
         // blobs are compressed while others are still downloaded
         let compressing = blocking(move || compressor.compress());
         let pulling = async {

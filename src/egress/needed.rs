@@ -92,7 +92,9 @@ pub(super) fn sources(
                 }
                 (url, name, SourceKind::Files)
             }
-            PartOrigin::Computed(_) | PartOrigin::Trimmed { .. } => continue,
+            PartOrigin::Local(_) | PartOrigin::Computed(_) | PartOrigin::Trimmed { .. } => {
+                continue;
+            }
         };
         let source = add_source(&mut sources, (url, name, kind), by_lock);
         let is_foreign = matches!(part.origin, PartOrigin::Foreign { .. });

@@ -64,6 +64,7 @@ mod interrupt;
 mod kills;
 mod large_files;
 mod library;
+mod local_content;
 mod lock;
 mod logging;
 mod manifest;

@@ -4,7 +4,7 @@
 use crate::error::{shorter, truncated};
 use crate::git_packs::GitPacks;
 use crate::retry::PartAttempts;
-use crate::{FailedAttempt, FailureCause, verify_stream};
+use crate::{FailedAttempt, FailureCause, LocalContent, verify_stream};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt, TryStreamExt};
@@ -504,6 +504,8 @@ pub enum PartOrigin {
     },
     /// A large file of a git repository, requested by digest from its Git LFS server.
     LargeFile(Arc<LfsServer>),
+    /// Content next to the lock.
+    Local(LocalContent),
     /// Computed from the lock, so nothing is fetched.
     Computed(Vec<u8>),
     /// The index `of` with only the children in `keep` ([`landfall_model::trim_index`]).
@@ -528,7 +530,7 @@ impl PartOrigin {
 
 impl EntryPart {
     /// Returns the registry or web server that has the bytes, as the lock names it, or an empty
-    /// string if they are computed.
+    /// string if they are computed or next to the lock.
     pub fn host(&self) -> &str {
         match &self.origin {
             PartOrigin::Manifest { registry, .. }
@@ -549,7 +551,8 @@ impl EntryPart {
             | PartOrigin::Url(_)
             | PartOrigin::Urls(_)
             | PartOrigin::Git { .. }
-            | PartOrigin::LargeFile(_) => false,
+            | PartOrigin::LargeFile(_)
+            | PartOrigin::Local(_) => false,
             // the computed parts are the manifests and configs of items that are not images
             PartOrigin::Computed(_) => {
                 landfall_model::media_type::is_manifest(&self.descriptor.media_type)

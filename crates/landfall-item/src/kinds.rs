@@ -12,7 +12,7 @@ use crate::text::Exclusion;
 use crate::{chart, file, git, image};
 use landfall_model::document::SourceSpan;
 use landfall_model::report::EntryKind;
-use landfall_model::{ImageRef, ReferenceError};
+use landfall_model::{ImageRef, ReferenceError, local_path};
 
 /// Defines the kinds, in the order of the lock. A row has the type of the locked items, the variant
 /// of [`LockedItem`], the kind in reports, the section, and the types of a name, a request and a
@@ -73,7 +73,7 @@ pub fn kind_named(name: &str) -> EntryKind {
         EntryKind::Package
     } else if ChartName::is_named(name) {
         EntryKind::Chart
-    } else if name.contains("://") {
+    } else if name.contains("://") || local_path(name).is_some() {
         EntryKind::File
     } else {
         EntryKind::Image
@@ -87,6 +87,7 @@ pub fn kind_named(name: &str) -> EntryKind {
 pub fn locked_name(text: &str, span: &SourceSpan) -> ManifestResult<(EntryKind, String)> {
     let kind = kind_named(text);
     let name = match kind {
+        EntryKind::File if local_path(text).is_some() => text.to_owned(),
         EntryKind::File => file::url_of(text, span)?,
         EntryKind::Chart => chart::name_of(text, span)?.into(),
         EntryKind::Package => text.to_owned(),

@@ -53,6 +53,7 @@ mod git;
 mod image;
 mod item_kind;
 mod kinds;
+mod local;
 mod lock_yaml;
 mod locked_item;
 pub mod lockfile;
@@ -92,6 +93,7 @@ pub use crate::item_kind::{
     MovableVersion, PinPolicy, ResolvableRequest, UpdatableEntry, UpdatableRequest, UpstreamStatus,
 };
 pub use crate::kinds::{has_files, item_kinds, kind_named, locked_name, parse_exclusion};
+pub use crate::local::LocalPlace;
 pub use crate::locked_item::LockedItem;
 pub use crate::lockfile::SignatureVerdicts;
 pub use crate::manifest::{

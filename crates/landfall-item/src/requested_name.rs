@@ -3,7 +3,7 @@
 //! other servers are read with it.
 
 use landfall_model::report::EntryKind;
-use landfall_model::{has_host_characters, is_repository, is_tag};
+use landfall_model::{LOCAL_PREFIX, has_host_characters, is_repository, is_tag};
 use percent_encoding::percent_decode_str;
 
 /// The folders of `landfall serve` below which files are available as HOST/PATH.
@@ -57,7 +57,11 @@ impl RequestedName {
         }
         let below = |folder: &str| path.strip_prefix(folder).filter(|rest| !rest.is_empty());
         if let Some(file) = FILE_FOLDERS.iter().find_map(|folder| below(folder)) {
-            named(EntryKind::File, format!("https://{file}"))
+            let name = match file.strip_prefix("local/") {
+                Some(path) => format!("{LOCAL_PREFIX}{path}"),
+                None => format!("https://{file}"),
+            };
+            named(EntryKind::File, name)
         } else if let Some(chart) = below("/charts/") {
             named(EntryKind::Chart, chart.to_owned())
         } else if let Some(provider) = below("/providers/") {

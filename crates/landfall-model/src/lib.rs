@@ -70,7 +70,7 @@ pub use crate::destination::{
 pub use crate::digest::{Algorithm, Digest, DigestError, Hasher, hex, unhex};
 pub use crate::exit::{Exit, RunStatus, TransferSide};
 pub use crate::failure::{Failure, FailureParts};
-pub use crate::file_name::{is_file_name, is_path_below};
+pub use crate::file_name::{FolderPacking, LOCAL_PREFIX, is_file_name, is_path_below, local_path};
 pub use crate::hashed_stream::{
     DigestCheckedReader, HashedStream, digest_of, for_each_chunk, has_digest,
 };

@@ -25,6 +25,8 @@ pub struct Limits {
     pub archive_bytes: u64,
     /// The maximum number of members of a chart archive, or of a package of a provider.
     pub archive_files: usize,
+    /// The maximum number of files and folders that one `path:` of a manifest may visit.
+    pub local_files: usize,
     /// The maximum number of manifests, configs and other documents that are kept from image
     /// archives.
     pub archive_documents: usize,
@@ -216,6 +218,7 @@ impl Limits {
         document_bytes: 8 << 20,
         archive_bytes: 64 << 20,
         archive_files: 10_000,
+        local_files: 100_000,
         archive_documents: 200_000,
         archive_document_bytes: 1 << 30,
         chart_index_bytes: 64 << 20,

@@ -6,6 +6,7 @@ use super::page_recorder::PageRecorder;
 use super::progress::progress;
 use super::{CliError, Exit, GlobalFlags, OutputMode, VerbOutcome, input_file};
 use crate::client::{Client, ClientBuilder};
+use landfall_content::parent_folder;
 use landfall_content::registry::RegistrySessions;
 use landfall_item::lockfile::Lock;
 use landfall_item::manifest::MergedManifest;
@@ -222,18 +223,18 @@ impl Context {
         self.client_with_limits(self.limits)
     }
 
-    /// Like [`Context::client`], with archives whose content is used before the network.
-    pub(crate) fn client_with_archives(&self, archives: &[PathBuf]) -> Result<Client, CliError> {
-        self.build_client(|builder| builder.archives(archives.into()))
-    }
-
-    /// Like [`Context::client_with_archives`], for one shard of a lock.
-    pub(crate) fn client_for_shard(
+    /// Like [`Context::client`], for the file `lock` or one shard of it. The content of `archives`,
+    /// and local content next to the lock, is used before the network.
+    pub(crate) fn client_for_lock(
         &self,
+        lock: &Path,
         shard: Shard,
         archives: &[PathBuf],
     ) -> Result<Client, CliError> {
-        self.build_client(|builder| builder.archives(archives.into()).shard(shard))
+        self.build_client(|builder| {
+            let builder = builder.lock_folder(parent_folder(lock));
+            builder.archives(archives.into()).shard(shard)
+        })
     }
 
     /// Like [`Context::client`], with other limits.

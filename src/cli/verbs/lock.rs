@@ -15,8 +15,8 @@ use clap::Args;
 use landfall_content::store::DiskStore;
 use landfall_item::lockfile::FILE_NAME;
 use landfall_item::{OpenReference, PinPolicy};
-use landfall_model::PlatformRequest;
 use landfall_model::report::{ItemStatus, Notice};
+use landfall_model::{PlatformRequest, Shard};
 use landfall_signature::SignaturePolicy;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -65,7 +65,7 @@ impl LockCommand {
             PinPolicy::Keep
         };
         context.run(async {
-            let client = context.client_with_archives(&self.from.from)?;
+            let client = context.client_for_lock(&self.lock, Shard::default(), &self.from.from)?;
             let store = DiskStore::open(&context.memory_dir()?)?;
             let locked = client
                 .lock(&wanted, old.as_ref().map(|old| &old.lock), pins, &store)

@@ -9,9 +9,9 @@ use crate::lock::Locked;
 use clap::Args;
 use landfall_content::store::DiskStore;
 use landfall_content::{BlobStore, CachePolicy};
-use landfall_item::lockfile::Lock;
+use landfall_item::lockfile::{FILE_NAME, Lock};
 use landfall_model::PlatformRequest;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Copy from upstream to a registry without a bundle
@@ -76,7 +76,8 @@ impl MirrorCommand {
             })?),
         };
         context.run(async {
-            let client = context.client_for_shard(shard, &[])?;
+            let path = self.lock.as_deref().unwrap_or(Path::new(FILE_NAME));
+            let client = context.client_for_lock(path, shard, &[])?;
             let ((store, memory), keep) = match &scratch {
                 None => (
                     context.store_location()?.open(context, &client)?,

@@ -77,7 +77,7 @@ impl PullCommand {
         place: &StoreLocation,
     ) -> Result<VerbOutcome, CliError> {
         context.run(async {
-            let client = context.client_for_shard(shard, &self.from.from)?;
+            let client = context.client_for_lock(self.lock.path(), shard, &self.from.from)?;
             let (store, memory) = place.open(context, &client)?;
             let items = match place {
                 StoreLocation::Folder(_) => client.pull(lock, &memory, self.rehash).await,
@@ -130,7 +130,8 @@ impl PullCommand {
             return self.planned_bundle(context, lock, &plan, store.as_ref(), out);
         }
         context.run(async {
-            let client = context.client_with_archives(&self.from.from)?;
+            let client =
+                context.client_for_lock(self.lock.path(), Shard::default(), &self.from.from)?;
             let pack = PackOptions { level: self.level };
             let options = BundleOptions {
                 store: store.clone(),

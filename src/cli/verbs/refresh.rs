@@ -24,7 +24,7 @@ use landfall_content::bucket::Bucket;
 use landfall_content::store::DiskStore;
 use landfall_item::lockfile::Lock;
 use landfall_model::report::{count_of, markdown_code};
-use landfall_model::{human_size, sum_sizes};
+use landfall_model::{Shard, human_size, sum_sizes};
 use std::path::{Path, PathBuf};
 
 /// Update, lock, pull and pack in one command, for scheduled jobs
@@ -80,7 +80,7 @@ impl RefreshCommand {
             StoreLocation::Bucket(location) => Some(location),
         };
         context.run(async {
-            let client = context.client()?;
+            let client = context.client_for_lock(&self.update.lock, Shard::default(), &[])?;
             let memory = DiskStore::open(&context.memory_dir()?)?;
             let inputs = self.update.open(context)?;
             if self.dry_run {

@@ -126,7 +126,8 @@ pub(crate) fn kept(
             PartOrigin::Url(_)
             | PartOrigin::Urls(_)
             | PartOrigin::Git { .. }
-            | PartOrigin::LargeFile(_) => {
+            | PartOrigin::LargeFile(_)
+            | PartOrigin::Local(_) => {
                 layers.insert(digest.clone());
             }
             PartOrigin::Manifest { .. } if blobs.stat(digest)? == Some(*size) => {

@@ -470,7 +470,8 @@ fn content(origin: &PartOrigin) -> ContentSource {
         | PartOrigin::Url(_)
         | PartOrigin::Urls(_)
         | PartOrigin::Git { .. }
-        | PartOrigin::LargeFile(_) => ContentSource::Store,
+        | PartOrigin::LargeFile(_)
+        | PartOrigin::Local(_) => ContentSource::Store,
     }
 }
 

@@ -4,7 +4,7 @@ use super::document::{LinkedDocument, ReferrerKind};
 use landfall_content::LockEntry;
 use landfall_item::PackageDescription;
 use landfall_model::report::EntryKind;
-use landfall_model::{Algorithm, Digest, ImageRef};
+use landfall_model::{Algorithm, Digest, ImageRef, local_path};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -75,6 +75,8 @@ pub(super) fn component(entry: &LockEntry, known: &ItemFacts<'_>) -> Value {
             component["name"] = json!(entry.name);
             component["purl"] = json!(purl_of_repository(&entry.name));
         }
+        // content of the site itself, which nobody else can download
+        None if local_path(&entry.name).is_some() => component["name"] = json!(entry.name),
         None => {
             component["name"] = json!(entry.name);
             component["purl"] = json!(purl_of_file(&entry.name, &entry.digest));
@@ -84,7 +86,8 @@ pub(super) fn component(entry: &LockEntry, known: &ItemFacts<'_>) -> Value {
         component["licenses"] = license(licences);
     }
     let mut references: Vec<Value> = known.linked.iter().map(reference).collect();
-    let has_url = !matches!(entry.kind, EntryKind::Package | EntryKind::Provider);
+    let has_url = !matches!(entry.kind, EntryKind::Package | EntryKind::Provider)
+        && local_path(&entry.name).is_none();
     if known.image.is_none() && has_url {
         let reference = match entry.name.strip_prefix("git+") {
             Some(url) if entry.kind == EntryKind::Git => json!({"type": "vcs", "url": url}),

@@ -3,16 +3,18 @@
 
 use super::file::{expect_file, expect_success, get_file, is_page};
 use super::git_remote;
-use super::git_remote::WrittenPack;
+use super::git_remote::{FileFrom, WrittenPack};
 use super::lfs_transfer::open_large_file;
 use crate::registry::{RegistrySession, RegistrySessions};
-use crate::{EntryPart, GitPacks, OpenedPart, PartOrigin, PartSource, read_blocking};
+use crate::{EntryPart, GitPacks, LocalContent, OpenedPart, PartOrigin, PartSource, read_blocking};
 use futures_util::future::BoxFuture;
 use landfall_http::{ErrorKind, HttpError, HttpRequest, OnceMap, RequestPurpose, send_from_offset};
 use landfall_model::{Descriptor, Digest, JsonText};
 use reqwest::Method;
 use reqwest::header::RANGE;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tokio::task::spawn_blocking;
 
 /// Registries, web servers and git servers, addressed by the names in the lock.
 pub struct Upstreams {
@@ -20,15 +22,47 @@ pub struct Upstreams {
     /// The packs of git repositories that this run wrote: one fetch yields all packs of a
     /// repository.
     git: OnceMap<Arc<GitPacks>, Arc<Vec<WrittenPack>>>,
+    /// The folder of the lock, to which the paths of local content are relative.
+    folder: PathBuf,
 }
 
 impl Upstreams {
-    /// Returns a source that uses these sessions.
+    /// Returns a source that uses these sessions. Paths of local content are relative to the
+    /// current folder.
     pub fn new(sessions: Arc<RegistrySessions>) -> Upstreams {
         Upstreams {
             sessions,
             git: OnceMap::default(),
+            folder: ".".into(),
         }
+    }
+
+    /// Sets the folder of the lock, to which the paths of local content are relative.
+    #[must_use]
+    pub fn beside_lock_in(self, folder: &Path) -> Upstreams {
+        Upstreams {
+            folder: folder.into(),
+            ..self
+        }
+    }
+
+    /// Opens content next to the lock, and verifies its digest first: content that was changed is
+    /// not worth a retry.
+    async fn open_local(
+        &self,
+        content: &LocalContent,
+        descriptor: &Descriptor,
+        offset: u64,
+    ) -> Result<OpenedPart, HttpError> {
+        let local = |error: String| HttpError::new(ErrorKind::Local, error);
+        let (folder, content, descriptor) =
+            (self.folder.clone(), content.clone(), descriptor.clone());
+        let busy = self.sessions.transport().activity().busy();
+        let opening = spawn_blocking(move || content.open(&folder, &descriptor));
+        let file = opening.await.map_err(|error| local(error.to_string()))?;
+        drop(busy);
+        let file = FileFrom::new(Arc::new(file.map_err(local)?), offset);
+        Ok(OpenedPart::unchecked(offset, read_blocking(Box::new(file))))
     }
 
     /// Opens a pack of a git repository. The first call for a repository fetches it and writes all
@@ -127,6 +161,9 @@ impl PartSource for Upstreams {
                 }
                 PartOrigin::LargeFile(server) => {
                     open_large_file(&self.sessions, server, &part.descriptor, offset).await
+                }
+                PartOrigin::Local(content) => {
+                    self.open_local(content, &part.descriptor, offset).await
                 }
                 PartOrigin::Computed(bytes) => Ok(OpenedPart::whole(bytes.clone().into())),
                 PartOrigin::Trimmed { of, .. } => {

@@ -4,9 +4,9 @@ use super::locked::LockedFile;
 use super::manifest_entry;
 use crate::UrlFile;
 use crate::text::{digest_tag, oversize};
-use landfall_content::{EntryPart, LockEntry, PartOrigin};
+use landfall_content::{EntryPart, LocalContent, LockEntry, PartOrigin};
 use landfall_model::report::EntryKind;
-use landfall_model::{Descriptor, Digest, media_type};
+use landfall_model::{Descriptor, Digest, is_path_below, local_path, media_type};
 use serde_json::json;
 use std::borrow::Cow;
 
@@ -44,9 +44,21 @@ impl LockedFile {
         if let Some(fault) = oversize(sizes.chain([self.size])) {
             return Some(fault);
         }
+        let local = local_path(&self.name);
+        let paths = self.path.as_deref().into_iter().chain(local);
+        let mut paths =
+            paths.filter(|path| !is_path_below(path) || path.contains(char::is_control));
+        if let Some(path) = paths.next() {
+            return Some(format!("'{path}' is not a path of a local file"));
+        }
+        if local.is_none() && (self.path.is_some() || self.packing.is_some()) {
+            return Some(format!("'{}' is not the name of a local file", self.name));
+        }
         let files = self.files();
         let mut urls = files.iter().flat_map(|file| &file.urls);
-        if let Some(url) = urls.find(|url| !is_file_url(url)) {
+        if let Some(url) =
+            urls.find(|url| !is_file_url(url) && local.is_none_or(|_| **url != self.name))
+        {
             return Some(format!("'{url}' is not an http or https URL of a file"));
         }
         let mut members = self.unpack.iter();
@@ -95,6 +107,12 @@ const EMPTY: &[u8] = b"{}";
 /// Lists the parts of a file. The artifact's manifest is computed from the lock alone, so every
 /// command gets the same bytes.
 pub(crate) fn entry(file: &LockedFile) -> LockEntry {
+    let local = local_path(&file.name).map(|_| {
+        PartOrigin::Local(LocalContent {
+            path: file.path.clone(),
+            packing: file.packing,
+        })
+    });
     let layers = std::iter::once((&file.name, &file.digest, file.size)).chain(
         file.sidecars
             .iter()
@@ -129,7 +147,10 @@ pub(crate) fn entry(file: &LockedFile) -> LockEntry {
     }];
     parts.extend(layers.into_iter().map(|(url, descriptor)| EntryPart {
         descriptor,
-        origin: PartOrigin::Url(url.clone()),
+        origin: match &local {
+            Some(local) if *url == file.name => local.clone(),
+            _ => PartOrigin::Url(url.clone()),
+        },
     }));
     parts.push(EntryPart {
         descriptor: top.clone(),
@@ -177,6 +198,9 @@ fn manifest(file: &LockedFile, config: &Descriptor, layers: &[(&String, Descript
 
 /// The last component of the URL's path, or the host if the path ends with `/`.
 fn title(url: &str) -> String {
+    if let Some(path) = local_path(url) {
+        return path.rsplit('/').next().unwrap_or(path).to_owned();
+    }
     let parsed = url::Url::parse(url).ok();
     let last = parsed
         .as_ref()
@@ -187,7 +211,7 @@ fn title(url: &str) -> String {
 }
 
 /// The repository of a file's artifact: `files/<host>/<first 16 hex of the URL's SHA-256>`.
-/// `_<port>` follows the host if the URL has a port other than the default. The hash replaces the
+/// The host of a local file is `local`. `_<port>` follows the host if the URL has a port other than the default. The hash replaces the
 /// URL's path, which may contain characters that a repository does not allow.
 pub fn file_repository(url: &str) -> String {
     let host = url::Url::parse(url).ok().and_then(|url| {
@@ -198,7 +222,9 @@ pub fn file_repository(url: &str) -> String {
         url.host_str()
             .map(|host| format!("{}{port}", repository_component(host)))
     });
+    let local = local_path(url).map(|_| "local".into());
     let host = host
+        .or(local)
         .unwrap_or_else(|| "unknown".into())
         .to_ascii_lowercase();
     format!("files/{host}/{}", Digest::sha256(url.as_bytes()).short(16))

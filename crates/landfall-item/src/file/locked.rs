@@ -1,6 +1,6 @@
 //! The section `files` of the lock: files and their sidecars.
 
-use landfall_model::Digest;
+use landfall_model::{Digest, FolderPacking};
 use landfall_signature::{LogEntry, VerifiedSignature, read_verified, write_verified};
 use serde::{Deserialize, Serialize};
 
@@ -8,12 +8,20 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedFile {
-    /// The URL from which `pull` downloads the file.
+    /// The URL from which `pull` downloads the file, or `local:` and the path of a file next to the
+    /// manifest.
     pub name: String,
     /// SHA-256 of the file's content.
     pub digest: Digest,
     /// Size of the file in bytes.
     pub size: u64,
+    /// The path of a local file or folder, relative to the folder of the lock. `None` if it is not
+    /// below that folder.
+    #[serde(default)]
+    pub path: Option<String>,
+    /// How the local folder at `path` becomes the file; `None` for a file.
+    #[serde(default, rename = "as")]
+    pub packing: Option<FolderPacking>,
     /// The `checksum` of the manifest: a digest, or the URL of a sidecar.
     #[serde(default)]
     pub checksum: Option<String>,
@@ -54,6 +62,8 @@ impl LockedFile {
             name,
             digest,
             size,
+            path: None,
+            packing: None,
             checksum: None,
             sidecars: Vec::new(),
             also: Vec::new(),

@@ -3,9 +3,10 @@
 use super::resolvable::{Checksum, FileRequest};
 use crate::ManifestEntry;
 use crate::item_kind::{EntryContext, EntryFields, ManifestResult, USERINFO, digest_of};
+use crate::local::local_places;
 use landfall_model::document::{SourceSpan, YamlNode, fill_own_url};
 use landfall_model::sign::FileKey;
-use landfall_model::{has_userinfo, is_path_below};
+use landfall_model::{FolderPacking, has_userinfo, is_path_below};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use url::Url;
@@ -14,8 +15,16 @@ use url::Url;
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileEntry {
-    /// An http or https URL.
-    pub url: String,
+    /// An http or https URL. An entry has either `url` or `path`.
+    #[serde(default)]
+    pub url: Option<String>,
+    /// A file or a folder next to the manifest, relative to the folder of the manifest. Each file
+    /// of a folder is an item. `*`, `?` and `**` match several files.
+    #[serde(default)]
+    pub path: Option<String>,
+    /// Carries the folder at `path` as one file.
+    #[serde(default, rename = "as")]
+    pub packing: Option<FolderPacking>,
     /// `sha256:<hex>`, `sha512:<hex>`, or the URL of a checksum file. `${url}` is replaced by
     /// `url`.
     #[serde(default)]
@@ -43,7 +52,8 @@ impl ManifestEntry for FileEntry {
     type Request = FileRequest;
 
     fn add_fields<'e>(&'e mut self, fields: &mut EntryFields<'_, 'e>) {
-        fields.add("url", [&mut self.url]);
+        fields.add("url", &mut self.url);
+        fields.add("path", &mut self.path);
         fields.with_own_url(|fields| fields.add("checksum", &mut self.checksum));
         fields.add("mode", &mut self.mode);
         fields.add_list("also", &mut self.also);
@@ -58,8 +68,27 @@ impl ManifestEntry for FileEntry {
         node: &YamlNode<'_>,
         reader: &EntryContext<'_>,
     ) -> ManifestResult<Vec<(FileRequest, SourceSpan)>> {
+        let written_url = match (&self.url, &self.path) {
+            (Some(url), None) => url,
+            (None, Some(path)) => return self.local_requests(path, node, reader),
+            (Some(_), Some(_)) => {
+                let at = reader.here(node.get("path"));
+                let help = "remove one of them; `also` names other URLs of a local file";
+                return Err(at.fault("a file has either `url` or `path`", Some(help.into())));
+            }
+            (None, None) => {
+                let help = "add `url: https://…`, or `path:` with a file next to this manifest";
+                let at = reader.here(node);
+                return Err(at.fault("this file has no `url` and no `path`", Some(help.into())));
+            }
+        };
+        if self.packing.is_some() {
+            let at = reader.here(node.get("as"));
+            let help = Some("remove it; it is for a folder that `path` names".into());
+            return Err(at.fault("`as` does not apply to a URL", help));
+        }
         let at = reader.here(node.get("url"));
-        let url = url_of(&self.url, &at)?;
+        let url = url_of(written_url, &at)?;
         let checksum = match &self.checksum {
             Some(text) => {
                 let at = reader.here(node.get("checksum"));
@@ -67,6 +96,97 @@ impl ManifestEntry for FileEntry {
             }
             None => None,
         };
+        let also = self.other_urls(&url, node, reader)?;
+        let mode = self.mode(node, reader)?;
+        let mut signatures = Vec::new();
+        for (index, text) in self.signatures.iter().enumerate() {
+            let at = reader.item_at(node, "signatures", index);
+            signatures.push(url_of(&fill_own_url(text, &url), &at)?);
+        }
+        self.check_members(node, reader)?;
+        let request = FileRequest {
+            url,
+            local: None,
+            checksum,
+            also,
+            mode,
+            signatures,
+            key: key_of(self, node, reader)?,
+            unpack: self.unpack.clone(),
+            at: at.location(),
+        };
+        Ok(vec![(request, at)])
+    }
+}
+
+impl FileEntry {
+    /// The requests for the files at `path`, next to the manifest.
+    fn local_requests(
+        &self,
+        path: &str,
+        node: &YamlNode<'_>,
+        reader: &EntryContext<'_>,
+    ) -> ManifestResult<Vec<(FileRequest, SourceSpan)>> {
+        let at = reader.here(node.get("path"));
+        for (key, is_set) in [
+            ("signatures", !self.signatures.is_empty()),
+            ("key", self.key.is_some()),
+        ] {
+            if is_set {
+                let message = format!("`{key}` does not apply to a local file");
+                let help = "remove it; `checksum: sha256:<hex>` pins the content";
+                let at = reader.here(node.get(key));
+                return Err(at.fault(message, Some(help.into())));
+            }
+        }
+        let checksum = match &self.checksum {
+            Some(text) => {
+                let at = reader.here(node.get("checksum"));
+                match checksum_of(text, &at)? {
+                    digest @ Checksum::Digest(_) => Some(digest),
+                    Checksum::Sidecar(_) => {
+                        let help = Some("write sha256:<hex> or sha512:<hex>".into());
+                        return Err(at.fault("a local file has no checksum file", help));
+                    }
+                }
+            }
+            None => None,
+        };
+        let also = self.other_urls("", node, reader)?;
+        let mode = self.mode(node, reader)?;
+        self.check_members(node, reader)?;
+        let places = local_places(path, self.packing, &at, reader)?;
+        for (key, is_set) in [("checksum", checksum.is_some()), ("also", !also.is_empty())] {
+            if is_set && places.len() > 1 {
+                let message = format!("`{key}` applies to one file, and {path} names several");
+                let help = Some("write an entry for each file".into());
+                return Err(reader.here(node.get(key)).fault(message, help));
+            }
+        }
+        let requests = places.into_iter().map(|(name, place)| {
+            let request = FileRequest {
+                url: name,
+                local: Some(place),
+                checksum: checksum.clone(),
+                also: also.clone(),
+                mode: mode.clone(),
+                signatures: Vec::new(),
+                key: None,
+                unpack: self.unpack.clone(),
+                at: at.location(),
+            };
+            (request, at.clone())
+        });
+        Ok(requests.collect())
+    }
+
+    /// The URLs of `also`, sorted. `url` is the file's own URL.
+    fn other_urls(
+        &self,
+        url: &str,
+        node: &YamlNode<'_>,
+        reader: &EntryContext<'_>,
+    ) -> ManifestResult<Vec<String>> {
         let mut also = Vec::new();
         for (index, text) in self.also.iter().enumerate() {
             let at = reader.item_at(node, "also", index);
@@ -78,29 +198,25 @@ impl ManifestEntry for FileEntry {
             also.push(other);
         }
         also.sort();
-        let mode = match &self.mode {
-            Some(text) => Some(mode_of(text, &reader.here(node.get("mode")))?),
-            None => None,
-        };
-        let mut signatures = Vec::new();
-        for (index, text) in self.signatures.iter().enumerate() {
-            let at = reader.item_at(node, "signatures", index);
-            signatures.push(url_of(&fill_own_url(text, &url), &at)?);
-        }
-        for (index, text) in self.unpack.iter().enumerate() {
-            check_member(text, &reader.item_at(node, "unpack", index))?;
-        }
-        let request = FileRequest {
-            url,
-            checksum,
-            also,
-            mode,
-            signatures,
-            key: key_of(self, node, reader)?,
-            unpack: self.unpack.clone(),
-            at: at.location(),
-        };
-        Ok(vec![(request, at)])
+        Ok(also)
+    }
+
+    fn mode(
+        &self,
+        node: &YamlNode<'_>,
+        reader: &EntryContext<'_>,
+    ) -> ManifestResult<Option<String>> {
+        let mode = self.mode.as_ref();
+        mode.map(|text| mode_of(text, &reader.here(node.get("mode"))))
+            .transpose()
+    }
+
+    /// Checks the paths of `unpack`.
+    fn check_members(&self, node: &YamlNode<'_>, reader: &EntryContext<'_>) -> ManifestResult<()> {
+        let mut members = self.unpack.iter().enumerate();
+        members.try_for_each(|(index, text)| {
+            check_member(text, &reader.item_at(node, "unpack", index))
+        })
     }
 }
 

@@ -5,12 +5,12 @@ use super::{resolve, signature_lookup};
 use crate::item_kind::meets_rules;
 use crate::text::{FieldConflict, merge_option};
 use crate::{
-    Exclusion, ItemRequest, PinPolicy, ResolvableRequest, ResolveError, ResolveOutcome, Resolver,
-    UpdatableRequest, UpstreamStatus,
+    Exclusion, ItemRequest, LocalPlace, PinPolicy, ResolvableRequest, ResolveError, ResolveOutcome,
+    Resolver, UpdatableRequest, UpstreamStatus,
 };
-use landfall_model::Digest;
 use landfall_model::document::SourceLocation;
 use landfall_model::sign::FileKey;
+use landfall_model::{Digest, local_path};
 use std::fmt;
 
 impl ItemRequest for FileRequest {
@@ -45,6 +45,9 @@ impl ItemRequest for FileRequest {
     }
 
     fn merge(&mut self, other: &FileRequest) -> Result<(), FieldConflict> {
+        if let (Some(first), Some(second)) = (&self.local, &other.local) {
+            FieldConflict::check_equal("path", first, second, LocalPlace::to_string)?;
+        }
         merge_option("checksum", &mut self.checksum, &other.checksum)?;
         merge_option("mode", &mut self.mode, &other.mode)?;
         self.also.extend(other.also.iter().cloned());
@@ -85,7 +88,7 @@ impl ResolvableRequest for FileRequest {
         let outcome = self.resolve_content(resolver, old, pins).await;
         // if only the signatures in the manifest changed, the content must be the same: a file that
         // was replaced is not accepted silently
-        if let (ResolveOutcome::New(file), Some(locked)) = (&outcome, locked)
+        if let (ResolveOutcome::New(file), Some(locked), None) = (&outcome, locked, &self.local)
             && matches!(pins, PinPolicy::Keep | PinPolicy::Referrers)
             && file.digest != locked.digest
         {
@@ -103,6 +106,9 @@ impl ResolvableRequest for FileRequest {
     }
 
     async fn check_upstream(resolver: &Resolver, old: &LockedFile) -> Result<(), ResolveError> {
+        if local_path(&old.name).is_some() {
+            return Ok(());
+        }
         resolve::size_of(resolver, &old.name).await.map(drop)
     }
 }
@@ -115,6 +121,14 @@ impl FileRequest {
         old: Option<&LockedFile>,
         pins: PinPolicy,
     ) -> ResolveOutcome<LockedFile> {
+        // a local file is a part of the manifest: a changed file is a changed entry
+        if let Some(place) = &self.local {
+            return match resolve::resolve_local(resolver, self, place).await {
+                Ok(file) if old == Some(&file) => ResolveOutcome::Kept(file),
+                Ok(file) => ResolveOutcome::New(file),
+                Err(cause) => ResolveOutcome::Failed(old.cloned(), cause),
+            };
+        }
         if let (Some(old), PinPolicy::Keep | PinPolicy::Referrers) = (old, pins) {
             // these fields come from the manifest, so changing them needs no request
             return ResolveOutcome::Kept(LockedFile {
@@ -163,6 +177,12 @@ impl UpdatableRequest for FileRequest {
     }
 
     async fn upstream_status(&self, resolver: &Resolver) -> Result<UpstreamStatus, ResolveError> {
+        if self.local.is_some() {
+            return Ok(UpstreamStatus::Present {
+                digest: None,
+                size: None,
+            });
+        }
         let size = async {
             // without its checksum file, the file could not be locked either
             if let Some(Checksum::Sidecar(url)) = &self.checksum {
@@ -183,8 +203,11 @@ impl UpdatableRequest for FileRequest {
 /// A request for one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileRequest {
-    /// The URL of the file: http or https, without userinfo, in its normal form.
+    /// The URL of the file: http or https, without userinfo, in its normal form. `local:` and a
+    /// path for a file next to the manifest.
     pub url: String,
+    /// Where the content of a local file is.
+    pub local: Option<LocalPlace>,
     /// The checksum that the file must have.
     pub checksum: Option<Checksum>,
     /// Other URLs at which clients request the file, sorted.

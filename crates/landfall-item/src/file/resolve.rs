@@ -3,6 +3,7 @@
 use super::locked::{LockedFile, LockedSidecar};
 use super::resolvable::{Checksum, FileRequest};
 use super::signature_lookup::descriptor;
+use crate::LocalPlace;
 use crate::resolver::{ResolveError, Resolver};
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -10,7 +11,7 @@ use landfall_content::BlobRead;
 use landfall_content::upstream::{expect_file, get_file, head_file};
 use landfall_http::{BodyFailure, ErrorKind, HttpError, HttpResponse};
 use landfall_model::sign::{FileKey, SignatureTime};
-use landfall_model::{Algorithm, Digest, Hasher};
+use landfall_model::{Algorithm, Digest, Hasher, digest_of};
 use percent_encoding::percent_decode_str;
 use std::io::Write;
 
@@ -24,6 +25,8 @@ pub(super) async fn resolve(
         name: request.url.clone(),
         digest: Digest::sha256(b""),
         size: 0,
+        path: None,
+        packing: None,
         checksum: request.checksum.as_ref().map(Checksum::to_string),
         sidecars: Vec::new(),
         also: request.also.clone(),
@@ -71,6 +74,40 @@ pub(super) async fn resolve(
         file.signed_by = Some(verify_signatures(resolver, &file, key, &signatures).await?);
     }
     Ok(file)
+}
+
+/// Resolves `request` for a file next to the manifest, which is read into the store.
+pub(super) async fn resolve_local(
+    resolver: &Resolver,
+    request: &FileRequest,
+    place: &LocalPlace,
+) -> Result<LockedFile, ResolveError> {
+    let (digest, size) = place.store(resolver).await?;
+    if let Some(Checksum::Digest(expected)) = &request.checksum {
+        let disk = resolver.disk().clone();
+        let (content, expected) = (digest.clone(), expected.clone());
+        let checking = tokio::task::spawn_blocking(move || {
+            let found = digest_of(&mut disk.open(&content, 0)?, expected.algorithm());
+            let found = found.map_err(|error| ResolveError::local(error.to_string()))?;
+            if found == expected {
+                return Ok::<(), ResolveError>(());
+            }
+            Err(format!("its checksum is {expected}, but the file is {found}").into())
+        });
+        checking.await??;
+    }
+    Ok(LockedFile {
+        path: place.path_in_lock(resolver.lock_folder()),
+        packing: place.packing,
+        checksum: request.checksum.as_ref().map(Checksum::to_string),
+        also: request.also.clone(),
+        mode: Some(match &request.mode {
+            Some(mode) => mode.clone(),
+            None => place.mode()?,
+        }),
+        unpack: request.unpack.clone(),
+        ..LockedFile::new(&request.url, digest, size)
+    })
 }
 
 /// Verifies the signatures with `key` and returns the name of the key that made one. A signature

@@ -12,7 +12,9 @@ use crate::{PinPolicy, ResolveOutcome};
 use landfall_content::{BlobRead, ContentError};
 use landfall_http::{ErrorKind, HttpError};
 use landfall_model::sign::SignatureTime;
-use landfall_model::{Algorithm, Descriptor, Digest, Failure, Limits, digest_of, media_type};
+use landfall_model::{
+    Algorithm, Descriptor, Digest, Failure, Limits, digest_of, local_path, media_type,
+};
 use landfall_signature::{
     FileSignatures, LogEntry, LogQuery, RuleSubject, SignaturePolicy, SignedFile, VerifiedSignature,
 };
@@ -74,7 +76,7 @@ fn bases(file: &LockedFile) -> impl Iterator<Item = &str> {
     [Some(&*file.name), checksum]
         .into_iter()
         .flatten()
-        .filter(|url| !url.contains('?'))
+        .filter(|url| !url.contains('?') && local_path(url).is_none())
 }
 
 /// Verifies the signatures of `file`, for which a rule exists, and records them.

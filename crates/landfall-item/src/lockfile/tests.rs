@@ -6,7 +6,7 @@ use crate::{
     LockedFile, LockedImage, LockedManifest, LockedReferrer, LockedSidecar, LockedTrimmedIndex,
 };
 use landfall_model::report::EntryKind;
-use landfall_model::{Descriptor, Digest};
+use landfall_model::{Descriptor, Digest, FolderPacking};
 use landfall_signature::{LogEntry, SignerKind, VerifiedSignature};
 use proptest::prelude::*;
 
@@ -82,6 +82,8 @@ fn sample() -> Lock {
             name: "https://dl.k8s.io/kubelet?x=1#y, z".into(),
             digest: digest("kubelet"),
             size: 1,
+            path: None,
+            packing: None,
             checksum: Some("https://dl.k8s.io/kubelet.sha256".into()),
             sidecars: vec![LockedSidecar {
                 url: "https://dl.k8s.io/kubelet.sha256".into(),
@@ -138,6 +140,11 @@ fn all_fields() -> Lock {
     let signatures = vec![verified("sha256:aa")];
     let referrers = lock.images[0].referrers.clone().unwrap_or_default();
     let provenance = lock.files[0].sidecars[0].clone();
+    lock.files.push(LockedFile {
+        path: Some("conf: a".into()),
+        packing: Some(FolderPacking::Tar),
+        ..LockedFile::new("local:conf: a.tar", digest("conf"), 2)
+    });
     lock.charts = charts(signatures, referrers, provenance);
     lock.packages = package_sets();
     lock.git = repositories();

@@ -4,14 +4,17 @@ use super::load::ManifestFaults;
 use crate::lockfile::{AcceptedLoss, Endpoint, LockedKind};
 use crate::{
     ChartRequest, Exclusion, FieldConflict, FileRequest, GitRequest, ImageRequest, ItemKind,
-    ItemRequest, PackageSetRequest, ProviderRequest, ResolvableRequest, VersionSelector,
+    ItemRequest, LocalPlace, PackageSetRequest, ProviderRequest, ResolvableRequest,
+    VersionSelector,
 };
 use landfall_model::document::{Diagnostic, SourceLocation, SourceSpan, UpdateRule, nearest};
 use landfall_model::report::EntryKind;
-use landfall_model::{Digest, ImageRef, MinimumAge, is_same_name};
+use landfall_model::{
+    Digest, ImageRef, LOCAL_PREFIX, MinimumAge, is_path_below, is_same_name, local_path,
+};
 use landfall_signature::SignaturePolicy;
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// Merges the requests of several manifests. Errors are added to `faults`.
@@ -19,6 +22,7 @@ pub(super) fn merge(
     mut manifests: Vec<ExpandedManifest>,
     faults: &mut ManifestFaults,
 ) -> MergedManifest {
+    tell_local_files_apart(&mut manifests, faults);
     let exclude = take_all(&mut manifests, |manifest| &mut manifest.exclude);
     check_exclusions(&manifests, &exclude, faults);
     let exclude: Vec<Exclusion> = exclude.into_iter().map(|one| one.value).collect();
@@ -66,6 +70,38 @@ pub(super) fn merge(
         missing: values(merge_by_key(missing, faults)),
         endpoints: values(merge_by_key(endpoints, faults)),
         unselected,
+    }
+}
+
+/// Adds the `metadata.name` of its manifest to the name of each local file whose path another
+/// manifest has for other content.
+fn tell_local_files_apart(manifests: &mut [ExpandedManifest], faults: &mut ManifestFaults) {
+    let mut places: BTreeMap<String, BTreeSet<LocalPlace>> = BTreeMap::new();
+    for file in manifests.iter().flat_map(|manifest| &manifest.files) {
+        let FileRequest { url, local, .. } = &file.value;
+        if let Some(place) = local {
+            places.entry(url.clone()).or_default().insert(place.clone());
+        }
+    }
+    places.retain(|_, places| places.len() > 1);
+    for manifest in manifests {
+        let series = manifest.name.as_deref();
+        let series = series.filter(|name| is_path_below(name));
+        for file in &mut manifest.files {
+            let url = &mut file.value.url;
+            if !places.contains_key(url) {
+                continue;
+            }
+            match (series, local_path(url)) {
+                (Some(series), Some(path)) => *url = format!("{LOCAL_PREFIX}{series}/{path}"),
+                _ => {
+                    let message = format!("another manifest has other content as {url}");
+                    let help = "give this manifest a `metadata: {name: …}` of its own, which is \
+                                added to the name";
+                    faults.push(*file.span.fault(message, Some(help.into())));
+                }
+            }
+        }
     }
 }
 

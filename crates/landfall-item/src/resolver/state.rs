@@ -15,6 +15,7 @@ use landfall_model::{Descriptor, Digest, Limits, locked};
 use landfall_signature::SignaturePolicy;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -33,6 +34,8 @@ pub struct Resolver {
     image_finder: Option<Arc<dyn FindImages>>,
     /// The images of local archives, which are searched before upstream is queried.
     pub(super) archives: Arc<ArchiveImages>,
+    /// The folder of the lock, to which it writes the paths of local content.
+    lock_folder: PathBuf,
     /// The rules for the signatures that items must have.
     signatures: SignaturePolicy,
     /// The digests that an update looked up and accepted, by kind and name.
@@ -67,6 +70,7 @@ impl Resolver {
             suites: SharedSuites::default(),
             image_finder: None,
             archives: Arc::default(),
+            lock_folder: ".".into(),
             signatures: SignaturePolicy::default(),
             looked_up: Arc::default(),
             git_tags: Mutex::default(),
@@ -90,6 +94,15 @@ impl Resolver {
     #[must_use]
     pub fn with_archives(self, archives: Arc<ArchiveImages>) -> Resolver {
         Resolver { archives, ..self }
+    }
+
+    /// Sets the folder of the lock, `.` by default.
+    #[must_use]
+    pub fn with_lock_folder(self, folder: &Path) -> Resolver {
+        Resolver {
+            lock_folder: folder.into(),
+            ..self
+        }
     }
 
     /// Sets the rules for the signatures that items must have.
@@ -204,6 +217,11 @@ impl Resolver {
     /// The images of local archives, which are searched before upstream is queried.
     pub fn archives(&self) -> &ArchiveImages {
         &self.archives
+    }
+
+    /// The folder of the lock, to which it writes the paths of local content.
+    pub fn lock_folder(&self) -> &Path {
+        &self.lock_folder
     }
 
     /// The rules for the signatures that items must have.

@@ -3,10 +3,21 @@
 
 use crate::response::RequestError;
 use landfall_item::{LockedGitRepository, LockedProvider, MirrorFile, ProviderMirror, UrlFile};
-use landfall_model::Digest;
-use percent_encoding::percent_decode_str;
+use landfall_model::{Digest, local_path};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, OnceLock};
+
+/// The folder of local files below `/files/`.
+const LOCAL_HOST: &str = "local";
+
+/// The characters that are percent-encoded in the path of a link.
+const IN_PATH: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'/');
 
 /// A URL as a path below `/files/`, or below a folder of exported files.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,8 +31,15 @@ pub(crate) struct UrlPath {
 }
 
 impl UrlPath {
-    /// Parses `url`; `None` if it is not a URL with a host.
+    /// Parses `url`, a URL or the name of a local file; `None` if it is neither.
     pub(crate) fn parse(url: &str) -> Option<UrlPath> {
+        if let Some(path) = local_path(url) {
+            return Some(UrlPath {
+                host: LOCAL_HOST.into(),
+                path: format!("/{path}"),
+                query: None,
+            });
+        }
         let url = url::Url::parse(url).ok()?;
         let port = match url.port() {
             Some(port) => format!(":{port}"),
@@ -52,7 +70,11 @@ impl UrlPath {
 
 /// The percent-encoded path of `url` at this server, for links.
 pub(crate) fn file_link(url: &str) -> Option<String> {
-    let host = UrlPath::parse(url)?.host;
+    let UrlPath { host, path, .. } = UrlPath::parse(url)?;
+    if local_path(url).is_some() {
+        let path = utf8_percent_encode(&path, IN_PATH);
+        return Some(format!("/files/{host}{path}"));
+    }
     let url = url::Url::parse(url).ok()?;
     let mut link = format!("/files/{host}{}", url.path());
     if let Some(query) = url.query() {

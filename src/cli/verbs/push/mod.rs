@@ -156,7 +156,7 @@ impl PushCommand {
         let prune = self.pruning.is_enabled().then(prune).transpose()?;
         context.page.set_content(&lock, Some(&*blobs));
         let mut result = context.run(async {
-            let client = context.client_for_shard(shard, &[])?;
+            let client = context.client_for_lock(Path::new(FILE_NAME), shard, &[])?;
             // Damage in a bundle stops the push. From a store, or with --allow-partial, only the
             // damaged items fail.
             let stop_at_damage = self.bundle.is_some() && !self.allow_partial;

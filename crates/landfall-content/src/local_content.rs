@@ -1,0 +1,95 @@
+//! Content of files next to a manifest or a lock. Paths are relative to a folder and stay below it.
+
+use crate::local_folder::tar_of_folder;
+use landfall_model::document::open_input;
+use landfall_model::{
+    Algorithm, Descriptor, Digest, FolderPacking, Limits, digest_of, is_path_below,
+};
+use std::fs::File;
+use std::io::{self, Seek};
+use std::path::{Path, PathBuf};
+
+/// Content that is read from a path next to the lock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocalContent {
+    /// The path, relative to the folder of the lock. `None` if the manifest of the item is not
+    /// below that folder, so that only the store has the content.
+    pub path: Option<String>,
+    /// How the folder at the path becomes one file; `None` if the path is that of a file.
+    pub packing: Option<FolderPacking>,
+}
+
+impl LocalContent {
+    /// Opens the content, which must be that of `descriptor`. `folder` is the folder of the lock. The
+    /// error says what is wrong, and what to do about it.
+    pub(crate) fn open(&self, folder: &Path, descriptor: &Descriptor) -> Result<File, String> {
+        let Some(path) = &self.path else {
+            return Err(
+                "the store does not have it, and its manifest is not below the folder of the \
+                 lock; run `landfall lock` with this store, or pull with the store that locked it"
+                    .into(),
+            );
+        };
+        let opened = folder.canonicalize().and_then(|folder| {
+            let found = path_below(&folder, path)?;
+            open_local(&folder, &found, self.packing, &Limits::default())
+        });
+        let (file, digest, size) = opened.map_err(|error| {
+            format!(
+                "the store does not have it, and {path} next to the lock cannot be read: {error}; \
+                 restore the file, or pull with the store that locked it"
+            )
+        })?;
+        if (&digest, size) != (&descriptor.digest, descriptor.size) {
+            return Err(format!(
+                "{path} changed after it was locked: the lock has {}, and the file is {digest}; \
+                 restore the file, or run `landfall lock` to accept the change",
+                descriptor.digest
+            ));
+        }
+        Ok(file)
+    }
+}
+
+/// Opens the file at `path`, or the archive of the folder at `path`, and hashes it. `outer` is the
+/// folder that links must not leave. Both are canonical. Returns the content from its start, with
+/// its SHA-256 and its size in bytes.
+///
+/// # Errors
+/// If the content cannot be read.
+pub fn open_local(
+    outer: &Path,
+    path: &Path,
+    packing: Option<FolderPacking>,
+    limits: &Limits,
+) -> io::Result<(File, Digest, u64)> {
+    let mut file = match packing {
+        None => open_input(path)?,
+        Some(FolderPacking::Tar) => tar_of_folder(outer, path, limits)?,
+    };
+    file.rewind()?;
+    let digest = digest_of(&mut file, Algorithm::Sha256)?;
+    let size = file.stream_position()?;
+    file.rewind()?;
+    Ok((file, digest, size))
+}
+
+/// The canonical form of `path`, which is relative to `folder`.
+///
+/// # Errors
+/// If nothing exists there, or if the path or a symbolic link leads out of the folder.
+pub fn path_below(folder: &Path, path: &str) -> io::Result<PathBuf> {
+    if !is_path_below(path) {
+        return Err(io::Error::other("it is not a path below this folder"));
+    }
+    let folder = folder.canonicalize()?;
+    let found = folder.join(path).canonicalize()?;
+    if found.starts_with(&folder) {
+        Ok(found)
+    } else {
+        Err(io::Error::other(format!(
+            "a symbolic link leads out of the folder, to {}",
+            found.display()
+        )))
+    }
+}

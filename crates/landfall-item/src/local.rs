@@ -1,0 +1,154 @@
+//! Content next to the manifest: its place on this machine, and how `lock` stores it.
+
+use crate::ManifestResult;
+use crate::item_kind::EntryContext;
+use crate::resolver::{ResolveError, Resolver};
+use landfall_content::{
+    FolderFiles, files_below, is_executable, matching_files, open_local, parent_folder, path_below,
+};
+use landfall_model::document::SourceSpan;
+use landfall_model::{
+    Algorithm, Digest, FolderPacking, HashedStream, LOCAL_PREFIX, Limits, is_path_below,
+};
+use std::fmt::{self, Display};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The place on this machine of content that a manifest names by a path.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LocalPlace {
+    /// The folder of the manifest, which links must not leave, as a canonical path.
+    pub folder: PathBuf,
+    /// The file or folder below it, as a canonical path.
+    pub path: PathBuf,
+    /// How a folder becomes one file.
+    pub packing: Option<FolderPacking>,
+}
+
+impl LocalPlace {
+    /// Reads the content into the store of `resolver`. Returns its digest and its size in bytes.
+    pub(crate) async fn store(&self, resolver: &Resolver) -> Result<(Digest, u64), ResolveError> {
+        let disk = resolver.disk().clone();
+        let limits = *resolver.limits();
+        let place = self.clone();
+        let storing = tokio::task::spawn_blocking(move || {
+            let path = place.path.display();
+            let unreadable =
+                |error: io::Error| ResolveError::local(format!("cannot read {path}: {error}"));
+            let opened = open_local(&place.folder, &place.path, place.packing, &limits);
+            let (mut content, digest, size) = opened.map_err(unreadable)?;
+            if disk.has(&digest, size).map_err(not_stored)? {
+                return Ok((digest, size));
+            }
+            let copy = disk.temporary_file().map_err(not_stored)?;
+            let mut copy = HashedStream::new(copy, Algorithm::Sha256);
+            io::copy(&mut content, &mut copy).map_err(not_stored)?;
+            let (copy, copied) = copy.finish();
+            if copied != digest {
+                return Err(ResolveError::local(format!(
+                    "{path} changed while it was read; lock again"
+                )));
+            }
+            disk.adopt(copy, &digest).map_err(not_stored)?;
+            Ok((digest, size))
+        });
+        storing.await?
+    }
+
+    /// The permission bits of the content: an executable file is executable for all.
+    pub(crate) fn mode(&self) -> Result<String, ResolveError> {
+        let metadata = std::fs::metadata(&self.path).map_err(|error| {
+            ResolveError::local(format!("cannot read {}: {error}", self.path.display()))
+        })?;
+        let is_program = metadata.is_file() && is_executable(&metadata);
+        Ok(if is_program { "0755" } else { "0644" }.into())
+    }
+
+    /// The path relative to `folder`, the folder of the lock. `None` if it is not below that
+    /// folder: a path of this machine must not get into a lock.
+    pub(crate) fn path_in_lock(&self, folder: &Path) -> Option<String> {
+        let below = self.path.strip_prefix(folder.canonicalize().ok()?).ok()?;
+        Some(below.to_str()?.to_owned())
+    }
+}
+
+impl fmt::Display for LocalPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.path.display().fmt(f)
+    }
+}
+
+fn not_stored(error: impl Display) -> ResolveError {
+    ResolveError::local(format!("cannot write to the store: {error}"))
+}
+
+/// The files that the `path:` of a manifest entry names, by the names of their items. `packing`
+/// is for a folder that becomes one item.
+pub(crate) fn local_places(
+    text: &str,
+    packing: Option<FolderPacking>,
+    at: &SourceSpan,
+    reader: &EntryContext<'_>,
+) -> ManifestResult<Vec<(String, LocalPlace)>> {
+    let fault = |message: String, help: &str| Err(at.fault(message, Some(help.into())));
+    let written = text.strip_prefix("./").unwrap_or(text);
+    let path = written.strip_suffix('/').unwrap_or(written);
+    if !is_path_below(path) || path.contains('\\') || path.contains(char::is_control) {
+        let help = "name a file or folder below the folder of this manifest, as in \
+                    scripts/setup.sh or conf/";
+        return fault(format!("`{text}` is not a path below this manifest"), help);
+    }
+    let cannot_read = |error: io::Error| {
+        let help = "the path is relative to the folder of this manifest";
+        at.fault(format!("cannot read {text}: {error}"), Some(help.into()))
+    };
+    let folder = parent_folder(Path::new(&reader.text.file));
+    let folder = folder.canonicalize().map_err(cannot_read)?;
+    let limits = Limits::default();
+    let place = |path: PathBuf, packing| LocalPlace {
+        folder: folder.clone(),
+        path,
+        packing,
+    };
+    let each = |files: FolderFiles, above: &str| {
+        let items = files
+            .into_iter()
+            .map(|(path, file)| (format!("{LOCAL_PREFIX}{above}{path}"), place(file, None)));
+        items.collect::<Vec<_>>()
+    };
+    let is_pattern = path.contains(['*', '?']);
+    let items = if is_pattern && packing.is_none() {
+        let files = matching_files(&folder, path, &limits).map_err(cannot_read)?;
+        each(files, "")
+    } else {
+        let found = path_below(&folder, path).map_err(cannot_read)?;
+        match (packing, found.is_dir()) {
+            (None, false) => vec![(format!("{LOCAL_PREFIX}{path}"), place(found, None))],
+            (None, true) => {
+                let files = files_below(&folder, &found, &limits).map_err(cannot_read)?;
+                each(files, &format!("{path}/"))
+            }
+            (Some(FolderPacking::Tar), true) => {
+                vec![(format!("{LOCAL_PREFIX}{path}.tar"), place(found, packing))]
+            }
+            (Some(FolderPacking::Tar), false) => {
+                return fault(
+                    format!("{text} is not a folder"),
+                    "remove `as`: a file is carried as it is",
+                );
+            }
+        }
+    };
+    if items.is_empty() {
+        let what = if is_pattern {
+            "no file matches"
+        } else {
+            "there are no files in"
+        };
+        return fault(
+            format!("{what} {text}"),
+            "correct the path, or remove the entry",
+        );
+    }
+    Ok(items)
+}
