@@ -7,17 +7,17 @@ use landfall_bundle::{
     Bundle, DirectBundle, DirectStart, PackOptions, PackPlan, PackedBundle, StreamTarget,
     write_stream,
 };
-use landfall_content::archives::{ImportedBlobs, import_blobs};
+use landfall_content::archives::{ImageInArchive, ImportedBlobs, import_blobs};
 use landfall_content::bucket::{Bucket, ObjectWriter, UploadGuard};
 use landfall_content::store::DiskStore;
 use landfall_content::{
-    BlobRead, BlobStore, LocalFirst, LocalStore, PartSource, WriteError, present_blobs,
+    BlobRead, BlobStore, LocalFirst, LocalStore, PartSource, WriteError, path_below, present_blobs,
     unique_blobs,
 };
 use landfall_item::lockfile::{Lock, losses};
 use landfall_model::report::{ItemStatus, Progress, ReportItem};
 use landfall_model::sign::{PublicKey, Signer};
-use landfall_model::{Digest, Failure, Shard, locked, sum_sizes};
+use landfall_model::{Descriptor, Digest, Failure, ImageRef, Shard, locked, sum_sizes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -60,9 +60,9 @@ impl Client {
         rehash: bool,
     ) -> Result<Vec<ReportItem>, Failure> {
         let into: Arc<dyn LocalStore> = Arc::new(store.clone());
-        let imported = self
-            .copy_from_archives(&ShardShare::new(lock, self.shard), &into)
-            .await?;
+        let share = ShardShare::new(lock, self.shard);
+        let mut imported = self.copy_from_archives(&share, &into).await?;
+        imported.extend(self.copy_archived_images(lock, &share, &into).await?);
         self.pull_to(lock, into, rehash, &imported).await
     }
 
@@ -174,6 +174,64 @@ impl Client {
         Ok(imported)
     }
 
+    /// Copies the blobs of `share` that `into` lacks and that belong to images of archives next to
+    /// the lock. Returns their digests. An archive that changed is reported.
+    async fn copy_archived_images(
+        &self,
+        lock: &Lock,
+        share: &ShardShare<'_>,
+        into: &Arc<dyn LocalStore>,
+    ) -> Result<BTreeSet<Digest>, Failure> {
+        let images = lock.images.iter();
+        let archived = images.filter_map(|image| {
+            let path = image.archive.as_ref().filter(|path| !path.is_empty())?;
+            Some((path.clone(), image.name.clone()))
+        });
+        let archived: Vec<(String, ImageRef)> = archived.collect();
+        if archived.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let wanted = share.each_entry().flat_map(|entry| {
+            let parts = entry.parts.iter().map(|part| part.descriptor.clone());
+            let name = entry.name.clone();
+            parts
+                .map(move |blob| (name.clone(), blob))
+                .collect::<Vec<_>>()
+        });
+        let wanted: Vec<(String, Descriptor)> = wanted.collect();
+        let (into, progress) = (into.clone(), self.progress.clone());
+        let (folder, limits) = (self.lock_folder.clone(), self.limits);
+        let copying = tokio::task::spawn_blocking(move || {
+            let mut imported = BTreeSet::new();
+            for (path, name) in archived {
+                let own = wanted.iter().filter(|(item, _)| *item == name.to_string());
+                let own: Vec<Descriptor> = own.map(|(_, blob)| blob.clone()).collect();
+                let present = present_blobs(&*into, own.clone(), false, &*progress)?;
+                let mut lacking = own.iter().filter(|blob| !present.contains(&blob.digest));
+                let mut lacking = lacking.by_ref().peekable();
+                if lacking.peek().is_none() {
+                    continue;
+                }
+                let archive = path_below(&folder, &path)
+                    .map_err(|error| error.to_string())
+                    .and_then(|path| ImageInArchive::open(&path, &name, &limits));
+                let copied = archive.and_then(|archive| {
+                    lacking.try_for_each(|blob| {
+                        archive.import(blob, &*into, &*progress)?;
+                        imported.insert(blob.digest.clone());
+                        Ok(())
+                    })
+                });
+                // the items fail below, and their messages say what to do
+                if let Err(why) = copied {
+                    progress.note(&format!("{path}: {why}"));
+                }
+            }
+            Ok::<_, WriteError>(imported)
+        });
+        Ok(copying.await.map_err(WriteError::from)??)
+    }
+
     /// Downloads the content of `plan`, a plan of `lock`, straight into the bundle `out`. If
     /// something is missing, no bundle is written, and the downloaded content is kept next to `out`
     /// for another run.
@@ -242,7 +300,12 @@ impl Client {
             let into: Arc<dyn LocalStore> = local;
             // Several runners cannot write one bundle, so there are no shards here.
             let share = ShardShare::new(lock, Shard::default());
-            let pulled = match self.copy_from_archives(&share, &into).await {
+            let copied = async {
+                let mut imported = self.copy_from_archives(&share, &into).await?;
+                imported.extend(self.copy_archived_images(lock, &share, &into).await?);
+                Ok::<_, Failure>(imported)
+            };
+            let pulled = match copied.await {
                 Ok(imported) => {
                     let into: Arc<dyn BlobStore> = into;
                     self.pull_into(&share, source, &into, rehash, &imported)

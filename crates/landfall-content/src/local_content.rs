@@ -15,13 +15,25 @@ pub struct LocalContent {
     /// The path, relative to the folder of the lock. `None` if the manifest of the item is not
     /// below that folder, so that only the store has the content.
     pub path: Option<String>,
-    /// How the folder at the path becomes one file; `None` if the path is that of a file.
-    pub packing: Option<FolderPacking>,
+    /// What is at the path.
+    pub form: LocalForm,
+}
+
+/// What is at the path of local content.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LocalForm {
+    /// The file itself.
+    File,
+    /// A folder that becomes one file.
+    Folder(FolderPacking),
+    /// An archive of another tool with an image, of which the content is a part. It is copied
+    /// into a store before anything else is pulled.
+    Image,
 }
 
 impl LocalContent {
-    /// Opens the content, which must be that of `descriptor`. `folder` is the folder of the lock. The
-    /// error says what is wrong, and what to do about it.
+    /// Opens the content, which must be that of `descriptor`. `folder` is the folder of the lock.
+    /// The error says what is wrong, and what to do about it.
     pub(crate) fn open(&self, folder: &Path, descriptor: &Descriptor) -> Result<File, String> {
         let Some(path) = &self.path else {
             return Err(
@@ -30,9 +42,15 @@ impl LocalContent {
                     .into(),
             );
         };
+        if self.form == LocalForm::Image {
+            return Err(format!(
+                "neither the store nor {path} next to the lock has it; restore the archive, run \
+                 `landfall lock` to accept a changed one, or pull into a store on disk"
+            ));
+        }
         let opened = folder.canonicalize().and_then(|folder| {
             let found = path_below(&folder, path)?;
-            open_local(&folder, &found, self.packing, &Limits::default())
+            open_local(&folder, &found, &self.form, &Limits::default())
         });
         let (file, digest, size) = opened.map_err(|error| {
             format!(
@@ -51,7 +69,7 @@ impl LocalContent {
     }
 }
 
-/// Opens the file at `path`, or the archive of the folder at `path`, and hashes it. `outer` is the
+/// Opens the file at `path`, or packs the folder at `path`, and hashes the content. `outer` is the
 /// folder that links must not leave. Both are canonical. Returns the content from its start, with
 /// its SHA-256 and its size in bytes.
 ///
@@ -60,12 +78,12 @@ impl LocalContent {
 pub fn open_local(
     outer: &Path,
     path: &Path,
-    packing: Option<FolderPacking>,
+    form: &LocalForm,
     limits: &Limits,
 ) -> io::Result<(File, Digest, u64)> {
-    let mut file = match packing {
-        None => open_input(path)?,
-        Some(FolderPacking::Tar) => tar_of_folder(outer, path, limits)?,
+    let mut file = match form {
+        LocalForm::File | LocalForm::Image => open_input(path)?,
+        LocalForm::Folder(FolderPacking::Tar) => tar_of_folder(outer, path, limits)?,
     };
     file.rewind()?;
     let digest = digest_of(&mut file, Algorithm::Sha256)?;

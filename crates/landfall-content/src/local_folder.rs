@@ -144,8 +144,8 @@ pub fn is_executable(metadata: &Metadata) -> bool {
 
 /// Writes the files of `folder` into a tar archive, an unnamed temporary file. `outer` is the
 /// folder that links must not leave. Both are canonical. Of the metadata of a file, only the
-/// permission to execute it counts. Fails as [`files_below`] does, and if a file changes while it is
-/// read.
+/// permission to execute it counts. Fails as [`files_below`] does, and if a file changes while it
+/// is read.
 pub(crate) fn tar_of_folder(outer: &Path, folder: &Path, limits: &Limits) -> io::Result<File> {
     let files = files_below(outer, folder, limits)?;
     let mut archive = tar::Builder::new(BufWriter::new(tempfile::tempfile()?));

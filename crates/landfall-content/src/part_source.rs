@@ -551,10 +551,9 @@ impl EntryPart {
             | PartOrigin::Url(_)
             | PartOrigin::Urls(_)
             | PartOrigin::Git { .. }
-            | PartOrigin::LargeFile(_)
-            | PartOrigin::Local(_) => false,
+            | PartOrigin::LargeFile(_) => false,
             // the computed parts are the manifests and configs of items that are not images
-            PartOrigin::Computed(_) => {
+            PartOrigin::Computed(_) | PartOrigin::Local(_) => {
                 landfall_model::media_type::is_manifest(&self.descriptor.media_type)
             }
         }

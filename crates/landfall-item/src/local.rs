@@ -4,9 +4,10 @@ use crate::ManifestResult;
 use crate::item_kind::EntryContext;
 use crate::resolver::{ResolveError, Resolver};
 use landfall_content::{
-    FolderFiles, files_below, is_executable, matching_files, open_local, parent_folder, path_below,
+    FolderFiles, LocalForm, files_below, is_executable, matching_files, open_local, parent_folder,
+    path_below,
 };
-use landfall_model::document::SourceSpan;
+use landfall_model::document::{Diagnostic, SourceSpan};
 use landfall_model::{
     Algorithm, Digest, FolderPacking, HashedStream, LOCAL_PREFIX, Limits, is_path_below,
 };
@@ -21,8 +22,8 @@ pub struct LocalPlace {
     pub folder: PathBuf,
     /// The file or folder below it, as a canonical path.
     pub path: PathBuf,
-    /// How a folder becomes one file.
-    pub packing: Option<FolderPacking>,
+    /// What is at the path.
+    pub form: LocalForm,
 }
 
 impl LocalPlace {
@@ -35,7 +36,7 @@ impl LocalPlace {
             let path = place.path.display();
             let unreadable =
                 |error: io::Error| ResolveError::local(format!("cannot read {path}: {error}"));
-            let opened = open_local(&place.folder, &place.path, place.packing, &limits);
+            let opened = open_local(&place.folder, &place.path, &place.form, &limits);
             let (mut content, digest, size) = opened.map_err(unreadable)?;
             if disk.has(&digest, size).map_err(not_stored)? {
                 return Ok((digest, size));
@@ -91,29 +92,21 @@ pub(crate) fn local_places(
     reader: &EntryContext<'_>,
 ) -> ManifestResult<Vec<(String, LocalPlace)>> {
     let fault = |message: String, help: &str| Err(at.fault(message, Some(help.into())));
-    let written = text.strip_prefix("./").unwrap_or(text);
-    let path = written.strip_suffix('/').unwrap_or(written);
-    if !is_path_below(path) || path.contains('\\') || path.contains(char::is_control) {
-        let help = "name a file or folder below the folder of this manifest, as in \
-                    scripts/setup.sh or conf/";
-        return fault(format!("`{text}` is not a path below this manifest"), help);
-    }
-    let cannot_read = |error: io::Error| {
-        let help = "the path is relative to the folder of this manifest";
-        at.fault(format!("cannot read {text}: {error}"), Some(help.into()))
-    };
-    let folder = parent_folder(Path::new(&reader.text.file));
-    let folder = folder.canonicalize().map_err(cannot_read)?;
+    let (path, folder) = checked_path(text, at, reader)?;
+    let cannot_read = |error| cannot_read(text, at, &error);
     let limits = Limits::default();
-    let place = |path: PathBuf, packing| LocalPlace {
+    let place = |path: PathBuf, form| LocalPlace {
         folder: folder.clone(),
         path,
-        packing,
+        form,
     };
     let each = |files: FolderFiles, above: &str| {
-        let items = files
-            .into_iter()
-            .map(|(path, file)| (format!("{LOCAL_PREFIX}{above}{path}"), place(file, None)));
+        let items = files.into_iter().map(|(path, file)| {
+            (
+                format!("{LOCAL_PREFIX}{above}{path}"),
+                place(file, LocalForm::File),
+            )
+        });
         items.collect::<Vec<_>>()
     };
     let is_pattern = path.contains(['*', '?']);
@@ -123,13 +116,17 @@ pub(crate) fn local_places(
     } else {
         let found = path_below(&folder, path).map_err(cannot_read)?;
         match (packing, found.is_dir()) {
-            (None, false) => vec![(format!("{LOCAL_PREFIX}{path}"), place(found, None))],
+            (None, false) => vec![(
+                format!("{LOCAL_PREFIX}{path}"),
+                place(found, LocalForm::File),
+            )],
             (None, true) => {
                 let files = files_below(&folder, &found, &limits).map_err(cannot_read)?;
                 each(files, &format!("{path}/"))
             }
-            (Some(FolderPacking::Tar), true) => {
-                vec![(format!("{LOCAL_PREFIX}{path}.tar"), place(found, packing))]
+            (Some(packing @ FolderPacking::Tar), true) => {
+                let place = place(found, LocalForm::Folder(packing));
+                vec![(format!("{LOCAL_PREFIX}{path}.tar"), place)]
             }
             (Some(FolderPacking::Tar), false) => {
                 return fault(
@@ -151,4 +148,43 @@ pub(crate) fn local_places(
         );
     }
     Ok(items)
+}
+
+/// The archive of an image that a manifest entry names.
+pub(crate) fn local_archive(
+    text: &str,
+    at: &SourceSpan,
+    reader: &EntryContext<'_>,
+) -> ManifestResult<LocalPlace> {
+    let (path, folder) = checked_path(text, at, reader)?;
+    let path = path_below(&folder, path).map_err(|error| cannot_read(text, at, &error))?;
+    Ok(LocalPlace {
+        folder,
+        path,
+        form: LocalForm::Image,
+    })
+}
+
+/// The path `text` without `./` and a final slash, and the canonical folder of the manifest.
+fn checked_path<'t>(
+    text: &'t str,
+    at: &SourceSpan,
+    reader: &EntryContext<'_>,
+) -> ManifestResult<(&'t str, PathBuf)> {
+    let written = text.strip_prefix("./").unwrap_or(text);
+    let path = written.strip_suffix('/').unwrap_or(written);
+    if !is_path_below(path) || path.contains('\\') || path.contains(char::is_control) {
+        let help = "name a file or folder below the folder of this manifest, as in \
+                    scripts/setup.sh or conf/";
+        let message = format!("`{text}` is not a path below this manifest");
+        return Err(at.fault(message, Some(help.into())));
+    }
+    let folder = parent_folder(Path::new(&reader.text.file));
+    let folder = folder.canonicalize();
+    Ok((path, folder.map_err(|error| cannot_read(text, at, &error))?))
+}
+
+fn cannot_read(text: &str, at: &SourceSpan, error: &io::Error) -> Box<Diagnostic> {
+    let help = "the path is relative to the folder of this manifest";
+    at.fault(format!("cannot read {text}: {error}"), Some(help.into()))
 }

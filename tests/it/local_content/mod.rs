@@ -2,6 +2,7 @@
 
 mod files;
 mod folders;
+mod images;
 
 use crate::support::Place;
 

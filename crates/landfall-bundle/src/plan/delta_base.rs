@@ -3,7 +3,7 @@
 
 use crate::format::contents::ContentsIndex;
 use crate::format::names::BaseName;
-use landfall_content::{BlobRead, ContentError, LockEntry, PartOrigin};
+use landfall_content::{BlobRead, ContentError, LocalContent, LocalForm, LockEntry, PartOrigin};
 use landfall_item::lockfile::Lock;
 use landfall_model::{Descriptor, Digest, Manifest};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -127,10 +127,15 @@ pub(crate) fn kept(
             | PartOrigin::Urls(_)
             | PartOrigin::Git { .. }
             | PartOrigin::LargeFile(_)
-            | PartOrigin::Local(_) => {
+            | PartOrigin::Local(LocalContent {
+                form: LocalForm::File | LocalForm::Folder(_),
+                ..
+            }) => {
                 layers.insert(digest.clone());
             }
-            PartOrigin::Manifest { .. } if blobs.stat(digest)? == Some(*size) => {
+            PartOrigin::Manifest { .. } | PartOrigin::Local(_)
+                if part.is_manifest() && blobs.stat(digest)? == Some(*size) =>
+            {
                 if let Ok((
                     Manifest::Image {
                         config,

@@ -77,15 +77,15 @@ impl ArchiveImages {
 }
 
 /// An entry of `index.json`.
-struct ArchiveIndexEntry {
-    descriptor: Descriptor,
+pub(super) struct ArchiveIndexEntry {
+    pub(super) descriptor: Descriptor,
     annotations: BTreeMap<String, String>,
 }
 
 impl ArchiveIndexEntry {
     /// Reads an entry. Returns `None` if it names no digest or size. The media type may be missing,
     /// since that of the manifest counts, and annotations that are not strings are skipped.
-    fn read(entry: JsonText<'_>) -> Option<ArchiveIndexEntry> {
+    pub(super) fn read(entry: JsonText<'_>) -> Option<ArchiveIndexEntry> {
         let [digest, size, media_type, annotations] =
             entry.members_if_object(["digest", "size", "mediaType", "annotations"]);
         let descriptor = Descriptor {
@@ -105,6 +105,21 @@ impl ArchiveIndexEntry {
             descriptor,
             annotations: texts.collect(),
         })
+    }
+
+    /// Whether the entry is that of an image. Hauler gives signatures the name of the image that
+    /// they sign, so only `kind` tells them apart.
+    pub(super) fn is_image(&self) -> bool {
+        let kind = self.annotations.get("kind");
+        kind.is_none_or(|kind| kind.contains("/image"))
+    }
+
+    /// The names in the annotations, as they are written.
+    pub(super) fn names(&self) -> Vec<String> {
+        let names = FULL_NAMES
+            .iter()
+            .filter_map(|key| self.annotations.get(*key));
+        names.cloned().collect()
     }
 }
 
@@ -246,28 +261,18 @@ impl ArchiveImages {
     fn add(&mut self, entries: &[JsonText<'_>], at: &str) {
         let mut nameless = 0;
         for entry in entries {
-            let Some(ArchiveIndexEntry {
-                descriptor,
-                annotations,
-            }) = ArchiveIndexEntry::read(*entry)
-            else {
+            let Some(entry) = ArchiveIndexEntry::read(*entry) else {
                 self.skip(format!(
                     "{at}: an entry of index.json has no valid digest and size"
                 ));
                 continue;
             };
-            // Hauler gives signatures the name of the image that they sign, so only `kind` tells
-            // them apart
-            if annotations
-                .get("kind")
-                .is_some_and(|kind| !kind.contains("/image"))
-            {
+            if !entry.is_image() {
                 continue;
             }
-            let names = FULL_NAMES
-                .iter()
-                .filter_map(|key| full_name(annotations.get(*key)?));
-            let names: Vec<String> = names.collect();
+            let names = entry.names();
+            let names: Vec<String> = names.iter().filter_map(|name| full_name(name)).collect();
+            let ArchiveIndexEntry { descriptor, .. } = entry;
             nameless += usize::from(names.is_empty());
             for name in names {
                 // the first archive that the user named wins, so that the order decides about

@@ -135,12 +135,16 @@ impl ImportedBlobs {
 }
 
 /// Why a member cannot be imported.
-enum MemberError {
+#[derive(Debug, thiserror::Error)]
+pub(super) enum MemberError {
     /// The bytes do not match the name.
+    #[error("{0}")]
     Bytes(String),
     /// The archive cannot be read.
+    #[error("cannot be read: {0}")]
     Read(io::Error),
     /// The store cannot be written.
+    #[error(transparent)]
     Write(WriteError),
 }
 
@@ -163,7 +167,7 @@ impl From<io::Error> for MemberError {
 }
 
 /// Writes one member to the store. Bytes that an earlier run has written are skipped.
-fn import_member(
+pub(super) fn import_member(
     member: &mut ArchiveMember<'_>,
     blob: &Descriptor,
     store: &dyn LocalStore,

@@ -111,6 +111,7 @@ impl ResolvableRequest for ChartRequest {
             };
             DependencyRequest::Image(ImageRequest {
                 name,
+                archive: None,
                 pin,
                 platforms: self.platforms.clone(),
                 update: None,

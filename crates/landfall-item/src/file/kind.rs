@@ -4,7 +4,7 @@ use super::locked::LockedFile;
 use super::manifest_entry;
 use crate::UrlFile;
 use crate::text::{digest_tag, oversize};
-use landfall_content::{EntryPart, LocalContent, LockEntry, PartOrigin};
+use landfall_content::{EntryPart, LocalContent, LocalForm, LockEntry, PartOrigin};
 use landfall_model::report::EntryKind;
 use landfall_model::{Descriptor, Digest, is_path_below, local_path, media_type};
 use serde_json::json;
@@ -110,7 +110,7 @@ pub(crate) fn entry(file: &LockedFile) -> LockEntry {
     let local = local_path(&file.name).map(|_| {
         PartOrigin::Local(LocalContent {
             path: file.path.clone(),
-            packing: file.packing,
+            form: file.packing.map_or(LocalForm::File, LocalForm::Folder),
         })
     });
     let layers = std::iter::once((&file.name, &file.digest, file.size)).chain(

@@ -7,8 +7,8 @@ use crate::LocalPlace;
 use crate::resolver::{ResolveError, Resolver};
 use bytes::Bytes;
 use futures_util::StreamExt;
-use landfall_content::BlobRead;
 use landfall_content::upstream::{expect_file, get_file, head_file};
+use landfall_content::{BlobRead, LocalForm};
 use landfall_http::{BodyFailure, ErrorKind, HttpError, HttpResponse};
 use landfall_model::sign::{FileKey, SignatureTime};
 use landfall_model::{Algorithm, Digest, Hasher, digest_of};
@@ -98,7 +98,10 @@ pub(super) async fn resolve_local(
     }
     Ok(LockedFile {
         path: place.path_in_lock(resolver.lock_folder()),
-        packing: place.packing,
+        packing: match place.form {
+            LocalForm::Folder(packing) => Some(packing),
+            LocalForm::File | LocalForm::Image => None,
+        },
         checksum: request.checksum.as_ref().map(Checksum::to_string),
         also: request.also.clone(),
         mode: Some(match &request.mode {

@@ -2,9 +2,11 @@
 
 use super::locked::LockedImage;
 use crate::text::oversize;
-use landfall_content::{AttachedReferrer, EntryPart, LockEntry, PartOrigin};
+use landfall_content::{
+    AttachedReferrer, EntryPart, LocalContent, LocalForm, LockEntry, PartOrigin,
+};
 use landfall_model::report::EntryKind;
-use landfall_model::{Digest, media_type};
+use landfall_model::{Digest, is_path_below, media_type};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -21,6 +23,10 @@ impl LockedImage {
         sizes.extend(referrers.iter().map(|referrer| referrer.size));
         if let Some(fault) = oversize(sizes) {
             return Some(fault);
+        }
+        let mut archive = self.archive.iter().filter(|path| !path.is_empty());
+        if let Some(path) = archive.find(|path| !is_path_below(path)) {
+            return Some(format!("'{path}' is not a path of an archive"));
         }
         let tag = referrers
             .iter()
@@ -50,23 +56,33 @@ pub(crate) fn entry(image: &LockedImage) -> LockEntry {
         image.name.registry.as_str().into(),
         image.name.repository.as_str().into(),
     );
-    let blob = || PartOrigin::Blob {
-        registry: registry.clone(),
-        repository: repository.clone(),
+    let archived = image.archive.as_ref().map(|path| {
+        PartOrigin::Local(LocalContent {
+            path: Some(path.clone()).filter(|path| !path.is_empty()),
+            form: LocalForm::Image,
+        })
+    });
+    let blob = || {
+        archived.clone().unwrap_or_else(|| PartOrigin::Blob {
+            registry: registry.clone(),
+            repository: repository.clone(),
+        })
     };
     let foreign = || PartOrigin::Foreign {
         registry: registry.clone(),
         repository: repository.clone(),
         manifests: image.manifests_in_order().collect(),
     };
-    let manifest = || PartOrigin::Manifest {
-        registry: registry.clone(),
-        repository: repository.clone(),
+    let manifest = || {
+        archived.clone().unwrap_or_else(|| PartOrigin::Manifest {
+            registry: registry.clone(),
+            repository: repository.clone(),
+        })
     };
     let mut parts: Vec<EntryPart> = Vec::new();
     for descriptor in image.blobs.iter().chain(&image.referrer_blobs) {
         // a foreign layer may be available only at the `urls` of its manifest
-        let origin = if media_type::is_foreign(&descriptor.media_type) {
+        let origin = if image.archive.is_none() && media_type::is_foreign(&descriptor.media_type) {
             foreign()
         } else {
             blob()

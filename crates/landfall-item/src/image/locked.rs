@@ -23,6 +23,10 @@ pub struct LockedImage {
     /// The digest that the landfall manifest requires.
     #[serde(default)]
     pub pin: Option<Digest>,
+    /// The path of the archive that has the image, relative to the folder of the lock; empty if it
+    /// is not below that folder. `None` for an image of a registry.
+    #[serde(default)]
+    pub archive: Option<String>,
     /// Digest of the index, or of the only manifest of an image without an index.
     pub digest: Digest,
     /// Media type of that index or manifest.
@@ -87,6 +91,7 @@ impl LockedImage {
             platforms: Vec::new(),
             lacks: Vec::new(),
             pin: None,
+            archive: None,
             digest,
             media_type,
             size,

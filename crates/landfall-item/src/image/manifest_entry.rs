@@ -2,6 +2,7 @@
 
 use super::resolvable::ImageRequest;
 use crate::item_kind::{EntryContext, EntryFields, ManifestResult, digest_of};
+use crate::local::local_archive;
 use crate::manifest::VersionSource;
 use crate::text::check_rule;
 use crate::version_selector::{SelectKeys, SelectRule, VersionSelector, check_select};
@@ -49,6 +50,10 @@ pub struct FullImage {
     /// With `repo`: the selected tags. `landfall update` writes them.
     #[serde(default)]
     pub tags: Vec<String>,
+    /// An archive next to the manifest that has the image: a docker archive, an OCI archive or an
+    /// OCI layout.
+    #[serde(default)]
+    pub archive: Option<String>,
     /// The digest that the image must have. `lock` fails if upstream has another digest.
     #[serde(default)]
     pub digest: Option<String>,
@@ -147,6 +152,7 @@ impl ManifestEntry for ImageEntry {
             ImageEntry::Full(image) => {
                 fields.add("ref", &mut image.r#ref);
                 fields.add("repo", &mut image.repo);
+                fields.add("archive", &mut image.archive);
                 fields.add("digest", &mut image.digest);
                 fields.add_policy("update", &mut image.update);
                 fields.add_policy("select", &mut image.select);
@@ -180,6 +186,7 @@ impl ManifestEntry for ImageEntry {
                 let (name, pin) = reference_of(&format!("{repository}:{tag}"), &at)?;
                 let request = ImageRequest {
                     name,
+                    archive: None,
                     pin,
                     platforms: platforms.clone(),
                     update: None,
@@ -202,8 +209,19 @@ impl ManifestEntry for ImageEntry {
             let version = tag_of(written.reference()).filter(|_| name.tag.is_some());
             check_rule(rule, version, "an image", node.get("update"), reader)?;
         }
+        let archive_at = reader.here(node.get("archive"));
+        let archive = image.archive.as_ref();
+        let archive = archive
+            .map(|text| local_archive(text, &archive_at, reader))
+            .transpose()?;
+        if archive.is_some() && (update.is_some() || name.tag.is_none()) {
+            let help = "write a tag in `ref`, and remove `update`";
+            let message = "an image of an archive needs a tag, and has no newer versions";
+            return Err(archive_at.fault(message, Some(help.into())));
+        }
         let request = ImageRequest {
             name,
+            archive,
             pin,
             platforms,
             update,
@@ -245,7 +263,7 @@ fn movable_tag(entry: &ImageEntry) -> Option<MovableVersion<'_>> {
 /// The keys of an image with `select`.
 const SELECT_KEYS: SelectKeys = SelectKeys {
     versions: "tags",
-    others: &["ref", "digest", "update"],
+    others: &["ref", "digest", "update", "archive"],
 };
 
 /// Parses the repository of a selector, which has neither tag nor digest.
@@ -283,6 +301,7 @@ pub fn listed(
     let (name, pin) = reference_of(reference, span)?;
     Ok(ImageRequest {
         name,
+        archive: None,
         pin,
         platforms: reader.platforms.clone(),
         update: None,

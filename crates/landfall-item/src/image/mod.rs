@@ -1,6 +1,7 @@
 //! A container image: index, manifests, configs and layers of one repository, and the manifests
 //! that refer to them.
 
+mod archived;
 mod kind;
 mod locked;
 mod manifest_entry;

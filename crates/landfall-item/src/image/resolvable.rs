@@ -1,11 +1,11 @@
 //! How a request for an image is merged, resolved and updated.
 
 use super::locked::LockedImage;
-use super::{referrers, resolve, signatures, verify};
+use super::{archived, referrers, resolve, signatures, verify};
 use crate::text::{FieldConflict, merge_option};
 use crate::{
-    Exclusion, ItemRequest, PinPolicy, ResolvableRequest, ResolveError, ResolveOutcome, Resolver,
-    UpdatableRequest, UpstreamStatus,
+    Exclusion, ItemRequest, LocalPlace, PinPolicy, ResolvableRequest, ResolveError, ResolveOutcome,
+    Resolver, UpdatableRequest, UpstreamStatus,
 };
 use jiff::Timestamp;
 use landfall_model::document::{SourceLocation, UpdateRule};
@@ -29,6 +29,7 @@ impl ItemRequest for ImageRequest {
     }
 
     fn merge(&mut self, other: &ImageRequest) -> Result<(), FieldConflict> {
+        merge_option("archive", &mut self.archive, &other.archive)?;
         merge_option("digest", &mut self.pin, &other.pin)?;
         check_equal_platforms(&self.platforms, &other.platforms)?;
         check_equal_referrers(self.referrers, other.referrers)?;
@@ -75,6 +76,11 @@ impl ResolvableRequest for ImageRequest {
         old: Option<&LockedImage>,
         pins: PinPolicy,
     ) -> ResolveOutcome<LockedImage> {
+        if let Some(place) = &self.archive {
+            return archived::resolve(resolver, self, place, old).await;
+        }
+        // an image that came from an archive before is another one now
+        let old = old.filter(|old| old.archive.is_none());
         let policy = resolver.signatures();
         // if the lock records no accepted signature, the image may have been signed since then
         let is_unverified = old.is_some_and(|old| !policy.accepts(&self.name, &old.verified));
@@ -88,6 +94,9 @@ impl ResolvableRequest for ImageRequest {
     }
 
     async fn check_upstream(resolver: &Resolver, old: &LockedImage) -> Result<(), ResolveError> {
+        if old.archive.is_some() {
+            return Ok(());
+        }
         let ImageRef {
             registry,
             repository,
@@ -203,7 +212,7 @@ impl UpdatableRequest for ImageRequest {
     }
 
     fn tagged_reference(&self) -> Option<&ImageRef> {
-        Some(&self.name).filter(|name| name.tag.is_some())
+        Some(&self.name).filter(|name| name.tag.is_some() && self.archive.is_none())
     }
 
     fn demanded_digest(&self) -> Option<(&Digest, &SourceLocation)> {
@@ -211,6 +220,12 @@ impl UpdatableRequest for ImageRequest {
     }
 
     async fn upstream_status(&self, resolver: &Resolver) -> Result<UpstreamStatus, ResolveError> {
+        if self.archive.is_some() {
+            return Ok(UpstreamStatus::Present {
+                digest: None,
+                size: None,
+            });
+        }
         let ImageRef {
             registry,
             repository,
@@ -275,6 +290,8 @@ async fn find_referrers(
 pub struct ImageRequest {
     /// The reference: with a tag and no digest, or with only a digest if no tag was written.
     pub name: ImageRef,
+    /// The archive next to the manifest that has the image.
+    pub archive: Option<LocalPlace>,
     /// The digest that the tag must have. `None` for an image that is named by digest.
     pub pin: Option<Digest>,
     /// The platforms, sorted; empty means all.

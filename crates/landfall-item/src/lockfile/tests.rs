@@ -35,6 +35,7 @@ fn sample() -> Lock {
             name: "quay.io/prometheus/node-exporter:v1.9.0".parse().unwrap(),
             platforms: vec!["linux/amd64".parse().unwrap()],
             pin: Some(digest("index")),
+            archive: None,
             digest: digest("index"),
             media_type: "application/vnd.oci.image.index.v1+json".into(),
             size: 1841,
@@ -136,6 +137,7 @@ fn all_fields() -> Lock {
     let mut lock = sample();
     lock.name = Some("all: fields".into());
     lock.images[0].verified = vec![verified("sha256:aa"), verified("sha256:bb")];
+    lock.images[0].archive = Some("build/app.tar".into());
     lock.images[0].lacks = vec!["linux/arm64".parse().unwrap()];
     let signatures = vec![verified("sha256:aa")];
     let referrers = lock.images[0].referrers.clone().unwrap_or_default();

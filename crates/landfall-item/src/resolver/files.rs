@@ -136,6 +136,7 @@ impl Resolver {
         if self.is_stored(blob) {
             return self.disk.read(blob).map_err(ResolveError::from);
         }
+        self.refuse_network(Some(blob), &blob.digest.to_string())?;
         let registry = name.registry.as_str().into();
         let repository = name.repository.as_str().into();
         let part = EntryPart {

@@ -20,7 +20,12 @@ impl Resolver {
         reference: &str,
         known: Option<&Descriptor>,
     ) -> Result<FetchedManifest, ResolveError> {
-        let archived = self.archives.find(name, reference);
+        let archived = match &self.archived_image {
+            Some(image) => Some(&image.top)
+                .filter(|top| top.digest.to_string() == reference)
+                .cloned(),
+            None => self.archives.find(name, reference),
+        };
         if let Some(raw) = known
             .or(archived.as_ref())
             .and_then(|descriptor| self.stored_manifest(descriptor))
@@ -63,6 +68,11 @@ impl Resolver {
         if self.has_blob(descriptor) {
             return true;
         }
+        if let Some(image) = &self.archived_image {
+            let progress = &*self.shared_progress();
+            let import = || image.import(descriptor, &self.disk, progress);
+            return tokio::task::block_in_place(import).is_ok() && self.has_blob(descriptor);
+        }
         let Some(bytes) = self.archives.document(&descriptor.digest) else {
             return false;
         };
@@ -84,6 +94,7 @@ impl Resolver {
         reference: &str,
         known: Option<&Descriptor>,
     ) -> Result<FetchedManifest, ResolveError> {
+        self.refuse_network(known, reference)?;
         let session = self.sessions.upstream(&name.registry).await?;
         let raw = match known {
             Some(descriptor) => session.manifest_of(&name.repository, descriptor).await?,
@@ -96,6 +107,25 @@ impl Resolver {
         };
         self.keep(descriptor, raw.bytes.clone()).await;
         Ok(raw)
+    }
+
+    /// Fails if an archive should have the manifest or blob `known`.
+    pub(super) fn refuse_network(
+        &self,
+        known: Option<&Descriptor>,
+        reference: &str,
+    ) -> Result<(), ResolveError> {
+        let Some(image) = &self.archived_image else {
+            return Ok(());
+        };
+        let import = |blob| image.import(blob, &self.disk, &*self.shared_progress());
+        let cause = known.and_then(|blob| tokio::task::block_in_place(|| import(blob)).err());
+        let cause = cause.unwrap_or_else(|| format!("it lacks {reference}"));
+        Err(ResolveError {
+            // an attestation that the archive lacks is a loss; the image can do without it
+            is_gone: true,
+            ..format!("its archive is not complete: {cause}").into()
+        })
     }
 
     /// All tags of an image's repository, if its registry lists them in at most `pages` answers.

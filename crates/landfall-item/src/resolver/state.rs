@@ -5,7 +5,7 @@ use crate::chart::FindImages;
 use crate::packages::SharedSuites;
 use crate::repositories::UpstreamRepositories;
 use bytes::Bytes;
-use landfall_content::archives::ArchiveImages;
+use landfall_content::archives::{ArchiveImages, ImageInArchive};
 use landfall_content::registry::RegistrySessions;
 use landfall_content::store::DiskStore;
 use landfall_git::{ObjectId, RemoteRef};
@@ -34,6 +34,8 @@ pub struct Resolver {
     image_finder: Option<Arc<dyn FindImages>>,
     /// The images of local archives, which are searched before upstream is queried.
     pub(super) archives: Arc<ArchiveImages>,
+    /// The image of an archive. If there is one, nothing is requested from the network.
+    pub(super) archived_image: Option<Arc<ImageInArchive>>,
     /// The folder of the lock, to which it writes the paths of local content.
     lock_folder: PathBuf,
     /// The rules for the signatures that items must have.
@@ -70,6 +72,7 @@ impl Resolver {
             suites: SharedSuites::default(),
             image_finder: None,
             archives: Arc::default(),
+            archived_image: None,
             lock_folder: ".".into(),
             signatures: SignaturePolicy::default(),
             looked_up: Arc::default(),
@@ -94,6 +97,16 @@ impl Resolver {
     #[must_use]
     pub fn with_archives(self, archives: Arc<ArchiveImages>) -> Resolver {
         Resolver { archives, ..self }
+    }
+
+    /// A resolver that reads manifests and blobs from `image`, and requests nothing from the
+    /// network.
+    pub(crate) fn with_archived_image(&self, image: Arc<ImageInArchive>) -> Resolver {
+        let sessions = self.sessions.clone();
+        Resolver {
+            archived_image: Some(image),
+            ..Resolver::new(sessions, self.disk.clone(), self.progress.clone())
+        }
     }
 
     /// Sets the folder of the lock, `.` by default.
@@ -253,6 +266,11 @@ impl Resolver {
     /// The store for fetched content.
     pub fn disk(&self) -> &DiskStore {
         &self.disk
+    }
+
+    /// The receiver of progress and notes, to share with other tasks.
+    pub(crate) fn shared_progress(&self) -> Arc<dyn Progress> {
+        self.progress.clone()
     }
 
     /// The receiver of progress and notes.
