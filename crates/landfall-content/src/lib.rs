@@ -114,6 +114,7 @@ mod cached_source;
 mod error;
 mod follower;
 mod git_packs;
+mod helm_ignore;
 mod local_content;
 mod local_folder;
 mod local_store;

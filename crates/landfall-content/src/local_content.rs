@@ -1,6 +1,6 @@
 //! Content of files next to a manifest or a lock. Paths are relative to a folder and stay below it.
 
-use crate::local_folder::tar_of_folder;
+use crate::local_folder::{chart_of_folder, tar_of_folder};
 use landfall_model::document::open_input;
 use landfall_model::{
     Algorithm, Descriptor, Digest, FolderPacking, Limits, digest_of, is_path_below,
@@ -26,6 +26,8 @@ pub enum LocalForm {
     File,
     /// A folder that becomes one file.
     Folder(FolderPacking),
+    /// A chart with this name: a `.tgz`, or a folder that becomes one.
+    Chart(String),
     /// An archive of another tool with an image, of which the content is a part. It is copied
     /// into a store before anything else is pulled.
     Image,
@@ -84,6 +86,8 @@ pub fn open_local(
     let mut file = match form {
         LocalForm::File | LocalForm::Image => open_input(path)?,
         LocalForm::Folder(FolderPacking::Tar) => tar_of_folder(outer, path, limits)?,
+        LocalForm::Chart(name) if path.is_dir() => chart_of_folder(outer, path, name, limits)?,
+        LocalForm::Chart(_) => open_input(path)?,
     };
     file.rewind()?;
     let digest = digest_of(&mut file, Algorithm::Sha256)?;

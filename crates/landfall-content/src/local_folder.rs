@@ -4,7 +4,10 @@
 //! A symbolic link to a file counts as that file. Links to folders, links out of the outer folder,
 //! pipes and devices are errors, since content must not be missing silently.
 
-use landfall_model::document::open_input;
+use crate::helm_ignore::HelmIgnore;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use landfall_model::document::{open_input, read_text_input};
 use landfall_model::{Limits, Wildcards};
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
@@ -148,7 +151,42 @@ pub fn is_executable(metadata: &Metadata) -> bool {
 /// is read.
 pub(crate) fn tar_of_folder(outer: &Path, folder: &Path, limits: &Limits) -> io::Result<File> {
     let files = files_below(outer, folder, limits)?;
-    let mut archive = tar::Builder::new(BufWriter::new(tempfile::tempfile()?));
+    let out = BufWriter::new(tempfile::tempfile()?);
+    write_tar(files, "", out)?
+        .into_inner()
+        .map_err(io::Error::from)
+}
+
+/// Packs the chart in `folder` as `helm package` does, without the files that `.helmignore` names,
+/// into an unnamed temporary file. The top-level folder of the archive is called `name`. Nothing is
+/// compressed, so the bytes do not depend on a version of a compressor. Fails as [`tar_of_folder`]
+/// does, and if `.helmignore` cannot be read.
+pub(crate) fn chart_of_folder(
+    outer: &Path,
+    folder: &Path,
+    name: &str,
+    limits: &Limits,
+) -> io::Result<File> {
+    let mut files = files_below(outer, folder, limits)?;
+    let ignore = match files.get(".helmignore") {
+        Some(file) => read_text_input(file)?,
+        None => String::new(),
+    };
+    let ignore = HelmIgnore::parse(&ignore)?;
+    files.retain(|path, _| !ignore.ignores_file(path));
+    let out = BufWriter::new(tempfile::tempfile()?);
+    let packed = write_tar(
+        files,
+        &format!("{name}/"),
+        GzEncoder::new(out, Compression::none()),
+    )?;
+    let written = packed.finish()?;
+    written.into_inner().map_err(io::Error::from)
+}
+
+/// Writes a tar archive of `files`, whose names get the prefix `above`, to `out`.
+fn write_tar<W: Write>(files: FolderFiles, above: &str, out: W) -> io::Result<W> {
+    let mut archive = tar::Builder::new(out);
     for (path, file) in files {
         let mut file = open_input(&file).map_err(|error| in_path(&path, &error))?;
         let metadata = file.metadata()?;
@@ -160,14 +198,12 @@ pub(crate) fn tar_of_folder(outer: &Path, folder: &Path, limits: &Limits) -> io:
             0o644
         });
         let mut content = (&mut file).take(metadata.len());
-        archive.append_data(&mut header, &path, &mut content)?;
+        archive.append_data(&mut header, format!("{above}{path}"), &mut content)?;
         // fewer bytes than the header says would move everything behind them
         let is_short = content.limit() > 0;
         if is_short || file.metadata()?.len() != metadata.len() {
             return Err(in_path(&path, &"the file changed while it was read"));
         }
     }
-    let mut written = archive.into_inner()?;
-    written.flush()?;
-    written.into_inner().map_err(io::Error::from)
+    archive.into_inner()
 }

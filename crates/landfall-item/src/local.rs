@@ -150,19 +150,22 @@ pub(crate) fn local_places(
     Ok(items)
 }
 
-/// The archive of an image that a manifest entry names.
-pub(crate) fn local_archive(
-    text: &str,
+/// The place of the single file or folder that a manifest entry names, and its path below the
+/// folder of the manifest.
+pub(crate) fn local_place<'t>(
+    text: &'t str,
+    form: LocalForm,
     at: &SourceSpan,
     reader: &EntryContext<'_>,
-) -> ManifestResult<LocalPlace> {
+) -> ManifestResult<(&'t str, LocalPlace)> {
     let (path, folder) = checked_path(text, at, reader)?;
-    let path = path_below(&folder, path).map_err(|error| cannot_read(text, at, &error))?;
-    Ok(LocalPlace {
+    let found = path_below(&folder, path).map_err(|error| cannot_read(text, at, &error))?;
+    let place = LocalPlace {
         folder,
-        path,
-        form: LocalForm::Image,
-    })
+        path: found,
+        form,
+    };
+    Ok((path, place))
 }
 
 /// The path `text` without `./` and a final slash, and the canonical folder of the manifest.

@@ -1,5 +1,6 @@
 //! Content next to the manifest: files, folders, image archives and charts that nobody else has.
 
+mod charts;
 mod files;
 mod folders;
 mod images;

@@ -8,9 +8,14 @@ use crate::file::is_file_url;
 use crate::image::read_manifest;
 use crate::text::oversize;
 use landfall_content::BlobRead;
-use landfall_model::Manifest;
 use landfall_model::report::EntryKind;
+use landfall_model::{Manifest, is_path_below, local_path};
 use std::collections::BTreeSet;
+
+/// Whether `url` is the name of a local file with a valid path.
+fn is_local(url: &str) -> bool {
+    local_path(url).is_some_and(is_path_below) && !url.contains(char::is_control)
+}
 
 impl LockedChart {
     /// Only archives of HTTP servers have URLs; charts in registries are pulled as artifacts.
@@ -60,18 +65,24 @@ impl LockedChart {
         }
         // the index of an HTTP repository may point to a registry
         let is_artifact_url = |url: &str| self.media_type.is_some() && url.starts_with("oci://");
+        let is_local_url = |url: &str| self.name.folder().is_some() && is_local(url);
+        let local = self.path.iter().find(|path| !is_path_below(path));
+        if let Some(path) = local {
+            return Some(format!("'{path}' is not a path of a local chart"));
+        }
         let provenance = self.provenance.iter().map(|provenance| &provenance.url);
         let url = self
             .url
             .iter()
             .chain(provenance)
-            .find(|url| !is_file_url(url) && !is_artifact_url(url))?;
+            .find(|url| !is_file_url(url) && !is_artifact_url(url) && !is_local_url(url))?;
         Some(format!("'{url}' is not an http or https URL of a file"))
     }
 
     /// The URL of the index of the HTTP repository that has the chart, if there is one.
     pub(crate) fn index_urls(&self) -> Vec<String> {
         let repository = self.name.repository.iter();
+        let repository = repository.filter(|_| self.name.folder().is_none());
         repository.map(|url| repository::index_of(url)).collect()
     }
 

@@ -65,6 +65,10 @@ pub struct LockedChart {
     /// points to a registry.
     #[serde(default)]
     pub url: Option<String>,
+    /// The path of a local chart, relative to the folder of the lock. `None` if it is not below that
+    /// folder.
+    #[serde(default)]
+    pub path: Option<String>,
     /// The digest that the index of the repository lists, if it is not that of the chart. The
     /// manifest then requires `pin`.
     #[serde(default)]

@@ -1,19 +1,24 @@
 //! A chart in a manifest, and how it expands to requests.
 
 use super::images::Discovery;
+use super::metadata::{chart_yaml, files_of, plain};
 use super::name::{ChartName, ChartNameError};
 use super::request::ChartRequest;
 use crate::image::{platforms, tag_of};
 use crate::item_kind::digest_of;
+use crate::local::local_place;
 use crate::manifest::VersionSource;
 use crate::text::check_rule;
 use crate::version_selector::{SelectKeys, SelectRule, VersionSelector, check_select};
 use crate::{
-    EntryContext, EntryFields, EntryPathStep, ManifestEntry, ManifestResult, MovableVersion,
-    UpdatableEntry,
+    EntryContext, EntryFields, EntryPathStep, LocalPlace, ManifestEntry, ManifestResult,
+    MovableVersion, UpdatableEntry,
 };
-use landfall_model::Digest;
-use landfall_model::document::{ChartVersions, SourceSpan, UpdateRule, YamlNode};
+use landfall_content::LocalForm;
+use landfall_model::document::{
+    ArchiveBudget, ChartVersions, SourceSpan, UpdateRule, YamlNode, read_input,
+};
+use landfall_model::{Digest, Limits};
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
@@ -33,7 +38,8 @@ pub enum ChartEntry {
     Full(Box<FullChart>),
 }
 
-/// A chart with more fields. Either `ref` names the chart, or `repo`, `name` and `version` do.
+/// A chart with more fields. Either `ref` names the chart, or `repo`, `name` and `version` do, or
+/// `path`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FullChart {
@@ -41,6 +47,9 @@ pub struct FullChart {
     /// `name:version@sha256:…`.
     #[serde(default)]
     pub r#ref: Option<String>,
+    /// A chart next to the manifest: a folder, or a `.tgz`.
+    #[serde(default)]
+    pub path: Option<String>,
     /// The URL of an HTTP repository, or `oci://` and the path of the charts in a registry.
     #[serde(default)]
     pub repo: Option<String>,
@@ -142,10 +151,11 @@ impl ManifestEntry for ChartEntry {
         let ChartEntry::Full(full) = self else {
             return Ok(());
         };
-        if full.r#ref.is_some() == full.repo.is_some() {
-            let help = "write `ref: oci://…:1.2.3`; or `repo`, `name` and `version`";
+        let sources = [&full.r#ref, &full.repo, &full.path];
+        if sources.into_iter().flatten().count() != 1 {
+            let help = "write `ref: oci://…:1.2.3`; `repo`, `name` and `version`; or `path`";
             return Err(reader.here(node).fault(
-                "a chart needs `ref`, or `repo`, `name` and `version`",
+                "a chart needs one of `ref`, `repo` and `path`",
                 Some(help.into()),
             ));
         }
@@ -192,6 +202,7 @@ impl ManifestEntry for ChartEntry {
             ChartEntry::Full(full) => full,
         };
         fields.add("ref", &mut full.r#ref);
+        fields.add("path", &mut full.path);
         fields.add("repo", &mut full.repo);
         fields.add("name", &mut full.name);
         fields.add("version", &mut full.version);
@@ -234,7 +245,11 @@ impl ManifestEntry for ChartEntry {
             return selected.collect();
         }
         // a short entry is a scalar: a look-up of any key returns the position of the scalar itself
-        let key = if full.r#ref.is_some() { "ref" } else { "repo" };
+        let key = match (&full.r#ref, &full.path) {
+            (Some(_), _) => "ref",
+            (None, Some(_)) => "path",
+            (None, None) => "repo",
+        };
         let at = reader.here(node.get(key));
         Ok(vec![(request(full, written, node, &at, reader)?, at)])
     }
@@ -257,7 +272,7 @@ impl FullChart {
 /// The keys of a chart with `select`.
 const SELECT_KEYS: SelectKeys = SelectKeys {
     versions: "versions",
-    others: &["ref", "version", "digest", "update"],
+    others: &["ref", "path", "version", "digest", "update"],
 };
 
 /// The request of an entry, in which variables are filled in. `written` is the entry before that,
@@ -272,7 +287,16 @@ fn request(
     let digest_at = reader.here(node.get("digest"));
     let digest = full.digest.as_ref();
     let digest = digest.map(|text| digest_of(text, &digest_at)).transpose()?;
-    let (name, pin) = pinned(full, digest, at, &digest_at)?;
+    let (name, pin, local) = match &full.path {
+        Some(path) => {
+            let (name, place) = local_chart(full, path, node, reader)?;
+            (name, digest, Some(place))
+        }
+        None => {
+            let (name, pin) = pinned(full, digest, at, &digest_at)?;
+            (name, pin, None)
+        }
+    };
     let keys = full.key.as_ref();
     let keys = keys
         .map(|path| reader.read_keys(path, &reader.here(node.get("key"))))
@@ -300,6 +324,7 @@ fn request(
     };
     let request = ChartRequest {
         name,
+        local,
         pin,
         update,
         keys,
@@ -316,6 +341,50 @@ impl UpdatableEntry for ChartEntry {
     fn movable_versions(&self) -> Vec<MovableVersion<'_>> {
         movable_version(self).into_iter().collect()
     }
+}
+
+/// The name and place of the chart at `path`. Its Chart.yaml has the name and version.
+fn local_chart(
+    full: &FullChart,
+    path: &str,
+    node: &YamlNode<'_>,
+    reader: &EntryContext<'_>,
+) -> ManifestResult<(ChartName, LocalPlace)> {
+    for (key, is_set) in [
+        ("name", full.name.is_some()),
+        ("version", full.version.is_some()),
+        ("update", full.update.is_some()),
+        ("key", full.key.is_some()),
+    ] {
+        if is_set {
+            let message = format!("`{key}` does not apply to a local chart");
+            let help = "remove it; Chart.yaml has the name and the version";
+            let at = reader.here(node.get(key));
+            return Err(at.fault(message, Some(help.into())));
+        }
+    }
+    let at = reader.here(node.get("path"));
+    let fault = |why: String| {
+        let help = "name the folder of a chart, or a .tgz of `helm package`";
+        at.fault(format!("{path} is not a chart: {why}"), Some(help.into()))
+    };
+    let (below, mut place) = local_place(path, LocalForm::File, &at, reader)?;
+    let files = if place.path.is_dir() {
+        let file = read_input(place.path.join("Chart.yaml"));
+        let file = file.map_err(|error| fault(format!("Chart.yaml: {error}")))?;
+        [("Chart.yaml".to_owned(), file)].into()
+    } else {
+        let limits = Limits::default();
+        let archive = read_input(&place.path).map_err(|error| fault(error.to_string()))?;
+        files_of(&archive, &mut ArchiveBudget::new(&limits)).map_err(fault)?
+    };
+    let yaml = chart_yaml(&files).map_err(fault)?;
+    let version = plain(&yaml.version).unwrap_or_default();
+    let folder = below.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let name = ChartName::in_folder(folder, &yaml.name, &version);
+    let name = name.map_err(|error| fault(error.to_string()))?;
+    place.form = LocalForm::Chart(name.chart.clone());
+    Ok((name, place))
 }
 
 /// The name of the chart in `full`, and the digest that it must have: the one after the version in

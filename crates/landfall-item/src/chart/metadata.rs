@@ -8,7 +8,7 @@ use crate::resolver::{ResolveError, Resolver};
 use landfall_model::document::{
     self, ArchiveBudget, BundledChart, UnpackedFiles, bundled_charts, unpack_chart, yaml,
 };
-use landfall_model::{ChartVersion, ChartVersionRange, ImageRef, Limits, is_web_url};
+use landfall_model::{ChartVersion, ChartVersionRange, ImageRef, Limits, is_web_url, local_path};
 use serde::{Deserialize, Deserializer};
 use serde_yaml::Value;
 use std::collections::{BTreeSet, HashMap};
@@ -259,7 +259,8 @@ async fn newest(
     .map_err(|()| "its version is not a range of versions".to_owned())?;
     let url = repository.trim_end_matches('/');
     let oci = url.strip_prefix("oci://");
-    if oci.is_some() || is_web_url(url) {
+    // a chart next to the manifest belongs to the user, who may name any host
+    if local_path(source).is_none() && (oci.is_some() || is_web_url(url)) {
         resolver.sessions().check_named_target(url, source).await?;
     }
     let versions: Vec<String> = match oci {
@@ -282,7 +283,11 @@ async fn newest(
             repository::versions(resolver, url, name).await?
         }
         // an empty repository, an alias as in `@stable`, or a path as in `file://../common`
-        None => return Err("it is not in the archive, and its repository is not a URL".into()),
+        None => {
+            let why = "it is not in the archive, and its repository is not a URL; `helm dependency \
+                       build` puts it into the chart";
+            return Err(why.into());
+        }
     };
     let newest = versions
         .iter()

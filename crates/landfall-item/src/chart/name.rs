@@ -1,7 +1,10 @@
-//! Names of charts: `oci://registry/path/app:1.2.3`, or `helm+https://host/path/app:1.2.3` for an
-//! HTTP repository.
+//! Names of charts: `oci://registry/path/app:1.2.3`, `helm+https://host/path/app:1.2.3` for an HTTP
+//! repository, or `helm+local:path/app:1.2.3` for a chart next to the manifest.
 
-use landfall_model::{ChartVersion, ImageRef, has_userinfo, is_repository_component};
+use landfall_model::{
+    ChartVersion, ImageRef, LOCAL_PREFIX, has_userinfo, is_path_below, is_repository_component,
+    local_path,
+};
 use landfall_signature::RuleSubject;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
@@ -22,7 +25,8 @@ pub struct ChartName {
     pub chart: String,
     /// The version as Chart.yaml writes it: with `+`, which becomes `_` in the tag.
     pub version: String,
-    /// The URL of the HTTP repository without a trailing slash; `None` for a chart of a registry.
+    /// The URL of the HTTP repository without a trailing slash, or `local:` and the folder of a
+    /// chart next to the manifest; `None` for a chart of a registry.
     pub repository: Option<String>,
 }
 
@@ -129,6 +133,66 @@ impl ChartName {
         })
     }
 
+    /// The name of `chart` in `folder`, which is relative to the manifest and empty for the folder
+    /// of the manifest itself.
+    ///
+    /// # Errors
+    /// If a part of the name is invalid.
+    pub fn in_folder(
+        folder: &str,
+        chart: &str,
+        version: &str,
+    ) -> Result<ChartName, ChartNameError> {
+        let path = if folder.is_empty() {
+            chart.to_owned()
+        } else {
+            format!("{folder}/{chart}")
+        };
+        let text = format!("{HELM}{LOCAL_PREFIX}{path}:{version}");
+        check(chart, version).map_err(|why| ChartNameError::new(&text, why))?;
+        if !is_path_below(&path) {
+            return Err(ChartNameError::new(
+                &text,
+                "its path is not one below a folder",
+            ));
+        }
+        let parts = path.split('/').map(str::to_ascii_lowercase);
+        let parts: Vec<String> = parts.filter(|part| is_repository_component(part)).collect();
+        Ok(ChartName {
+            reference: ImageRef {
+                registry: "local".into(),
+                repository: if parts.is_empty() {
+                    "chart".into()
+                } else {
+                    parts.join("/")
+                },
+                tag: Some(version.replace('+', "_")),
+                digest: None,
+            },
+            chart: chart.into(),
+            version: version.into(),
+            repository: Some(format!("{LOCAL_PREFIX}{folder}")),
+            text,
+        })
+    }
+
+    /// The name of a chart next to a manifest with the `metadata.name` of the manifest in front of
+    /// its path. `None` for other charts, or if the result is not valid.
+    pub(crate) fn in_series(&self, series: &str) -> Option<ChartName> {
+        let folder = self.folder()?;
+        let folder = if folder.is_empty() {
+            series.to_owned()
+        } else {
+            format!("{series}/{folder}")
+        };
+        ChartName::in_folder(&folder, &self.chart, &self.version).ok()
+    }
+
+    /// The folder of a chart next to the manifest; `None` for other charts.
+    pub fn folder(&self) -> Option<&str> {
+        local_path(self.repository.as_deref()?)
+    }
+
     /// Parses `text` as the name of a chart in a registry.
     fn in_registry(text: &str) -> Result<ChartName, ChartNameError> {
         let rest = text.strip_prefix(OCI).unwrap_or_default();
@@ -214,6 +278,11 @@ impl TryFrom<String> for ChartName {
         if text.starts_with(OCI) {
             return ChartName::in_registry(&text);
         }
+        let local = text.strip_prefix(HELM).and_then(local_path);
+        if let Some((path, version)) = local.and_then(|rest| rest.rsplit_once(':')) {
+            let (folder, chart) = path.rsplit_once('/').unwrap_or(("", path));
+            return ChartName::in_folder(folder, chart, version);
+        }
         let parts = text.strip_prefix(HELM).and_then(|rest| {
             let (repository, last) = rest.rsplit_once('/')?;
             let (chart, version) = last.split_once(':')?;
@@ -286,6 +355,15 @@ mod tests {
         let again =
             ChartName::in_repository("https://charts.example.com:8443/Stable/", "app", "v1.2");
         assert_eq!(again.unwrap(), http);
+        let local = name("helm+local:charts/App:1.2.3+b").unwrap();
+        assert_eq!(local.reference.to_string(), "local/charts/app:1.2.3_b");
+        assert_eq!((&*local.chart, local.folder()), ("App", Some("charts")));
+        assert_eq!(
+            ChartName::in_folder("charts", "App", "1.2.3+b").unwrap(),
+            local
+        );
+        let top = name("helm+local:app:1.2.3").unwrap();
+        assert_eq!((&*top.chart, top.folder()), ("app", Some("")));
     }
 
     #[test]
@@ -300,6 +378,7 @@ mod tests {
             ("helm+file:///x/app:1.2.3", "not an http"),
             ("helm+https://u:p@h/app:1.2.3", "user name"),
             ("helm+https://h/?a=b/app:1.2.3", "`?`"),
+            ("helm+local:../app:1.2.3", "below a folder"),
             ("app:1.2.3", "write oci://"),
         ] {
             let error = name(text).unwrap_err().to_string();

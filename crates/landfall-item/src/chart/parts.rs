@@ -4,10 +4,12 @@
 use super::locked::LockedChart;
 use super::metadata::files_of;
 use crate::image::{blobs_of_referrers, referrers_of};
-use landfall_content::{AttachedReferrer, BlobRead, EntryPart, LockEntry, PartOrigin};
+use landfall_content::{
+    AttachedReferrer, BlobRead, EntryPart, LocalContent, LocalForm, LockEntry, PartOrigin,
+};
 use landfall_model::document::{ArchiveBudget, yaml};
 use landfall_model::report::EntryKind;
-use landfall_model::{Descriptor, Digest, Limits, media_type};
+use landfall_model::{Descriptor, Digest, Limits, local_path, media_type};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -158,9 +160,16 @@ fn wrapped_archive(chart: &LockedChart) -> Vec<EntryPart> {
     let layers: Vec<EntryPart> = [(archive, chart.url.as_ref()), (provenance, provenance_url)]
         .into_iter()
         .filter_map(|(descriptor, url)| {
+            let origin = match url {
+                Some(url) if local_path(url).is_some() => PartOrigin::Local(LocalContent {
+                    path: chart.path.clone(),
+                    form: LocalForm::Chart(chart.name.chart.clone()),
+                }),
+                _ => PartOrigin::Url(url.cloned().unwrap_or_default()),
+            };
             Some(EntryPart {
                 descriptor: descriptor?,
-                origin: PartOrigin::Url(url.cloned().unwrap_or_default()),
+                origin,
             })
         })
         .collect();

@@ -2,6 +2,7 @@
 
 use super::images::Discovery;
 use super::name::ChartName;
+use crate::LocalPlace;
 use landfall_model::document::{SourceLocation, UpdateRule};
 use landfall_model::sign::OpenPgpKeys;
 use landfall_model::{Digest, PlatformRequest};
@@ -11,6 +12,8 @@ use landfall_model::{Digest, PlatformRequest};
 pub struct ChartRequest {
     /// The name, with repository and version.
     pub name: ChartName,
+    /// Where a chart next to the manifest is.
+    pub local: Option<LocalPlace>,
     /// The digest that the chart must have. For a chart in a registry, it is that of the manifest;
     /// for a chart in an HTTP repository, that of the archive.
     pub pin: Option<Digest>,

@@ -31,6 +31,7 @@ impl ItemRequest for ChartRequest {
     }
 
     fn merge(&mut self, other: &ChartRequest) -> Result<(), FieldConflict> {
+        merge_option("path", &mut self.local, &other.local)?;
         merge_option("digest", &mut self.pin, &other.pin)?;
         merge_option("update policy", &mut self.update, &other.update)?;
         merge_option("key", &mut self.keys, &other.keys)?;
@@ -91,6 +92,7 @@ impl ResolvableRequest for ChartRequest {
         let charts = chart.dependencies.iter().map(|name| {
             DependencyRequest::Chart(ChartRequest {
                 name: name.clone(),
+                local: None,
                 pin: None,
                 keys: None,
                 update: None,
@@ -123,6 +125,9 @@ impl ResolvableRequest for ChartRequest {
     }
 
     async fn check_upstream(resolver: &Resolver, old: &LockedChart) -> Result<(), ResolveError> {
+        if old.name.folder().is_some() {
+            return Ok(());
+        }
         resolve::head(resolver, old).await.map(drop)
     }
 }
@@ -136,6 +141,14 @@ impl ChartRequest {
         old: Option<&LockedChart>,
         pins: PinPolicy,
     ) -> ResolveOutcome<LockedChart> {
+        // a local chart is a part of the manifest: a changed chart is a changed entry
+        if self.local.is_some() {
+            return match resolve::resolve(resolver, chart_resolver, self).await {
+                Ok(chart) if old == Some(&chart) => ResolveOutcome::Kept(chart),
+                Ok(chart) => ResolveOutcome::New(chart),
+                Err(cause) => ResolveOutcome::Failed(old.cloned(), cause),
+            };
+        }
         // the old chart, if it was searched for images and verified as this request requires
         let comparable = old.filter(|old| is_signed_for(self, old) && is_searched_for(self, old));
         let matching = comparable.filter(|old| old.pin == self.pin);
@@ -187,6 +200,12 @@ impl UpdatableRequest for ChartRequest {
     }
 
     async fn upstream_status(&self, resolver: &Resolver) -> Result<UpstreamStatus, ResolveError> {
+        if self.local.is_some() {
+            return Ok(UpstreamStatus::Present {
+                digest: None,
+                size: None,
+            });
+        }
         let ImageRef {
             registry,
             repository,

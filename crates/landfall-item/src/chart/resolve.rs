@@ -7,15 +7,19 @@ use super::parts::ChartLayers;
 use super::repository::ArchiveLocation;
 use super::request::ChartRequest;
 use super::{metadata, provenance, repository};
+use crate::LocalPlace;
 use crate::file::{LockedSidecar, is_absent};
 use crate::resolver::{ResolveError, Resolver};
 use bytes::Bytes;
+use landfall_content::BlobRead;
 use landfall_content::registry::FetchedManifest;
 use landfall_http::{ErrorKind, HttpError};
 use landfall_model::document::ArchiveBudget;
 use landfall_model::report::EntryKind;
 use landfall_model::sign::SignatureTime;
-use landfall_model::{Algorithm, Descriptor, Digest, ImageRef, Manifest, media_type, redact_urls};
+use landfall_model::{
+    Algorithm, Descriptor, Digest, ImageRef, LOCAL_PREFIX, Manifest, media_type, redact_urls,
+};
 use std::sync::Arc;
 use url::Url;
 
@@ -36,7 +40,10 @@ pub(super) async fn resolve(
         mut chart,
         archive,
         provenance,
-    } = fetch(chart_resolver, &request.name, request.pin.as_ref()).await?;
+    } = match &request.local {
+        Some(place) => read_local(resolver, &request.name, place).await?,
+        None => fetch(chart_resolver, &request.name, request.pin.as_ref()).await?,
+    };
     if let Some(pin) = request.pin.as_ref().filter(|pin| **pin != chart.digest) {
         return Err(format!(
             "upstream has {}, but the manifest requires {pin}",
@@ -100,6 +107,34 @@ pub(super) async fn resolve(
         chart.discovered = Some(discovery.to_string());
     }
     Ok(chart)
+}
+
+/// Reads the chart at `place` into the store.
+async fn read_local(
+    resolver: &Resolver,
+    name: &ChartName,
+    place: &LocalPlace,
+) -> Result<FetchedChart, ResolveError> {
+    let (digest, size) = place.store(resolver).await?;
+    let limit = resolver.limits().archive_bytes;
+    if size > limit {
+        return Err(format!("it has {size} bytes, more than {limit}").into());
+    }
+    let layer = Descriptor {
+        digest: digest.clone(),
+        size,
+        media_type: media_type::HELM_CHART.into(),
+    };
+    let mut chart = new(name, digest, size);
+    let folder = name.folder().unwrap_or_default();
+    let below = if folder.is_empty() { "" } else { "/" };
+    chart.url = Some(format!("{LOCAL_PREFIX}{folder}{below}{}", name.archive()));
+    chart.path = place.path_in_lock(resolver.lock_folder());
+    Ok(FetchedChart {
+        chart,
+        archive: resolver.disk().read(&layer)?,
+        provenance: None,
+    })
 }
 
 /// The URL of the chart's repository or registry.
@@ -366,6 +401,7 @@ fn new(name: &ChartName, digest: Digest, size: u64) -> LockedChart {
         referrers: None,
         referrer_blobs: Vec::new(),
         url: None,
+        path: None,
         listed: None,
         provenance: None,
         signed_by: None,

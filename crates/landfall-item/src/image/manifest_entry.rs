@@ -2,11 +2,12 @@
 
 use super::resolvable::ImageRequest;
 use crate::item_kind::{EntryContext, EntryFields, ManifestResult, digest_of};
-use crate::local::local_archive;
+use crate::local::local_place;
 use crate::manifest::VersionSource;
 use crate::text::check_rule;
 use crate::version_selector::{SelectKeys, SelectRule, VersionSelector, check_select};
 use crate::{EntryPathStep, ManifestEntry, MovableVersion, UpdatableEntry};
+use landfall_content::LocalForm;
 use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};
 use landfall_model::{Digest, ImageRef, PlatformRequest, ReferenceError};
 use schemars::JsonSchema;
@@ -212,8 +213,9 @@ impl ManifestEntry for ImageEntry {
         let archive_at = reader.here(node.get("archive"));
         let archive = image.archive.as_ref();
         let archive = archive
-            .map(|text| local_archive(text, &archive_at, reader))
-            .transpose()?;
+            .map(|text| local_place(text, LocalForm::Image, &archive_at, reader))
+            .transpose()?
+            .map(|(_, place)| place);
         if archive.is_some() && (update.is_some() || name.tag.is_none()) {
             let help = "write a tag in `ref`, and remove `update`";
             let message = "an image of an archive needs a tag, and has no newer versions";

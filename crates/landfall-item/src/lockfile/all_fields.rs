@@ -39,6 +39,7 @@ pub(super) fn charts(
         referrers: Some(referrers),
         referrer_blobs: vec![blob("signature")],
         url: Some("oci://other.test/app:1.0.0".into()),
+        path: None,
         listed: Some(digest("listed")),
         provenance: None,
         signed_by: None,
@@ -83,7 +84,15 @@ pub(super) fn charts(
         open: Vec::new(),
         ..chart.clone()
     };
-    vec![archive, chart]
+    let local = LockedChart {
+        name: "helm+local:charts/app:1.0.0".to_owned().try_into().unwrap(),
+        url: Some("local:charts/app-1.0.0.tgz".into()),
+        path: Some("charts/app".into()),
+        provenance: None,
+        signed_by: None,
+        ..archive.clone()
+    };
+    vec![archive, local, chart]
 }
 
 /// A set of packages for apt, and one for yum.

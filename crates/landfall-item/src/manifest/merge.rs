@@ -22,7 +22,7 @@ pub(super) fn merge(
     mut manifests: Vec<ExpandedManifest>,
     faults: &mut ManifestFaults,
 ) -> MergedManifest {
-    tell_local_files_apart(&mut manifests, faults);
+    tell_local_items_apart(&mut manifests, faults);
     let exclude = take_all(&mut manifests, |manifest| &mut manifest.exclude);
     check_exclusions(&manifests, &exclude, faults);
     let exclude: Vec<Exclusion> = exclude.into_iter().map(|one| one.value).collect();
@@ -73,32 +73,46 @@ pub(super) fn merge(
     }
 }
 
-/// Adds the `metadata.name` of its manifest to the name of each local file whose path another
-/// manifest has for other content.
-fn tell_local_files_apart(manifests: &mut [ExpandedManifest], faults: &mut ManifestFaults) {
+/// Adds the `metadata.name` of its manifest to the name of each local file and chart whose path
+/// another manifest has for other content.
+fn tell_local_items_apart(manifests: &mut [ExpandedManifest], faults: &mut ManifestFaults) {
     let mut places: BTreeMap<String, BTreeSet<LocalPlace>> = BTreeMap::new();
-    for file in manifests.iter().flat_map(|manifest| &manifest.files) {
-        let FileRequest { url, local, .. } = &file.value;
-        if let Some(place) = local {
-            places.entry(url.clone()).or_default().insert(place.clone());
+    for manifest in &*manifests {
+        let files = manifest.files.iter().map(|file| &file.value);
+        let files = files.map(|file| (file.url.clone(), &file.local));
+        let charts = manifest.charts.iter().map(|chart| &chart.value);
+        let charts = charts.map(|chart| (chart.name.to_string(), &chart.local));
+        for (name, place) in files.chain(charts) {
+            if let Some(place) = place {
+                places.entry(name).or_default().insert(place.clone());
+            }
         }
     }
     places.retain(|_, places| places.len() > 1);
     for manifest in manifests {
-        let series = manifest.name.as_deref();
-        let series = series.filter(|name| is_path_below(name));
+        let series = manifest.name.clone().filter(|name| is_path_below(name));
+        let mut lacks_name = |name: &str, span: &SourceSpan| {
+            let message = format!("another manifest has other content as {name}");
+            let help = "give this manifest a `metadata: {name: …}` of its own, which is added to \
+                        the name";
+            faults.push(*span.fault(message, Some(help.into())));
+        };
         for file in &mut manifest.files {
             let url = &mut file.value.url;
-            if !places.contains_key(url) {
-                continue;
+            if places.contains_key(url) {
+                match (&series, local_path(url)) {
+                    (Some(series), Some(path)) => *url = format!("{LOCAL_PREFIX}{series}/{path}"),
+                    _ => lacks_name(url, &file.span),
+                }
             }
-            match (series, local_path(url)) {
-                (Some(series), Some(path)) => *url = format!("{LOCAL_PREFIX}{series}/{path}"),
-                _ => {
-                    let message = format!("another manifest has other content as {url}");
-                    let help = "give this manifest a `metadata: {name: …}` of its own, which is \
-                                added to the name";
-                    faults.push(*file.span.fault(message, Some(help.into())));
+        }
+        for chart in &mut manifest.charts {
+            let name = &mut chart.value.name;
+            if places.contains_key(name.as_str()) {
+                let series = series.as_ref();
+                match series.and_then(|series| name.in_series(series)) {
+                    Some(renamed) => *name = renamed,
+                    None => lacks_name(name.as_str(), &chart.span),
                 }
             }
         }
