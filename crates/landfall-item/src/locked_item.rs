@@ -12,7 +12,9 @@ use crate::url_file::UrlFile;
 use landfall_content::{BlobRead, LockEntry};
 use landfall_model::report::EntryKind;
 use landfall_model::sign::SignatureTime;
-use landfall_model::{Destination, DestinationMap, Digest, ImageRef, Platform, host_component};
+use landfall_model::{
+    Destination, DestinationMap, Digest, ImageRef, Platform, host_component, local_path,
+};
 use landfall_signature::{RuleSubject, SignaturePolicy, VerifiedSignature};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -73,6 +75,16 @@ impl<'l> LockedItem<'l> {
             LockedItem::Packages(set) => &set.digest,
             LockedItem::Git(repository) => &repository.digest,
             LockedItem::Provider(provider) => &provider.digest,
+        }
+    }
+
+    /// Whether the content comes from a path next to the manifest, and not from upstream.
+    pub fn is_local(self) -> bool {
+        match self {
+            LockedItem::Image(image) => image.archive.is_some(),
+            LockedItem::File(file) => local_path(&file.name).is_some(),
+            LockedItem::Chart(chart) => chart.name.folder().is_some(),
+            LockedItem::Packages(_) | LockedItem::Git(_) | LockedItem::Provider(_) => false,
         }
     }
 

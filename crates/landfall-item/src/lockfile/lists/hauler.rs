@@ -31,11 +31,12 @@ pub(super) fn write(input: &ExportInput<'_>) -> ExportedList {
             }
         }
     }
-    if !input.lock.files.is_empty() {
+    let files = input.files();
+    if !files.is_empty() {
         let separator = if text.is_empty() { "" } else { "---\n" };
         text += &(separator.to_owned() + &head("Files", "files") + "  files:\n");
     }
-    for file in &input.lock.files {
+    for file in files {
         let _ = writeln!(text, "    - path: {}", quoted(&file.name));
         left.push(format!(
             "checksum of {}: Hauler does not verify files",

@@ -15,7 +15,8 @@ pub(super) fn write(input: &ExportInput<'_>) -> ExportedList {
         let without_scheme = name
             .split_once("://")
             .map_or(name.as_str(), |(_, rest)| rest);
-        let origin = without_scheme.split('/').next().unwrap_or_default();
+        let host = without_scheme.split('/').next().unwrap_or_default();
+        let origin = if item.is_local() { "local" } else { host };
         let licence = input.licences.get(&name).map_or("", String::as_str);
         let _ = writeln!(
             text,

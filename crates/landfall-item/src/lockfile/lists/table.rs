@@ -2,10 +2,10 @@
 //! its `mod` line, a row here, and its name in `landfall export`.
 
 use super::{hauler, images_txt, imgpkg_lock, regsync, skopeo_sync, sources, zarf};
-use crate::LockedImage;
 use crate::lockfile::Lock;
+use crate::{LockedFile, LockedImage};
 use landfall_model::report::EntryKind;
-use landfall_model::{DestinationMap, ImageRef};
+use landfall_model::{DestinationMap, ImageRef, local_path};
 use std::collections::BTreeMap;
 
 /// All list formats that can be exported.
@@ -95,12 +95,20 @@ impl ExportInput<'_> {
         }
     }
 
-    /// The items that the format cannot contain: all locked items except images (and files, if
-    /// `has_files`), and all unresolved items.
+    /// The files that other tools can download: those that are not next to the manifest.
+    pub(super) fn files(&self) -> Vec<&LockedFile> {
+        let files = self.lock.files.iter();
+        files
+            .filter(|file| local_path(&file.name).is_none())
+            .collect()
+    }
+
+    /// The items that the format cannot contain: all locked items except images (and files with a
+    /// URL, if `has_files`), and all unresolved items.
     pub(super) fn left(&self, has_files: bool) -> Vec<String> {
         let others = self.lock.items().filter(|item| match item.kind() {
             EntryKind::Image => false,
-            EntryKind::File => !has_files,
+            EntryKind::File => !has_files || item.is_local(),
             _ => true,
         });
         let mut left: Vec<String> = others

@@ -54,6 +54,21 @@ fn list_of(lock: &Lock, name: &str, digests: bool) -> ExportedList {
 }
 
 #[test]
+fn a_file_next_to_the_manifest_is_in_no_list_of_another_tool() {
+    let mut lock = lock();
+    lock.files = vec![LockedFile::new("local:setup.sh", Digest::sha256(b"l"), 1)];
+    for name in ["hauler", "zarf"] {
+        let list = list_of(&lock, name, false);
+        assert!(!list.text.contains("setup.sh"), "{name}: {}", list.text);
+        assert!(!list.text.contains("files:"), "{name}: {}", list.text);
+        let left = list.left.contains(&"file local:setup.sh".to_owned());
+        assert!(left, "{name}: {:?}", list.left);
+    }
+    let sources = list_of(&lock, "sources", false).text;
+    assert!(sources.contains("\tlocal\t"), "{sources}");
+}
+
+#[test]
 fn a_lock_is_written_as_the_lists_of_other_tools() {
     let a = Digest::sha256(b"a");
     let f = Digest::sha256(b"f");

@@ -30,10 +30,11 @@ pub(super) fn write(input: &ExportInput<'_>) -> ExportedList {
             quoted(&input.reference(image).to_string())
         );
     }
-    if !input.lock.files.is_empty() {
+    let files = input.files();
+    if !files.is_empty() {
         text += "    files:\n";
     }
-    for file in &input.lock.files {
+    for file in files {
         let target = file
             .name
             .split_once("://")
