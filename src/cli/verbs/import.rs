@@ -60,7 +60,7 @@ impl ImportCommand {
         let Some(format) = format else {
             return Err(CliError::usage(format!("unknown format {}", self.format)));
         };
-        let mut imported = ImportedItems::default();
+        let mut imported = ImportedItems::for_folder(&self.out);
         for file in &self.files {
             (format.read)(&read(file)?, &mut imported)?;
         }

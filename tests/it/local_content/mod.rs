@@ -4,6 +4,7 @@ mod charts;
 mod files;
 mod folders;
 mod images;
+mod imports;
 
 use crate::support::Place;
 

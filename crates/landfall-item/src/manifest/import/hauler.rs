@@ -96,10 +96,23 @@ fn charts(spec: &Mapping, source: &ImportSource, imported: &mut ImportedItems, a
             continue;
         };
         let value = |key| text(chart, key).unwrap_or_default();
+        let repository = value("repoURL");
+        if !repository.contains("://") {
+            // a folder with charts, and a chart folder or archive in it
+            let path = format!("{repository}/{}", value("name"));
+            imported.local_chart(source.at(&at), path.trim_start_matches('/'));
+            note_other_keys(
+                imported,
+                source.at(&at),
+                chart,
+                &["repoURL", "name", "version"],
+            );
+            continue;
+        }
         imported.chart(
             source.at(&at),
             ImportedChart {
-                repository: &value("repoURL"),
+                repository: &repository,
                 name: &value("name"),
                 version: &value("version"),
                 has_images: false,
@@ -206,7 +219,7 @@ spec: {images: ['h.test/a:1', {name: 'h.test/b:1'}, null]}
         let left = imported.not_imported.join("\n");
         for words in [
             "images[2]: h.test/in a box: ",
-            "files[1]: local.txt: landfall mirrors only files with http and https URLs",
+            "files[1]: local.txt: the folder of the manifest does not have it",
             "files[2]: https://get.test: this is the URL of a folder",
             "charts[1]: chart https://h.test/charts d: it has no version",
         ] {

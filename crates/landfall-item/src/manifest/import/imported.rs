@@ -7,11 +7,13 @@ use crate::text;
 use landfall_model::document::{Diagnostic, SourceText};
 use landfall_model::report::one_line;
 use landfall_model::{
-    Digest, ImageRef, Platform, ReferenceError, VersionSelection, has_host, is_web_url,
+    Digest, ImageRef, Platform, ReferenceError, VersionSelection, has_host, is_path_below,
+    is_web_url,
 };
 use serde_yaml::Mapping;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// A file of another tool.
@@ -112,6 +114,10 @@ pub struct ImportedItems {
     files: BTreeMap<String, ImportedFile>,
     /// The charts, as lines of a manifest.
     charts: BTreeSet<String>,
+    /// The archives of images, by the references of the images.
+    archives: BTreeMap<String, String>,
+    /// The folder for which the manifest is written, in which local content must be.
+    folder: PathBuf,
     /// Items that a manifest cannot express, one line each.
     pub not_imported: Vec<String>,
     /// Settings that a manifest cannot express, and assumptions of the import, one line each.
@@ -119,6 +125,66 @@ pub struct ImportedItems {
 }
 
 impl ImportedItems {
+    /// No items yet, for a manifest in `folder`.
+    pub fn for_folder(folder: &Path) -> ImportedItems {
+        ImportedItems {
+            folder: folder.into(),
+            ..ImportedItems::default()
+        }
+    }
+
+    /// The path `text` of a local file or folder, as a manifest in the folder writes it. Otherwise,
+    /// records that the item is not imported.
+    fn local_path(&mut self, at: ImportPosition<'_>, text: &str) -> Option<String> {
+        let path = text.trim_start_matches("./").trim_end_matches('/');
+        // a manifest would read these as patterns and variables
+        let is_plain = !path.contains(['*', '?', '\\', '$']) && !path.contains(char::is_control);
+        if !is_path_below(path) || !is_plain {
+            self.not_imported(
+                at,
+                text,
+                "it is not a path below the folder of the manifest",
+            );
+            return None;
+        }
+        if !self.folder.join(path).exists() {
+            let why = "the folder of the manifest does not have it; write the manifest into the \
+                       folder of the imported file with -o";
+            self.not_imported(at, text, why);
+            return None;
+        }
+        Some(path.to_owned())
+    }
+
+    /// Adds the image `reference` of the local `archive`.
+    pub(super) fn archived_image(
+        &mut self,
+        at: ImportPosition<'_>,
+        archive: &str,
+        reference: &str,
+    ) {
+        let Some(archive) = self.local_path(at, archive) else {
+            return;
+        };
+        match reference.parse::<ImageRef>() {
+            Ok(image) if image.tag.is_some() && image.digest.is_none() => {
+                self.archives.insert(image.to_string(), archive);
+            }
+            _ => self.not_imported(
+                at,
+                reference,
+                "an image of an archive needs a name with a tag",
+            ),
+        }
+    }
+
+    /// Adds the chart at the local `path`.
+    pub(super) fn local_chart(&mut self, at: ImportPosition<'_>, path: &str) {
+        let path = self.local_path(at, path);
+        self.charts
+            .extend(path.map(|path| format!("{{path: {}}}", quoted(&path))));
+    }
+
     /// Adds the image `reference` for `platforms`; empty means all.
     pub(super) fn image(&mut self, at: ImportPosition<'_>, reference: &str, platforms: &[String]) {
         let reference = reference.trim();
@@ -216,7 +282,7 @@ impl ImportedItems {
         Some(known.into_iter().cloned().collect())
     }
 
-    /// Adds a file at `url`, with its SHA-256 in hex if it is known.
+    /// Adds a file at `url`, which may be a local path, with its SHA-256 in hex if it is known.
     pub(super) fn file(
         &mut self,
         at: ImportPosition<'_>,
@@ -224,21 +290,28 @@ impl ImportedItems {
         sha256: Option<&str>,
         executable: bool,
     ) {
-        if !is_web_url(url) {
-            return self.not_imported(
-                at,
-                url,
-                "landfall mirrors only files with http and https URLs",
-            );
-        }
+        let is_web = is_web_url(url);
+        let local;
+        let url = if is_web {
+            url
+        } else if url.contains("://") {
+            let why = "landfall mirrors only local files and files with http and https URLs";
+            return self.not_imported(at, url, why);
+        } else {
+            let Some(path) = self.local_path(at, url) else {
+                return;
+            };
+            local = path;
+            &*local
+        };
         let path = url
             .split_once("://")
             .and_then(|(_, rest)| rest.split_once('/'))
             .map(|(_, path)| path);
-        if path.is_none_or(|path| path.is_empty() || path.ends_with('/')) {
+        if is_web && path.is_none_or(|path| path.is_empty() || path.ends_with('/')) {
             return self.not_imported(at, url, "this is the URL of a folder");
         }
-        if let Err(problem) = file_url(url) {
+        if let Some(problem) = file_url(url).err().filter(|_| is_web) {
             return self.not_imported(at, url, &problem.message);
         }
         let checksum = sha256.map(|hex| format!("sha256:{hex}"));
@@ -361,7 +434,11 @@ impl ImportedItems {
 
     /// The number of entries in the manifest.
     pub fn entries(&self) -> usize {
-        self.lines().len() + self.selectors.len() + self.files.len() + self.charts.len()
+        self.lines().len()
+            + self.selectors.len()
+            + self.archives.len()
+            + self.files.len()
+            + self.charts.len()
     }
 
     /// The references of the images, as the manifest writes them.
@@ -442,7 +519,7 @@ pub fn manifest_of(imported: &ImportedItems, name: &str, title: &str) -> String 
         &imported.notes,
     );
     let lines = imported.lines();
-    if !lines.is_empty() || !imported.selectors.is_empty() {
+    if !lines.is_empty() || !imported.selectors.is_empty() || !imported.archives.is_empty() {
         text += "\nimages:\n";
     }
     for (reference, platforms) in lines {
@@ -470,12 +547,17 @@ pub fn manifest_of(imported: &ImportedItems, name: &str, title: &str) -> String 
             list("platforms", platforms.iter().flatten()),
         );
     }
+    for (reference, archive) in &imported.archives {
+        let [reference, archive] = [reference, archive].map(|text| quoted(text));
+        let _ = writeln!(text, "  - {{ref: {reference}, archive: {archive}}}");
+    }
     if !imported.files.is_empty() {
         text += "\nfiles:\n";
     }
     for (url, entry) in &imported.files {
         // a manifest would read `${` as the beginning of a variable
-        let _ = writeln!(text, "  - url: {}", quoted(&url.replace("${", "$%7B")));
+        let key = if is_web_url(url) { "url" } else { "path" };
+        let _ = writeln!(text, "  - {key}: {}", quoted(&url.replace("${", "$%7B")));
         if let Some(checksum) = &entry.checksum {
             let _ = writeln!(text, "    checksum: {checksum}");
         }

@@ -80,9 +80,20 @@ fn read_component(
             read_chart(chart, source.at(&at), imported);
         }
     }
+    for (index, archive) in list(component, "imageArchives").iter().enumerate() {
+        let at = format!("{at}, imageArchives[{index}]");
+        let Some(archive) = mapping(imported, source.at(&at), archive) else {
+            continue;
+        };
+        let path = text(archive, "path").unwrap_or_default();
+        for image in list(archive, "images") {
+            let reference = scalar(image).unwrap_or_default();
+            imported.archived_image(source.at(&at), &path, &reference);
+        }
+        note_other_keys(imported, source.at(&at), archive, &["path", "images"]);
+    }
     for (key, why) in [
         ("repos", "list it under `git`, with its branches or tags"),
-        ("imageArchives", "the images must be listed under `images`"),
         ("dataInjections", "landfall does not inject data into pods"),
         (
             "manifests",
@@ -117,8 +128,10 @@ fn read_component(
 
 fn read_chart(chart: &Mapping, at: ImportPosition<'_>, imported: &mut ImportedItems) {
     let value = |key| text(chart, key).filter(|text| !text.is_empty());
-    let repository = value("url").or_else(|| value("localPath"));
-    let repository = repository.unwrap_or_default();
+    if let (None, Some(path)) = (value("url"), value("localPath")) {
+        return imported.local_chart(at, &path);
+    }
+    let repository = value("url").unwrap_or_default();
     // `name` is Zarf's own name for the chart; an oci URL already contains the name of the chart
     let name = if repository.starts_with("oci://") {
         None
