@@ -37,7 +37,9 @@ pub(crate) fn unresolved_lock(manifest: &MergedManifest, updates: UpdateSources)
     let mut urls = BTreeSet::new();
     for summary in manifest.requests.summaries() {
         urls.extend(summary.further_urls.iter().map(|url| (*url).to_owned()));
-        lock.unresolved.push(item(summary.kind, summary.name));
+        if !summary.is_local {
+            lock.unresolved.push(item(summary.kind, summary.name));
+        }
     }
     for version in updates.versions {
         match version.versions {

@@ -211,6 +211,11 @@ pub trait ItemRequest: Clone + fmt::Debug + PartialEq + Sync {
     /// the item cannot be excluded in that form.
     fn name_like(&self, exclusion: &Exclusion) -> Option<String>;
 
+    /// Whether the content is next to the manifest, so that nothing is requested for it.
+    fn is_local(&self) -> bool {
+        false
+    }
+
     /// The URLs that no other item may have.
     fn urls(&self) -> Vec<&str> {
         Vec::new()

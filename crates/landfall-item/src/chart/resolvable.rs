@@ -22,6 +22,10 @@ impl ItemRequest for ChartRequest {
         &self.name
     }
 
+    fn is_local(&self) -> bool {
+        self.local.is_some()
+    }
+
     fn is_excluded_by(&self, exclusion: &Exclusion) -> bool {
         exclusion.matches_url(self.name.as_str())
     }

@@ -20,6 +20,10 @@ impl ItemRequest for FileRequest {
         &self.url
     }
 
+    fn is_local(&self) -> bool {
+        self.local.is_some()
+    }
+
     fn is_excluded_by(&self, exclusion: &Exclusion) -> bool {
         exclusion.matches_url(&self.url)
     }

@@ -20,6 +20,10 @@ impl ItemRequest for ImageRequest {
         &self.name
     }
 
+    fn is_local(&self) -> bool {
+        self.archive.is_some()
+    }
+
     fn is_excluded_by(&self, exclusion: &Exclusion) -> bool {
         exclusion.matches(&self.name, self.pin.as_ref())
     }

@@ -588,6 +588,8 @@ pub struct RequestSummary<'a> {
     pub kind: EntryKind,
     /// The name under which the item is locked.
     pub name: String,
+    /// Whether the content is next to the manifest, so that nothing is requested for it.
+    pub is_local: bool,
     /// The URLs besides the name that are requested to lock or pull the item.
     pub further_urls: Vec<&'a str>,
     /// The update policy and its further rules; see
@@ -606,6 +608,7 @@ impl<'a> RequestSummary<'a> {
         RequestSummary {
             kind: R::Item::KIND,
             name: request.name().to_string(),
+            is_local: request.is_local(),
             further_urls: request.further_urls(),
             update_rule: request.update_rule(),
             tagged_reference: request.tagged_reference(),
