@@ -207,24 +207,21 @@ impl Client {
                 let own = wanted.iter().filter(|(item, _)| *item == name.to_string());
                 let own: Vec<Descriptor> = own.map(|(_, blob)| blob.clone()).collect();
                 let present = present_blobs(&*into, own.clone(), false, &*progress)?;
-                let mut lacking = own.iter().filter(|blob| !present.contains(&blob.digest));
-                let mut lacking = lacking.by_ref().peekable();
-                if lacking.peek().is_none() {
+                let lacking = own.into_iter();
+                let lacking = lacking.filter(|blob| !present.contains(&blob.digest));
+                let lacking: Vec<Descriptor> = lacking.collect();
+                if lacking.is_empty() {
                     continue;
                 }
                 let archive = path_below(&folder, &path)
                     .map_err(|error| error.to_string())
                     .and_then(|path| ImageInArchive::open(&path, &name, &limits));
-                let copied = archive.and_then(|archive| {
-                    lacking.try_for_each(|blob| {
-                        archive.import(blob, &*into, &*progress)?;
-                        imported.insert(blob.digest.clone());
-                        Ok(())
-                    })
-                });
-                // the items fail below, and their messages say what to do
-                if let Err(why) = copied {
-                    progress.note(&format!("{path}: {why}"));
+                let copied =
+                    archive.and_then(|archive| archive.import(&lacking, &*into, &*progress));
+                match copied {
+                    Ok(()) => imported.extend(lacking.into_iter().map(|blob| blob.digest)),
+                    // the items fail below, and their messages say what to do
+                    Err(why) => progress.note(&format!("{path}: {why}")),
                 }
             }
             Ok::<_, WriteError>(imported)

@@ -1,7 +1,9 @@
 //! Targets for archives: charts, and the image archives of other tools.
 
-use landfall_content::archives::{ArchiveImages, SourceArchive, read_image_names};
+use landfall_content::archives::{ArchiveImages, ImageInArchive, SourceArchive, read_image_names};
+use landfall_content::store::DiskStore;
 use landfall_item::read_chart;
+use landfall_model::report::SilentProgress;
 use landfall_model::{Digest, Limits};
 use std::io::Write;
 
@@ -56,7 +58,8 @@ pub(super) fn chart(bytes: &[u8]) {
     let _ = read_chart(&gzipped(bytes), &limits);
 }
 
-/// A tar archive that is both an OCI layout and a `docker save` archive.
+/// A tar archive that is both an OCI layout and a `docker save` archive, and one that is only the
+/// latter.
 pub(super) fn archive_seeds() -> Vec<Vec<u8>> {
     let config: &[u8] =
         br#"{"architecture":"amd64","os":"linux","rootfs":{"type":"layers","diff_ids":[]}}"#;
@@ -71,19 +74,28 @@ pub(super) fn archive_seeds() -> Vec<Vec<u8>> {
         manifest.len()
     );
     let blob = |digest: &Digest| format!("blobs/sha256/{}", digest.hex());
-    vec![tar_of(&[
+    let layer = tar_of(&[("bin/app", b"app")]);
+    let layered = format!(
+        r#"{{"architecture":"amd64","os":"linux","rootfs":{{"type":"layers","diff_ids":["{}"]}}}}"#,
+        Digest::sha256(&layer)
+    );
+    let list: &[u8] = br#"[{"Config":"c.json","RepoTags":["a/b:1"],"Layers":["l/layer.tar"]}]"#;
+    let docker = tar_of(&[
+        ("manifest.json", list),
+        ("c.json", layered.as_bytes()),
+        ("l/layer.tar", &layer),
+    ]);
+    let both = tar_of(&[
         ("oci-layout", br#"{"imageLayoutVersion":"1.0.0"}"#),
         ("index.json", index.as_bytes()),
         (&blob(&digest), config),
         (&blob(&manifest_digest), manifest.as_bytes()),
-        (
-            "manifest.json",
-            br#"[{"Config":"c.json","RepoTags":["a/b:1"],"Layers":["l/layer.tar"]}]"#,
-        ),
-    ])]
+        ("manifest.json", list),
+    ]);
+    vec![both, docker]
 }
 
-/// Reads the bytes as an image archive, and keeps its manifests and configs.
+/// Reads the bytes as an image archive, and keeps its manifests and configs, and one image.
 pub(super) fn image_archive(bytes: &[u8]) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("archive");
@@ -98,4 +110,9 @@ pub(super) fn image_archive(bytes: &[u8]) {
         &Limits::default(),
     )
     .unwrap();
+    let name = "quay.io/a/b:1".parse().unwrap();
+    if let Ok(image) = ImageInArchive::open(&path, &name, &Limits::default()) {
+        let store = DiskStore::scratch(folder.path()).unwrap();
+        let _ = image.import(std::slice::from_ref(&image.top), &store, &SilentProgress);
+    }
 }

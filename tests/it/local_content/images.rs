@@ -1,10 +1,10 @@
 //! Images of archives that only this machine has: OCI layouts and archives, and docker archives.
 
 use super::{manifest, output};
-use crate::support::Place;
 use crate::support::http;
 use crate::support::images::{Images, gzip, sha256, tarball};
-use crate::support::peers::{landfall_serve, own_registry};
+use crate::support::peers::{landfall_serve, own_registry, skopeo};
+use crate::support::{Place, need, run};
 use serde_json::{Value, json};
 use std::fs;
 
@@ -59,6 +59,8 @@ fn an_image_of_an_oci_layout_is_locked_and_delivered_without_a_registry() {
     let place = Place::new();
     let (images, index) = layout(&place, "1.4");
     one_image(&place, "build/layout/");
+    let hosts = place.json(0, &["egress", "-f", "m.yaml"]);
+    assert_eq!(hosts["hosts"], json!([]), "{hosts}");
     let locked = place.json(0, &["lock", "-f", "m.yaml"]);
     assert_eq!(locked["totals"]["requests"], 0, "{locked}");
     let lock = place.read("landfall.lock");
@@ -130,7 +132,7 @@ fn an_oci_archive_is_read_compressed_or_not_and_by_name_if_it_has_several_images
         let folder = place.path("build/layout");
         let mut tar = place.clean("tar");
         tar.arg("-C").arg(folder).args([option, target, "."]);
-        crate::support::run(&mut tar);
+        run(&mut tar);
     };
     let plain = place.path("build/app.tar");
     tar(plain.to_str().unwrap(), "-cf");
@@ -193,6 +195,48 @@ fn an_image_of_a_docker_archive_gets_a_manifest() {
     assert_eq!(sizes[0]["digest"], sizes[2]["digest"], "{served}");
     let blob = format!("/v2/team/app/blobs/{}", sha256(layers[1]));
     assert_eq!(http::get(&server.address, &blob).body, layers[1]);
+}
+
+#[test]
+fn archives_that_skopeo_writes_are_read() {
+    if !need(&["skopeo"]) {
+        return;
+    }
+    let place = Place::new();
+    let mut images = Images::new(place.path("layout"));
+    let layers = ["one", "two"].map(|text| images.layer(&[(text, text.as_bytes())]));
+    let image = images.image("linux/amd64", &layers);
+    images.tag("x", &image);
+    fs::create_dir(place.path("build")).unwrap();
+    let mut body = String::from("images:\n");
+    for (number, format) in ["docker-archive", "oci-archive", "oci"].iter().enumerate() {
+        let target = format!("{format}:build/{number}:app:dev");
+        run(skopeo(&place).args(["copy", "--quiet", "oci:layout:x", &target]));
+        let entry = format!("{{archive: build/{number}, ref: \"example.com/app:{format}\"}}");
+        body += &format!("- {entry}\n");
+    }
+    manifest(&place, "m.yaml", &body);
+    place.ok(&["lock", "-f", "m.yaml"]);
+    let lock = place.read("landfall.lock");
+    let digest = image["digest"].as_str().unwrap();
+    assert_eq!(
+        lock.matches(&format!("  digest: {digest}\n")).count(),
+        2,
+        "{lock}"
+    );
+    place.ok(&["pull", "--store", "new"]);
+    place.ok(&["pack", "--store", "new", "-o", "b.tar.zst"]);
+    let server = landfall_serve(&place, &["b.tar.zst"]);
+    // skopeo reads the image with the generated manifest, layer by layer
+    let from = format!("docker://{}/app:docker-archive", server.address);
+    let insecure = [
+        "copy",
+        "--quiet",
+        "--src-tls-verify=false",
+        &from,
+        "oci:back",
+    ];
+    run(skopeo(&place).args(insecure));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use landfall_model::{
 };
 use serde::Deserialize;
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -111,11 +111,9 @@ impl ImageInArchive {
         let mut config = None;
         // what each layer file is: the digest and size of its bytes, and that of the unpacked layer
         let mut files: BTreeMap<String, (Descriptor, Digest)> = BTreeMap::new();
-        let wanted: Vec<String> = image
-            .layers
-            .iter()
-            .map(|layer| format!("{folder}{layer}"))
-            .collect();
+        let layers = image.layers.iter();
+        let layer_paths: Vec<String> = layers.map(|layer| format!("{folder}{layer}")).collect();
+        let wanted: BTreeSet<&String> = layer_paths.iter().collect();
         let read = archive.members(&mut |member| {
             if member.path == config_path {
                 config = Some(read_document(member, limit)?);
@@ -128,18 +126,20 @@ impl ImageInArchive {
         let config = config.ok_or_else(|| format!("it lacks the config {}", image.config))?;
         let ConfigLayers { rootfs } = serde_json::from_slice(&config)
             .map_err(|error| format!("{} is not the config of an image: {error}", image.config))?;
-        if rootfs.diff_ids.len() != wanted.len() {
+        if rootfs.diff_ids.len() != layer_paths.len() {
             return Err(format!(
                 "its config lists {} layers, and manifest.json lists {}",
                 rootfs.diff_ids.len(),
-                wanted.len()
+                layer_paths.len()
             ));
         }
         let mut members = BTreeMap::new();
         let mut layers = Vec::new();
-        for (path, diff_id) in wanted.iter().zip(&rootfs.diff_ids) {
-            // docker writes a repeated layer as a link to its first file
-            let by_digest = || files.iter().find(|(_, (_, unpacked))| unpacked == diff_id);
+        // docker writes a repeated layer as a link to its first file
+        let unpacked = files.iter().map(|(path, (_, unpacked))| (unpacked, path));
+        let unpacked: BTreeMap<&Digest, &String> = unpacked.collect();
+        for (path, diff_id) in layer_paths.iter().zip(&rootfs.diff_ids) {
+            let by_digest = || files.get_key_value(*unpacked.get(diff_id)?);
             let (path, (layer, unpacked)) = files
                 .get_key_value(path)
                 .or_else(by_digest)
@@ -177,36 +177,47 @@ impl ImageInArchive {
         })
     }
 
-    /// Copies a blob or manifest of the image into `store`.
+    /// Copies blobs and manifests of the image into `store`, in one pass through the archive.
     ///
     /// # Errors
-    /// If the archive lacks it or has other bytes, or the store cannot be written.
+    /// If the archive lacks one of them or has other bytes, or the store cannot be written.
     pub fn import(
         &self,
-        blob: &Descriptor,
+        blobs: &[Descriptor],
         store: &dyn LocalStore,
         progress: &dyn Progress,
     ) -> Result<(), String> {
-        let generated = self.generated.as_ref();
-        if let Some(manifest) = generated.filter(|_| self.top.digest == blob.digest) {
-            return store.put(blob, manifest).map_err(|error| error.to_string());
+        let lacks = |blob: &Descriptor| format!("it lacks {}", blob.digest);
+        let mut wanted: BTreeMap<&str, &Descriptor> = BTreeMap::new();
+        for blob in blobs {
+            let generated = self.generated.as_ref();
+            if let Some(manifest) = generated.filter(|_| self.top.digest == blob.digest) {
+                store
+                    .put(blob, manifest)
+                    .map_err(|error| error.to_string())?;
+                continue;
+            }
+            let path = self.members.get(&blob.digest).ok_or_else(|| lacks(blob))?;
+            wanted.insert(path, blob);
         }
-        let lacks = || format!("it lacks {}", blob.digest);
-        let path = self.members.get(&blob.digest).ok_or_else(lacks)?;
-        let mut imported = None;
+        let mut failed = None;
         let read = self.archive.members(&mut |member| {
-            if imported.is_none() && member.path == *path {
-                imported = Some(import_member(member, blob, store, progress));
+            let Some((path, blob)) = wanted.remove_entry(&*member.path) else {
+                return Ok(());
+            };
+            match import_member(member, blob, store, progress) {
+                Ok(()) => store.mark_present(blob),
+                Err(error) => {
+                    failed.get_or_insert(format!("{path}: {error}"));
+                }
             }
             Ok(())
         });
         read.map_err(unreadable)?;
-        match imported.ok_or_else(lacks)? {
-            Ok(()) => {
-                store.mark_present(blob);
-                Ok(())
-            }
-            Err(error) => Err(format!("{path}: {error}")),
+        match (failed, wanted.into_values().next()) {
+            (Some(why), _) => Err(why),
+            (None, Some(blob)) => Err(lacks(blob)),
+            (None, None) => Ok(()),
         }
     }
 }

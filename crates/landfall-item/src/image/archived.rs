@@ -58,9 +58,9 @@ async fn read(
     let disk = resolver.disk().clone();
     let progress = resolver.shared_progress();
     let storing = tokio::task::spawn_blocking(move || {
-        blobs
-            .iter()
-            .try_for_each(|blob| archive.import(blob, &disk, &*progress))
+        let lacking = blobs.into_iter();
+        let lacking = lacking.filter(|blob| !disk.has(&blob.digest, blob.size).unwrap_or(false));
+        archive.import(&lacking.collect::<Vec<_>>(), &disk, &*progress)
     });
     storing.await?.map_err(fault)?;
     Ok(image)

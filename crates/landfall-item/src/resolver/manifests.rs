@@ -70,7 +70,8 @@ impl Resolver {
         }
         if let Some(image) = &self.archived_image {
             let progress = &*self.shared_progress();
-            let import = || image.import(descriptor, &self.disk, progress);
+            let blob = std::slice::from_ref(descriptor);
+            let import = || image.import(blob, &self.disk, progress);
             return tokio::task::block_in_place(import).is_ok() && self.has_blob(descriptor);
         }
         let Some(bytes) = self.archives.document(&descriptor.digest) else {
@@ -118,7 +119,10 @@ impl Resolver {
         let Some(image) = &self.archived_image else {
             return Ok(());
         };
-        let import = |blob| image.import(blob, &self.disk, &*self.shared_progress());
+        let import = |blob| {
+            let blob = std::slice::from_ref(blob);
+            image.import(blob, &self.disk, &*self.shared_progress())
+        };
         let cause = known.and_then(|blob| tokio::task::block_in_place(|| import(blob)).err());
         let cause = cause.unwrap_or_else(|| format!("it lacks {reference}"));
         Err(ResolveError {
