@@ -25,35 +25,20 @@ fn push_size(out: &mut Vec<u8>, mut size: u64) {
     out.push(size as u8);
 }
 
-/// The sizes in the head of a delta: of its base and of its result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct DeltaSizes {
-    /// The size of the base in bytes.
-    pub(crate) base: u64,
-    /// The size of the result in bytes.
-    pub(crate) result: u64,
-}
-
-/// The sizes in the head of a delta. `None` if the head is cut off.
-pub(crate) fn sizes(delta: &[u8]) -> Option<DeltaSizes> {
-    split(delta).map(|(sizes, _)| sizes)
-}
-
-/// Reads the sizes in the head of `delta`, and the instructions after them.
-fn split(mut delta: &[u8]) -> Option<(DeltaSizes, &[u8])> {
-    let base = take_size(&mut delta)?;
-    let result = take_size(&mut delta)?;
-    Some((DeltaSizes { base, result }, delta))
+/// The size in bytes of the result, from the head of a delta. `None` if the head is cut off.
+pub(crate) fn result_size(mut delta: &[u8]) -> Option<u64> {
+    take_size(&mut delta)?;
+    take_size(&mut delta)
 }
 
 /// Applies `delta` to `base`. Reserves memory for the whole result, so the caller must have limited
 /// its size. `None` if the delta is damaged or is not for this base.
 pub(crate) fn apply(base: &[u8], delta: &[u8]) -> Option<Vec<u8>> {
-    let (sizes, mut rest) = split(delta)?;
-    if sizes.base != base.len() as u64 {
+    let mut rest = delta;
+    if take_size(&mut rest)? != base.len() as u64 {
         return None;
     }
-    let most = sizes.result as usize;
+    let most = take_size(&mut rest)? as usize;
     let mut result = Vec::with_capacity(most);
     while let Some((&code, after)) = rest.split_first() {
         rest = after;
@@ -112,12 +97,12 @@ pub(crate) fn create(base: &[u8], target: &[u8], most: usize) -> Option<Vec<u8>>
     let mut at = 0;
     while at < target.len() {
         match index.longest_match(target, at) {
-            Some(found) => {
+            Some((offset, length)) => {
                 // bytes before the block may be equal as well
-                let back = common_suffix(&base[..found.offset], &target[delta.written..at]);
+                let back = common_suffix(&base[..offset], &target[delta.written..at]);
                 delta.insert(at - back);
-                delta.copy(found.offset - back, found.length + back);
-                at += found.length;
+                delta.copy(offset - back, length + back);
+                at += length;
             }
             None => at += 1,
         }
@@ -187,13 +172,6 @@ impl<'a> DeltaWriter<'a> {
     }
 }
 
-/// A run of bytes of the base that the target has as well.
-#[derive(Clone, Copy)]
-struct CommonRun {
-    offset: usize,
-    length: usize,
-}
-
 /// The blocks of a base by their hashes: a table of chains.
 struct DeltaBlockIndex<'a> {
     base: &'a [u8],
@@ -236,13 +214,13 @@ impl<'a> DeltaBlockIndex<'a> {
 
     /// The longest run of the base that begins with an indexed block and equals the bytes of
     /// `target` at `at`. If several runs have this length, returns the first. Compares at most
-    /// [`MAX_CANDIDATES`] blocks.
-    fn longest_match(&self, target: &[u8], at: usize) -> Option<CommonRun> {
+    /// [`MAX_CANDIDATES`] blocks. Returns the offset in the base and the length of the run.
+    fn longest_match(&self, target: &[u8], at: usize) -> Option<(usize, usize)> {
         let rest = &target[at..];
         if rest.len() < BLOCK || self.base.len() < BLOCK {
             return None;
         }
-        let mut best: Option<CommonRun> = None;
+        let mut best: Option<(usize, usize)> = None;
         let mut next = self.heads[self.slot(rest)];
         for _ in 0..MAX_CANDIDATES {
             let Some(block) = next.checked_sub(1) else {
@@ -250,8 +228,8 @@ impl<'a> DeltaBlockIndex<'a> {
             };
             let offset = block as usize * BLOCK;
             let length = common_prefix(&self.base[offset..], rest);
-            if length >= BLOCK && best.is_none_or(|best| length > best.length) {
-                best = Some(CommonRun { offset, length });
+            if length >= BLOCK && best.is_none_or(|(_, best)| length > best) {
+                best = Some((offset, length));
             }
             next = self.nexts[block as usize];
         }

@@ -31,14 +31,6 @@ pub(super) const POLICY: PlatformSetting = PlatformSetting {
     choices: &["rules"],
 };
 
-/// The two files.
-pub(super) struct SignaturePolicyFiles {
-    /// policy.json.
-    pub(super) policy: String,
-    /// A file of registries.d.
-    pub(super) attachments: String,
-}
-
 /// Who must have signed an image, and the name that the signature must contain.
 struct ScopeRule {
     signers: RuleSigners,
@@ -46,10 +38,10 @@ struct ScopeRule {
     signed_name: String,
 }
 
-/// Renders both files, if the settings ask for a policy.
+/// Renders policy.json and a file of registries.d, if the settings ask for a policy.
 pub(super) fn signature_policy(
     request: &RenderRequest<'_>,
-) -> Result<Option<SignaturePolicyFiles>, Failure> {
+) -> Result<Option<(String, String)>, Failure> {
     let key = image_key(&request.settings)?;
     let has_rules = request.settings.get(POLICY.key).is_some();
     if key.is_none() && !has_rules {
@@ -123,10 +115,7 @@ pub(super) fn signature_policy(
     for host in &hosts {
         attachments += &format!("  \"{host}\":\n    use-sigstore-attachments: true\n");
     }
-    Ok(Some(SignaturePolicyFiles {
-        policy: format!("{policy:#}\n"),
-        attachments,
-    }))
+    Ok(Some((format!("{policy:#}\n"), attachments)))
 }
 
 /// Returns the names of an image's repository: the original one, and those at the registry.

@@ -144,15 +144,7 @@ pub fn inputs(paths: &[PathBuf], out: Option<&Path>) -> Result<Vec<InputFile>, R
         if fs::metadata(path).map_err(read_error(path))?.is_dir() {
             fs::read_dir(path).map_err(read_error(path))?;
             let root = path.canonicalize().map_err(read_error(path))?;
-            walk(
-                &SearchedFolder {
-                    named: path,
-                    root: &root,
-                    out: real_out.as_deref(),
-                },
-                path,
-                &mut found,
-            )?;
+            walk(path, &root, real_out.as_deref(), path, &mut found)?;
         } else if is_pipe(path) {
             let path = path.display();
             return Err(file_error(format!(
@@ -240,17 +232,12 @@ fn refuse_overwriting(found: &[InputFile], out: &Path) -> Result<(), RewriteErro
     Ok(())
 }
 
-/// A folder that the user named.
-struct SearchedFolder<'a> {
-    named: &'a Path,
-    /// The canonical path of the same folder.
-    root: &'a Path,
-    /// The canonical path of the output folder.
-    out: Option<&'a Path>,
-}
-
+/// Adds the files in `dir`, which is the folder `named` by the user or below it. `root` is the
+/// canonical path of `named`, and `out` that of the output folder.
 fn walk(
-    folder: &SearchedFolder<'_>,
+    named: &Path,
+    root: &Path,
+    out: Option<&Path>,
     dir: &Path,
     found: &mut Vec<InputFile>,
 ) -> Result<(), RewriteError> {
@@ -264,21 +251,16 @@ fn walk(
         let kind = entry.file_type().map_err(read_error(dir))?;
         if kind.is_dir() {
             let is_skipped = VCS.iter().any(|name| entry.file_name() == *name)
-                || folder
-                    .out
-                    .is_some_and(|out| path.canonicalize().is_ok_and(|path| path == out));
+                || out.is_some_and(|out| path.canonicalize().is_ok_and(|path| path == out));
             if !is_skipped {
-                walk(folder, &path, found)?;
+                walk(named, root, out, &path, found)?;
             }
             continue;
         }
         // a link out of the folder may point to any file, such as a secret
-        let is_file = kind.is_file() || (kind.is_symlink() && leads_into(&path, folder.root));
+        let is_file = kind.is_file() || (kind.is_symlink() && leads_into(&path, root));
         if is_file && !is_leftover(&path) {
-            let relative = path
-                .strip_prefix(folder.named)
-                .unwrap_or(&path)
-                .to_path_buf();
+            let relative = path.strip_prefix(named).unwrap_or(&path).to_path_buf();
             found.push(InputFile {
                 path,
                 relative,

@@ -366,12 +366,12 @@ impl<'a, R: Read> AnalysisPass<'a, R> {
                 Some(MemberPlan::TryAll) => MatchesWanted::All,
                 _ => MatchesWanted::OfKnownEncoders,
             };
-            let found = self.candidates.matching(&prefix, header, wanted);
-            self.were_all_tried = found.were_all_tried;
-            if !found.replays.is_empty() {
+            let (replays, were_all_tried) = self.candidates.matching(&prefix, header, wanted);
+            self.were_all_tried = were_all_tried;
+            if !replays.is_empty() {
                 let mut expected = prefix.expected;
-                expected.forget(&found.replays);
-                return Ok(MemberStage::Replay(found.replays, expected));
+                expected.forget(&replays);
+                return Ok(MemberStage::Replay(replays, expected));
             }
         }
         if self.is_repeated {

@@ -117,13 +117,14 @@ pub(super) struct EncoderCandidates {
 
 impl EncoderCandidates {
     /// The encoders that write the prefix: at most one if `wanted` is [`MatchesWanted::First`] or
-    /// the prefix is the whole stream.
+    /// the prefix is the whole stream. Also returns whether no other encoders remain to be tried for
+    /// the stream.
     pub(super) fn matching(
         &mut self,
         prefix: &StreamPrefix,
         header: &[u8],
         wanted: MatchesWanted,
-    ) -> CandidateMatches {
+    ) -> (Vec<EncoderReplay>, bool) {
         let mut replays = Vec::new();
         let most = if prefix.is_last || wanted == MatchesWanted::First {
             1
@@ -139,10 +140,7 @@ impl EncoderCandidates {
             others.retain(|spec| !self.known.contains(spec));
             add_matching(prefix, &others, &mut replays, most);
         }
-        CandidateMatches {
-            replays,
-            were_all_tried: !is_enough,
-        }
+        (replays, !is_enough)
     }
 
     /// Notes which encoder wrote a stream, if any.
@@ -155,13 +153,6 @@ impl EncoderCandidates {
         self.known.retain(|known| *known != spec);
         self.known.insert(0, spec);
     }
-}
-
-/// The encoders that write a prefix.
-pub(crate) struct CandidateMatches {
-    pub(crate) replays: Vec<EncoderReplay>,
-    /// Whether no other encoders remain to be tried for the stream.
-    pub(crate) were_all_tried: bool,
 }
 
 /// Adds those of `specs` that write the prefix, until there are `most`.

@@ -207,7 +207,7 @@ impl ObjectDatabase {
             let found = &self.objects[object as usize];
             let delta = self.packed_content(found)?;
             // `apply` reserves the size that the delta declares
-            if delta::sizes(&delta).is_none_or(|sizes| sizes.result != found.size) {
+            if delta::result_size(&delta) != Some(found.size) {
                 return Err(changed());
             }
             let applied = delta::apply(&content, &delta).ok_or_else(bad_delta)?;
@@ -358,7 +358,8 @@ impl GitContentCache {
 
 #[derive(Debug, Default)]
 struct ContentCache {
-    contents: HashMap<ContentKey, CachedContent>,
+    /// The cached contents, each with the time of its last use.
+    contents: HashMap<ContentKey, (Arc<[u8]>, u64)>,
     /// The object that was read last among those that are too large for `contents`. Without it,
     /// reading each object in a chain of deltas between large objects would apply all deltas below
     /// it again.
@@ -369,12 +370,6 @@ struct ContentCache {
     uses: u64,
 }
 
-#[derive(Debug)]
-struct CachedContent {
-    content: Arc<[u8]>,
-    used: u64,
-}
-
 impl ContentCache {
     fn get(&mut self, object: ContentKey) -> Option<Arc<[u8]>> {
         self.uses += 1;
@@ -383,11 +378,11 @@ impl ContentCache {
         {
             return Some(content.clone());
         }
-        let cached = self.contents.get_mut(&object)?;
-        self.by_use.remove(&cached.used);
+        let (content, used) = self.contents.get_mut(&object)?;
+        self.by_use.remove(used);
         self.by_use.insert(self.uses, object);
-        cached.used = self.uses;
-        Some(cached.content.clone())
+        *used = self.uses;
+        Some(content.clone())
     }
 
     fn put(&mut self, object: ContentKey, content: Arc<[u8]>) {
@@ -402,15 +397,13 @@ impl ContentCache {
         self.uses += 1;
         self.bytes += content.len();
         self.by_use.insert(self.uses, object);
-        let used = self.uses;
-        self.contents
-            .insert(object, CachedContent { content, used });
+        self.contents.insert(object, (content, self.uses));
         while self.bytes > MAX_BYTES {
             let Some((_, oldest)) = self.by_use.pop_first() else {
                 return;
             };
-            if let Some(removed) = self.contents.remove(&oldest) {
-                self.bytes -= removed.content.len();
+            if let Some((removed, _)) = self.contents.remove(&oldest) {
+                self.bytes -= removed.len();
             }
         }
     }

@@ -99,11 +99,11 @@ fn scan_entry(
             entry.id = Some(id);
         }
         EntryForm::DeltaToOffset(_) | EntryForm::DeltaToId(_) => {
-            let sizes = delta::sizes(&content)
+            let size = delta::result_size(&content)
                 .ok_or_else(|| GitError::DamagedPack("a delta is cut off".into()))?;
-            check_size(sizes.result, limits)?;
-            counted(sizes.result)?;
-            entry.size = sizes.result;
+            check_size(size, limits)?;
+            counted(size)?;
+            entry.size = size;
         }
     }
     Ok(entry)

@@ -22,12 +22,6 @@ const MAX_DEPTH: u16 = 50;
 /// one, because creating a delta would use several times its size in memory.
 const MAX_DELTA_BYTES: u64 = 16 << 20;
 
-#[derive(Clone, Copy)]
-struct WrittenEntry {
-    offset: u64,
-    depth: u16,
-}
-
 /// Writes the objects of `plan` as a pack to `out`, and returns its size in bytes.
 ///
 /// # Errors
@@ -38,35 +32,35 @@ pub fn write_pack(
     out: &mut dyn Write,
 ) -> Result<u64, GitError> {
     let mut writer = PackWriter::new(out);
-    let mut written: HashMap<ObjectIndex, WrittenEntry> = HashMap::new();
+    // the offset of each entry, and the number of deltas in the chain to its content
+    let mut written: HashMap<ObjectIndex, (u64, u16)> = HashMap::new();
     let count = plan.objects().count() as u32;
     writer.head(count)?;
     for planned in plan.objects() {
         let object = planned.object;
         let content = database.content(object)?;
-        let mut entry = WrittenEntry {
-            offset: writer.at,
-            depth: 0,
-        };
+        let offset = writer.at;
         let whole = EntryForm::Whole(database.kind(object));
         let base = planned
             .base
             .and_then(|base| Some((base, *written.get(&base)?)));
         let delta = match base {
-            Some((base, at)) if at.depth < MAX_DEPTH => {
+            Some((base, at)) if at.1 < MAX_DEPTH => {
                 delta_to(database, base, &content)?.map(|delta| (at, delta))
             }
             _ => None,
         };
-        match delta {
-            Some((base, delta)) => {
-                entry.depth = base.depth + 1;
-                let distance = entry.offset - base.offset;
-                writer.entry(EntryForm::DeltaToOffset(distance), &delta)?;
+        let depth = match delta {
+            Some(((base_offset, depth), delta)) => {
+                writer.entry(EntryForm::DeltaToOffset(offset - base_offset), &delta)?;
+                depth + 1
             }
-            None => writer.entry(whole, &content)?,
-        }
-        written.insert(object, entry);
+            None => {
+                writer.entry(whole, &content)?;
+                0
+            }
+        };
+        written.insert(object, (offset, depth));
     }
     writer.finish()
 }

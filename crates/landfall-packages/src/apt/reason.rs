@@ -15,7 +15,15 @@ const MAX_LINES: usize = 12;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum BrokenReason {
     /// No candidate satisfies this relation of the version.
-    Unmet(AptVersionId, UnmetRelation),
+    Unmet {
+        version: AptVersionId,
+        /// The relation.
+        text: String,
+        /// The names in the relation.
+        names: Vec<NameId>,
+        /// The versions that would satisfy it, but are not the candidates of their packages.
+        fitting: Vec<AptVersionId>,
+    },
     /// The version has this dependency, and none of these packages could be installed for it.
     Needs(AptVersionId, String, Vec<AptPackageId>),
     /// The first version conflicts with the second.
@@ -26,15 +34,6 @@ pub(super) enum BrokenReason {
     OtherArchitecture(AptVersionId),
     /// This package would have to be removed, which is not allowed.
     Holds(AptPackageId),
-}
-
-/// A relation that no candidate satisfies.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct UnmetRelation {
-    text: String,
-    names: Vec<NameId>,
-    /// The versions that would satisfy it, but are not the candidates of their packages.
-    fitting: Vec<AptVersionId>,
 }
 
 impl BrokenReason {
@@ -62,12 +61,12 @@ impl BrokenReason {
                     .collect::<Vec<_>>()
             })
             .collect();
-        let unmet = UnmetRelation {
+        BrokenReason::Unmet {
+            version,
             text: relation_text(universe, group),
             names: group.iter().map(|relation| relation.name).collect(),
             fitting,
-        };
-        BrokenReason::Unmet(version, unmet)
+        }
     }
 }
 
@@ -153,14 +152,12 @@ fn describe(
     reason: &BrokenReason,
 ) -> (String, Vec<AptPackageId>) {
     match reason {
-        BrokenReason::Unmet(
+        BrokenReason::Unmet {
             version,
-            UnmetRelation {
-                text,
-                names,
-                fitting,
-            },
-        ) => {
+            text,
+            names,
+            fitting,
+        } => {
             let all: Vec<AptPackageId> = names
                 .iter()
                 .flat_map(|name| universe.packages_of(*name).iter().copied())

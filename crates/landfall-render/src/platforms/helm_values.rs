@@ -273,9 +273,9 @@ fn overlay_of(
     // If the values have no tag and the default tag is not locked, a locked tag of the repository
     // is filled in, so that the reference is complete and its repository is rewritten.
     let mut old = values.clone();
-    for other in &filled.other_tags {
-        let tag = other.locked.tag.as_deref().unwrap_or_default();
-        at_mut(&mut old, &other.path)
+    for (path, locked) in &filled.other_tags {
+        let tag = locked.tag.as_deref().unwrap_or_default();
+        at_mut(&mut old, path)
             .into_iter()
             .for_each(|value| *value = tag.into());
     }
@@ -318,7 +318,7 @@ fn overlay_of(
             filled
                 .other_tags
                 .iter()
-                .map(|other| other.locked.to_string()),
+                .map(|(_, locked)| locked.to_string()),
         );
     }
     let found = &rewritten.scan.found;

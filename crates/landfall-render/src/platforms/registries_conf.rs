@@ -87,14 +87,14 @@ impl RenderPlatform for RegistriesConf {
                 ..RenderedFile::new(path, text).secret(true)
             });
         }
-        if let Some(signatures) = signature_policy(request)? {
+        if let Some((policy, attachments)) = signature_policy(request)? {
             files.push(RenderedFile {
                 comments: false,
-                ..RenderedFile::new("etc/containers/policy.json", signatures.policy)
+                ..RenderedFile::new("etc/containers/policy.json", policy)
             });
             files.push(RenderedFile::new(
                 "etc/containers/registries.d/50-landfall.yaml",
-                signatures.attachments,
+                attachments,
             ));
         }
         let mut notes = Vec::new();

@@ -367,11 +367,7 @@ fn output(command: &mut Command, limits: &Limits) -> Result<String, Failure> {
         // the status of an ended process is kept until it is read
         let _ = child.wait();
     }
-    let HelmOutput {
-        status,
-        text,
-        message,
-    } = written?;
+    let (status, text, message) = written?;
     if !status.success() {
         return Err(Failure::failed(
             String::from_utf8_lossy(&message).trim().to_owned(),
@@ -380,15 +376,12 @@ fn output(command: &mut Command, limits: &Limits) -> Result<String, Failure> {
     String::from_utf8(text).map_err(|_| Failure::failed("its output is not UTF-8"))
 }
 
-/// How helm ended, and what it wrote to its standard output and its standard error.
-struct HelmOutput {
-    status: ExitStatus,
-    text: Vec<u8>,
-    message: Vec<u8>,
-}
-
-/// Reads the output of `child` to its end, and waits until `child` ends, within the limits.
-fn read_output(child: &mut Child, limits: &Limits) -> Result<HelmOutput, Failure> {
+/// Reads the output of `child` to its end, and waits until `child` ends, within the limits. Returns
+/// how it ended, and what it wrote to its standard output and its standard error.
+fn read_output(
+    child: &mut Child,
+    limits: &Limits,
+) -> Result<(ExitStatus, Vec<u8>, Vec<u8>), Failure> {
     let deadline = Instant::now() + limits.helm_time;
     // a program that goes on writing ends at the closed pipe
     let text = read_in_thread(child.stdout.take(), limits.helm_output_bytes, drop);
@@ -413,11 +406,7 @@ fn read_output(child: &mut Child, limits: &Limits) -> Result<HelmOutput, Failure
     let message = receive(&message)?;
     loop {
         if let Some(status) = child.try_wait().map_err(run_error)? {
-            return Ok(HelmOutput {
-                status,
-                text,
-                message,
-            });
+            return Ok((status, text, message));
         }
         if Instant::now() >= deadline {
             return Err(timed_out(limits));

@@ -18,17 +18,8 @@ pub struct TemplateDefaults {
     /// The paths at which the default registry was filled into an image.
     pub inherited: Vec<Vec<String>>,
     /// The default tags, usually from `appVersion`, that are not locked: the template may use
-    /// another tag.
-    pub other_tags: Vec<OtherTag>,
-}
-
-/// A tag that is not locked, in a repository that has a locked one.
-#[derive(Debug)]
-pub struct OtherTag {
-    /// The path of the key of the tag.
-    pub path: Vec<String>,
-    /// The first locked image of the repository.
-    pub locked: ImageRef,
+    /// another tag. Each is the path of its key, with the first locked image of the repository.
+    pub other_tags: Vec<(Vec<String>, ImageRef)>,
 }
 
 /// Completes `values`, the effective values of `chart`, so that every image in them has the name by
@@ -284,7 +275,7 @@ impl DefaultFiller<'_> {
             let path = [&self.path[..], &[key]].concat();
             self.filled
                 .other_tags
-                .extend(locked.map(|locked| OtherTag { path, locked }));
+                .extend(locked.map(|locked| (path, locked)));
         }
     }
 

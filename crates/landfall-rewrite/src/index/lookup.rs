@@ -34,11 +34,6 @@ impl ReferenceIndex {
         } else {
             reference.tag.as_deref()
         };
-        let query = ReferenceQuery {
-            tag,
-            digest: reference.digest.as_ref(),
-            with_host,
-        };
         let name = reference.name();
         let candidates: Vec<&IndexedRepository> = reference_names(&reference)
             .filter_map(|name| self.repositories.get(&name))
@@ -50,9 +45,9 @@ impl ReferenceIndex {
         };
         match candidates
             .iter()
-            .find_map(|repository| repository.find(&query))
+            .find_map(|repository| repository.find(tag, reference.digest.as_ref(), with_host))
         {
-            Some(Err(why)) => return ReferenceLookup::Left(why.0),
+            Some(Err(why)) => return ReferenceLookup::Left(why),
             Some(Ok((item, image))) => {
                 return match image.to.first() {
                     None => {
@@ -72,7 +67,7 @@ impl ReferenceIndex {
             None => {}
         }
         if let Some(at_destination) = at_destination {
-            return match at_destination.find(&query) {
+            return match at_destination.find(tag, reference.digest.as_ref(), with_host) {
                 Some(Ok((item, image))) => ReferenceLookup::resolved(item, None, digest(image)),
                 _ => ReferenceLookup::Settled(None),
             };
@@ -256,16 +251,6 @@ impl IndexedImage {
     }
 }
 
-/// The parts of a reference that select an image of a repository.
-pub(super) struct ReferenceQuery<'a> {
-    pub(super) tag: Option<&'a str>,
-    pub(super) digest: Option<&'a Digest>,
-    pub(super) with_host: bool,
-}
-
-/// The reason why a reference without a tag does not select one destination.
-pub(super) struct AmbiguousReference(pub(super) String);
-
 /// Adds `image` to the repository `name`.
 pub(super) fn add(repositories: &mut RepositoryMap, name: String, image: IndexedImage) {
     let entry = repositories
@@ -280,12 +265,15 @@ pub(super) fn add(repositories: &mut RepositoryMap, name: String, image: Indexed
 impl IndexedRepository {
     /// The selected image, and the name of its item or, if the reference has neither tag nor
     /// digest, the name of its repository. A reference with a host, but with neither tag nor
-    /// digest, selects the first image if all images have the same destination.
+    /// digest, selects the first image if all images have the same destination. An error is the
+    /// reason why such a reference does not select one.
     pub(super) fn find(
         &self,
-        query: &ReferenceQuery<'_>,
-    ) -> Option<Result<(String, &IndexedImage), AmbiguousReference>> {
-        let image = match (query.digest, query.tag) {
+        tag: Option<&str>,
+        digest: Option<&Digest>,
+        with_host: bool,
+    ) -> Option<Result<(String, &IndexedImage), String>> {
+        let image = match (digest, tag) {
             (Some(digest), _) => self
                 .images
                 .iter()
@@ -294,7 +282,7 @@ impl IndexedRepository {
                 .images
                 .iter()
                 .find(|image| image.name.tag.as_deref() == Some(tag))?,
-            (None, None) if query.with_host => {
+            (None, None) if with_host => {
                 let first = self.images.first()?;
                 if self
                     .images
@@ -302,7 +290,7 @@ impl IndexedRepository {
                     .any(|image| image.to.first() != first.to.first())
                 {
                     let why = format!("its tags ({}) have different destinations", self.listed());
-                    return Some(Err(AmbiguousReference(why)));
+                    return Some(Err(why));
                 }
                 return Some(Ok((first.name.name(), first)));
             }
