@@ -4,9 +4,9 @@
 use super::host::SourceKind;
 use super::pattern::EgressPattern;
 use landfall_content::registry::RegistrySessions;
-use landfall_item::ChartName;
 use landfall_item::lockfile::{Lock, UnresolvedItem};
-use landfall_item::manifest::{MergedManifest, UpdatableVersion, VersionSource};
+use landfall_item::manifest::{MergedManifest, UpdatableVersion};
+use landfall_item::{ChartName, VersionSource};
 use landfall_model::ImageRef;
 use landfall_model::document::VersionsFrom;
 use landfall_model::report::EntryKind;

@@ -96,9 +96,7 @@ pub use crate::kinds::{has_files, item_kinds, kind_named, locked_name, parse_exc
 pub use crate::local::LocalPlace;
 pub use crate::locked_item::LockedItem;
 pub use crate::lockfile::SignatureVerdicts;
-pub use crate::manifest::{
-    ItemRequests, PackageVersions, RequestSummary, RequestVisitor, VersionSource,
-};
+pub use crate::manifest::{ItemRequests, RequestSummary, RequestVisitor};
 pub use crate::packages::{
     GeneratedFile, LockedPackage, LockedPackageSet, NewerVersions, OfferedIndex, OfferedVersion,
     PackageAvailability, PackageDescription, PackageIndex, PackageSetRequest, PackageSource,
@@ -115,4 +113,4 @@ pub use crate::resolve_outcome::ResolveOutcome;
 pub use crate::resolver::{LostReferrer, LostReferrers, ResolveError, Resolver};
 pub use crate::text::{Exclusion, FieldConflict, host_in, quoted};
 pub use crate::url_file::UrlFile;
-pub use crate::version_selector::VersionSelector;
+pub use crate::version_selector::{PackageVersions, VersionSelector, VersionSource};

@@ -1,11 +1,69 @@
-//! `select` in a manifest: an entry that names no version, but a rule by which `landfall update`
-//! selects versions and writes them into the entry.
+//! Where the versions of an item are listed, and `select` in a manifest: an entry that names no
+//! version, but a rule by which `landfall update` selects versions and writes them into the entry.
 
 use crate::item_kind::{EntryContext, ManifestResult};
-use crate::manifest::VersionSource;
-use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};
-use landfall_model::{Failure, VersionSelection};
+use crate::{PackageSetRequest, ProviderAddress};
+use landfall_model::document::{ChartVersions, SourceSpan, UpdateRule, VersionsFrom, YamlNode};
+use landfall_model::{Failure, ImageRef, VersionSelection};
 use std::num::NonZeroUsize;
+
+/// Where `landfall update` finds the versions of an item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum VersionSource {
+    /// The tags of a repository.
+    Tags {
+        /// An image of the repository.
+        image: ImageRef,
+        /// The text before the version in a tag.
+        before: String,
+        /// The text after the version in a tag.
+        after: String,
+    },
+    /// The index of an HTTP repository of charts.
+    Chart(ChartVersions),
+    /// The tags of the git repository at this URL.
+    GitTags(String),
+    /// The versions that a provider registry lists.
+    Provider(ProviderAddress),
+    /// The package repositories of a machine.
+    Packages(Box<PackageVersions>),
+    /// The `from:` of a variable: a text, a JSON document or the index of a chart repository.
+    Document(VersionsFrom),
+}
+
+impl VersionSource {
+    /// All tags of the repository of `image`.
+    pub(crate) fn tags(image: ImageRef) -> VersionSource {
+        VersionSource::Tags {
+            image,
+            before: String::new(),
+            after: String::new(),
+        }
+    }
+
+    /// The package repositories of `machine`. The package is filled in for each pinned version.
+    pub(crate) fn machine(machine: PackageSetRequest) -> VersionSource {
+        VersionSource::Packages(Box::new(PackageVersions {
+            machine,
+            package: String::new(),
+            before: String::new(),
+            after: String::new(),
+        }))
+    }
+}
+
+/// A package whose versions are listed in the repositories of a machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PackageVersions {
+    /// The machine whose repositories have the package.
+    pub machine: PackageSetRequest,
+    /// The name of the package, with the architecture if it is written.
+    pub package: String,
+    /// The text in the package's version before the part that moves.
+    pub before: String,
+    /// The text in the package's version after the part that moves.
+    pub after: String,
+}
 
 /// The keys of entries of one kind that have to do with `select`.
 #[derive(Debug, Clone, Copy)]

@@ -7,9 +7,10 @@ use super::request::ChartRequest;
 use crate::image::{platforms, tag_of};
 use crate::item_kind::digest_of;
 use crate::local::local_place;
-use crate::manifest::VersionSource;
 use crate::text::check_rule;
-use crate::version_selector::{SelectKeys, SelectRule, VersionSelector, check_select};
+use crate::version_selector::{
+    SelectKeys, SelectRule, VersionSelector, VersionSource, check_select,
+};
 use crate::{
     EntryContext, EntryFields, EntryPathStep, LocalPlace, ManifestEntry, ManifestResult,
     MovableVersion, UpdatableEntry,

@@ -3,9 +3,10 @@
 use super::resolvable::ImageRequest;
 use crate::item_kind::{EntryContext, EntryFields, ManifestResult, digest_of};
 use crate::local::local_place;
-use crate::manifest::VersionSource;
 use crate::text::check_rule;
-use crate::version_selector::{SelectKeys, SelectRule, VersionSelector, check_select};
+use crate::version_selector::{
+    SelectKeys, SelectRule, VersionSelector, VersionSource, check_select,
+};
 use crate::{EntryPathStep, ManifestEntry, MovableVersion, UpdatableEntry};
 use landfall_content::LocalForm;
 use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};

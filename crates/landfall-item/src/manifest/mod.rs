@@ -35,6 +35,5 @@ pub use self::merge::{
 };
 pub use self::schema::ManifestDocument;
 pub use self::updatable_versions::{
-    PackageVersions, UpdatableVersion, VersionSource, list_sources, trust_root_sources,
-    updatable_versions,
+    UpdatableVersion, list_sources, trust_root_sources, updatable_versions,
 };

@@ -6,13 +6,14 @@ use super::merge::{ListSource, Located, TrustRootSource};
 use crate::{
     ChartRequest, EntryPathStep, GitRequest, ImageRequest, ItemKind, LockedChart,
     LockedGitRepository, LockedImage, LockedPackageSet, LockedProvider, MovableVersion,
-    PackageSetRequest, ProviderAddress, ProviderRequest, UpdatableEntry, UpdatableRequest, tag_of,
+    PackageSetRequest, PackageVersions, ProviderRequest, UpdatableEntry, UpdatableRequest,
+    VersionSource, tag_of,
 };
 use landfall_model::document::{
     ChartVersions, MovingVar, SourceLocation, SourceSpan, VersionsFrom, YamlNode, anchored_scalar,
 };
 use landfall_model::report::EntryKind;
-use landfall_model::{ImageRef, MinimumAge, UpdatePolicy, VersionSelection};
+use landfall_model::{MinimumAge, UpdatePolicy, VersionSelection};
 use serde_yaml::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -107,64 +108,6 @@ pub struct UpdatableVersion {
     pub(super) text: String,
     /// The bytes of `text` that are the version.
     pub(super) version: Range<usize>,
-}
-
-/// Where `landfall update` finds the versions of an item.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum VersionSource {
-    /// The tags of a repository.
-    Tags {
-        /// An image of the repository.
-        image: ImageRef,
-        /// The text before the version in a tag.
-        before: String,
-        /// The text after the version in a tag.
-        after: String,
-    },
-    /// The index of an HTTP repository of charts.
-    Chart(ChartVersions),
-    /// The tags of the git repository at this URL.
-    GitTags(String),
-    /// The versions that a provider registry lists.
-    Provider(ProviderAddress),
-    /// The package repositories of a machine.
-    Packages(Box<PackageVersions>),
-    /// The `from:` of a variable: a text, a JSON document or the index of a chart repository.
-    Document(VersionsFrom),
-}
-
-impl VersionSource {
-    /// All tags of the repository of `image`.
-    pub(crate) fn tags(image: ImageRef) -> VersionSource {
-        VersionSource::Tags {
-            image,
-            before: String::new(),
-            after: String::new(),
-        }
-    }
-
-    /// The package repositories of `machine`. The package is filled in for each pinned version.
-    pub(super) fn machine(machine: PackageSetRequest) -> VersionSource {
-        VersionSource::Packages(Box::new(PackageVersions {
-            machine,
-            package: String::new(),
-            before: String::new(),
-            after: String::new(),
-        }))
-    }
-}
-
-/// A package whose versions are listed in the repositories of a machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PackageVersions {
-    /// The machine whose repositories have the package.
-    pub machine: PackageSetRequest,
-    /// The name of the package, with the architecture if it is written.
-    pub package: String,
-    /// The text in the package's version before the part that moves.
-    pub before: String,
-    /// The text in the package's version after the part that moves.
-    pub after: String,
 }
 
 impl UpdatableVersion {
