@@ -5,7 +5,7 @@ use crate::support::charts::{Chart, Upstream, failure_reasons};
 use crate::support::http::get;
 use crate::support::images::sha256;
 use crate::support::peers::{landfall_serve, own_registry};
-use crate::support::{Place, need, run};
+use crate::support::{Place, helm, run};
 use serde_json::json;
 use std::fs;
 
@@ -64,8 +64,8 @@ fn a_chart_of_a_folder_is_packed_locked_searched_and_delivered() {
     let hosts = place.json(0, &["egress"]).to_string();
     assert!(!hosts.contains("local:"), "{hosts}");
 
-    if need(&["helm"]) {
-        let rendered = run(place.clean("helm").args(["template", "r", "app.tgz"]));
+    if let Some(helm) = helm::helm() {
+        let rendered = run(helm::command(place, helm).args(["template", "r", "app.tgz"]));
         assert!(String::from_utf8(rendered).unwrap().contains(&image));
     }
 
