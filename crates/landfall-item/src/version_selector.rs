@@ -2,7 +2,7 @@
 //! version, but a rule by which `landfall update` selects versions and writes them into the entry.
 
 use crate::item_kind::{EntryContext, ManifestResult};
-use crate::{PackageSetRequest, ProviderAddress};
+use crate::{ChartName, PackageSetRequest, ProviderAddress};
 use landfall_model::document::{ChartVersions, SourceSpan, UpdateRule, VersionsFrom, YamlNode};
 use landfall_model::{Failure, ImageRef, VersionSelection};
 use std::num::NonZeroUsize;
@@ -39,6 +39,18 @@ impl VersionSource {
             before: String::new(),
             after: String::new(),
         }
+    }
+
+    /// The versions of a chart: the index of its HTTP repository, or else the tags of its
+    /// repository in a registry.
+    pub(crate) fn of_chart(name: &ChartName) -> VersionSource {
+        let Some(repo) = &name.repository else {
+            return VersionSource::tags(name.reference.clone());
+        };
+        VersionSource::Chart(ChartVersions {
+            repo: repo.clone(),
+            chart: name.chart.clone(),
+        })
     }
 
     /// The package repositories of `machine`. The package is filled in for each pinned version.

@@ -16,9 +16,7 @@ use crate::{
     MovableVersion, UpdatableEntry,
 };
 use landfall_content::LocalForm;
-use landfall_model::document::{
-    ArchiveBudget, ChartVersions, SourceSpan, UpdateRule, YamlNode, read_input,
-};
+use landfall_model::document::{ArchiveBudget, SourceSpan, UpdateRule, YamlNode, read_input};
 use landfall_model::{Digest, Limits};
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
@@ -178,13 +176,7 @@ impl ManifestEntry for ChartEntry {
         let at = reader.here(node.get("repo"));
         // any version, to check the other parts of the name
         let chart = full_name(&full.at_version("0.0.0"), None, &at)?;
-        let source = match chart.repository {
-            None => VersionSource::tags(chart.reference),
-            Some(repo) => VersionSource::Chart(ChartVersions {
-                repo,
-                chart: chart.chart,
-            }),
-        };
+        let source = VersionSource::of_chart(&chart);
         let name = full.name.as_deref().unwrap_or_default();
         let name = format!("{}/{name}", repo.trim_end_matches('/'));
         let rule = SelectRule {

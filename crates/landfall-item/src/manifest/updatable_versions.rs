@@ -10,7 +10,7 @@ use crate::{
     VersionSource, tag_of,
 };
 use landfall_model::document::{
-    ChartVersions, MovingVar, SourceLocation, SourceSpan, VersionsFrom, YamlNode, anchored_scalar,
+    MovingVar, SourceLocation, SourceSpan, VersionsFrom, YamlNode, anchored_scalar,
 };
 use landfall_model::report::EntryKind;
 use landfall_model::{MinimumAge, UpdatePolicy, VersionSelection};
@@ -223,13 +223,7 @@ pub(super) fn image_versions(request: &ImageRequest) -> Option<VersionSource> {
 }
 
 fn chart_versions(request: &ChartRequest) -> Option<VersionSource> {
-    let Some(repo) = &request.name.repository else {
-        return Some(VersionSource::tags(request.name.reference.clone()));
-    };
-    Some(VersionSource::Chart(ChartVersions {
-        repo: repo.clone(),
-        chart: request.name.chart.clone(),
-    }))
+    Some(VersionSource::of_chart(&request.name))
 }
 
 pub(super) fn package_versions(request: &PackageSetRequest) -> Option<VersionSource> {
