@@ -3,8 +3,8 @@
 //! requests to that host, not the probe.
 
 use super::host::{EgressHost, Reachability};
-use super::needed::{SourceHost, sources};
 use super::pattern::EgressPattern;
+use super::{SourceHost, sources};
 use futures_util::StreamExt;
 use landfall_content::registry::RegistrySessions;
 use landfall_content::upstream::{Upstreams, expect_file, get_file, list_refs};

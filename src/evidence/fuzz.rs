@@ -1,7 +1,7 @@
 //! The fuzz target `evidence`.
 
-use super::chain::{EvidenceSummary, ReadLogError, TornLines, format_line, read_log};
 use super::statement::{LoggedCommand, names_content};
+use super::{EvidenceSummary, ReadLogError, TornLines, format_line, read_log};
 use landfall_model::Digest;
 use serde_json::json;
 

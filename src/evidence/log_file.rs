@@ -1,6 +1,6 @@
 //! The file of a log: opened for appending, locked against other processes, and synced.
 
-use super::chain::{
+use super::{
     EvidenceRecord, EvidenceSummary, LineFault, ReadLogError, TornLines, format_line, may_be_torn,
     parse_line, read_log,
 };

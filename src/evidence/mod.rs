@@ -1,27 +1,311 @@
 //! The evidence log: an append-only file of JSON Lines that records commands and their results,
 //! each line with the hash of the line before it.
 //!
-//! - `record.rs`: one line, and its hash.
-//! - `chain.rs`: checks the lines of a log one after another.
+//! This file checks the lines of a log one after another.
+//!
 //! - `log_file.rs`: the file, its lock, and how a line is appended.
-//! - `statement.rs`: the description of a command as an in-toto Statement; `schema.rs`: the
-//!   JSON schema of a line.
+//! - `statement.rs`: the description of a command as an in-toto Statement, and the JSON
+//!   schema of a line.
 
-mod chain;
 #[cfg(any(test, fuzzing))]
 mod fuzz;
 mod log_file;
-mod schema;
 mod statement;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::chain::EvidenceSummary;
+use landfall_model::{Digest, Limits};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::io::{self, BufRead, Read};
+
 #[cfg(any(test, fuzzing))]
 pub(crate) use self::fuzz::{fuzz, fuzz_seed};
 pub(crate) use self::log_file::{EvidenceLog, verify_log};
-pub(crate) use self::schema::schema;
 pub(crate) use self::statement::{
     CommandPredicate, LoggedCommand, LoggedItem, NamedDigest, RecordedInput, RemovedContent,
-    names_content, statement,
+    names_content, schema, statement,
 };
+
+/// A summary of the content of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct EvidenceSummary {
+    /// The number of records.
+    pub records: u64,
+    /// The hash of the last record.
+    pub head: Option<Digest>,
+    /// The number of the first line after the last record, if that line is incomplete: its writer
+    /// was killed, or the log was cut off.
+    pub incomplete_line: Option<u64>,
+    /// The number of the record that has the expected hash.
+    pub anchor: Option<u64>,
+}
+
+/// The state after the lines so far.
+#[derive(Default)]
+struct EvidenceChain {
+    line: u64,
+    seq: u64,
+    head: Option<Digest>,
+    /// The incomplete lines since the last record, and the number of the first of them.
+    torn: Vec<u8>,
+    torn_from: u64,
+}
+
+impl EvidenceChain {
+    /// Checks the next line, with its line feed if it has one. Returns its record, or `None` if it
+    /// is incomplete.
+    fn push(&mut self, bytes: &[u8]) -> Result<Option<EvidenceRecord>, EvidenceFault> {
+        self.line += 1;
+        let line = self.line;
+        let text = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+        let record = match parse_line(text) {
+            Ok(record) => record,
+            Err(LineFault::Hash) => return Err(EvidenceFault::Changed { line }),
+            Err(LineFault::Form) => {
+                if !may_be_torn(text) {
+                    return Err(EvidenceFault::Form { line });
+                }
+                if self.torn.is_empty() {
+                    self.torn_from = line;
+                }
+                self.torn.extend_from_slice(bytes);
+                if self.torn.len() > Limits::DEFAULT.log_record_bytes {
+                    return Err(EvidenceFault::Form {
+                        line: self.torn_from,
+                    });
+                }
+                return Ok(None);
+            }
+        };
+        if TornLines::describe(&self.torn) != record.torn {
+            let line = if self.torn.is_empty() {
+                line
+            } else {
+                self.torn_from
+            };
+            return Err(EvidenceFault::Form { line });
+        }
+        let expected = self.seq + 1;
+        if record.seq > expected {
+            return Err(EvidenceFault::Missing {
+                line,
+                first: expected,
+                last: record.seq - 1,
+            });
+        }
+        if record.seq < expected {
+            return Err(EvidenceFault::Order {
+                line,
+                seq: record.seq,
+                expected,
+            });
+        }
+        if record.prev != self.head {
+            return Err(EvidenceFault::Replaced { line });
+        }
+        self.seq = record.seq;
+        self.head = Some(record.hash.clone());
+        self.torn.clear();
+        Ok(Some(record))
+    }
+}
+
+/// An error that ends the reading of a log.
+#[derive(Debug)]
+pub(crate) enum ReadLogError {
+    Read(io::Error),
+    Fault(EvidenceFault),
+}
+
+/// Reads a whole log and checks it. `visit` gets each record. If `anchor` is given, the log must
+/// contain the record with that hash.
+pub(crate) fn read_log(
+    mut log: impl BufRead,
+    anchor: Option<&Digest>,
+    mut visit: impl FnMut(EvidenceRecord),
+) -> Result<EvidenceSummary, ReadLogError> {
+    // one byte more than a line may have, so that a longer line is noticed
+    let limit = Limits::DEFAULT.log_record_bytes as u64 + 1;
+    let mut chain = EvidenceChain::default();
+    let mut found = None;
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        log.by_ref()
+            .take(limit)
+            .read_until(b'\n', &mut line)
+            .map_err(ReadLogError::Read)?;
+        if line.is_empty() {
+            break;
+        }
+        if line.len() as u64 == limit {
+            let line = chain.line + 1;
+            return Err(ReadLogError::Fault(EvidenceFault::Form { line }));
+        }
+        if let Some(record) = chain.push(&line).map_err(ReadLogError::Fault)? {
+            if anchor == Some(&record.hash) {
+                found = Some(record.seq);
+            }
+            visit(record);
+        }
+    }
+    match anchor {
+        Some(wanted) if found.is_none() => Err(ReadLogError::Fault(EvidenceFault::Anchor {
+            records: chain.seq,
+            wanted: wanted.clone(),
+        })),
+        _ => Ok(EvidenceSummary {
+            records: chain.seq,
+            head: chain.head,
+            incomplete_line: (!chain.torn.is_empty()).then_some(chain.torn_from),
+            anchor: found,
+        }),
+    }
+}
+
+/// The text between the hashed part of a line and the hash.
+const BEFORE_HASH: &[u8] = b",\"hash\":\"";
+
+/// The text after the hash.
+const AFTER_HASH: &[u8] = b"\"}";
+
+/// The length of a hash as text: `sha256:` and 64 digits.
+const HASH_LENGTH: usize = 71;
+
+/// The text at the beginning of every record.
+const BEGINNING: &[u8] = b"{\"seq\":";
+
+/// A record of the log.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(crate) struct EvidenceRecord {
+    /// The number of the record, from 1.
+    pub seq: u64,
+    /// The hash of the record before it; `None` for the first.
+    pub prev: Option<Digest>,
+    /// The incomplete lines between the record before and this one, if commands were killed while
+    /// they wrote them.
+    #[serde(default)]
+    pub torn: Option<TornLines>,
+    /// The description of a command: an in-toto Statement if it has a subject.
+    pub payload: Value,
+    /// The hash of this record.
+    pub hash: Digest,
+}
+
+/// Incomplete lines, which a later record confirms, so that nobody can add, change or remove such
+/// lines afterwards.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TornLines {
+    /// Their size in bytes, with line feeds.
+    pub bytes: u64,
+    /// The digest of these bytes.
+    pub digest: Digest,
+}
+
+impl TornLines {
+    /// Describes `bytes`, unless there are none.
+    fn describe(bytes: &[u8]) -> Option<TornLines> {
+        (!bytes.is_empty()).then(|| TornLines {
+            bytes: bytes.len() as u64,
+            digest: Digest::sha256(bytes),
+        })
+    }
+}
+
+/// The reason why a line is not a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LineFault {
+    /// It has another form: it was cut off, or never was a record.
+    Form,
+    /// Its hash does not belong to its content.
+    Hash,
+}
+
+/// A record without its hash, in the order in which it is written.
+#[derive(Serialize)]
+struct HashedPart<'a> {
+    seq: u64,
+    prev: Option<&'a Digest>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    torn: Option<&'a TornLines>,
+    payload: &'a Value,
+}
+
+/// Formats a record as a line with its line feed. Also returns the hash of the record.
+fn format_line(
+    seq: u64,
+    prev: Option<&Digest>,
+    torn: Option<&TornLines>,
+    payload: &Value,
+) -> serde_json::Result<(Vec<u8>, Digest)> {
+    let mut line = serde_json::to_vec(&HashedPart {
+        seq,
+        prev,
+        torn,
+        payload,
+    })?;
+    // the hash becomes the last member of the object
+    line.pop();
+    let hash = Digest::sha256(&line);
+    line.extend_from_slice(BEFORE_HASH);
+    line.extend_from_slice(hash.to_string().as_bytes());
+    line.extend_from_slice(AFTER_HASH);
+    line.push(b'\n');
+    Ok((line, hash))
+}
+
+/// Parses a line. `line` does not include the line feed.
+fn parse_line(line: &[u8]) -> Result<EvidenceRecord, LineFault> {
+    let (hashed, hash) = split_hash(line).ok_or(LineFault::Form)?;
+    if Digest::sha256(hashed) != hash {
+        return Err(LineFault::Hash);
+    }
+    serde_json::from_slice(line).map_err(|_| LineFault::Form)
+}
+
+/// Splits a line into the part that is hashed and the hash.
+fn split_hash(line: &[u8]) -> Option<(&[u8], Digest)> {
+    let rest = line.strip_suffix(AFTER_HASH)?;
+    let (rest, hash) = rest.split_at_checked(rest.len().checked_sub(HASH_LENGTH)?)?;
+    let written = std::str::from_utf8(hash).ok()?;
+    let hash: Digest = written.parse().ok()?;
+    // a digest may be written in upper case elsewhere, but here that is a changed byte
+    (hash.to_string() == written).then_some(())?;
+    Some((rest.strip_suffix(BEFORE_HASH)?, hash))
+}
+
+/// Whether a line can be the beginning of a record whose writer was killed.
+fn may_be_torn(line: &[u8]) -> bool {
+    line.starts_with(BEGINNING) || BEGINNING.starts_with(line)
+}
+
+/// A fault in the lines of a log.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum EvidenceFault {
+    #[error("line {line} is not a complete record, and no record confirms that it was cut off")]
+    Form { line: u64 },
+    #[error("line {line} was changed: its hash does not belong to its content")]
+    Changed { line: u64 },
+    #[error("{} missing before line {line}", record_range(*.first, *.last))]
+    Missing { line: u64, first: u64, last: u64 },
+    #[error(
+        "line {line} has record {seq} where record {expected} must be: lines were moved or repeated"
+    )]
+    Order { line: u64, seq: u64, expected: u64 },
+    #[error("line {line} does not continue the line before it: one of the two was replaced")]
+    Replaced { line: u64 },
+    #[error(
+        "none of its {records} records has the hash {wanted}: records at the end were removed, or \
+         the log was replaced"
+    )]
+    Anchor { records: u64, wanted: Digest },
+}
+
+fn record_range(first: u64, last: u64) -> String {
+    if first == last {
+        format!("record {first} is")
+    } else {
+        format!("records {first} to {last} are")
+    }
+}

@@ -1,7 +1,8 @@
 //! Tests of whole logs: manipulations, killed writers, and files that are not logs.
 
-use super::chain::{EvidenceFault, EvidenceSummary, ReadLogError, format_line, read_log};
-use super::{EvidenceLog, verify_log};
+use super::{
+    EvidenceFault, EvidenceLog, EvidenceSummary, ReadLogError, format_line, read_log, verify_log,
+};
 use landfall_model::{Digest, Exit, Failure, Limits};
 use proptest::prelude::*;
 use serde_json::json;

@@ -1,7 +1,6 @@
 //! Runs all targets with inputs that are the same in every run.
 
-use super::mutation::{Numbers, mutate};
-use super::{TARGETS, Target};
+use super::{Numbers, TARGETS, Target, mutate};
 use std::time::{Duration, Instant};
 
 /// Runs a target for `FUZZ_SECONDS`, or with 300 inputs if the variable is not set.

@@ -1,7 +1,7 @@
 //! Finds the images of locked charts: by reading the charts, or with the helm that the manifest
 //! names.
 
-use super::run::LockRun;
+use super::LockRun;
 use landfall_item::lockfile::Lock;
 use landfall_item::{
     ChartImage, Discovery, Exclusion, FindImages, FoundImages, GitRequest, ItemRequest,

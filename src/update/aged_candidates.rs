@@ -2,10 +2,10 @@
 //! minimum age, and tells the time for that.
 
 use super::first_sights::SightKey;
-use super::run::{RejectedVersion, UpdateRun, WaitingVersion};
 use super::trial::SeenEdit;
 use super::version_ages::AgeWait;
 use super::versions::{VersionCandidate, unmoved};
+use super::{RejectedVersion, UpdateRun, WaitingVersion};
 use jiff::{SignedDuration, SignedDurationRound, Timestamp, Unit};
 use landfall_item::VersionSource;
 use landfall_item::manifest::{UpdatableVersion, set_version, text_of};

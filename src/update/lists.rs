@@ -2,10 +2,10 @@
 //! rules. Also finds newer versions of pinned packages in the sources of their machine.
 
 use super::first_sights::SightKey;
-use super::run::{
+use super::versions::{VersionCandidate, VersionCandidates};
+use super::{
     RejectedVersion, UpdateRun, VersionMove, WaitingVersion, added_items, failed, first_line,
 };
-use super::versions::{VersionCandidate, VersionCandidates};
 use landfall_content::registry::RegistrySessions;
 use landfall_content::upstream::{expect_file, get_file};
 use landfall_item::manifest::{

@@ -3,9 +3,9 @@
 
 use super::first_sights::SightKey;
 use super::lookups::{RequestedItem, changed_package_sets};
-use super::run::{RejectedVersion, UpdateRun, added_items, failed, update_checksum};
 use super::version_ages::AgeWait;
 use super::versions::VersionCandidate;
+use super::{RejectedVersion, UpdateRun, added_items, failed, update_checksum};
 use jiff::Timestamp;
 use landfall_item::manifest::{
     FileOverrides, MergedManifest, UpdatableVersion, set_version, text_of,

@@ -3,8 +3,8 @@
 
 use super::first_sights::SightKey;
 use super::lookups::{RequestedItem, requested_items};
-use super::run::{RejectedVersion, UpdateRun, UpstreamNotice, failed, update_checksum};
 use super::version_ages::AgeWait;
+use super::{RejectedVersion, UpdateRun, UpstreamNotice, failed, update_checksum};
 use landfall_item::lockfile::Lock;
 use landfall_item::manifest::{LoadManifestError, MergedManifest};
 use landfall_item::{ResolveError, UpstreamStatus};

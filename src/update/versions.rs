@@ -1,7 +1,7 @@
 //! Moves each version that has an update policy to the newest one that can be used.
 
-use super::run::{HeldVersion, RejectedVersion, UpdateRun, VersionMove, WaitingVersion, failed};
 use super::sources::{versions, written_like};
+use super::{HeldVersion, RejectedVersion, UpdateRun, VersionMove, WaitingVersion, failed};
 use landfall_content::run_concurrently_by_host;
 use landfall_item::manifest::{
     FileOverrides, KeptVersions, LoadManifestError, UpdatableVersion, set_versions, text_of,

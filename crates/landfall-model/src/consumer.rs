@@ -1,7 +1,7 @@
 //! Consumers of the site's registry, and the repositories that they request.
 
 use crate::ImageRef;
-use crate::descriptor::HUB;
+use crate::media_type::HUB;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -25,7 +25,6 @@ mod changed_names;
 mod chart_version;
 pub mod config;
 mod consumer;
-mod descriptor;
 mod destination;
 mod digest;
 pub mod document;
@@ -54,7 +53,6 @@ mod version;
 mod version_range;
 mod version_selection;
 mod web_url;
-mod wildcard;
 
 pub use crate::address_range::{AddressRange, DEFAULT_SERVICES};
 pub use crate::changed_names::{
@@ -62,7 +60,6 @@ pub use crate::changed_names::{
 };
 pub use crate::chart_version::{ChartVersion, ChartVersionRange};
 pub use crate::consumer::{Consumer, KUBESPRAY_REGISTRIES, path_prefix};
-pub use crate::descriptor::{Descriptor, INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT, canonical_host};
 pub use crate::destination::{
     Destination, DestinationMap, DestinationRules, TargetRegistry, TargetRegistryError,
     has_userinfo, host_component,
@@ -82,6 +79,8 @@ pub use crate::manifest::{
     unreadable_children,
 };
 pub use crate::media_type::MediaType;
+pub use crate::media_type::{Descriptor, INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT, canonical_host};
+pub use crate::name_pattern::Wildcards;
 pub use crate::name_pattern::{
     NamePattern, TextPattern, is_same_host, is_same_name, is_same_url, upstream_host,
 };
@@ -103,4 +102,3 @@ pub use crate::version::TagVersion;
 pub use crate::version_range::ReleaseLine;
 pub use crate::version_selection::VersionSelection;
 pub use crate::web_url::{after_web_scheme, is_web_url, normal_web_url};
-pub use crate::wildcard::Wildcards;

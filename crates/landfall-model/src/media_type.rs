@@ -1,6 +1,7 @@
 //! The media types that landfall knows, and the type [`MediaType`]. It does not allocate memory for
 //! the most frequent media types, because a lock has thousands of them.
 
+use crate::Digest;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
@@ -14,45 +15,64 @@ pub use oci_client::manifest::{
 
 /// Signed manifests of Docker schema 1, which landfall refuses.
 pub const DOCKER_SCHEMA1_SIGNED: &str = "application/vnd.docker.distribution.manifest.v1+prettyjws";
+
 /// Unsigned manifests of Docker schema 1, which landfall refuses.
 pub const DOCKER_SCHEMA1: &str = "application/vnd.docker.distribution.manifest.v1+json";
+
 /// Artifact manifests of a release candidate of the OCI image specification, with `blobs` in place
 /// of layers. Their media type is all that landfall knows about them.
 pub const OCI_ARTIFACT: &str = "application/vnd.oci.artifact.manifest.v1+json";
+
 /// Artifact manifests of ORAS before OCI 1.1.
 pub const ORAS_ARTIFACT: &str = "application/vnd.cncf.oras.artifact.manifest.v1+json";
+
 /// The config `{}` of an artifact without a config (manifest.md, "Guidance for an Empty
 /// Descriptor").
 pub const OCI_EMPTY: &str = "application/vnd.oci.empty.v1+json";
+
 /// A plain file, as the layer of an artifact.
 pub const OCTETS: &str = "application/octet-stream";
+
 /// The `artifactType` of a plain file.
 pub const LANDFALL_FILE: &str = "application/vnd.landfall.file.v1";
+
 /// The `artifactType` of a git repository.
 pub const LANDFALL_GIT: &str = "application/vnd.landfall.git.v1";
+
 /// The refs of a git repository, as the config of its artifact.
 pub const LANDFALL_GIT_REFS: &str = "application/vnd.landfall.git.refs.v1";
+
 /// A git pack that landfall wrote, as the layer of a git repository.
 pub const LANDFALL_GIT_PACK: &str = "application/vnd.landfall.git.pack.v1";
+
 /// The `artifactType` of the index of a provider (opentofu.org, "Provider Mirrors in OCI
 /// Registries").
 pub const OPENTOFU_PROVIDER: &str = "application/vnd.opentofu.provider";
+
 /// The `artifactType` of a provider for one platform.
 pub const OPENTOFU_PROVIDER_TARGET: &str = "application/vnd.opentofu.provider-target";
+
 /// A zip archive with a provider for one platform.
 pub const ZIP_PACKAGE: &str = "archive/zip";
+
 /// The `artifactType` of a set of OS packages.
 pub const LANDFALL_PACKAGES: &str = "application/vnd.landfall.packages.v1";
+
 /// A Debian package, as the layer of a package set.
 pub const DEB: &str = "application/vnd.debian.binary-package";
+
 /// An RPM package, as the layer of a package set.
 pub const RPM: &str = "application/x-rpm";
+
 /// The config of a Helm chart (helm.sh, "Use OCI-based registries").
 pub const HELM_CONFIG: &str = "application/vnd.cncf.helm.config.v1+json";
+
 /// The archive of a Helm chart, as the layer of an artifact.
 pub const HELM_CHART: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
+
 /// The archive of a Helm chart in artifacts that Helm before 3.7 pushed.
 pub const HELM_CHART_OLD: &str = "application/tar+gzip";
+
 /// The provenance file of a Helm chart, as the layer of an artifact.
 pub const HELM_PROVENANCE: &str = "application/vnd.cncf.helm.chart.provenance.v1.prov";
 
@@ -184,5 +204,40 @@ impl PartialEq<str> for MediaType {
 impl PartialEq<&str> for MediaType {
     fn eq(&self, other: &&str) -> bool {
         **self == **other
+    }
+}
+
+/// An OCI content descriptor, without its optional members (descriptor.md, "Properties").
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Descriptor {
+    /// The digest of the content.
+    pub digest: Digest,
+    /// The size of the content in bytes.
+    pub size: u64,
+    /// The media type of the content.
+    pub media_type: MediaType,
+}
+
+// The fixed parts of an OCI image layout (image-layout.md).
+
+/// The file that marks a folder as an OCI image layout.
+pub const LAYOUT_FILE: &str = "oci-layout";
+
+/// The content of the file `oci-layout`.
+pub const OCI_LAYOUT: &[u8] = br#"{"imageLayoutVersion":"1.0.0"}"#;
+
+/// The file with the index of an OCI image layout.
+pub const INDEX_FILE: &str = "index.json";
+
+/// The host of Docker Hub in references.
+pub(crate) const HUB: &str = "docker.io";
+
+/// Returns the host that references use for `host`: `docker.io` for each name of Docker Hub.
+pub fn canonical_host(host: &str) -> &str {
+    if matches!(host, "index.docker.io" | "registry-1.docker.io") {
+        HUB
+    } else {
+        host
     }
 }

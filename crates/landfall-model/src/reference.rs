@@ -4,7 +4,7 @@
 //! Tests compare the parser with oci-client's. landfall does not use oci-client's parser, because
 //! its regular expression would cost every command 40 ms and 17 MB at startup.
 
-use crate::descriptor::{HUB, canonical_host};
+use crate::media_type::{HUB, canonical_host};
 use crate::{Digest, DigestError};
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,6 +1,6 @@
 //! Simulates apt on a node, with the carried indexes and the node's dpkg status file.
 
-use super::simulated_install::{CarriedIndexes, SimulatedInstall, WantedPackage};
+use super::{CarriedIndexes, SimulatedInstall, WantedPackage};
 use landfall_item::{LockedPackageSet, PackageSource};
 use landfall_model::Failure;
 use landfall_packages::apt::{AptRelease, AptSettings, Universe, check_index_size, choose};

@@ -1,6 +1,6 @@
 //! Simulates dnf on a node, with the carried indexes and the node's list of RPM packages.
 
-use super::simulated_install::{CarriedIndexes, SimulatedInstall, WantedPackage};
+use super::{CarriedIndexes, SimulatedInstall, WantedPackage};
 use landfall_item::{LockedPackageSet, PackageSource};
 use landfall_model::{Digest, Failure, Limits};
 use landfall_packages::yum::{

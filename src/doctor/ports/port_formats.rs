@@ -1,6 +1,6 @@
 //! Required ports as a table for people, as CSV, Markdown and `NetworkPolicy`.
 
-use super::required_port::{PortMark, PortRange, RequiredPort};
+use super::{PortMark, PortRange, RequiredPort};
 use landfall_model::report::{aligned_columns, csv_line, markdown_row, markdown_text, one_line};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,8 +1,8 @@
 //! The connections to test for a role: the rows of the port table, with the addresses of `--set`,
 //! and the endpoints of the lock.
 
-use super::required_port;
-use super::required_port::{Decided, NODE_PORTS, PortRow, Ports, RANGE, RequiredPort, TABLE};
+use super::{Decided, NODE_PORTS, PortRow, Ports, RANGE, RequiredPort, TABLE};
+use crate::doctor::ports;
 use landfall_http::ConnectRoute;
 use landfall_item::lockfile::Endpoint;
 use landfall_model::document::nearest;
@@ -155,7 +155,7 @@ impl PortQuery {
                 || strategy.is_some_and(|one| row.strategies.iter().any(|fits| fits == one.0));
             // Without --expose, the table has the rows of all strategies.
             if fits || strategy.is_none() {
-                ports.extend(required_port::rows_of_table(
+                ports.extend(ports::rows_of_table(
                     row,
                     set.addresses.get(row.to.as_str()),
                     set.range.as_ref(),
@@ -178,7 +178,7 @@ impl PortQuery {
         ports.extend(
             needed
                 .clone()
-                .map(|endpoint| required_port::row_of_endpoint(endpoint, role)),
+                .map(|endpoint| ports::row_of_endpoint(endpoint, role)),
         );
         lines.extend(needed.map(line_of_endpoint));
         // One machine cannot test the connections of other roles.

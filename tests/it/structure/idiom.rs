@@ -1,10 +1,7 @@
-//! Style rules that neither the compiler nor clippy checks: a type name is unique in the workspace,
-//! and `# Errors` is only on public functions.
+//! A style rule that neither the compiler nor clippy checks: `# Errors` is only on public functions.
 
 use super::{crates, root};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
 use syn::visit::Visit;
 
 /// The source files of all crates, including files of unit tests, but without `testkit` folders.
@@ -44,12 +41,9 @@ fn is_test_only(attributes: &[syn::Attribute]) -> bool {
     })
 }
 
-/// Collects the types that a file defines, and the private functions whose docs have `# Errors`.
+/// Collects the private functions whose docs have `# Errors`.
 #[derive(Default)]
-struct Findings {
-    types: Vec<String>,
-    errors_on_private: Vec<String>,
-}
+struct Findings(Vec<String>);
 
 impl Findings {
     fn function(&mut self, name: &syn::Ident, is_public: bool, attributes: &[syn::Attribute]) {
@@ -61,7 +55,7 @@ impl Findings {
                     .is_ok_and(|doc| doc_text(doc).trim() == "# Errors")
         });
         if has_section && !is_public {
-            self.errors_on_private.push(name.to_string());
+            self.0.push(name.to_string());
         }
     }
 }
@@ -83,26 +77,8 @@ impl<'ast> Visit<'ast> for Findings {
         }
     }
 
-    fn visit_item_struct(&mut self, item: &'ast syn::ItemStruct) {
-        if !is_test_only(&item.attrs) {
-            self.types.push(item.ident.to_string());
-        }
-    }
-
-    fn visit_item_enum(&mut self, item: &'ast syn::ItemEnum) {
-        if !is_test_only(&item.attrs) {
-            self.types.push(item.ident.to_string());
-        }
-    }
-
-    fn visit_item_type(&mut self, item: &'ast syn::ItemType) {
-        self.types.push(item.ident.to_string());
-    }
-
-    fn visit_item_trait(&mut self, item: &'ast syn::ItemTrait) {
-        // the methods are as public as the trait, so they are not visited
-        self.types.push(item.ident.to_string());
-    }
+    // the methods of a trait are as public as the trait
+    fn visit_item_trait(&mut self, _: &'ast syn::ItemTrait) {}
 
     fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
         let is_public = matches!(item.vis, syn::Visibility::Public(_));
@@ -117,15 +93,6 @@ impl<'ast> Visit<'ast> for Findings {
     }
 }
 
-/// The findings of each file, read once.
-static FINDINGS: LazyLock<Vec<(PathBuf, Findings)>> = LazyLock::new(|| {
-    let findings = |path: PathBuf| {
-        let found = findings(&path);
-        (path, found)
-    };
-    sources().into_iter().map(findings).collect()
-});
-
 fn findings(path: &Path) -> Findings {
     let text = std::fs::read_to_string(path).unwrap();
     let file = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", shown(path)));
@@ -134,31 +101,12 @@ fn findings(path: &Path) -> Findings {
     findings
 }
 
-fn is_test_file(path: &Path) -> bool {
-    let name = path.file_name().unwrap();
-    name == "tests.rs"
-        || name == "testing.rs"
-        || path.components().any(|part| part.as_os_str() == "tests")
-}
-
-#[test]
-fn a_type_name_is_unique_in_the_workspace() {
-    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (path, findings) in FINDINGS.iter().filter(|(path, _)| !is_test_file(path)) {
-        for name in &findings.types {
-            found.entry(name.clone()).or_default().push(shown(path));
-        }
-    }
-    found.retain(|_, places| places.len() > 1);
-    assert!(found.is_empty(), "defined more than once: {found:#?}");
-}
-
 #[test]
 fn errors_are_documented_on_public_functions_only() {
     let mut found = Vec::new();
-    for (path, findings) in &*FINDINGS {
-        let names = &findings.errors_on_private;
-        found.extend(names.iter().map(|name| format!("{}: {name}", shown(path))));
+    for path in sources() {
+        let names = findings(&path).0;
+        found.extend(names.iter().map(|name| format!("{}: {name}", shown(&path))));
     }
     assert!(
         found.is_empty(),

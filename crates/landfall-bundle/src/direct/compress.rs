@@ -2,7 +2,7 @@
 //! arrived and the entries before it are written. The spool's copy is removed once the entry is on
 //! disk.
 
-use super::direct_bundle::{DirectBundle, DirectState};
+use super::{DirectBundle, DirectState};
 use crate::error::BundleError;
 use crate::format::entry::TarEntry;
 use crate::format::frame::{self, MAX_FRAME};

@@ -1,11 +1,11 @@
 //! A direct bundle as the sink of a pull: content is written to it, and content that is available
 //! locally is read through it.
 
-use super::direct_bundle::{DirectBundle, DirectState};
+use super::{DirectBundle, DirectState};
 use crate::format::hash::FrameRecord;
 use crate::format::header;
 use crate::format::stored::{FrameStream, runs, stored_len, stored_position};
-use crate::plan::pack_plan::ContentSource;
+use crate::plan::ContentSource;
 use landfall_content::{
     BlobRead, BlobSink, BlobStore, ByteRange, ContentError, IdleSlots, LocalSink, LocalStore,
     LockEntry, PartialBlob, VerifiedWriter, WriteError,

@@ -2,13 +2,13 @@
 //! delta.
 
 use super::blob_recipe::{BlobRecipe, MAX_BASES, MAX_CHAIN};
-use super::content_form::ContentForm;
 use super::contents::ContentsIndex;
 use super::damage::Damage;
 use super::entry::TarEntry;
 use super::frame::{FrameTable, MAX_FRAME, ROW};
 use super::header;
 use super::names::{BaseName, CONTENTS, DELTA, FRAMES, LAYOUT, LOCK, RECIPE};
+use super::stored::ContentForm;
 use super::stored::{CHUNK, stored_len};
 use landfall_model::{Digest, is_repository};
 use std::collections::{HashMap, HashSet};

@@ -2,10 +2,10 @@
 //! the hash of every frame.
 
 use super::blob_recipe::{BlobRecipe, BlobReference};
-use super::content_form::ContentForm;
 use super::entry::TarEntry;
 use super::frame::{FrameBuffers, FrameTable};
 use super::names::{BaseName, ItemName};
+use super::stored::ContentForm;
 use super::stored::{
     BLOCK, BLOCK_HEAD, CHECKSUM, HEAD, block_header, checksum, head, stored_position,
 };

@@ -1,8 +1,8 @@
 //! An entry of the tar, as the contents index lists it, and the content of each of its frames.
 
-use super::content_form::ContentForm;
 use super::frame::MAX_FRAME;
 use super::hash::FrameHash;
+use super::stored::ContentForm;
 use super::stored::{CHUNK, stored_len};
 use super::{frame, header};
 use landfall_model::{Digest, MediaType};

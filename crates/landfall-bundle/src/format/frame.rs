@@ -1,11 +1,11 @@
 //! zstd frames (RFC 8878) with at most 1 MiB of content. All headers have the same form: never
 //! single-segment, window 1 MiB, content size in four bytes. An XXH64 checksum is at the end.
 
-use super::content_form::ContentForm;
 use super::contents::{FrameBuilder, compressed};
 use super::hash::FrameHash;
 use super::header;
 use super::names::FRAMES;
+use super::stored::ContentForm;
 use super::stored::{CHUNK, head, stored_len};
 use landfall_model::locked;
 use serde::{Deserialize, Serialize};

@@ -9,7 +9,6 @@
 
 pub(crate) mod blob_recipe;
 mod check;
-pub(crate) mod content_form;
 pub(crate) mod contents;
 pub(crate) mod damage;
 pub(crate) mod entry;

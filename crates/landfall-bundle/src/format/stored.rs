@@ -3,6 +3,7 @@
 //! decoding.
 
 use super::hash::{FrameHash, FrameRecord};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::io::{self, Read};
 use std::ops::Range;
@@ -12,15 +13,20 @@ use xxhash_rust::xxh64::Xxh64;
 /// The number of content bytes in a frame. Longer content is split; only the last frame may have
 /// fewer.
 pub(crate) const CHUNK: usize = 1 << 20;
+
 /// The maximum content of a raw block (RFC 8878, §3.1.1.2.4).
 pub(crate) const BLOCK: usize = 128 << 10;
+
 /// The length of the header of a raw block.
 pub(crate) const BLOCK_HEAD: usize = 3;
+
 /// The beginning of every frame: magic number; descriptor 0x84 (content size in 4 bytes, checksum);
 /// window 2^20 (RFC 8878, §3.1.1.1).
 pub(crate) const PREFIX: [u8; 6] = [0x28, 0xb5, 0x2f, 0xfd, 0x84, 0x50];
+
 /// The length of the frame header: prefix and content size.
 pub(crate) const HEAD: usize = PREFIX.len() + 4;
+
 /// The length of the checksum at the end of a frame.
 pub(crate) const CHECKSUM: usize = 4;
 
@@ -243,10 +249,65 @@ impl FrameStream {
     }
 }
 
+/// How the frames of an entry encode its content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ContentForm {
+    /// In raw blocks: the content is already compressed or encrypted.
+    Stored,
+    /// In blocks compressed with zstd.
+    Compressed,
+}
+
+/// A media type that ends with one of these words means compressed or encrypted content:
+/// `…tar+gzip`, `…tar.gzip`, `application/x-xz`.
+const TYPES: [&str; 12] = [
+    "gzip",
+    "gz",
+    "tgz",
+    "zstd",
+    "zst",
+    "xz",
+    "bzip2",
+    "zip",
+    "lzma",
+    "lz4",
+    "br",
+    "encrypted",
+];
+
+/// The file name suffixes of compressed or encrypted content.
+const NAMES: [&str; 24] = [
+    ".gz", ".tgz", ".zst", ".tzst", ".xz", ".txz", ".bz2", ".tbz2", ".tbz", ".lzma", ".lz", ".lz4",
+    ".br", ".zip", ".7z", ".rar", ".jar", ".whl", ".deb", ".rpm", ".apk", ".drpm", ".gpg", ".age",
+];
+
+impl ContentForm {
+    /// The form of content with this media type and, for a file, this URL.
+    pub fn of(media_type: &str, url: Option<&str>) -> ContentForm {
+        let kind = media_type.split(';').next().unwrap_or(media_type).trim();
+        // the last word names the outermost encoding
+        let word = kind.rsplit(['+', '.', '-', '/']).next().unwrap_or(kind);
+        let path = url.map(|url| {
+            url.split(['?', '#'])
+                .next()
+                .unwrap_or(url)
+                .to_ascii_lowercase()
+        });
+        let dense = TYPES.iter().any(|known| word.eq_ignore_ascii_case(known))
+            || path.is_some_and(|path| NAMES.iter().any(|end| path.ends_with(end)));
+        if dense {
+            ContentForm::Stored
+        } else {
+            ContentForm::Compressed
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::frame::stored;
     use super::*;
+    use crate::format::frame::stored;
 
     struct Bytes(Vec<u8>);
 
@@ -335,6 +396,61 @@ mod tests {
                     hashes
                 );
             }
+        }
+    }
+
+    #[test]
+    fn media_type_and_name_determine_the_form() {
+        for stored in [
+            "application/vnd.oci.image.layer.v1.tar+gzip",
+            "application/vnd.oci.image.layer.v1.tar+zstd",
+            "application/vnd.docker.image.rootfs.diff.tar.gzip",
+            "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip",
+            "application/vnd.cncf.helm.chart.content.v1.tar+gzip",
+            "application/vnd.oci.image.layer.v1.tar+gzip+encrypted",
+            "application/x-xz",
+            "application/zip; charset=binary",
+        ] {
+            assert_eq!(
+                ContentForm::of(stored, None),
+                ContentForm::Stored,
+                "{stored}"
+            );
+        }
+        for compressed in [
+            "application/vnd.oci.image.layer.v1.tar",
+            "application/vnd.oci.image.manifest.v1+json",
+            "application/octet-stream",
+            "",
+        ] {
+            assert_eq!(
+                ContentForm::of(compressed, None),
+                ContentForm::Compressed,
+                "{compressed}"
+            );
+        }
+        let octets = "application/octet-stream";
+        for url in [
+            "https://h/a.tar.gz",
+            "https://h/A.TGZ?x=1#y",
+            "https://h/p_1_amd64.deb",
+        ] {
+            assert_eq!(
+                ContentForm::of(octets, Some(url)),
+                ContentForm::Stored,
+                "{url}"
+            );
+        }
+        for url in [
+            "https://h/kubelet",
+            "https://h/a.tgz.sha256",
+            "https://h/?f=a.tgz",
+        ] {
+            assert_eq!(
+                ContentForm::of(octets, Some(url)),
+                ContentForm::Compressed,
+                "{url}"
+            );
         }
     }
 }

@@ -2,13 +2,13 @@
 //! else, and the lock must match the manifests. Only digests, sizes, media types and names are
 //! compared, since other releases may serialize the same lock differently.
 
-use super::bundle::Bundle;
+use super::Bundle;
 use super::entry_reader::BundleEntryReader;
 use crate::error::BundleError;
 use crate::format::damage::Damage;
 use crate::format::names::{CONTENTS, ItemName, LAYOUT, LOCK};
 use crate::plan::delta_base::kept;
-use crate::plan::pack_plan::without_lost_referrers;
+use crate::plan::without_lost_referrers;
 use landfall_content::LockEntry;
 use landfall_item::lockfile::{Lock, lost_referrer_name};
 use landfall_model::report::EntryKind;

@@ -1,7 +1,7 @@
 //! Reads one entry of a bundle frame by frame. Each frame is verified before any byte of it is
 //! returned.
 
-use super::bundle::{FrameContent, OpenBundle};
+use super::{FrameContent, OpenBundle};
 use crate::format::damage::Damage;
 use crate::format::entry::TarEntry;
 use crate::format::stored::{CHUNK, ReadAt};

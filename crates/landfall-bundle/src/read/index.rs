@@ -2,13 +2,13 @@
 
 use super::volume_reader::VolumeReader;
 use crate::error::BundleError;
-use crate::format::content_form::ContentForm;
 use crate::format::contents::{ContentsIndex, max_index_length};
 use crate::format::damage::Damage;
 use crate::format::footer::{self, Footer};
 use crate::format::frame::{self, FrameTable, ROW};
 use crate::format::hash::FrameHash;
 use crate::format::names::{CONTENTS, DELTA, FRAMES, RECIPE};
+use crate::format::stored::ContentForm;
 use crate::format::stored::{CHUNK, stored_len};
 use landfall_model::{Failure, Limits, locked};
 use serde::Deserialize;

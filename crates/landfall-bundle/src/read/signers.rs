@@ -1,6 +1,6 @@
 //! Verifies the signatures of a bundle against the allowed signers.
 
-use super::bundle::Bundle;
+use super::Bundle;
 use super::index::read_index;
 use crate::error::{BundleError, lines};
 use crate::format::names::NAMESPACE;

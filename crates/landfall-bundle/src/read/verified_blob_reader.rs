@@ -2,7 +2,7 @@
 //! offset. Since disks decay, the checksum of each frame is compared before any byte of the frame
 //! is returned, unless that was done a moment ago.
 
-use super::bundle::OpenBundle;
+use super::OpenBundle;
 use super::entry_reader::SequentialReader;
 use crate::format::damage::Damage;
 use crate::format::stored::{BLOCK, CHECKSUM, CHUNK, StoredReader, checksum, stored_len};

@@ -1,11 +1,11 @@
 //! Verifies a bundle: reads everything in it and compares it with the index and the lock; names the
 //! items that need what is damaged, and how to repair it.
 
-use super::bundle::{Bundle, OpenBundle};
 use super::compare_lock::against_lock;
 use super::entry_reader::SequentialReader;
 use super::index::BundleIndex;
 use super::volume_set::VolumeSet;
+use super::{Bundle, OpenBundle};
 use crate::error::BundleError;
 use crate::format::damage::{Damage, Loss};
 use crate::format::entry::TarEntry;

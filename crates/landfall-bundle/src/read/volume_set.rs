@@ -1,10 +1,10 @@
 //! Finds the volumes of a bundle, decides whether a path means volumes or one file, and identifies
 //! bad and missing volumes by the checksums next to them.
 
-use super::bundle::{Bundle, OpenBundle};
 use super::index::{BundleIndex, footer_ending_at};
 use super::verify::{BadVolumes, lost_items};
 use super::volume_reader::VolumeReader;
+use super::{Bundle, OpenBundle};
 use crate::error::{BundleError, lines, loss_lines};
 use crate::format::damage::{Damage, Loss};
 use crate::format::footer::Footer;

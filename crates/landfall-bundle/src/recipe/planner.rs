@@ -4,10 +4,10 @@ use super::make::{NoRecipe, RecipeFile, RecipeInput, estimate_recipe, make_recip
 use super::plain_file::{DecodedBlob, PlainBlob, PlainBlobs, RecipeError, ScratchError};
 use crate::error::BundleError;
 use crate::format::blob_recipe::{BlobRecipe, BlobReference, MAX_CHAIN, entry_name};
-use crate::format::content_form::ContentForm;
 use crate::format::names::RECIPE_TYPE;
+use crate::format::stored::ContentForm;
 use crate::plan::delta_base::{self, DeltaBase};
-use crate::plan::pack_plan::{ContentSource, PackPlan};
+use crate::plan::{ContentSource, PackPlan};
 use landfall_content::BlobRead;
 use landfall_deflate::Recipe;
 use landfall_item::LockedItem;

@@ -1,6 +1,6 @@
 //! An item of a lock as a CycloneDX component.
 
-use super::document::{LinkedDocument, ReferrerKind};
+use super::{LinkedDocument, ReferrerKind};
 use landfall_content::LockEntry;
 use landfall_item::PackageDescription;
 use landfall_model::report::EntryKind;

@@ -3,12 +3,12 @@
 
 use super::sample::{Packed, packed};
 use crate::Bundle;
-use crate::format::content_form::ContentForm;
 use crate::format::entry::TarEntry;
 use crate::format::footer::{self, Footer};
 use crate::format::frame::{self, ROW};
 use crate::format::hash::FrameHash;
 use crate::format::header;
+use crate::format::stored::ContentForm;
 use landfall_content::BlobRead;
 use std::fs;
 use std::io::Read;

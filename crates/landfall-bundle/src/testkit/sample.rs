@@ -1,7 +1,6 @@
 //! A small bundle for tests and fuzz targets, and functions that forge its parts.
 #![allow(clippy::unwrap_used, reason = "a failure ends the test")]
 
-use crate::format::content_form::ContentForm;
 use crate::format::contents::ContentsIndex;
 use crate::format::footer::{self, Footer};
 use crate::format::frame::{self, FrameTable, ROW};
@@ -11,6 +10,7 @@ use crate::format::names::CONTENTS;
 #[cfg(test)]
 use crate::format::names::volume_path;
 use crate::format::stored::CHUNK;
+use crate::format::stored::ContentForm;
 #[cfg(test)]
 use crate::format::stored::stored_len;
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! Valid bundles, and bundles whose content was damaged or replaced.
 
 use super::sample::{Memory, blob, packed, sample, today, write};
-use crate::format::content_form::ContentForm;
 use crate::format::entry::TarEntry;
 use crate::format::frame;
 use crate::format::hash::FrameHash;
 use crate::format::names::ItemName;
-use crate::plan::pack_plan::ContentSource;
+use crate::format::stored::ContentForm;
+use crate::plan::ContentSource;
 use crate::*;
 use landfall_content::BlobRead;
 use landfall_content::store::LayoutIndex;

@@ -1,16 +1,16 @@
 //! Adds a signature to an existing bundle. Only the end of the file changes, and the checksums next
 //! to it.
 
-use super::pack::sign_index;
 use super::publish;
 use super::publish::remove_file;
+use super::sign_index;
 use crate::error::BundleError;
 use crate::format::footer::{self, Footer};
 use crate::format::hash::FrameHash;
 use crate::format::names::{
     NAMESPACE, SUMS_NAMESPACE, base_of, checksums_path, partial_path, signature_path, suffixed,
 };
-use crate::read::bundle::Bundle;
+use crate::read::Bundle;
 use crate::read::index::read_index;
 use crate::read::volume_reader::VolumeReader;
 use crate::read::volume_set::hash_file;

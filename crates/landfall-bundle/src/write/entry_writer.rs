@@ -4,7 +4,6 @@
 
 use super::volume_writer::VolumeWriter;
 use crate::error::BundleError;
-use crate::format::content_form::ContentForm;
 use crate::format::contents::{
     ContentsIndex, FrameBuilder, LockName, PackOptions, max_index_length,
 };
@@ -15,8 +14,9 @@ use crate::format::hash::{FrameHash, FrameRecord};
 use crate::format::header;
 use crate::format::names::{CONTENTS, DELTA, FRONT_LEN, LOCK, RECIPE};
 use crate::format::stored::CHUNK;
+use crate::format::stored::ContentForm;
 use crate::pipeline;
-use crate::plan::pack_plan::{ContentSource, PackPlan, PlannedEntry};
+use crate::plan::{ContentSource, PackPlan, PlannedEntry};
 use landfall_content::{BlobRead, ContentError};
 use landfall_model::report::Progress;
 use landfall_model::{Digest, Failure, Hasher, Limits, TransferSide, trim_index};

@@ -1,12 +1,12 @@
 //! Publishes a bundle: gives all its files their final names, in an order in which no incomplete
 //! bundle can be opened.
 
-use super::pack::CompanionFile;
+use super::CompanionFile;
 use crate::error::BundleError;
 use crate::format::names::{
     DOCUMENTS, SUMS_NAMESPACE, checksums_path, partial_path, signature_path, suffixed, volume_path,
 };
-use crate::read::bundle::Bundle;
+use crate::read::Bundle;
 use crate::read::volume_set::{
     self, begins_bundle, begins_volume, has, hash_file, numbers, read as listed,
 };

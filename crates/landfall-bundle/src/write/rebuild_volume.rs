@@ -5,13 +5,13 @@
 //! in the lost volume, the whole bundle must be packed again.
 
 use super::entry_writer::IndexBuilder;
-use super::pack::write_all;
 use super::publish::room;
 use super::volume_writer::VolumeWriter;
+use super::write_all;
 use crate::error::BundleError;
 use crate::format::names::{base_of, checksums_path, file_name, partial_path, volume_path};
-use crate::plan::pack_plan::PackPlan;
-use crate::read::bundle::Bundle;
+use crate::plan::PackPlan;
+use crate::read::Bundle;
 use crate::read::volume_set::{VolumeSet, cannot_rebuild, hash_file, open_without};
 use landfall_content::{BlobRead, ContentError, parent_folder, refuse_special, sync_folder};
 use landfall_item::lockfile::{Lock, LockError};

@@ -4,7 +4,19 @@
 mod file;
 mod git_remote;
 mod lfs_transfer;
-mod upstreams;
+
+use self::git_remote::{FileFrom, WrittenPack};
+use self::lfs_transfer::open_large_file;
+use crate::registry::{RegistrySession, RegistrySessions};
+use crate::{EntryPart, GitPacks, LocalContent, OpenedPart, PartOrigin, PartSource, read_blocking};
+use futures_util::future::BoxFuture;
+use landfall_http::{ErrorKind, HttpError, HttpRequest, OnceMap, RequestPurpose, send_from_offset};
+use landfall_model::{Descriptor, Digest, JsonText};
+use reqwest::Method;
+use reqwest::header::RANGE;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::task::spawn_blocking;
 
 pub use self::file::{expect_file, expect_success, get_file, head_file, is_page, post_json};
 pub use self::git_remote::{
@@ -16,4 +28,277 @@ pub use self::lfs_transfer::fuzz;
 pub use self::lfs_transfer::{
     OfferedLargeFiles, missing_large_files, offered_large_files, upload_large_files,
 };
-pub use self::upstreams::Upstreams;
+
+/// Registries, web servers and git servers, addressed by the names in the lock.
+pub struct Upstreams {
+    sessions: Arc<RegistrySessions>,
+    /// The packs of git repositories that this run wrote: one fetch yields all packs of a
+    /// repository.
+    git: OnceMap<Arc<GitPacks>, Arc<Vec<WrittenPack>>>,
+    /// The folder of the lock, to which the paths of local content are relative.
+    folder: PathBuf,
+}
+
+impl Upstreams {
+    /// Returns a source that uses these sessions. Paths of local content are relative to the
+    /// current folder.
+    pub fn new(sessions: Arc<RegistrySessions>) -> Upstreams {
+        Upstreams {
+            sessions,
+            git: OnceMap::default(),
+            folder: ".".into(),
+        }
+    }
+
+    /// Sets the folder of the lock, to which the paths of local content are relative.
+    #[must_use]
+    pub fn beside_lock_in(self, folder: &Path) -> Upstreams {
+        Upstreams {
+            folder: folder.into(),
+            ..self
+        }
+    }
+
+    /// Opens content next to the lock, and verifies its digest first: content that was changed is
+    /// not worth a retry.
+    async fn open_local(
+        &self,
+        content: &LocalContent,
+        descriptor: &Descriptor,
+        offset: u64,
+    ) -> Result<OpenedPart, HttpError> {
+        let local = |error: String| HttpError::new(ErrorKind::Local, error);
+        let (folder, content, descriptor) =
+            (self.folder.clone(), content.clone(), descriptor.clone());
+        let busy = self.sessions.transport().activity().busy();
+        let opening = spawn_blocking(move || content.open(&folder, &descriptor));
+        let file = opening.await.map_err(|error| local(error.to_string()))?;
+        drop(busy);
+        let file = FileFrom::new(Arc::new(file.map_err(local)?), offset);
+        Ok(OpenedPart::unchecked(offset, read_blocking(Box::new(file))))
+    }
+
+    /// Opens a pack of a git repository. The first call for a repository fetches it and writes all
+    /// its packs.
+    async fn open_git(
+        &self,
+        repository: &Arc<GitPacks>,
+        pack: usize,
+        offset: u64,
+    ) -> Result<OpenedPart, HttpError> {
+        let packs = self
+            .git
+            .get_or_try_init(repository.clone(), || {
+                git_remote::fetch_packs(&self.sessions, repository.clone())
+            })
+            .await?;
+        let written = packs
+            .get(pack)
+            .ok_or_else(|| HttpError::new(ErrorKind::Invalid, "the repository has no such pack"))?;
+        Ok(OpenedPart::unchecked(
+            offset,
+            read_blocking(written.reader(offset)),
+        ))
+    }
+}
+
+impl PartSource for Upstreams {
+    fn host<'a>(&self, part: &'a EntryPart) -> &'a str {
+        part.host()
+    }
+
+    fn open<'a>(
+        &'a self,
+        part: &'a EntryPart,
+        offset: u64,
+    ) -> BoxFuture<'a, Result<OpenedPart, HttpError>> {
+        Box::pin(async move {
+            match &part.origin {
+                PartOrigin::Manifest {
+                    registry,
+                    repository,
+                } => {
+                    let session = self.sessions.upstream(registry).await?;
+                    let manifest = session.manifest_of(repository, &part.descriptor).await?;
+                    // always from byte 0: manifests are small and verified as a whole
+                    Ok(OpenedPart::whole(manifest.bytes))
+                }
+                PartOrigin::Blob {
+                    registry,
+                    repository,
+                } => {
+                    let session = self.sessions.upstream(registry).await?;
+                    open_registry_blob(&session, repository, &part.descriptor, offset).await
+                }
+                PartOrigin::Foreign {
+                    registry,
+                    repository,
+                    manifests,
+                } => {
+                    let session = self.sessions.upstream(registry).await?;
+                    open(
+                        &self.sessions,
+                        &session,
+                        repository,
+                        manifests,
+                        part,
+                        offset,
+                    )
+                    .await
+                }
+                PartOrigin::Url(_) | PartOrigin::Urls(_) => {
+                    // a transfer tries several URLs one by one, so only the first is used here
+                    let url = part.origin.url().unwrap_or_default();
+                    let (target, _) = self.sessions.file_url(url)?;
+                    let size = part.descriptor.size;
+                    let transport = self.sessions.transport();
+                    let (start, response) =
+                        send_from_offset(transport, &target, offset, size, |range| {
+                            get_file(&self.sessions, url, range)
+                        })
+                        .await?;
+                    let response = expect_success(response).await?;
+                    // `content_stream` refuses HTML pages, but this file is one
+                    let stream = if is_page(url) {
+                        response.stream()
+                    } else {
+                        response.content_stream(size - start, "the file").await?
+                    };
+                    let transport = self.sessions.transport().clone();
+                    Ok(OpenedPart::ranged(start, stream, move || {
+                        transport.distrust_ranges(&target);
+                    }))
+                }
+                PartOrigin::Git { repository, pack } => {
+                    self.open_git(repository, *pack, offset).await
+                }
+                PartOrigin::LargeFile(server) => {
+                    open_large_file(&self.sessions, server, &part.descriptor, offset).await
+                }
+                PartOrigin::Local(content) => {
+                    self.open_local(content, &part.descriptor, offset).await
+                }
+                PartOrigin::Computed(bytes) => Ok(OpenedPart::whole(bytes.clone().into())),
+                PartOrigin::Trimmed { of, .. } => {
+                    let message = format!(
+                        "the trimmed index of {} is computed, not fetched",
+                        of.digest
+                    );
+                    Err(HttpError::new(ErrorKind::Local, message))
+                }
+            }
+        })
+    }
+}
+
+// Foreign layers, such as those of Windows base images: a registry need not have them, and the
+// manifest lists URLs for them (image-spec, "Non-Distributable Layers").
+
+/// Opens a foreign layer: from the registry, or else from the URLs in the manifests of the image,
+/// in order. The digest is verified, so the servers of the URLs need not be trusted. They get no
+/// credentials.
+async fn open(
+    sessions: &RegistrySessions,
+    session: &Arc<RegistrySession>,
+    repository: &str,
+    manifests: &[Descriptor],
+    part: &EntryPart,
+    offset: u64,
+) -> Result<OpenedPart, HttpError> {
+    let digest = &part.descriptor.digest;
+    let lacks = match open_registry_blob(session, repository, &part.descriptor, offset).await {
+        // a registry may deny a blob that it lacks; after other errors it may still have it
+        Err(error) if error.may_be_missing() => error,
+        other => return other,
+    };
+    let mut first = None;
+    for manifest in manifests {
+        // another manifest of the image may list the same layer
+        let Ok(manifest) = session.manifest_of(repository, manifest).await else {
+            continue;
+        };
+        for url in urls(&manifest.bytes, digest) {
+            match open_url(sessions, session, &url, offset, part.descriptor.size).await {
+                Err(error) => first = first.or(Some(error)),
+                opened => return opened,
+            }
+        }
+    }
+    Err(match first {
+        Some(error) => HttpError::new(error.kind, format!("{lacks}; from its URLs: {error}")),
+        None => lacks,
+    })
+}
+
+/// Returns the URLs that a manifest lists for a layer.
+fn urls(manifest: &[u8], digest: &Digest) -> Vec<String> {
+    let text = String::from_utf8_lossy(manifest);
+    let [layers] = JsonText::new(&text).members_if_object(["layers"]);
+    let layers = layers.and_then(JsonText::elements).unwrap_or_default();
+    let of_it = layers.into_iter().filter_map(|layer| {
+        let [own, urls] = layer.members_if_object(["digest", "urls"]);
+        let own: Digest = own?.string()?.parse().ok()?;
+        urls.filter(|_| own == *digest)?.elements()
+    });
+    of_it.flatten().filter_map(JsonText::string).collect()
+}
+
+async fn open_url(
+    sessions: &RegistrySessions,
+    session: &RegistrySession,
+    url: &str,
+    offset: u64,
+    size: u64,
+) -> Result<OpenedPart, HttpError> {
+    let (target, origin) = sessions.file_url(url)?;
+    let send = |range: Option<String>| {
+        let mut request = HttpRequest::new(Method::GET, target.clone(), RequestPurpose::File);
+        request.origin.clone_from(&origin);
+        // the URL comes from a manifest of the registry, not from the user
+        request.named_by = Some(session.address());
+        let request = range
+            .iter()
+            .fold(request, |request, range| request.header(RANGE, range));
+        async move { sessions.transport().send(&request).await }
+    };
+    let (start, response) =
+        send_from_offset(sessions.transport(), &target, offset, size, send).await?;
+    let stream = expect_file(response, url).await?.stream();
+    let transport = sessions.transport().clone();
+    // if the bytes turn out wrong, this host is distrusted, not the registry
+    Ok(OpenedPart::ranged(start, stream, move || {
+        transport.distrust_ranges(&target);
+    }))
+}
+
+// Blobs of registries as parts.
+
+/// Opens a blob of a registry at `offset`. If the response starts in the middle of the blob and the
+/// blob turns out wrong, no more ranges are requested from the registry.
+async fn open_registry_blob(
+    session: &Arc<RegistrySession>,
+    repository: &str,
+    blob: &Descriptor,
+    offset: u64,
+) -> Result<OpenedPart, HttpError> {
+    let (start, stream) = session.blob(repository, blob, offset).await?;
+    let session = session.clone();
+    Ok(OpenedPart::ranged(start, stream, move || {
+        session.distrust_ranges();
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_read_from_the_layer_with_that_digest() {
+        let digest = Digest::sha256(b"x");
+        let manifest = format!(
+            r#"{{"layers":[{{"digest":"sha256:00","urls":["http://no"]}},{{"digest":"{digest}","urls":["http://a","http://b"]}}]}}"#
+        );
+        assert_eq!(urls(manifest.as_bytes(), &digest), ["http://a", "http://b"]);
+        assert!(urls(b"{}", &digest).is_empty() && urls(b"<", &digest).is_empty());
+    }
+}

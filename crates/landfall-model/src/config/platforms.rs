@@ -1,6 +1,6 @@
 //! The clusters of a site, and the names that must resolve there.
 
-use super::site::ClusterNoProxy;
+use super::ClusterNoProxy;
 use crate::document::{Diagnostic, YamlNode};
 use crate::{is_dns_name, split_port};
 use schemars::JsonSchema;

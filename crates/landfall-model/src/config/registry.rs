@@ -1,6 +1,6 @@
 //! The private registry of a site, and the destination paths in it.
 
-use super::site::SiteCredentials;
+use super::SiteCredentials;
 use crate::document::{Diagnostic, YamlNode};
 use crate::{TargetRegistry, is_repository};
 use schemars::JsonSchema;

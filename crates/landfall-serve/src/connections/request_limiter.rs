@@ -1,6 +1,6 @@
 //! Limits the number of requests in progress, and the memory of their answers.
 
-use super::connection_table::ConnectionTable;
+use super::ConnectionTable;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};

@@ -1,7 +1,7 @@
 //! A TCP stream that records the progress of its client, and sends files in place of placeholder
 //! bytes.
 
-use super::connection_table::TrackedConnection;
+use super::TrackedConnection;
 use bytes::Bytes;
 use landfall_content::FileRun;
 use landfall_model::locked;

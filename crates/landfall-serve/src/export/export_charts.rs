@@ -1,9 +1,9 @@
 //! Exports charts as an HTTP repository: archives, provenance files, and the index.
 
 use super::ExportError;
-use super::claim::{ExportMode, claim_files};
 use super::export_files::write_all;
-use super::export_paths::{DEFAULT_MODE, ExportFile, collision};
+use super::{DEFAULT_MODE, ExportFile, collision};
+use super::{ExportMode, claim_files};
 use landfall_content::{BlobRead, write_file};
 use landfall_item::lockfile::Lock;
 use landfall_item::{ChartArchive, LockedChart, UrlFile, chart_index, clash, index_entry};

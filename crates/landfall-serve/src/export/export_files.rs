@@ -1,9 +1,9 @@
 //! Exports files to the paths of their URLs, and package repositories.
 
 use super::ExportError;
-use super::claim::{ExportMode, claim_files};
-use super::export_paths::{ExportFile, export_paths};
 use super::unpack::{are_members_unpacked, unpack_members};
+use super::{ExportFile, export_paths};
+use super::{ExportMode, claim_files};
 use landfall_content::{
     BlobRead, ContentError, CopyError, MemoryBlobs, copy_checked, parent_folder, private_file_in,
     publish_file, refuse_special,

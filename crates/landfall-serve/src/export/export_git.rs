@@ -3,9 +3,9 @@
 
 use super::ExportError;
 use super::bare_leftovers::{SHALLOW, item_of, settle_leftovers, with_present_commits};
-use super::claim::{ExportMode, claim_repositories};
 use super::export_files::write_all;
-use super::export_paths::{DEFAULT_MODE, ExportFile, collision, failed, path_of_url};
+use super::{DEFAULT_MODE, ExportFile, collision, failed, path_of_url};
+use super::{ExportMode, claim_repositories};
 use landfall_content::{BlobPackBytes, BlobRead, ContentError, MemoryBlobs};
 use landfall_git::{
     FetchRequest, GitError, ObjectDatabase, ObjectId, PackSending, SelectedObjects, send_pack,

@@ -2,10 +2,10 @@
 //! filesystem mirror.
 
 use super::ExportError;
-use super::claim::{ExportMode, claim_files};
 use super::export_charts::may_exist;
 use super::export_files::write_all;
-use super::export_paths::{DEFAULT_MODE, ExportFile};
+use super::{DEFAULT_MODE, ExportFile};
+use super::{ExportMode, claim_files};
 use landfall_content::{BlobRead, MemoryBlobs};
 use landfall_item::lockfile::Lock;
 use landfall_item::{MirrorFile, ProviderMirror, UrlFile};

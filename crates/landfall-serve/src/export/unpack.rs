@@ -3,7 +3,7 @@
 
 use super::ExportError;
 use super::export_files::{open_if_like, refuse_links};
-use super::export_paths::{ExportFile, failed};
+use super::{ExportFile, failed};
 use landfall_content::{parent_folder, private_file_in, publish_file};
 use landfall_model::Failure;
 use std::collections::BTreeSet;

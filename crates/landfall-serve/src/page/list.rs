@@ -1,7 +1,7 @@
 //! The page at `/`: the bundles, a search, and an entry for each item.
 
 use super::commands::{FetchCommand, ReaderAddress, fetch_commands};
-use super::respond::{MAX_CONTENT, PageFrame};
+use super::{MAX_CONTENT, PageFrame};
 use crate::catalog::{AttachedManifest, BundleListing, ItemListing};
 use crate::route::query_value;
 use askama::Template;
@@ -455,9 +455,9 @@ const TYPE_WORDS: [(&str, &[&str]); 4] = [
 
 #[cfg(test)]
 mod tests {
-    use super::super::respond::PAGES;
     use super::*;
     use crate::catalog::file_link;
+    use crate::page::PAGES;
     use crate::page::commands::ReaderAddress;
     use landfall_content::BlobChain;
     use landfall_model::Digest;

@@ -1,6 +1,6 @@
 //! The page at `/misses` and the document at `/misses.json`: what clients asked for in vain.
 
-use super::respond::{MAX_CONTENT, PageFrame};
+use super::{MAX_CONTENT, PageFrame};
 use crate::api;
 use crate::observe::Miss;
 use crate::route::Route;

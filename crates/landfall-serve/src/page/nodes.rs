@@ -1,7 +1,7 @@
 //! The page at `/nodes`: the configuration with which nodes fetch images and files from this server
 //! by their original names and URLs.
 
-use super::respond::{MAX_CONTENT, PageFrame};
+use super::{MAX_CONTENT, PageFrame};
 use crate::catalog::{BundleCatalog, BundleListing};
 use crate::{BundleChange, NodeGuide};
 use askama::Template;

@@ -2,7 +2,7 @@
 
 use super::frame_checksums::{CheckedReader, FRAME, FrameChecksums};
 use super::quota::{FolderQuota, QuotaShare, WritableStoreError};
-use super::store::{list_folder, optional, persist, sync_folder, write_file};
+use super::{list_folder, optional, persist, sync_folder, write_file};
 use landfall_content::{
     BlobRead, ContentError, FileRunRead, FileRuns, FileStamp, RecentChecks, VerifiedRead,
 };

@@ -17,9 +17,472 @@ mod blobs;
 mod frame_checksums;
 mod quota;
 mod remove;
-mod store;
+
+use self::blobs::WritableBlobs;
+use self::quota::FolderQuota;
+use landfall_content::{BlobRead, temporary_file_in};
+use landfall_model::{
+    Algorithm, Descriptor, Digest, Failure, JsonText, ReferrerManifest, locked, unpoisoned,
+};
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use tempfile::NamedTempFile;
 
 pub(crate) use self::blobs::IncomingBlob;
 pub(crate) use self::quota::WritableStoreError;
 pub(crate) use self::remove::SweepResult;
-pub(crate) use self::store::{WritableStore, unusable_folder};
+
+/// The folder of `--writable`, opened by this process.
+pub(crate) struct WritableStore {
+    dir: PathBuf,
+    /// The content by digest, including that of manifests.
+    pub(crate) blobs: Arc<WritableBlobs>,
+    /// Read-locked while a manifest and its tags are written; write-locked while manifests or blobs
+    /// are removed.
+    blobs_lock: RwLock<()>,
+    /// Locked during a removal, also while it reads links and does not have `blobs_lock` yet.
+    removal_lock: Mutex<()>,
+    /// Locked as long as this process serves the folder.
+    _process_lock: File,
+}
+
+/// The file that marks a folder as landfall's.
+const MARKER: &str = ".landfall-serve";
+
+impl WritableStore {
+    /// Opens the folder for at most `max_bytes`, and locks it for this process. Creates it if it
+    /// does not exist.
+    pub(crate) fn open(dir: &Path, max_bytes: Option<u64>) -> Result<WritableStore, Failure> {
+        match WritableStore::try_open(dir, max_bytes) {
+            Ok(Some(store)) => Ok(store),
+            Ok(None) => Err(Failure::failed(format!(
+                "cannot store pushes in {}: another landfall process is using it; stop that \
+                 process or choose another folder with --writable",
+                dir.display()
+            ))),
+            Err(error) => Err(unusable_folder(dir, &error)),
+        }
+    }
+
+    /// Returns `None` if another process serves the folder.
+    fn try_open(dir: &Path, max_bytes: Option<u64>) -> io::Result<Option<WritableStore>> {
+        let process_lock = prepare_folder(dir)?;
+        match process_lock.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => return Ok(None),
+            Err(fs::TryLockError::Error(source)) => return Err(source),
+        }
+        // uploads of an earlier process cannot be resumed: their hash state is lost
+        let incoming = dir.join("incoming");
+        optional(fs::remove_dir_all(&incoming))?;
+        fs::create_dir(&incoming)?;
+        let blobs = WritableBlobs::open(dir, max_bytes)?;
+        Ok(Some(WritableStore {
+            dir: dir.into(),
+            blobs: Arc::new(blobs),
+            blobs_lock: RwLock::default(),
+            removal_lock: Mutex::default(),
+            _process_lock: process_lock,
+        }))
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(crate) fn quota(&self) -> &FolderQuota {
+        self.blobs.quota()
+    }
+
+    /// Prevents the removal of blobs until the guard is dropped, so that the blobs of a manifest
+    /// exist until the manifest names them.
+    pub(crate) fn hold_blobs(&self) -> RwLockReadGuard<'_, ()> {
+        unpoisoned(self.blobs_lock.read())
+    }
+
+    /// Waits until no push holds the blobs, and prevents new holds until the guard is dropped.
+    fn lock_blobs(&self) -> RwLockWriteGuard<'_, ()> {
+        unpoisoned(self.blobs_lock.write())
+    }
+
+    /// Allows one removal at a time. Pushes are not affected.
+    fn begin_removal(&self) -> MutexGuard<'_, ()> {
+        locked(&self.removal_lock)
+    }
+
+    fn repository_folder(&self, name: &str) -> PathBuf {
+        self.dir.join("repositories").join(name)
+    }
+
+    fn tags_folder(&self, name: &str) -> PathBuf {
+        self.repository_folder(name).join("_tags")
+    }
+
+    fn manifests_folder(&self, name: &str) -> PathBuf {
+        self.repository_folder(name).join("_manifests")
+    }
+
+    fn manifest_path(&self, name: &str, digest: &Digest) -> PathBuf {
+        self.manifests_folder(name)
+            .join(digest.algorithm().as_str())
+            .join(digest.hex())
+    }
+
+    /// The folder with a file for each referrer of `subject`.
+    fn referrers_folder(&self, name: &str, subject: &Digest) -> PathBuf {
+        self.repository_folder(name)
+            .join("_referrers")
+            .join(subject.hex())
+    }
+
+    /// The digest that `tag` points to.
+    pub(crate) fn tag(&self, name: &str, tag: &str) -> io::Result<Option<Digest>> {
+        let path = self.tags_folder(name).join(tag);
+        match optional(fs::read_to_string(path))? {
+            Some(text) => text.trim().parse().map(Some).map_err(io::Error::other),
+            None => Ok(None),
+        }
+    }
+
+    /// The manifest with this digest, if it was pushed to this repository.
+    pub(crate) fn manifest(&self, name: &str, digest: &Digest) -> io::Result<Option<Descriptor>> {
+        let path = self.manifest_path(name, digest);
+        // an existing blob is not enough: it may have been pushed to another repository
+        let Some(media_type) = optional(fs::read_to_string(path))? else {
+            return Ok(None);
+        };
+        let size = self.blobs.stat(digest).map_err(io::Error::other)?;
+        Ok(size.map(|size| Descriptor {
+            digest: digest.clone(),
+            size,
+            media_type: media_type.into(),
+        }))
+    }
+
+    /// The tags of a repository, sorted; `None` if nothing was pushed to it.
+    pub(crate) fn tags(&self, name: &str) -> io::Result<Option<Vec<String>>> {
+        if !self.manifests_folder(name).is_dir() {
+            return Ok(None);
+        }
+        list_folder(&self.tags_folder(name)).map(Some)
+    }
+
+    /// The names of all repositories, sorted.
+    pub(crate) fn repositories(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        let mut open = vec![String::new()];
+        while let Some(prefix) = open.pop() {
+            for entry in list_folder(&self.repository_folder(&prefix))? {
+                if entry == "_manifests" {
+                    names.push(prefix.trim_end_matches('/').to_owned());
+                // a repository may contain other repositories, as in `a` and `a/b`
+                } else if !entry.starts_with('_') {
+                    open.push(format!("{prefix}{entry}/"));
+                }
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// The digests of the manifests that were pushed to the repository.
+    fn manifests(&self, name: &str) -> io::Result<Vec<Digest>> {
+        let mut digests = Vec::new();
+        for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
+            let folder = self.manifests_folder(name).join(algorithm.as_str());
+            for hex in list_folder(&folder)? {
+                digests.extend(
+                    format!("{}:{hex}", algorithm.as_str())
+                        .parse::<Digest>()
+                        .ok(),
+                );
+            }
+        }
+        Ok(digests)
+    }
+
+    /// The manifests with this subject that were pushed to the repository, as the hex digits of
+    /// their digests, sorted.
+    pub(crate) fn referrers(&self, name: &str, subject: &Digest) -> io::Result<Vec<String>> {
+        list_folder(&self.referrers_folder(name, subject))
+    }
+
+    /// The descriptor of a referrer for a referrers response. `hex` comes from
+    /// [`WritableStore::referrers`]. `None` if the referrer was removed meanwhile, or a crash left
+    /// only its entry.
+    pub(crate) fn referrer(
+        &self,
+        name: &str,
+        subject: &Digest,
+        hex: &str,
+    ) -> io::Result<Option<Box<RawValue>>> {
+        let digest: Option<Digest> = [Algorithm::Sha256, Algorithm::Sha512]
+            .into_iter()
+            .find_map(|algorithm| format!("{}:{hex}", algorithm.as_str()).parse().ok());
+        let is_complete = match digest {
+            Some(digest) => self.manifest(name, &digest)?.is_some(),
+            None => false,
+        };
+        let path = self.referrers_folder(name, subject).join(hex);
+        match optional(fs::read_to_string(path))? {
+            Some(text) if is_complete => Ok(Some(RawValue::from_string(text)?)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Adds a received manifest to the repository. Content is written before the names that refer
+    /// to it: blobs, then the manifest, then its tags.
+    pub(crate) fn put_manifest(
+        &self,
+        name: &str,
+        tags: &[String],
+        descriptor: &Descriptor,
+        referrer: Option<&ReferrerManifest>,
+        incoming: IncomingBlob,
+    ) -> Result<(), WritableStoreError> {
+        let digest = &descriptor.digest;
+        self.blobs.keep(incoming, digest)?;
+        // blobs on disk before the manifest, the manifest before its tags: after a crash, no
+        // manifest or tag may refer to missing content
+        self.blobs.sync_names()?;
+        let temporary = self.blobs.incoming_folder();
+        if let Some(referrer) = referrer {
+            let folder = self.referrers_folder(name, &referrer.subject);
+            let entry = referrer.entry.to_string();
+            // The entry is stored in the form in which it is listed, so that a page of referrers
+            // reads no manifests. It is written before the manifest: after a crash, clients do not
+            // push again a manifest that is here, so its entry would never be added. An entry
+            // without its manifest is not listed.
+            write_file(&temporary, &folder.join(digest.hex()), entry.as_bytes())?;
+            sync_folder(&folder)?;
+        }
+        let manifest = self.manifest_path(name, digest);
+        write_file(&temporary, &manifest, descriptor.media_type.as_bytes())?;
+        if let Some(folder) = manifest.parent() {
+            sync_folder(folder)?;
+        }
+        let tags_folder = self.tags_folder(name);
+        let target = digest.to_string();
+        for tag in tags {
+            write_file(&temporary, &tags_folder.join(tag), target.as_bytes())?;
+        }
+        sync_folder(&tags_folder)?;
+        Ok(())
+    }
+}
+
+/// Creates the folder with its marker and subfolders. Refuses a folder with content that landfall
+/// did not create. Returns the file for the process lock.
+fn prepare_folder(dir: &Path) -> io::Result<File> {
+    let marker = dir.join(MARKER);
+    // the server deletes files in this folder, so it must not contain other files
+    if !list_folder(dir)?.is_empty() && !marker.is_file() {
+        return Err(io::Error::other(
+            "it is not empty and was not created by landfall; name a new or an empty folder",
+        ));
+    }
+    fs::create_dir_all(dir)?;
+    fs::write(&marker, "content that was pushed to landfall serve\n")?;
+    for folder in ["blobs", "frames", "repositories"] {
+        fs::create_dir_all(dir.join(folder))?;
+    }
+    File::options()
+        .create(true)
+        // used only as a lock; its content does not matter
+        .truncate(false)
+        .write(true)
+        .open(dir.join("lock"))
+}
+
+// File operations: files that appear completely or not at all, and folders that may be missing.
+
+/// Writes a small file through a temporary file in `incoming`, so that `path` is never incomplete.
+fn write_file(incoming: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = temporary_file_in(incoming)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    persist(file, path)
+}
+
+/// Renames `file` to `path`. Creates the folder of `path` if it is missing.
+fn persist(file: NamedTempFile, path: &Path) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(path);
+    // created with the first file, so that a repository to which nothing was pushed has no folder
+    fs::create_dir_all(folder)?;
+    file.persist(path)?;
+    Ok(())
+}
+
+/// Syncs the names in a folder to disk; a missing folder has none.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    match optional(File::open(folder))? {
+        Some(folder) => folder.sync_all(),
+        None => Ok(()),
+    }
+}
+
+/// The names in a folder, sorted; empty if the folder does not exist.
+fn list_folder(folder: &Path) -> io::Result<Vec<String>> {
+    let Some(entries) = optional(fs::read_dir(folder))? else {
+        return Ok(Vec::new());
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        names.push(entry?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Turns the error that a file or folder does not exist into `None`.
+fn optional<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        // ENOTDIR: a parent is a file, as for `a/b` when only the file `a` exists
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ) =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+// The references of pushed manifests: blobs or child manifests, and subjects.
+
+/// The references of one manifest. They never change, because a manifest never changes.
+#[derive(Debug, Default)]
+struct ManifestLinks {
+    /// Config and layers, or children; sorted, without duplicates.
+    needs: Vec<Digest>,
+    subject: Option<Digest>,
+}
+
+/// The references of each manifest in a repository.
+type RepositoryLinks = BTreeMap<Digest, ManifestLinks>;
+
+impl ManifestLinks {
+    /// Reads the links of a manifest of any type. Members that are not links may have any value.
+    fn parse(bytes: &[u8]) -> serde_json::Result<ManifestLinks> {
+        let text = String::from_utf8_lossy(bytes);
+        let [manifests, config, layers, blobs, subject] =
+            JsonText::new(&text).members(["manifests", "config", "layers", "blobs", "subject"])?;
+        let lists = [manifests, layers, blobs].into_iter().flatten();
+        let listed = lists.filter_map(JsonText::elements).flatten();
+        let mut needs: Vec<Digest> = listed.chain(config).filter_map(digest_in).collect();
+        needs.sort();
+        needs.dedup();
+        // the links of all manifests are in memory at once
+        needs.shrink_to_fit();
+        Ok(ManifestLinks {
+            needs,
+            subject: subject.and_then(digest_in),
+        })
+    }
+}
+
+fn digest_in(descriptor: JsonText<'_>) -> Option<Digest> {
+    let [digest] = descriptor.members_if_object(["digest"]);
+    digest?.string()?.parse().ok()
+}
+
+impl WritableStore {
+    /// The links of the manifests that are in the repository now. Those in `known` are not read
+    /// again.
+    fn links(&self, name: &str, mut known: RepositoryLinks) -> io::Result<RepositoryLinks> {
+        let mut links = RepositoryLinks::new();
+        for digest in self.manifests(name)? {
+            let of_manifest = match known.remove(&digest) {
+                // a manifest never changes, so links that were read without the lock are still
+                // valid
+                Some(of_manifest) => of_manifest,
+                None => self.read_links(name, &digest)?,
+            };
+            links.insert(digest, of_manifest);
+        }
+        Ok(links)
+    }
+
+    /// Like [`WritableStore::links`], for all repositories by their names.
+    fn all_links(
+        &self,
+        mut known: BTreeMap<String, RepositoryLinks>,
+    ) -> io::Result<BTreeMap<String, RepositoryLinks>> {
+        let mut all = BTreeMap::new();
+        for name in self.repositories()? {
+            let links = self.links(&name, known.remove(&name).unwrap_or_default())?;
+            all.insert(name, links);
+        }
+        Ok(all)
+    }
+
+    fn read_links(&self, name: &str, digest: &Digest) -> io::Result<ManifestLinks> {
+        let Some(descriptor) = self.manifest(name, digest)? else {
+            return Ok(ManifestLinks::default());
+        };
+        let bytes = self.blobs.read(&descriptor).map_err(io::Error::other)?;
+        ManifestLinks::parse(&bytes)
+            .map_err(|error| io::Error::other(format!("{name}@{digest}: {error}")))
+    }
+}
+
+/// The failure of a server whose folder for pushes cannot be read or written.
+pub(crate) fn unusable_folder(dir: &Path, error: &io::Error) -> Failure {
+    Failure::failed(format!("cannot store pushes in {}: {error}", dir.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repositories_tags_and_manifests_survive_a_restart() {
+        let dir = tempfile::tempdir().unwrap();
+        let descriptor = Descriptor {
+            digest: Digest::sha256(b"{}"),
+            size: 2,
+            media_type: "application/x".into(),
+        };
+        {
+            let store = WritableStore::open(dir.path(), None).unwrap();
+            let tags = ["v1".to_owned(), "a".to_owned()];
+            let incoming = || {
+                let mut incoming = store.blobs.begin(Algorithm::Sha256).unwrap();
+                incoming.write(b"{}").unwrap();
+                incoming
+            };
+            store
+                .put_manifest("x/y/z", &tags, &descriptor, None, incoming())
+                .unwrap();
+            store
+                .put_manifest("x/y", &[], &descriptor, None, incoming())
+                .unwrap();
+            assert!(
+                WritableStore::open(dir.path(), None)
+                    .is_err_and(|error| error.message.contains(": another landfall process ")),
+                "one process only"
+            );
+        }
+        let store = WritableStore::open(dir.path(), None).unwrap();
+        assert_eq!(store.repositories().unwrap(), ["x/y", "x/y/z"]);
+        assert_eq!(store.tags("x/y/z").unwrap().unwrap(), ["a", "v1"]);
+        assert_eq!(store.tags("x").unwrap(), None);
+        assert_eq!(
+            store.tag("x/y/z", "v1").unwrap(),
+            Some(descriptor.digest.clone())
+        );
+        assert_eq!(store.tag("x/y", "v1").unwrap(), None);
+        assert_eq!(
+            store.manifest("x/y", &descriptor.digest).unwrap(),
+            Some(descriptor.clone())
+        );
+        assert_eq!(store.manifest("x", &descriptor.digest).unwrap(), None);
+    }
+}

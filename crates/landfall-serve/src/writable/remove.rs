@@ -5,7 +5,7 @@
 //! and reads only manifests that were pushed meanwhile, so that pushes wait only briefly.
 
 use super::quota::WritableStoreError;
-use super::store::{RepositoryLinks, WritableStore, optional, sync_folder};
+use super::{RepositoryLinks, WritableStore, optional, sync_folder};
 use landfall_model::Digest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! `landfall doctor node`: checks a machine as a node of Kubernetes.
 
-use super::command::{exit_of, text};
+use super::{exit_of, text};
 use crate::cli::shared::bundle_flags::LockFlags;
 use crate::cli::shared::{CliError, Context, ReportMember, VerbOutcome, VerbReport};
 use crate::doctor::{

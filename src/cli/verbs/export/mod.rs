@@ -2,15 +2,21 @@
 
 mod folder;
 mod images;
-mod list;
 mod referrers;
 
 use self::folder::{ExportApt, ExportCharts, ExportFiles, ExportGit, ExportProviders, ExportYum};
-use self::images::ExportImages;
-use self::list::ExportList;
+use self::images::{ExportImages, licences};
 use self::referrers::ExportReferrers;
-use crate::cli::shared::{CliError, Context, VerbOutcome};
+use crate::cli::shared::bundle_flags::LockFlags;
+use crate::cli::shared::failed_items::item_line;
+use crate::cli::shared::output_file::{OutputMark, ReplaceFlag, write_result};
+use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
 use clap::{Args, Subcommand};
+use landfall_item::lockfile::{EXPORT_FORMATS, ExportInput, accepted_losses};
+use landfall_model::TargetRegistry;
+use landfall_model::report::{ItemStatus, ReportItem};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// Export images, files, charts, packages, git or providers
 #[derive(Args)]
@@ -46,5 +52,135 @@ impl ExportCommand {
             ExportSubcommand::Providers(providers) => providers.run(context),
             ExportSubcommand::List(list) => list.run(context),
         }
+    }
+}
+
+/// The start of the first line of a written list, if its format has comments.
+const HEAD: &str = "# Written by `landfall ";
+
+/// One subcommand for each format in `EXPORT_FORMATS`.
+#[derive(Subcommand)]
+pub(crate) enum ExportList {
+    /// Write the list as Hauler Images and Files
+    Hauler(ListFlags),
+    /// Write the images, one reference per line
+    ImagesTxt(ListFlags),
+    /// Write the images as a YAML file for `skopeo sync`
+    SkopeoSync(ListFlags),
+    /// Write the images as a configuration for regsync
+    Regsync(ListFlags),
+    /// Write the list as zarf.yaml
+    Zarf(ListFlags),
+    /// Write the images as an ImagesLock for imgpkg
+    ImgpkgLock(ListFlags),
+    /// Write a table for approval: kind, name, digest, bytes, origin, licence
+    Sources(ListFlags),
+}
+
+#[derive(Args)]
+pub(crate) struct ListFlags {
+    /// The bundle or the lock [default: landfall.lock]
+    #[arg(value_name = "BUNDLE|LOCK", conflicts_with_all = ["lock", "bundle"])]
+    place: Option<PathBuf>,
+    #[command(flatten)]
+    locked: LockFlags,
+    /// The file to write [default: stdout]
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    replace: ReplaceFlag,
+    /// Add the locked digest to each image, not only to those that the manifest pins
+    #[arg(long)]
+    digests: bool,
+    /// The target registry, for regsync [default: registry.address of the site]
+    #[arg(long, value_name = "REGISTRY[/PREFIX]")]
+    to: Option<TargetRegistry>,
+}
+
+impl ExportList {
+    fn parts(self) -> (&'static str, ListFlags) {
+        match self {
+            ExportList::Hauler(flags) => ("hauler", flags),
+            ExportList::ImagesTxt(flags) => ("images-txt", flags),
+            ExportList::SkopeoSync(flags) => ("skopeo-sync", flags),
+            ExportList::Regsync(flags) => ("regsync", flags),
+            ExportList::Zarf(flags) => ("zarf", flags),
+            ExportList::ImgpkgLock(flags) => ("imgpkg-lock", flags),
+            ExportList::Sources(flags) => ("sources", flags),
+        }
+    }
+
+    pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
+        let (name, flags) = self.parts();
+        let Some(form) = EXPORT_FORMATS.iter().find(|form| form.name == name) else {
+            return Err(CliError::usage(format!(
+                "{name} is not a list that landfall writes"
+            )));
+        };
+        let locked = flags.locked.with_argument(flags.place);
+        let lock = locked.load(context)?;
+        let mapping = match name {
+            "regsync" => Some(context.mapping(flags.to.as_ref())?),
+            _ => None,
+        };
+        // Only `sources` lists licences. They are read from the content of the items.
+        let licences = match name {
+            "sources" if locked.has_content(context) => {
+                licences(&lock, &*locked.content(context, &[])?)
+            }
+            _ => BTreeMap::new(),
+        };
+        let input = ExportInput {
+            lock: &lock,
+            mapping: mapping.as_ref(),
+            digests: flags.digests,
+            licences,
+        };
+        let listed = (form.write)(&input);
+        let mut report = VerbReport::default();
+        report.add(ReportMember::List(listed.text.clone()));
+        report.add(ReportMember::NotCarried(listed.left.clone()));
+        let accepted = accepted_losses(&lock);
+        let is_expired = |loss: &ReportItem| loss.status == ItemStatus::Missing;
+        let exit = if listed.left.is_empty() && !accepted.iter().any(is_expired) {
+            Exit::Done
+        } else {
+            Exit::Partial
+        };
+        let mut lines: Vec<String> = listed
+            .left
+            .iter()
+            .map(|line| format!("not in the list: {line}"))
+            .collect();
+        // `sources` has a row for each accepted loss
+        if name != "sources" {
+            let lost = accepted.iter().map(item_line);
+            lines.extend(lost.map(|line| format!("not in the list: {line}")));
+        }
+        report.items.extend(accepted);
+        lines.extend(
+            flags
+                .out
+                .iter()
+                .map(|path| format!("wrote {}", path.display())),
+        );
+        let text = match (&flags.out, form.has_comments) {
+            (Some(_), true) => format!("{HEAD}export {name}`.\n{}", listed.text),
+            _ => listed.text,
+        };
+        // comments and the table of `sources` have a first line that no other command writes
+        let first_line = text.lines().next().map(str::to_owned);
+        let is_own = |present: &str| present.lines().next() == first_line.as_deref();
+        let command = format!("export {name}");
+        let mark = match name {
+            "images-txt" => OutputMark::Record(&command),
+            _ => OutputMark::Content(&is_own),
+        };
+        write_result(
+            VerbOutcome::new(report, text, exit),
+            flags.replace.file(flags.out.as_deref(), mark),
+            &lines,
+            context,
+        )
     }
 }

@@ -1,9 +1,7 @@
 //! `landfall push`: uploads a bundle, or the store, to a registry.
 
-mod image_signing;
 mod prune;
 
-use self::image_signing::ImageSigningFlags;
 use self::prune::PruneFlags;
 use crate::cli::shared::bundle_with_bases::{BundleWithBases, optional_store};
 use crate::cli::shared::context::run_blocking;
@@ -19,8 +17,10 @@ use landfall_bundle as bundle;
 use landfall_bundle::{Bundle, Serial, volume_locations};
 use landfall_content::BlobRead;
 use landfall_item::lockfile::{FILE_NAME, Lock, losses};
+use landfall_model::document::read_text_input;
 use landfall_model::report::{EntryCount, EntryKind, ReportItem};
 use landfall_model::{Digest, redact_urls};
+use landfall_signature::ImageSigningKey;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -357,4 +357,47 @@ async fn check_volumes(volumes: Bundle, context: &Context) -> Result<(), CliErro
     let progress = Arc::clone(&context.progress);
     run_blocking("the check", move || bundle::verify(&volumes, &*progress)).await??;
     Ok(())
+}
+
+/// The environment variable with the password of the key. cosign reads it too.
+const PASSWORD: &str = "COSIGN_PASSWORD";
+
+#[derive(Args)]
+struct ImageSigningFlags {
+    /// Sign the delivered images with this private key, so that `cosign verify --key` accepts them
+    /// at the registry: ECDSA P-256 in PEM (PKCS#8), or a key of `cosign generate-key-pair`, whose
+    /// password is read from `COSIGN_PASSWORD`
+    #[arg(long, value_name = "KEY")]
+    sign_images: Option<PathBuf>,
+    /// Read the password of the key from the first line of this file
+    #[arg(long, value_name = "FILE", requires = "sign_images")]
+    sign_images_password: Option<PathBuf>,
+}
+
+impl ImageSigningFlags {
+    /// Loads the key, if one is named.
+    fn key(&self) -> Result<Option<ImageSigningKey>, CliError> {
+        let Some(path) = &self.sign_images else {
+            return Ok(None);
+        };
+        let shown = path.display();
+        let pem = read_text_input(path)
+            .map_err(|error| CliError::usage(format!("cannot read {shown}: {error}")))?;
+        let password = self.password()?;
+        let password = password.as_ref().map(String::as_bytes);
+        let key = ImageSigningKey::from_pem(&pem, password).map_err(|mut failure| {
+            failure.message = format!("{shown} cannot sign images: {failure}");
+            failure
+        })?;
+        Ok(Some(key))
+    }
+
+    fn password(&self) -> Result<Option<String>, CliError> {
+        let Some(path) = &self.sign_images_password else {
+            return Ok(std::env::var(PASSWORD).ok());
+        };
+        let text = read_text_input(path)
+            .map_err(|error| CliError::usage(format!("cannot read {}: {error}", path.display())))?;
+        Ok(Some(text.lines().next().unwrap_or_default().to_owned()))
+    }
 }

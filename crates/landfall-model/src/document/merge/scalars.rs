@@ -2,10 +2,10 @@
 //! document.
 
 use super::edits::{MergeError, is_same_url};
-use super::merger::{DecodedText, MergeRules, ObjectPosition, ValueMerger, documents, merge_once};
 use super::no_proxy_lists::{
     NoProxyLists, is_no_proxy, is_no_proxy_path, is_separate, with_entries,
 };
+use super::{DecodedText, MergeRules, ObjectPosition, ValueMerger, documents, merge_once};
 use crate::redaction::redact_urls;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

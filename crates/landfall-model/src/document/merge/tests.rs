@@ -1,6 +1,6 @@
 //! Merging into YAML text.
 
-use super::merger::MergedText;
+use super::MergedText;
 use super::*;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

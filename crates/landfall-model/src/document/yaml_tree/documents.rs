@@ -1,8 +1,6 @@
 //! The documents of a stream, read from the parser's events.
 
-use super::node::{
-    YamlAlias, YamlDocument, YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence,
-};
+use super::{YamlAlias, YamlDocument, YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence};
 use crate::document::yaml::is_bounded;
 use granit_parser::{Event, Parser, StrInput, StructureStyle, options};
 use std::ops::Range;

@@ -1,7 +1,7 @@
 //! Makes all sections of the page.
 
-use super::render::{ItemContent, ReportPage, RunPhase};
 use super::treemap::{BlobUsage, Treemap};
+use super::{ItemContent, ReportPage, RunPhase};
 use crate::human_size;
 use crate::report::{EntryKind, HostUse, ItemStatus, ReportItem};
 use serde_json::{Map, Value};

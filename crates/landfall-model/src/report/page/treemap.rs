@@ -1,7 +1,7 @@
 //! The treemap of the content: groups, items and blobs as rectangles. Blobs that several items use
 //! are a group of their own.
 
-use super::render::ItemContent;
+use super::ItemContent;
 use crate::{Digest, human_size, sum_sizes};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};

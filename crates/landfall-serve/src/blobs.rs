@@ -1,4 +1,4 @@
-//! A blob or manifest as a response: complete, or the range that the client requests.
+//! Blobs and manifests as responses: the requested range, the body, and the headers around it.
 
 use crate::body::{Body, streamed_body};
 use crate::connections::SendfileQueue;
@@ -205,7 +205,7 @@ async fn redirect_link(
 
 /// The part of the content that a request names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RequestedRange {
+enum RequestedRange {
     Whole,
     /// From the first offset to before the second.
     Part(u64, u64),
@@ -215,7 +215,7 @@ pub(super) enum RequestedRange {
 
 /// Parses `Range` for content of `size` bytes with the entity tag `etag`. Multiple ranges, other
 /// units and malformed ranges are ignored, as the RFC allows.
-pub(super) fn requested_range(headers: &HeaderMap, size: u64, etag: &str) -> RequestedRange {
+fn requested_range(headers: &HeaderMap, size: u64, etag: &str) -> RequestedRange {
     if text(headers, &IF_RANGE).is_some_and(|tag| tag.trim() != etag) {
         // the client has a part of other content, so it must get this content completely
         return RequestedRange::Whole;
@@ -269,7 +269,7 @@ fn number(text: &str) -> Option<u64> {
 }
 
 /// Whether the client has the content already: `If-None-Match` contains `etag`, or is `*`.
-pub(super) fn matches_etag(headers: &HeaderMap, etag: &str) -> bool {
+fn matches_etag(headers: &HeaderMap, etag: &str) -> bool {
     let Some(value) = text(headers, &IF_NONE_MATCH) else {
         return false;
     };
@@ -292,17 +292,17 @@ fn opaque_tag(tag: &str) -> &str {
 pub(crate) const BODY_PIECE: usize = 256 << 10;
 
 /// An open blob, and how much of it is still to be sent.
-pub(super) struct BlobBody {
-    pub(super) source: BodySource,
-    pub(super) remaining: u64,
-    pub(super) digest: Digest,
-    pub(super) progress: Arc<dyn Progress>,
+struct BlobBody {
+    source: BodySource,
+    remaining: u64,
+    digest: Digest,
+    progress: Arc<dyn Progress>,
     /// Called when the last piece was read.
-    pub(super) on_end: Option<Box<dyn FnOnce() + Send>>,
+    on_end: Option<Box<dyn FnOnce() + Send>>,
 }
 
 /// The source of the bytes.
-pub(super) enum BodySource {
+enum BodySource {
     Reader(Box<dyn Read + Send>, Arc<BodyBuffers>),
     /// The system sends the bytes from files.
     Files(Peekable<FileRuns>, SendfileQueue),
@@ -326,7 +326,7 @@ impl BlobBody {
     /// A body of exactly the remaining bytes. An error, such as a wrong frame checksum, aborts the
     /// connection, so that the client sees that the body is incomplete. The bytes sent before the
     /// error are correct, unless the blob is hashed while it is sent.
-    pub(super) fn into_body(self) -> Body {
+    fn into_body(self) -> Body {
         let start = ReadAhead::NotStarted(self);
         let pieces = futures_util::stream::unfold(start, |read_ahead| async move {
             let task = match read_ahead {

@@ -1,19 +1,27 @@
-//! Plans the content of an image archive before its first byte is written: its images and their
-//! names in it.
+//! Writes the images of a lock as one archive that container runtimes can load.
+//!
+//! [`ImageArchive::plan`] selects the images and their names, and finds all images that cannot be
+//! archived. [`ImageArchive::write`] streams the archive. Both formats are an OCI image layout in a
+//! tar: [`ImageArchiveFormat::Oci`] has indexes of several platforms,
+//! [`ImageArchiveFormat::Docker`] has one manifest of each image, and also `manifest.json` as
+//! `docker save` writes it.
 
-use super::write;
-use super::write::DockerImage;
-use landfall_content::{BlobRead, ContentError};
+use crate::tar_header::{END, encode, encoded_len, padding};
+use landfall_content::{BlobRead, ContentError, CopyError, copy_checked};
 use landfall_item::lockfile::Lock;
-use landfall_item::{LockedImage, ReadError, Selection, SelectionError};
-use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
+use landfall_item::{LockedImage, OneManifest, ReadError, Selection, SelectionError};
+use landfall_model::document::open_input;
+use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem};
 use landfall_model::{
     Descriptor, DestinationMap, Digest, Failure, INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT, Platform,
-    TransferSide, sum_sizes,
+    TransferSide, media_type, sum_sizes,
 };
 use serde::Serialize;
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
-use std::{fmt, io};
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::path::Path;
 
 /// The format of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,9 +60,9 @@ pub struct ImageArchive {
     /// Indexes that were trimmed, so that their digest differs from the one in the lock.
     pub trimmed: Vec<TrimmedImageIndex>,
     /// The computed files, which are not blobs of the source, in the order of the archive.
-    pub(super) computed: Vec<(String, Vec<u8>)>,
+    computed: Vec<(String, Vec<u8>)>,
     /// The blobs, with their sizes in bytes.
-    pub(super) blobs: BTreeMap<Digest, u64>,
+    blobs: BTreeMap<Digest, u64>,
 }
 
 /// An image that is included.
@@ -150,7 +158,7 @@ impl ImageArchive {
             .push((LAYOUT_FILE.into(), OCI_LAYOUT.into()));
         archive
             .computed
-            .push((INDEX_FILE.into(), write::index(&archive.images)));
+            .push((INDEX_FILE.into(), index(&archive.images)));
         if options.format == ImageArchiveFormat::Docker {
             let saved: Vec<&DockerImage> = archive
                 .images
@@ -159,7 +167,7 @@ impl ImageArchive {
                 .collect();
             archive
                 .computed
-                .push((write::MANIFEST_FILE.into(), write::manifest(&saved)));
+                .push((MANIFEST_FILE.into(), manifest(&saved)));
         }
         // a trimmed index may equal the index of another image, which is among the blobs already
         indexes.retain(|digest, _| !archive.blobs.contains_key(digest));
@@ -186,7 +194,7 @@ fn planned(
         ImageArchiveFormat::Docker => {
             // an archive in docker's format has one platform of each image
             let one = image.select_one(blobs, options.platforms.first())?;
-            if let Some(kind) = write::unsupported_layer_type(&one) {
+            if let Some(kind) = unsupported_layer_type(&one) {
                 let why = "docker does not accept layers of this type; use --format oci, or lock \
                            without these images";
                 return Err(SkippedImage::Unfit(why, kind.into()));
@@ -271,11 +279,11 @@ pub struct ArchivedImage {
     /// The manifest or index that the names point to.
     pub top: Descriptor,
     /// Its record in `manifest.json`; only in docker archives.
-    pub(super) docker: Option<DockerImage>,
+    docker: Option<DockerImage>,
 }
 
 /// All names of one image.
-pub(super) struct ImageNames {
+struct ImageNames {
     /// The names in the form `repository:tag`, sorted.
     pub tags: BTreeSet<String>,
     /// `repository@digest`, with the digest in the lock: a node that loaded the archive then
@@ -284,7 +292,7 @@ pub(super) struct ImageNames {
 }
 
 /// The names of `image` at its source registry, and with a `mapping` also at its destinations.
-pub(super) fn names(image: &LockedImage, mapping: Option<&DestinationMap>) -> ImageNames {
+fn names(image: &LockedImage, mapping: Option<&DestinationMap>) -> ImageNames {
     let there = mapping
         .map(|mapping| mapping.destinations(&image.name))
         .unwrap_or_default();
@@ -323,7 +331,7 @@ pub struct UnfitImages(BTreeMap<&'static str, Vec<String>>);
 
 impl UnfitImages {
     /// Adds an image with the reason and a detail about the image.
-    pub(super) fn add(&mut self, why: &'static str, name: &str, what: &str) {
+    fn add(&mut self, why: &'static str, name: &str, what: &str) {
         self.0
             .entry(why)
             .or_default()
@@ -331,7 +339,7 @@ impl UnfitImages {
     }
 
     /// Fails if any image was added.
-    pub(super) fn refuse(self) -> Result<(), ImageArchiveError> {
+    fn refuse(self) -> Result<(), ImageArchiveError> {
         if self.0.is_empty() {
             Ok(())
         } else {
@@ -361,6 +369,166 @@ impl From<ImageArchiveError> for Failure {
             ImageArchiveError::Write(_) => Failure::failed(message).on(TransferSide::Destination),
         }
     }
+}
+
+impl ImageArchive {
+    /// Size of the archive in bytes.
+    pub fn size(&self) -> u64 {
+        let computed = self
+            .computed
+            .iter()
+            .map(|(name, bytes)| member(name, bytes.len() as u64));
+        let blobs = self
+            .blobs
+            .iter()
+            .map(|(digest, size)| member(&digest.layout_path(), *size));
+        sum_sizes(computed.chain(blobs).chain([END.len() as u64]))
+    }
+
+    /// The size of all blobs in bytes, which is the total of the progress.
+    pub fn blob_bytes(&self) -> u64 {
+        sum_sizes(self.blobs.values().copied())
+    }
+
+    /// Writes the archive to `out`, from the same content that it was planned from. Each blob is
+    /// verified while it is copied; a damaged one leaves the archive without its end.
+    ///
+    /// # Errors
+    /// If content cannot be read or is damaged, and if `out` fails.
+    pub fn write(
+        &self,
+        blobs: &dyn BlobRead,
+        out: &mut dyn Write,
+        progress: &dyn Progress,
+    ) -> Result<(), ImageArchiveError> {
+        for (name, bytes) in &self.computed {
+            let parts = [
+                &encode(name, bytes.len() as u64),
+                &bytes[..],
+                zero_padding(bytes.len() as u64),
+            ];
+            parts
+                .into_iter()
+                .try_for_each(|part| out.write_all(part))
+                .map_err(ImageArchiveError::Write)?;
+        }
+        for (digest, size) in &self.blobs {
+            out.write_all(&encode(&digest.layout_path(), *size))
+                .map_err(ImageArchiveError::Write)?;
+            let copied = copy_checked(blobs, digest, *size, |piece| {
+                progress.bytes(piece.len() as u64);
+                out.write_all(piece)
+            });
+            copied.map_err(|error| match error {
+                CopyError::Content(error) => ImageArchiveError::Content(error),
+                CopyError::Write(error) => ImageArchiveError::Write(error),
+            })?;
+            out.write_all(zero_padding(*size))
+                .map_err(ImageArchiveError::Write)?;
+        }
+        // written last, so that an archive that was cut off is not a complete tar
+        out.write_all(&END)
+            .and_then(|()| out.flush())
+            .map_err(ImageArchiveError::Write)
+    }
+}
+
+/// Whether the file at `path` begins like an archive that [`ImageArchive::write`] writes. Archives
+/// of other programs have other times or modes in the header of their first member.
+pub fn is_image_archive(path: &Path) -> bool {
+    let mut first = encode(LAYOUT_FILE, OCI_LAYOUT.len() as u64);
+    first.extend(OCI_LAYOUT);
+    let mut found = Vec::new();
+    open_input(path)
+        .and_then(|file| file.take(first.len() as u64).read_to_end(&mut found))
+        .is_ok_and(|_| found == first)
+}
+
+fn zero_padding(size: u64) -> &'static [u8] {
+    &END[..padding(size)]
+}
+
+/// The size of a member in the tar, with header and padding.
+fn member(name: &str, size: u64) -> u64 {
+    encoded_len(name) as u64 + size + padding(size) as u64
+}
+
+// `index.json`: the names in an archive, and the manifests that they point to (image-spec,
+// image-layout.md).
+
+/// Serializes `index.json`, sorted by name. containerd and tools built on it read the name from the
+/// first annotation, podman and skopeo from the second; some tools fall back to the other one.
+fn index(images: &[ArchivedImage]) -> Vec<u8> {
+    let mut names: BTreeMap<&str, &Descriptor> = BTreeMap::new();
+    for image in images {
+        for name in &image.names {
+            names.entry(name).or_insert(&image.top);
+        }
+    }
+    let manifests = names.iter().map(|(name, top)| {
+        json!({
+            "mediaType": top.media_type, "digest": top.digest, "size": top.size,
+            "annotations": {
+                "io.containerd.image.name": name,
+                "org.opencontainers.image.ref.name": name,
+            },
+        })
+    });
+    let manifests: Vec<_> = manifests.collect();
+    let index =
+        json!({"schemaVersion": 2, "mediaType": media_type::OCI_INDEX, "manifests": manifests});
+    index.to_string().into_bytes()
+}
+
+/// The name of the file in the archive.
+const MANIFEST_FILE: &str = "manifest.json";
+
+/// The layer types that every docker version accepts: tar, and tar with gzip.
+const LAYERS: [&str; 8] = [
+    "application/vnd.docker.image.rootfs.diff.tar",
+    "application/vnd.docker.image.rootfs.diff.tar.gzip",
+    "application/vnd.docker.image.rootfs.foreign.diff.tar",
+    "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip",
+    "application/vnd.oci.image.layer.v1.tar",
+    "application/vnd.oci.image.layer.v1.tar+gzip",
+    "application/vnd.oci.image.layer.nondistributable.v1.tar",
+    "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip",
+];
+
+/// The record of an image in `manifest.json`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct DockerImage {
+    config: String,
+    repo_tags: Vec<String>,
+    layers: Vec<String>,
+}
+
+impl DockerImage {
+    /// The record of an image with these tags.
+    fn of(one: &OneManifest, tags: impl IntoIterator<Item = String>) -> DockerImage {
+        DockerImage {
+            config: one.config.digest.layout_path(),
+            repo_tags: tags.into_iter().collect(),
+            layers: one
+                .layers
+                .iter()
+                .map(|layer| layer.digest.layout_path())
+                .collect(),
+        }
+    }
+}
+
+/// The media type of the first layer that not every docker version accepts.
+fn unsupported_layer_type(one: &OneManifest) -> Option<&str> {
+    let types = one.layers.iter().map(|layer| &*layer.media_type);
+    types.into_iter().find(|kind| !LAYERS.contains(kind))
+}
+
+/// Serializes `manifest.json` with these images.
+fn manifest(images: &[&DockerImage]) -> Vec<u8> {
+    // serializing plain strings cannot fail
+    serde_json::to_vec(images).unwrap_or_default()
 }
 
 #[cfg(test)]
