@@ -58,7 +58,7 @@ pub use landfall_bundle::{
 };
 pub use landfall_content::store::DiskStore as Store;
 pub use landfall_content::{BlobRead, CachePolicy, ContentError};
-pub use landfall_item::lockfile::{Endpoint, Lock, LockError};
+pub use landfall_item::lockfile::{Endpoint, Lock};
 pub use landfall_item::manifest::{LoadManifestError, MergedManifest, load as load_manifests};
 pub use landfall_item::{LockedChart, LockedFile, LockedImage, LockedPackageSet, PinPolicy};
 pub use landfall_model::config::{IndexPolicy, ReferrerPolicy, Site, destination_map};

@@ -216,7 +216,8 @@ impl ClientBuilder {
             .try_for_each(|profile| profile.check())
             .map_err(|error| {
                 let key = error
-                    .path()
+                    .path
+                    .as_deref()
                     .and_then(|path| self.site.as_ref()?.trust_key(path));
                 let key = key.map(|key| key + ": ").unwrap_or_default();
                 Failure::usage(format!("{key}{error}"))

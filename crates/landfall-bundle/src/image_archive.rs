@@ -14,13 +14,13 @@ use landfall_model::document::open_input;
 use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem};
 use landfall_model::{
     Descriptor, DestinationMap, Digest, Failure, INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT, Platform,
-    TransferSide, media_type, sum_sizes,
+    media_type, sum_sizes,
 };
 use serde::Serialize;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::path::Path;
 
 /// The format of an archive.
@@ -89,7 +89,7 @@ impl ImageArchive {
         lock: &Lock,
         blobs: &dyn BlobRead,
         options: &ImageArchiveOptions<'_>,
-    ) -> Result<ImageArchive, ImageArchiveError> {
+    ) -> Result<ImageArchive, Failure> {
         let mut archive = ImageArchive {
             images: Vec::new(),
             lost: Vec::new(),
@@ -311,23 +311,9 @@ fn names(image: &LockedImage, mapping: Option<&DestinationMap>) -> ImageNames {
     }
 }
 
-/// Errors of an image archive.
-#[derive(Debug, thiserror::Error)]
-pub enum ImageArchiveError {
-    /// Images that the format does not support, or that do not have the requested platforms.
-    #[error("{0}")]
-    Unfit(UnfitImages),
-    /// The content of an image cannot be read.
-    #[error(transparent)]
-    Content(ContentError),
-    /// The archive cannot be written.
-    #[error("{0}")]
-    Write(io::Error),
-}
-
 /// The images that cannot be archived, grouped by the reason.
 #[derive(Debug, Default)]
-pub struct UnfitImages(BTreeMap<&'static str, Vec<String>>);
+struct UnfitImages(BTreeMap<&'static str, Vec<String>>);
 
 impl UnfitImages {
     /// Adds an image with the reason and a detail about the image.
@@ -339,11 +325,11 @@ impl UnfitImages {
     }
 
     /// Fails if any image was added.
-    fn refuse(self) -> Result<(), ImageArchiveError> {
+    fn refuse(self) -> Result<(), Failure> {
         if self.0.is_empty() {
             Ok(())
         } else {
-            Err(ImageArchiveError::Unfit(self))
+            Err(Failure::usage(self.to_string()))
         }
     }
 }
@@ -357,17 +343,6 @@ impl fmt::Display for UnfitImages {
                 .try_for_each(|image| write!(f, "\n  {image}"))?;
         }
         Ok(())
-    }
-}
-
-impl From<ImageArchiveError> for Failure {
-    fn from(error: ImageArchiveError) -> Failure {
-        let message = error.to_string();
-        match error {
-            ImageArchiveError::Unfit(_) => Failure::usage(message),
-            ImageArchiveError::Content(_) => Failure::failed(message).on(TransferSide::Source),
-            ImageArchiveError::Write(_) => Failure::failed(message).on(TransferSide::Destination),
-        }
     }
 }
 
@@ -400,7 +375,7 @@ impl ImageArchive {
         blobs: &dyn BlobRead,
         out: &mut dyn Write,
         progress: &dyn Progress,
-    ) -> Result<(), ImageArchiveError> {
+    ) -> Result<(), CopyError> {
         for (name, bytes) in &self.computed {
             let parts = [
                 &encode(name, bytes.len() as u64),
@@ -410,26 +385,22 @@ impl ImageArchive {
             parts
                 .into_iter()
                 .try_for_each(|part| out.write_all(part))
-                .map_err(ImageArchiveError::Write)?;
+                .map_err(CopyError::Write)?;
         }
         for (digest, size) in &self.blobs {
             out.write_all(&encode(&digest.layout_path(), *size))
-                .map_err(ImageArchiveError::Write)?;
-            let copied = copy_checked(blobs, digest, *size, |piece| {
+                .map_err(CopyError::Write)?;
+            copy_checked(blobs, digest, *size, |piece| {
                 progress.bytes(piece.len() as u64);
                 out.write_all(piece)
-            });
-            copied.map_err(|error| match error {
-                CopyError::Content(error) => ImageArchiveError::Content(error),
-                CopyError::Write(error) => ImageArchiveError::Write(error),
             })?;
             out.write_all(zero_padding(*size))
-                .map_err(ImageArchiveError::Write)?;
+                .map_err(CopyError::Write)?;
         }
         // written last, so that an archive that was cut off is not a complete tar
         out.write_all(&END)
             .and_then(|()| out.flush())
-            .map_err(ImageArchiveError::Write)
+            .map_err(CopyError::Write)
     }
 }
 

@@ -280,15 +280,9 @@ pub enum CopyError {
     Write(io::Error),
 }
 
-/// Why a chunk cannot be copied.
-enum ChunkError {
-    Read(io::Error),
-    Write(io::Error),
-}
-
-impl From<io::Error> for ChunkError {
-    fn from(error: io::Error) -> ChunkError {
-        ChunkError::Read(error)
+impl From<ContentError> for CopyError {
+    fn from(error: ContentError) -> CopyError {
+        CopyError::Content(error)
     }
 }
 
@@ -305,25 +299,20 @@ pub fn copy_checked(
 ) -> Result<(), CopyError> {
     let mut hasher = Hasher::new(digest.algorithm());
     let mut remaining = size;
-    let mut reader = blobs.open(digest, 0).map_err(CopyError::Content)?;
-    let copied = for_each_chunk(&mut reader, |chunk| {
+    let mut reader = blobs.open(digest, 0)?;
+    let unreadable = |source| ContentError::read(digest, source);
+    for_each_chunk(&mut reader, |chunk| {
         remaining = remaining
             .checked_sub(chunk.len() as u64)
             // checked before the chunk is written, so that the receiver never gets more than `size`
             // bytes
-            .ok_or_else(|| io::Error::other("it is longer than its expected size"))?;
+            .ok_or_else(|| unreadable(io::Error::other("it is longer than its expected size")))?;
         hasher.update(chunk);
-        write(chunk).map_err(ChunkError::Write)
-    });
-    match copied {
-        Ok(()) => {}
-        Err(ChunkError::Read(source)) => {
-            return Err(CopyError::Content(ContentError::read(digest, source)));
-        }
-        Err(ChunkError::Write(error)) => return Err(CopyError::Write(error)),
-    }
+        write(chunk).map_err(CopyError::Write)
+    })
+    .map_err(unreadable)??;
     if remaining > 0 || hasher.finish() != *digest {
-        return Err(CopyError::Content(ContentError::damaged(digest)));
+        return Err(ContentError::damaged(digest).into());
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use crate::transport::{AddressScope, ClientKey, Transport};
 use crate::verifier::{Certificate, CertificateVerifier};
 use landfall_model::{Digest, locked};
 use reqwest::redirect::Policy;
-use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 use std::path::{Path, PathBuf};
@@ -95,51 +95,18 @@ pub struct TlsProfile {
 
 /// A TLS setting that cannot be used.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum TlsError {
-    /// rustls rejects its default protocol versions.
-    #[error("cannot set up TLS: {0}")]
-    Protocol(#[source] rustls::Error),
-    /// A file of certificates cannot be read.
-    #[error("cannot read certificates from {}: {source}", path.display())]
-    ReadCertificates {
-        /// The PEM file of the certificates.
-        path: PathBuf,
-        /// The error of reading or parsing it.
-        source: Arc<pem::Error>,
-    },
-    /// A file contains no certificate.
-    #[error("{} contains no certificate in PEM form", .0.display())]
-    NoCertificate(PathBuf),
-    /// A file contains a certificate that cannot be used as an authority.
-    #[error("{} contains a certificate that cannot be used as an authority", .0.display())]
-    NoAuthority(PathBuf),
-    /// The client key cannot be read.
-    #[error("cannot read the client key {}: {source}", path.display())]
-    ReadKey {
-        /// The PEM file of the key.
-        path: PathBuf,
-        /// The error of reading or parsing it.
-        source: Arc<pem::Error>,
-    },
-    /// The client certificate cannot be used with its key.
-    #[error("cannot use the client certificate {}: {source}", path.display())]
-    Client {
-        /// The PEM file of the certificate.
-        path: PathBuf,
-        /// The reason why rustls rejects the pair.
-        source: rustls::Error,
-    },
+#[error("{message}")]
+pub struct TlsError {
+    message: String,
+    /// The file that cannot be used, if the error is about one.
+    pub path: Option<PathBuf>,
 }
 
 impl TlsError {
-    /// The file that cannot be used, if the error is about one.
-    pub fn path(&self) -> Option<&Path> {
-        match self {
-            TlsError::Protocol(_) => None,
-            TlsError::NoCertificate(path) | TlsError::NoAuthority(path) => Some(path),
-            TlsError::ReadCertificates { path, .. }
-            | TlsError::ReadKey { path, .. }
-            | TlsError::Client { path, .. } => Some(path),
+    fn about(path: &Path, message: impl Into<String>) -> TlsError {
+        TlsError {
+            message: message.into(),
+            path: Some(path.into()),
         }
     }
 }
@@ -169,7 +136,10 @@ impl TlsProfile {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()
-            .map_err(TlsError::Protocol)?;
+            .map_err(|error| TlsError {
+                message: format!("cannot set up TLS: {error}"),
+                path: None,
+            })?;
         let verifier = if self.skip_verify {
             CertificateVerifier::any(provider)
         } else {
@@ -181,7 +151,11 @@ impl TlsProfile {
                 // if an unusable authority were skipped silently, the certificates that it
                 // issued would be rejected later
                 if good == 0 || bad > 0 {
-                    return Err(TlsError::NoAuthority(path.clone()));
+                    let file = path.display();
+                    let message = format!(
+                        "{file} contains a certificate that cannot be used as an authority"
+                    );
+                    return Err(TlsError::about(path, message));
                 }
                 named.extend(added);
             }
@@ -195,15 +169,16 @@ impl TlsProfile {
         let Some((certificate, key)) = &self.client else {
             return Ok(builder.with_no_client_auth());
         };
-        let key = PrivateKeyDer::from_pem_file(key).map_err(|error| TlsError::ReadKey {
-            path: key.clone(),
-            source: Arc::new(error),
+        let key = PrivateKeyDer::from_pem_file(key).map_err(|error| {
+            let file = key.display();
+            TlsError::about(key, format!("cannot read the client key {file}: {error}"))
         })?;
         builder
             .with_client_auth_cert(read_certificates(certificate)?, key)
-            .map_err(|source| TlsError::Client {
-                path: certificate.clone(),
-                source,
+            .map_err(|error| {
+                let file = certificate.display();
+                let message = format!("cannot use the client certificate {file}: {error}");
+                TlsError::about(certificate, message)
             })
     }
 
@@ -230,12 +205,19 @@ fn has_issuer_of(path: &Path, chain: &[Certificate]) -> bool {
 fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let list: Vec<_> = CertificateDer::pem_file_iter(path)
         .and_then(Iterator::collect::<Result<_, _>>)
-        .map_err(|error| TlsError::ReadCertificates {
-            path: path.into(),
-            source: Arc::new(error),
+        .map_err(|error| {
+            let file = path.display();
+            TlsError::about(
+                path,
+                format!("cannot read certificates from {file}: {error}"),
+            )
         })?;
     if list.is_empty() {
-        Err(TlsError::NoCertificate(path.into()))
+        let file = path.display();
+        Err(TlsError::about(
+            path,
+            format!("{file} contains no certificate in PEM form"),
+        ))
     } else {
         Ok(list)
     }

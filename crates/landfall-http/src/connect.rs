@@ -7,7 +7,7 @@ use crate::proxy::ProxyUrl;
 use base64::Engine as _;
 use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use rustls::pki_types::{InvalidDnsNameError, ServerName};
+use rustls::pki_types::ServerName;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -30,28 +30,34 @@ pub(super) struct TunnelAnswer {
 
 /// The reason why a connection cannot be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum ConnectError {
-    /// A step took longer than this.
-    #[error("no answer within {} s", .0.as_secs())]
-    Timeout(Duration),
-    /// The system or TLS failed.
-    #[error("{}", describe_known(.0).unwrap_or_else(|| .0.to_string()))]
-    Io(#[source] io::Error),
-    /// The proxy closed the connection before the end of its answer.
-    #[error("it closed the connection before the end of its answer ({0})")]
-    HungUp(#[source] io::Error),
-    /// The head of the proxy's answer does not end within 64 KiB.
-    #[error("the head of its answer does not end within 64 KiB")]
-    TooLong,
-    /// The proxy's answer is not HTTP.
-    #[error("its answer is not HTTP")]
-    NotHttp,
-    /// A TLS setting cannot be used.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// TLS does not allow the host as a server name.
-    #[error("{0}")]
-    Name(#[from] InvalidDnsNameError),
+#[error("{message}")]
+pub struct ConnectError {
+    message: String,
+    /// The error of the system or of TLS.
+    #[source]
+    pub(super) cause: Option<io::Error>,
+}
+
+impl ConnectError {
+    fn new(message: impl ToString) -> ConnectError {
+        ConnectError {
+            message: message.to_string(),
+            cause: None,
+        }
+    }
+
+    fn io(error: io::Error) -> ConnectError {
+        ConnectError {
+            message: describe_known(&error).unwrap_or_else(|| error.to_string()),
+            cause: Some(error),
+        }
+    }
+}
+
+impl From<TlsError> for ConnectError {
+    fn from(error: TlsError) -> ConnectError {
+        ConnectError::new(error)
+    }
 }
 
 /// The time limit for each step: a look-up, a connection, a handshake, a proxy's answer.
@@ -59,9 +65,10 @@ const LIMIT: Duration = Duration::from_secs(30);
 
 /// Limits the time of one step.
 async fn within<T>(work: impl Future<Output = Result<T, ConnectError>>) -> Result<T, ConnectError> {
-    tokio::time::timeout(LIMIT, work)
-        .await
-        .unwrap_or(Err(ConnectError::Timeout(LIMIT)))
+    tokio::time::timeout(LIMIT, work).await.unwrap_or_else(|_| {
+        let seconds = LIMIT.as_secs();
+        Err(ConnectError::new(format!("no answer within {seconds} s")))
+    })
 }
 
 /// Returns the addresses of a host, as this machine resolves it.
@@ -71,7 +78,7 @@ pub(super) async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Co
     let found = async {
         tokio::net::lookup_host((name, port))
             .await
-            .map_err(ConnectError::Io)
+            .map_err(ConnectError::io)
     };
     within(async { Ok(found.await?.collect()) }).await
 }
@@ -81,7 +88,7 @@ pub(super) async fn connect_tcp(host: &str, port: u16) -> Result<TcpStream, Conn
     within(async {
         TcpStream::connect((name, port))
             .await
-            .map_err(ConnectError::Io)
+            .map_err(ConnectError::io)
     })
     .await
 }
@@ -94,13 +101,14 @@ pub(super) async fn handshake(
 ) -> Result<TlsStream<Connection>, ConnectError> {
     let config = tls.config()?;
     // rustls recognizes an IPv6 address only without brackets
-    let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned())?;
+    let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned())
+        .map_err(ConnectError::new)?;
     let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(config));
     within(async {
         connector
             .connect(name, connection)
             .await
-            .map_err(ConnectError::Io)
+            .map_err(ConnectError::io)
     })
     .await
 }
@@ -139,7 +147,7 @@ pub(super) async fn open_tunnel(
         connection
             .write_all(format!("{head}\r\n").as_bytes())
             .await
-            .map_err(ConnectError::Io)?;
+            .map_err(ConnectError::io)?;
         let answer = read_head(&mut connection).await?;
         // RFC 9110, 9.3.6: any 2xx answer opens the tunnel
         if answer.status.is_success() {
@@ -157,18 +165,25 @@ async fn read_head(connection: &mut Connection) -> Result<TunnelAnswer, ConnectE
     const MAX_HEADERS: usize = 100;
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
-        head.push(connection.read_u8().await.map_err(ConnectError::HungUp)?);
+        let byte = connection.read_u8().await.map_err(|error| ConnectError {
+            message: format!("it closed the connection before the end of its answer ({error})"),
+            cause: Some(error),
+        })?;
+        head.push(byte);
         if head.len() > LONGEST {
-            return Err(ConnectError::TooLong);
+            return Err(ConnectError::new(
+                "the head of its answer does not end within 64 KiB",
+            ));
         }
     }
     let mut fields = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut answer = httparse::Response::new(&mut fields);
-    answer.parse(&head).map_err(|_| ConnectError::NotHttp)?;
+    let not_http = || ConnectError::new("its answer is not HTTP");
+    answer.parse(&head).map_err(|_| not_http())?;
     let status = answer
         .code
         .and_then(|code| StatusCode::from_u16(code).ok())
-        .ok_or(ConnectError::NotHttp)?;
+        .ok_or_else(not_http)?;
     let mut headers = HeaderMap::new();
     for field in answer.headers.iter() {
         // malformed fields are skipped: the rest still explains the refusal
@@ -276,12 +291,12 @@ fn client_hello(name: &str) -> Result<Vec<u8>, ConnectError> {
         ..TlsProfile::default()
     }
     .config()?;
-    let name = ServerName::try_from(name.to_owned())?;
+    let name = ServerName::try_from(name.to_owned()).map_err(ConnectError::new)?;
     let connection = rustls::ClientConnection::new(config.into(), name);
     let mut hello = Vec::new();
     connection
         .map_err(io::Error::other)
         .and_then(|mut connection| connection.write_tls(&mut hello))
-        .map_err(ConnectError::Io)?;
+        .map_err(ConnectError::io)?;
     Ok(hello)
 }

@@ -276,7 +276,7 @@ impl Transport {
         let stream =
             match connect::handshake(stream, url.host_str().unwrap_or_default(), &profile).await {
                 Ok(stream) => stream,
-                Err(error @ ConnectError::Io(_)) => {
+                Err(error) if error.cause.is_some() => {
                     let explained = explain::certificate_error(url, route, &error);
                     return Err(
                         explained.unwrap_or_else(|| unreachable_error(url, route, &error, false))
@@ -340,8 +340,7 @@ fn unreachable_error(
 fn is_refused(error: &HttpError) -> bool {
     let cause =
         std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<ConnectError>());
-    matches!(
-        cause,
-        Some(ConnectError::Io(error)) if error.kind() == std::io::ErrorKind::ConnectionRefused
-    )
+    cause
+        .and_then(|error| error.cause.as_ref())
+        .is_some_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
 }

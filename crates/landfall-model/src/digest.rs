@@ -27,6 +27,13 @@ impl Algorithm {
         }
     }
 
+    /// The algorithm with this name; upper case is read, too.
+    fn of(name: &str) -> Option<Algorithm> {
+        [Algorithm::Sha256, Algorithm::Sha512]
+            .into_iter()
+            .find(|algorithm| name.eq_ignore_ascii_case(algorithm.as_str()))
+    }
+
     fn hex_len(self) -> usize {
         match self {
             Algorithm::Sha256 => 64,
@@ -50,20 +57,38 @@ enum DigestBytes {
     Sha512(Arc<[u8; 64]>),
 }
 
-/// Why a text is not a digest. An enum, because readers of documents parse to test whether a text is
-/// one: the error must be cheap until it is shown.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum DigestError {
-    /// The text has no colon, or nothing before the colon.
-    #[error("'{0}' is not a digest: write algorithm:hex, as in sha256:<64 hex digits>")]
-    Form(String),
-    /// landfall does not support the algorithm.
-    #[error("digest '{0}' uses an unsupported algorithm (sha256 and sha512 are supported)")]
-    Algorithm(String),
-    /// The part after the colon has the wrong length, or is not hex.
-    #[error("digest '{0}' needs {1} hex digits after the colon")]
-    Hex(String, usize),
+/// A text that is not a digest. The message is formatted only when it is shown, because readers of
+/// documents parse to test whether a text is one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DigestError(String);
+
+impl fmt::Display for DigestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = &self.0;
+        match text
+            .split_once(':')
+            .map(|(name, _)| (name, Algorithm::of(name)))
+        {
+            None | Some(("", _)) => write!(
+                f,
+                "'{text}' is not a digest: write algorithm:hex, as in sha256:<64 hex digits>"
+            ),
+            Some((_, None)) => write!(
+                f,
+                "digest '{text}' uses an unsupported algorithm (sha256 and sha512 are supported)"
+            ),
+            Some((_, Some(algorithm))) => {
+                let digits = algorithm.hex_len();
+                write!(
+                    f,
+                    "digest '{text}' needs {digits} hex digits after the colon"
+                )
+            }
+        }
+    }
 }
+
+impl std::error::Error for DigestError {}
 
 impl Digest {
     /// Computes the SHA-256 digest of `bytes`.
@@ -133,15 +158,9 @@ impl FromStr for Digest {
     type Err = DigestError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (name, hex) = text
-            .split_once(':')
-            .ok_or_else(|| DigestError::Form(text.into()))?;
-        let algorithm = match name {
-            _ if name.eq_ignore_ascii_case("sha256") => Algorithm::Sha256,
-            _ if name.eq_ignore_ascii_case("sha512") => Algorithm::Sha512,
-            "" => return Err(DigestError::Form(text.into())),
-            _ => return Err(DigestError::Algorithm(text.into())),
-        };
+        let wrong = || DigestError(text.into());
+        let (name, hex) = text.split_once(':').ok_or_else(wrong)?;
+        let algorithm = Algorithm::of(name).ok_or_else(wrong)?;
         let hex = if hex.bytes().any(|byte| byte.is_ascii_uppercase()) {
             Cow::Owned(hex.to_ascii_lowercase())
         } else {
@@ -151,9 +170,7 @@ impl FromStr for Digest {
             Algorithm::Sha256 => unhex(&hex).map(DigestBytes::Sha256),
             Algorithm::Sha512 => unhex(&hex).map(|bytes| DigestBytes::Sha512(Arc::new(bytes))),
         };
-        value
-            .map(Digest)
-            .ok_or_else(|| DigestError::Hex(text.into(), algorithm.hex_len()))
+        value.map(Digest).ok_or_else(wrong)
     }
 }
 

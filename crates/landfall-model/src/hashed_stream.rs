@@ -6,23 +6,40 @@ use std::io::{self, ErrorKind, Read, Write};
 /// The size of the buffer in bytes.
 const CHUNK_SIZE: usize = 256 << 10;
 
-/// Reads `reader` to its end and calls `each` with every chunk.
+/// Reads `reader` to its end and calls `each` with every chunk. The inner result is that of `each`,
+/// whose first error ends the reading.
 ///
 /// # Errors
-/// If a read or `each` fails.
-pub fn for_each_chunk<E: From<io::Error>>(
+/// If a read fails.
+pub fn for_each_chunk<E>(
     reader: &mut impl Read,
     mut each: impl FnMut(&[u8]) -> Result<(), E>,
-) -> Result<(), E> {
+) -> io::Result<Result<(), E>> {
     let mut buffer = vec![0; CHUNK_SIZE];
     loop {
         match reader.read(&mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(count) => each(&buffer[..count])?,
+            Ok(0) => return Ok(Ok(())),
+            Ok(count) => {
+                if let Err(error) = each(&buffer[..count]) {
+                    return Ok(Err(error));
+                }
+            }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         }
     }
+}
+
+/// Like [`for_each_chunk`], for an `each` that cannot fail.
+///
+/// # Errors
+/// If a read fails.
+pub fn read_chunks(reader: &mut impl Read, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+    for_each_chunk(reader, |chunk| {
+        each(chunk);
+        Ok::<_, std::convert::Infallible>(())
+    })
+    .map(|Ok(())| ())
 }
 
 /// Reads `reader` to its end and returns whether the bytes have this digest.
@@ -39,10 +56,7 @@ pub fn has_digest(reader: &mut impl Read, digest: &Digest) -> io::Result<bool> {
 /// If a read fails.
 pub fn digest_of(reader: &mut impl Read, algorithm: Algorithm) -> io::Result<Digest> {
     let mut hasher = Hasher::new(algorithm);
-    for_each_chunk(reader, |chunk| {
-        hasher.update(chunk);
-        Ok::<_, io::Error>(())
-    })?;
+    read_chunks(reader, |chunk| hasher.update(chunk))?;
     Ok(hasher.finish())
 }
 

@@ -69,7 +69,7 @@ pub use crate::exit::{Exit, RunStatus, TransferSide};
 pub use crate::failure::{Failure, FailureParts};
 pub use crate::file_name::{FolderPacking, LOCAL_PREFIX, is_file_name, is_path_below, local_path};
 pub use crate::hashed_stream::{
-    DigestCheckedReader, HashedStream, digest_of, for_each_chunk, has_digest,
+    DigestCheckedReader, HashedStream, digest_of, for_each_chunk, has_digest, read_chunks,
 };
 pub use crate::host_name::{has_host_characters, is_dns_name, is_example_name, split_port};
 pub use crate::json::{from_json, without_bom};

@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use crypto_secretbox::aead::{Aead, KeyInit};
 use crypto_secretbox::{Key, Nonce, XSalsa20Poly1305};
-use landfall_model::{Digest, Failure, for_each_chunk};
+use landfall_model::{Digest, Failure, read_chunks};
 use p256::ecdsa::signature::Signer;
 use p256::ecdsa::{DerSignature, SigningKey};
 use p256::pkcs8::{DecodePrivateKey, EncodePublicKey};
@@ -18,7 +18,7 @@ use serde::Deserialize;
 use serde_json::json;
 use sigstore_verify::crypto::{KeyAlgorithm, SigningScheme, VerificationKey};
 use sigstore_verify::types::{DerPublicKey, HashAlgorithm, SignatureBytes};
-use std::io::{self, Read};
+use std::io::Read;
 
 // Public keys of signers.
 
@@ -130,11 +130,7 @@ fn has_signed_file(
 fn hash_of<D: rsa::sha2::Digest>(file: &SignedFile<'_>) -> Result<D, String> {
     let mut hash = D::new();
     let mut content = file.content()?;
-    for_each_chunk(&mut content, |chunk| {
-        hash.update(chunk);
-        Ok(())
-    })
-    .map_err(|error: io::Error| unreadable(&error))?;
+    read_chunks(&mut content, |chunk| hash.update(chunk)).map_err(|error| unreadable(&error))?;
     Ok(hash)
 }
 
@@ -178,24 +174,6 @@ pub struct ImageSigningKey {
     public: Vec<u8>,
 }
 
-fn not_decrypted(error: DecryptError) -> Failure {
-    let (why, help) = match error {
-        DecryptError::Malformed => (
-            "it is damaged, or not encrypted in the format of cosign",
-            "restore the file, or make a new key with `cosign generate-key-pair`",
-        ),
-        DecryptError::ScryptParameters => (
-            "its scrypt parameters are not valid, or need more than 512 MiB of memory or 16 passes",
-            "`cosign generate-key-pair` makes a key with parameters within these limits",
-        ),
-        DecryptError::WrongPassword => (
-            "the password does not decrypt it",
-            "check COSIGN_PASSWORD or the file of --sign-images-password",
-        ),
-    };
-    Failure::usage(why).with_help(help)
-}
-
 fn unsupported() -> Failure {
     Failure::usage("it is not an ECDSA P-256 key in PEM (PKCS#8)")
         .with_help("`openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256` makes one")
@@ -212,7 +190,7 @@ impl ImageSigningKey {
                 Failure::usage("it is encrypted, and no password is given")
                     .with_help("set COSIGN_PASSWORD, or name a file with --sign-images-password")
             })?;
-            SigningKey::from_pkcs8_der(&decrypt(pem, password).map_err(not_decrypted)?)
+            SigningKey::from_pkcs8_der(&decrypt(pem, password)?)
         } else if pem.contains("BEGIN ENCRYPTED") {
             return Err(
                 Failure::usage("it is encrypted, but not by cosign").with_help(
@@ -322,15 +300,21 @@ struct KeyCipher {
     nonce: String,
 }
 
-/// Why an encrypted key cannot be decrypted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DecryptError {
-    /// It is not in cosign's format, or it is damaged.
-    Malformed,
-    /// Its scrypt parameters are not valid, or need too much memory or time.
-    ScryptParameters,
-    /// The password is wrong, or the key is damaged.
-    WrongPassword,
+fn malformed() -> Failure {
+    Failure::usage("it is damaged, or not encrypted in the format of cosign")
+        .with_help("restore the file, or make a new key with `cosign generate-key-pair`")
+}
+
+fn invalid_scrypt_parameters() -> Failure {
+    Failure::usage(
+        "its scrypt parameters are not valid, or need more than 512 MiB of memory or 16 passes",
+    )
+    .with_help("`cosign generate-key-pair` makes a key with parameters within these limits")
+}
+
+fn wrong_password() -> Failure {
+    Failure::usage("the password does not decrypt it")
+        .with_help("check COSIGN_PASSWORD or the file of --sign-images-password")
 }
 
 /// Whether `pem` is a key that cosign has encrypted.
@@ -341,29 +325,28 @@ pub(crate) fn is_encrypted(pem: &str) -> bool {
 }
 
 /// Decrypts a key. Returns it in DER (PKCS#8).
-pub(crate) fn decrypt(pem: &str, password: &[u8]) -> Result<Vec<u8>, DecryptError> {
-    let malformed = DecryptError::Malformed;
+pub(crate) fn decrypt(pem: &str, password: &[u8]) -> Result<Vec<u8>, Failure> {
     let body: String = pem
         .lines()
         .map(str::trim)
         .filter(|line| !line.starts_with("-----"))
         .collect();
-    let decode = |text: &str| STANDARD.decode(text).map_err(|_| malformed);
+    let decode = |text: &str| STANDARD.decode(text).map_err(|_| malformed());
     let EncryptedKey {
         kdf,
         cipher,
         ciphertext,
-    } = serde_json::from_slice(&decode(&body)?).map_err(|_| malformed)?;
+    } = serde_json::from_slice(&decode(&body)?).map_err(|_| malformed())?;
     if kdf.name != "scrypt" || cipher.name != "nacl/secretbox" {
-        return Err(malformed);
+        return Err(malformed());
     }
-    let nonce = <[u8; 24]>::try_from(decode(&cipher.nonce)?).map_err(|_| malformed)?;
+    let nonce = <[u8; 24]>::try_from(decode(&cipher.nonce)?).map_err(|_| malformed())?;
     let mut key = Key::default();
-    let params = scrypt_params(&kdf.params).ok_or(DecryptError::ScryptParameters)?;
-    scrypt::scrypt(password, &decode(&kdf.salt)?, &params, &mut key).map_err(|_| malformed)?;
+    let params = scrypt_params(&kdf.params).ok_or_else(invalid_scrypt_parameters)?;
+    scrypt::scrypt(password, &decode(&kdf.salt)?, &params, &mut key).map_err(|_| malformed())?;
     XSalsa20Poly1305::new(&key)
         .decrypt(&Nonce::from(nonce), &*decode(&ciphertext)?)
-        .map_err(|_| DecryptError::WrongPassword)
+        .map_err(|_| wrong_password())
 }
 
 /// The parameters, within limits: a key file could demand any amount of memory and time.
@@ -388,11 +371,7 @@ mod tests {
         for body in ["%", "e30="] {
             let pem = format!("-----BEGIN {label}-----\n{body}\n-----END {label}-----\n");
             let error = ImageSigningKey::from_pem(&pem, Some(b"")).err();
-            assert_eq!(
-                error,
-                Some(not_decrypted(DecryptError::Malformed)),
-                "{body}"
-            );
+            assert_eq!(error, Some(malformed()), "{body}");
         }
     }
 
@@ -424,7 +403,7 @@ mod tests {
         let pem = encrypted(b"key", b"secret", (16, 8, 1));
         assert!(is_encrypted(&pem));
         assert_eq!(decrypt(&pem, b"secret"), Ok(b"key".to_vec()));
-        assert_eq!(decrypt(&pem, b""), Err(DecryptError::WrongPassword));
+        assert_eq!(decrypt(&pem, b""), Err(wrong_password()));
     }
 
     #[test]
@@ -440,12 +419,12 @@ mod tests {
             let pem = encrypted(b"key", b"secret", cost);
             assert_eq!(
                 decrypt(&pem, b"secret"),
-                Err(DecryptError::ScryptParameters),
+                Err(invalid_scrypt_parameters()),
                 "{cost:?}"
             );
         }
         let label = LABELS[1];
         let pem = format!("-----BEGIN {label}-----\ne30=\n-----END {label}-----\n");
-        assert!(is_encrypted(&pem) && decrypt(&pem, b"") == Err(DecryptError::Malformed));
+        assert!(is_encrypted(&pem) && decrypt(&pem, b"") == Err(malformed()));
     }
 }

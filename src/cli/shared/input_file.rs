@@ -214,7 +214,7 @@ pub(crate) fn manifests(
     platforms: &[PlatformRequest],
 ) -> Result<MergedManifest, CliError> {
     manifest::load_edited(paths, platforms, &FileOverrides::new()).map_err(|error| {
-        let path = error.path().to_path_buf();
+        let path = error.path.clone();
         wrong_kind(FileKind::Manifest, &path, error)
     })
 }

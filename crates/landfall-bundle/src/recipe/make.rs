@@ -1,10 +1,8 @@
 //! Decides which blobs get a recipe, writes the recipes, and proves each by rebuilding its blob.
 
-use super::plain_file::{
-    PlainBlob, PlainFile, RecipeError, TemporaryFile, TemporaryFileReader, stream_limits,
-};
+use super::plain_file::{PlainBlob, PlainFile, TemporaryFile, TemporaryFileReader, stream_limits};
 use crate::format::blob_recipe::{BlobCoding, RecipeHeader, SECTIONS};
-use landfall_content::{BlobRead, ContentError};
+use landfall_content::{BlobRead, ContentError, CopyError};
 use landfall_deflate::{DeflateError, Rebuilder, Recipe, analyze, estimate_recipe_size};
 use landfall_model::{Algorithm, Descriptor, Digest, HashedStream, for_each_chunk};
 use landfall_patch::{PatchBase, PatchError, PatchReader, PatchSections, PlainSource, create};
@@ -81,7 +79,7 @@ struct WrittenRecipe {
 /// the blob is not returned.
 pub(super) fn make_recipe(
     input: &RecipeInput<'_>,
-) -> Result<Result<RecipeFile, NoRecipe>, RecipeError> {
+) -> Result<Result<RecipeFile, NoRecipe>, CopyError> {
     if let Some(assumed) = input.assumed {
         match draft_recipe(input, assumed.as_bytes().to_vec())? {
             Err(no_recipe) => return Ok(Err(no_recipe)),
@@ -113,9 +111,7 @@ pub(super) fn make_recipe(
 
 /// Estimates the size of the recipe that [`make_recipe`] would make, in less time: only the
 /// beginning of the stream is analyzed, and nothing is rebuilt.
-pub(super) fn estimate_recipe(
-    input: &RecipeInput<'_>,
-) -> Result<Result<u64, NoRecipe>, RecipeError> {
+pub(super) fn estimate_recipe(input: &RecipeInput<'_>) -> Result<Result<u64, NoRecipe>, CopyError> {
     let open = || open_blob(input);
     let limits = stream_limits(input.blob.size);
     let stream_size = match input.new.coding {
@@ -139,7 +135,7 @@ fn open_blob(input: &RecipeInput<'_>) -> io::Result<Box<dyn Read + Send>> {
 fn draft_recipe(
     input: &RecipeInput<'_>,
     stream: Vec<u8>,
-) -> Result<Result<RecipeDraft, NoRecipe>, RecipeError> {
+) -> Result<Result<RecipeDraft, NoRecipe>, CopyError> {
     let (header, patch) = draft_patch(input, stream.len() as u64)?;
     Ok(header.if_worth(input.blob).map(|_| RecipeDraft {
         header,
@@ -164,9 +160,9 @@ fn no_stream_section(
 fn draft_patch(
     input: &RecipeInput<'_>,
     stream_size: u64,
-) -> Result<(RecipeHeader, [SpooledTempFile; SECTIONS - 1]), RecipeError> {
+) -> Result<(RecipeHeader, [SpooledTempFile; SECTIONS - 1]), CopyError> {
     let sections = make_patch(input).map_err(|error| match error {
-        PatchError::Write(source) => RecipeError::Temporary(source),
+        PatchError::Write(source) => CopyError::Write(source),
         PatchError::Read { source, .. } => ContentError::read(&input.blob.digest, source).into(),
         PatchError::Damaged(_) => {
             ContentError::read(&input.blob.digest, io::Error::other(error)).into()
@@ -178,7 +174,7 @@ fn draft_patch(
         *length = section
             .seek(SeekFrom::End(0))
             .and_then(|end| section.rewind().map(|()| end))
-            .map_err(RecipeError::Temporary)?;
+            .map_err(CopyError::Write)?;
     }
     let header = RecipeHeader {
         coding: input.new.coding,
@@ -207,8 +203,8 @@ impl RecipeHeader {
 
 impl RecipeDraft {
     /// Writes the recipe to a file in `folder`.
-    fn write(self, folder: &Path) -> Result<WrittenRecipe, RecipeError> {
-        self.try_write(folder).map_err(RecipeError::Temporary)
+    fn write(self, folder: &Path) -> Result<WrittenRecipe, CopyError> {
+        self.try_write(folder).map_err(CopyError::Write)
     }
 
     fn try_write(self, folder: &Path) -> io::Result<WrittenRecipe> {
@@ -235,7 +231,7 @@ impl RecipeDraft {
 fn prove(
     recipe: &WrittenRecipe,
     input: &RecipeInput<'_>,
-) -> Result<Result<(), NoRecipe>, RecipeError> {
+) -> Result<Result<(), NoRecipe>, CopyError> {
     let file = &recipe.file.file;
     let open = |offset| Ok(Box::new(file.reader(offset)) as Box<dyn Read + Send>);
     let bases = input.bases.iter().map(|base| Arc::clone(&base.plain));
@@ -243,7 +239,7 @@ fn prove(
     match rebuild(input.blob, &recipe.header, &open, bases, io::sink()) {
         Ok(_) => Ok(Ok(())),
         Err(error) => match disk_error(error) {
-            Some(error) => Err(RecipeError::Temporary(error)),
+            Some(error) => Err(CopyError::Write(error)),
             // a fault of an encoder must not prevent the delivery of the blob, and content that is
             // damaged is found when the blob itself is packed
             None => Ok(Err(NoRecipe::Unproven)),
@@ -322,7 +318,7 @@ pub(super) fn rebuild<W: Write>(
 }
 
 fn compress(plain: &mut impl Read, mut rebuilder: Rebuilder<impl Write>) -> io::Result<()> {
-    for_each_chunk(plain, |chunk| rebuilder.write(chunk).map_err(io_error))?;
+    for_each_chunk(plain, |chunk| rebuilder.write(chunk).map_err(io_error))??;
     rebuilder.finish().map_err(io_error)?;
     Ok(())
 }
@@ -447,7 +443,7 @@ mod tests {
             folder: dir.path(),
         };
         let proven = prove(&unreadable_recipe([9; SECTIONS]), &input);
-        let Err(RecipeError::Temporary(error)) = &proven else {
+        let Err(CopyError::Write(error)) = &proven else {
             panic!("{proven:?}")
         };
         let message = error.to_string();

@@ -1,7 +1,7 @@
 //! The plain bytes of blobs, in temporary files, and the folder of these files.
 
 use crate::format::blob_recipe::{BlobCoding, MAX_STREAM_SECTION};
-use landfall_content::{BlobRead, ContentError};
+use landfall_content::{BlobRead, ContentError, CopyError};
 use landfall_deflate::{AnalysisLimits, DeflateError, PlainReader, Recipe, assume};
 use landfall_model::{Descriptor, Digest, for_each_chunk};
 use landfall_patch::{Listing, PlainSource};
@@ -20,21 +20,6 @@ pub(super) fn stream_limits(size: u64) -> AnalysisLimits {
         plain_bytes: BlobCoding::Deflate.max_plain(size),
         recipe_bytes: MAX_STREAM_SECTION,
         recipe_percent: 25,
-    }
-}
-
-/// Why it is unknown whether a blob has a recipe.
-#[derive(Debug)]
-pub(super) enum RecipeError {
-    /// Content cannot be read.
-    Content(ContentError),
-    /// A temporary file cannot be written or read.
-    Temporary(io::Error),
-}
-
-impl From<ContentError> for RecipeError {
-    fn from(error: ContentError) -> RecipeError {
-        RecipeError::Content(error)
     }
 }
 
@@ -67,9 +52,8 @@ impl TemporaryFile {
     /// Writes all of `content` to a new file in `folder`.
     fn write(mut content: impl Read, folder: &Path) -> Result<TemporaryFile, PlainFileError> {
         let mut writer = TemporaryFile::writer(folder).map_err(PlainFileError::Write)?;
-        for_each_chunk(&mut content, |chunk| {
-            writer.write_all(chunk).map_err(PlainFileError::Write)
-        })?;
+        for_each_chunk(&mut content, |chunk| writer.write_all(chunk))?
+            .map_err(PlainFileError::Write)?;
         writer.finish().map_err(PlainFileError::Write)
     }
 
@@ -287,7 +271,7 @@ impl<'a> PlainBlobs<'a> {
     pub(super) fn plain_blob(
         &mut self,
         blob: &Descriptor,
-    ) -> Result<Option<Arc<PlainBlob>>, RecipeError> {
+    ) -> Result<Option<Arc<PlainBlob>>, CopyError> {
         if let Some(plain) = self.recent.get(&blob.digest) {
             return Ok(plain.clone());
         }
@@ -301,7 +285,7 @@ impl<'a> PlainBlobs<'a> {
         }
         match written {
             Ok(plain) => Ok(Some(self.add(blob, coding, plain)?)),
-            Err(PlainFileError::Write(source)) => Err(RecipeError::Temporary(source)),
+            Err(PlainFileError::Write(source)) => Err(CopyError::Write(source)),
             Err(PlainFileError::TooLong(_)) => {
                 self.recent.insert(blob.digest.clone(), None);
                 Ok(None)
@@ -316,7 +300,7 @@ impl<'a> PlainBlobs<'a> {
     pub(super) fn decoded_blob(
         &mut self,
         blob: &Descriptor,
-    ) -> Result<Option<DecodedBlob>, RecipeError> {
+    ) -> Result<Option<DecodedBlob>, CopyError> {
         let read = |source: io::Error| ContentError::read(&blob.digest, source);
         let (coding, content) = sniff(self.open(blob)?).map_err(read)?;
         if coding == BlobCoding::Deflate

@@ -1,14 +1,14 @@
 //! Chooses the bases of each blob, and makes its recipe or estimates the size of the recipe.
 
 use super::make::{NoRecipe, RecipeFile, RecipeInput, estimate_recipe, make_recipe};
-use super::plain_file::{DecodedBlob, PlainBlob, PlainBlobs, RecipeError, ScratchError};
+use super::plain_file::{DecodedBlob, PlainBlob, PlainBlobs, ScratchError};
 use crate::error::BundleError;
 use crate::format::blob_recipe::{BlobRecipe, BlobReference, MAX_CHAIN, entry_name};
 use crate::format::names::RECIPE_TYPE;
 use crate::format::stored::ContentForm;
 use crate::plan::delta_base::{self, DeltaBase};
 use crate::plan::{ContentSource, PackPlan};
-use landfall_content::BlobRead;
+use landfall_content::{BlobRead, CopyError};
 use landfall_deflate::Recipe;
 use landfall_item::LockedItem;
 use landfall_item::lockfile::Lock;
@@ -210,12 +210,10 @@ impl<'a> RecipePlanner<'a> {
         }
     }
 
-    fn failure(&self, one: &PatchableBlob, error: RecipeError) -> BundleError {
+    fn failure(&self, one: &PatchableBlob, error: CopyError) -> BundleError {
         match error {
-            RecipeError::Content(error) => BundleError::content(&one.item)(error),
-            RecipeError::Temporary(error) => {
-                BundleError::write(self.folder)(ScratchError::unwrap(error))
-            }
+            CopyError::Content(error) => BundleError::content(&one.item)(error),
+            CopyError::Write(error) => BundleError::write(self.folder)(ScratchError::unwrap(error)),
         }
     }
 

@@ -14,7 +14,7 @@ use crate::plan::PackPlan;
 use crate::read::Bundle;
 use crate::read::volume_set::{VolumeSet, cannot_rebuild, hash_file, open_without};
 use landfall_content::{BlobRead, ContentError, parent_folder, refuse_special, sync_folder};
-use landfall_item::lockfile::{Lock, LockError};
+use landfall_item::lockfile::Lock;
 use landfall_model::report::Progress;
 use landfall_model::{Digest, Failure};
 use std::fs::{self, File};
@@ -34,7 +34,7 @@ pub fn write_volume(
     like: &[PathBuf],
     number: usize,
     out: Option<&Path>,
-    lock: impl FnOnce() -> Result<Lock, LockError>,
+    lock: impl FnOnce() -> Result<Lock, Failure>,
     blobs: &dyn BlobRead,
     progress: &dyn Progress,
 ) -> Result<(PathBuf, u64), BundleError> {

@@ -206,9 +206,12 @@ impl ImageInArchive {
                 return Ok(());
             };
             match import_member(member, blob, store, progress) {
-                Ok(()) => store.mark_present(blob),
-                Err(error) => {
+                Ok(Ok(())) => store.mark_present(blob),
+                Ok(Err(error)) => {
                     failed.get_or_insert(format!("{path}: {error}"));
+                }
+                Err(error) => {
+                    failed.get_or_insert(format!("{path}: cannot be read: {error}"));
                 }
             }
             Ok(())

@@ -45,7 +45,7 @@ pub fn import_blobs(
             uncompressed_layers += usize::from(is_unpacked_layer(&member.path));
             return Ok(());
         };
-        match import_member(member, &blob, store, progress) {
+        match import_member(member, &blob, store, progress)? {
             Ok(()) => {
                 store.mark_present(&blob);
                 progress.item(&blob.digest.to_string());
@@ -54,11 +54,10 @@ pub fn import_blobs(
                 imported.digests.insert(blob.digest);
             }
             // wrong bytes are skipped: upstream may still have the right ones
-            Err(MemberError::Bytes(why)) => {
+            Err(why @ (WriteError::Digest { .. } | WriteError::Size { .. })) => {
                 push_skipped(&mut imported.skipped, format!("{}: {why}", member.path));
             }
-            Err(MemberError::Read(error)) => return Err(error),
-            Err(MemberError::Write(error)) => {
+            Err(error) => {
                 refused = Some(error);
                 return Err(io::Error::other("the store cannot be written"));
             }
@@ -134,66 +133,37 @@ impl ImportedBlobs {
     }
 }
 
-/// Why a member cannot be imported.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum MemberError {
-    /// The bytes do not match the name.
-    #[error("{0}")]
-    Bytes(String),
-    /// The archive cannot be read.
-    #[error("cannot be read: {0}")]
-    Read(io::Error),
-    /// The store cannot be written.
-    #[error(transparent)]
-    Write(WriteError),
-}
-
-impl From<WriteError> for MemberError {
-    fn from(error: WriteError) -> MemberError {
-        match error {
-            // the store reports the wrong bytes, but they come from the archive
-            WriteError::Digest { .. } | WriteError::Size { .. } => {
-                MemberError::Bytes(error.to_string())
-            }
-            error => MemberError::Write(error),
-        }
-    }
-}
-
-impl From<io::Error> for MemberError {
-    fn from(error: io::Error) -> MemberError {
-        MemberError::Read(error)
-    }
-}
-
-/// Writes one member to the store. Bytes that an earlier run has written are skipped.
+/// Writes one member to the store. Bytes that an earlier run has written are skipped. The inner
+/// error is that of the store; of [`WriteError::Digest`] and [`WriteError::Size`] the cause is the
+/// archive, whose bytes do not match the name. Fails if the archive cannot be read.
 pub(super) fn import_member(
     member: &mut ArchiveMember<'_>,
     blob: &Descriptor,
     store: &dyn LocalStore,
     progress: &dyn Progress,
-) -> Result<(), MemberError> {
+) -> io::Result<Result<(), WriteError>> {
     // checked before anything is written, so that a wrong member leaves no partial file
     if member.size != blob.size {
-        return Err(WriteError::Size {
+        return Ok(Err(WriteError::Size {
             wanted: blob.digest.clone(),
             size: blob.size,
             found: member.size,
-        }
-        .into());
+        }));
     }
-    let Some((mut writer, _)) = store.begin(blob, false)? else {
-        return Ok(());
+    let mut writer = match store.begin(blob, false) {
+        Ok(Some((writer, _))) => writer,
+        Ok(None) => return Ok(Ok(())),
+        Err(error) => return Ok(Err(error)),
     };
     // a tar cannot be read from the middle, so bytes that the store has are read and dropped
     let written = writer.offset();
     io::copy(&mut (&mut member.reader).take(written), &mut io::sink())?;
-    for_each_chunk(&mut member.reader, |piece| {
+    let copied = for_each_chunk(&mut member.reader, |piece| {
         writer.write(piece)?;
         progress.bytes(piece.len() as u64);
-        Ok::<(), MemberError>(())
+        Ok(())
     })?;
-    Ok(writer.commit()?)
+    Ok(copied.and_then(|()| writer.commit()))
 }
 
 #[cfg(test)]

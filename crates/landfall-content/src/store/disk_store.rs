@@ -4,9 +4,7 @@ use super::disk_content::io;
 use super::layout_index::LayoutIndex;
 use super::verified_journal::VerifiedJournal;
 use crate::{DiskSpace, LockEntry, WriteError, sync_folder, temporary_file_in};
-use landfall_model::{
-    Digest, Hasher, INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT, for_each_chunk, sum_sizes,
-};
+use landfall_model::{Digest, Hasher, INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT, read_chunks, sum_sizes};
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
@@ -181,10 +179,9 @@ impl DiskStore {
         let mut file = File::open(path).map_err(io("open", path))?;
         let mut hasher = Hasher::new(digest.algorithm());
         let mut length = 0;
-        for_each_chunk(&mut file, |chunk| {
+        read_chunks(&mut file, |chunk| {
             length += chunk.len() as u64;
             hasher.update(chunk);
-            Ok(())
         })
         .map_err(io("read", path))?;
         let metadata = file.metadata().map_err(io("look at", path))?;

@@ -3,43 +3,50 @@
 use super::document::Lock;
 use super::text;
 use crate::LockedItem;
-use landfall_model::document::{self, Diagnostic, read_text_input};
+use landfall_model::document::{self, read_text_input};
 use landfall_model::{Algorithm, DestinationMap, Digest, Failure, Hasher};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 impl Lock {
     /// Parses a lock. `file` is its name in messages.
     ///
     /// # Errors
     /// If the text is not a valid lock, or its version is not 1.
-    pub fn parse(file: &str, text: &str) -> Result<Lock, LockError> {
+    pub fn parse(file: &str, text: &str) -> Result<Lock, Failure> {
         // a byte order mark would hide a truncated lock, or a key in the first line
         let text = text.trim_start_matches('\u{feff}');
         let lock: Lock = match text::read(text) {
             Some(lock) => lock,
             None if text::is_truncated(text) => {
-                return Err(LockError::Truncated { path: file.into() });
+                return Err(Failure::usage(format!(
+                    "{file} is truncated: a lock ends with the line `...`"
+                ))
+                .with_help("copy it again, or write it again with `landfall lock`"));
             }
             // edited by hand or damaged: read the whole document, for messages with a position
-            None => document::read(file, text)?,
+            None => {
+                document::read(file, text).map_err(|error| Failure::usage(error.to_string()))?
+            }
         };
         if lock.version != 1 {
-            return Err(LockError::Version {
-                path: file.into(),
-                found: lock.version,
-            });
+            let found = lock.version;
+            let help = match found {
+                2.. => "use a newer landfall",
+                _ => WRITE_AGAIN,
+            };
+            return Err(Failure::usage(format!(
+                "{file}: lock version {found} is not known to this landfall, which reads version 1"
+            ))
+            .with_help(help));
         }
         let implausible = lock.items().find_map(LockedItem::implausibility);
         let duplicate = lock.duplicate_name();
         // later stages find items by name, and would use the wrong one of two
         match implausible.or_else(|| duplicate.map(|name| format!("{name} is listed twice"))) {
-            Some(why) => Err(LockError::Content {
-                path: file.into(),
-                why,
-            }),
+            Some(why) => Err(Failure::usage(format!("{file}: {why}")).with_help(WRITE_AGAIN)),
             None => Ok(lock),
         }
     }
@@ -48,7 +55,7 @@ impl Lock {
     ///
     /// # Errors
     /// As for [`Lock::parse`], and if the file cannot be read.
-    pub fn load(path: &Path) -> Result<Lock, LockError> {
+    pub fn load(path: &Path) -> Result<Lock, Failure> {
         Lock::load_with_text(path).map(|(lock, _)| lock)
     }
 
@@ -56,10 +63,12 @@ impl Lock {
     ///
     /// # Errors
     /// As for [`Lock::load`].
-    pub fn load_with_text(path: &Path) -> Result<(Lock, String), LockError> {
-        let text = read_text_input(path).map_err(|source| LockError::Open {
-            path: path.into(),
-            source,
+    pub fn load_with_text(path: &Path) -> Result<(Lock, String), Failure> {
+        let text = read_text_input(path).map_err(|error| {
+            let path = path.display();
+            Failure::usage(format!("cannot read the lock {path}: {error}")).with_help(format!(
+                "write one with `landfall lock -f MANIFEST --lock {path}`"
+            ))
         })?;
         let lock = Lock::parse(&path.display().to_string(), &text)?;
         Ok((lock, text))
@@ -82,63 +91,7 @@ impl Lock {
     }
 }
 
-/// Why a lock cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum LockError {
-    /// The file cannot be read.
-    #[error("cannot read the lock {path}: {source}")]
-    Open {
-        /// The path of the lock.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: std::io::Error,
-    },
-    /// The text is not a valid lock.
-    #[error(transparent)]
-    Document(#[from] Box<Diagnostic>),
-    /// The last line is missing, so the file was probably truncated when it was copied.
-    #[error("{path} is truncated: a lock ends with the line `...`")]
-    Truncated {
-        /// The path of the lock.
-        path: String,
-    },
-    /// The lock contains a value that landfall would never write.
-    #[error("{path}: {why}")]
-    Content {
-        /// The path of the lock.
-        path: String,
-        /// What is wrong with the content.
-        why: String,
-    },
-    /// The version of the lock is not 1, as in a lock of a newer landfall.
-    #[error("{path}: lock version {found} is not known to this landfall, which reads version 1")]
-    Version {
-        /// The path of the lock.
-        path: String,
-        /// The version that the lock has.
-        found: u32,
-    },
-}
-
-impl LockError {
-    /// What to do about the error. A [`LockError::Document`] contains its own help.
-    pub fn help(&self) -> Option<String> {
-        match self {
-            LockError::Open { path, .. } => Some(format!(
-                "write one with `landfall lock -f MANIFEST --lock {}`",
-                path.display()
-            )),
-            LockError::Document(_) => None,
-            LockError::Truncated { .. } => {
-                Some("copy it again, or write it again with `landfall lock`".into())
-            }
-            LockError::Version { found: 2.., .. } => Some("use a newer landfall".into()),
-            LockError::Content { .. } | LockError::Version { .. } => {
-                Some("write it again with `landfall lock`".into())
-            }
-        }
-    }
-}
+const WRITE_AGAIN: &str = "write it again with `landfall lock`";
 
 /// Two items, or referrers of items, with different digests that would have the same name at the
 /// destination.
@@ -260,14 +213,6 @@ pub fn url_conflicts(lock: &Lock) -> Vec<UrlConflict> {
         .into_iter()
         .map(|((first, second), url)| UrlConflict { url, first, second })
         .collect()
-}
-
-impl From<LockError> for Failure {
-    fn from(error: LockError) -> Failure {
-        let mut failure = Failure::usage(error.to_string());
-        failure.help = error.help();
-        failure
-    }
 }
 
 #[cfg(test)]

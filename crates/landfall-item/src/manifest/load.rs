@@ -17,55 +17,31 @@ use std::rc::Rc;
 
 /// Why manifests cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum LoadManifestError {
-    /// A file or folder cannot be read.
-    #[error("cannot read {path}: {source}")]
-    Open {
-        /// The path of the file or folder.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: std::io::Error,
-    },
-    /// A folder contains no manifest.
-    #[error(
-        "{0} contains no manifest: landfall looks for *.yaml and *.yml files with \
-         `kind: Manifest`, but not in subfolders"
-    )]
-    NoManifest(PathBuf),
-    /// Platforms were given, but no plain list to which they apply.
-    #[error(
-        "--platform applies only to image lists, but none is given; write `platforms:` in the \
-         manifest"
-    )]
-    NoList,
-    /// An entry selects versions by a rule, and none were selected yet.
-    #[error(
-        "{}: {} has no versions yet: `landfall update` selects them and writes them here",
-        .0.at,
-        .0.name
-    )]
-    Unselected(UnselectedEntry),
-    /// The manifests contain errors.
-    #[error(transparent)]
-    Documents(ManifestFaults),
+#[error("{message}")]
+pub struct LoadManifestError {
+    message: String,
+    /// The first file or folder with an error; empty if the error is about none.
+    pub path: PathBuf,
 }
 
 impl LoadManifestError {
-    pub(super) fn open(path: &Path, source: std::io::Error) -> LoadManifestError {
-        LoadManifestError::Open {
+    fn new(path: impl Into<PathBuf>, message: impl ToString) -> LoadManifestError {
+        LoadManifestError {
+            message: message.to_string(),
             path: path.into(),
-            source,
         }
     }
 
-    /// The first file or folder with an error; empty for [`LoadManifestError::NoList`].
-    pub fn path(&self) -> &Path {
-        match self {
-            LoadManifestError::Open { path, .. } | LoadManifestError::NoManifest(path) => path,
-            LoadManifestError::Documents(faults) => faults.first_file().unwrap_or(Path::new("")),
-            LoadManifestError::Unselected(entry) => Path::new(&entry.at.file),
-            LoadManifestError::NoList => Path::new(""),
-        }
+    pub(super) fn open(path: &Path, source: std::io::Error) -> LoadManifestError {
+        let message = format!("cannot read {}: {source}", path.display());
+        LoadManifestError::new(path, message)
+    }
+}
+
+impl From<ManifestFaults> for LoadManifestError {
+    fn from(faults: ManifestFaults) -> LoadManifestError {
+        let first = faults.first.first().map(|fault| &*fault.file);
+        LoadManifestError::new(first.unwrap_or_default(), &faults)
     }
 }
 
@@ -118,7 +94,13 @@ impl MergedManifest {
     /// Names the first entry that has none.
     pub fn check_versions(&self) -> Result<(), LoadManifestError> {
         match self.unselected.first() {
-            Some(entry) => Err(LoadManifestError::Unselected(entry.clone())),
+            Some(UnselectedEntry { name, at }) => {
+                let message = format!(
+                    "{at}: {name} has no versions yet: `landfall update` selects them and writes \
+                     them here"
+                );
+                Err(LoadManifestError::new(&at.file, message))
+            }
             None => Ok(()),
         }
     }
@@ -149,7 +131,12 @@ pub fn load_edited(
                 all.extend(faults.take(parsed).flatten().map(|parsed| parsed.requests));
             }
             if all.len() == before && faults.is_empty() {
-                return Err(LoadManifestError::NoManifest(path.clone()));
+                let message = format!(
+                    "{} contains no manifest: landfall looks for *.yaml and *.yml files with \
+                     `kind: Manifest`, but not in subfolders",
+                    path.display()
+                );
+                return Err(LoadManifestError::new(path, message));
             }
             continue;
         }
@@ -177,7 +164,11 @@ pub fn load_edited(
         }
     }
     if lists == 0 && !platforms.is_empty() {
-        return Err(LoadManifestError::NoList);
+        return Err(LoadManifestError::new(
+            "",
+            "--platform applies only to image lists, but none is given; write `platforms:` in the \
+             manifest",
+        ));
     }
     // entries with errors are not in `all`, which would cause misleading errors when merging
     let merged = if faults.is_empty() {
@@ -188,7 +179,7 @@ pub fn load_edited(
     if faults.is_empty() {
         Ok(merged)
     } else {
-        Err(LoadManifestError::Documents(faults))
+        Err(faults.into())
     }
 }
 
@@ -260,7 +251,7 @@ pub(super) fn each(
     if faults.is_empty() {
         Ok(all)
     } else {
-        Err(LoadManifestError::Documents(faults))
+        Err(faults.into())
     }
 }
 
@@ -449,11 +440,6 @@ impl ManifestFaults {
     pub(super) fn is_empty(&self) -> bool {
         self.first.is_empty()
     }
-
-    /// The file of the first error.
-    pub fn first_file(&self) -> Option<&Path> {
-        self.first.first().map(|fault| Path::new(&fault.file))
-    }
 }
 
 impl fmt::Display for ManifestFaults {
@@ -467,8 +453,6 @@ impl fmt::Display for ManifestFaults {
         }
     }
 }
-
-impl std::error::Error for ManifestFaults {}
 
 impl From<LoadManifestError> for Failure {
     fn from(error: LoadManifestError) -> Failure {

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::Crc;
 use flate2::read::DeflateDecoder;
 use landfall_content::BlobRead;
-use landfall_model::{Algorithm, Digest, Failure, Hasher, Limits, for_each_chunk};
+use landfall_model::{Algorithm, Digest, Failure, Hasher, Limits, read_chunks};
 use std::collections::BTreeMap;
 use std::io::Read;
 
@@ -76,10 +76,9 @@ fn member_hash(archive: &ZipArchive<'_>, member: &ZipMember) -> Result<Digest, F
     let mut content = content.take(member.size + 1);
     let mut hasher = Hasher::new(Algorithm::Sha256);
     let mut crc = Crc::new();
-    for_each_chunk(&mut content, |chunk| {
+    read_chunks(&mut content, |chunk| {
         hasher.update(chunk);
         crc.update(chunk);
-        Ok(())
     })
     .map_err(unreadable)?;
     let unread = content.limit();

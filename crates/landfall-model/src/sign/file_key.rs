@@ -6,7 +6,7 @@ use super::openpgp::OpenPgpKeys;
 use super::openpgp_rules::SignatureTime;
 use super::public_key::PublicKey;
 use super::signature::Signature;
-use crate::{Failure, for_each_chunk};
+use crate::{Failure, read_chunks};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
@@ -263,11 +263,7 @@ fn check_minisign(key: &str, signature: &[u8], content: &mut impl Read) -> Resul
         }
         Err(error) => return Err(wrong(error)),
     };
-    for_each_chunk(content, |chunk| {
-        verifier.update(chunk);
-        Ok(())
-    })
-    .map_err(unreadable)?;
+    read_chunks(content, |chunk| verifier.update(chunk)).map_err(unreadable)?;
     verifier.finalize().map_err(wrong)
 }
 

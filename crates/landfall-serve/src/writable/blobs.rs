@@ -221,7 +221,7 @@ impl WritableBlobs {
     ) -> Result<(), WritableStoreError> {
         let mut incoming = self.begin(digest.algorithm())?;
         let mut reader = source.open(digest, 0).map_err(io::Error::other)?;
-        for_each_chunk(&mut reader, |piece| incoming.write(piece))?;
+        for_each_chunk(&mut reader, |piece| incoming.write(piece))??;
         self.keep(incoming, digest)
     }
 

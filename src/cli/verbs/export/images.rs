@@ -10,9 +10,9 @@ use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, Ver
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use landfall_bundle::image_archive::{
-    ImageArchive, ImageArchiveError, ImageArchiveFormat, ImageArchiveOptions, is_image_archive,
+    ImageArchive, ImageArchiveFormat, ImageArchiveOptions, is_image_archive,
 };
-use landfall_content::{AtomicFile, BlobRead, OutputGuard};
+use landfall_content::{AtomicFile, BlobRead, CopyError, OutputGuard};
 use landfall_item::lockfile::{Lock, collision, losses};
 use landfall_item::{ChartArchive, LockedImage, LockedItem};
 use landfall_model::document::{ArchiveBudget, unpack, yaml};
@@ -229,15 +229,17 @@ impl ExportImages {
             progress.begin("export", archive.images.len() as u64, archive.blob_bytes());
             let written = archive
                 .write(blobs, &mut out, progress)
-                .and_then(|()| sync(&out));
+                .and_then(|()| sync(&out).map_err(CopyError::Write));
             archive
                 .images
                 .iter()
                 .for_each(|image| progress.item(&image.name));
             progress.end();
             written.map_err(|error| match error {
-                ImageArchiveError::Write(error) => unwritten(path, &error),
-                other => other.into(),
+                CopyError::Write(error) => unwritten(path, &error),
+                CopyError::Content(error) => {
+                    CliError::new(Exit::Failed, error.to_string()).on(TransferSide::Source)
+                }
             })?;
             report.bytes_transferred = archive.size();
         }
@@ -269,13 +271,9 @@ impl ArchiveOutput {
 }
 
 /// Flushes the archive to disk. A pipe cannot be flushed.
-fn sync(out: &File) -> Result<(), ImageArchiveError> {
-    let is_file = out.metadata().map_err(ImageArchiveError::Write)?.is_file();
-    if is_file {
-        out.sync_all().map_err(ImageArchiveError::Write)
-    } else {
-        Ok(())
-    }
+fn sync(out: &File) -> io::Result<()> {
+    let is_file = out.metadata()?.is_file();
+    if is_file { out.sync_all() } else { Ok(()) }
 }
 
 fn unwritten(path: &Path, error: &io::Error) -> CliError {
