@@ -1,6 +1,6 @@
 //! `hauler`: the documents Images and Files. Hauler stores one platform of an image, or all.
 
-use super::table::{ExportInput, ExportedList, quoted};
+use super::{ExportInput, ExportedList, quoted};
 use crate::text::platform_text;
 use std::fmt::Write as _;
 

@@ -1,6 +1,6 @@
 //! `zarf`: a package with one component. A Zarf package has one architecture.
 
-use super::table::{ExportInput, ExportedList, quoted};
+use super::{ExportInput, ExportedList, quoted};
 use crate::lockfile::Lock;
 use crate::text;
 use std::fmt::Write as _;

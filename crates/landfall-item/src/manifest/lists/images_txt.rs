@@ -1,7 +1,7 @@
 //! `images-txt`: one reference on each line, as in the image lists of RKE2 and others.
 
-use super::format::{ImageListFormat, ListedImages};
-use super::lines::lines;
+use super::lines;
+use super::{ImageListFormat, ListedImages};
 use landfall_model::ImageRef;
 use landfall_model::document::{SourceSpan, SourceText};
 use std::rc::Rc;

@@ -1,7 +1,7 @@
 //! `kkp`: the log of `kubermatic-installer mirror-images`.
 
-use super::format::{ImageListFormat, ListedImages};
-use super::lines::lines;
+use super::lines;
+use super::{ImageListFormat, ListedImages};
 use landfall_model::document::{Diagnostic, SourceSpan, SourceText};
 use serde_json::Value;
 use std::rc::Rc;

@@ -1,6 +1,6 @@
 //! Helpers for the tests of the formats.
 
-use super::format::ImageListFormat;
+use super::ImageListFormat;
 use landfall_model::document::{SourceSpan, SourceText};
 
 /// Each reference as `line:column reference [text at that position]`.
