@@ -42,7 +42,7 @@
 //!
 //! # Limits
 //!
-//! A request needs a slot of its host: see `host_limiter`. The page `concurrency` of the crate
+//! A request needs a slot of its host: see `host_limiter`. The section "Concurrency" of the crate
 //! `landfall-content` explains how this works together with the other limits of a run.
 //!
 //! # Log

@@ -78,7 +78,7 @@ impl RenderPlatform for CapiPlatform {
             notes.extend(unreadable(request, &registry)?);
         }
         for service in settings.proxied_services() {
-            workers.extend(drop_in(service, DropInForm::GiantSwarm, request)?);
+            workers.extend(drop_in(service, DropInForm::SixVariables, request)?);
         }
         workers.extend(MachinePackages::of(request)?.source_files(cluster, |_| true, &mut notes));
         // only the control plane has static pods

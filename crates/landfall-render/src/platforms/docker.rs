@@ -38,7 +38,7 @@ impl RenderPlatform for DockerPlatform {
 
     fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         if request.target.is_none() {
-            return only_drop_ins(&["docker"], DropInForm::GiantSwarm, request);
+            return only_drop_ins(&["docker"], DropInForm::SixVariables, request);
         }
         let registry = request.registry()?;
         let own = &registry.target.registry;
@@ -87,7 +87,7 @@ impl RenderPlatform for DockerPlatform {
             ..RenderedFile::new("etc/docker/daemon.json", text)
         }];
         files.extend(registry.trust(&format!("etc/docker/certs.d/{own}")));
-        files.extend(drop_in("docker", DropInForm::GiantSwarm, request)?);
+        files.extend(drop_in("docker", DropInForm::SixVariables, request)?);
         Ok(RenderedConfig {
             output: RenderedOutput::Files(files),
             notes,

@@ -87,7 +87,7 @@ impl RenderPlatform for GiantSwarmPlatform {
         let values_name = format!("{cluster}-cluster-values");
         // this drop-in contains the NO_PROXY of the cluster; the drop-in that
         // cluster-apps-operator writes contains only the NO_PROXY of the installation
-        let drop_ins = drop_in("containerd", DropInForm::GiantSwarm, request)?;
+        let drop_ins = drop_in("containerd", DropInForm::SixVariables, request)?;
         let text = drop_ins.map(|file| file.text).unwrap_or_default();
         let proxy_name = format!("{cluster}-systemd-proxy");
         let secret_of = |name: &str, key: &str, text: &str| {

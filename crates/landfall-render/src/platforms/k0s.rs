@@ -50,7 +50,7 @@ impl RenderPlatform for K0sPlatform {
         if request.target.is_none() {
             return only_drop_ins(
                 &["k0scontroller", "k0sworker"],
-                DropInForm::GiantSwarm,
+                DropInForm::SixVariables,
                 request,
             );
         }
@@ -75,7 +75,7 @@ impl RenderPlatform for K0sPlatform {
             ..config(release, &hosts_folder, None, request, &registry)?
         });
         for service in ["k0scontroller", "k0sworker"] {
-            files.extend(drop_in(service, DropInForm::GiantSwarm, request)?);
+            files.extend(drop_in(service, DropInForm::SixVariables, request)?);
         }
         let mut notes = other_accounts(request, &registry, by_header)?;
         if !has_containerd_2 {

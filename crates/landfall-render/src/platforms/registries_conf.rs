@@ -62,7 +62,7 @@ impl RenderPlatform for RegistriesConf {
 
     fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         if request.target.is_none() {
-            return only_drop_ins(&["crio"], DropInForm::GiantSwarm, request);
+            return only_drop_ins(&["crio"], DropInForm::SixVariables, request);
         }
         let registry = request.registry()?;
         let is_crio = self.0.consumer == Some(Consumer::Crio);
@@ -104,7 +104,7 @@ impl RenderPlatform for RegistriesConf {
                 "etc/crio/crio.conf.d/50-landfall.conf",
                 crio_conf(pause, has_auth_file),
             ));
-            files.extend(drop_in("crio", DropInForm::GiantSwarm, request)?);
+            files.extend(drop_in("crio", DropInForm::SixVariables, request)?);
         }
         Ok(RenderedConfig {
             output: RenderedOutput::Files(files),

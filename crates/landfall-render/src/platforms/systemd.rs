@@ -95,7 +95,7 @@ impl RenderPlatform for DropIns {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DropInForm {
     /// As in Giant Swarm: six variables.
-    GiantSwarm,
+    SixVariables,
     /// As in TKG: three variables; the kubelet's drop-in is below `/usr/lib`.
     Tkg,
 }
@@ -106,7 +106,7 @@ impl DropInForm {
         if request.settings.get(FORM.key) == Some("tkg") {
             DropInForm::Tkg
         } else {
-            DropInForm::GiantSwarm
+            DropInForm::SixVariables
         }
     }
 }

@@ -488,7 +488,7 @@ fn configuration(
         notes.extend(other_accounts(request, &registry, by_header)?);
     }
     if request.settings.get(PROXY.key) == Some("on") {
-        let proxy = drop_in("containerd", DropInForm::GiantSwarm, request)?;
+        let proxy = drop_in("containerd", DropInForm::SixVariables, request)?;
         files.push(proxy.ok_or_else(|| {
             Failure::usage("the site has no proxy; add proxy.http and proxy.https to it")
         })?);
