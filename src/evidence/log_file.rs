@@ -8,11 +8,10 @@ use landfall_content::{parent_folder, sync_folder};
 use landfall_model::document::open_input;
 use landfall_model::report::TransferSide;
 use landfall_model::{Digest, Failure, Limits};
-use rustix::fs::OFlags;
+use landfall_os::without_waiting;
 use serde_json::Value;
 use std::fs::{File, TryLockError};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
@@ -46,14 +45,9 @@ impl EvidenceLog {
     pub(crate) fn open(path: &Path) -> Result<EvidenceLog, Failure> {
         let failed = |error: io::Error| failed("open", path, &error);
         let is_new = !path.exists();
-        let file = File::options()
-            .read(true)
-            .append(true)
-            .create(true)
-            // without this flag, opening a pipe or device may wait for another process
-            .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
-            .open(path)
-            .map_err(failed)?;
+        let mut options = File::options();
+        options.read(true).append(true).create(true);
+        let file = without_waiting(&mut options).open(path).map_err(failed)?;
         if !file.metadata().map_err(failed)?.is_file() {
             return Err(failed(io::Error::other("it is not a regular file")));
         }

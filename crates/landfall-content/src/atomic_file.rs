@@ -12,10 +12,14 @@
 //!   several files that belong together.
 
 use landfall_model::human_size;
+pub use landfall_os::sync_folder;
+use landfall_os::{
+    FileFacts, free_space, is_at, is_pipe, is_socket, open_locked, public_temporary_file,
+    set_file_mode,
+};
 use std::fmt;
-use std::fs::{self, File, Metadata, Permissions, TryLockError};
+use std::fs::{self, File};
 use std::io::{self, Error, ErrorKind, Result};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::NamedTempFile;
@@ -26,9 +30,8 @@ use tempfile::NamedTempFile;
 /// # Errors
 /// If it cannot be created.
 pub fn temporary_file_in(folder: &Path) -> Result<NamedTempFile> {
-    tempfile::Builder::new()
-        // `tempfile` uses 0600 by default, and the file would keep that after the rename
-        .permissions(Permissions::from_mode(0o666))
+    // `tempfile` uses 0600 by default, and the file would keep that after the rename
+    public_temporary_file()
         .tempfile_in(folder)
         .map_err(without_temporary_name)
 }
@@ -53,8 +56,7 @@ pub fn private_file_in(folder: &Path) -> Result<NamedTempFile> {
 /// If the file cannot be synced to disk or renamed.
 pub fn publish_file(file: NamedTempFile, path: &Path, mode: Option<u32>) -> Result<()> {
     if let Some(mode) = mode {
-        file.as_file()
-            .set_permissions(Permissions::from_mode(mode))?;
+        set_file_mode(file.as_file(), mode)?;
     }
     // before the rename: after a crash, the final name must not refer to incomplete content
     file.as_file().sync_all()?;
@@ -84,8 +86,8 @@ pub fn refuse_special(path: &Path) -> Result<()> {
         kind if kind.is_file() => return Ok(()),
         kind if kind.is_dir() => "a folder",
         kind if kind.is_symlink() => "a symbolic link",
-        kind if kind.is_fifo() => "a pipe",
-        kind if kind.is_socket() => "a socket",
+        kind if is_pipe(kind) => "a pipe",
+        kind if is_socket(kind) => "a socket",
         _ => "a device",
     };
     Err(Error::other(format!(
@@ -99,22 +101,13 @@ pub fn refuse_special(path: &Path) -> Result<()> {
 /// # Errors
 /// If the file cannot be opened or locked.
 pub fn lock_partial_file(path: &Path) -> Result<Option<File>> {
-    let file = File::options()
-        .read(true)
-        .write(true)
-        .create(true)
-        // not truncated: a resumed run continues with the content of the partial file
-        .truncate(false)
-        .open(path)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Ok(None),
-        Err(TryLockError::Error(error)) => return Err(error),
-    }
+    let mut options = File::options();
+    // not truncated: a resumed run continues with the content of the partial file
+    options.read(true).write(true).create(true).truncate(false);
+    let file = open_locked(&mut options, path)?;
     // another process may have completed and renamed it between open and lock: then the name is
     // gone or belongs to another file
-    let is_same = fs::metadata(path).and_then(|named| Ok(named.ino() == file.metadata()?.ino()));
-    Ok(is_same.unwrap_or(false).then_some(file))
+    Ok(file.filter(|file| is_at(file, path).unwrap_or(false)))
 }
 
 /// A file `OUT.partial` that is renamed to `OUT` when it is complete. Dropping it before that
@@ -183,14 +176,6 @@ pub fn parent_folder(file: &Path) -> &Path {
         .unwrap_or(Path::new("."))
 }
 
-/// Syncs a folder to disk, so that the names of new and renamed files survive a crash.
-///
-/// # Errors
-/// If it cannot be opened or synced.
-pub fn sync_folder(folder: &Path) -> Result<()> {
-    File::open(folder)?.sync_all()
-}
-
 // Free disk space, compared with what a run needs.
 
 /// The disk space that a run needs in a folder, and how much is free.
@@ -216,13 +201,10 @@ impl DiskSpace {
             // the nearest existing parent is on the file system that the folder will be created on
             .find(|folder| folder.exists())
             .unwrap_or(&absolute);
-        let stats = rustix::fs::statvfs(existing)?;
-        // `f_bavail`, not `f_bfree`: the blocks reserved for root are not available to this user
-        let free = stats.f_bavail.saturating_mul(stats.f_frsize);
         Ok(DiskSpace {
             folder: folder.into(),
             needed,
-            free,
+            free: free_space(existing)?,
         })
     }
 
@@ -276,13 +258,30 @@ pub struct FileStamp {
 }
 
 impl FileStamp {
-    /// Returns the stamp of a file with this metadata.
-    pub fn of(metadata: &Metadata) -> FileStamp {
+    /// Returns the stamp of an open file.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn of(file: &File) -> Result<FileStamp> {
+        FileFacts::of(file).map(FileStamp::from)
+    }
+
+    /// Returns the stamp of the file at `path`.
+    ///
+    /// # Errors
+    /// If there is no file, or the system refuses.
+    pub fn at(path: &Path) -> Result<FileStamp> {
+        FileFacts::at(path).map(FileStamp::from)
+    }
+}
+
+impl From<FileFacts> for FileStamp {
+    fn from(facts: FileFacts) -> FileStamp {
         FileStamp {
             // a file that was replaced by a rename has another inode, even if its time was set back
-            inode: metadata.ino(),
-            mtime: (metadata.mtime(), metadata.mtime_nsec()),
-            size: metadata.len(),
+            inode: facts.number,
+            mtime: facts.modified,
+            size: facts.size,
         }
     }
 }

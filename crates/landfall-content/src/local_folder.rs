@@ -9,10 +9,10 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use landfall_model::document::{open_input, read_text_input};
 use landfall_model::{Limits, Wildcards};
+use landfall_os::{EXECUTABLE, mode_of};
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
 use std::io::{self, BufWriter, Read, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Regular files by their paths relative to a folder, with `/` between components. The values are
@@ -140,9 +140,9 @@ fn regular_file(outer: &Path, path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Whether the owner may execute a file.
+/// Whether the owner may execute a file. On Windows, no file has this permission.
 pub fn is_executable(metadata: &Metadata) -> bool {
-    metadata.permissions().mode() & 0o100 != 0
+    mode_of(metadata) & EXECUTABLE != 0
 }
 
 /// Writes the files of `folder` into a tar archive, an unnamed temporary file. `outer` is the

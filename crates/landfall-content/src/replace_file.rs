@@ -6,13 +6,9 @@ use super::atomic_file::{
 };
 use landfall_model::document::output_descriptor;
 use landfall_model::report::count_of;
-use rustix::fs::{
-    XattrFlags, fgetxattr, fgetxattr_query, flistxattr, flistxattr_query, fremovexattr, fsetxattr,
-};
-use rustix::io::Errno;
-use std::fs::{self, File, Metadata, Permissions};
+use landfall_os::{FileFacts, copy_attributes, too_many_links};
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
@@ -29,10 +25,6 @@ pub enum ReplaceError {
     Changed,
 }
 
-/// The extended attribute that holds the access control list. If a file has one, the group bits of
-/// its mode are the mask of the list, not rights of the group.
-const ACL: &str = "system.posix_acl_access";
-const GROUP_BITS: u32 = 0o070;
 /// The number of symbolic links that Linux follows for a path (`path_resolution(7)`).
 const MAX_LINKS: usize = 40;
 
@@ -51,19 +43,14 @@ pub fn replace_file(
     // the target of a symbolic link is replaced, so that the link is kept
     let path = path.canonicalize()?;
     let old = File::open(&path)?;
-    let metadata = old.metadata()?;
     refuse_special(&path)?;
     let file = private_file(&path, new)?;
-    let created = file.as_file().metadata()?;
-    if metadata.uid() != created.uid() || metadata.gid() != created.gid() {
-        fchown(file.as_file(), Some(metadata.uid()), Some(metadata.gid()))?;
-    }
-    let mut lost = Vec::new();
-    // after the owner, because a change of owner clears the set-user-ID and set-group-ID bits
-    copy_attributes(&old, &metadata, file.as_file(), &mut lost)?;
+    let mut lost = copy_attributes(&old, file.as_file(), true)?;
     // before the rename: otherwise, a crash could lose both the old and the new content
     file.as_file().sync_all()?;
-    let other_names = metadata.nlink().saturating_sub(1);
+    let other_names = FileFacts::of(&old)?.names.saturating_sub(1);
+    // Windows does not replace an open file
+    drop(old);
     if other_names > 0 {
         lost.push(format!(
             "{}, which still {} the old content",
@@ -119,7 +106,7 @@ fn link_target(path: &Path) -> io::Result<PathBuf> {
             Err(_) => return Ok(path),
         }
     }
-    Err(Errno::LOOP.into())
+    Err(too_many_links())
 }
 
 /// Creates or replaces a file in one step, preserving mode, owner and attributes of an existing
@@ -199,7 +186,8 @@ pub fn write_file_like(from: &Path, to: &Path, content: &[u8]) -> io::Result<()>
     let from = File::open(from)?;
     refuse_special(to)?;
     let file = private_file(to, content)?;
-    copy_attributes(&from, &from.metadata()?, file.as_file(), &mut Vec::new())?;
+    copy_attributes(&from, file.as_file(), false)?;
+    drop(from);
     file.persist(to)?;
     Ok(())
 }
@@ -211,73 +199,14 @@ fn private_file(path: &Path, content: &[u8]) -> io::Result<NamedTempFile> {
     Ok(file)
 }
 
-/// Copies the extended attributes of `from` and the mode in `metadata` to `to`. Attributes that
-/// cannot be copied are added to `lost`.
-fn copy_attributes(
-    from: &File,
-    metadata: &Metadata,
-    to: &File,
-    lost: &mut Vec<String>,
-) -> io::Result<()> {
-    let wanted = attributes(from)?;
-    // the folder may have given the new file a default access control list
-    for name in attributes(to)?
-        .iter()
-        .filter(|name| *name == ACL && !wanted.contains(name))
-    {
-        fremovexattr(to, name.as_str())?;
-    }
-    let mut mode = metadata.permissions().mode();
-    for name in &wanted {
-        if copy_attribute(from, to, name).is_ok() {
-            continue;
-        }
-        if name == ACL {
-            // without the list, its mask would become the rights of the group
-            mode &= !GROUP_BITS;
-            lost.push("its access control list; its group has no rights now".into());
-        } else {
-            lost.push(format!("its attribute {name}"));
-        }
-    }
-    to.set_permissions(Permissions::from_mode(mode))
-}
-
-fn copy_attribute(from: &File, to: &File, name: &str) -> rustix::io::Result<()> {
-    let mut value = vec![0; fgetxattr_query(from, name)?];
-    let len = fgetxattr(from, name, &mut value[..])?;
-    fsetxattr(to, name, &value[..len], XattrFlags::empty())
-}
-
-/// Returns the names of the extended attributes of a file; none if its file system has no such
-/// attributes.
-fn attributes(file: &File) -> io::Result<Vec<String>> {
-    let list = match attribute_list(file) {
-        Ok(list) => list,
-        Err(Errno::NOTSUP | Errno::NOSYS) => return Ok(Vec::new()),
-        Err(error) => return Err(error.into()),
-    };
-    Ok(list
-        .split(|byte| *byte == 0)
-        .filter(|name| !name.is_empty())
-        .map(|name| String::from_utf8_lossy(name).into_owned())
-        .collect())
-}
-
-/// Returns the names of the extended attributes of a file, each with a NUL at its end.
-fn attribute_list(file: &File) -> rustix::io::Result<Vec<u8>> {
-    let mut list = vec![0; flistxattr_query(file)?];
-    let length = flistxattr(file, &mut list[..])?;
-    list.truncate(length);
-    Ok(list)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::io::Errno;
     use std::collections::BTreeSet;
     use std::io::Read;
     use std::os::fd::AsRawFd;
+    use std::os::unix::fs::MetadataExt;
 
     #[test]
     fn a_change_in_between_is_merged_too_and_a_pipe_is_not_read() {

@@ -11,7 +11,7 @@
 //! 5. [`PatchReader`]: reads the new stream from a patch and its bases.
 //!
 //! The encoding of a patch is part of the bundle format (`docs/reference/recipes.md`). The crate
-//! imports no other crate of the workspace and uses zstd for compression. It needs bounded memory:
+//! imports `landfall-os` only, and uses zstd for compression. It needs bounded memory:
 //! 230 MiB while a patch is created, and 40 MiB while one is applied. The listing of a stream of
 //! 65,536 files or more takes 6 MB.
 //!
@@ -26,11 +26,11 @@ mod sections;
 
 pub use apply::PatchReader;
 pub use create::{PatchBase, PatchStatistics, create};
+use landfall_os::FileExt;
 pub use listing::Listing;
 pub use sections::{PatchSections, SECTIONS};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use thiserror::Error;
 
 /// A patch could not be created or applied.

@@ -4,6 +4,7 @@ use landfall_content::{OutputGuard, OutputRecord};
 use landfall_model::Failure;
 use landfall_model::document::read_input;
 use landfall_model::report::one_line;
+use landfall_os::path_fault;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -110,8 +111,8 @@ pub(super) const HEAD: &str = "# Written by `";
 /// is set, files that the platform did not write earlier are not replaced.
 ///
 /// # Errors
-/// Before anything is written: if the path of a file leads out of `folder`, or if a file of others
-/// exists. Afterwards: if a file cannot be written. The error contains its path.
+/// Before anything is written: if the path of a file leads out of `folder` or is impossible on this
+/// system, or if a file of others exists. Afterwards: if a file cannot be written. The error contains its path.
 pub fn write_files(
     folder: &Path,
     platform: &str,
@@ -123,6 +124,13 @@ pub fn write_files(
             "cannot write '{}': the path leads out of the output folder",
             one_line(&file.path)
         )));
+    }
+    for file in files {
+        if let Some(why) = path_fault(Path::new(&file.path)) {
+            let path = one_line(&file.path);
+            return Err(Failure::usage(format!("cannot write '{path}': {why}"))
+                .with_help("render on Linux or macOS"));
+        }
     }
     claim(folder, platform, files, replaces)?;
     for file in files {

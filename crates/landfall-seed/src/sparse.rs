@@ -8,8 +8,8 @@ use crate::content::sha256;
 use anyhow::Result;
 use landfall_item::LockedFile;
 use landfall_item::lockfile::Lock;
+use landfall_os::FileExt;
 use serde_json::{Value, json};
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use xxhash_rust::xxh64::xxh64;
 

@@ -21,10 +21,7 @@ pub(crate) const MAX_MISSING: usize = 30;
 
 /// Loads the key of `--sign KEY`.
 pub(crate) fn signer(key: Option<&str>) -> Result<Option<Arc<Signer>>, CliError> {
-    // An empty variable counts as unset.
-    let agent = std::env::var_os("SSH_AUTH_SOCK")
-        .filter(|socket| !socket.is_empty())
-        .map(PathBuf::from);
+    let agent = landfall_os::agent_path(std::env::var_os("SSH_AUTH_SOCK"));
     Ok(key
         .map(|key| Signer::load(key, agent.as_deref()))
         .transpose()?

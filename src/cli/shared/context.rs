@@ -11,7 +11,7 @@ use landfall_content::registry::RegistrySessions;
 use landfall_item::lockfile::Lock;
 use landfall_item::manifest::MergedManifest;
 use landfall_model::config::Site;
-use landfall_model::report::{Progress, TransferSide, shell_word};
+use landfall_model::report::{Progress, TransferSide, command_word};
 use landfall_model::{
     DestinationMap, Digest, Limits, PlatformRequest, Shard, TargetRegistry, locked,
 };
@@ -164,7 +164,7 @@ impl Context {
         {
             self.progress.note(&format!(
                 "{site} is not used; add --site {}",
-                shell_word(&site),
+                command_word(&site),
             ));
         }
         for (path, digest) in input_file::manifest_digests(paths)? {

@@ -1,13 +1,13 @@
 //! Ctrl-C ends a verb with exit 130 at any point.
 
 use landfall_model::locked;
+use landfall_os::signals::CtrlC;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 use tokio::runtime::Builder;
-use tokio::signal::unix::{SignalKind, signal};
 
 /// Decides which thread ends the process on Ctrl-C.
 #[derive(Debug, Clone, Default)]
@@ -38,7 +38,7 @@ impl Interrupts {
         // Before the thread starts, so that no signal ends the process in between.
         let mut signals = {
             let _inside = runtime.enter();
-            signal(SignalKind::interrupt())?
+            CtrlC::watch()?
         };
         let interrupts = self.clone();
         let watch = async move {
@@ -47,7 +47,7 @@ impl Interrupts {
             if let Some(grace) = grace {
                 tokio::select! {
                     () = tokio::time::sleep(grace) => {}
-                    _ = signals.recv() => {}
+                    () = signals.recv() => {}
                 }
             }
             if interrupts.begin_end() {

@@ -8,9 +8,9 @@ use landfall_content::{
 use landfall_model::Digest;
 use landfall_model::document::read_input;
 use landfall_model::report::{TransferSide, one_line};
+use landfall_os::{check_writable, stdout_file};
 use std::fs::{self, File};
 use std::io::{IsTerminal, stdout};
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 /// The flag that allows a command to replace the files of others.
@@ -145,9 +145,8 @@ pub(crate) fn result_stdout(context: &Context, what: &str) -> Result<File, CliEr
     if stdout().is_terminal() {
         return Err(wrong("use a pipe or a file, not a terminal"));
     }
-    // A duplicate, because dropping the file closes its descriptor.
-    let file = stdout().as_fd().try_clone_to_owned().map(File::from);
-    file.map_err(|error| CliError::new(Exit::Failed, format!("cannot use stdout: {error}")))
+    stdout_file()
+        .map_err(|error| CliError::new(Exit::Failed, format!("cannot use stdout: {error}")))
 }
 
 /// Checks that `file` can be written. Callers do this before work whose result would otherwise be
@@ -170,9 +169,7 @@ pub(crate) fn check_output(what: &str, file: &Path) -> Result<(), CliError> {
     } else if !folder.is_dir() {
         Some(format!("{} is not a folder", folder.display()))
     } else {
-        rustix::fs::access(place, rustix::fs::Access::WRITE_OK)
-            .err()
-            .map(|error| error.to_string())
+        check_writable(place).err().map(|error| error.to_string())
     };
     let Some(fault) = fault else { return Ok(()) };
     let message = format!("cannot write {what} {}: {fault}", file.display());

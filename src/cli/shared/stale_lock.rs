@@ -7,7 +7,7 @@ use landfall_content::parent_folder;
 use landfall_item::lockfile::Lock;
 use landfall_item::manifest;
 use landfall_model::document::read_input;
-use landfall_model::report::{Progress, count_of, shell_word};
+use landfall_model::report::{Progress, command_word, count_of};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -52,8 +52,8 @@ pub(crate) fn note_stale(path: &Path, lock: &Lock, progress: &dyn Progress) {
         progress.note(&format!(
             "note: {lock} lacks {first}{more} of {manifest}; `landfall lock -f {} --lock {}` adds \
              the missing items",
-            shell_word(&manifest),
-            shell_word(&lock.to_string()),
+            command_word(&manifest),
+            command_word(&lock.to_string()),
         ));
     }
 }

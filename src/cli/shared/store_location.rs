@@ -143,19 +143,10 @@ pub(crate) fn check_is_store(dir: &Path) -> Result<(), CliError> {
 
 /// The default store in the user's cache folder.
 fn cache_dir() -> Result<PathBuf, CliError> {
-    let cache = variable_path("XDG_CACHE_HOME")
-        .or_else(|| variable_path("HOME").map(|home| home.join(".cache")));
-    match cache {
+    match landfall_os::cache_folder(|name| std::env::var_os(name)) {
         Some(cache) => Ok(cache.join("landfall/store")),
         None => Err(CliError::usage(
             "there is no cache folder, because HOME is not set; name a store with --store DIR",
         )),
     }
-}
-
-/// The path in an environment variable. An empty variable counts as unset.
-fn variable_path(name: &str) -> Option<PathBuf> {
-    std::env::var_os(name)
-        .filter(|value| !value.is_empty())
-        .map(PathBuf::from)
 }

@@ -37,7 +37,7 @@ impl DiffReader {
         let is_coloured = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         if !is_terminal {
             DiffReader::Program
-        } else if is_coloured {
+        } else if is_coloured && landfall_os::has_colours() {
             DiffReader::Coloured
         } else {
             DiffReader::Terminal

@@ -101,6 +101,13 @@ fn findings(path: &Path) -> Findings {
     findings
 }
 
+fn is_test_file(path: &Path) -> bool {
+    let name = path.file_name().unwrap();
+    name == "tests.rs"
+        || name == "testing.rs"
+        || path.components().any(|part| part.as_os_str() == "tests")
+}
+
 #[test]
 fn errors_are_documented_on_public_functions_only() {
     let mut found = Vec::new();
@@ -112,4 +119,39 @@ fn errors_are_documented_on_public_functions_only() {
         found.is_empty(),
         "`# Errors` on private functions: {found:#?}"
     );
+}
+
+/// What only code for one operating system contains.
+const SYSTEM_CODE: [&str; 8] = [
+    "std::os::",
+    "rustix::",
+    "winapi_util::",
+    "signal::unix",
+    "cfg(unix)",
+    "cfg(windows)",
+    "cfg!(windows)",
+    "target_os =",
+];
+
+/// Returns the code for one operating system in a file, without its unit tests at the end.
+fn system_code(text: &str) -> Option<&'static str> {
+    let code = text.split("#[cfg(test)]\nmod ").next().unwrap();
+    SYSTEM_CODE.into_iter().find(|mark| code.contains(mark))
+}
+
+#[test]
+fn only_one_crate_has_code_for_one_system() {
+    let os = root().join("crates/landfall-os");
+    let mut found = Vec::new();
+    for path in sources() {
+        if path.starts_with(&os) || is_test_file(&path) {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        found.extend(system_code(&text).map(|code| format!("{}: {code}", shown(&path))));
+    }
+    assert!(found.is_empty(), "write this in landfall-os: {found:#?}");
+    assert_eq!(system_code("#[cfg(unix)]\nfn f() {}"), Some("cfg(unix)"));
+    let tests = "#[cfg(test)]\nmod tests { use std::os::unix::fs::FileExt; }";
+    assert_eq!(system_code(tests), None);
 }

@@ -12,9 +12,9 @@ use crate::write::volume_writer::VolumeWriter;
 use landfall_content::{BlobRead, ByteRange, ContentError};
 use landfall_model::report::SilentProgress;
 use landfall_model::{Digest, Hasher, locked, unpoisoned};
+use landfall_os::FileExt;
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
 
 /// The number of frames in flight: few, since transfers need memory at the same time.
 const DEPTH: usize = 4;

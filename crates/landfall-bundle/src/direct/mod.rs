@@ -36,11 +36,10 @@ use landfall_content::{BlobRead, ContentError};
 use landfall_model::report::Progress;
 use landfall_model::sign::{PublicKey, Signer};
 use landfall_model::{Digest, Limits, locked};
-use rustix::fs::{FallocateFlags, fallocate};
+use landfall_os::{FileExt, allocated_bytes, punch_hole};
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
@@ -308,7 +307,10 @@ impl DirectState {
             .unwrap_or(0);
         // the space in use rather than the length: the file has holes for content that has not
         // arrived
-        let taken = self.file.metadata().map_or(0, |data| data.blocks() * 512)
+        let taken = self
+            .file
+            .metadata()
+            .map_or(0, |data| allocated_bytes(&data))
             + self.reuse.as_ref().map_or(0, ReusedBundle::taken);
         room(
             self.plan
@@ -368,15 +370,16 @@ impl ReusedBundle {
 
     /// The disk space that the file occupies, in bytes.
     fn taken(&self) -> u64 {
-        self.file.metadata().map_or(0, |data| data.blocks() * 512)
+        self.file
+            .metadata()
+            .map_or(0, |data| allocated_bytes(&data))
     }
 
     /// Frees the disk space of a blob, if the file system supports holes.
     fn drop_copy(&self, digest: &Digest) {
         if let Some((start, size)) = self.whole.get(digest) {
-            let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
             // without holes the space is freed with the whole file, at the end
-            let _ = fallocate(&self.file, hole, *start, stored_len(*size).max(1));
+            let _ = punch_hole(&self.file, *start, stored_len(*size).max(1));
         }
     }
 }
@@ -407,12 +410,13 @@ impl BlobRead for ReusedBundle {
 /// A complete bundle that does not have its final name yet. If it is dropped without being
 /// published, it becomes unfinished again.
 pub struct UnpublishedBundle {
-    state: Arc<DirectState>,
+    /// `None` if the bundle has its final name, or may have it.
+    state: Option<Arc<DirectState>>,
+    path: PathBuf,
+    out: PathBuf,
     packed: PackedBundle,
     /// The file offset at which the entries end.
     entries: u64,
-    /// Whether the bundle has its final name, or may have it.
-    has_name: bool,
 }
 
 fn missing_content(entry: &PlannedEntry) -> BundleError {
@@ -473,10 +477,11 @@ impl DirectBundle {
             .map_err(failed)?;
         let packed = PackedBundle::one_file(&digest, out.end, &state.out);
         Ok(UnpublishedBundle {
-            state: self.0.clone(),
+            path: state.path.clone(),
+            out: state.out.clone(),
+            state: Some(self.0.clone()),
             packed,
             entries,
-            has_name: false,
         })
     }
 }
@@ -487,7 +492,7 @@ impl UnpublishedBundle {
     /// # Errors
     /// If the file cannot be opened.
     pub fn open(&self) -> Result<Bundle, BundleError> {
-        Bundle::open(&self.state.path)
+        Bundle::open(&self.path)
     }
 
     /// Gives the bundle its final name.
@@ -495,22 +500,24 @@ impl UnpublishedBundle {
     /// # Errors
     /// If the file cannot be renamed, or the work folder cannot be removed.
     pub fn publish(mut self) -> Result<PackedBundle, BundleError> {
-        // set before the rename: after an error, the file may have its final name
-        self.has_name = true;
-        let state = &*self.state;
-        let failed = BundleError::write(&state.out);
-        publish(&state.path, &state.out, &[], &[], None).map_err(failed)?;
-        clear_work(&state.path).map_err(failed)?;
+        // taken before the rename: after an error, the file may have its final name. Only the
+        // locked file stays open, because some file systems of Windows neither replace nor remove
+        // open files
+        let locked = self.state.take().map(|state| state.file.clone());
+        let failed = BundleError::write(&self.out);
+        publish(&self.path, &self.out, &[], &[], None).map_err(failed)?;
+        clear_work(&self.path).map_err(failed)?;
+        drop(locked);
         Ok(self.packed.clone())
     }
 }
 
 impl Drop for UnpublishedBundle {
     fn drop(&mut self) {
-        if !self.has_name {
+        if let Some(state) = &self.state {
             // without index and signature the file cannot be mistaken for a bundle; the next run
             // writes them again
-            let _ = self.state.file.set_len(self.entries);
+            let _ = state.file.set_len(self.entries);
         }
     }
 }

@@ -11,9 +11,9 @@ use landfall_content::{
     LockEntry, PartialBlob, VerifiedWriter, WriteError,
 };
 use landfall_model::{Descriptor, Digest, Limits, locked};
+use landfall_os::FileExt;
 use std::fmt;
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 impl DirectState {

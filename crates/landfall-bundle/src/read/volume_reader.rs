@@ -11,11 +11,11 @@ use crate::format::stored::ReadAt;
 use landfall_content::{FileRun, FileStamp, RangeRead, RangeReader};
 use landfall_model::document::open_input;
 use landfall_model::{locked, unpoisoned};
+use landfall_os::FileExt;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -78,10 +78,10 @@ impl VolumeReader {
         let mut start = 0;
         for path in paths {
             let file = open_input(&path).and_then(|file| {
-                let data = file.metadata()?;
                 // a folder can be opened, but not read
-                if data.is_file() {
-                    Ok((file, FileStamp::of(&data)))
+                if file.metadata()?.is_file() {
+                    let file_stamp = FileStamp::of(&file)?;
+                    Ok((file, file_stamp))
                 } else {
                     Err(io::Error::other("it is not a regular file"))
                 }
@@ -215,7 +215,7 @@ impl VolumeReader {
         (self.part_at(at)..=last)
             .map(|index| match &self.parts[index].medium {
                 Medium::Object(object) => Ok(object.file_stamp()),
-                Medium::File(_) | Medium::Lost => Ok(FileStamp::of(&self.file(index)?.metadata()?)),
+                Medium::File(_) | Medium::Lost => FileStamp::of(&*self.file(index)?),
             })
             .collect()
     }
@@ -277,7 +277,7 @@ impl VolumeReader {
             return Err(io::ErrorKind::NotFound.into());
         };
         let file = open_input(&self.parts[index].path)?;
-        let now = FileStamp::of(&file.metadata()?);
+        let now = FileStamp::of(&file)?;
         // FAT file systems, as on many USB sticks, may give a file another inode number
         let is_unchanged = (now.size, now.mtime) == (before.size, before.mtime);
         // a signature changes the end of the last volume

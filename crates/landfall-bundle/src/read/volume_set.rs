@@ -18,11 +18,9 @@ use landfall_model::document::{open_input, read_input};
 use landfall_model::report::Progress;
 use landfall_model::{Algorithm, Failure, Limits, OCI_LAYOUT, digest_of};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read};
 use std::ops::Range;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -232,7 +230,10 @@ pub(crate) fn read(base: &Path) -> Vec<(PathBuf, String)> {
             else {
                 continue;
             };
-            let path = parent_folder(base).join(OsStr::from_bytes(path));
+            let Some(path) = landfall_os::file_name(path) else {
+                continue;
+            };
+            let path = parent_folder(base).join(path);
             // the file comes with the bundle, so its paths must not lead to other folders
             let is_own = path.parent() == Some(parent_folder(base))
                 && (path.file_name() == Some(own) || number_of(base, &path).is_some());
@@ -252,7 +253,7 @@ pub(crate) fn has(base: &Path, path: &Path) -> bool {
         return false;
     };
     let name = path.file_name().unwrap_or_default();
-    let line = [hex.as_bytes(), b"  ", name.as_bytes()].concat();
+    let line = [hex.as_bytes(), b"  ", name.as_encoded_bytes()].concat();
     let text = read_input(checksums_path(base)).unwrap_or_default();
     text.split(|byte| *byte == b'\n').any(|one| one == line)
 }

@@ -4,13 +4,12 @@ use crate::format::blob_recipe::{BlobCoding, MAX_STREAM_SECTION};
 use landfall_content::{BlobRead, ContentError, CopyError};
 use landfall_deflate::{AnalysisLimits, DeflateError, PlainReader, Recipe, assume};
 use landfall_model::{Descriptor, Digest, for_each_chunk};
+use landfall_os::FileExt;
 use landfall_patch::{Listing, PlainSource};
 use std::collections::HashMap;
 use std::error::Error;
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -416,20 +415,9 @@ impl ScratchError {
     }
 }
 
-/// The folder for large temporary files: `TMPDIR`, or else `/var/tmp`, since `/tmp` is in memory on
-/// many systems.
+/// The folder for large temporary files.
 pub fn scratch_folder() -> PathBuf {
-    scratch_folder_of(std::env::var_os("TMPDIR"))
-}
-
-/// An empty variable counts as unset.
-fn scratch_folder_of(variable: Option<OsString>) -> PathBuf {
-    let persistent = Path::new("/var/tmp");
-    match variable.filter(|folder| !folder.is_empty()) {
-        Some(folder) => folder.into(),
-        None if persistent.is_dir() => persistent.into(),
-        None => "/tmp".into(),
-    }
+    landfall_os::scratch_folder(std::env::var_os("TMPDIR"))
 }
 
 #[cfg(test)]
@@ -478,13 +466,5 @@ mod tests {
             .err()
             .map(|error| ContentError::read(&digest, error));
         assert!(ScratchError::cause_of(&missing.unwrap()).is_some());
-    }
-
-    #[test]
-    fn an_empty_variable_counts_as_unset() {
-        let unset = scratch_folder_of(None);
-        assert!(unset.is_absolute());
-        assert_eq!(scratch_folder_of(Some("".into())), unset);
-        assert_eq!(scratch_folder_of(Some("/x".into())), Path::new("/x"));
     }
 }

@@ -10,9 +10,9 @@ use crate::format::hash::FrameHash;
 use crate::format::header;
 use crate::format::stored::ContentForm;
 use landfall_content::BlobRead;
+use landfall_os::FileExt;
 use std::fs;
 use std::io::Read;
-use std::os::unix::fs::FileExt;
 use tar::{EntryType, Header};
 
 impl Packed {

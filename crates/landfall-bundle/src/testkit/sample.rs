@@ -21,10 +21,10 @@ use landfall_item::lockfile::Lock;
 use landfall_item::{LockedFile, LockedImage};
 use landfall_model::report::{Progress, SilentProgress};
 use landfall_model::{Descriptor, Digest, media_type};
+use landfall_os::FileExt;
 use std::collections::HashMap;
 use std::fs;
 use std::io::{Cursor, Read};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// Content in memory. `sizes` overrides the sizes that [`BlobRead::stat`] returns.

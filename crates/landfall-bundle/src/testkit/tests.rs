@@ -12,9 +12,9 @@ use landfall_content::BlobRead;
 use landfall_content::store::LayoutIndex;
 use landfall_model::report::SilentProgress;
 use landfall_model::{Descriptor, Digest, media_type};
+use landfall_os::FileExt;
 use std::fs;
 use std::io::Read;
-use std::os::unix::fs::FileExt;
 
 #[test]
 fn a_packed_bundle_is_valid_and_has_the_content_of_the_store() {

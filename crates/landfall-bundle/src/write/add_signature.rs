@@ -17,9 +17,9 @@ use crate::read::volume_set::hash_file;
 use landfall_content::{parent_folder, sync_folder};
 use landfall_model::Limits;
 use landfall_model::sign::{Signature, Signer};
-use std::fs::{self, File, TryLockError};
-use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use landfall_os::{FileExt, is_at, open_locked};
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::Path;
 
 /// Adds a signature with this key to the bundle at `path`, unless the key has already signed it.
@@ -36,13 +36,9 @@ pub fn add_signature(path: &Path, signer: &Signer) -> Result<Bundle, BundleError
     let volumes = VolumeReader::open(&[path.into()])?;
     // the end of the bundle is in the last volume
     let (last, start) = volumes.last();
-    let file = File::options().write(true).open(&last).map_err(failed)?;
     // the writers of a bundle lock it too, so that two of them cannot change its end at once
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Err(BundleError::busy(path)),
-        Err(TryLockError::Error(source)) => return Err(failed(source)),
-    }
+    let file = open_locked(File::options().write(true), &last).map_err(failed)?;
+    let file = file.ok_or_else(|| BundleError::busy(path))?;
     let redo = suffixed(&last, ".signing");
     let bundle = match (Bundle::open(path), fs::read(&redo)) {
         // only if the bundle cannot be opened: the saved end may belong to an earlier bundle with
@@ -101,8 +97,7 @@ pub fn add_signature(path: &Path, signer: &Signer) -> Result<Bundle, BundleError
 /// Fails if the open `file` is not the file at `path`: a process that packed the bundle at the same
 /// time has replaced it, and the new file was not signed.
 fn check_is_current(file: &File, path: &Path) -> Result<(), BundleError> {
-    let named = fs::metadata(path).and_then(|named| Ok(named.ino() == file.metadata()?.ino()));
-    if named.unwrap_or(false) {
+    if is_at(file, path).unwrap_or(false) {
         return Ok(());
     }
     Err(BundleError::busy(path))
@@ -111,8 +106,9 @@ fn check_is_current(file: &File, path: &Path) -> Result<(), BundleError> {
 /// Writes a small file completely or not at all.
 fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let partial = partial_path(path);
-    fs::write(&partial, bytes)?;
-    File::open(&partial)?.sync_all()?;
+    let mut file = File::create(&partial)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
     fs::rename(partial, path)?;
     sync_folder(parent_folder(path))
 }

@@ -23,10 +23,10 @@ use landfall_content::{BlobRead, refuse_special};
 use landfall_model::report::Progress;
 use landfall_model::sign::Signer;
 use landfall_model::{Digest, Failure, Limits};
+use landfall_os::set_file_mode;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -397,7 +397,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<String> {
     let mut file = File::create(to)?;
     io::copy(&mut source, &mut file)?;
     // a copied program must be executable on the other side, whatever the umask is
-    file.set_permissions(fs::Permissions::from_mode(0o755))?;
+    set_file_mode(&file, 0o755)?;
     file.sync_all()?;
     hash_file(to)
 }

@@ -17,7 +17,6 @@ use landfall_model::{Failure, TransferSide, human_size};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Renames the unfinished bundle `partial` and the programs and documents next to it. The bundle is
@@ -260,7 +259,7 @@ pub(super) fn remove_volumes(base: &Path) -> io::Result<()> {
 /// A line in the format of `sha256sum`, which escapes names with backslashes and line breaks.
 fn line(hex: &str, name: &OsStr) -> Vec<u8> {
     let mut escaped = Vec::new();
-    for &byte in name.as_bytes() {
+    for &byte in name.as_encoded_bytes() {
         match byte {
             b'\\' => escaped.extend(br"\\"),
             b'\n' => escaped.extend(br"\n"),
@@ -269,7 +268,7 @@ fn line(hex: &str, name: &OsStr) -> Vec<u8> {
         }
     }
     // `sha256sum` marks a line with an escaped name by a backslash at its beginning
-    let mark: &[u8] = if escaped == name.as_bytes() {
+    let mark: &[u8] = if escaped == name.as_encoded_bytes() {
         b""
     } else {
         br"\"

@@ -4,10 +4,10 @@
 use crate::format::frame;
 use crate::format::names::{MAX_VOLUMES, TAIL, volume_path};
 use landfall_model::{Algorithm, Hasher, sum_sizes};
+use landfall_os::FileExt;
 use std::fs::File;
 use std::io::{self, Write};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;

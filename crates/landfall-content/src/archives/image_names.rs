@@ -4,10 +4,10 @@
 use super::import_blobs::push_skipped;
 use super::source_archive::{SourceArchive, digest_of_name};
 use landfall_model::{Descriptor, Digest, ImageRef, JsonText, Limits, has_host};
+use landfall_os::FileExt;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// Annotations of `index.json` with the full name of an image. containerd and docker write the

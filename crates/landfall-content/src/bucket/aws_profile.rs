@@ -1,6 +1,7 @@
 //! The configuration files of the AWS CLI, `~/.aws/credentials` and `~/.aws/config`, which
 //! `object_store` does not read.
 
+use landfall_os::home_folder;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ pub(super) fn load_profile(
     environment: impl Fn(&str) -> Option<String>,
     needs_account: bool,
 ) -> Result<AwsProfile, String> {
-    let home = environment("HOME").map(PathBuf::from);
+    let home = home_folder(&environment);
     let file = |variable: &str, name: &str| {
         environment(variable)
             .map(PathBuf::from)

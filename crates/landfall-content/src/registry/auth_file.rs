@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use landfall_http::TlsProfile;
 use landfall_model::{Failure, canonical_host, from_json};
+use landfall_os::home_folder;
 use serde::{Deserialize, Deserializer};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -284,7 +285,7 @@ pub fn certs_d_folders(get: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
 /// Returns the folder with the user's configuration of podman and skopeo.
 pub(super) fn containers_folder(get: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
     let folder = |name: &str| get(name).filter(|dir| !dir.is_empty()).map(PathBuf::from);
-    let config = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")));
+    let config = folder("XDG_CONFIG_HOME").or_else(|| Some(home_folder(get)?.join(".config")));
     config.map(|config| config.join("containers"))
 }
 

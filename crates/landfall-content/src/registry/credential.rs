@@ -71,11 +71,12 @@ pub type CredentialLookup = Result<Option<Credential>, Failure>;
 type SiteAccount = (String, String);
 
 /// Variables that lead to the personal credentials of the user, which must not get to nodes.
-const PERSONAL_VARIABLES: [&str; 6] = [
+const PERSONAL_VARIABLES: [&str; 7] = [
     "DOCKER_AUTH_CONFIG",
     "DOCKER_CONFIG",
     "HOME",
     "REGISTRY_AUTH_FILE",
+    "USERPROFILE",
     "XDG_CONFIG_HOME",
     "XDG_RUNTIME_DIR",
 ];

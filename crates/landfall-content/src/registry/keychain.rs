@@ -5,6 +5,7 @@ use super::auth_file::{AuthFile, containers_folder, hub_key};
 use super::credential::{Credential, CredentialLookup, RegistrySecret, site_secret};
 use landfall_model::config::{PathDestinations, Site, SiteCredentials};
 use landfall_model::{Failure, TargetRegistry};
+use landfall_os::home_folder;
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 use url::{Position, Url};
@@ -53,7 +54,7 @@ impl Keychain {
         }
         let docker = get("DOCKER_CONFIG")
             .map(PathBuf::from)
-            .or_else(|| get("HOME").map(|home| Path::new(&home).join(".docker")));
+            .or_else(|| home_folder(get).map(|home| home.join(".docker")));
         // in the order of podman and skopeo: runtime folder, user's configuration, docker
         let usual = [
             get("XDG_RUNTIME_DIR").map(|dir| Path::new(&dir).join("containers/auth.json")),

@@ -73,8 +73,8 @@ impl BlobRead for DiskStore {
 
 impl VerifiedRead for DiskStore {
     fn file_stamps(&self, digest: &Digest) -> Result<Vec<FileStamp>, ContentError> {
-        match std::fs::metadata(self.path(digest)) {
-            Ok(metadata) => Ok(vec![FileStamp::of(&metadata)]),
+        match FileStamp::at(&self.path(digest)) {
+            Ok(file_stamp) => Ok(vec![file_stamp]),
             Err(source) => Err(ContentError::read(digest, source)),
         }
     }

@@ -3,13 +3,13 @@
 use super::disk_content::io;
 use super::layout_index::LayoutIndex;
 use super::verified_journal::VerifiedJournal;
-use crate::{DiskSpace, LockEntry, WriteError, sync_folder, temporary_file_in};
+use crate::{DiskSpace, FileStamp, LockEntry, WriteError, sync_folder, temporary_file_in};
 use landfall_model::{Digest, Hasher, INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT, read_chunks, sum_sizes};
+use landfall_os::{allocated_bytes, is_at};
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
 use std::io::Write;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tracing::{debug, trace};
@@ -86,8 +86,10 @@ impl DiskStore {
         let path = dir.join(".landfall/in-use");
         let in_use = File::options()
             .create(true)
-            // used only as a lock; its content does not matter
+            // used only as a lock; its content does not matter. Windows locks no file that can
+            // only be appended to
             .append(true)
+            .read(true)
             .open(&path)
             .map_err(io("open", &path))?;
         // `try_lock`: a gc must not wait for a pull that takes hours, and a pull must not wait for
@@ -139,15 +141,15 @@ impl DiskStore {
     /// If the file cannot be read.
     pub fn has(&self, digest: &Digest, size: u64) -> Result<bool, WriteError> {
         let path = self.path(digest);
-        let metadata = match std::fs::metadata(&path) {
-            Ok(metadata) => metadata,
+        let file_stamp = match FileStamp::at(&path) {
+            Ok(file_stamp) => file_stamp,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(io("look at", &path)(error)),
         };
         // a damaged file with an unchanged stamp is found by `rehash` only
-        if self.0.records.is_unchanged(digest, &metadata) {
+        if self.0.records.is_unchanged(digest, file_stamp) {
             trace!(%digest, "in the store; unchanged since it was hashed");
-            return Ok(metadata.len() == size);
+            return Ok(file_stamp.size == size);
         }
         let is_good = self.check(digest, &path, size)?;
         debug!(%digest, is_good, "in the store, but changed or not in its journal; hashed again");
@@ -157,8 +159,8 @@ impl DiskStore {
     /// Whether the file of the blob exists and must be hashed before it counts as intact. With
     /// `rehash`, every existing file must be hashed, even if the journal lists it.
     pub(super) fn is_unhashed(&self, digest: &Digest, rehash: bool) -> bool {
-        let metadata = std::fs::metadata(self.path(digest));
-        metadata.is_ok_and(|metadata| rehash || !self.0.records.is_unchanged(digest, &metadata))
+        FileStamp::at(&self.path(digest))
+            .is_ok_and(|file_stamp| rehash || !self.0.records.is_unchanged(digest, file_stamp))
     }
 
     /// Hashes the blob, even if the journal lists it, and removes it if it is damaged. Returns
@@ -184,17 +186,17 @@ impl DiskStore {
             hasher.update(chunk);
         })
         .map_err(io("read", path))?;
-        let metadata = file.metadata().map_err(io("look at", path))?;
         if hasher.finish() == *digest {
+            let file_stamp = FileStamp::of(&file).map_err(io("look at", path))?;
             self.0
                 .records
-                .add(digest, &metadata)
+                .add(digest, file_stamp)
                 .map_err(io("write", &self.0.dir.join(VERIFIED)))?;
             // the blob is intact, so it is kept, even if the caller expects another size
             return Ok(length == size);
         }
         // another process may have replaced the file with an intact one meanwhile
-        if std::fs::metadata(path).is_ok_and(|now| now.ino() == metadata.ino()) {
+        if is_at(&file, path).unwrap_or(false) {
             std::fs::remove_file(path).map_err(io("remove the damaged", path))?;
         }
         Ok(false)
@@ -230,10 +232,10 @@ impl DiskStore {
         let file = file
             .persist(&path)
             .map_err(|error| io("write", &path)(error.error))?;
-        let metadata = file.metadata().map_err(io("look at", &path))?;
+        let file_stamp = FileStamp::of(&file).map_err(io("look at", &path))?;
         self.0
             .records
-            .add(digest, &metadata)
+            .add(digest, file_stamp)
             .map_err(io("write the journal for", &path))
     }
 
@@ -260,8 +262,7 @@ impl DiskStore {
     /// Returns how many bytes the partial file of a blob occupies; it may have holes.
     fn partial_size_on_disk(&self, digest: &Digest) -> u64 {
         let metadata = std::fs::metadata(self.partial_path(digest));
-        // st_blocks counts units of 512 bytes, whatever the block size is
-        metadata.map_or(0, |metadata| metadata.blocks() * 512)
+        metadata.map_or(0, |metadata| allocated_bytes(&metadata))
     }
 
     /// Adds the entries to `index.json`. Syncs the folders of blobs first, so that after a crash

@@ -4,11 +4,11 @@
 use super::disk_content::io;
 use super::disk_store::DiskStore;
 use super::verified_journal::open_journal;
-use crate::{ByteRange, PartialBlob, VerifiedWriter, WriteError};
+use crate::{ByteRange, FileStamp, PartialBlob, VerifiedWriter, WriteError};
 use landfall_model::{Descriptor, Digest, locked};
-use std::fs::{File, OpenOptions, TryLockError};
+use landfall_os::{FileExt, is_at, wait_locked};
+use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use tracing::info;
@@ -40,22 +40,15 @@ pub(super) fn open(
         return Ok(None);
     }
     loop {
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .read(true)
-            .write(true)
-            .open(&path)
-            .map_err(io("open", &path))?;
+        let mut options = OpenOptions::new();
+        options.create(true).truncate(false).read(true).write(true);
         // waits while another process fetches the same blob; a complete blob is used below
-        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+        let file = wait_locked(&mut options, &path, || {
             info!(%digest, "waiting for another process that fetches this blob");
-            file.lock().map_err(io("lock", &path))?;
-        }
+        })
+        .map_err(io("open", &path))?;
         // the process that held the lock before may have completed the file and renamed it
-        let inode_at_path = std::fs::metadata(&path).map(|metadata| metadata.ino()).ok();
-        let locked_inode = file.metadata().map_err(io("look at", &path))?.ino();
-        if inode_at_path != Some(locked_inode) {
+        if !is_at(&file, &path).unwrap_or(false) {
             if disk.has(digest, descriptor.size)? {
                 return Ok(None);
             }
@@ -141,10 +134,10 @@ impl PartialBlob for PartialFile {
             std::fs::create_dir_all(folder).map_err(io("create the folder", folder))?;
         }
         std::fs::rename(&self.path, &target).map_err(io("rename to", &target))?;
-        let metadata = self.file.metadata().map_err(io("look at", &target))?;
+        let file_stamp = FileStamp::of(&self.file).map_err(io("look at", &target))?;
         self.disk
             .records()
-            .add(&self.digest, &metadata)
+            .add(&self.digest, file_stamp)
             .map_err(io("write the journal for", &target))
     }
 }

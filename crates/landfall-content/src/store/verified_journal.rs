@@ -3,10 +3,10 @@
 
 use crate::FileStamp;
 use landfall_model::{Digest, locked};
+use landfall_os::FileExt;
 use std::collections::{BTreeSet, HashMap};
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -33,8 +33,8 @@ impl VerifiedJournal {
     }
 
     /// Whether the file is unchanged since it was hashed.
-    pub(super) fn is_unchanged(&self, digest: &Digest, metadata: &Metadata) -> bool {
-        locked(&self.known).get(digest) == Some(&FileStamp::of(metadata))
+    pub(super) fn is_unchanged(&self, digest: &Digest, file_stamp: FileStamp) -> bool {
+        locked(&self.known).get(digest) == Some(&file_stamp)
     }
 
     /// Returns the content of a journal that lists only the digests in `keep`.
@@ -46,8 +46,7 @@ impl VerifiedJournal {
     }
 
     /// Records that a file was hashed and has this digest.
-    pub(super) fn add(&self, digest: &Digest, metadata: &Metadata) -> std::io::Result<()> {
-        let file_stamp = FileStamp::of(metadata);
+    pub(super) fn add(&self, digest: &Digest, file_stamp: FileStamp) -> std::io::Result<()> {
         let line = line(digest, file_stamp);
         locked(&self.known).insert(digest.clone(), file_stamp);
         let mut file = locked(&self.file);
@@ -107,12 +106,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("verified");
         let digest = Digest::sha256(b"");
-        let metadata = std::fs::metadata(dir.path()).unwrap();
-        let valid = line(&digest, FileStamp::of(&metadata));
+        let file_stamp = FileStamp::at(dir.path()).unwrap();
+        let valid = line(&digest, file_stamp);
         let damaged = b"sha256:\xff\xfe 1 2 3 4\n\0\n";
         std::fs::write(&path, [damaged, valid.as_bytes(), b"sha256:ab"].concat()).unwrap();
         let journal = VerifiedJournal::open(&path).unwrap();
-        assert!(journal.is_unchanged(&digest, &metadata));
+        assert!(journal.is_unchanged(&digest, file_stamp));
     }
 
     #[test]
@@ -126,14 +125,14 @@ mod tests {
             size: 10,
         };
         let whole = line(&cut, file_stamp);
-        let metadata = std::fs::metadata(dir.path()).unwrap();
+        let file_stamp = FileStamp::at(dir.path()).unwrap();
         for length in 1..whole.len() {
             std::fs::write(&path, &whole[..length]).unwrap();
             let journal = VerifiedJournal::open(&path).unwrap();
             assert!(journal.known.lock().unwrap().is_empty(), "{length}");
-            journal.add(&next, &metadata).unwrap();
+            journal.add(&next, file_stamp).unwrap();
             let journal = VerifiedJournal::open(&path).unwrap();
-            assert!(journal.is_unchanged(&next, &metadata), "{length}");
+            assert!(journal.is_unchanged(&next, file_stamp), "{length}");
             assert_eq!(journal.known.lock().unwrap().len(), 1, "{length}");
         }
     }

@@ -12,11 +12,11 @@ use landfall_git::{
 };
 use landfall_http::{BodyFailure, ErrorKind, HttpError, HttpResponse, RequestBody};
 use landfall_model::{Algorithm, Digest, HashedStream, Limits};
+use landfall_os::FileExt;
 use reqwest::Method;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName};
 use std::fs::File;
 use std::io::{self, BufWriter, Cursor, Read, Write};
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 use url::Url;

@@ -7,11 +7,11 @@ use self::resolve::{EntryHeader, damaged, inflate};
 use crate::object::{CommitLinks, GitObjectKind, ObjectId, TagTarget};
 use crate::{GitError, delta};
 use landfall_model::{Limits, locked};
+use landfall_os::FileExt;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 

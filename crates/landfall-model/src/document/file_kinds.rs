@@ -1,10 +1,9 @@
 //! Opens the input files that users and documents name, and recognizes leftover files of Emacs and
 //! macOS.
 
-use rustix::fs::OFlags;
+use landfall_os::without_waiting;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
 /// The paths of standard input, which is open already, and of the null device.
@@ -25,7 +24,7 @@ pub fn is_pipe(path: &Path) -> bool {
     !is_opened(path)
         && path
             .metadata()
-            .is_ok_and(|found| found.file_type().is_fifo())
+            .is_ok_and(|found| landfall_os::is_pipe(found.file_type()))
 }
 
 fn is_opened(path: &Path) -> bool {
@@ -61,14 +60,13 @@ pub fn open_input(path: impl AsRef<Path>) -> io::Result<File> {
         return File::open(path);
     }
     // without this flag, opening a pipe waits for a writer; it does not affect regular files
-    let file = File::options()
-        .read(true)
-        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
-        .open(path)?;
+    let file = without_waiting(File::options().read(true)).open(path)?;
     let kind = file.metadata()?.file_type();
     match kind {
         kind if kind.is_file() || kind.is_dir() => Ok(file),
-        kind if kind.is_fifo() => Err(io::Error::other("it is a named pipe, not a regular file")),
+        kind if landfall_os::is_pipe(kind) => {
+            Err(io::Error::other("it is a named pipe, not a regular file"))
+        }
         _ => Err(io::Error::other("it is a device, not a regular file")),
     }
 }

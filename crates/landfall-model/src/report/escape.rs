@@ -1,6 +1,7 @@
 //! Escapes untrusted text for terminals, logs, single lines of output, shells, HTML and CSV.
 
 use askama::filters::Escaper;
+use landfall_os::IS_WINDOWS;
 use std::fmt::{self, Write};
 
 /// Escapes untrusted `text` from a server, chart or archive, for use within one line.
@@ -72,6 +73,18 @@ pub fn shell_word(text: &str) -> String {
 
 fn is_plain_in_shell(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c)
+}
+
+/// Returns an argument of a command that the user may type on this machine: as [`shell_word`], but
+/// on Windows in the form that PowerShell and cmd share.
+pub fn command_word(text: &str) -> String {
+    if !IS_WINDOWS || text.contains('"') {
+        shell_word(text)
+    } else if !text.is_empty() && text.chars().all(|c| c == '\\' || is_plain_in_shell(c)) {
+        text.to_owned()
+    } else {
+        format!("\"{text}\"")
+    }
 }
 
 /// Escapes `plain` for the text of an element or for an attribute value in quotes.

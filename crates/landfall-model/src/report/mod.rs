@@ -13,7 +13,8 @@ mod summary;
 
 pub use self::annotation::{AnnotationLevel, CiAnnotation};
 pub use self::escape::{
-    HtmlEscaper, csv_line, escape_html, escape_lines, one_line, shell_quoted, shell_word,
+    HtmlEscaper, command_word, csv_line, escape_html, escape_lines, one_line, shell_quoted,
+    shell_word,
 };
 pub use self::item::{
     EntryCount, EntryKind, ItemStatus, Notice, NoticeKind, Progress, ReportItem, SilentProgress,

@@ -7,12 +7,12 @@ use super::public_key::{
 };
 use super::signature::{Signature, data_to_sign};
 use crate::Failure;
+use landfall_os::connect_agent;
 use ring::rand::SystemRandom;
 use ring::signature::{
     ECDSA_P256_SHA256_FIXED_SIGNING, ECDSA_P384_SHA384_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair,
 };
 use std::io::{self, Read, Write};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 /// A key that can sign.
@@ -285,7 +285,7 @@ pub(super) fn sign(socket: &Path, key: &PublicKey, message: &[u8]) -> io::Result
 }
 
 fn send_request(socket: &Path, kind: u8, request: &[u8]) -> io::Result<Vec<u8>> {
-    let mut agent = UnixStream::connect(socket)?;
+    let mut agent = connect_agent(socket)?;
     agent.write_all(&strings(&[&[&[kind], request].concat()]))?;
     let mut length = [0; 4];
     agent.read_exact(&mut length)?;

@@ -9,7 +9,7 @@ mod request_limiter;
 mod tracked_stream;
 
 use landfall_model::locked;
-use rustix::process::{Resource, getrlimit, setrlimit};
+use landfall_os::open_file_limit;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -341,11 +341,7 @@ const OTHER_FILES: u64 = 64;
 /// Raises the limit on open files as far as the process may, and returns how many connections are
 /// possible: `connections`, or fewer if these and the files of `requests` do not all fit.
 pub(crate) fn raise_open_files(connections: usize, requests: usize) -> usize {
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-
-    let _ = setrlimit(Resource::Nofile, limit);
-    let Some(files) = getrlimit(Resource::Nofile).current else {
+    let Some(files) = open_file_limit() else {
         return connections;
     };
     let available = files.saturating_sub(OTHER_FILES) as usize;

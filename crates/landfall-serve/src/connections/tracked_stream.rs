@@ -5,7 +5,7 @@ use super::TrackedConnection;
 use bytes::Bytes;
 use landfall_content::FileRun;
 use landfall_model::locked;
-use rustix::io::Errno;
+use landfall_os::send_file;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -152,18 +152,18 @@ impl SendfileQueue {
                 .front_mut()
                 .ok_or_else(|| io::Error::other("no file is queued for these bytes"))?;
             let count = run.length.min((max - sent) as u64) as usize;
-            match rustix::fs::sendfile(stream, &run.file, Some(&mut run.at), count) {
+            match send_file(stream, &run.file, &mut run.at, count) {
                 // the file became shorter after its checksum was compared
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(now) => {
                     sent += now;
                     run.length -= now as u64;
                 }
-                Err(Errno::INTR) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // returns the number of bytes sent so far; the rest is sent when the stream is
                 // writable again
-                Err(Errno::AGAIN) if sent > 0 => break,
-                Err(error) => return Err(error.into()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && sent > 0 => break,
+                Err(error) => return Err(error),
             }
             if run.length == 0 {
                 runs.pop_front();

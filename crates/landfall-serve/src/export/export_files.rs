@@ -12,9 +12,9 @@ use landfall_item::lockfile::Lock;
 use landfall_item::{GeneratedFile, LockedItem, LockedPackageSet};
 use landfall_model::report::{ItemStatus, Progress, ReportItem, RunReport};
 use landfall_model::{Failure, has_digest, sum_sizes};
+use landfall_os::has_mode;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Writes to `dir` every file of `lock` that has a URL, at the paths of all its URLs: plain files
@@ -255,7 +255,7 @@ pub(super) fn open_if_like(path: &Path, size: u64, mode: u32) -> io::Result<Opti
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         metadata => metadata?,
     };
-    let is_like = metadata.is_file() && metadata.size() == size && metadata.mode() & 0o7777 == mode;
+    let is_like = metadata.is_file() && metadata.len() == size && has_mode(&metadata, mode);
     is_like.then(|| File::open(path)).transpose()
 }
 
@@ -282,6 +282,7 @@ mod tests {
     use landfall_item::LockedSidecar;
     use landfall_model::Digest;
     use landfall_model::report::SilentProgress;
+    use std::os::unix::fs::MetadataExt;
 
     fn lock() -> Lock {
         let mut kubelet = file("https://dl.k8s.io:8443/v1/a%20b/kubelet?x=1", b"kubelet");

@@ -14,6 +14,7 @@ use crate::catalog::UrlPath;
 use landfall_content::{ContentError, OutputGuard, OutputRecord};
 use landfall_item::UrlFile;
 use landfall_model::{Digest, Failure, TransferSide, is_file_name};
+use landfall_os::{path_fault, path_key};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -46,6 +47,11 @@ fn claim_files<'f>(
     let mut guard = OutputGuard::new(mode.replaces);
     let mut new: Vec<PathBuf> = Vec::new();
     for item in files {
+        let members = member_paths(item);
+        item.paths
+            .iter()
+            .chain(&members)
+            .try_for_each(|below| check_name(below))?;
         let mut check = |below: &Path, is_same: &dyn Fn() -> bool| {
             if record.has(below) {
                 return;
@@ -62,7 +68,7 @@ fn claim_files<'f>(
                 is_up_to_date(&dir.join(below), item).unwrap_or(false)
             });
         }
-        for below in member_paths(item) {
+        for below in members {
             check(&below, &|| are_members_unpacked(item, dir).unwrap_or(false));
         }
     }
@@ -84,6 +90,7 @@ fn claim_repositories<'p>(
     let record = OutputRecord::read(dir, EXPORT_RECORD)?;
     let mut guard = OutputGuard::new(mode.replaces);
     for below in paths {
+        check_name(below)?;
         let path = dir.join(below);
         guard.check(&path, |_| record.has(below));
         guard.check_folder(&path, || record.has(below));
@@ -115,7 +122,7 @@ fn export_paths<'f>(
         let mut paths = Vec::new();
         for url in &file.urls {
             let path = path_of_url(url)?;
-            match owners.insert(path.clone(), (url.to_string(), file.digest)) {
+            match owners.insert(path_key(&path), (url.to_string(), file.digest)) {
                 Some((first, digest)) if digest != file.digest => {
                     let path = path.display().to_string();
                     return Err(collision(&path, &first, url.as_ref()).into());
@@ -202,5 +209,16 @@ impl From<ExportError> for Failure {
             ExportError::Content(error) => failed(error.to_string()),
             ExportError::Failed(failure) => failure,
         }
+    }
+}
+
+/// Fails if this system has no file with this path.
+fn check_name(below: &Path) -> Result<(), Failure> {
+    match path_fault(below) {
+        None => Ok(()),
+        Some(why) => Err(
+            Failure::usage(format!("cannot write {}: {why}", below.display()))
+                .with_help("export on Linux or macOS"),
+        ),
     }
 }

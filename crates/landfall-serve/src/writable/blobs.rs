@@ -70,13 +70,13 @@ impl WritableBlobs {
     pub(super) fn remove(&self, digest: &Digest) -> io::Result<bool> {
         let _naming = locked(&self.naming);
         let path = self.path(digest);
-        let Some(metadata) = optional(fs::metadata(&path))? else {
+        let Some(file_stamp) = optional(FileStamp::at(&path))? else {
             return Ok(false);
         };
         let existed = optional(fs::remove_file(&path))?.is_some();
         if existed {
-            self.quota.release(metadata.len());
-            self.checks.forget(&FileStamp::of(&metadata));
+            self.quota.release(file_stamp.size);
+            self.checks.forget(&file_stamp);
         }
         // after the blob: checksums without a blob do no harm
         optional(fs::remove_file(self.checksums_path(digest)))?;
@@ -338,8 +338,8 @@ impl BlobRead for WritableBlobs {
 
 impl VerifiedRead for WritableBlobs {
     fn file_stamps(&self, digest: &Digest) -> Result<Vec<FileStamp>, ContentError> {
-        match fs::metadata(self.path(digest)) {
-            Ok(metadata) => Ok(vec![FileStamp::of(&metadata)]),
+        match FileStamp::at(&self.path(digest)) {
+            Ok(file_stamp) => Ok(vec![file_stamp]),
             Err(source) => Err(ContentError::read(digest, source)),
         }
     }

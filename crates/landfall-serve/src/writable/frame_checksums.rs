@@ -7,10 +7,10 @@
 
 use landfall_content::{FileRun, FileRuns, FileStamp, RecentChecks};
 use landfall_model::{Digest, Hasher};
+use landfall_os::FileExt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::iter;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use xxhash_rust::xxh64::Xxh64;
 
@@ -88,7 +88,7 @@ impl CheckedReader {
     ) -> io::Result<CheckedReader> {
         Ok(CheckedReader {
             // the stamp of the open file, not of the path: the path may be replaced at any time
-            file_stamp: FileStamp::of(&file.metadata()?),
+            file_stamp: FileStamp::of(&file)?,
             file: Arc::new(file),
             // a last incomplete checksum is ignored, so its frame counts as damaged
             sums: sums.as_chunks().0.to_vec(),

@@ -24,6 +24,7 @@ use landfall_content::{BlobRead, temporary_file_in};
 use landfall_model::{
     Algorithm, Descriptor, Digest, Failure, JsonText, ReferrerManifest, locked, unpoisoned,
 };
+use landfall_os::exact_path;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -39,6 +40,8 @@ pub(crate) use self::remove::SweepResult;
 /// The folder of `--writable`, opened by this process.
 pub(crate) struct WritableStore {
     dir: PathBuf,
+    /// Whether the file system of the folder takes `V1` and `v1` for one name.
+    folds_case: bool,
     /// The content by digest, including that of manifests.
     pub(crate) blobs: Arc<WritableBlobs>,
     /// Read-locked while a manifest and its tags are written; write-locked while manifests or blobs
@@ -76,6 +79,7 @@ impl WritableStore {
             Err(fs::TryLockError::WouldBlock) => return Ok(None),
             Err(fs::TryLockError::Error(source)) => return Err(source),
         }
+        let dir = &exact_path(dir)?;
         // uploads of an earlier process cannot be resumed: their hash state is lost
         let incoming = dir.join("incoming");
         optional(fs::remove_dir_all(&incoming))?;
@@ -83,6 +87,7 @@ impl WritableStore {
         let blobs = WritableBlobs::open(dir, max_bytes)?;
         Ok(Some(WritableStore {
             dir: dir.into(),
+            folds_case: dir.join(MARKER.to_uppercase()).exists(),
             blobs: Arc::new(blobs),
             blobs_lock: RwLock::default(),
             removal_lock: Mutex::default(),
@@ -122,6 +127,16 @@ impl WritableStore {
         self.repository_folder(name).join("_tags")
     }
 
+    /// The file that has the digest of a tag.
+    pub(super) fn tag_path(&self, name: &str, tag: &str) -> PathBuf {
+        let folder = self.tags_folder(name);
+        if self.folds_case {
+            folder.join(tag_file(tag))
+        } else {
+            folder.join(tag)
+        }
+    }
+
     fn manifests_folder(&self, name: &str) -> PathBuf {
         self.repository_folder(name).join("_manifests")
     }
@@ -141,7 +156,7 @@ impl WritableStore {
 
     /// The digest that `tag` points to.
     pub(crate) fn tag(&self, name: &str, tag: &str) -> io::Result<Option<Digest>> {
-        let path = self.tags_folder(name).join(tag);
+        let path = self.tag_path(name, tag);
         match optional(fs::read_to_string(path))? {
             Some(text) => text.trim().parse().map(Some).map_err(io::Error::other),
             None => Ok(None),
@@ -168,7 +183,10 @@ impl WritableStore {
         if !self.manifests_folder(name).is_dir() {
             return Ok(None);
         }
-        list_folder(&self.tags_folder(name)).map(Some)
+        let names = list_folder(&self.tags_folder(name))?;
+        let mut tags: Vec<String> = names.iter().map(|name| tag_of_file(name)).collect();
+        tags.sort();
+        Ok(Some(tags))
     }
 
     /// The names of all repositories, sorted.
@@ -268,11 +286,36 @@ impl WritableStore {
         let tags_folder = self.tags_folder(name);
         let target = digest.to_string();
         for tag in tags {
-            write_file(&temporary, &tags_folder.join(tag), target.as_bytes())?;
+            write_file(&temporary, &self.tag_path(name, tag), target.as_bytes())?;
         }
         sync_folder(&tags_folder)?;
         Ok(())
     }
+}
+
+/// The name of the file of a tag where names that differ in case only are equal: a capital letter
+/// is written as `!` and its small letter. No tag contains `!`.
+fn tag_file(tag: &str) -> String {
+    let mut name = String::new();
+    for c in tag.chars() {
+        if c.is_ascii_uppercase() {
+            name.push('!');
+        }
+        name.push(c.to_ascii_lowercase());
+    }
+    name
+}
+
+/// The tag whose file has this name; the inverse of [`tag_file`].
+fn tag_of_file(name: &str) -> String {
+    let mut parts = name.split('!');
+    let mut tag = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let mut letters = part.chars();
+        tag.extend(letters.next().map(|c| c.to_ascii_uppercase()));
+        tag.push_str(letters.as_str());
+    }
+    tag
 }
 
 /// Creates the folder with its marker and subfolders. Refuses a folder with content that landfall
@@ -319,10 +362,7 @@ fn persist(file: NamedTempFile, path: &Path) -> io::Result<()> {
 
 /// Syncs the names in a folder to disk; a missing folder has none.
 fn sync_folder(folder: &Path) -> io::Result<()> {
-    match optional(File::open(folder))? {
-        Some(folder) => folder.sync_all(),
-        None => Ok(()),
-    }
+    optional(landfall_os::sync_folder(folder)).map(drop)
 }
 
 /// The names in a folder, sorted; empty if the folder does not exist.
@@ -441,6 +481,14 @@ pub(crate) fn unusable_folder(dir: &Path, error: &io::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tags_that_differ_in_case_have_different_files() {
+        for (tag, name) in [("v1", "v1"), ("V1-RC", "!v1-!r!c"), ("_x.Y", "_x.!y")] {
+            assert_eq!(tag_file(tag), name);
+            assert_eq!(tag_of_file(name), tag);
+        }
+    }
 
     #[test]
     fn repositories_tags_and_manifests_survive_a_restart() {

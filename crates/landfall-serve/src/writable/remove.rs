@@ -24,7 +24,7 @@ impl WritableStore {
     /// Removes a tag, but not its manifest. Returns whether the tag existed.
     pub(crate) fn delete_tag(&self, name: &str, tag: &str) -> io::Result<bool> {
         let tags = self.tags_folder(name);
-        let existed = optional(fs::remove_file(tags.join(tag)))?.is_some();
+        let existed = optional(fs::remove_file(self.tag_path(name, tag)))?.is_some();
         sync_folder(&tags)?;
         Ok(existed)
     }
@@ -81,7 +81,7 @@ impl WritableStore {
     ) -> io::Result<()> {
         let tags_folder = self.tags_folder(name);
         for tag in tags {
-            optional(fs::remove_file(tags_folder.join(tag)))?;
+            optional(fs::remove_file(self.tag_path(name, tag)))?;
         }
         // after a crash, no tag on disk may point to a missing manifest
         sync_folder(&tags_folder)?;

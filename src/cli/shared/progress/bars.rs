@@ -23,11 +23,8 @@ const UNKNOWN: &str = "{prefix} {spinner} {figures} {wide_msg}";
 
 /// The width of the terminal.
 fn columns() -> usize {
-    let size = rustix::termios::tcgetwinsize(std::io::stderr());
-    size.ok()
-        .map(|size| size.ws_col.into())
-        .filter(|columns| *columns > 0)
-        .unwrap_or(80)
+    let size = terminal_size::terminal_size_of(std::io::stderr());
+    size.map_or(80, |(columns, _)| columns.0.into())
 }
 
 impl BarProgress {

@@ -88,7 +88,7 @@ impl DoctorNode {
                 "{} is not a folder",
                 folder.display()
             ))),
-            None if cfg!(target_os = "linux") => Ok(MachineFiles::live()),
+            None if landfall_os::IS_LINUX => Ok(MachineFiles::live()),
             None => Err(
                 CliError::usage("this machine has no Linux, so it cannot be a node").with_help(
                     "run the command on the node, or name a folder with copies of its files: \

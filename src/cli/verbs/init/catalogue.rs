@@ -6,7 +6,7 @@ use crate::cli::shared::{CliError, Exit, ReportMember, VerbOutcome, VerbReport};
 use landfall_item::manifest::{CATALOGUE, CatalogueManifest};
 use landfall_model::TargetRegistry;
 use landfall_model::config::Site;
-use landfall_model::report::{aligned_columns, shell_word};
+use landfall_model::report::{aligned_columns, command_word};
 use std::path::{Path, PathBuf};
 
 /// The name of the site file.
@@ -88,7 +88,7 @@ pub(crate) fn written(
 
 /// The command that follows: it needs the site too, which may have the proxy.
 pub(crate) fn next_step(manifests: &Path, site: &Path) -> String {
-    let [manifests, site] = [manifests, site].map(|path| shell_word(&path.display().to_string()));
+    let [manifests, site] = [manifests, site].map(|path| command_word(&path.display().to_string()));
     format!("landfall lock -f {manifests} --site {site}")
 }
 

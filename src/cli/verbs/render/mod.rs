@@ -16,14 +16,13 @@ use landfall_item::lockfile::{Lock, collision};
 use landfall_model::document::{MergeRules, SiteFacts, objects, read_text_input};
 use landfall_model::report::{TransferSide, aligned_columns, one_line};
 use landfall_model::{DestinationMap, DestinationRules, TargetRegistry, today};
+use landfall_os::{mode_of, set_mode};
 use landfall_render as render;
 use landfall_render::{
     PLATFORMS, PlatformSettings, PlatformSpec, RenderRequest, RenderedFile, RenderedOutput,
 };
 use serde_json::{Map, json};
 use serde_yaml::Value;
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 pub(crate) use self::arguments::RenderCommand;
@@ -305,11 +304,8 @@ fn merge_into(
         CliError::new(Exit::Failed, format!("cannot write {shown}: {error}"))
             .on(TransferSide::Destination)
     };
-    let old_mode = std::fs::metadata(path)
-        .map_err(|error| failed(&error))?
-        .permissions()
-        .mode()
-        & 0o7777;
+    let old_mode = std::fs::metadata(path).map_err(|error| failed(&error))?;
+    let old_mode = mode_of(&old_mode);
     let is_written = !merging.diff && merged.text != text;
     // Only the owner may read credentials.
     let mode = if merged.secret && is_written {
@@ -344,8 +340,7 @@ fn merge_into(
     if is_written {
         if merged.secret {
             // First the permissions, then the content: others must not read credentials in between.
-            std::fs::set_permissions(path, Permissions::from_mode(mode))
-                .map_err(|error| failed(&error))?;
+            set_mode(path, mode).map_err(|error| failed(&error))?;
             lines.push(format!("{shown} ({mode:04o}, holds credentials)"));
         }
         let lost = replace_file(path, |now| now == text.as_bytes(), merged.text.as_bytes())

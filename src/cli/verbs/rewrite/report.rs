@@ -5,7 +5,7 @@ use crate::cli::shared::verb_report::{FileRow, ReferenceOutcome, ReferenceRow, R
 use crate::cli::shared::{
     CliError, Context, Exit, OutputMode, ReportMember, VerbOutcome, VerbReport,
 };
-use landfall_model::report::{count_of, one_line, shell_word};
+use landfall_model::report::{command_word, count_of, one_line};
 use landfall_model::{ImageRef, has_host};
 use landfall_rewrite::audit::{FileFinding, LockCoverage};
 use landfall_rewrite::{Occurrence, ReferenceMeaning, RewriteError, RewrittenText};
@@ -306,7 +306,7 @@ impl NotLocked {
         let missing = found
             .iter()
             .filter(|one| matches!(one.finding.coverage, LockCoverage::Missing { .. }));
-        let words: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
+        let words: Vec<String> = words.iter().map(|word| command_word(word)).collect();
         NotLocked {
             count: missing.count(),
             audit: words.join(" "),

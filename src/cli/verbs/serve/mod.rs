@@ -21,6 +21,7 @@ use landfall_bundle::{Bundle, RebuiltBlobs, RecipeBlobs, scratch_folder, volume_
 use landfall_content::{BlobChain, BlobRead, VerifiedRead};
 use landfall_model::report::EntryCount;
 use landfall_model::{Digest, Failure, Limits, TargetRegistry, parse_size};
+use landfall_os::signals::{Reloads, Terminations};
 use landfall_serve::{
     AccessLog, AccessRight, HtpasswdUsers, LogTarget, ServeOptions, ServedBundle, ServedContent,
     ServerInfo, find_delivered, serve,
@@ -30,7 +31,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::signal::unix::{SignalKind, signal};
 
 /// Serve bundles as a registry and file server
 ///
@@ -224,14 +224,14 @@ impl ServeCommand {
             let mut ended = Exit::Done;
             let cannot =
                 |error| CliError::new(Exit::Failed, format!("cannot handle signals: {error}"));
-            let mut terminate = signal(SignalKind::terminate()).map_err(cannot)?;
-            let mut hang_up = signal(SignalKind::hangup()).map_err(cannot)?;
+            let mut terminate = Terminations::watch().map_err(cannot)?;
+            let mut hang_up = Reloads::watch().map_err(cannot)?;
             let reload = async || {
                 hang_up.recv().await;
             };
             let stop = async {
                 tokio::select! {
-                    _ = terminate.recv() => {}
+                    () = terminate.recv() => {}
                     _ = tokio::signal::ctrl_c() => ended = Exit::Interrupted,
                 }
             };

@@ -1,0 +1,173 @@
+//! Modes, owners and extended attributes of files.
+
+use std::fs::{File, Metadata};
+use std::io::Result;
+use std::path::Path;
+use tempfile::Builder;
+
+#[cfg(unix)]
+use std::fs::Permissions;
+#[cfg(unix)]
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+
+/// The bit of a mode that lets the owner execute the file.
+pub const EXECUTABLE: u32 = 0o100;
+
+/// Returns the permissions of a file as a mode of Unix, such as 0644. On Windows, every file can be
+/// read by all and executed by nobody, and the attribute "read-only" decides who may write.
+pub fn mode_of(metadata: &Metadata) -> u32 {
+    #[cfg(unix)]
+    return metadata.permissions().mode() & 0o7777;
+    #[cfg(windows)]
+    return if metadata.permissions().readonly() {
+        0o444
+    } else {
+        0o644
+    };
+}
+
+/// Whether a file has this mode, as far as the system has modes.
+pub fn has_mode(metadata: &Metadata, mode: u32) -> bool {
+    cfg!(windows) || mode_of(metadata) == mode
+}
+
+/// Gives the file at `path` a mode. Has no effect on Windows, whose files inherit the access control
+/// list of their folder.
+///
+/// # Errors
+/// If the system refuses.
+pub fn set_mode(path: &Path, mode: u32) -> Result<()> {
+    #[cfg(unix)]
+    return std::fs::set_permissions(path, Permissions::from_mode(mode));
+    #[cfg(windows)]
+    return {
+        let _ = (path, mode);
+        Ok(())
+    };
+}
+
+/// Like [`set_mode`], for an open file.
+///
+/// # Errors
+/// If the system refuses.
+pub fn set_file_mode(file: &File, mode: u32) -> Result<()> {
+    #[cfg(unix)]
+    return file.set_permissions(Permissions::from_mode(mode));
+    #[cfg(windows)]
+    return {
+        let _ = (file, mode);
+        Ok(())
+    };
+}
+
+/// Lets the temporary files of a builder have the permissions that the umask gives to other files;
+/// by default, only this user can read them.
+pub fn public_temporary_file() -> Builder<'static, 'static> {
+    #[cfg(unix)]
+    {
+        let mut builder = Builder::new();
+        builder.permissions(Permissions::from_mode(0o666));
+        builder
+    }
+    // they have the permissions of their folder
+    #[cfg(windows)]
+    return Builder::new();
+}
+
+/// The extended attribute that holds the access control list. If a file has one, the group bits of
+/// its mode are the mask of the list, not rights of the group.
+#[cfg(unix)]
+const ACL: &str = "system.posix_acl_access";
+#[cfg(unix)]
+const GROUP_BITS: u32 = 0o070;
+
+/// Copies the extended attributes and the mode of `from` to `to`, and with `keeps_owner` its owner
+/// and group too. Returns the attributes that could not be copied. On Windows, only the attribute
+/// "read-only" is copied, and `to` has the access control list of its folder.
+///
+/// # Errors
+/// If an attribute that protects the content cannot be copied.
+#[cfg(unix)]
+pub fn copy_attributes(from: &File, to: &File, keeps_owner: bool) -> Result<Vec<String>> {
+    let metadata = from.metadata()?;
+    if keeps_owner {
+        let created = to.metadata()?;
+        if metadata.uid() != created.uid() || metadata.gid() != created.gid() {
+            fchown(to, Some(metadata.uid()), Some(metadata.gid()))?;
+        }
+    }
+    let mut lost = Vec::new();
+    let wanted = extended::names(from)?;
+    // the folder may have given the new file a default access control list
+    for name in extended::names(to)?
+        .iter()
+        .filter(|name| *name == ACL && !wanted.contains(name))
+    {
+        rustix::fs::fremovexattr(to, name.as_str())?;
+    }
+    let mut mode = metadata.permissions().mode();
+    for name in &wanted {
+        if extended::copy(from, to, name).is_ok() {
+            continue;
+        }
+        if name == ACL {
+            // without the list, its mask would become the rights of the group
+            mode &= !GROUP_BITS;
+            lost.push("its access control list; its group has no rights now".into());
+        } else {
+            lost.push(format!("its attribute {name}"));
+        }
+    }
+    // after the owner, because a change of owner clears the set-user-ID and set-group-ID bits
+    to.set_permissions(Permissions::from_mode(mode))?;
+    Ok(lost)
+}
+
+#[cfg(unix)]
+mod extended {
+    use rustix::fs::{
+        XattrFlags, fgetxattr, fgetxattr_query, flistxattr, flistxattr_query, fsetxattr,
+    };
+    use rustix::io::{Errno, Result};
+    use std::fs::File;
+
+    pub(super) fn copy(from: &File, to: &File, name: &str) -> Result<()> {
+        let mut value = vec![0; fgetxattr_query(from, name)?];
+        let len = fgetxattr(from, name, &mut value[..])?;
+        fsetxattr(to, name, &value[..len], XattrFlags::empty())
+    }
+
+    /// Returns the names of the extended attributes of a file; none if its file system has no such
+    /// attributes.
+    pub(super) fn names(file: &File) -> std::io::Result<Vec<String>> {
+        let list = match list(file) {
+            Ok(list) => list,
+            Err(Errno::NOTSUP | Errno::NOSYS) => return Ok(Vec::new()),
+            Err(error) => return Err(error.into()),
+        };
+        Ok(list
+            .split(|byte| *byte == 0)
+            .filter(|name| !name.is_empty())
+            .map(|name| String::from_utf8_lossy(name).into_owned())
+            .collect())
+    }
+
+    /// Returns the names of the extended attributes of a file, each with a NUL at its end.
+    fn list(file: &File) -> Result<Vec<u8>> {
+        let mut list = vec![0; flistxattr_query(file)?];
+        let length = flistxattr(file, &mut list[..])?;
+        list.truncate(length);
+        Ok(list)
+    }
+}
+
+/// Copies the attribute "read-only" of `from` to `to`, which has the owner and the access control
+/// list that its folder gives to new files.
+///
+/// # Errors
+/// If the system refuses.
+#[cfg(windows)]
+pub fn copy_attributes(from: &File, to: &File, _keeps_owner: bool) -> Result<Vec<String>> {
+    to.set_permissions(from.metadata()?.permissions())?;
+    Ok(Vec::new())
+}
