@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// A rig with 800 kB of content, whose transfer takes about 200 ms.
-fn slow() -> Rig {
+pub fn slow() -> Rig {
     let rig = Rig::of(8);
     let pace = Some((16_000, Duration::from_millis(6)));
     for faults in [&rig.up, &rig.down] {
@@ -34,13 +34,13 @@ fn command(rig: &Rig, args: &[&str]) -> Command {
 }
 
 /// The number of body bytes that the servers transferred.
-fn moved(rig: &Rig) -> usize {
+pub fn moved(rig: &Rig) -> usize {
     rig.up.moved() + rig.down.moved()
 }
 
 /// Runs the command, and kills it once `after` bytes were transferred. Returns whether the command
 /// was still running.
-fn kill(rig: &Rig, mut command: Command, after: usize) -> bool {
+pub fn kill(rig: &Rig, mut command: Command, after: usize) -> bool {
     let before = moved(rig);
     let mut child = command.spawn().unwrap();
     let mut alive = true;
@@ -55,7 +55,7 @@ fn kill(rig: &Rig, mut command: Command, after: usize) -> bool {
     alive
 }
 
-fn finish(mut command: Command, what: &str) {
+pub fn finish(mut command: Command, what: &str) {
     let output = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -67,7 +67,7 @@ fn finish(mut command: Command, what: &str) {
 }
 
 /// The blobs of a store by digest: `None` if complete, or the number of bytes so far.
-fn blob_progress(store: &Path) -> BTreeMap<String, Option<u64>> {
+pub fn blob_progress(store: &Path) -> BTreeMap<String, Option<u64>> {
     let list = |folder: &str| {
         std::fs::read_dir(store.join(folder))
             .into_iter()
@@ -118,7 +118,7 @@ fn walk(folder: &Path) -> Vec<String> {
 
 /// Asserts that complete blobs were not requested again, and that partial ones were requested only
 /// from the first missing byte.
-fn assert_resumed(rig: &Rig, stood: &BTreeMap<String, Option<u64>>, what: &str) {
+pub fn assert_resumed(rig: &Rig, stood: &BTreeMap<String, Option<u64>>, what: &str) {
     // files are requested by their URLs, and blobs by their digests
     let files: BTreeMap<&str, String> = rig
         .lock

@@ -121,6 +121,7 @@ mod terminal;
 mod trimmed;
 mod update;
 mod volumes;
+mod windows;
 mod wire;
 mod yum;
 mod zoo;

@@ -201,7 +201,8 @@ pub fn landfall_serve_within(place: &Place, bytes: u64, args: &[&str]) -> Server
     start_landfall(command, args)
 }
 
-fn start_landfall(mut command: Command, args: &[&str]) -> Server {
+/// `COMMAND serve ARGS` on a free port.
+pub fn start_landfall(mut command: Command, args: &[&str]) -> Server {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
     command
         .arg("serve")
