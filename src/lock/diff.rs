@@ -477,6 +477,7 @@ mod tests {
             components: Vec::new(),
             targets: Vec::new(),
             by_hash: false,
+            module_hotfixes: false,
             snapshot: None,
             date: None,
             valid_until: None,

@@ -35,7 +35,7 @@ pub(super) fn simulate_install(
         let question = SelectionRequest {
             pool: &offered.pool,
             architectures: &architectures,
-            install: &set.install,
+            install: &offered.requests,
             weak: set.recommends,
             // The list contains all installed packages, so no others are assumed to be installed.
             assume: false,
@@ -127,6 +127,11 @@ impl<'a> YumMetadata<'a> {
             url: locked.url.clone(),
             primary,
             modules: packed("modules")?,
+            groups: match repomd.group_kind() {
+                Some(kind) => packed(kind)?,
+                None => None,
+            },
+            is_hotfixes: locked.module_hotfixes,
             files: None,
         };
         Ok(YumMetadata {

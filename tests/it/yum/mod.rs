@@ -2,6 +2,7 @@
 //! and from there to dnf.
 
 mod forms;
+mod groups_modules;
 mod hostile;
 mod locations;
 mod mirrors;
@@ -540,16 +541,21 @@ fn module_streams_are_handled_as_by_dnf() {
         place.read_bytes(&modules),
         place.read_bytes("up/r/repodata/modules.yaml.zst")
     );
-    let by_stream = "is offered by only-2-1.noarch of the module stream app:2, which is not the default of its module";
+    let by_stream = "is offered by only-2-1.noarch of the module stream app:2, which is not active";
     for (word, reason) in [
         ("only", format!("only {by_stream}")),
         ("only-2", format!("only-2 {by_stream}")),
         ("user", format!("perl(Only) >= 1 {by_stream}")),
         (
             "app-2",
-            "app-2 is offered by app-2-1.noarch of the module stream app:2".into(),
+            "app-2 is offered by app-2-1.noarch of the module stream app:2, which is not active; \
+             `@app:2` in `install` enables it"
+                .into(),
         ),
-        ("'@app:2'", "a group or a module stream".into()),
+        (
+            "'@app:2'",
+            "the module stream app:2 has no default profile".into(),
+        ),
     ] {
         up.wants(&format!("install: [{word}], base: none"));
         let output = place

@@ -272,6 +272,7 @@ impl AptSourceFields<'_> {
                 keys: keys.clone(),
                 mirrors: None,
                 hosts: Vec::new(),
+                module_hotfixes: false,
             });
         }
         Ok(requests)

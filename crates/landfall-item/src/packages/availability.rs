@@ -136,6 +136,10 @@ fn yum_availability(set: &LockedPackageSet, word: &str) -> PackageAvailability {
     if has_match || set.install.iter().any(|requested| requested == word) {
         return PackageAvailability::Carried;
     }
+    // a group, or a profile of a module, has no versions
+    if word.starts_with('@') {
+        return PackageAvailability::NotCarried;
+    }
     let pin = RpmPin::parse(word);
     let name = pin.as_ref().map_or(word, |pin| pin.name);
     let others = packages

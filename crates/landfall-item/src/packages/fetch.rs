@@ -73,6 +73,7 @@ async fn fetch_suite(
         components: requested.components.clone(),
         targets: requested.targets.clone(),
         by_hash: release.by_hash,
+        module_hotfixes: false,
         snapshot: None,
         date,
         valid_until: release.valid_until.map(|until| until.to_string()),

@@ -70,6 +70,9 @@ pub struct PackageSource {
     /// Whether the indexes are also available by digest (`by-hash`).
     #[serde(skip_serializing_if = "is_default")]
     pub by_hash: bool,
+    /// Whether module streams hide no package of the repository (`module_hotfixes` of dnf).
+    #[serde(skip_serializing_if = "is_default")]
+    pub module_hotfixes: bool,
     /// The URL of a snapshot of the repository. The snapshot still has the locked files after the
     /// repository replaced them.
     pub snapshot: Option<String>,
@@ -138,6 +141,8 @@ struct PackageSourceText {
     targets: Vec<String>,
     #[serde(default)]
     by_hash: bool,
+    #[serde(default)]
+    module_hotfixes: bool,
     #[serde(default)]
     snapshot: Option<String>,
     #[serde(default)]
@@ -254,6 +259,7 @@ impl From<PackageSourceText> for PackageSource {
             components,
             targets,
             by_hash,
+            module_hotfixes,
             snapshot,
             date,
             valid_until,
@@ -289,6 +295,7 @@ impl From<PackageSourceText> for PackageSource {
             components,
             targets,
             by_hash,
+            module_hotfixes,
             snapshot,
             date,
             valid_until,

@@ -29,6 +29,7 @@ pub(super) fn set() -> LockedPackageSet {
         components: vec!["main".into()],
         targets: vec!["Packages".into()],
         by_hash: false,
+        module_hotfixes: false,
         snapshot: None,
         date: None,
         valid_until: None,

@@ -261,6 +261,7 @@ fn satisfies(old: &LockedPackageSet, request: &PackageSetRequest) -> bool {
                     && old.suite == requested.suite
                     && old.components == requested.components
                     && old.targets == requested.targets
+                    && old.module_hotfixes == requested.module_hotfixes
                     && is_signer(requested, old)
             })
 }
@@ -314,6 +315,8 @@ pub struct PackageSourceRequest {
     /// Other hosts from which packages may come, because the repository lists their URLs; none for
     /// apt.
     pub hosts: Vec<String>,
+    /// Whether module streams hide no package of the repository; false for apt.
+    pub module_hotfixes: bool,
 }
 
 /// A list of mirrors of a repository.
@@ -415,6 +418,7 @@ impl fmt::Display for PackageSourceRequest {
             check_valid_until,
             mirrors,
             hosts,
+            module_hotfixes,
         } = self;
         let targets = targets
             .iter()
@@ -433,6 +437,9 @@ impl fmt::Display for PackageSourceRequest {
         }
         if !hosts.is_empty() {
             write!(f, ", also from {}", hosts.join(" "))?;
+        }
+        if *module_hotfixes {
+            write!(f, ", with hotfixes of modules")?;
         }
         match mirrors {
             Some(MirrorsRequest::Metalink(url)) => write!(f, " with the metalink {url}"),

@@ -204,8 +204,8 @@ fn relative_to<'p>(folder: &str, path: &'p str) -> &'p str {
         .map_or(path, |path| path.trim_start_matches('/'))
 }
 
-/// The module metadata that a set carries for a yum repository.
-struct CarriedModules {
+/// An index that a set carries for a yum repository, and that trimmed metadata keeps unchanged.
+struct KeptIndex {
     /// The date of the repository's metadata in that set.
     date: Timestamp,
     listed: RepomdIndex,
@@ -220,7 +220,7 @@ fn repository(
 ) -> Result<FilesByPath, Failure> {
     let mut indexes: BTreeMap<&str, TrimmedPrimary> = BTreeMap::new();
     let mut date = Timestamp::UNIX_EPOCH;
-    let mut modules: Option<CarriedModules> = None;
+    let mut kept: BTreeMap<&str, KeptIndex> = BTreeMap::new();
     for part in parts {
         let list = part
             .index("repodata/repomd.xml")
@@ -229,19 +229,29 @@ fn repository(
         let own_date = repomd.date.unwrap_or_default();
         let url = &part.source.url;
         let listed = |kind| repomd.index(url, kind).map_err(at_index(&list.path));
-        // dnf refuses to install packages of a module without the module's metadata. If several
-        // sets have module metadata, the newest is used.
-        if let Some(listed) = listed("modules")?
-            .filter(|_| modules.as_ref().is_none_or(|known| own_date > known.date))
-        {
+        // dnf refuses to install packages of a module without the module's metadata, and groups
+        // that it does not know. If several sets have these indexes, the newest are used.
+        for (kind, written) in [("modules", Some("modules")), ("group", repomd.group_kind())] {
+            let is_newer = kept.get(kind).is_none_or(|known| own_date > known.date);
+            let Some(written) = written.filter(|_| is_newer) else {
+                continue;
+            };
+            let Some(listed) = listed(written)? else {
+                continue;
+            };
             let index = part
                 .index(&listed.path)
-                .ok_or_else(|| no_index("module metadata"))?;
-            modules = Some(CarriedModules {
-                date: own_date,
-                bytes: index.read(part.blobs)?,
-                listed,
-            });
+                .ok_or_else(|| no_index(&format!("index '{written}'")))?;
+            let bytes = index.read(part.blobs)?;
+            let date = own_date;
+            kept.insert(
+                kind,
+                KeptIndex {
+                    date,
+                    listed,
+                    bytes,
+                },
+            );
         }
         date = date.max(own_date);
         let packages = part.source.packages.iter();
@@ -276,13 +286,16 @@ fn repository(
         }
     }
     let date = signer.time(date);
-    let modules_index = modules.as_ref().map(|modules| &modules.listed);
-    let (repomd, indexes) = trimmed_repomd(&indexes, modules_index, date.as_second());
+    let listed = kept.values().map(|kept| &kept.listed);
+    let (repomd, indexes) = trimmed_repomd(&indexes, listed, date.as_second());
     let mut files: FilesByPath = indexes
         .into_iter()
         .map(|(path, text)| (path, text.into_bytes()))
         .collect();
-    files.extend(modules.map(|modules| (modules.listed.path, modules.bytes)));
+    files.extend(
+        kept.into_values()
+            .map(|kept| (kept.listed.path, kept.bytes)),
+    );
     files.insert(
         "repodata/repomd.xml.asc".into(),
         signer

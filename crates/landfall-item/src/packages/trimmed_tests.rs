@@ -43,6 +43,7 @@ fn set(blobs: &mut MemoryBlobs, seconds: u32, modules: Option<&str>) -> LockedPa
         components: Vec::new(),
         targets: Vec::new(),
         by_hash: false,
+        module_hotfixes: false,
         snapshot: None,
         date: None,
         valid_until: None,

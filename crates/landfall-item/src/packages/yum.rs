@@ -43,11 +43,16 @@ async fn repositories(
     request: &PackageSetRequest,
     old: Option<&LockedPackageSet>,
 ) -> Result<Vec<YumRepository>, ResolveError> {
+    let has_group_words = request.install.iter().any(|word| word.starts_with('@'));
     let found = request.sources.iter().map(async |source| {
         let old = old.and_then(|old| old.sources.iter().find(|old| old.url == source.url));
-        repository(resolver, source, old)
-            .await
-            .map_err(|cause| cause.about(&source.url))
+        let mut found = repository(resolver, source, old).await;
+        if let Ok(found) = &mut found
+            && has_group_words
+        {
+            found.fetch_groups(resolver).await?;
+        }
+        found.map_err(|cause| cause.about(&source.url))
     });
     try_join_all(found).await
 }
@@ -63,8 +68,10 @@ pub(super) async fn visible_packages(
         .map(|repository| repository.metadata)
         .collect();
     let native = request.architectures.first().cloned().unwrap_or_default();
+    let install = request.install.clone();
     let reading = tokio::task::spawn_blocking(move || {
-        let mut offered = AvailablePackages::read(&metadata, &Architectures::of(&native), &[])?;
+        let native = Architectures::of(&native);
+        let mut offered = AvailablePackages::read(&metadata, &native, &install)?;
         offered.pool.index();
         Ok(offered.pool)
     });
@@ -107,7 +114,6 @@ fn lock(
     repositories: &[YumRepository],
     unlisted: &mut BTreeSet<String>,
 ) -> Outcome {
-    let install: Vec<String> = request.install.clone();
     let architectures = Architectures::of(&request.architectures[0]);
     let nothing = [MachineBase::None];
     let bases = if request.bases.is_empty() {
@@ -118,22 +124,24 @@ fn lock(
     // keyed by the position of the source and the path of the package; bases share most packages
     let mut chosen: BTreeMap<(usize, String), ChosenPackage> = BTreeMap::new();
     let mut expected = BTreeSet::new();
+    let mut skipped = BTreeMap::new();
     let mut at_urls = BTreeMap::new();
     let metadata: Vec<SourceMetadata> = repositories
         .iter()
         .map(|repository| repository.metadata.clone())
         .collect();
     for (number, base) in bases.iter().enumerate() {
-        let mut offered = AvailablePackages::read(&metadata, &architectures, &install)?;
+        let mut offered = AvailablePackages::read(&metadata, &architectures, &request.install)?;
         if let MachineBase::Rpms(text) = base {
             read_base(text, &mut offered.pool)?;
         }
         offered.pool.index();
+        skipped.append(&mut offered.skipped);
         let pool = &offered.pool;
         let selection = SelectionRequest {
             pool,
             architectures: &architectures,
-            install: &install,
+            install: &offered.requests,
             weak: request.recommends,
             assume: request.bases.is_empty(),
             steps: Limits::DEFAULT.solver_steps,
@@ -179,6 +187,14 @@ fn lock(
         }
     }
     let mut notes = notes(request, bases, &expected, &chosen);
+    notes.extend(skipped.iter().map(|(group, packages)| {
+        let packages: Vec<String> = packages.iter().cloned().collect();
+        format!(
+            "{}: no source has these packages of the group @{group}, which dnf skips: {}",
+            request.name,
+            first_few(&packages)
+        )
+    }));
     notes.extend(
         at_urls
             .iter()

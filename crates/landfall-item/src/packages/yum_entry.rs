@@ -40,8 +40,11 @@ pub struct YumEntry {
     /// URLs of its packages, which may be on another host than its metadata.
     #[serde(default)]
     pub hosts: Vec<String>,
-    /// All repositories of the machine, instead of `url`, `key`, `metalink`, `mirrorlist` and
-    /// `hosts`.
+    /// Whether module streams hide no package of the repository (`module_hotfixes` of dnf).
+    #[serde(default, rename = "moduleHotfixes")]
+    pub module_hotfixes: bool,
+    /// All repositories of the machine, instead of `url`, `key`, `metalink`, `mirrorlist`, `hosts`
+    /// and `moduleHotfixes`.
     #[serde(default)]
     pub sources: Vec<YumSourceEntry>,
     /// The architecture of the machine, as RPM or images call it. The default is that of
@@ -49,7 +52,7 @@ pub struct YumEntry {
     #[serde(default)]
     pub architectures: Vec<String>,
     /// The packages to install, as `dnf install` accepts them: a name, `name-version`, `name.arch`,
-    /// `*` for any text, a file path, or `capability >= 1`.
+    /// `*` for any text, a file path, `capability >= 1`, `@group` or `@module:stream/profile`.
     pub install: Vec<String>,
     /// The policy by which `landfall update` may change the versions in `install`, such as `patch`,
     /// `minor`, `"~1.7"` or `"*"`.
@@ -89,6 +92,9 @@ pub struct YumSourceEntry {
     /// URLs of its packages, which may be on another host than its metadata.
     #[serde(default)]
     pub hosts: Vec<String>,
+    /// Whether module streams hide no package of the repository (`module_hotfixes` of dnf).
+    #[serde(default, rename = "moduleHotfixes")]
+    pub module_hotfixes: bool,
 }
 
 /// What is installed on a machine already.
@@ -208,7 +214,8 @@ pub(super) fn request(
     let mut install = BTreeSet::new();
     for (index, text) in entry.install.iter().enumerate() {
         if let Some(why) = why_not_installable(text) {
-            let help = "write it as for `dnf install`: name, name-version, name.arch or /a/file";
+            let help = "write it as for `dnf install`: name, name-version, name.arch, /a/file, \
+                        @group or @module:stream/profile";
             return Err(reader
                 .item_at(node, "install", index)
                 .fault(format!("`{text}` {why}"), Some(help.into())));
@@ -248,11 +255,13 @@ fn one_architecture(architectures: &[String], at: &SourceSpan) -> ManifestResult
 
 /// The reason why `text` cannot be installed from any source.
 fn why_not_installable(text: &str) -> Option<&'static str> {
-    if text.starts_with('@') {
-        return Some(
-            "is a group or a module stream, which landfall does not install; list the packages \
-             instead",
-        );
+    if text.starts_with('@') && text.contains(['*', '?', '[']) {
+        return Some("has wildcards, which are not accepted in names of groups and modules");
+    }
+    if let Some(word) = text.strip_prefix('@')
+        && (word.trim() != word || word.starts_with([':', '/', '@']) || word.is_empty())
+    {
+        return Some("is not the name of a group or a module");
     }
     let is_package =
         !text.is_empty() && !text.starts_with('-') && !text.chars().any(char::is_control);
@@ -266,6 +275,7 @@ struct YumSourceFields<'e> {
     metalink: Option<&'e str>,
     mirrorlist: Option<&'e str>,
     hosts: &'e [String],
+    module_hotfixes: bool,
     node: &'e YamlNode<'e>,
 }
 
@@ -283,6 +293,7 @@ impl YumSourceFields<'_> {
             keys: reader.read_keys(self.key, &key_at)?,
             mirrors: self.mirrors(reader)?,
             hosts: self.hosts(reader)?,
+            module_hotfixes: self.module_hotfixes,
         })
     }
 
@@ -346,13 +357,16 @@ fn source_fields<'e>(
             metalink: entry.metalink.as_deref(),
             mirrorlist: entry.mirrorlist.as_deref(),
             hosts: &entry.hosts,
+            module_hotfixes: entry.module_hotfixes,
             node,
         }]);
     }
     let own = [&entry.url, &entry.key, &entry.metalink, &entry.mirrorlist];
-    if own.iter().any(|field| field.is_some()) || !entry.hosts.is_empty() {
+    let is_own = own.iter().any(|field| field.is_some()) || !entry.hosts.is_empty();
+    if is_own || entry.module_hotfixes {
         return Err(reader.here(node.get("sources")).fault(
-            "`sources` cannot be combined with `url`, `key`, `metalink`, `mirrorlist` or `hosts`",
+            "`sources` cannot be combined with `url`, `key`, `metalink`, `mirrorlist`, `hosts` or \
+             `moduleHotfixes`",
             Some("move them into an entry of `sources`".into()),
         ));
     }
@@ -366,6 +380,7 @@ fn source_fields<'e>(
             metalink: source.metalink.as_deref(),
             mirrorlist: source.mirrorlist.as_deref(),
             hosts: &source.hosts,
+            module_hotfixes: source.module_hotfixes,
             node: node.get("sources").item(index),
         })
         .collect())

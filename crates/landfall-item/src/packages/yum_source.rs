@@ -75,6 +75,7 @@ async fn fetch_indexes(
         components: Vec::new(),
         targets: Vec::new(),
         by_hash: false,
+        module_hotfixes: requested.module_hotfixes,
         snapshot: None,
         date: repomd.date.map(|date| date.to_string()),
         valid_until: None,
@@ -113,6 +114,8 @@ async fn fetch_indexes(
         url: source.url.clone(),
         primary,
         modules,
+        groups: None,
+        is_hotfixes: source.module_hotfixes,
         files: None,
     };
     Ok(YumRepository {
@@ -215,6 +218,16 @@ async fn fetch_repomd_at(
 }
 
 impl YumRepository {
+    /// Fetches the index of groups as well, if the repository has one.
+    pub(super) async fn fetch_groups(&mut self, resolver: &Resolver) -> Result<(), ResolveError> {
+        let Some(kind) = self.repomd.group_kind() else {
+            return Ok(());
+        };
+        self.metadata.groups =
+            packed(resolver, &self.source, &self.repomd, &self.mirrors, kind).await?;
+        Ok(())
+    }
+
     /// Fetches the full file lists as well.
     pub(super) async fn fetch_files(&mut self, resolver: &Resolver) -> Result<(), ResolveError> {
         self.metadata.files = packed(

@@ -1,13 +1,15 @@
 //! The packages that are available to a machine with dnf (unpacks, verifies and reads the metadata
 //! of its sources), and those that are installed on it.
 
-use super::modules::{HiddenPackage, Modules};
+use super::groups::Groups;
+use super::modules::{HiddenPackage, ModuleRequest, Modules};
 use super::pool::{NewPackage, Pool, RpmRelationKind, StoredRelation};
 use super::primary::{
     PackageLabels, kind_of, read_filelists, read_labels, read_primary, related_paths,
 };
 use super::relation::{RpmRelation, VersionSense};
 use super::repomd::RepomdIndex;
+use super::requests::{PackageRequest, expand};
 use super::solve::UnsolvableRequest;
 use super::version::{Architectures, Evr};
 use crate::{Compression, decompressed};
@@ -39,6 +41,10 @@ pub struct SourceMetadata {
     pub primary: PackedIndex,
     /// The index `modules`, if the source has module streams.
     pub modules: Option<PackedIndex>,
+    /// The index of groups (`comps.xml`), if the source has groups.
+    pub groups: Option<PackedIndex>,
+    /// Whether module streams hide no package of the source (`module_hotfixes` of dnf).
+    pub is_hotfixes: bool,
     /// The index `filelists`, if a dependency or request names a file that `primary` does not list.
     pub files: Option<PackedIndex>,
 }
@@ -46,9 +52,14 @@ pub struct SourceMetadata {
 /// The packages that the sources of a machine with dnf offer.
 #[derive(Debug)]
 pub struct AvailablePackages {
-    /// The packages that a machine with the default module streams can install.
+    /// The packages that a machine can install, whose active module streams are those of the
+    /// requests and the default ones.
     pub pool: Pool,
-    /// Packages of module streams that are not enabled by default.
+    /// The requests, with the packages of groups and modules.
+    pub requests: Vec<PackageRequest>,
+    /// The packages that groups list and no source has, which dnf skips, by the group.
+    pub skipped: BTreeMap<String, BTreeSet<String>>,
+    /// Packages of module streams that are not active.
     hidden: Vec<HiddenPackage>,
 }
 
@@ -123,7 +134,8 @@ impl AvailablePackages {
     /// all files are read only for paths in relations and in the requests `install`.
     ///
     /// # Errors
-    /// If an index is damaged or malformed.
+    /// If an index is damaged or malformed, or `install` has an `@` word that names no group, module
+    /// stream or profile of the sources, or streams that exclude each other.
     pub fn read(
         sources: &[SourceMetadata],
         architectures: &Architectures,
@@ -131,6 +143,8 @@ impl AvailablePackages {
     ) -> Result<AvailablePackages, Failure> {
         let mut pool = Pool::default();
         let mut modules = Modules::default();
+        let mut groups = Groups::default();
+        let is_group_wanted = install.iter().any(|word| word.starts_with('@'));
         for (number, source) in sources.iter().enumerate() {
             source
                 .primary
@@ -152,14 +166,37 @@ impl AvailablePackages {
                             .map(drop)
                             .map_err(unreadable)
                     })
-                    .and_then(|()| modules.read(&text))
+                    .and_then(|()| modules.read(&text, architectures))
+                    .map_err(|error| source.failed(index, error))?;
+            }
+            if let Some(index) = source.groups.as_ref().filter(|_| is_group_wanted) {
+                index
+                    .read_unpacked(|reader| groups.read(BufReader::new(reader)))
                     .map_err(|error| source.failed(index, error))?;
             }
         }
+        let requested = install
+            .iter()
+            .filter_map(|word| word.strip_prefix('@'))
+            .filter_map(|word| modules.request(word).transpose())
+            .collect::<Result<Vec<ModuleRequest<'_>>, String>>()
+            .map_err(Failure::failed)?;
+        let active = modules.activate(&requested).map_err(Failure::failed)?;
         // packages are hidden after all sources are read, because a module of one source can hide
         // packages of another source, and before the lists of files are read, because hiding
         // changes the ids of packages
-        let hidden = modules.hide(&mut pool);
+        let hotfixes: Vec<bool> = sources.iter().map(|source| source.is_hotfixes).collect();
+        let hidden = modules.hide(&active, &hotfixes, &mut pool);
+        let expanded = expand(
+            install,
+            &requested,
+            (&modules, &active),
+            (&groups, &hotfixes),
+            &pool,
+        );
+        if !expanded.reasons.is_empty() {
+            return Err(Failure::failed(expanded.reasons.join("; ")));
+        }
         // most lists are not needed: the caller downloads them only if a selection misses a file
         let mut paths = BTreeSet::new();
         if sources.iter().any(|source| source.files.is_some()) {
@@ -175,7 +212,12 @@ impl AvailablePackages {
                     .map_err(|error| source.failed(index, error))?;
             }
         }
-        Ok(AvailablePackages { pool, hidden })
+        Ok(AvailablePackages {
+            pool,
+            requests: expanded.requests,
+            skipped: expanded.skipped,
+            hidden,
+        })
     }
 
     /// Returns the chain of reasons of `refusal` as one line of text. It names the module streams
@@ -206,9 +248,11 @@ impl AvailablePackages {
                 )
             };
             sentences.push(format!(
-                "{wanted} is offered by {} of the module stream {}{others}, which is not the \
-                 default of its module, and landfall enables only default streams",
-                first.nevra, first.streams
+                "{wanted} is offered by {} of the module stream {}{others}, which is not active; \
+                 `@{}` in `install` enables it",
+                first.nevra,
+                first.streams,
+                first.streams.split(' ').next().unwrap_or_default()
             ));
         }
         sentences.join("; ")

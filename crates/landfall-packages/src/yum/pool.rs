@@ -324,6 +324,13 @@ impl Pool {
         format!("{}-{}.{}", self.name(id), self.evr(id), self.arch(id))
     }
 
+    /// Returns the name of a package as `modules.yaml` writes it: `nevra`, always with an epoch.
+    pub(super) fn full_name(&self, id: PackageId) -> String {
+        let evr = self.evr(id);
+        let epoch = if evr.contains(':') { "" } else { "0:" };
+        format!("{}-{epoch}{evr}.{}", self.name(id), self.arch(id))
+    }
+
     /// Compares the versions of two packages.
     pub fn compare(&self, a: PackageId, b: PackageId) -> Ordering {
         // equal texts have one id, so most comparisons parse nothing

@@ -101,6 +101,12 @@ impl Repomd {
         kinds
     }
 
+    /// The kind of the index of groups that dnf reads: a compressed one, if there is one.
+    pub fn group_kind(&self) -> Option<&str> {
+        let kinds = self.kinds().into_iter().filter(|kind| is_group_kind(kind));
+        kinds.max_by_key(|kind| kind.len())
+    }
+
     /// Returns the first index of this kind in the repository `url`.
     ///
     /// # Errors
@@ -110,6 +116,12 @@ impl Repomd {
         let index = self.listed.iter().find(|index| index.kind == kind);
         index.map(|index| index.checked(url)).transpose()
     }
+}
+
+/// Whether the index `kind` lists groups (`comps.xml`): `group`, or `group_gz` and the like with a
+/// compression.
+pub fn is_group_kind(kind: &str) -> bool {
+    kind == "group" || kind.starts_with("group_") && kind != "group_zck"
 }
 
 /// The content of a `data` element.

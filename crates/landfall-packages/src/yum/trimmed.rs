@@ -216,10 +216,10 @@ impl Default for TrimmedPackage {
 }
 
 /// Returns a `repomd.xml` with the time `seconds`, and the texts of `indexes` by their paths.
-/// The `repomd.xml` lists `indexes` (by kind) and `kept`, an unchanged index.
-pub fn trimmed_repomd(
+/// The `repomd.xml` lists `indexes` (by kind) and `kept`, unchanged indexes.
+pub fn trimmed_repomd<'k>(
     indexes: &BTreeMap<&str, TrimmedPrimary>,
-    kept: Option<&RepomdIndex>,
+    kept: impl IntoIterator<Item = &'k RepomdIndex>,
     seconds: i64,
 ) -> (String, BTreeMap<String, String>) {
     let mut text = format!(
@@ -247,7 +247,7 @@ pub fn trimmed_repomd(
         text += &data_element(&own, seconds);
         files.insert(path, index);
     }
-    text.extend(kept.map(|index| data_element(index, seconds)));
+    text.extend(kept.into_iter().map(|index| data_element(index, seconds)));
     (text + "</repomd>\n", files)
 }
 

@@ -207,7 +207,11 @@ fn repository(
         url = source.url,
         keys = keys.join(" "),
         signed = u8::from(is_signed),
-    )
+    ) + if source.module_hotfixes {
+        "module_hotfixes=1\n"
+    } else {
+        ""
+    }
 }
 
 /// Returns a dnf.conf that uses only the repositories in `folder`.

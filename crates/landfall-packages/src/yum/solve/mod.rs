@@ -11,11 +11,12 @@ mod sat;
 mod tests;
 
 use self::package_chooser::{ChoiceRules, PackageChooser};
-use self::request_words::{candidate_groups, explain_no_match};
+use self::request_words::{candidates, explain_no_match};
 use self::rules::{Rule, RuleOrigin, Rules, installed, package};
 use self::sat::{Sat, SolverStop};
 use super::pool::{PackageId, Pool, RpmRelationKind};
 use super::relation::{RichDependency, RpmRelation, VersionSense};
+use super::requests::{PackageRequest, WantedPackages};
 use super::version::{Architectures, NOARCH};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -31,8 +32,8 @@ pub struct SelectionRequest<'a> {
     pub pool: &'a Pool,
     /// The architectures whose packages the machine can install.
     pub architectures: &'a Architectures,
-    /// The requests, in the syntax of `dnf install`.
-    pub install: &'a [String],
+    /// The requested packages.
+    pub install: &'a [PackageRequest],
     /// Whether to install recommended packages too (weak dependencies).
     pub weak: bool,
     /// Whether dependencies that no source offers are assumed to be installed.
@@ -66,6 +67,15 @@ pub struct UnsolvableRequest {
     pub unlisted: BTreeSet<String>,
 }
 
+/// One of `candidates` must be installed.
+struct Job<'a> {
+    /// The request as messages name it.
+    label: &'a str,
+    candidates: Vec<PackageId>,
+    /// If this is a package, the job counts only if that package is installed.
+    condition: Option<PackageId>,
+}
+
 /// Selects the packages to install for `request`.
 ///
 /// # Errors
@@ -80,35 +90,10 @@ pub fn choose(request: SelectionRequest<'_>) -> Result<YumSelection, UnsolvableR
         assume,
         steps,
     } = request;
-    let mut jobs = Vec::new();
-    let mut reasons = Vec::new();
-    let mut missing = BTreeSet::new();
-    for word in install {
-        let found = candidate_groups(pool, word);
-        if found.is_empty() {
-            reasons.push(explain_no_match(pool, word));
-            missing.insert(word.clone());
-        }
-        jobs.extend(
-            found
-                .into_iter()
-                .map(|candidates| (word.clone(), candidates)),
-        );
-    }
     let mut rules = Rules::new(pool, architectures, assume, steps);
-    // a requested file may be in a list of all files that was not read
-    install
-        .iter()
-        .for_each(|word| rules.note_file(&RpmRelation::any(word)));
-    if !missing.is_empty() {
-        return Err(UnsolvableRequest {
-            reasons,
-            missing,
-            unlisted: rules.unlisted,
-        });
-    }
+    let jobs = jobs(install, &mut rules)?;
     let base_rules = base_rules(&rules);
-    let candidates = jobs.iter().flat_map(|(_, candidates)| candidates).copied();
+    let candidates = jobs.iter().flat_map(|job| &job.candidates).copied();
     let of_base = base_rules
         .iter()
         .flat_map(|rule| &rule.literals)
@@ -119,7 +104,7 @@ pub fn choose(request: SelectionRequest<'_>) -> Result<YumSelection, UnsolvableR
     }
     let names = jobs
         .iter()
-        .flat_map(|(_, candidates)| candidates)
+        .flat_map(|job| &job.candidates)
         .map(|id| pool.name(*id));
     rules.prefer_architectures(&names.collect());
     if rules.is_out_of_steps() {
@@ -128,12 +113,18 @@ pub fn choose(request: SelectionRequest<'_>) -> Result<YumSelection, UnsolvableR
     rules.sort();
     // the order of the rules: dependencies, requests (jobs), rules of the base, choice rules
     let dependencies = rules.rules.len();
-    rules
-        .rules
-        .extend(jobs.into_iter().map(|(word, candidates)| Rule {
-            literals: candidates.into_iter().map(installed).collect(),
-            why: RuleOrigin::Requested(word),
-        }));
+    rules.rules.extend(jobs.into_iter().map(|job| {
+        let condition = job.condition.map(|id| -installed(id));
+        Rule {
+            literals: job
+                .candidates
+                .into_iter()
+                .map(installed)
+                .chain(condition)
+                .collect(),
+            why: RuleOrigin::Requested(job.label.to_owned()),
+        }
+    }));
     let jobs = dependencies..rules.rules.len();
     let mut choice_rules = ChoiceRules::new(&rules, &rules.rules[..dependencies], &base_rules);
     rules.rules.extend(base_rules);
@@ -205,6 +196,58 @@ pub fn choose(request: SelectionRequest<'_>) -> Result<YumSelection, UnsolvableR
         replaced,
         unlisted,
     })
+}
+
+/// Returns the jobs of the requests `install`. Fails if a requested package does not exist.
+fn jobs<'a>(
+    install: &'a [PackageRequest],
+    rules: &mut Rules<'_>,
+) -> Result<Vec<Job<'a>>, UnsolvableRequest> {
+    let pool = rules.pool;
+    let mut jobs: Vec<Job<'a>> = Vec::new();
+    let mut reasons = Vec::new();
+    let mut missing = BTreeSet::new();
+    for request in install {
+        let found = candidates(pool, rules.architectures, request);
+        let conditions = match &request.wanted {
+            WantedPackages::Word(word) => {
+                if found.is_empty() {
+                    reasons.push(explain_no_match(pool, word));
+                    missing.insert(word.clone());
+                }
+                // a requested file may be in a list of all files that was not read
+                rules.note_file(&RpmRelation::any(word));
+                vec![None]
+            }
+            // dnf requests `(package if other)` for each of the other packages
+            WantedPackages::OfGroup(package) => match &package.requires {
+                Some(other) => pool.named(other).into_iter().map(Some).collect(),
+                None => vec![None],
+            },
+            WantedPackages::OfModule(name, _) => {
+                if found.is_empty() {
+                    reasons.push(format!("no source has '{name}' of {}", request.label));
+                    missing.insert(name.clone());
+                }
+                vec![None]
+            }
+        };
+        for candidates in found {
+            jobs.extend(conditions.iter().map(|condition| Job {
+                label: &request.label,
+                candidates: candidates.clone(),
+                condition: *condition,
+            }));
+        }
+    }
+    if !missing.is_empty() {
+        return Err(UnsolvableRequest {
+            reasons,
+            missing,
+            unlisted: rules.unlisted.clone(),
+        });
+    }
+    Ok(jobs)
 }
 
 fn out_of_steps(steps: u64, unlisted: BTreeSet<String>) -> UnsolvableRequest {

@@ -4,7 +4,8 @@ use super::obsoletes;
 use super::reasons::offers;
 use crate::yum::pool::{PackageId, Pool, RpmRelationKind};
 use crate::yum::relation::{RpmRelation, VersionSense};
-use crate::yum::version::{Evr, is_architecture};
+use crate::yum::requests::{PackageRequest, WantedPackages};
+use crate::yum::version::{Architectures, Evr, is_architecture};
 use landfall_model::Wildcards;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -51,9 +52,39 @@ pub fn is_named(word: &str, name: &str, evr: &str, arch: &str) -> bool {
     })
 }
 
-/// Returns the candidates of a request in groups: one package of each group must be installed. A
-/// request with wildcards gives one group for each name.
-pub(super) fn candidate_groups(pool: &Pool, word: &str) -> Vec<Vec<PackageId>> {
+/// Returns the candidates of `request` in groups: one package of each group must be installed.
+pub(super) fn candidates(
+    pool: &Pool,
+    architectures: &Architectures,
+    request: &PackageRequest,
+) -> Vec<Vec<PackageId>> {
+    let named = |name: &str| {
+        let mut found = pool.named(name);
+        found.retain(|id| pool.name(*id) == name);
+        found
+    };
+    match &request.wanted {
+        WantedPackages::Word(word) => candidate_groups(pool, word),
+        WantedPackages::OfGroup(package) => {
+            let mut found = named(&package.name);
+            if package.is_native {
+                found.retain(|id| pool.arch(*id) == architectures.native());
+            }
+            one_group(with_replacements(pool, found))
+        }
+        WantedPackages::OfModule(name, artifacts) => {
+            let all = named(name);
+            let mut own = all.clone();
+            own.retain(|id| artifacts.contains(&pool.full_name(*id)));
+            // as in dnf: a profile may list packages outside of the module
+            one_group(if own.is_empty() { all } else { own })
+        }
+    }
+}
+
+/// Returns the candidates of a word in groups: one package of each group must be installed. A word
+/// with wildcards gives one group for each name.
+fn candidate_groups(pool: &Pool, word: &str) -> Vec<Vec<PackageId>> {
     if let Some(relation) =
         RpmRelation::parse(word).filter(|relation| relation.sense != VersionSense::ANY)
     {

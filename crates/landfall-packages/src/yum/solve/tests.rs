@@ -4,6 +4,7 @@
 use super::{SelectionRequest, UnsolvableRequest, YumSelection, choose};
 use crate::yum::metadata::read_base;
 use crate::yum::pool::Pool;
+use crate::yum::requests::PackageRequest;
 use crate::yum::version::Architectures;
 
 /// A pool of the packages in `sources` and `base`, both in the format of a list of installed
@@ -64,7 +65,7 @@ fn ask(sources: &str, base: &str, install: &[&str], weak: bool, assume: bool) ->
         lines.map(package).collect::<String>()
     };
     let pool = pool(&long(sources), &long(base));
-    let install: Vec<String> = install.iter().map(|word| (*word).to_owned()).collect();
+    let install: Vec<PackageRequest> = install.iter().map(|word| (*word).into()).collect();
     let architectures = Architectures::of("x86_64");
     let request = SelectionRequest {
         pool: &pool,

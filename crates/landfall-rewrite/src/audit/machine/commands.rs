@@ -47,7 +47,12 @@ enum CommandState {
     Fetching,
     /// A package manager, before its subcommand.
     Managing(&'static str, &'static str),
+    /// The subcommand that installs packages.
     Installing(&'static str),
+    /// The subcommand of dnf for groups (true) or modules, before `install`.
+    ManagingNamed(bool),
+    /// The subcommand of dnf that installs groups (true) or modules.
+    InstallingNamed(bool),
 }
 
 /// Finds the URLs and packages that the commands of `text` fetch and install. A line that ends with
@@ -178,8 +183,26 @@ impl CommandReader<'_> {
                 None
             }
             CommandState::Fetching => self.fetched(word),
+            CommandState::InstallingNamed(is_group) => self.named(is_group, word),
             CommandState::Managing(by, subcommand) if word == subcommand => {
                 self.state = CommandState::Installing(by);
+                None
+            }
+            CommandState::Managing("yum", _) if matches!(word, "group" | "groups" | "module") => {
+                self.state = CommandState::ManagingNamed(word != "module");
+                None
+            }
+            CommandState::Managing("yum", _) if word == "groupinstall" => {
+                self.state = CommandState::InstallingNamed(true);
+                None
+            }
+            CommandState::ManagingNamed(is_group) => {
+                if !word.starts_with('-') {
+                    self.state = match word {
+                        "install" => CommandState::InstallingNamed(is_group),
+                        _ => CommandState::Nothing,
+                    };
+                }
                 None
             }
             CommandState::Nothing | CommandState::Managing(..) | CommandState::Installing(_) => {
@@ -234,9 +257,22 @@ impl CommandReader<'_> {
             }
             _ if word.contains('$') => return open(word.to_owned()),
             _ if is_package(word) => return Some(MachineInstall::package(by, word)),
+            _ if by == "yum" && word.strip_prefix('@').is_some_and(is_package) => {
+                return Some(MachineInstall::package(by, word));
+            }
             _ => {}
         }
         None
+    }
+
+    /// Reads an argument of the subcommand of dnf that installs groups or modules.
+    fn named(&mut self, is_group: bool, word: &str) -> Option<MachineInstall> {
+        if WITH_VALUE.contains(&word) {
+            self.skips = SkippedWords::Value;
+        }
+        // the words of a name in English, such as `"Development Tools"`, are not ids
+        let is_id = is_package(word) && !(is_group && word.contains(|c: char| c.is_uppercase()));
+        is_id.then(|| MachineInstall::package("yum", &format!("@{word}")))
     }
 }
 
@@ -464,6 +500,14 @@ mod tests {
             (
                 "RUN [\"microdnf\", \"install\", \"-y\", \"tar\"]",
                 "Package tar",
+            ),
+            (
+                "dnf -y install @core jq @nginx:1.22/common && dnf module -y install app:2/x",
+                "Package @core Package jq Package @nginx:1.22/common Package @app:2/x",
+            ),
+            (
+                "dnf group install -y core; yum groupinstall 'Dev Tools' base; dnf module enable a:1",
+                "Package @core Package @base",
             ),
             (
                 "apt-get install docker-ce={{ docker_version }} {{ more }} jq/backports",
