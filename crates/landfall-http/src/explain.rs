@@ -276,7 +276,7 @@ pub(super) fn certificate_error(
             | AlertDescription::UnknownCA),
         ) => format!(
             "it requires a client certificate, or rejects ours ({alert:?}); name clientCert and \
-             clientKey under registry of the site, or put client.cert and client.key into \
+             clientKey under registry or upstreams of the site, or put client.cert and client.key into \
              /etc/containers/certs.d/{host}"
         ),
         _ => return None,

@@ -284,7 +284,7 @@ fn client_certificates_are_read_from_the_site_and_from_certs_d() {
         "{message}"
     );
     assert!(
-        message.contains("name clientCert and clientKey under registry"),
+        message.contains("name clientCert and clientKey under registry or upstreams"),
         "{message}"
     );
     registry.works(&format!(

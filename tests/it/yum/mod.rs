@@ -1,6 +1,7 @@
 //! yum packages: from a signed repository to a lock, a bundle, a registry, a server and a folder,
 //! and from there to dnf.
 
+mod entitlement;
 mod forms;
 mod groups_modules;
 mod hostile;

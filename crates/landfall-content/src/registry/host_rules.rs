@@ -56,6 +56,10 @@ pub fn host_rules(
             let rule = rules.entry(key).or_default();
             let ca: Vec<PathBuf> = upstream.ca.iter().map(|path| site.resolve(path)).collect();
             rule.tls.ca.extend(ca);
+            let client = upstream.client_cert.iter().zip(&upstream.client_key);
+            let mut client =
+                client.map(|(certificate, key)| (site.resolve(certificate), site.resolve(key)));
+            rule.tls.client = rule.tls.client.take().or_else(|| client.next());
             rule.tls.skip_verify |= upstream.skip_verify;
             rule.plain_http |= upstream.plain_http;
             rule.has_credentials |= upstream.credentials.is_some();

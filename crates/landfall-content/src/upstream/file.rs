@@ -212,9 +212,24 @@ pub(super) async fn status_error(response: HttpResponse, to: &str) -> HttpError 
         code => ErrorKind::Status(code),
     };
     let (status, url) = (response.status, response.url.clone());
-    let words = format!("answered {status}{to}");
-    let error = HttpError::new(kind, words).at(&url).with_status(status);
-    response.server_words().await.add_to(error)
+    let said = response.server_words().await;
+    let advice = if status == 400 && wants_certificate(&said.body) {
+        let host = url.host_str().unwrap_or_default();
+        format!(
+            "; it requires a client certificate: name clientCert and clientKey under \
+             upstreams.\"{host}\" of the site"
+        )
+    } else {
+        String::new()
+    };
+    let words = format!("answered {status}{to}{advice}");
+    said.add_to(HttpError::new(kind, words).at(&url).with_status(status))
+}
+
+/// Whether a server says that a client certificate is missing or rejected, in the words of nginx.
+fn wants_certificate(body: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(body).to_ascii_lowercase();
+    text.contains("no required ssl certificate") || text.contains("the ssl certificate error")
 }
 
 #[cfg(test)]

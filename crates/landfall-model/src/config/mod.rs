@@ -180,9 +180,12 @@ impl Site {
             let keys = ["registry.ca", "registry.clientCert", "registry.clientKey"];
             keys.map(str::to_owned).into_iter().zip(paths)
         });
-        let upstreams = self.upstreams.iter();
-        let upstreams =
-            upstreams.map(|(host, upstream)| (format!("upstreams.{host}.ca"), &upstream.ca));
+        let upstreams = self.upstreams.iter().flat_map(|(host, upstream)| {
+            let paths = [&upstream.ca, &upstream.client_cert, &upstream.client_key];
+            let keys = ["ca", "clientCert", "clientKey"];
+            let keys = keys.map(|key| format!("upstreams.{host}.{key}"));
+            keys.into_iter().zip(paths)
+        });
         let proxy = self
             .proxy
             .iter()
@@ -239,16 +242,27 @@ fn upstreams_by_host(
     let mut by_host = BTreeMap::new();
     for (written, upstream) in upstreams {
         let host = upstream_host(&written);
-        if by_host.insert(host.clone(), upstream).is_some() {
-            let root = YamlNode::parse(text).unwrap_or_default();
-            return Err(Box::new(Diagnostic {
-                file: file.to_owned(),
-                text: text.to_owned(),
-                span: root.get("upstreams").get(&written).span(),
-                message: format!("`upstreams` has {host} twice"),
-                help: Some("write its settings below one key".into()),
-            }));
-        }
+        let has_half = upstream.client_cert.is_some() != upstream.client_key.is_some();
+        let is_twice = by_host.insert(host.clone(), upstream).is_some();
+        let (message, help) = if is_twice {
+            (
+                format!("`upstreams` has {host} twice"),
+                "write its settings below one key",
+            )
+        } else if has_half {
+            let message = format!("{host} has only one of `clientCert` and `clientKey`");
+            (message, "write both: the certificate and its private key")
+        } else {
+            continue;
+        };
+        let root = YamlNode::parse(text).unwrap_or_default();
+        return Err(Box::new(Diagnostic {
+            file: file.to_owned(),
+            text: text.to_owned(),
+            span: root.get("upstreams").get(&written).span(),
+            message,
+            help: Some(help.into()),
+        }));
     }
     Ok(by_host)
 }
@@ -395,6 +409,12 @@ pub struct SiteUpstream {
     /// Certificate authority in PEM form, added to the system's.
     #[serde(default)]
     pub ca: Option<PathBuf>,
+    /// Client certificate in PEM form, for hosts that require one, such as RHEL's repositories.
+    #[serde(default)]
+    pub client_cert: Option<PathBuf>,
+    /// Private key of the client certificate in PEM form.
+    #[serde(default)]
+    pub client_key: Option<PathBuf>,
     /// Use plain http for this host.
     #[serde(default, rename = "plainHTTP")]
     pub plain_http: bool,
