@@ -2,11 +2,15 @@
 
 use super::{manifest, output};
 use crate::support::Place;
+use crate::support::charts::failure_reasons;
 use crate::support::http::get;
 use crate::support::images::sha256;
 use crate::support::peers::{landfall_serve, own_registry};
-use std::fs::{Permissions, set_permissions};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::fs::{File, Permissions, set_permissions};
+use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 const SCRIPT: &str = "#!/bin/sh\nhostnamectl set-hostname node-1\n";
 
@@ -334,4 +338,43 @@ fn a_local_file_can_be_mirrored_excluded_and_named_with_unusual_characters() {
     );
     place.ok(&["lock", "-f", "m.yaml"]);
     assert!(!place.read("landfall.lock").contains("local:plain"));
+}
+
+/// A writer changes the file all the time. `lock` reads it twice, and must not store a mixture.
+#[test]
+fn a_file_that_changes_while_it_is_read_is_an_error() {
+    let place = Place::new();
+    // large enough that the writer changes its beginning between the two times that it is read
+    let path = place.write("big.bin", vec![7; 64 << 20]);
+    manifest(&place, "m.yaml", "files:\n- {path: big.bin}\n");
+    let is_over = Arc::new(AtomicBool::new(false));
+    let writer = std::thread::spawn({
+        let (is_over, path) = (is_over.clone(), path.clone());
+        move || {
+            let file = File::options().write(true).open(path).unwrap();
+            let mut number = 0_u64;
+            while !is_over.load(Ordering::Relaxed) {
+                number += 1;
+                file.write_all_at(&number.to_le_bytes(), 0).unwrap();
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    });
+    let report = place.json(1, &["lock", "-f", "m.yaml"]);
+    is_over.store(true, Ordering::Relaxed);
+    writer.join().unwrap();
+    let why = failure_reasons(&report);
+    assert!(
+        why.contains("changed while it was read; lock again"),
+        "{why}"
+    );
+    assert!(
+        !place.path("landfall.lock").exists() || !place.read("landfall.lock").contains("big.bin")
+    );
+    // nothing of it is in the store, and the next run locks what is there then
+    place.ok(&["lock", "-f", "m.yaml"]);
+    let digest = sha256(&std::fs::read(&path).unwrap());
+    assert!(place.read("landfall.lock").contains(&digest));
+    let pulled = place.json(0, &["pull"]);
+    assert_eq!(pulled["items"][0]["status"], "present", "{pulled}");
 }
