@@ -131,6 +131,84 @@ fn images_are_found_in_every_position() {
 }
 
 #[test]
+fn images_that_a_node_cannot_run_are_missing_for_its_platform() {
+    let place = Place::new();
+    let up = own_registry();
+    let images = Images::new(place.path("layout"));
+    let image =
+        |platform: &str| images.image(platform, &[images.layer(&[("bin", platform.as_bytes())])]);
+    let [amd64, arm64] = ["linux/amd64", "linux/arm64"].map(image);
+    let both = images.index(&[amd64.clone(), arm64]);
+    let one = images.index(std::slice::from_ref(&amd64));
+    for (name, image) in [("both", &both), ("one", &one), ("single", &amd64)] {
+        images.push(&up.address, name, "v1", image);
+    }
+    let address = &up.address;
+    let names = ["both", "one", "single"].map(|name| format!("{address}/{name}:v1"));
+    let lock = |platforms: &str| {
+        let images = names
+            .iter()
+            .map(|name| format!("- \"{name}\"\n"))
+            .collect::<String>();
+        let head = "apiVersion: landfall/v1\nkind: Manifest\n";
+        place.write("m.yaml", format!("{head}{platforms}images:\n{images}"));
+        place.json(0, &["lock", "-f", "m.yaml"]);
+    };
+    let pods = names.iter().map(|name| format!("- image: {name}\n"));
+    place.write(
+        "pods.yaml",
+        format!("containers:\n{}", pods.collect::<String>()),
+    );
+    let audit = |exit: i32, more: &[&str]| {
+        let report = place.json(exit, &[&["audit", "pods.yaml"], more].concat());
+        let missing = report["missing"].as_array().unwrap().iter();
+        let missing = missing.map(|one| {
+            let name = one["reference"]
+                .as_str()
+                .unwrap()
+                .rsplit('/')
+                .next()
+                .unwrap();
+            format!("{name}: {}", one["why"].as_str().unwrap())
+        });
+        missing.collect::<Vec<_>>()
+    };
+    let without =
+        |name: &str| format!("{name}:v1: the lock has it for linux/amd64, not for linux/arm64");
+    lock("platforms: [linux/amd64, \"linux/arm64?\"]\n");
+    assert!(audit(0, &[]).is_empty());
+    assert!(audit(0, &["--platform", "linux/amd64"]).is_empty());
+    let arm64 = ["--platform", "linux/amd64", "--platform", "linux/arm64"];
+    assert_eq!(audit(4, &arm64), [without("one"), without("single")]);
+    // a platform that the manifest leaves out, although the image has it
+    lock("platforms: [linux/amd64]\n");
+    assert_eq!(
+        audit(4, &arm64),
+        [without("both"), without("one"), without("single")]
+    );
+    // all platforms of an index are carried; those of an image without an index are not known
+    lock("");
+    assert_eq!(audit(4, &arm64), [without("one")]);
+    // the images are not written to a manifest of missing ones, because the lock has them
+    audit(4, &[&arm64[..], &["--missing", "more.yaml"]].concat());
+    assert!(
+        !place.read("more.yaml").contains(":v1"),
+        "{}",
+        place.read("more.yaml")
+    );
+    let mut wrong = place.command();
+    let wrong = wrong
+        .args(["audit", "pods.yaml", "--platform", "arm"])
+        .output()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&wrong.stderr);
+    assert!(
+        wrong.status.code() == Some(2) && printed.contains("'arm'"),
+        "{printed}"
+    );
+}
+
+#[test]
 fn documents_inside_documents_are_searched_up_to_a_limit() {
     let text = "kind: ConfigMap\ndata:\n  pod.yaml: |\n    containers:\n    - image: quay.io/x/a:1\n      args: ['--x-image=quay.io/x/b:1']\n  \
                 run.sh: |\n    echo quay.io/x/no:1\nmetadata:\n  annotations:\n    pod: '{\"image\": \"quay.io/x/c:1\"}'\n    \

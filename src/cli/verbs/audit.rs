@@ -8,9 +8,9 @@ use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, Ver
 use crate::push::{MissingParts, missing};
 use clap::Args;
 use landfall_item::lockfile::Lock;
-use landfall_item::{kind_named, manifest};
+use landfall_item::{LockedImage, kind_named, manifest};
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem, TransferSide, count_of, one_line};
-use landfall_model::{DestinationMap, TargetRegistry, today};
+use landfall_model::{DestinationMap, Platform, TargetRegistry, today};
 use landfall_rewrite::audit::{
     AuditResult, FileFinding, Inventory, LockCoverage, audit_text, audit_tree,
 };
@@ -48,6 +48,9 @@ pub(crate) struct AuditCommand {
     /// Also check that the registry has every blob: it may have lost some
     #[arg(long, requires = "registry")]
     blobs: bool,
+    /// The platform of a node: images that the lock has without it are missing (may be repeated)
+    #[arg(long = "platform", value_name = "OS/ARCH")]
+    platforms: Vec<Platform>,
     /// Write a manifest with the missing items
     #[arg(long, value_name = "FILE")]
     missing: Option<PathBuf>,
@@ -83,6 +86,7 @@ impl AuditCommand {
         if let Some(path) = &self.missing {
             self.write_missing(path, &audited)?;
         }
+        self.check_platforms(&lock, &mut audited);
         match (&self.registry, mapping) {
             (Some(_), Some(mapping)) => {
                 context.run(self.compare_registry(context, &lock, &mapping, &audited, &inventory))
@@ -104,6 +108,37 @@ impl AuditCommand {
             mark: OutputMark::Content(&is_sealed),
         };
         file.write(&sealed(&drafted.text))
+    }
+
+    /// Counts images as missing that the lock has without one of the platforms.
+    fn check_platforms(&self, lock: &Lock, audited: &mut AuditResult) {
+        let images = lock.images.iter();
+        let images: BTreeMap<String, &LockedImage> = images
+            .map(|image| (image.name.to_string(), image))
+            .collect();
+        for placed in &mut audited.found {
+            let LockCoverage::Held { item } = &placed.finding.coverage else {
+                continue;
+            };
+            let Some(image) = images.get(item) else {
+                continue;
+            };
+            let lacking = self.platforms.iter().find_map(|platform| {
+                let has = image.platforms_without(platform)?;
+                let has: Vec<String> = has.iter().map(ToString::to_string).collect();
+                Some(format!(
+                    "the lock has it for {}, not for {platform}",
+                    has.join(", ")
+                ))
+            });
+            if let Some(why) = lacking {
+                placed.finding.coverage = LockCoverage::Missing {
+                    name: Some(image.name.clone()),
+                    url: None,
+                    why,
+                };
+            }
+        }
     }
 
     /// The mapping whose destinations are matched with locked items; `None` without a registry.

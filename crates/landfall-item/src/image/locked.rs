@@ -213,6 +213,19 @@ impl LockedImage {
         children.chain(std::iter::once(self.descriptor()))
     }
 
+    /// The carried platforms, if the image is not for `wanted`: a node of that platform cannot run
+    /// it. `None` if it is, or if no platform of the image is known.
+    pub fn platforms_without(&self, wanted: &Platform) -> Option<Vec<Platform>> {
+        let children = self.manifests.iter();
+        let children = children.filter_map(|child| child.platform.as_ref()?.parse().ok());
+        let has: BTreeSet<Platform> = children
+            .chain(self.platform.clone())
+            .filter(|platform: &Platform| !platform.is_unknown())
+            .collect();
+        let lacks = !has.is_empty() && !has.iter().any(|own| own.satisfies(wanted));
+        lacks.then(|| has.into_iter().collect())
+    }
+
     /// The tag at a destination: the image's own, or `digest-<first 12 hex>` for an image that is
     /// locked without a tag. Clean-up jobs of registries delete untagged manifests.
     pub fn destination_tag(&self) -> String {
