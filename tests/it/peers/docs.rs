@@ -96,16 +96,33 @@ fn documents() -> Vec<PathBuf> {
     documents
 }
 
-/// Pushes a two-platform image to `registry` for each image of `manifest`.
+/// Images that only some pages use, besides those of the example.
+const FURTHER_IMAGES: [&str; 3] = [
+    "quay.io/prometheus/node-exporter:v1.8.2",
+    "quay.io/prometheus/node-exporter:v1.9.1",
+    WINDOWS_IMAGE,
+];
+
+/// An image that is only for Windows.
+const WINDOWS_IMAGE: &str = "quay.io/example/agent-windows:1.2.0";
+
+/// Pushes a two-platform image to `registry` for each image of `manifest`, and the further ones.
 fn stand_ins(place: &Place, network: &Network, registry: &str, manifest: &str) {
     let manifest: serde_json::Value = serde_yaml::from_str(manifest).unwrap();
     let mut images = Images::new(place.path("home/layout"));
     let base = images.layer(&[("etc/os-release", b"ID=stand-in\n")]);
-    for (count, name) in manifest["images"].as_array().unwrap().iter().enumerate() {
-        let name = name.as_str().unwrap();
+    let listed = manifest["images"].as_array().unwrap().iter();
+    let listed = listed.map(|name| name.as_str().unwrap());
+    for (count, name) in listed.chain(FURTHER_IMAGES).enumerate() {
         let own = images.layer(&[("bin/app", name.as_bytes())]);
-        let children = ["linux/amd64", "linux/arm64"]
-            .map(|platform| images.image(platform, &[base.clone(), own.clone()]));
+        let platforms: &[&str] = match name {
+            WINDOWS_IMAGE => &["windows/amd64"],
+            _ => &["linux/amd64", "linux/arm64"],
+        };
+        let children = platforms.iter();
+        let children: Vec<_> = children
+            .map(|platform| images.image(platform, &[base.clone(), own.clone()]))
+            .collect();
         images.tag(&format!("item-{count}"), &images.index(&children));
         let mut push = peers::skopeo(place);
         push.args(["copy", "--quiet", "--all", "--dest-tls-verify=false"])
