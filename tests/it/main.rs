@@ -57,6 +57,7 @@ mod gitops;
 mod hostile_archives;
 mod hostile_charts;
 mod image_signatures;
+mod imgpkg;
 mod import;
 mod init;
 mod inputs;

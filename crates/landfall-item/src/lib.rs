@@ -83,7 +83,7 @@ pub use crate::git::{
 };
 pub(crate) use crate::image::verified_signatures;
 pub use crate::image::{
-    ImageRequest, ItemSignatureError, LockedImage, LockedManifest, LockedReferrer,
+    BundleImages, ImageRequest, ItemSignatureError, LockedImage, LockedManifest, LockedReferrer,
     LockedTrimmedIndex, OneManifest, ReadError, Selection, SelectionError, listed, platforms,
     tag_of,
 };

@@ -208,10 +208,13 @@ impl<'l> LockedItem<'l> {
         Some(platforms.collect())
     }
 
-    /// What reports say of the item: that it lacks platforms, which may be missing, or that
-    /// upstream lists it with a wrong digest.
+    /// What reports say of the item: that it lacks platforms, which may be missing, that it lists
+    /// other images, or that upstream lists it with a wrong digest.
     pub fn note(self) -> Option<String> {
         let lacks: Vec<String> = match self {
+            LockedItem::Image(image) if !image.lists.is_empty() => {
+                return Some(format!("it lists {} other images", image.lists.len()));
+            }
             LockedItem::Image(image) => image.lacks.iter().map(Platform::to_string).collect(),
             LockedItem::Provider(provider) => {
                 let has: BTreeSet<_> = provider.packages.iter().map(|one| &one.platform).collect();

@@ -4,7 +4,9 @@ use super::locked::LockedChart;
 use super::name::ChartName;
 use super::request::{ChartRequest, DependencyOrigin};
 use super::{locked, repository, resolve};
-use crate::image::{ImageRequest, check_equal_platforms, check_equal_referrers, logged_since};
+use crate::image::{
+    BundleImages, ImageRequest, check_equal_platforms, check_equal_referrers, logged_since,
+};
 use crate::item_kind::meets_rules;
 use crate::text::{FieldConflict, merge_option};
 use crate::{
@@ -122,6 +124,7 @@ impl ResolvableRequest for ChartRequest {
                 platforms: self.platforms.clone(),
                 update: None,
                 referrers: self.referrers,
+                listed: BundleImages::Omitted,
                 at: self.at.clone(),
             })
         });

@@ -1,7 +1,7 @@
 //! Resolves an image that a manifest takes from an archive, without the network.
 
 use super::locked::LockedImage;
-use super::resolvable::ImageRequest;
+use super::request::ImageRequest;
 use super::resolve;
 use crate::{LocalPlace, ResolveError, ResolveOutcome, Resolver};
 use landfall_content::archives::ImageInArchive;

@@ -36,6 +36,9 @@ pub struct LockedImage {
     /// Platform of an image without an index.
     #[serde(default)]
     pub platform: Option<Platform>,
+    /// The images that it lists, because it is a bundle of imgpkg.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lists: Vec<ImageRef>,
     /// The manifests below the index, without those that `platforms` leaves out, children before
     /// parents. Empty for an image without an index.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -96,6 +99,7 @@ impl LockedImage {
             media_type,
             size,
             platform: None,
+            lists: Vec::new(),
             manifests: Vec::new(),
             verified: Vec::new(),
             blobs: Vec::new(),

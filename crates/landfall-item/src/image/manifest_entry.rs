@@ -1,6 +1,6 @@
 //! An image in a manifest, and how it expands to requests.
 
-use super::resolvable::ImageRequest;
+use super::request::{BundleImages, ImageRequest};
 use crate::item_kind::{EntryContext, EntryFields, ManifestResult, digest_of};
 use crate::local::local_place;
 use crate::text::check_rule;
@@ -71,6 +71,9 @@ pub struct FullImage {
     /// manifest's setting.
     #[serde(default)]
     pub referrers: Option<bool>,
+    /// Whether the images that it lists are carried too. It must be a bundle of Carvel's imgpkg.
+    #[serde(default)]
+    pub listed: bool,
 }
 
 impl ImageEntry {
@@ -181,6 +184,11 @@ impl ManifestEntry for ImageEntry {
             Some(texts) => platforms(texts, |index| reader.item_at(node, "platforms", index))?,
         };
         let referrers = image.referrers.unwrap_or(reader.referrers);
+        let listed = if image.listed {
+            BundleImages::Carried
+        } else {
+            BundleImages::Omitted
+        };
         let Some(reference) = &image.r#ref else {
             let repository = image.repo.as_deref().unwrap_or_default();
             let selected = image.tags.iter().enumerate().map(|(index, tag)| {
@@ -193,6 +201,7 @@ impl ManifestEntry for ImageEntry {
                     platforms: platforms.clone(),
                     update: None,
                     referrers,
+                    listed,
                     at: at.location(),
                 };
                 Ok((request, at))
@@ -229,6 +238,7 @@ impl ManifestEntry for ImageEntry {
             platforms,
             update,
             referrers,
+            listed,
             at: at.location(),
         };
         Ok(vec![(request, at)])
@@ -309,6 +319,7 @@ pub fn listed(
         platforms: reader.platforms.clone(),
         update: None,
         referrers: reader.referrers,
+        listed: BundleImages::Omitted,
         at: span.location(),
     })
 }

@@ -3,12 +3,14 @@
 
 mod archived;
 mod kind;
+mod listed;
 mod locked;
 mod manifest_entry;
 mod manifests;
 mod platforms;
 mod referrer_search;
 mod referrers;
+mod request;
 mod resolvable;
 mod resolve;
 mod selection;
@@ -24,7 +26,7 @@ pub(crate) use self::manifest_entry::{ImageEntry, reference_of};
 pub use self::manifest_entry::{listed, platforms, tag_of};
 pub use self::manifests::ReadError;
 pub(crate) use self::manifests::read_manifest;
-pub use self::resolvable::ImageRequest;
+pub use self::request::{BundleImages, ImageRequest};
 pub(crate) use self::resolvable::{check_equal_platforms, check_equal_referrers};
 pub use self::selection::{OneManifest, Selection, SelectionError};
 pub use self::signatures::ItemSignatureError;

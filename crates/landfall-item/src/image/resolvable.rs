@@ -1,11 +1,13 @@
 //! How a request for an image is merged, resolved and updated.
 
+use super::listed;
 use super::locked::LockedImage;
+use super::request::{BundleImages, ImageRequest};
 use super::{archived, referrers, resolve, signatures, verify};
 use crate::text::{FieldConflict, merge_option};
 use crate::{
-    Exclusion, ItemRequest, LocalPlace, PinPolicy, ResolvableRequest, ResolveError, ResolveOutcome,
-    Resolver, UpdatableRequest, UpstreamStatus,
+    DependencyRequest, Exclusion, ItemRequest, PinPolicy, ResolvableRequest, ResolveError,
+    ResolveOutcome, Resolver, UpdatableRequest, UpstreamStatus,
 };
 use jiff::Timestamp;
 use landfall_model::document::{SourceLocation, UpdateRule};
@@ -32,11 +34,18 @@ impl ItemRequest for ImageRequest {
         exclusion.write_alike(&self.name)
     }
 
+    fn may_find(&self, exclusion: &Exclusion) -> bool {
+        self.listed != BundleImages::Omitted && matches!(exclusion, Exclusion::Reference(_))
+    }
+
     fn merge(&mut self, other: &ImageRequest) -> Result<(), FieldConflict> {
         merge_option("archive", &mut self.archive, &other.archive)?;
         merge_option("digest", &mut self.pin, &other.pin)?;
         check_equal_platforms(&self.platforms, &other.platforms)?;
         check_equal_referrers(self.referrers, other.referrers)?;
+        if self.listed == BundleImages::Omitted {
+            self.listed = other.listed;
+        }
         merge_option("update policy", &mut self.update, &other.update)
     }
 
@@ -81,7 +90,8 @@ impl ResolvableRequest for ImageRequest {
         pins: PinPolicy,
     ) -> ResolveOutcome<LockedImage> {
         if let Some(place) = &self.archive {
-            return archived::resolve(resolver, self, place, old).await;
+            let outcome = archived::resolve(resolver, self, place, old).await;
+            return listed::complete(resolver, self, outcome).await;
         }
         // an image that came from an archive before is another one now
         let old = old.filter(|old| old.archive.is_none());
@@ -94,7 +104,25 @@ impl ResolvableRequest for ImageRequest {
             pins
         };
         let outcome = self.resolve_content(resolver, old, search).await;
+        let outcome = listed::complete(resolver, self, outcome).await;
         signatures::verify_outcome(resolver, outcome, old, search).await
+    }
+
+    fn dependencies(&self, image: &LockedImage) -> Vec<DependencyRequest> {
+        let Some(listed) = self.listed.of_members() else {
+            return Vec::new();
+        };
+        let members = image.lists.iter().map(|name| ImageRequest {
+            name: name.clone(),
+            archive: None,
+            pin: None,
+            platforms: self.platforms.clone(),
+            update: None,
+            referrers: self.referrers,
+            listed,
+            at: self.at.clone(),
+        });
+        members.map(DependencyRequest::Image).collect()
     }
 
     async fn check_upstream(resolver: &Resolver, old: &LockedImage) -> Result<(), ResolveError> {
@@ -287,23 +315,4 @@ async fn find_referrers(
         Ok(image) => ResolveOutcome::New(image),
         Err(cause) => ResolveOutcome::Failed(Some(old.clone()), cause),
     }
-}
-
-/// A request for one image.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ImageRequest {
-    /// The reference: with a tag and no digest, or with only a digest if no tag was written.
-    pub name: ImageRef,
-    /// The archive next to the manifest that has the image.
-    pub archive: Option<LocalPlace>,
-    /// The digest that the tag must have. `None` for an image that is named by digest.
-    pub pin: Option<Digest>,
-    /// The platforms, sorted; empty means all.
-    pub platforms: Vec<PlatformRequest>,
-    /// The update policy: what `landfall update` may move the tag to.
-    pub update: Option<UpdateRule>,
-    /// Whether its referrers are looked up and carried.
-    pub referrers: bool,
-    /// The position of the entry in the manifest.
-    pub at: SourceLocation,
 }

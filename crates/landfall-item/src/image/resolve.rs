@@ -7,7 +7,7 @@ use super::manifests::{
 use super::platforms::{ChosenPlatforms, choose_platforms, known_platforms, select_children};
 use super::referrer_search::listed_tags;
 use super::referrers;
-use super::resolvable::ImageRequest;
+use super::request::ImageRequest;
 use crate::resolver::{ATTESTATION, LostReferrer, ResolveError, Resolver};
 use landfall_model::{
     ChildManifest, Descriptor, Digest, ImageRef, Manifest, Platform, media_type,

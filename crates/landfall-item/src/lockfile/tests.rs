@@ -32,6 +32,7 @@ fn sample() -> Lock {
         version: 1,
         images: vec![LockedImage {
             lacks: Vec::new(),
+            lists: Vec::new(),
             name: "quay.io/prometheus/node-exporter:v1.9.0".parse().unwrap(),
             platforms: vec!["linux/amd64".parse().unwrap()],
             pin: Some(digest("index")),
@@ -139,6 +140,8 @@ fn all_fields() -> Lock {
     lock.images[0].verified = vec![verified("sha256:aa"), verified("sha256:bb")];
     lock.images[0].archive = Some("build/app.tar".into());
     lock.images[0].lacks = vec!["linux/arm64".parse().unwrap()];
+    let listed = format!("quay.io/listed/app@{}", digest("app"));
+    lock.images[0].lists = vec![listed.parse().unwrap()];
     let signatures = vec![verified("sha256:aa")];
     let referrers = lock.images[0].referrers.clone().unwrap_or_default();
     let provenance = lock.files[0].sidecars[0].clone();
