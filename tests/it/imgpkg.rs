@@ -103,7 +103,7 @@ fn the_images_of_a_bundle_are_carried_if_that_is_asked_for() {
     assert!(output.status.success(), "{printed}");
     assert!(
         printed.contains(&format!(
-            "{outer} lists 2 other images, which are not carried; write `listed: true`"
+            "{outer} lists 2 other images, not carried; write `listed: true`"
         )),
         "{printed}"
     );

@@ -10,7 +10,7 @@ use crate::provider::{self, LockedProvider, ProviderName};
 use crate::text::digest_tag;
 use crate::url_file::UrlFile;
 use landfall_content::{BlobRead, LockEntry};
-use landfall_model::report::EntryKind;
+use landfall_model::report::{EntryKind, count_of};
 use landfall_model::sign::SignatureTime;
 use landfall_model::{
     Destination, DestinationMap, Digest, ImageRef, Platform, host_component, local_path,
@@ -213,7 +213,10 @@ impl<'l> LockedItem<'l> {
     pub fn note(self) -> Option<String> {
         let lacks: Vec<String> = match self {
             LockedItem::Image(image) if !image.lists.is_empty() => {
-                return Some(format!("it lists {} other images", image.lists.len()));
+                return Some(format!(
+                    "it lists {}",
+                    count_of(image.lists.len(), "other image")
+                ));
             }
             LockedItem::Image(image) => image.lacks.iter().map(Platform::to_string).collect(),
             LockedItem::Provider(provider) => {

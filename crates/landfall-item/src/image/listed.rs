@@ -6,7 +6,8 @@ use super::request::{BundleImages, ImageRequest};
 use crate::{ResolveError, ResolveOutcome, Resolver};
 use flate2::read::MultiGzDecoder;
 use landfall_model::document::yaml;
-use landfall_model::{Descriptor, ImageRef, Manifest, media_type};
+use landfall_model::report::count_of;
+use landfall_model::{ImageRef, Manifest, media_type};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -45,7 +46,7 @@ pub(super) async fn complete(
     let mut has_changed = false;
     // the list belongs to the digest, so that of a pinned image is still right
     if is_new || is_carried && image.lists.is_empty() {
-        let found = match listed(resolver, &image).await {
+        let found = match listed(resolver, &image, is_carried).await {
             Ok(Some(names)) => relocated(resolver, &image, names).await,
             Ok(None) if request.listed == BundleImages::Carried => {
                 let why = format!(
@@ -76,9 +77,9 @@ pub(super) async fn complete(
     }
     if count > 0 && !is_carried {
         resolver.note_once(&format!(
-            "{} lists {count} other images, which are not carried; write `listed: true` at it to \
-             carry them",
-            image.name
+            "{} lists {}, not carried; write `listed: true` at it to carry what it lists",
+            image.name,
+            count_of(count, "other image")
         ));
     }
     if is_new || has_changed {
@@ -89,9 +90,11 @@ pub(super) async fn complete(
 }
 
 /// The images that `image` lists, by digest and without duplicates; `None` if it is no bundle.
+/// Fails if the list cannot be read, and if `is_carried` also if the config cannot.
 async fn listed(
     resolver: &Resolver,
     image: &LockedImage,
+    is_carried: bool,
 ) -> Result<Option<BTreeSet<ImageRef>>, ResolveError> {
     // imgpkg reads only images of Docker's form with one layer, so the configs of others are not
     // requested
@@ -115,23 +118,16 @@ async fn listed(
     if layer.media_type != DOCKER_LAYER || config.size > resolver.limits().document_bytes as u64 {
         return Ok(None);
     }
-    let config = resolver.small_blob(&image.name, &config).await?;
-    if !has_label(&config) {
-        return Ok(None);
+    match resolver.small_blob(&image.name, &config).await {
+        Ok(config) if has_label(&config) => {}
+        // it is not known to be a bundle, and `pull` reports what is missing
+        Err(cause) if is_carried => return Err(cause),
+        Ok(_) | Err(_) => return Ok(None),
     }
-    let layer = packed(resolver, image, layer).await?;
+    let layer = resolver.blob_up_to(&image.name, layer, MAX_LAYER).await?;
     let limit = resolver.limits().document_bytes as u64;
     let reading = tokio::task::spawn_blocking(move || read_list(&layer, limit));
     Ok(Some(reading.await??))
-}
-
-/// The bytes of the layer of a bundle.
-async fn packed(
-    resolver: &Resolver,
-    image: &LockedImage,
-    layer: &Descriptor,
-) -> Result<Vec<u8>, ResolveError> {
-    resolver.blob_up_to(&image.name, layer, MAX_LAYER).await
 }
 
 /// Whether a config has the label of a bundle.
