@@ -81,6 +81,9 @@ fn locks_bundles_and_documents_are_the_same_as_on_linux() {
     let private = docker_registry();
     place.write("site.yaml", world.site(&private.address));
     place.set("LANDFALL_SITE", "site.yaml");
+    place.write("own/notes.txt", "next to the manifest");
+    let more = place.read("manifest.yaml") + "  - path: own/notes.txt\n";
+    place.write("manifest.yaml", more);
     for args in [
         &["lock", "-f", "manifest.yaml", "--lock", "linux.lock"][..],
         &["pull", "--lock", "linux.lock", "--store", "linux"],
@@ -180,6 +183,9 @@ fn locks_bundles_and_documents_are_the_same_as_on_linux() {
     assert_eq!(rewritten, place.ok(&rewrite));
     let wanted = format!("image: {}/pause:3.10.1 # x\r\n", private.address);
     assert!(rewritten.starts_with(&wanted), "{rewritten}");
+    place.write("deploy/a.yaml", lines.join("\n"));
+    let diff = ["rewrite", "deploy", "--bundle", "windows.tar.zst", "--diff"];
+    assert_eq!(windows.run(place, 0, &diff).0, place.ok(&diff));
     windows.run(place, 0, &[&rewrite[..], &["--in-place"]].concat());
     assert_eq!(place.read("crlf.yaml"), rewritten);
     let audit = ["audit", "crlf.yaml", "--bundle", "windows.tar.zst"];

@@ -11,6 +11,7 @@ use landfall_model::document::{Diagnostic, SourceSpan};
 use landfall_model::{
     Algorithm, Digest, FolderPacking, HashedStream, LOCAL_PREFIX, Limits, is_path_below,
 };
+use std::ffi::OsStr;
 use std::fmt::{self, Display};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -69,7 +70,9 @@ impl LocalPlace {
     /// folder: a path of this machine must not get into a lock.
     pub(crate) fn path_in_lock(&self, folder: &Path) -> Option<String> {
         let below = self.path.strip_prefix(folder.canonicalize().ok()?).ok()?;
-        Some(below.to_str()?.to_owned())
+        // with the separator of locks, not that of this system
+        let names: Option<Vec<&str>> = below.iter().map(OsStr::to_str).collect();
+        Some(names?.join("/"))
     }
 }
 

@@ -59,6 +59,8 @@ pub(crate) fn unified(path: &str, old: &str, edits: Vec<TextEdit>, reader: DiffR
         text: String::new(),
         reader,
     };
+    // `patch` and git expect this separator on every system
+    let path = path.replace(std::path::MAIN_SEPARATOR, "/");
     let changes = changes(old, edits);
     let mut rest = changes.as_slice();
     if !rest.is_empty() {

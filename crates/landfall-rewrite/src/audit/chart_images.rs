@@ -14,6 +14,7 @@ use landfall_model::{Failure, ImageRef, Limits, has_host, redact_reference};
 use serde_yaml::Mapping;
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
+use std::env::consts::EXE_EXTENSION;
 use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -293,7 +294,7 @@ impl HelmCommand {
     pub fn find(path: Option<&OsStr>, values: &[PathBuf]) -> Option<HelmCommand> {
         let folders = std::env::split_paths(path?);
         let program = folders
-            .map(|folder| folder.join("helm"))
+            .map(|folder| folder.join("helm").with_extension(EXE_EXTENSION))
             .find(|program| program.is_file())?;
         Some(HelmCommand {
             program,
