@@ -92,6 +92,8 @@ impl Place {
     pub fn limit_memory(&self, mebibytes: u64) {
         // each arena of the allocator reserves 64 MiB, even if it is empty
         self.set("MALLOC_ARENA_MAX", "2");
+        // each thread reserves its stack, and by default there is one for each processor
+        self.set("TOKIO_WORKER_THREADS", "2");
         self.memory
             .store(mebibytes, std::sync::atomic::Ordering::Relaxed);
     }
