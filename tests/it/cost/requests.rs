@@ -354,7 +354,7 @@ fn source(file: &str) -> String {
 /// The paths that the server answers outside of its tables of routes: the texts in the router and
 /// in the list of pages that are paths.
 fn paths() -> BTreeSet<String> {
-    let text = source("router.rs") + &source("page/respond.rs");
+    let text = source("router.rs") + &source("page/mod.rs");
     let code = text
         .lines()
         .filter(|line| !line.trim_start().starts_with("//"));
@@ -393,7 +393,7 @@ fn no_small_request_takes_much_memory() {
     };
     let kinds = served.kinds();
     let mut known: BTreeSet<String> = variants("route.rs", "Route");
-    known.extend(variants("git/respond.rs", "GitRoute"));
+    known.extend(variants("git/mod.rs", "GitRoute"));
     known.extend(paths());
     let listed: BTreeSet<String> = kinds.iter().map(|kind| kind.route.to_owned()).collect();
     assert_eq!(listed, known, "every route needs a request in `kinds`");
