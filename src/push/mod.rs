@@ -1,7 +1,7 @@
 //! Delivers images and artifacts from a bundle, a store or upstream to a registry.
 //!
 //! One HEAD for each destination tag shows what the registry has (`plan`); with `--recheck`,
-//! `presence` looks up every manifest and blob too. If something must be delivered, `preflight`
+//! it looks up every manifest and blob too. If something must be delivered, `preflight`
 //! looks for everything that would make the push fail. Then the entries are delivered, those with
 //! the largest blobs first. Twice `--jobs` of them are delivered at once, since some wait for a
 //! blob that another delivery uploads. A blob is mounted from a repository that has it, found to be

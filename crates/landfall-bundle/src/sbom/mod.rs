@@ -1,7 +1,7 @@
 //! Describes a bundle as a CycloneDX document that links the SBOMs in the bundle.
 //!
-//! - `component.rs`: one item of the lock, or one package of a set, as a component.
-//! - `document.rs`: the whole document, with the SBOMs and attestations that the bundle links.
+//! This file has the whole document, with the SBOMs and attestations that the bundle links;
+//! `component.rs` has one item of the lock, or one package of a set, as a component.
 
 mod component;
 

@@ -1,6 +1,7 @@
 //! Sets values in YAML text and keeps every other byte.
 //!
-//! - `merger.rs`: mappings and lists, also with entries that a mapping inherits.
+//! This file merges mappings and lists, also with entries that a mapping inherits.
+//!
 //! - `scalars.rs`: scalars, plain or base64. A scalar that contains YAML is merged like a document,
 //!   and certificates and systemd drop-ins by their own rules.
 //! - `ordered.rs`: lists whose order matters, such as commands.

@@ -4,9 +4,8 @@
 //! tree: messages that point at a value, merges and rewrites that keep every other byte, and
 //! audits.
 //!
-//! - `node.rs`: the nodes, the bytes to replace when a value gets a new text, and the node that a
-//!   message is about.
-//! - `documents.rs`: the documents of a stream, read from the parser's events.
+//! This file has the nodes, the bytes to replace when a value gets a new text, and the node that a
+//! message is about; `documents.rs` reads the documents of a stream from the parser's events.
 
 mod documents;
 

@@ -5,9 +5,10 @@
 //! templates: askama escapes every value, and the Content-Security-Policy of the page forbids
 //! loading anything.
 //!
+//! This file has the whole page, and the content that it is made from.
+//!
 //! - `sections.rs`: the sections of the page, with their tables.
 //! - `treemap.rs`: the content as rectangles in proportion to sizes, and which items share blobs.
-//! - `render.rs`: the whole page, and the content that it is made from.
 
 mod sections;
 mod treemap;
