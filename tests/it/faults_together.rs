@@ -197,7 +197,7 @@ fn seeded_storms() {
                         return;
                     }
                     let mut dice = Dice(number as u64);
-                    rig.limits = limits(dice.pick(&[1, 2, 12, 50]));
+                    rig.limits = limits(dice.pick(&[1, 2, 3, 12, 50]));
                     let blobs = storm(&mut dice);
                     let manifests = storm(&mut dice);
                     let times = 1 + dice.roll(2);

@@ -135,6 +135,7 @@ fn round(rig: &mut Rig, number: usize) -> bool {
     } else {
         quick_and_wide()
     };
+    rig.limits.jobs = dice.pick(&[1, 2, 3, 12, 50]);
     let kinds = [
         RequestKind::Blob,
         RequestKind::Blob,
@@ -216,6 +217,9 @@ fn round(rig: &mut Rig, number: usize) -> bool {
         );
     }
     check("pull", &rig.pull(&store));
+    rig.up.set_faults(up.clone());
+    let bundle = rig.place.path(format!("{store}.landfall"));
+    check("pull --bundle", &rig.pull_bundle(&bundle));
     // without the remaining faults of upstream, a second pull completes the store
     rig.up.set_faults([]);
     let items = rig.pull(&store);
