@@ -18,9 +18,9 @@ mod together;
 
 use self::outcome::PullOutcome;
 use landfall_content::{
-    BlobStore, EntryPart, ListedAttestations, LockEntry, PartOrigin, PartSource, ScheduleStep,
-    ScheduledTask, ShardEntry, Transfer, TransferError, TransferOutcome, TransferSchedule,
-    TransferSlot, Watchdog, WriteError, present_blobs, read_part, unique_blobs,
+    BlobStore, EntryPart, IdleSlots, ListedAttestations, LockEntry, PartOrigin, PartSource,
+    ScheduleStep, ScheduledTask, ShardEntry, Transfer, TransferError, TransferOutcome,
+    TransferSchedule, TransferSlot, Watchdog, WriteError, present_blobs, read_part, unique_blobs,
 };
 use landfall_http::Activity;
 use landfall_item::lockfile::{Lock, losses};
@@ -85,8 +85,9 @@ pub(crate) async fn pull(
     let queues = [(manifests, MANIFEST_SLOTS), (blobs, limits.jobs)];
     let watchdog = Watchdog::new(activity.clone(), limits.stuck);
     let mut schedule = TransferSchedule::new(queues, MANIFEST_SLOTS + limits.jobs, watchdog);
-    // 1 is the queue of the blobs: slots without a blob help with the big ones
-    let sink = into.clone().sink(limits, Some(schedule.idle_slots(1)));
+    // slots that no blob needs help with the big ones
+    let idle = IdleSlots::new(schedule.slots());
+    let sink = into.clone().sink(limits, Some(idle));
     let transfer = Arc::new(Transfer {
         source,
         sink,

@@ -30,7 +30,6 @@ mod referrers;
 mod signed_images;
 mod state;
 mod status;
-mod upload_slots;
 mod uploader;
 
 use self::omitted::{PendingDeliveries, locate_omitted};

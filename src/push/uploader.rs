@@ -3,9 +3,8 @@
 
 use super::plan::project;
 use super::state::PushOptions;
-use super::upload_slots::UploadSlots;
 use landfall_content::registry::{self, RegistrySession, SparseRefusal, is_quota_error};
-use landfall_content::{LockEntry, PartSource, TransferError, read_part};
+use landfall_content::{LockEntry, PartSource, TransferError, TransferSlots, read_part};
 use landfall_http::{ErrorKind, HttpError};
 use landfall_item::ChartName;
 use landfall_item::lockfile::referrer_item;
@@ -50,7 +49,7 @@ pub(super) struct Uploader {
     /// Whether nothing is written to the registry.
     pub(super) dry_run: bool,
     /// Limits the uploads that run at once.
-    pub(super) slots: UploadSlots,
+    pub(super) slots: TransferSlots,
     /// What to do if the registry refuses an index with missing children.
     pub(super) index: IndexPolicy,
     /// The indexes that a repository was proven to refuse for their missing children.
@@ -99,7 +98,7 @@ impl Uploader {
             progress,
             limits,
             dry_run: options.dry_run,
-            slots: UploadSlots::new(limits.jobs),
+            slots: TransferSlots::for_uploads(limits.jobs),
             index: options.index,
             sparse_refusals: Mutex::default(),
             referrers: options.referrers,

@@ -2,13 +2,15 @@
 
 use crate::follower::{BackgroundTransfer, follow};
 use crate::verified_writer::blocking;
-use crate::{BlobStore, EntryPart, IdleSlots, LocalSource, OpenedPart, PartSource, Transfer};
+use crate::{
+    BlobStore, EntryPart, IdleSlots, LocalSource, OpenedPart, PartSource, Transfer, TransferSlots,
+};
 use futures_util::future::BoxFuture;
 use landfall_http::{Activity, HttpError, UnlimitedSlot, inherit_upload_mark};
 use landfall_model::Limits;
 use landfall_model::report::SilentProgress;
 use std::sync::Arc;
-use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::sync::oneshot;
 use tracing::debug;
 
 /// How a [`CachedSource`] handles blobs that the store lacks.
@@ -38,10 +40,8 @@ impl CachedSource {
         policy: CachePolicy,
         limits: Limits,
     ) -> CachedSource {
-        // idle slots are normally free only at the end of a run; here a reader waits for each blob,
-        // so they may be used from the start
-        let (_, all_begun) = watch::channel(true);
-        let slots = IdleSlots::new(Arc::new(Semaphore::new(limits.jobs)), all_begun);
+        // a reader waits for each blob, so helpers need not wait for the end of the run
+        let slots = IdleSlots::new(TransferSlots::for_helpers(limits.jobs));
         CachedSource {
             local: LocalSource(store.clone()),
             store,

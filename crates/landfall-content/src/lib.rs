@@ -50,16 +50,12 @@
 //!   start of an item to its result.
 //! - **deliveries** ([`run_concurrently_by_host`]): items that `push` and `mirror` deliver, for
 //!   each source host. Number: 2 × `--jobs`. Held from the first blob of an item to its tag.
-//! - **transfer slots** ([`TransferSlot`], assigned by [`TransferSchedule`]): blobs and manifests
-//!   that `pull` fetches. Number: `--jobs` blobs and 4 manifests. Held from the start of a transfer
-//!   to its end; lent during waits.
-//! - **idle slots** ([`IdleSlots`]): helpers that fetch ranges of a large blob. Idle slots are
-//!   transfer slots that no transfer of a blob needs any more. Number: the unused part of `--jobs`;
-//!   a [`CachedSource`] has `--jobs` of its own. Held from the start of a helper to the end of its
-//!   range.
-//! - **upload slots** (`src/push/upload_slots.rs`): blobs that `push` and `mirror` upload or mount.
-//!   Number: `--jobs`. Held from the look-up at the destination to the end of the upload; lent
-//!   during waits.
+//! - **transfer slots** ([`TransferSlots`]), lent during waits. `pull` has `--jobs` for blobs and 4
+//!   for manifests ([`TransferSchedule`]); a transfer holds its slot from its start to its end.
+//!   `push` and `mirror` have `--jobs` for uploads and mounts; an upload holds its slot from the
+//!   look-up at the destination to its end. Helpers that fetch ranges of a large blob get the slots
+//!   for blobs that nothing else needs ([`IdleSlots`]); a [`CachedSource`] has `--jobs` of its own
+//!   for them. A helper holds its slot to the end of its range.
 //! - **host slots** (`host_limiter.rs` of `landfall-http`): requests to one host, for each
 //!   [`SlotClass`](landfall_http::SlotClass). Number: `maxConcurrent` of the site, else the larger
 //!   of `--jobs` and 12; at an upstream, a shard's share of that number. Halved by 429, and by 503
@@ -69,9 +65,8 @@
 //!   instead of upstream. Number: 4. Held from the opening of a blob to the end of its stream.
 //!
 //! None of these can replace another. Host slots protect servers, whichever command sends the
-//! requests. Transfer and upload slots limit memory and open files, and decide which blob is next:
-//! large ones first, so that none of them begins at the end (every fourth upload slot goes to the
-//! smallest). Deliveries and resolutions limit how many items are incomplete at the same time, so
+//! requests. Transfer slots limit memory and open files, and decide which blob is next: large ones
+//! first, so that none of them begins at the end (every fourth upload slot goes to the smallest). Deliveries and resolutions limit how many items are incomplete at the same time, so
 //! that a run that ends early leaves complete items. The limit of deliveries is higher than that of
 //! uploads, because some items wait for a blob that another item uploads.
 //!
@@ -83,11 +78,11 @@
 //!    ([`lend_while_waiting`](landfall_http::lend_while_waiting)). The limit may be exceeded briefly
 //!    if several holders continue at once. A response that fails or ends releases its host slot at
 //!    once, even if its stream is kept.
-//! 2. **Slots are taken in one order**: upload or transfer slot, host slot of class `Ordinary`, of
+//! 2. **Slots are taken in one order**: transfer slot, host slot of class `Ordinary`, of
 //!    class `UploadSource`, of class `SignIn`. A request that holds a host slot waits only for
 //!    requests of later classes. The source of an upload may be on the same host as its
 //!    destination. Therefore it is read with slots of `UploadSource`, and opened before the upload
-//!    takes its host slot. A delivery holds no upload slot while it waits for a blob that another
+//!    takes its host slot. A delivery holds no transfer slot while it waits for a blob that another
 //!    delivery uploads.
 //! 3. **Hosts do not wait for each other.** If other transfers already wait for a host, further
 //!    transfers from it start last. No host has more transfers in progress than there are slots, so
@@ -130,7 +125,8 @@ mod range_plan;
 pub mod registry;
 mod replace_file;
 mod retry;
-pub mod schedule;
+mod schedule;
+mod slots;
 pub mod store;
 mod transfer;
 pub mod upstream;
@@ -169,7 +165,6 @@ pub use crate::retry::{FailedAttempt, FailureCause, Watchdog};
 pub use crate::schedule::{
     ScheduleStep, ScheduledTask, TransferSchedule, run_concurrently, run_concurrently_by_host,
 };
-pub use crate::transfer::{
-    CopyError, HostLoad, Transfer, TransferOutcome, TransferSlot, copy_checked,
-};
+pub use crate::slots::{TransferSlot, TransferSlots};
+pub use crate::transfer::{CopyError, Transfer, TransferOutcome, copy_checked};
 pub use crate::verified_writer::{VerifiedWriter, read_blocking, read_part, verify_stream};

@@ -11,7 +11,8 @@ use crate::error::truncated;
 use crate::range_plan::{FirstConnectionStep, RangePlan};
 use crate::verified_writer::blocking;
 use crate::{
-    ByteRange, FailedAttempt, FailureCause, PartOpener, PartialBlob, TransferError, VerifiedWriter,
+    ByteRange, FailedAttempt, FailureCause, PartOpener, PartialBlob, TransferError, TransferSlots,
+    VerifiedWriter,
 };
 use futures_util::StreamExt;
 use landfall_http::{ErrorKind, inherit_upload_mark};
@@ -20,43 +21,27 @@ use landfall_model::{Limits, locked};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 /// After this number of failed helpers, no more are started.
 const MAX_FAILURES: u32 = 4;
 
-/// Transfer slots that are idle near the end of a run.
-#[derive(Debug, Clone)]
+/// Slots for helpers, and what the run knows about the hosts that helpers read from.
+#[derive(Clone)]
 pub struct IdleSlots {
-    free: Arc<Semaphore>,
-    all_begun: watch::Receiver<bool>,
+    slots: TransferSlots,
     /// Whether each host supports `Range`, as far as it is known in this run.
     ranges: Arc<Mutex<HashMap<String, bool>>>,
 }
 
 impl IdleSlots {
-    /// Returns the idle slots of a run. `free` has a permit for each transfer that may run, and
-    /// `all_begun` becomes true when all transfers of the run have begun.
-    pub fn new(free: Arc<Semaphore>, all_begun: watch::Receiver<bool>) -> IdleSlots {
+    /// Returns the slots that nothing else of the run needs.
+    pub fn new(slots: TransferSlots) -> IdleSlots {
         IdleSlots {
-            free,
-            all_begun,
+            slots,
             ranges: Arc::default(),
         }
-    }
-
-    /// Waits until all transfers have begun and a slot is free.
-    async fn acquire(&self) -> OwnedSemaphorePermit {
-        let mut all_begun = self.all_begun.clone();
-        if all_begun.wait_for(|begun| *begun).await.is_ok()
-            && let Ok(permit) = self.free.clone().acquire_owned().await
-        {
-            return permit;
-        }
-        // the run is ending: no helper is started any more, and the first connection continues
-        // alone
-        std::future::pending().await
     }
 }
 
@@ -138,7 +123,7 @@ impl ParallelFetch {
                 result = &mut first => break result,
                 // `wanted` is computed again after each event, because the largest share becomes
                 // smaller with every byte
-                slot = slots.acquire(), if wanted => {
+                slot = slots.slots.acquire_idle(), if wanted => {
                     let fetch = self.clone();
                     let slots = slots.clone();
                     helpers.spawn(inherit_upload_mark(async move {

@@ -1,13 +1,12 @@
-//! Decides in which order transfers begin, and how many run at the same time.
+//! Begins the transfers of a run in an order, and runs tasks concurrently.
 
-use crate::IdleSlots;
 use crate::retry::Watchdog;
-use crate::transfer::{HostLoad, TransferSlot};
+use crate::slots::{TransferSlot, TransferSlots};
 use futures_util::{StreamExt, stream};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tracing::debug;
 
@@ -17,18 +16,13 @@ pub trait ScheduledTask {
     fn host(&self) -> &Arc<str>;
 }
 
-/// Begins tasks from queues, each with an order and slots of its own. When a later queue is empty,
-/// its free slots serve the queues before it.
-///
-/// If running tasks already wait for a host, its remaining tasks begin after those of other hosts.
-/// The number of running tasks per host is limited as well. So a slow host does not delay transfers
-/// from other hosts.
+/// Begins tasks from queues, each with an order and slots of its own.
 pub struct TransferSchedule<T, R> {
-    queues: Vec<Queue<T>>,
-    hosts: Arc<HostLoad>,
-    /// The largest number of running tasks per host.
-    per_host: usize,
-    all_begun: watch::Sender<bool>,
+    slots: TransferSlots,
+    /// `None` for a task that has begun or was cancelled.
+    tasks: Vec<Option<T>>,
+    /// Receives the positions of tasks that got a slot.
+    ready: mpsc::UnboundedReceiver<(usize, TransferSlot)>,
     running: JoinSet<R>,
     watchdog: Watchdog,
     /// When the schedule was created and its tasks began to wait for a slot.
@@ -51,24 +45,31 @@ impl<T: ScheduledTask, R: Send + 'static> TransferSchedule<T, R> {
         per_host: usize,
         watchdog: Watchdog,
     ) -> TransferSchedule<T, R> {
+        let (queues, counts): (Vec<Vec<T>>, Vec<usize>) = queues.into_iter().unzip();
+        let slots = TransferSlots::new(&counts, per_host);
+        let (sender, ready) = mpsc::unbounded_channel();
+        let mut tasks = Vec::new();
+        for (queue, waiting) in queues.into_iter().enumerate() {
+            for task in waiting {
+                let (at, sender) = (tasks.len(), sender.clone());
+                let waiter = Box::new(move |slot| drop(sender.send((at, slot))));
+                slots.enqueue(queue, task.host(), at as u64, waiter);
+                tasks.push(Some(task));
+            }
+        }
         TransferSchedule {
-            queues: queues
-                .into_iter()
-                .map(|(tasks, slots)| Queue::new(tasks, slots))
-                .collect(),
-            hosts: Arc::default(),
-            // a limit of 0 would never begin a task
-            per_host: per_host.max(1),
-            all_begun: watch::Sender::new(false),
+            slots,
+            tasks,
+            ready,
             running: JoinSet::new(),
             watchdog,
             began: Instant::now(),
         }
     }
 
-    /// Returns the slots of a queue, for helpers to use when every task has begun.
-    pub fn idle_slots(&self, queue: usize) -> IdleSlots {
-        IdleSlots::new(self.queues[queue].slots.clone(), self.all_begun.subscribe())
+    /// Returns the slots, for helpers to use when every task has begun.
+    pub fn slots(&self) -> TransferSlots {
+        self.slots.clone()
     }
 
     /// Starts a task, which holds its slot until it ends.
@@ -85,12 +86,14 @@ impl<T: ScheduledTask, R: Send + 'static> TransferSchedule<T, R> {
 
     /// Drops the tasks that have not begun yet.
     pub fn cancel_waiting(&mut self) {
-        self.queues.iter_mut().for_each(Queue::clear);
+        self.slots.clear();
+        // a slot that a dropped task got is returned when it is received
+        self.tasks.clear();
     }
 
     /// Whether running tasks wait for this host.
     pub fn is_waited_for(&self, host: &str) -> bool {
-        self.hosts.is_waited_for(host)
+        self.slots.is_waited_for(host)
     }
 
     /// Returns an error message if the schedule has aborted tasks because they waited for each
@@ -99,34 +102,26 @@ impl<T: ScheduledTask, R: Send + 'static> TransferSchedule<T, R> {
         self.watchdog.has_barked.then(|| self.watchdog.message())
     }
 
-    /// Acquires a slot for the next task of a queue: a slot of this queue, or of a later queue that
-    /// is empty.
-    fn slot(&self, at: usize) -> Option<(Arc<Semaphore>, OwnedSemaphorePermit)> {
-        let (queue, later) = self.queues[at..].split_first()?;
-        let lent = later.iter().filter(|queue| queue.is_empty());
-        let mut slots = std::iter::once(queue).chain(lent).map(|queue| &queue.slots);
-        slots.find_map(|slots| Some((slots.clone(), slots.clone().try_acquire_owned().ok()?)))
-    }
-
     /// Returns the next task that may begin, with its slot.
     fn begin(&mut self) -> Option<ScheduleStep<T, R>> {
-        for at in 0..self.queues.len() {
-            let Some(host) = self.queues[at].next_host(&self.hosts, self.per_host) else {
-                continue;
-            };
-            if let Some((from, permit)) = self.slot(at)
-                && let Some(task) = self.queues[at].pop(&host)
-            {
-                debug!(
-                    host = %host,
-                    waited = ?self.began.elapsed(),
-                    "a transfer slot is free; the next transfer begins"
-                );
-                let slot = TransferSlot::new(from, permit, self.hosts.clone(), host);
-                return Some(ScheduleStep::Begin(task, Arc::new(slot)));
+        self.slots.dispatch();
+        while let Ok((at, slot)) = self.ready.try_recv() {
+            if let Some(step) = self.begin_task(at, slot) {
+                return Some(step);
             }
         }
         None
+    }
+
+    /// Returns the task at this position with its slot, unless it was cancelled.
+    fn begin_task(&mut self, at: usize, slot: TransferSlot) -> Option<ScheduleStep<T, R>> {
+        let task = self.tasks.get_mut(at)?.take()?;
+        debug!(
+            host = %task.host(),
+            waited = ?self.began.elapsed(),
+            "a transfer slot is free; the next transfer begins"
+        );
+        Some(ScheduleStep::Begin(task, Arc::new(slot)))
     }
 
     /// Waits for the next step; `None` when every task has ended. A task that panics yields no
@@ -136,10 +131,6 @@ impl<T: ScheduledTask, R: Send + 'static> TransferSchedule<T, R> {
             if let Some(step) = self.begin() {
                 return Some(step);
             }
-            if self.queues.iter().all(Queue::is_empty) {
-                // helpers may use free slots only now: before, waiting tasks needed every slot
-                self.all_begun.send_replace(true);
-            }
             tokio::select! {
                 ended = self.running.join_next() => {
                     // a task that was aborted or has panicked has no result
@@ -147,7 +138,11 @@ impl<T: ScheduledTask, R: Send + 'static> TransferSchedule<T, R> {
                         return Some(ScheduleStep::Done(result));
                     }
                 }
-                () = self.hosts.changed() => {}
+                Some((at, slot)) = self.ready.recv() => {
+                    if let Some(step) = self.begin_task(at, slot) {
+                        return Some(step);
+                    }
+                }
                 _ = self.watchdog.wait_until_stuck() => {
                     // tasks that have not begun would only get stuck as well
                     self.cancel_waiting();
@@ -155,64 +150,6 @@ impl<T: ScheduledTask, R: Send + 'static> TransferSchedule<T, R> {
                 }
             }
         }
-    }
-}
-
-/// The tasks of a queue that have not begun, by host, each with its position in the order.
-struct Queue<T> {
-    waiting: BTreeMap<Arc<str>, VecDeque<(usize, T)>>,
-    slots: Arc<Semaphore>,
-}
-
-impl<T: ScheduledTask> Queue<T> {
-    fn new(tasks: Vec<T>, slots: usize) -> Queue<T> {
-        let mut waiting: BTreeMap<Arc<str>, VecDeque<(usize, T)>> = BTreeMap::new();
-        for (position, task) in tasks.into_iter().enumerate() {
-            waiting
-                .entry(task.host().clone())
-                .or_default()
-                .push_back((position, task));
-        }
-        Queue {
-            waiting,
-            slots: Arc::new(Semaphore::new(slots.max(1))),
-        }
-    }
-}
-
-impl<T> Queue<T> {
-    fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
-    }
-
-    fn clear(&mut self) {
-        self.waiting.clear();
-    }
-
-    /// Returns the host whose task is next. Hosts that running tasks wait for come last; otherwise,
-    /// the order of the queue decides.
-    fn next_host(&self, hosts: &HostLoad, per_host: usize) -> Option<Arc<str>> {
-        // the tasks of a slow host must not occupy all slots
-        let open = self
-            .waiting
-            .iter()
-            .filter(|(host, _)| hosts.begun(host) < per_host);
-        let next = open.min_by_key(|(host, tasks)| {
-            (
-                hosts.is_waited_for(host),
-                tasks.front().map(|(position, _)| *position),
-            )
-        });
-        next.map(|(host, _)| host.clone())
-    }
-
-    fn pop(&mut self, host: &Arc<str>) -> Option<T> {
-        let tasks = self.waiting.get_mut(host)?;
-        let (_, task) = tasks.pop_front()?;
-        if tasks.is_empty() {
-            self.waiting.remove(host);
-        }
-        Some(task)
     }
 }
 

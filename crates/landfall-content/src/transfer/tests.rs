@@ -18,7 +18,6 @@ use std::io::Read;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use tokio::sync::{Semaphore, watch};
 
 const CONTENT: &str = "hello world";
 
@@ -243,7 +242,10 @@ async fn a_partial_blob_is_hashed_once_however_often_the_source_breaks_off() {
             DiskStore::open(dir.path()).unwrap(),
             AtomicUsize::new(0),
         ));
-        let slots = IdleSlots::new(Arc::new(Semaphore::new(0)), watch::channel(false).1);
+        let slots = crate::TransferSlots::for_uploads(1);
+        // no slot is idle
+        let _held = slots.acquire(0, &Arc::default()).await;
+        let slots = IdleSlots::new(slots);
         let limits = Limits {
             parallel_from,
             ..Limits::default()
