@@ -445,6 +445,23 @@ fn recheck_uploads_content_that_the_registry_lost() {
     assert_eq!(receipt["blobs"].as_object().unwrap().len(), all.len());
 }
 
+/// A chunk is read from the middle of the blob, where its digest cannot be checked: only the
+/// registry notices that the bytes of the range are wrong.
+#[test]
+fn a_blob_whose_chunks_had_wrong_bytes_is_read_again_without_ranges() {
+    let rig = Rig::new();
+    rig.down.set_faults([Fault::always(
+        RequestKind::Upload,
+        FaultKind::TooLarge(2500),
+    )]);
+    rig.up
+        .set_faults([Fault::always(RequestKind::Blob, FaultKind::RangeLies)]);
+    let mirrored = rig.mirror().unwrap();
+    assert!(done(&mirrored.items), "{}", reason(&mirrored.items));
+    assert!(rig.up.met() > 0);
+    rig.assert_arrived("wrong ranges");
+}
+
 /// A registry may report that it has a blob that another client is still uploading, or read a
 /// manifest that another client is still writing.
 #[test]

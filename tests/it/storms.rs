@@ -169,9 +169,8 @@ fn round(rig: &mut Rig, number: usize) -> bool {
     let at_up = dice.roll(2) == 0;
     let at_down = dice.roll(2) == 0;
     let passes_only_by_token = |faults: &[Fault]| {
-        faults
-            .iter()
-            .any(|fault| fault.what == FaultKind::Unauthorized)
+        let by_token = [FaultKind::Unauthorized, FaultKind::Mount(401)];
+        faults.iter().any(|fault| by_token.contains(&fault.what))
     };
     let (at_up, at_down) = (
         at_up || passes_only_by_token(&up),

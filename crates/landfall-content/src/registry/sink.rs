@@ -145,6 +145,15 @@ impl RegistrySinkInner {
         if self.session.reduce_body_size(failed, before) {
             return FailureCause::SinkAdapted;
         }
+        // a chunk is read from the middle of the blob, so only the registry sees the whole digest
+        if failed
+            .error
+            .codes
+            .iter()
+            .any(|error| error.code == "DIGEST_INVALID")
+        {
+            return FailureCause::Wrong;
+        }
         if !may_restart_upload(&failed.error) {
             return FailureCause::Final;
         }
