@@ -16,30 +16,24 @@
 //!
 //! # Retries
 //!
-//! No two loops count the same failures:
+//! A failure is retried at one of three levels, and an error that a level returns is final for the
+//! levels above:
 //!
-//! - Sending in `landfall-http` repeats a request without a response, or with a transient status.
-//!   Counted: attempts at one request; waits that the server requests are counted separately. The
-//!   body of an upload gets one attempt.
-//! - The session of [`registry`] repeats a request that was answered with 401. Counted:
-//!   challenges; a second refusal of a fresh token or account is final.
-//! - The client of the token service in [`registry`] repeats the request for a token if an account
-//!   that was accepted before is refused now. Counted: one more attempt.
-//! - The reader of whole bodies in `landfall-http` requests a manifest, list or checksum file again
-//!   if its body was cut or has another digest. Counted: cut bodies; wrong bodies, the second of
-//!   which is final.
-//! - If a stream of the source breaks off, the opener opens it again at that byte, within the same
-//!   write. Counted: failures since new bytes arrived.
-//! - A transfer repeats a part if the sink refused its body, or if its bytes were wrong. Counted:
-//!   failures of the sink; wrong bytes, the second of which is final. If a part has several URLs,
-//!   the next one is tried when a URL lacks the part, denies access or has wrong bytes.
-//! - The reader of package metadata (`landfall-item`) downloads an index again if the index does
-//!   not match the signed list and the list has changed by then. Counted: three reads of the list.
-//! - `serve --from` (`landfall-serve`) repeats the request for a MiB of a file in a registry if its
-//!   body was cut. Counted: three attempts at this MiB.
+//! - **Request** (`send.rs` of `landfall-http`): no response, or a transient status. Counted:
+//!   attempts at one request; waits that the server requests are counted separately. The body of an
+//!   upload gets one attempt.
+//! - **Body**: a stream that breaks off is opened again at that byte, within the same write
+//!   (`part_source.rs`, and [`RangeReader`] for objects). Counted: failures since new bytes arrived.
+//!   What is read as a whole (manifests, lists, git packs, files that `lock` reads) is requested
+//!   again if it was cut, and once if it is wrong (`RetryPolicy::read_body` of `landfall-http`).
+//! - **Part** (`transfer.rs`): the sink refused the body, or the bytes were wrong. Counted: failures
+//!   of the sink; wrong bytes, the second of which is final. If a part has several URLs, the next
+//!   one is tried when a URL lacks the part, denies access or has wrong bytes.
 //!
-//! A transfer does not repeat a request after `landfall-http` has used all attempts: an error
-//! before the first byte is final. A partial file is hashed once, when its write starts.
+//! Nothing else is a retry of a failure: a request that was answered with 401 is sent again with a
+//! token (`session.rs` of [`registry`]), and where others write at the same time (an index of
+//! packages, the list of delivered locks, a repository of the destination), a step is done again
+//! with what they wrote. A partial file is hashed once, when its write starts.
 //!
 //! # Concurrency
 //!
@@ -154,6 +148,7 @@ pub use crate::output_guard::{OUTPUT_RECORD, OutputGuard, OutputRecord};
 pub use crate::parallel::IdleSlots;
 pub use crate::part_source::{
     EntryPart, LfsServer, OnCorrupt, OpenedPart, PartOpener, PartOrigin, PartSource,
+    resuming_stream,
 };
 pub use crate::present_blobs::{RecentChecks, present_blobs, unique_blobs};
 pub use crate::range_plan::{RangeRead, RangeReader};

@@ -8,8 +8,10 @@ use crate::{FailedAttempt, FailureCause, LocalContent, verify_stream};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt, TryStreamExt};
-use landfall_http::{Activity, ByteStream, ErrorKind, HttpError, LendableSlot, lend_while_waiting};
-use landfall_model::report::Progress;
+use landfall_http::{
+    Activity, ByteStream, ErrorKind, HttpError, LendableSlot, UnlimitedSlot, lend_while_waiting,
+};
+use landfall_model::report::{Progress, SilentProgress};
 use landfall_model::{Descriptor, Digest, Limits, locked};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -370,6 +372,29 @@ impl PartOpener {
         self.failure()
             .unwrap_or_else(|| FailedAttempt::reading(error))
     }
+}
+
+/// Reads a part that no transfer reads, from `offset` on. If the source breaks off, it is opened
+/// again at that byte.
+pub fn resuming_stream(
+    source: Arc<dyn PartSource>,
+    part: &EntryPart,
+    offset: u64,
+    limits: &Limits,
+) -> ByteStream {
+    let opener = Arc::new(PartOpener::new(
+        source,
+        part,
+        Arc::new(UnlimitedSlot),
+        limits,
+        Arc::new(SilentProgress),
+        Activity::default(),
+    ));
+    let opening = async move { opener.unchecked_stream(offset).await };
+    futures_util::stream::once(opening)
+        .map_err(|failed| (*failed.error.why).clone())
+        .try_flatten()
+        .boxed()
 }
 
 /// A stream of a part that is opened again wherever the source breaks off.

@@ -235,41 +235,34 @@ impl<E: From<HttpError>> From<HttpError> for BodyFailure<E> {
     }
 }
 
-/// Counts the attempts to read one body.
-#[derive(Debug)]
-pub struct BodyAttempts {
-    attempts: Attempts,
-    /// Whether a body was complete and wrong before.
-    was_wrong: bool,
-}
-
 impl RetryPolicy {
-    /// Returns a counter for the attempts to read one body.
-    pub fn body_attempts(self) -> BodyAttempts {
-        BodyAttempts {
-            attempts: self.start(),
-            was_wrong: false,
-        }
-    }
-}
-
-impl BodyAttempts {
-    /// Waits until the next attempt. After a wrong body there is no pause: the host is not
-    /// overloaded, and a pause would only keep a transfer slot from other hosts.
+    /// Reads a whole body with `read`, again if it broke off, and once more if it was wrong. After
+    /// a wrong body there is no pause: the host is not overloaded, and a pause would only keep a
+    /// transfer slot from other hosts.
     ///
     /// # Errors
-    /// If `failure` is final, or no attempt is left; returns the error of `failure`.
-    pub async fn after<E>(&mut self, failure: BodyFailure<E>) -> Result<(), E> {
-        let (error, is_retried) = match failure {
-            BodyFailure::Final(error) => (error, false),
-            // a source that has the wrong content would be downloaded five times otherwise
-            BodyFailure::Wrong(error) => {
-                let is_second = std::mem::replace(&mut self.was_wrong, true);
-                (error, !is_second && self.attempts.fail().is_some())
+    /// The error of the last attempt.
+    pub async fn read_body<T, E, F>(self, mut read: impl FnMut() -> F) -> Result<T, E>
+    where
+        F: Future<Output = Result<T, BodyFailure<E>>>,
+    {
+        let mut attempts = self.start();
+        let mut was_wrong = false;
+        loop {
+            let (error, is_retried) = match read().await {
+                Ok(body) => return Ok(body),
+                Err(BodyFailure::Final(error)) => (error, false),
+                // a source that has the wrong content would be downloaded five times otherwise
+                Err(BodyFailure::Wrong(error)) => {
+                    let is_second = std::mem::replace(&mut was_wrong, true);
+                    (error, !is_second && attempts.fail().is_some())
+                }
+                Err(BodyFailure::Broke(error)) => (error, attempts.wait_for_next().await),
+            };
+            if !is_retried {
+                return Err(error);
             }
-            BodyFailure::Broke(error) => (error, self.attempts.wait_for_next().await),
-        };
-        if is_retried { Ok(()) } else { Err(error) }
+        }
     }
 }
 
@@ -366,11 +359,12 @@ mod tests {
             backoff: Duration::from_millis(1),
             ..Limits::default()
         };
-        let mut attempts = RetryPolicy::new(&limits).body_attempts();
-        let mut made = 1;
-        while attempts.after(failure("no")).await.is_ok() {
+        let mut made = 0;
+        let read = RetryPolicy::new(&limits).read_body(|| {
             made += 1;
-        }
+            std::future::ready(Err::<(), _>(failure("no")))
+        });
+        assert_eq!(read.await, Err("no"));
         made
     }
 
@@ -381,15 +375,9 @@ mod tests {
             backoff: Duration::from_hours(1),
             ..Limits::default()
         };
-        let mut attempts = RetryPolicy::new(&limits).body_attempts();
-        assert_eq!(
-            attempts.after(BodyFailure::Wrong("no")).now_or_never(),
-            Some(Ok(()))
-        );
-        assert_eq!(
-            attempts.after(BodyFailure::Wrong("no")).now_or_never(),
-            Some(Err("no"))
-        );
+        let read = RetryPolicy::new(&limits)
+            .read_body(|| std::future::ready(Err::<(), _>(BodyFailure::Wrong("no"))));
+        assert_eq!(read.now_or_never(), Some(Err("no")));
     }
 
     #[tokio::test]

@@ -2,13 +2,19 @@
 //! keeps everything in its registry.
 
 use crate::ServedBundle;
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
 use landfall_content::registry::{RegistrySession, RegistrySessions};
-use landfall_content::{BlobRead, ContentError, FileStamp, LockEntry, VerifiedRead};
+use landfall_content::upstream::RegistryParts;
+use landfall_content::{
+    BlobRead, ContentError, EntryPart, FileStamp, LockEntry, PartOrigin, VerifiedRead,
+    resuming_stream,
+};
 use landfall_http::{ByteStream, ErrorKind, HttpError};
 use landfall_item::lockfile::{Lock, delivered as delivered_locks};
-use landfall_model::{Descriptor, DestinationMap, Digest, Failure, Hasher, TransferSide, locked};
+use landfall_model::{
+    Descriptor, DestinationMap, Digest, Failure, Hasher, Limits, TransferSide, locked,
+};
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,24 +24,14 @@ use tokio::runtime::Handle;
 /// Size of a frame in bytes; the last one of a blob may be shorter.
 const FRAME: u64 = 1 << 20;
 
-/// The number of attempts to read a frame.
-const ATTEMPTS: u32 = 3;
-
 /// The number of [`RegistryBlobs`] that were created.
 static CREATED: AtomicU64 = AtomicU64::new(0);
 
-/// The location of a blob or manifest at the registry.
-#[derive(Debug, Clone)]
-struct RegistryBlob {
-    repository: Arc<str>,
-    descriptor: Descriptor,
-    is_manifest: bool,
-}
-
 /// The blobs of a registry.
 struct RegistryBlobs {
-    session: Arc<RegistrySession>,
-    blobs: HashMap<Digest, RegistryBlob>,
+    registry: Arc<RegistryParts>,
+    limits: Limits,
+    blobs: HashMap<Digest, EntryPart>,
     /// The frame hashes of each blob that was read completely and has its digest.
     frame_hashes: Mutex<HashMap<Digest, Arc<[Digest]>>>,
     runtime: Handle,
@@ -45,9 +41,14 @@ struct RegistryBlobs {
 
 impl RegistryBlobs {
     /// The `blobs` at the session's registry. They are read with the caller's runtime.
-    fn new(session: Arc<RegistrySession>, blobs: HashMap<Digest, RegistryBlob>) -> RegistryBlobs {
+    fn new(
+        session: Arc<RegistrySession>,
+        limits: Limits,
+        blobs: HashMap<Digest, EntryPart>,
+    ) -> RegistryBlobs {
         RegistryBlobs {
-            session,
+            registry: Arc::new(RegistryParts(session)),
+            limits,
             blobs,
             frame_hashes: Mutex::default(),
             runtime: Handle::current(),
@@ -61,15 +62,16 @@ impl RegistryBlobs {
 
     /// Returns a reader that starts at frame number `frame` of the blob.
     fn frames(&self, digest: &Digest, frame: u64) -> Result<FrameReader, ContentError> {
-        let Some(blob) = self.blobs.get(digest) else {
+        let Some(part) = self.blobs.get(digest) else {
             return Err(ContentError::missing(digest));
         };
+        let offset = frame * FRAME;
         Ok(FrameReader {
-            session: self.session.clone(),
-            blob: blob.clone(),
             runtime: self.runtime.clone(),
-            next: frame * FRAME,
-            open: None,
+            stream: resuming_stream(self.registry.clone(), part, offset, &self.limits),
+            next: frame,
+            rest: Bytes::new(),
+            left: part.descriptor.size.saturating_sub(offset),
         })
     }
 }
@@ -127,88 +129,38 @@ impl VerifiedRead for RegistryBlobs {
 
 /// Reads a blob of the registry frame by frame.
 struct FrameReader {
-    session: Arc<RegistrySession>,
-    blob: RegistryBlob,
     runtime: Handle,
-    /// The offset of the next frame.
+    stream: ByteStream,
+    /// The number of the next frame.
     next: u64,
-    /// The response in progress, and the bytes of it that arrived but are not consumed yet.
-    open: Option<(ByteStream, Bytes)>,
+    /// Bytes that arrived and belong to the next frame.
+    rest: Bytes,
+    /// The number of bytes after the last frame that was read.
+    left: u64,
 }
 
 impl FrameReader {
     /// Replaces the content of `frame` with the next frame. Returns `false` at the end.
     fn read_frame(&mut self, frame: &mut Vec<u8>) -> io::Result<bool> {
         frame.clear();
-        let size = self.blob.descriptor.size;
-        let length = size.saturating_sub(self.next).min(FRAME) as usize;
-        let mut attempts = ATTEMPTS;
+        let length = self.left.min(FRAME) as usize;
         while frame.len() < length {
-            let runtime = self.runtime.clone();
-            // readers of blobs are synchronous: they run on the server's threads for blocking work
-            if let Err(error) = runtime.block_on(self.read_more(frame, length)) {
-                // the next attempt continues after the bytes that arrived
-                self.open = None;
-                attempts -= 1;
-                if attempts == 0 {
-                    return Err(io::Error::other(error));
-                }
+            if self.rest.is_empty() {
+                // readers of blobs are synchronous: they run on the server's threads for blocking
+                // work
+                let piece = self.runtime.block_on(self.stream.next());
+                self.rest = piece
+                    .ok_or(io::ErrorKind::UnexpectedEof)?
+                    .map_err(io::Error::other)?;
             }
+            let piece = self
+                .rest
+                .split_to(self.rest.len().min(length - frame.len()));
+            frame.extend_from_slice(&piece);
         }
-        self.next += length as u64;
+        self.next += 1;
+        self.left -= length as u64;
         Ok(length > 0)
-    }
-
-    /// Appends the next bytes to `frame`, up to `length` bytes in all.
-    async fn read_more(&mut self, frame: &mut Vec<u8>, length: usize) -> Result<(), HttpError> {
-        let (mut stream, mut rest) = match self.open.take() {
-            Some(open) => open,
-            None => self.request(self.next + frame.len() as u64).await?,
-        };
-        if rest.is_empty() {
-            rest = match stream.next().await {
-                Some(piece) => piece?,
-                None => {
-                    return Err(HttpError::new(
-                        ErrorKind::Network,
-                        "the response ended too early",
-                    ));
-                }
-            };
-        }
-        frame.extend_from_slice(&rest.split_to(rest.len().min(length - frame.len())));
-        // kept for the next frame, so that a blob is read with one request
-        self.open = Some((stream, rest));
-        Ok(())
-    }
-
-    /// Requests the blob from `offset` on.
-    async fn request(&self, offset: u64) -> Result<(ByteStream, Bytes), HttpError> {
-        let RegistryBlob {
-            repository,
-            descriptor,
-            is_manifest,
-        } = &self.blob;
-        if *is_manifest {
-            // registries serve manifests only whole, at another path
-            let manifest = self.session.manifest_of(repository, descriptor).await?;
-            let mut bytes = manifest.bytes;
-            bytes.advance(bytes.len().min(offset as usize));
-            return Ok((futures_util::stream::empty().boxed(), bytes));
-        }
-        let (mut at, mut stream) = self.session.blob(repository, descriptor, offset).await?;
-        let mut rest = Bytes::new();
-        // a registry may ignore the range and send the blob from its beginning
-        while at < offset {
-            let Some(piece) = stream.next().await else {
-                break;
-            };
-            rest = piece?;
-            let skipped = rest.len().min((offset - at) as usize);
-            at += skipped as u64;
-            rest.advance(skipped);
-        }
-        Ok((stream, rest))
     }
 }
 
@@ -224,7 +176,7 @@ struct CheckedFrameReader {
 
 impl CheckedFrameReader {
     fn fill(&mut self) -> io::Result<()> {
-        let number = (self.frames.next / FRAME) as usize;
+        let number = self.frames.next as usize;
         self.taken = 0;
         if !self.frames.read_frame(&mut self.frame)? {
             return Ok(());
@@ -317,7 +269,7 @@ pub async fn find_delivered(
     let blobs = find_blobs(&session, &locks, mapping, limits.jobs)
         .await
         .map_err(unreadable)?;
-    let content = Arc::new(RegistryBlobs::new(session, blobs));
+    let content = Arc::new(RegistryBlobs::new(session, limits, blobs));
     let served = locks.into_iter().map(|(delivery, lock)| ServedBundle {
         name: match delivery.name.as_str() {
             "" => target.to_string(),
@@ -364,7 +316,7 @@ async fn find_blobs(
     locks: &[(&delivered_locks::DeliveredLock, Lock)],
     mapping: &DestinationMap,
     jobs: usize,
-) -> Result<HashMap<Digest, RegistryBlob>, HttpError> {
+) -> Result<HashMap<Digest, EntryPart>, HttpError> {
     // several locks may contain an item: it is looked up once
     let mut wanted: BTreeMap<(String, Digest), LockEntry> = BTreeMap::new();
     for item in locks.iter().flat_map(|(_, lock)| lock.items()) {
@@ -389,16 +341,26 @@ async fn find_blobs(
     });
     let found: Vec<Option<(String, LockEntry)>> =
         lookups.buffer_unordered(jobs).try_collect().await?;
+    let registry: Arc<str> = session.host().into();
     let mut blobs = HashMap::new();
     for (repository, entry) in found.into_iter().flatten() {
         let repository: Arc<str> = repository.into();
         for part in entry.parts {
-            let blob = RegistryBlob {
-                repository: repository.clone(),
-                is_manifest: part.is_manifest(),
-                descriptor: part.descriptor,
+            let repository = repository.clone();
+            let registry = registry.clone();
+            let origin = if part.is_manifest() {
+                PartOrigin::Manifest {
+                    registry,
+                    repository,
+                }
+            } else {
+                PartOrigin::Blob {
+                    registry,
+                    repository,
+                }
             };
-            blobs.insert(blob.descriptor.digest.clone(), blob);
+            let descriptor = part.descriptor;
+            blobs.insert(descriptor.digest.clone(), EntryPart { descriptor, origin });
         }
     }
     Ok(blobs)

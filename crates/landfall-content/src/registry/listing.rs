@@ -305,23 +305,17 @@ impl RegistrySession {
         scope: &TokenScope,
         limit: usize,
     ) -> Result<ListResponse, HttpError> {
-        let mut attempts = self.transport.retry_policy().body_attempts();
-        loop {
+        let read = async || {
             let response = self.send(request.clone(), scope).await?;
             if response.status != StatusCode::OK || response.is_page() {
                 return Ok(ListResponse::Other(Box::new(response)));
             }
             // the header is read first, because reading the body consumes the response
             let next = next_page(&request.url, &response);
-            match response.bytes(limit).await {
-                Ok(bytes) => return Ok(ListResponse::Page(bytes, next)),
-                Err(error) => {
-                    attempts
-                        .after(BodyFailure::<HttpError>::reading(error))
-                        .await?
-                }
-            }
-        }
+            let bytes = response.bytes(limit).await.map_err(BodyFailure::reading)?;
+            Ok(ListResponse::Page(bytes, next))
+        };
+        self.transport.retry_policy().read_body(read).await
     }
 
     /// Reads the list of referrers that clients maintain under a tag if the registry has no

@@ -64,13 +64,10 @@ impl RegistrySession {
         reference: &str,
         limit: usize,
     ) -> Result<FetchedManifest, HttpError> {
-        let mut attempts = self.transport.retry_policy().body_attempts();
-        loop {
-            match self.manifest_once(repository, reference, limit).await {
-                Ok(manifest) => return Ok(manifest),
-                Err(failure) => attempts.after(failure).await?,
-            }
-        }
+        let policy = self.transport.retry_policy();
+        policy
+            .read_body(|| self.manifest_once(repository, reference, limit))
+            .await
     }
 
     async fn manifest_once(

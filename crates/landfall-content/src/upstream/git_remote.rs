@@ -84,15 +84,12 @@ pub async fn fetch_pack(
     depth: Option<u32>,
 ) -> Result<FetchedPack, HttpError> {
     let remote = GitRemote::connect(sessions, url).await?;
-    let mut attempts = sessions.transport().retry_policy().body_attempts();
-    loop {
+    // git's protocol cannot resume a pack
+    let receive = async || {
         let answer = remote.command(fetch_request(wants, haves, depth)).await?;
-        match receive_pack(answer, sessions.transport().limits()).await {
-            Ok(pack) => return Ok(pack),
-            // git's protocol cannot resume a pack
-            Err(failure) => attempts.after(failure).await?,
-        }
-    }
+        receive_pack(answer, sessions.transport().limits()).await
+    };
+    sessions.transport().retry_policy().read_body(receive).await
 }
 
 async fn receive_pack(

@@ -114,21 +114,9 @@ impl PartSource for Upstreams {
     ) -> BoxFuture<'a, Result<OpenedPart, HttpError>> {
         Box::pin(async move {
             match &part.origin {
-                PartOrigin::Manifest {
-                    registry,
-                    repository,
-                } => {
+                PartOrigin::Manifest { registry, .. } | PartOrigin::Blob { registry, .. } => {
                     let session = self.sessions.upstream(registry).await?;
-                    let manifest = session.manifest_of(repository, &part.descriptor).await?;
-                    // always from byte 0: manifests are small and verified as a whole
-                    Ok(OpenedPart::whole(manifest.bytes))
-                }
-                PartOrigin::Blob {
-                    registry,
-                    repository,
-                } => {
-                    let session = self.sessions.upstream(registry).await?;
-                    open_registry_blob(&session, repository, &part.descriptor, offset).await
+                    RegistryParts(session).open(part, offset).await
                 }
                 PartOrigin::Foreign {
                     registry,
@@ -272,6 +260,35 @@ async fn open_url(
 }
 
 // Blobs of registries as parts.
+
+/// The manifests and blobs of one registry as a [`PartSource`].
+pub struct RegistryParts(pub Arc<RegistrySession>);
+
+impl PartSource for RegistryParts {
+    fn open<'a>(
+        &'a self,
+        part: &'a EntryPart,
+        offset: u64,
+    ) -> BoxFuture<'a, Result<OpenedPart, HttpError>> {
+        Box::pin(async move {
+            let RegistryParts(session) = self;
+            match &part.origin {
+                PartOrigin::Manifest { repository, .. } => {
+                    let manifest = session.manifest_of(repository, &part.descriptor).await?;
+                    // always from byte 0: manifests are small and verified as a whole
+                    Ok(OpenedPart::whole(manifest.bytes))
+                }
+                PartOrigin::Blob { repository, .. } => {
+                    open_registry_blob(session, repository, &part.descriptor, offset).await
+                }
+                _ => Err(HttpError::new(
+                    ErrorKind::Local,
+                    format!("{} is not in a registry", part.descriptor.digest),
+                )),
+            }
+        })
+    }
+}
 
 /// Opens a blob of a registry at `offset`. If the response starts in the middle of the blob and the
 /// blob turns out wrong, no more ranges are requested from the registry.

@@ -239,17 +239,10 @@ pub(crate) async fn download(
     url: &str,
     expected: Option<&Digest>,
 ) -> Result<(Digest, u64), ResolveError> {
-    let mut attempts = resolver
-        .sessions()
-        .transport()
-        .retry_policy()
-        .body_attempts();
-    loop {
-        match download_once(resolver, url, expected).await {
-            Ok(found) => return Ok(found),
-            Err(failure) => attempts.after(failure).await?,
-        }
-    }
+    let policy = resolver.sessions().transport().retry_policy();
+    policy
+        .read_body(|| download_once(resolver, url, expected))
+        .await
 }
 
 async fn download_once(

@@ -35,8 +35,7 @@ impl Resolver {
         max_bytes: usize,
         expected: Option<&Digest>,
     ) -> Result<Bytes, HttpError> {
-        let mut attempts = self.sessions.transport().retry_policy().body_attempts();
-        loop {
+        let read = async || {
             let response = expect_file(get_file(&self.sessions, url, None).await?, url).await?;
             let compressed = response.compression_error("the file");
             // the request may have been redirected; the error names the URL that answered
@@ -46,26 +45,28 @@ impl Resolver {
                 None if is_archive(url) => response.sent_bytes(max_bytes).await,
                 None => response.bytes(max_bytes).await,
             };
-            let failure = match content {
-                Ok(bytes) => match expected.filter(|digest| !digest.matches(&bytes)) {
-                    // a page that is not marked as such, instead of a document; a digest decides
-                    None if expected.is_none() && is_html(&bytes) && !is_page(url) => {
-                        return Err(page_error(&answered_at, None, "the file", &bytes));
-                    }
-                    None => return Ok(bytes),
-                    Some(expected) => {
-                        let found = Digest::sha256(&bytes);
-                        let why = format!("its bytes are {found}, not {expected}");
-                        // if the response is marked as compressed, that explains the digest
-                        BodyFailure::Wrong(compressed.unwrap_or_else(|| {
-                            HttpError::new(ErrorKind::Invalid, why).at(&answered_at)
-                        }))
-                    }
-                },
-                Err(error) => BodyFailure::<HttpError>::reading(error),
-            };
-            attempts.after(failure).await?;
-        }
+            let bytes = content.map_err(BodyFailure::<HttpError>::reading)?;
+            match expected.filter(|digest| !digest.matches(&bytes)) {
+                // a page that is not marked as such, instead of a document; a digest decides
+                None if expected.is_none() && is_html(&bytes) && !is_page(url) => {
+                    Err(page_error(&answered_at, None, "the file", &bytes).into())
+                }
+                None => Ok(bytes),
+                Some(expected) => {
+                    let found = Digest::sha256(&bytes);
+                    let why = format!("its bytes are {found}, not {expected}");
+                    // if the response is marked as compressed, that explains the digest
+                    Err(BodyFailure::Wrong(compressed.unwrap_or_else(|| {
+                        HttpError::new(ErrorKind::Invalid, why).at(&answered_at)
+                    })))
+                }
+            }
+        };
+        self.sessions
+            .transport()
+            .retry_policy()
+            .read_body(read)
+            .await
     }
 
     /// Sends a JSON document by POST and returns the answer, of at most `max_bytes` bytes.
