@@ -99,6 +99,7 @@ impl Client {
         store: &DiskStore,
     ) -> SignatureVerdicts {
         let resolver = Resolver::new(self.sessions.clone(), store.clone(), self.progress.clone())
+            .with_lock_folder(&self.lock_folder)
             .with_signatures(self.signatures.clone());
         SignatureVerdicts::of_upstream(lock, &resolver).await
     }

@@ -95,6 +95,7 @@ fn sources(
                 let name = origin.unwrap_or_else(|| url.host_str().unwrap_or_default().to_owned());
                 (url, name, url_kind)
             }
+            PartOrigin::Git { repository, .. } if repository.path.is_some() => continue,
             PartOrigin::Git { repository, .. } => {
                 let (url, origin) = sessions.file_url(&repository.url).map_err(unusable)?;
                 let name = origin.unwrap_or_else(|| url.host_str().unwrap_or_default().to_owned());

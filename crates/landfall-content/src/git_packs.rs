@@ -13,6 +13,10 @@ use std::sync::{Arc, Mutex};
 pub struct GitPacks {
     /// The http or https URL of the repository.
     pub url: String,
+    /// The path of a repository or git bundle next to the lock that has the objects, relative to
+    /// the folder of the lock; empty if it is not below that folder, so that only the store has the
+    /// packs. `None` if they are fetched from `url`.
+    pub path: Option<String>,
     /// The packs, the oldest first.
     pub packs: Vec<GitPack>,
     /// How many commits of each history are carried; all if `None`.
@@ -130,6 +134,7 @@ mod tests {
         };
         let packs = GitPacks {
             url: "https://h/a".into(),
+            path: None,
             packs: vec![pack(&["3", "7"]), pack(&["1", "3"]), pack(&["5"])],
             depth: None,
             shallow: Vec::new(),

@@ -1,10 +1,12 @@
 //! Content of files next to a manifest or a lock. Paths are relative to a folder and stay below it.
 
 use crate::local_folder::{chart_of_folder, tar_of_folder};
+use landfall_git::{GitError, LocalRepository, ObjectDatabase};
 use landfall_model::document::open_input;
 use landfall_model::{
     Algorithm, Descriptor, Digest, FolderPacking, Limits, digest_of, is_path_below,
 };
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Seek};
 use std::path::{Path, PathBuf};
@@ -31,6 +33,42 @@ pub enum LocalForm {
     /// An archive of another tool with an image, of which the content is a part. It is copied
     /// into a store before anything else is pulled.
     Image,
+    /// A working copy, bare repository or git bundle, from whose objects packs are written.
+    Repository,
+}
+
+/// Why content cannot be read whose manifest is not below the folder of the lock.
+const NOT_BESIDE_LOCK: &str = "the store does not have it, and its manifest is not below the folder of the lock; run \
+     `landfall lock` with this store, or pull with the store that locked it";
+
+/// Why content cannot be read from `path` next to the lock.
+fn read_failure(path: &str, error: &dyn Display) -> String {
+    format!(
+        "the store does not have it, and {path} next to the lock cannot be read: {error}; restore \
+         the file, or pull with the store that locked it"
+    )
+}
+
+/// Reads the objects of the git repository at `path`, which is relative to the folder of the lock
+/// and empty if it is not below that folder. The error says what is wrong, and what to do about it.
+pub(crate) fn open_local_repository(
+    folder: &Path,
+    path: &str,
+    limits: Limits,
+) -> Result<ObjectDatabase, String> {
+    if path.is_empty() {
+        return Err(NOT_BESIDE_LOCK.into());
+    }
+    let found = path_below(folder, path).map_err(|error| read_failure(path, &error))?;
+    let read = || {
+        let repository = LocalRepository::open(&found, &limits)?;
+        let mut database = ObjectDatabase::new(limits);
+        for pack in repository.packs(&limits)? {
+            database.add_pack(pack)?;
+        }
+        Ok::<_, GitError>(database)
+    };
+    read().map_err(|error| read_failure(path, &error))
 }
 
 impl LocalContent {
@@ -38,11 +76,7 @@ impl LocalContent {
     /// The error says what is wrong, and what to do about it.
     pub(crate) fn open(&self, folder: &Path, descriptor: &Descriptor) -> Result<File, String> {
         let Some(path) = &self.path else {
-            return Err(
-                "the store does not have it, and its manifest is not below the folder of the \
-                 lock; run `landfall lock` with this store, or pull with the store that locked it"
-                    .into(),
-            );
+            return Err(NOT_BESIDE_LOCK.into());
         };
         if self.form == LocalForm::Image {
             return Err(format!(
@@ -54,12 +88,7 @@ impl LocalContent {
             let found = path_below(&folder, path)?;
             open_local(&folder, &found, &self.form, &Limits::default())
         });
-        let (file, digest, size) = opened.map_err(|error| {
-            format!(
-                "the store does not have it, and {path} next to the lock cannot be read: {error}; \
-                 restore the file, or pull with the store that locked it"
-            )
-        })?;
+        let (file, digest, size) = opened.map_err(|error| read_failure(path, &error))?;
         if (&digest, size) != (&descriptor.digest, descriptor.size) {
             return Err(format!(
                 "{path} changed after it was locked: the lock has {}, and the file is {digest}; \
@@ -84,7 +113,7 @@ pub fn open_local(
     limits: &Limits,
 ) -> io::Result<(File, Digest, u64)> {
     let mut file = match form {
-        LocalForm::File | LocalForm::Image => open_input(path)?,
+        LocalForm::File | LocalForm::Image | LocalForm::Repository => open_input(path)?,
         LocalForm::Folder(FolderPacking::Tar) => tar_of_folder(outer, path, limits)?,
         LocalForm::Chart(name) if path.is_dir() => chart_of_folder(outer, path, name, limits)?,
         LocalForm::Chart(_) => open_input(path)?,

@@ -561,7 +561,9 @@ impl EntryPart {
             PartOrigin::Manifest { registry, .. }
             | PartOrigin::Blob { registry, .. }
             | PartOrigin::Foreign { registry, .. } => registry,
-            PartOrigin::Git { repository, .. } => host_of(&repository.url),
+            PartOrigin::Git { repository, .. } if repository.path.is_none() => {
+                host_of(&repository.url)
+            }
             PartOrigin::LargeFile(server) => host_of(&server.url),
             origin => origin.url().map_or("", host_of),
         }

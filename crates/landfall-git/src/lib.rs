@@ -4,7 +4,8 @@
 //! 2. `delta`: deltas between objects;
 //! 3. `pack`: reads packs of any origin, and writes landfall's own;
 //! 4. `history`: the objects that a ref or a request needs, in a fixed order;
-//! 5. `wire`: the packets and messages of the smart HTTP protocol.
+//! 5. `wire`: the packets and messages of the smart HTTP protocol;
+//! 6. `local`: reads a repository on this machine: a working copy, a bare repository or a bundle.
 //!
 //! # Packs
 //!
@@ -22,6 +23,7 @@
 
 mod delta;
 mod history;
+mod local;
 mod object;
 mod pack;
 #[cfg(any(test, fuzzing, feature = "testkit"))]
@@ -37,6 +39,7 @@ pub use crate::history::{
     GitPackPlan, IncompleteTip, PinnedSubmodule, RootFile, RootFiles, SelectedObjects,
     check_complete, large_files, pinned_submodules, reaches, shallow_boundary,
 };
+pub use crate::local::LocalRepository;
 pub use crate::object::{
     CommitLinks, EntryMode, GitObjectKind, LfsConfig, LfsPointer, ObjectId, SignedObject,
     TagTarget, TreeEntries, TreeEntry, is_ref_name, tag_name,
@@ -92,6 +95,9 @@ pub enum GitError {
         /// The limit, in bytes or as a count.
         limit: u64,
     },
+    /// A repository on this machine cannot be read.
+    #[error("{0}")]
+    LocalRepository(String),
     /// The server or client sent data that violates the protocol.
     #[error("the message violates git's protocol: {0}")]
     Protocol(String),

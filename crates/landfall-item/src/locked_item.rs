@@ -84,7 +84,8 @@ impl<'l> LockedItem<'l> {
             LockedItem::Image(image) => image.archive.is_some(),
             LockedItem::File(file) => local_path(&file.name).is_some(),
             LockedItem::Chart(chart) => chart.name.folder().is_some(),
-            LockedItem::Packages(_) | LockedItem::Git(_) | LockedItem::Provider(_) => false,
+            LockedItem::Git(repository) => repository.path.is_some(),
+            LockedItem::Packages(_) | LockedItem::Provider(_) => false,
         }
     }
 

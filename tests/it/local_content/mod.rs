@@ -1,10 +1,11 @@
-//! Content next to the manifest: files, folders, image archives and charts that nobody else has.
+//! Content next to the manifest: files, folders, image archives, charts and git repositories.
 
 mod charts;
 mod files;
 mod folders;
 mod images;
 mod imports;
+mod repositories;
 
 use crate::support::Place;
 

@@ -1,6 +1,7 @@
 //! Requests to git servers: the list of refs, packs, and pushes (gitprotocol-http, gitprotocol-v2).
 
 use super::file::{expect_success, request, send_with_account};
+use crate::local_content::open_local_repository;
 use crate::registry::RegistrySessions;
 use crate::{GitPacks, read_blocking};
 use bytes::Bytes;
@@ -17,6 +18,7 @@ use reqwest::Method;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName};
 use std::fs::File;
 use std::io::{self, BufWriter, Cursor, Read, Write};
+use std::path::Path;
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 use url::Url;
@@ -210,11 +212,13 @@ pub(super) async fn expect_answer(
     Err(HttpError::new(ErrorKind::Invalid, words).at(&response.url))
 }
 
-/// Turns an error of git's formats or protocol into an HTTP error: of kind `Local` if a pack cannot
-/// be read or written, and `Invalid` otherwise.
+/// Turns an error of git's formats or protocol into an HTTP error: of kind `Local` if a pack or a
+/// repository on this machine cannot be read or written, and `Invalid` otherwise.
 pub fn git_error(error: GitError) -> HttpError {
     let kind = match error {
-        GitError::ReadPack(_) | GitError::WritePack(_) => ErrorKind::Local,
+        GitError::ReadPack(_) | GitError::WritePack(_) | GitError::LocalRepository(_) => {
+            ErrorKind::Local
+        }
         _ => ErrorKind::Invalid,
     };
     HttpError::new(kind, error.to_string())
@@ -371,9 +375,10 @@ impl Read for FileFrom {
 /// Fetches a repository and writes all its packs.
 pub(super) async fn fetch_packs(
     sessions: &RegistrySessions,
+    folder: &Path,
     packs: Arc<GitPacks>,
 ) -> Result<Arc<Vec<WrittenPack>>, HttpError> {
-    let written = write_packs(sessions, packs, |database, plan| {
+    let written = write_packs(sessions, folder, packs, |database, plan| {
         let file = tempfile::tempfile().map_err(GitError::WritePack)?;
         write_pack_file(database, plan, &file)?;
         Ok(WrittenPack {
@@ -383,34 +388,63 @@ pub(super) async fn fetch_packs(
     written.await.map(Arc::new)
 }
 
-/// Fetches a repository, and lets `write` write each of its packs by a plan.
+/// Fetches a repository, or reads it if it is next to the lock in `folder`, and lets `write` write
+/// each of its packs by a plan.
 ///
 /// # Errors
-/// If the repository cannot be fetched, or a pack cannot be written.
+/// If the repository cannot be fetched or read, or a pack cannot be written.
 pub async fn write_packs<T: Send + 'static>(
     sessions: &RegistrySessions,
+    folder: &Path,
     packs: Arc<GitPacks>,
     write: impl Fn(&ObjectDatabase, &GitPackPlan) -> Result<T, GitError> + Send + 'static,
 ) -> Result<Vec<T>, HttpError> {
-    let tips = packs.tips_before(packs.packs.len());
-    let fetched = fetch_pack(sessions, &packs.url, &tips, &[], packs.depth).await?;
+    let fetched = match &packs.path {
+        None => {
+            let tips = packs.tips_before(packs.packs.len());
+            Some(fetch_pack(sessions, &packs.url, &tips, &[], packs.depth).await?)
+        }
+        Some(_) => None,
+    };
     let limits = *sessions.transport().limits();
     let busy = sessions.transport().activity().busy();
-    let written = spawn_blocking(move || write_all(fetched.file, &packs, limits, write));
-    let written = written.await?;
+    let folder = folder.to_owned();
+    let writing = move || {
+        let path = packs.path.as_deref().unwrap_or_default();
+        let Some(fetched) = fetched else {
+            let local = |error: String| HttpError::new(ErrorKind::Local, error);
+            let database = open_local_repository(&folder, path, limits).map_err(local)?;
+            return write_all(database, &packs, write)
+                .map_err(|error| local(changed_repository(path, &error)));
+        };
+        let mut database = ObjectDatabase::new(limits);
+        let added = database.add_pack(Arc::new(fetched.file));
+        added
+            .and_then(|()| write_all(database, &packs, write))
+            .map_err(git_error)
+    };
+    let written = spawn_blocking(writing).await?;
     drop(busy);
-    written.map_err(git_error)
+    written
 }
 
-/// Writes all packs of a repository from the pack that its server sent.
+/// Why the packs of the lock cannot be written from the repository at `path`.
+fn changed_repository(path: &str, error: &GitError) -> String {
+    match error {
+        GitError::MissingObject { .. } => format!(
+            "{path} changed after it was locked: {error}; restore the repository, or run `landfall \
+             lock` to accept the change"
+        ),
+        _ => error.to_string(),
+    }
+}
+
+/// Writes all packs of a repository from its objects.
 fn write_all<T>(
-    fetched: File,
+    mut database: ObjectDatabase,
     packs: &GitPacks,
-    limits: Limits,
     write: impl Fn(&ObjectDatabase, &GitPackPlan) -> Result<T, GitError>,
 ) -> Result<Vec<T>, GitError> {
-    let mut database = ObjectDatabase::new(limits);
-    database.add_pack(Arc::new(fetched))?;
     database.set_shallow(&packs.shallow);
     let mut written = Vec::new();
     for (at, pack) in packs.packs.iter().enumerate() {

@@ -89,7 +89,7 @@ impl Upstreams {
         let packs = self
             .git
             .get_or_try_init(repository.clone(), || {
-                git_remote::fetch_packs(&self.sessions, repository.clone())
+                git_remote::fetch_packs(&self.sessions, &self.folder, repository.clone())
             })
             .await?;
         let written = packs

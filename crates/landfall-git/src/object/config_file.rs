@@ -7,20 +7,20 @@ use std::str::Lines;
 
 /// A value in a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ConfigEntry {
+pub(crate) struct ConfigEntry {
     /// The name of the section, in lower case.
-    pub(super) section: String,
+    pub(crate) section: String,
     /// The subsection, whose case matters.
-    pub(super) subsection: Option<String>,
+    pub(crate) subsection: Option<String>,
     /// The name of the key, in lower case.
-    pub(super) key: String,
+    pub(crate) key: String,
     /// `None` if the key has no `=`, which git reads as `true`.
-    pub(super) value: Option<String>,
+    pub(crate) value: Option<String>,
 }
 
 /// Reads the entries of a configuration in their order. Entries of `include` are not followed.
 /// The error names the line that git could not read.
-pub(super) fn parse_config(text: &str) -> Result<Vec<ConfigEntry>, String> {
+pub(crate) fn parse_config(text: &str) -> Result<Vec<ConfigEntry>, String> {
     let mut entries = Vec::new();
     let mut section: Option<(String, Option<String>)> = None;
     // git skips a byte order mark, which editors on Windows write

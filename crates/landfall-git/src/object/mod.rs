@@ -6,8 +6,8 @@ mod tree;
 use std::fmt;
 use std::str::FromStr;
 
-pub(crate) use self::config_file::parse_gitmodules;
 pub use self::config_file::{LfsConfig, LfsPointer};
+pub(crate) use self::config_file::{parse_config, parse_gitmodules};
 pub use self::tree::{EntryMode, TreeEntries, TreeEntry};
 
 // The ids, types and names of objects: an id is the SHA-1 of an object's header and content.

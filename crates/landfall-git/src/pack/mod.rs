@@ -15,10 +15,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-#[cfg(any(test, fuzzing, feature = "testkit"))]
 pub(crate) use self::resolve::EntryForm;
 pub use self::resolve::PackIndexFile;
-#[cfg(any(test, fuzzing, feature = "testkit"))]
 pub(crate) use self::write::PackWriter;
 pub use self::write::{PackSending, send_pack, write_pack};
 

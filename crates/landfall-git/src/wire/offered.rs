@@ -179,7 +179,7 @@ pub struct RemoteRef {
     /// The object that the ref points to; for an annotated tag, the tag object and not the commit
     /// that it names.
     pub id: ObjectId,
-    /// The object that an annotated tag names in the end.
+    /// The object that an annotated tag names in the end. `None` in a repository on this machine.
     pub peeled: Option<ObjectId>,
     /// For `HEAD`: the ref that it points to, if the server says so. `None` for every other ref.
     pub target: Option<String>,

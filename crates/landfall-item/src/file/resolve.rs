@@ -100,7 +100,9 @@ pub(super) async fn resolve_local(
         path: place.path_in_lock(resolver.lock_folder()),
         packing: match place.form {
             LocalForm::Folder(packing) => Some(packing),
-            LocalForm::File | LocalForm::Chart(_) | LocalForm::Image => None,
+            LocalForm::File | LocalForm::Chart(_) | LocalForm::Image | LocalForm::Repository => {
+                None
+            }
         },
         checksum: request.checksum.as_ref().map(Checksum::to_string),
         also: request.also.clone(),

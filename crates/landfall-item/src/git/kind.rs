@@ -5,12 +5,12 @@ use crate::file::is_file_url;
 use crate::text::{digest_tag, oversize};
 use landfall_content::{EntryPart, LockEntry, PartOrigin};
 use landfall_model::report::{EntryKind, one_line};
-use landfall_model::{Descriptor, Digest, media_type};
+use landfall_model::{Descriptor, Digest, is_path_below, media_type};
 use serde_json::json;
 use std::sync::Arc;
 
 impl LockedGitRepository {
-    /// The URL must be http or https, sizes must be plausible, and `refs`, `packs` and `wanted`
+    /// The URL must be http or https, the path below the lock, sizes must be plausible, and `refs`, `packs` and `wanted`
     /// must not be empty. Refs must be sorted, and contain the head and all verified refs. Shallow
     /// commits need a depth. The digest must be that of the artifact, which is computed from the
     /// other fields. Names of refs were checked when they were parsed.
@@ -20,6 +20,13 @@ impl LockedGitRepository {
             return Some(format!(
                 "'{}' is not a git repository",
                 one_line(&self.name)
+            ));
+        }
+        let mut path = self.path.iter().filter(|path| !path.is_empty());
+        if let Some(path) = path.find(|path| !is_path_below(path)) {
+            return Some(format!(
+                "'{}' is not a path of a repository",
+                one_line(path)
             ));
         }
         let packs = self.packs.iter().map(|pack| pack.size);

@@ -19,6 +19,11 @@ pub struct LockedGitRepository {
     pub name: String,
     /// SHA-256 of the manifest of the artifact that carries the repository.
     pub digest: Digest,
+    /// The path of the working copy, bare repository or git bundle that has the objects, relative
+    /// to the folder of the lock; empty if it is not below that folder. `None` for a repository of a
+    /// git server.
+    #[serde(default)]
+    pub path: Option<String>,
     /// The requested branches, tags and commit ids, and patterns for tags, which are written
     /// between slashes.
     pub wanted: Vec<String>,
@@ -120,6 +125,7 @@ impl LockedGitRepository {
         LockedGitRepository {
             name: format!("{}{url}", GitRequest::PREFIX),
             digest: Digest::sha256(url.as_bytes()),
+            path: None,
             wanted: Vec::new(),
             head: None,
             refs: Vec::new(),
@@ -201,6 +207,7 @@ impl LockedGitRepository {
         });
         GitPacks {
             url: self.url().to_owned(),
+            path: self.path.clone(),
             packs: packs.collect(),
             depth: self.depth,
             shallow: self.shallow.clone(),

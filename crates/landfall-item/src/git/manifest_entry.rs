@@ -2,11 +2,13 @@
 
 use super::locked::{lfs_url, url_of};
 use super::request::GitRequest;
+use crate::local::local_place;
 use crate::text::{check_keeps_one, check_rule};
 use crate::{
     EntryContext, EntryFields, EntryPathStep, ManifestEntry, ManifestResult, MovableVersion,
     UpdatableEntry,
 };
+use landfall_content::LocalForm;
 use landfall_git::is_ref_name;
 use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};
 use landfall_model::has_userinfo;
@@ -20,9 +22,15 @@ use url::Url;
 /// A git repository in a manifest.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(extend("required" = ["url"]))]
 pub struct GitEntry {
     /// The http or https URL, as `git clone` takes it.
-    pub url: String,
+    #[serde(default)]
+    pub url: Option<String>,
+    /// A working copy, bare repository or git bundle next to the manifest that has the objects.
+    /// `url` is then only the name, by which clients and documents refer to the repository.
+    #[serde(default)]
+    pub path: Option<String>,
     /// A branch or tag by its name, as in `v1.4.0`, or by its full name, as in `refs/heads/main`.
     /// Or the id of a commit.
     #[serde(default)]
@@ -84,18 +92,42 @@ impl ManifestEntry for GitEntry {
     type Request = GitRequest;
 
     fn check(&self, node: &YamlNode<'_>, reader: &EntryContext<'_>) -> ManifestResult<()> {
+        let fault = |at: &YamlNode<'_>, why: &str, help: &str| {
+            Err(reader.here(at).fault(why, Some(help.into())))
+        };
+        if self.url.is_none() {
+            let help = "add the URL at which clients and documents find the repository, as in \
+                        url: https://git.example.com/team/app.git";
+            return fault(
+                node,
+                "a repository needs `url`, which is its name everywhere else",
+                help,
+            );
+        }
+        if self.path.is_some() && self.update.is_some() {
+            let why = "a repository with `path` has no newer versions to look up";
+            return fault(
+                node.get("update"),
+                why,
+                "remove `update`, or select tags with `tags`",
+            );
+        }
+        if self.path.is_some() && matches!(self.lfs, LfsChoice::Carried(true)) {
+            let help = "write the URL of the Git LFS server that has them, as in \
+                        lfs: https://git.example.com/team/app.git/info/lfs";
+            let why = "large files are not read from the repository at `path`";
+            return fault(node.get("lfs"), why, help);
+        }
         if self.r#ref.is_none() && self.refs.is_empty() && self.tags.is_none() {
             let help = "write `ref: v1.4.0`, `refs: [main, v1.4.0]` or `tags: \"^v1\"`";
-            return Err(reader.here(node).fault(
-                "a repository needs `ref`, `refs` or `tags`",
-                Some(help.into()),
-            ));
+            return fault(node, "a repository needs `ref`, `refs` or `tags`", help);
         }
         Ok(())
     }
 
     fn add_fields<'e>(&'e mut self, fields: &mut EntryFields<'_, 'e>) {
-        fields.add("url", [&mut self.url]);
+        fields.add("url", &mut self.url);
+        fields.add("path", &mut self.path);
         fields.add("ref", &mut self.r#ref);
         fields.add("tags", &mut self.tags);
         fields.add_list("refs", &mut self.refs);
@@ -114,7 +146,14 @@ impl ManifestEntry for GitEntry {
             LfsChoice::Carried(_) => None,
             LfsChoice::Server(text) => Some(lfs_server_of(text, &reader.here(node.get("lfs")))?),
         };
-        let url = url_of(&self.url, &at)?;
+        let url = url_of(self.url.as_deref().unwrap_or_default(), &at)?;
+        let place = match &self.path {
+            Some(path) => {
+                let at = reader.here(node.get("path"));
+                Some(local_place(path, LocalForm::Repository, &at, reader)?.1)
+            }
+            None => None,
+        };
         let mut wanted = Vec::new();
         if let Some(text) = &self.r#ref {
             wanted.push(ref_of(text, &reader.here(node.get("ref")))?);
@@ -137,6 +176,7 @@ impl ManifestEntry for GitEntry {
         let request = GitRequest {
             name: format!("{}{url}", GitRequest::PREFIX),
             url,
+            place,
             wanted,
             depth: self.depth.map(NonZeroU32::get),
             submodules: self.submodules,
@@ -154,13 +194,13 @@ impl ManifestEntry for GitEntry {
 
 impl UpdatableEntry for GitEntry {
     fn movable_versions(&self) -> Vec<MovableVersion<'_>> {
-        let (Some(text), Some(rule)) = (&self.r#ref, &self.update) else {
+        let (Some(url), Some(text), Some(rule)) = (&self.url, &self.r#ref, &self.update) else {
             return Vec::new();
         };
         let start = text.rfind('/').map_or(0, |slash| slash + 1);
         vec![MovableVersion {
             rule,
-            name: format!("{}{}", GitRequest::PREFIX, self.url),
+            name: format!("{}{url}", GitRequest::PREFIX),
             item_key: "url",
             path: vec![EntryPathStep::Key("ref")],
             text,

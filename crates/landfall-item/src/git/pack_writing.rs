@@ -6,9 +6,11 @@ use super::locked::{LockedGitPack, LockedGitRef, LockedGitSubmodule, VerifiedGit
 use super::request::GitRequest;
 use super::signatures::verified_refs;
 use landfall_content::store::DiskStore;
-use landfall_content::upstream::{FetchedPack, PackFacts, write_pack_file};
+use landfall_content::upstream::{PackFacts, write_pack_file};
 use landfall_content::{BlobPackBytes, DiskSpace, GitPacks};
-use landfall_git::{GitError, GitPackPlan, ObjectDatabase, ObjectId, reaches, shallow_boundary};
+use landfall_git::{
+    GitError, GitPackPlan, ObjectDatabase, ObjectId, PackBytes, reaches, shallow_boundary,
+};
 use landfall_model::{Failure, Limits, human_size};
 use std::io;
 use std::path::Path;
@@ -27,7 +29,8 @@ pub(super) struct PackWriting {
     pub(super) stored: GitPacks,
     /// The packs of the old lock.
     pub(super) old: Vec<LockedGitPack>,
-    pub(super) fetched: Option<FetchedPack>,
+    /// Packs with the objects that the stored packs lack.
+    pub(super) fetched: Vec<Arc<dyn PackBytes>>,
     pub(super) wants: Vec<ObjectId>,
     pub(super) request: GitRequest,
     pub(super) refs: Vec<LockedGitRef>,
@@ -101,9 +104,8 @@ pub(super) fn stored_objects(
 impl PackWriting {
     pub(super) fn run(self) -> Result<WrittenPacks, PackWritingError> {
         let mut database = stored_objects(&self.disk, &self.stored, self.limits)?;
-        if let Some(fetched) = &self.fetched {
-            let file = fetched.file.try_clone().map_err(GitError::ReadPack)?;
-            database.add_pack(Arc::new(file))?;
+        for pack in &self.fetched {
+            database.add_pack(pack.clone())?;
         }
         let GitRequest { url, .. } = &self.request;
         let verified = verified_refs(&database, &self.refs, &self.request.ref_rules())

@@ -1,6 +1,7 @@
 //! A request for a git repository.
 
 use super::signatures::RefRules;
+use crate::LocalPlace;
 use crate::resolver::Resolver;
 use landfall_git::ObjectId;
 use landfall_model::document::{SourceLocation, UpdateRule};
@@ -14,6 +15,9 @@ pub struct GitRequest {
     pub name: String,
     /// The http or https URL of the repository.
     pub url: String,
+    /// The repository or git bundle on this machine that has the objects. `None` if they are
+    /// fetched from `url`.
+    pub place: Option<LocalPlace>,
     /// The branches and tags as the manifest names them, commit ids, and patterns for tags, which
     /// are written between slashes. Sorted.
     pub wanted: Vec<String>,

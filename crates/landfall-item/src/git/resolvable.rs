@@ -21,6 +21,10 @@ impl ItemRequest for GitRequest {
         &self.name
     }
 
+    fn is_local(&self) -> bool {
+        self.place.is_some()
+    }
+
     fn is_excluded_by(&self, exclusion: &Exclusion) -> bool {
         exclusion.matches_url(&self.name)
     }
@@ -48,6 +52,7 @@ impl ItemRequest for GitRequest {
             self.named_by = None;
         }
         self.level = self.level.max(other.level);
+        merge_option("path", &mut self.place, &other.place)?;
         merge_option("depth", &mut self.depth, &other.depth)?;
         merge_option("lfs", &mut self.lfs_server, &other.lfs_server)?;
         if self.signers.is_empty() {
@@ -73,6 +78,18 @@ impl ResolvableRequest for GitRequest {
         pins: PinPolicy,
     ) -> ResolveOutcome<LockedGitRepository> {
         let request = &self.with_rules(resolver);
+        if request.place.is_some() {
+            return match resolve(resolver, request, old).await {
+                Ok(found) if old == Some(&found) => ResolveOutcome::Kept(found),
+                // the repository is a part of the manifest: moved refs are a changed entry
+                Ok(found) => ResolveOutcome::New(found),
+                Err(error) => {
+                    ResolveOutcome::Failed(old.filter(|_| !error.refutes_old).cloned(), error.cause)
+                }
+            };
+        }
+        // a repository that was next to the manifest before is another one now
+        let old = old.filter(|old| old.path.is_none());
         let matching = old.filter(|old| {
             old.wanted == self.wanted
                 && old.depth == self.depth
@@ -122,6 +139,7 @@ impl ResolvableRequest for GitRequest {
             DependencyRequest::Git(GitRequest {
                 name: submodule.name.clone(),
                 url: url.unwrap_or_default().to_owned(),
+                place: None,
                 wanted: vec![submodule.commit.to_string()],
                 depth: None,
                 submodules: true,
@@ -143,7 +161,9 @@ impl ResolvableRequest for GitRequest {
         resolver: &Resolver,
         old: &LockedGitRepository,
     ) -> Result<(), ResolveError> {
-        list_refs(resolver.sessions(), old.url()).await?;
+        if old.path.is_none() {
+            list_refs(resolver.sessions(), old.url()).await?;
+        }
         Ok(())
     }
 }
@@ -194,6 +214,12 @@ impl UpdatableRequest for GitRequest {
     }
 
     async fn upstream_status(&self, resolver: &Resolver) -> Result<UpstreamStatus, ResolveError> {
+        if self.place.is_some() {
+            return Ok(UpstreamStatus::Present {
+                digest: None,
+                size: None,
+            });
+        }
         let chosen = match list_refs(resolver.sessions(), &self.url).await {
             Ok(refs) => choose_refs(self, &refs).map(drop),
             Err(error) => Err(error.into()),

@@ -9,11 +9,12 @@ use crate::resolver::{ResolveError, Resolver};
 use landfall_content::GitPacks;
 use landfall_content::store::DiskStore;
 use landfall_content::upstream::{fetch_pack, git_error, list_refs};
-use landfall_git::{GitError, ObjectId, RemoteRef, is_ref_name};
+use landfall_git::{GitError, LocalRepository, ObjectId, PackBytes, RemoteRef, is_ref_name};
 use landfall_http::HttpError;
 use landfall_model::Digest;
 use regex_lite::Regex;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The reason why a repository cannot be resolved.
 pub(super) struct GitResolveError {
@@ -46,8 +47,12 @@ pub(super) async fn resolve(
     request: &GitRequest,
     old: Option<&LockedGitRepository>,
 ) -> Result<LockedGitRepository, GitResolveError> {
-    let refs = list_refs(resolver.sessions(), &request.url).await?;
-    let chosen = choose_refs(request, &refs)?;
+    let source = GitSource::open(resolver, request).await?;
+    let chosen = choose_refs(request, &source.refs).map_err(|error| source.about(error))?;
+    let path = request.place.as_ref().map(|place| {
+        let path = place.path_in_lock(resolver.lock_folder());
+        path.unwrap_or_default()
+    });
     let moved = old.map(|old| moved_tags(&old.refs, &chosen.refs));
     let old = old.filter(|old| old.depth == request.depth);
     let has_old_refs = old.is_some_and(|old| old.refs == chosen.refs);
@@ -57,9 +62,15 @@ pub(super) async fn resolve(
             || request.submodules && old.submodules.is_none()
             || request.lfs && (old.large_files.is_none() || old.lfs_server != request.lfs_server)
     };
-    if let Some(old) = old.filter(|old| has_old_refs && !needs_objects(old)) {
+    // another machine need not be able to read it
+    let is_stored = match old.filter(|_| path.is_some()) {
+        Some(old) => are_stored(resolver.disk().clone(), old.git_packs()).await,
+        None => true,
+    };
+    if let Some(old) = old.filter(|old| has_old_refs && is_stored && !needs_objects(old)) {
         return Ok(locked(
             request,
+            path,
             chosen,
             WrittenPacks {
                 packs: old.packs.clone(),
@@ -83,6 +94,7 @@ pub(super) async fn resolve(
         }
         _ => GitPacks {
             url: request.url.clone(),
+            path: path.clone(),
             packs: Vec::new(),
             depth: request.depth,
             shallow: Vec::new(),
@@ -95,10 +107,9 @@ pub(super) async fn resolve(
         .copied()
         .collect();
     let fetched = if new.is_empty() {
-        None
+        Vec::new()
     } else {
-        let sessions = resolver.sessions();
-        Some(fetch_pack(sessions, &request.url, &new, &haves, request.depth).await?)
+        source.packs(resolver, request, &new, &haves).await?
     };
     let writing = PackWriting {
         disk: resolver.disk().clone(),
@@ -116,7 +127,7 @@ pub(super) async fn resolve(
     drop(busy);
     let written = written.map_err(ResolveError::from)?;
     let mut written = written.map_err(|error| match error {
-        PackWritingError::Object(error) => object_error(error).into(),
+        PackWritingError::Object(error) => source.about(object_error(error)).into(),
         PackWritingError::Submodule(error) => ResolveError::from(error.to_string()).into(),
         PackWritingError::Signature(error) => GitResolveError {
             cause: error.to_string().into(),
@@ -134,7 +145,72 @@ pub(super) async fn resolve(
         let line = format!("{}: {change}", request.name);
         resolver.progress().note(&line);
     }
-    Ok(locked(request, chosen, written, large_files))
+    Ok(locked(request, path, chosen, written, large_files))
+}
+
+/// The repository of a request: its refs, and where its objects are.
+struct GitSource {
+    refs: Vec<RemoteRef>,
+    /// The repository on this machine and its path; `None` if a git server has it.
+    local: Option<(Arc<LocalRepository>, String)>,
+}
+
+impl GitSource {
+    /// Lists the refs.
+    async fn open(resolver: &Resolver, request: &GitRequest) -> Result<GitSource, ResolveError> {
+        let Some(place) = &request.place else {
+            return Ok(GitSource {
+                refs: list_refs(resolver.sessions(), &request.url).await?,
+                local: None,
+            });
+        };
+        let path = place.path.clone();
+        let limits = *resolver.limits();
+        let opening = tokio::task::spawn_blocking(move || LocalRepository::open(&path, &limits));
+        let shown = place.to_string();
+        // the message names a path of this machine
+        let fault = |why: &str| ResolveError::local(format!("{shown}: {why}"));
+        let opened = opening.await?.map_err(|error| fault(&error.to_string()))?;
+        if !opened.shallow.is_empty() && request.depth.is_none() {
+            return Err(fault(
+                "it is a shallow clone, which lacks a part of the history; run `git fetch \
+                 --unshallow` there, or set `depth`",
+            ));
+        }
+        Ok(GitSource {
+            refs: opened.refs.clone(),
+            local: Some((Arc::new(opened), shown)),
+        })
+    }
+
+    /// Returns packs with the objects that `new` needs and `haves` do not.
+    async fn packs(
+        &self,
+        resolver: &Resolver,
+        request: &GitRequest,
+        new: &[ObjectId],
+        haves: &[ObjectId],
+    ) -> Result<Vec<Arc<dyn PackBytes>>, ResolveError> {
+        let Some((repository, _)) = &self.local else {
+            let sessions = resolver.sessions();
+            let pack = fetch_pack(sessions, &request.url, new, haves, request.depth).await?;
+            return Ok(vec![Arc::new(pack.file)]);
+        };
+        let repository = repository.clone();
+        let limits = *resolver.limits();
+        let reading = tokio::task::spawn_blocking(move || repository.packs(&limits));
+        reading
+            .await?
+            .map_err(|error| self.about(object_error(error)))
+    }
+
+    /// The error for the repository, which names its path if it is on this machine.
+    fn about(&self, error: ResolveError) -> ResolveError {
+        match &self.local {
+            Some((_, path)) => ResolveError::local(format!("{path}: {error}")),
+            None => error,
+        }
+    }
 }
 
 /// Describes each tag that names another object than in the old lock. Both lists are sorted by
@@ -154,13 +230,16 @@ fn moved_tags(old: &[LockedGitRef], new: &[LockedGitRef]) -> Vec<String> {
 
 fn object_error(error: GitError) -> ResolveError {
     match error {
-        GitError::WritePack(_) | GitError::ReadPack(_) => ResolveError::local(error.to_string()),
+        GitError::WritePack(_) | GitError::ReadPack(_) | GitError::LocalRepository(_) => {
+            ResolveError::local(error.to_string())
+        }
         error => git_error(error).into(),
     }
 }
 
 fn locked(
     request: &GitRequest,
+    path: Option<String>,
     chosen: ChosenRefs,
     written: WrittenPacks,
     large_files: Option<Vec<LockedLargeFile>>,
@@ -168,6 +247,7 @@ fn locked(
     let mut repository = LockedGitRepository {
         name: request.name.clone(),
         digest: Digest::sha256(b""),
+        path,
         wanted: request.wanted.clone(),
         head: chosen.head,
         refs: chosen.refs,
@@ -252,7 +332,7 @@ pub(super) fn choose_refs(
             }
             continue;
         }
-        let found = find(wanted, &by_name)?;
+        let found = find(wanted, request, &by_name)?;
         add(&mut chosen, found.name.clone(), found.id)?;
     }
     let head = by_name
@@ -276,9 +356,13 @@ pub(super) fn choose_refs(
 /// The ref that `wanted` names.
 fn find<'a>(
     wanted: &str,
+    request: &GitRequest,
     by_name: &BTreeMap<&str, &'a RemoteRef>,
 ) -> Result<&'a RemoteRef, ResolveError> {
-    let gone = || ResolveError::gone().about(wanted);
+    let gone = || match request.place {
+        Some(_) => format!("it has no branch or tag {wanted}").into(),
+        None => ResolveError::gone().about(wanted),
+    };
     if wanted.starts_with("refs/") {
         return by_name.get(wanted).copied().ok_or_else(gone);
     }
@@ -340,6 +424,7 @@ mod tests {
         let request = GitRequest {
             name: "git+https://h/r".into(),
             url: "https://h/r".into(),
+            place: None,
             wanted: wanted.iter().map(ToString::to_string).collect(),
             depth: None,
             submodules: false,

@@ -161,7 +161,8 @@ impl LockedGitRepository {
             return Ok(());
         }
         // packs that the lock does not name get other digests, and verification misses the right ones
-        let written = write_packs(resolver.sessions(), packs, move |database, plan| {
+        let folder = resolver.lock_folder();
+        let written = write_packs(resolver.sessions(), folder, packs, move |database, plan| {
             store_pack(&disk, database, plan)
         });
         Ok(written.await.map(drop)?)

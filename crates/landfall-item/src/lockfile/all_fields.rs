@@ -170,6 +170,7 @@ pub(super) fn repositories() -> Vec<LockedGitRepository> {
         server: server.map(str::to_owned),
     };
     let repository = LockedGitRepository {
+        path: Some("repos/a.bundle".into()),
         wanted: vec!["/^v1/".into(), "main".into()],
         head: Some("refs/heads/main".into()),
         refs: vec![LockedGitRef {
