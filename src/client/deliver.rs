@@ -3,7 +3,7 @@
 use crate::push::{
     GitCollision, GitTarget, Omitted, PushContent, PushOptions, Pushed, push, push_git,
 };
-use landfall_content::archives::{ImportedBlobs, SourceArchive};
+use landfall_content::archives::{ArchivedImages, ImportedBlobs, SourceArchive};
 use landfall_content::registry::RegistrySessions;
 use landfall_content::store::DiskStore;
 use landfall_content::upstream::Upstreams;
@@ -84,7 +84,7 @@ impl Client {
         mapping: &DestinationMap,
         options: PushOptions,
     ) -> Result<Pushed, Failure> {
-        let upstream = Arc::new(self.upstreams());
+        let upstream = self.upstreams();
         let source = Arc::new(CachedSource::new(store, upstream, keep, self.limits));
         self.deliver(lock, source, &Omitted::default(), mapping, options)
             .await
@@ -171,8 +171,16 @@ impl Client {
     }
 
     /// The sources of the content of a lock.
-    pub(super) fn upstreams(&self) -> Upstreams {
-        Upstreams::new(self.sessions.clone()).beside_lock_in(&self.lock_folder)
+    pub(super) fn upstreams(&self) -> Arc<dyn PartSource> {
+        let upstreams = Upstreams::new(self.sessions.clone()).beside_lock_in(&self.lock_folder);
+        let activity = self.sessions.transport().activity().clone();
+        let folder = self.lock_folder.clone();
+        Arc::new(ArchivedImages::new(
+            Arc::new(upstreams),
+            folder,
+            self.limits,
+            activity,
+        ))
     }
 
     /// The longest wait that a server may request.

@@ -81,7 +81,7 @@ impl Client {
             &lock.to_text(),
             lock.digests().collect(),
         )?;
-        let upstream = Arc::new(self.upstreams());
+        let upstream = self.upstreams();
         let mut items = self
             .pull_into(
                 &ShardShare::new(lock, self.shard),
@@ -290,7 +290,7 @@ impl Client {
     ) -> Result<(Vec<ReportItem>, Option<PackedBundle>), Failure> {
         let local = Arc::new(bundle.clone());
         let compressor = bundle.clone();
-        let source = Arc::new(LocalFirst::new(local.clone(), Arc::new(self.upstreams())));
+        let source = Arc::new(LocalFirst::new(local.clone(), self.upstreams()));
         // blobs are compressed while others are still downloaded
         let compressing = blocking(move || compressor.compress());
         let pulling = async {

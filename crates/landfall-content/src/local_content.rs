@@ -4,7 +4,7 @@ use crate::local_folder::{chart_of_folder, tar_of_folder};
 use landfall_git::{GitError, LocalRepository, ObjectDatabase};
 use landfall_model::document::open_input;
 use landfall_model::{
-    Algorithm, Descriptor, Digest, FolderPacking, Limits, digest_of, is_path_below,
+    Algorithm, Descriptor, Digest, FolderPacking, ImageRef, Limits, digest_of, is_path_below,
 };
 use std::fmt::Display;
 use std::fs::File;
@@ -30,9 +30,9 @@ pub enum LocalForm {
     Folder(FolderPacking),
     /// A chart with this name: a `.tgz`, or a folder that becomes one.
     Chart(String),
-    /// An archive of another tool with an image, of which the content is a part. It is copied
-    /// into a store before anything else is pulled.
-    Image,
+    /// An archive of another tool with the image of this name, of which the content is a part
+    /// ([`ArchivedImages`](crate::archives::ArchivedImages)).
+    Image(ImageRef),
     /// A working copy, bare repository or git bundle, from whose objects packs are written.
     Repository,
 }
@@ -42,7 +42,7 @@ const NOT_BESIDE_LOCK: &str = "the store does not have it, and its manifest is n
      `landfall lock` with this store, or pull with the store that locked it";
 
 /// Why content cannot be read from `path` next to the lock.
-fn read_failure(path: &str, error: &dyn Display) -> String {
+pub(crate) fn read_failure(path: &str, error: &dyn Display) -> String {
     format!(
         "the store does not have it, and {path} next to the lock cannot be read: {error}; restore \
          the file, or pull with the store that locked it"
@@ -78,11 +78,8 @@ impl LocalContent {
         let Some(path) = &self.path else {
             return Err(NOT_BESIDE_LOCK.into());
         };
-        if self.form == LocalForm::Image {
-            return Err(format!(
-                "neither the store nor {path} next to the lock has it; restore the archive, run \
-                 `landfall lock` to accept a changed one, or pull into a store on disk"
-            ));
+        if matches!(self.form, LocalForm::Image(_)) {
+            return Err(read_failure(path, &"it is a part of an archive"));
         }
         let opened = folder.canonicalize().and_then(|folder| {
             let found = path_below(&folder, path)?;
@@ -113,7 +110,7 @@ pub fn open_local(
     limits: &Limits,
 ) -> io::Result<(File, Digest, u64)> {
     let mut file = match form {
-        LocalForm::File | LocalForm::Image | LocalForm::Repository => open_input(path)?,
+        LocalForm::File | LocalForm::Image(_) | LocalForm::Repository => open_input(path)?,
         LocalForm::Folder(FolderPacking::Tar) => tar_of_folder(outer, path, limits)?,
         LocalForm::Chart(name) if path.is_dir() => chart_of_folder(outer, path, name, limits)?,
         LocalForm::Chart(_) => open_input(path)?,

@@ -3,6 +3,7 @@
 use super::{manifest, output};
 use crate::support::http;
 use crate::support::images::{Images, gzip, sha256, tarball};
+use crate::support::object_store::ObjectStore;
 use crate::support::peers::{landfall_serve, own_registry, skopeo};
 use crate::support::{Place, need, run};
 use serde_json::{Value, json};
@@ -195,6 +196,94 @@ fn an_image_of_a_docker_archive_gets_a_manifest() {
     assert_eq!(sizes[0]["digest"], sizes[2]["digest"], "{served}");
     let blob = format!("/v2/team/app/blobs/{}", sha256(layers[1]));
     assert_eq!(http::get(&server.address, &blob).body, layers[1]);
+}
+
+/// Neither an object store nor a registry takes the blobs in the order of the archive.
+#[test]
+fn an_archived_image_is_pulled_into_an_object_store_and_mirrored_to_a_registry() {
+    let place = Place::new();
+    let (_, index) = layout(&place, "1.4");
+    let layers = [
+        tarball(&[("bin/app", &vec![7; 700_000])]),
+        tarball(&[("etc/app", b"conf")]),
+    ];
+    let compressed = tarball(&[("bin/app", b"compressed")]);
+    let archive = docker_archive(&place, &[&compressed], false);
+    place.write("build/app.tar.gz", gzip(&archive));
+    docker_archive(&place, &[&layers[0], &layers[1]], false);
+    let body = "images:\n\
+                - {archive: build/layout, ref: \"registry.example.com/team/app:oci\"}\n\
+                - {archive: build/app.tar, ref: \"registry.example.com/team/app:tar\"}\n\
+                - {archive: build/app.tar.gz, ref: \"registry.example.com/team/app:gz\"}\n\
+                files:\n- path: build/app.tar.gz\n";
+    manifest(&place, "m.yaml", body);
+    place.ok(&["lock", "-f", "m.yaml"]);
+    place.ok(&["pull"]);
+    place.ok(&["pack", "-o", "b.tar.zst"]);
+    let store = ObjectStore::start();
+    store.introduce_to(&place);
+    let pull = ["pull", "--store", "s3://mirror/x"];
+    let pulled = place.json(0, &pull);
+    for item in pulled["items"].as_array().unwrap() {
+        assert_eq!(item["status"], "done", "{pulled}");
+    }
+    place.ok(&["pack", "--store", "s3://mirror/x", "-o", "objects.tar.zst"]);
+    assert!(place.read_bytes("objects.tar.zst") == place.read_bytes("b.tar.zst"));
+    assert_eq!(place.json(0, &pull)["totals"]["present"], 4);
+
+    let registry = own_registry();
+    for (more, prefix) in [(&[][..], "a"), (&["--store", "kept"], "b")] {
+        let to = format!("{}/{prefix}", registry.address);
+        let mirror = ["mirror", "--lock", "landfall.lock", "--to", &to];
+        let mirrored = place.json(0, &[&mirror[..], more].concat());
+        assert_eq!(mirrored["status"], "done", "{mirrored}");
+        let served = http::manifest(&registry.address, &format!("{prefix}/team/app"), "oci");
+        assert_eq!(sha256(&served.body), index["digest"].as_str().unwrap());
+        for (tag, content) in [("tar", &layers[0]), ("gz", &compressed)] {
+            let repository = format!("{prefix}/team/app");
+            let served: Value = http::manifest(&registry.address, &repository, tag).json();
+            let layer = served["layers"][0]["digest"].as_str().unwrap();
+            let blob = format!("/v2/{repository}/blobs/{layer}");
+            assert_eq!(http::get(&registry.address, &blob).body, *content);
+        }
+    }
+
+    // an archive that is gone, another one, and one with other bytes in it
+    let lost = |exit: i32, new: &str| {
+        place.json(exit, &["pull", "--store", &format!("s3://mirror/{new}")])
+    };
+    let why = |report: &Value, name: &str| {
+        let items = report["items"].as_array().unwrap();
+        let item = items
+            .iter()
+            .find(|item| item["name"].as_str().unwrap().ends_with(name));
+        item.unwrap()["reason"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned()
+    };
+    fs::rename(place.path("build/app.tar"), place.path("build/old.tar")).unwrap();
+    let report = lost(3, "y");
+    let reason = why(&report, ":tar");
+    assert!(
+        reason.contains("build/app.tar next to the lock cannot be read"),
+        "{reason}"
+    );
+    docker_archive(&place, &[&layers[1]], false);
+    let reason = why(&lost(3, "z"), ":tar");
+    assert!(
+        reason.contains("build/app.tar changed after it was locked")
+            && reason.contains("landfall lock"),
+        "{reason}"
+    );
+    let layer = fs::read_dir(place.path("build/layout/blobs/sha256")).unwrap();
+    let layer = layer.map(|entry| entry.unwrap().path()).next().unwrap();
+    let mut bytes = fs::read(&layer).unwrap();
+    bytes[5] ^= 1;
+    fs::write(&layer, bytes).unwrap();
+    let report = lost(3, "w");
+    let reason = why(&report, ":oci");
+    assert!(reason.contains("wrong bytes"), "{reason}");
 }
 
 #[test]

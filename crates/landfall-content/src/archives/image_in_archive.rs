@@ -177,6 +177,25 @@ impl ImageInArchive {
         })
     }
 
+    /// The content of `blob` if it is the manifest of an image from a docker archive.
+    pub(super) fn generated_manifest(&self, blob: &Descriptor) -> Option<&[u8]> {
+        let generated = self.generated.as_deref();
+        generated.filter(|_| self.top.digest == blob.digest)
+    }
+
+    /// The path of `blob` in the archive.
+    pub(super) fn member_of(&self, blob: &Descriptor) -> Option<&str> {
+        self.members.get(&blob.digest).map(String::as_str)
+    }
+
+    /// Calls `each` with every regular file of the archive.
+    pub(super) fn members(
+        &self,
+        each: &mut dyn FnMut(&mut ArchiveMember<'_>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        self.archive.members(each)
+    }
+
     /// Copies blobs and manifests of the image into `store`, in one pass through the archive.
     ///
     /// # Errors
@@ -190,14 +209,13 @@ impl ImageInArchive {
         let lacks = |blob: &Descriptor| format!("it lacks {}", blob.digest);
         let mut wanted: BTreeMap<&str, &Descriptor> = BTreeMap::new();
         for blob in blobs {
-            let generated = self.generated.as_ref();
-            if let Some(manifest) = generated.filter(|_| self.top.digest == blob.digest) {
+            if let Some(manifest) = self.generated_manifest(blob) {
                 store
                     .put(blob, manifest)
                     .map_err(|error| error.to_string())?;
                 continue;
             }
-            let path = self.members.get(&blob.digest).ok_or_else(|| lacks(blob))?;
+            let path = self.member_of(blob).ok_or_else(|| lacks(blob))?;
             wanted.insert(path, blob);
         }
         let mut failed = None;

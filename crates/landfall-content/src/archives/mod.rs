@@ -7,12 +7,14 @@
 //! otherwise. Nothing in it is trusted: names are only labels, members are identified by their
 //! digests, and nothing is unpacked.
 
+mod archived_images;
 mod image_in_archive;
 mod image_names;
 mod import_blobs;
 mod members;
 mod source_archive;
 
+pub use self::archived_images::ArchivedImages;
 pub use self::image_in_archive::ImageInArchive;
 pub use self::image_names::{ArchiveImages, read_image_names};
 pub use self::import_blobs::{ImportedBlobs, find_blobs, import_blobs};

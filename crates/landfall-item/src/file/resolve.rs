@@ -100,7 +100,7 @@ pub(super) async fn resolve_local(
         path: place.path_in_lock(resolver.lock_folder()),
         packing: match place.form {
             LocalForm::Folder(packing) => Some(packing),
-            LocalForm::File | LocalForm::Chart(_) | LocalForm::Image | LocalForm::Repository => {
+            LocalForm::File | LocalForm::Chart(_) | LocalForm::Image(_) | LocalForm::Repository => {
                 None
             }
         },

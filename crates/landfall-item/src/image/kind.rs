@@ -59,7 +59,7 @@ pub(crate) fn entry(image: &LockedImage) -> LockEntry {
     let archived = image.archive.as_ref().map(|path| {
         PartOrigin::Local(LocalContent {
             path: Some(path.clone()).filter(|path| !path.is_empty()),
-            form: LocalForm::Image,
+            form: LocalForm::Image(image.name.clone()),
         })
     });
     let blob = || {

@@ -223,7 +223,7 @@ impl ManifestEntry for ImageEntry {
         let archive_at = reader.here(node.get("archive"));
         let archive = image.archive.as_ref();
         let archive = archive
-            .map(|text| local_place(text, LocalForm::Image, &archive_at, reader))
+            .map(|text| local_place(text, LocalForm::Image(name.clone()), &archive_at, reader))
             .transpose()?
             .map(|(_, place)| place);
         if archive.is_some() && (update.is_some() || name.tag.is_none()) {
