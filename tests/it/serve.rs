@@ -235,7 +235,7 @@ fn chunked_uploads_are_checked_and_their_state_can_be_requested() {
     let at = cancelled.header("location").unwrap();
     assert_eq!(send("DELETE", at, &[], b"").status, 204);
     assert_eq!(send("PATCH", at, &[], b"x").status, 404);
-    let incoming = std::fs::read_dir(place.path("written/incoming"))
+    let incoming = std::fs::read_dir(place.path("written/.landfall/temporary"))
         .unwrap()
         .count();
     assert_eq!(incoming, 0, "nothing is left of ended uploads");
@@ -808,7 +808,8 @@ fn signals_end_the_server_after_requests_in_progress() {
             .unwrap();
         stream.write_all(&blob[..1000]).unwrap();
         wait_for("the upload", || {
-            let mut incoming = std::fs::read_dir(place.path("written/incoming")).unwrap();
+            let mut incoming =
+                std::fs::read_dir(place.path("written/.landfall/temporary")).unwrap();
             incoming.next().is_some()
         });
         guard.signal(signal);

@@ -330,7 +330,7 @@ fn unfinished_manifest_uploads_take_no_memory() {
     put_manifest(&server.address, "a", "v1", OCI_MANIFEST, &bytes);
     drop(open);
     put_manifest(&server.address, "a", "v2", OCI_MANIFEST, &bytes);
-    let incoming = place.path("written/incoming");
+    let incoming = place.path("written/.landfall/temporary");
     wait_for("the removal of unfinished uploads", || {
         std::fs::read_dir(&incoming).unwrap().count() == 0
     });
@@ -401,7 +401,7 @@ fn the_received_bytes_of_a_stalled_upload_are_on_disk() {
     .unwrap();
     stream.write_all(&vec![7; 999_999]).unwrap();
     let size = || {
-        let files = std::fs::read_dir(place.path("written/incoming")).unwrap();
+        let files = std::fs::read_dir(place.path("written/.landfall/temporary")).unwrap();
         files
             .map(|file| file.unwrap().metadata().unwrap().len())
             .sum::<u64>()

@@ -128,6 +128,34 @@ fn a_quota_is_enforced_reported_and_freed_by_deletion() {
 }
 
 #[test]
+fn commands_for_stores_refuse_the_folder_of_pushed_content() {
+    let place = Place::new();
+    let server = serve(&place, &[]);
+    push(&server, "a", "v1", b"layer", json!({}));
+    place.write("empty.lock", "version: 1\n");
+    place.write("written/oci-layout", "{\"imageLayoutVersion\":\"1.0.0\"}");
+    let command = |verb: &'static str| [verb, "--store", "written", "--lock", "empty.lock"];
+    let refuse = |verb: &'static str| {
+        let refused = place.json(1, &command(verb));
+        let message = refused["error"]["message"].as_str().unwrap();
+        assert!(message.contains("--writable` and not a store"), "{message}");
+    };
+    refuse("pull");
+    refuse("gc");
+    drop(server);
+    refuse("pull");
+    refuse("gc");
+    std::fs::remove_file(place.path("written/oci-layout")).unwrap();
+    let none = place.json(2, &command("gc"));
+    let message = none["error"]["message"].as_str().unwrap();
+    assert!(message.contains("is not a store"), "{message}");
+    let server = serve(&place, &[]);
+    assert_eq!(get(&server.address, "/v2/a/manifests/v1").status, 200);
+    let layer = format!("/v2/a/blobs/{}", sha256(b"layer"));
+    assert!(get(&server.address, &layer).body == b"layer");
+}
+
+#[test]
 fn unfinished_uploads_are_removed_by_age() {
     let place = Place::new();
     let server = serve(&place, &["--upload-expiry", "1s"]);
@@ -140,11 +168,11 @@ fn unfinished_uploads_are_removed_by_age() {
     )
     .unwrap();
     wait_for("the upload", || {
-        entries_in(&place.path("written/incoming")) == 1
+        entries_in(&place.path("written/.landfall/temporary")) == 1
     });
     drop(stream);
     wait_for("the end of the upload", || {
-        entries_in(&place.path("written/incoming")) == 0
+        entries_in(&place.path("written/.landfall/temporary")) == 0
     });
     assert_eq!(
         request("GET", &server.address, location, &[], b"").status,

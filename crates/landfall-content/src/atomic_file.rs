@@ -64,6 +64,21 @@ pub fn publish_file(file: NamedTempFile, path: &Path, mode: Option<u32>) -> Resu
     Ok(())
 }
 
+/// Turns the error that a file or folder does not exist into `None`.
+///
+/// # Errors
+/// If `result` is any other error.
+pub fn if_exists<T>(result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        // `NotADirectory`: a parent is a file, as for `a/b` when only the file `a` exists
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
 /// Removes the path of the file from an error of `tempfile`, because its name is random.
 fn without_temporary_name(error: Error) -> Error {
     match error.to_string().split_once(" at path ") {

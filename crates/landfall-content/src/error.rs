@@ -75,6 +75,16 @@ impl WriteError {
     }
 }
 
+/// The cause alone, for callers whose message names the folder.
+impl From<WriteError> for std::io::Error {
+    fn from(error: WriteError) -> std::io::Error {
+        match error {
+            WriteError::Io { source, .. } => source,
+            other => std::io::Error::other(other),
+        }
+    }
+}
+
 impl From<WriteError> for Failure {
     fn from(error: WriteError) -> Failure {
         Failure::failed(error.to_string()).on(TransferSide::Destination)

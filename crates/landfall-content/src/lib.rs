@@ -127,8 +127,8 @@ pub mod upstream;
 mod verified_writer;
 
 pub use crate::atomic_file::{
-    AtomicFile, DiskSpace, FileRun, FileRuns, FileStamp, lock_partial_file, parent_folder,
-    private_file_in, publish_file, refuse_special, sync_folder, temporary_file_in,
+    AtomicFile, DiskSpace, FileRun, FileRuns, FileStamp, if_exists, lock_partial_file,
+    parent_folder, private_file_in, publish_file, refuse_special, sync_folder, temporary_file_in,
 };
 pub use crate::blob_chain::{BlobChain, MissingBlob, missing_blobs};
 pub use crate::blob_read::{BlobRead, ContentError, FileRunRead, PresignedUrls, VerifiedRead};

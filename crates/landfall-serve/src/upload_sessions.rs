@@ -39,7 +39,7 @@ impl UploadSessions {
         incoming: IncomingBlob,
         max: usize,
     ) -> Result<String, RequestError> {
-        let id = incoming.id();
+        let id = incoming.id.clone();
         let session = PushedUpload {
             repository: repository.into(),
             last_used: Mutex::new(Instant::now()),

@@ -5,6 +5,7 @@ use super::partial_file;
 use crate::{
     BlobRead, BlobSink, BlobStore, ByteRange, ContentError, DiskSpace, FileStamp, Follower,
     IdleSlots, LocalSink, LocalStore, LockEntry, VerifiedRead, VerifiedWriter, WriteError,
+    if_exists,
 };
 use landfall_model::{Descriptor, Digest, Limits};
 use std::fs::File;
@@ -45,9 +46,8 @@ impl DiskStore {
 
 impl BlobRead for DiskStore {
     fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
-        match std::fs::metadata(self.path(digest)) {
-            Ok(metadata) => Ok(Some(metadata.len())),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        match if_exists(std::fs::metadata(self.path(digest))) {
+            Ok(metadata) => Ok(metadata.map(|metadata| metadata.len())),
             Err(source) => Err(ContentError::read(digest, source)),
         }
     }

@@ -1,14 +1,13 @@
 //! Garbage collection of the store on disk: removes the content that no lock needs.
 
 use super::disk_content::io;
-use super::disk_store::DiskStore;
+use super::disk_store::{DiskStore, entries};
 use super::partial_file;
 use crate::WriteError;
 use landfall_model::Digest;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt;
-use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 
 /// The kind of a file that is removed.
@@ -97,21 +96,8 @@ impl DiskGc {
     pub fn run(self, keep: &BTreeSet<Digest>) -> Result<DiskGcReport, WriteError> {
         let dir = self.disk.dir();
         let mut report = DiskGcReport::default();
-        for folder in entries(&dir.join("blobs"))? {
-            // follows a link: a store may keep its blobs on another disk
-            if !folder.path().is_dir() {
-                report.strange.push(folder.path());
-                continue;
-            }
-            for file in entries(&folder.path())? {
-                let name = file.file_name();
-                let digest = format!(
-                    "{}:{}",
-                    folder.file_name().to_string_lossy(),
-                    name.to_string_lossy()
-                );
-                report.add_file(&file, digest.parse().ok(), GarbageKind::Blob, keep)?;
-            }
+        for (path, digest) in self.disk.blob_files()? {
+            report.add_file(path, digest, GarbageKind::Blob, keep)?;
         }
         for file in entries(&dir.join(".landfall/partial"))? {
             let name = file.file_name().to_string_lossy().into_owned();
@@ -119,7 +105,8 @@ impl DiskGc {
                 Some(name) => (name, GarbageKind::Journal),
                 None => (name.as_str(), GarbageKind::Unfinished),
             };
-            report.add_file(&file, name.replacen('-', ":", 1).parse().ok(), what, keep)?;
+            let digest = name.replacen('-', ":", 1).parse().ok();
+            report.add_file(file.path(), digest, what, keep)?;
         }
         report.removed.sort();
         report.strange.sort();
@@ -139,13 +126,12 @@ impl DiskGcReport {
     /// Counts a file as kept, garbage or foreign.
     fn add_file(
         &mut self,
-        file: &DirEntry,
+        path: PathBuf,
         digest: Option<Digest>,
         what: GarbageKind,
         keep: &BTreeSet<Digest>,
     ) -> Result<(), WriteError> {
-        let path = file.path();
-        let metadata = file.metadata().map_err(io("look at", &path))?;
+        let metadata = path.symlink_metadata().map_err(io("look at", &path))?;
         match digest.filter(|_| metadata.is_file()) {
             // not removed: landfall writes only regular files with a digest in their name
             None => self.strange.push(path),
@@ -165,12 +151,6 @@ impl DiskGcReport {
         }
         Ok(())
     }
-}
-
-fn entries(folder: &Path) -> Result<Vec<DirEntry>, WriteError> {
-    let read =
-        std::fs::read_dir(folder).and_then(Iterator::collect::<std::io::Result<Vec<DirEntry>>>);
-    read.map_err(io("read the folder", folder))
 }
 
 #[cfg(test)]

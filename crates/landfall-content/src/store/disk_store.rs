@@ -3,12 +3,14 @@
 use super::disk_content::io;
 use super::layout_index::LayoutIndex;
 use super::verified_journal::VerifiedJournal;
-use crate::{DiskSpace, FileStamp, LockEntry, WriteError, sync_folder, temporary_file_in};
+use crate::{
+    DiskSpace, FileStamp, LockEntry, WriteError, if_exists, sync_folder, temporary_file_in,
+};
 use landfall_model::{Digest, Hasher, INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT, read_chunks, sum_sizes};
 use landfall_os::{allocated_bytes, is_at};
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
-use std::fs::{File, TryLockError};
+use std::fs::{DirEntry, File, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,6 +30,9 @@ pub(super) struct DiskStoreInner {
     /// exclusive for garbage collection.
     _in_use: File,
 }
+
+/// The file that marks a folder of `serve --writable`, which only [`DiskStore::open_pushed`] opens.
+pub const PUSHED_MARKER: &str = ".landfall-serve";
 
 /// The journal of verified blobs.
 const VERIFIED: &str = ".landfall/verified";
@@ -52,9 +57,19 @@ impl DiskStore {
     /// Opens the store at `dir`, or creates it.
     ///
     /// # Errors
-    /// If a file or folder of the store cannot be created or read, or garbage is being collected.
+    /// If a file or folder of the store cannot be created or read, garbage is being collected, or
+    /// the folder has content that was pushed to a server.
     pub fn open(dir: &Path) -> Result<DiskStore, WriteError> {
-        DiskStore::open_with(dir, File::try_lock_shared, false)
+        DiskStore::open_layout(dir, File::try_lock_shared, false)
+    }
+
+    /// Opens the folder of `serve --writable`, which has [`PUSHED_MARKER`]. It has blobs like every
+    /// store, but is not an OCI layout.
+    ///
+    /// # Errors
+    /// If a file or folder of the store cannot be created or read, or another process uses it.
+    pub fn open_pushed(dir: &Path) -> Result<DiskStore, WriteError> {
+        DiskStore::open_blobs(dir, File::try_lock, false)
     }
 
     /// Like [`DiskStore::open`], for a store that is deleted at the end of the run. Nothing is
@@ -63,15 +78,41 @@ impl DiskStore {
     /// # Errors
     /// Like [`DiskStore::open`].
     pub fn scratch(dir: &Path) -> Result<DiskStore, WriteError> {
-        DiskStore::open_with(dir, File::try_lock_shared, true)
+        DiskStore::open_layout(dir, File::try_lock_shared, true)
     }
 
     /// Like [`DiskStore::open`], but fails if another process uses the store.
     pub(super) fn open_exclusive(dir: &Path) -> Result<DiskStore, WriteError> {
-        DiskStore::open_with(dir, File::try_lock, false)
+        DiskStore::open_layout(dir, File::try_lock, false)
     }
 
-    fn open_with(
+    fn open_layout(
+        dir: &Path,
+        lock: fn(&File) -> Result<(), TryLockError>,
+        is_scratch: bool,
+    ) -> Result<DiskStore, WriteError> {
+        // no lock names pushed content, so the next garbage collection would remove it
+        if dir.join(PUSHED_MARKER).exists() {
+            let dir = dir.display();
+            return Err(WriteError::Refused(format!(
+                "{dir} is a folder of `landfall serve --writable` and not a store; choose another \
+                 store with --store DIR"
+            )));
+        }
+        let disk = DiskStore::open_blobs(dir, lock, is_scratch)?;
+        for (name, content) in [
+            (LAYOUT_FILE, OCI_LAYOUT.to_vec()),
+            (INDEX_FILE, LayoutIndex::default().to_bytes()),
+        ] {
+            if !dir.join(name).exists() {
+                disk.create(name, content)?;
+            }
+        }
+        Ok(disk)
+    }
+
+    /// Opens the folders of blobs and temporary files, and the journal.
+    fn open_blobs(
         dir: &Path,
         lock: fn(&File) -> Result<(), TryLockError>,
         is_scratch: bool,
@@ -107,21 +148,12 @@ impl DiskStore {
         remove_abandoned(&dir.join(TEMPORARY));
         let verified = dir.join(VERIFIED);
         let records = VerifiedJournal::open(&verified).map_err(io("open", &verified))?;
-        let disk = DiskStore(Arc::new(DiskStoreInner {
+        Ok(DiskStore(Arc::new(DiskStoreInner {
             dir: dir.into(),
             records,
             is_scratch,
             _in_use: in_use,
-        }));
-        for (name, content) in [
-            (LAYOUT_FILE, OCI_LAYOUT.to_vec()),
-            (INDEX_FILE, LayoutIndex::default().to_bytes()),
-        ] {
-            if !dir.join(name).exists() {
-                disk.create(name, content)?;
-            }
-        }
-        Ok(disk)
+        })))
     }
 
     /// Returns the folder of the store.
@@ -141,10 +173,9 @@ impl DiskStore {
     /// If the file cannot be read.
     pub fn has(&self, digest: &Digest, size: u64) -> Result<bool, WriteError> {
         let path = self.path(digest);
-        let file_stamp = match FileStamp::at(&path) {
-            Ok(file_stamp) => file_stamp,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(io("look at", &path)(error)),
+        let file_stamp = if_exists(FileStamp::at(&path)).map_err(io("look at", &path))?;
+        let Some(file_stamp) = file_stamp else {
+            return Ok(false);
         };
         // a damaged file with an unchanged stamp is found by `rehash` only
         if self.0.records.is_unchanged(digest, file_stamp) {
@@ -229,9 +260,7 @@ impl DiskStore {
         let path = self.path(digest);
         // before the rename: after a crash, the final name must not refer to incomplete content
         self.sync(file.as_file()).map_err(io("write", &path))?;
-        let file = file
-            .persist(&path)
-            .map_err(|error| io("write", &path)(error.error))?;
+        let file = DiskStore::rename(file, &path)?;
         let file_stamp = FileStamp::of(&file).map_err(io("look at", &path))?;
         self.0
             .records
@@ -274,14 +303,52 @@ impl DiskStore {
         &self,
         entries: impl IntoIterator<Item = impl Borrow<LockEntry>>,
     ) -> Result<(), WriteError> {
-        let blobs = self.0.dir.join("blobs");
-        for folder in std::fs::read_dir(&blobs)
-            .map_err(io("read the folder", &blobs))?
-            .flatten()
-        {
+        self.sync_names()?;
+        self.edit_index(|index| index.add(entries))
+    }
+
+    /// Syncs the names of all blobs to disk.
+    ///
+    /// # Errors
+    /// If a folder of blobs cannot be read or synced.
+    pub fn sync_names(&self) -> Result<(), WriteError> {
+        for folder in entries(&self.0.dir.join("blobs"))? {
             self.sync_folder(&folder.path())?;
         }
-        self.edit_index(|index| index.add(entries))
+        Ok(())
+    }
+
+    /// Returns the paths of all blobs with their digests. Files and folders that do not belong to
+    /// the store have no digest.
+    ///
+    /// # Errors
+    /// If a folder of blobs cannot be read.
+    pub fn blob_files(&self) -> Result<Vec<(PathBuf, Option<Digest>)>, WriteError> {
+        let mut files = Vec::new();
+        for folder in entries(&self.0.dir.join("blobs"))? {
+            // follows a link: a store may keep its blobs on another disk
+            if !folder.path().is_dir() {
+                files.push((folder.path(), None));
+                continue;
+            }
+            let algorithm = folder.file_name();
+            for file in entries(&folder.path())? {
+                let name = file.file_name();
+                let digest = format!("{}:{}", algorithm.display(), name.display());
+                files.push((file.path(), digest.parse().ok()));
+            }
+        }
+        Ok(files)
+    }
+
+    /// Removes the file of a blob. Returns whether it existed.
+    ///
+    /// # Errors
+    /// If it cannot be removed.
+    pub fn remove(&self, digest: &Digest) -> Result<bool, WriteError> {
+        let path = self.path(digest);
+        let removed = if_exists(std::fs::remove_file(&path)).map_err(io("remove", &path))?;
+        Ok(removed.is_some())
     }
 
     /// Removes from `index.json` and the journal everything that is not in `keep`.
@@ -313,18 +380,45 @@ impl DiskStore {
         Ok(())
     }
 
-    pub(super) fn replace(&self, path: &Path, content: &[u8]) -> Result<(), WriteError> {
+    /// Replaces a small file in one step, and syncs its name to disk.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn replace(&self, path: &Path, content: &[u8]) -> Result<(), WriteError> {
+        self.put_file(path, content)?;
+        self.sync_folder(path.parent().unwrap_or(path))
+    }
+
+    /// Replaces a small file in one step. Its name survives a crash only after
+    /// [`DiskStore::sync_folder`].
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn put_file(&self, path: &Path, content: &[u8]) -> Result<(), WriteError> {
         let mut file = self.temporary_file()?;
         file.write_all(content)
             .and_then(|()| self.sync(file.as_file()))
             .map_err(io("write", path))?;
+        DiskStore::rename(file, path).map(drop)
+    }
+
+    /// Gives a [`DiskStore::temporary_file`] that is on disk its final name. Creates the folder of
+    /// `path` if it is missing.
+    ///
+    /// # Errors
+    /// If it cannot be renamed.
+    pub fn rename(file: tempfile::NamedTempFile, path: &Path) -> Result<File, WriteError> {
+        let folder = path.parent().unwrap_or(path);
+        std::fs::create_dir_all(folder).map_err(io("create the folder", folder))?;
         file.persist(path)
-            .map_err(|error| io("write", path)(error.error))?;
-        self.sync_folder(path.parent().unwrap_or(path))
+            .map_err(|error| io("write", path)(error.error))
     }
 
     /// Syncs a file of the store to disk.
-    pub(super) fn sync(&self, file: &File) -> std::io::Result<()> {
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn sync(&self, file: &File) -> std::io::Result<()> {
         if self.0.is_scratch {
             Ok(())
         } else {
@@ -332,12 +426,15 @@ impl DiskStore {
         }
     }
 
-    /// Syncs the names in a folder of the store to disk.
-    fn sync_folder(&self, folder: &Path) -> Result<(), WriteError> {
-        if self.0.is_scratch {
-            return Ok(());
+    /// Syncs the names in a folder of the store to disk; a missing folder has none.
+    ///
+    /// # Errors
+    /// If it cannot be opened or synced.
+    pub fn sync_folder(&self, folder: &Path) -> Result<(), WriteError> {
+        if !self.0.is_scratch {
+            if_exists(sync_folder(folder)).map_err(io("write the folder", folder))?;
         }
-        sync_folder(folder).map_err(io("write the folder", folder))
+        Ok(())
     }
 
     pub(super) fn records(&self) -> &VerifiedJournal {
@@ -345,9 +442,36 @@ impl DiskStore {
     }
 }
 
+/// Returns the entries of a folder of the store.
+pub(super) fn entries(folder: &Path) -> Result<Vec<DirEntry>, WriteError> {
+    let read =
+        std::fs::read_dir(folder).and_then(Iterator::collect::<std::io::Result<Vec<DirEntry>>>);
+    read.map_err(io("read the folder", folder))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_of_pushed_content_is_not_a_store() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join(PUSHED_MARKER), "").unwrap();
+        for refused in [
+            DiskStore::open(dir.path()),
+            DiskStore::open_exclusive(dir.path()),
+        ] {
+            let message = refused.unwrap_err().to_string();
+            assert!(message.contains("--writable` and not a store"), "{message}");
+        }
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+        let pushed = DiskStore::open_pushed(dir.path()).unwrap();
+        assert!(
+            DiskStore::open_pushed(dir.path()).is_err(),
+            "one process only"
+        );
+        assert_eq!(pushed.blob_files().unwrap(), []);
+    }
 
     #[test]
     fn a_temporary_file_is_not_removed_while_its_process_runs() {

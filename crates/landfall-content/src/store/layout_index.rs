@@ -2,7 +2,7 @@
 
 use super::disk_content::io;
 use super::disk_store::DiskStore;
-use crate::{LockEntry, WriteError};
+use crate::{LockEntry, WriteError, if_exists};
 use landfall_model::{Descriptor, Digest, media_type};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -149,11 +149,8 @@ impl DiskStore {
     pub fn edit(&self, name: &str, edit: impl FnOnce(&[u8]) -> Vec<u8>) -> Result<(), WriteError> {
         let _guard = self.guard()?;
         let path = self.dir().join(name);
-        let old = match std::fs::read(&path) {
-            Ok(old) => old,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(io("read", &path)(error)),
-        };
+        let old = if_exists(std::fs::read(&path)).map_err(io("read", &path))?;
+        let old = old.unwrap_or_default();
         let new = edit(&old);
         if new == old {
             Ok(())

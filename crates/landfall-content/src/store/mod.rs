@@ -12,7 +12,7 @@ mod served_store;
 mod verified_journal;
 
 pub use self::disk_gc::{DiskGc, DiskGcReport, GarbageFile};
-pub use self::disk_store::DiskStore;
+pub use self::disk_store::{DiskStore, PUSHED_MARKER};
 pub use self::layout_index::LayoutIndex;
 #[cfg(any(test, feature = "testkit"))]
 pub use self::objects::index_list;

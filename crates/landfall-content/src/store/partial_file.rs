@@ -4,11 +4,11 @@
 use super::disk_content::io;
 use super::disk_store::DiskStore;
 use super::verified_journal::open_journal;
-use crate::{ByteRange, FileStamp, PartialBlob, VerifiedWriter, WriteError};
+use crate::{ByteRange, FileStamp, PartialBlob, VerifiedWriter, WriteError, if_exists};
 use landfall_model::{Descriptor, Digest, locked};
 use landfall_os::{FileExt, is_at, wait_locked};
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use tracing::info;
@@ -196,10 +196,7 @@ pub(super) fn read(path: &Path, length: u64) -> Option<(u64, Vec<ByteRange>)> {
 
 /// Removes the journal of the partial file at `path`, if there is one.
 pub(super) fn remove(path: &Path) -> std::io::Result<()> {
-    match std::fs::remove_file(journal_path(path)) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+    if_exists(std::fs::remove_file(journal_path(path))).map(drop)
 }
 
 #[cfg(test)]

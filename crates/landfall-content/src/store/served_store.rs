@@ -5,9 +5,9 @@
 use super::disk_content::io;
 use super::disk_store::DiskStore;
 use crate::bucket::{Bucket, BucketObject, ConditionalGet, PutCondition, PutOutcome};
+use crate::if_exists;
 use landfall_model::{Digest, Failure, Limits};
 use serde::{Deserialize, Serialize};
-use std::io;
 
 /// The key of the pointer in an object store.
 const POINTER: &str = "current";
@@ -274,14 +274,10 @@ fn next_pointer(fingerprint: &Digest, before: Option<&LockPointer>) -> LockPoint
 /// Reads one of landfall's own files in a store on disk. Returns `None` if it is missing.
 fn read_own_file(disk: &DiskStore, name: &str) -> Result<Option<Vec<u8>>, Failure> {
     let path = disk.dir().join(OWN).join(name);
-    match std::fs::read(&path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => {
-            let path = path.display();
-            Err(Failure::failed(format!("cannot read {path}: {error}")))
-        }
-    }
+    if_exists(std::fs::read(&path)).map_err(|error| {
+        let path = path.display();
+        Failure::failed(format!("cannot read {path}: {error}"))
+    })
 }
 
 #[cfg(test)]

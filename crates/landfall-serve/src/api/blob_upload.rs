@@ -211,7 +211,7 @@ pub(super) async fn receive(
     let incoming = slot.as_ref().ok_or_else(unknown_upload)?;
     check_content_range(headers, incoming.size).map_err(|error| {
         error
-            .with_header(LOCATION, upload_location(name, &incoming.id()))
+            .with_header(LOCATION, upload_location(name, &incoming.id))
             .with_header(RANGE, received_range(incoming.size))
     })?;
     // checked before the body is read: a client that cannot succeed need not send it

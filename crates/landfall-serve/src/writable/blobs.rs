@@ -2,22 +2,26 @@
 
 use super::frame_checksums::{CheckedReader, FRAME, FrameChecksums};
 use super::quota::{FolderQuota, QuotaShare, WritableStoreError};
-use super::{list_folder, optional, persist, sync_folder, write_file};
+use landfall_content::store::DiskStore;
 use landfall_content::{
     BlobRead, ContentError, FileRunRead, FileRuns, FileStamp, RecentChecks, VerifiedRead,
+    WriteError, if_exists,
 };
 use landfall_model::{Algorithm, Digest, Hasher, digest_of, for_each_chunk, locked};
+use landfall_os::set_file_mode;
+use ring::rand::{self, SystemRandom};
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tempfile::NamedTempFile;
 
-/// The blobs in the folder of `--writable`.
+/// The blobs in the folder of `--writable`: a store on disk with a quota, from which clients may
+/// remove content, and which compares checksums before it returns bytes.
 pub(crate) struct WritableBlobs {
-    dir: PathBuf,
+    disk: DiskStore,
     quota: Arc<FolderQuota>,
     /// Frames whose checksums were compared a moment ago.
     checks: Arc<RecentChecks<FileStamp>>,
@@ -31,6 +35,8 @@ pub(crate) struct WritableBlobs {
 
 /// Content that is being received, in a temporary file.
 pub(crate) struct IncomingBlob {
+    /// Identifies the upload; cannot be guessed.
+    pub(crate) id: String,
     file: NamedTempFile,
     hasher: Hasher,
     algorithm: Algorithm,
@@ -41,15 +47,15 @@ pub(crate) struct IncomingBlob {
 }
 
 impl WritableBlobs {
-    /// Opens the blobs below `dir`, which may have at most `max` bytes in total.
-    pub(super) fn open(dir: &Path, max: Option<u64>) -> io::Result<WritableBlobs> {
+    /// The blobs in `disk`, which may have at most `max` bytes in total.
+    pub(super) fn open(disk: DiskStore, max: Option<u64>) -> io::Result<WritableBlobs> {
         // counted from the files, because the folder has no record of its size
-        let used = stored_blobs(dir)?
+        let used = stored_blobs(&disk)?
             .iter()
             .map(|(_, metadata)| metadata.len())
             .sum();
         Ok(WritableBlobs {
-            dir: dir.into(),
+            disk,
             quota: Arc::new(FolderQuota::new(used, max)),
             checks: Arc::new(RecentChecks::default()),
             protected: Mutex::default(),
@@ -63,23 +69,22 @@ impl WritableBlobs {
 
     /// All blobs with the metadata of their files.
     pub(super) fn all(&self) -> io::Result<Vec<(Digest, Metadata)>> {
-        stored_blobs(&self.dir)
+        stored_blobs(&self.disk)
     }
 
     /// Removes a blob. Returns whether it existed.
     pub(super) fn remove(&self, digest: &Digest) -> io::Result<bool> {
         let _naming = locked(&self.naming);
-        let path = self.path(digest);
-        let Some(file_stamp) = optional(FileStamp::at(&path))? else {
+        let Some(file_stamp) = if_exists(FileStamp::at(&self.path(digest)))? else {
             return Ok(false);
         };
-        let existed = optional(fs::remove_file(&path))?.is_some();
+        let existed = self.disk.remove(digest)?;
         if existed {
             self.quota.release(file_stamp.size);
             self.checks.forget(&file_stamp);
         }
         // after the blob: checksums without a blob do no harm
-        optional(fs::remove_file(self.checksums_path(digest)))?;
+        if_exists(fs::remove_file(self.checksums_path(digest)))?;
         Ok(existed)
     }
 
@@ -111,20 +116,15 @@ impl WritableBlobs {
         locked(&self.protected)
     }
 
-    /// The folder of files that have no final name yet.
-    pub(super) fn incoming_folder(&self) -> PathBuf {
-        self.dir.join("incoming")
-    }
-
     /// Begins an upload. `algorithm` is the one that its digest most likely has;
     /// [`IncomingBlob::expect_algorithm`] may change it.
     pub(crate) fn begin(&self, algorithm: Algorithm) -> io::Result<IncomingBlob> {
-        let file = tempfile::Builder::new()
-            // the name is the id of the upload, which must not be guessable
-            .prefix("")
-            .rand_bytes(24)
-            .tempfile_in(self.incoming_folder())?;
+        let file = self.disk.temporary_file()?;
+        // other users of this machine may not read pushed content
+        set_file_mode(file.as_file(), 0o600)?;
+        let id = rand::generate(&SystemRandom::new()).map_err(io::Error::other)?;
         Ok(IncomingBlob {
+            id: format!("{:032x}", u128::from_ne_bytes(id.expose())),
             file,
             hasher: Hasher::new(algorithm),
             algorithm,
@@ -147,6 +147,7 @@ impl WritableBlobs {
             checksums,
             share,
             size,
+            ..
         } = incoming;
         // the client names the digest at the end, possibly with another algorithm than at the
         // beginning
@@ -175,7 +176,7 @@ impl WritableBlobs {
                 return Ok(());
             }
         }
-        file.as_file().sync_all()?;
+        self.disk.sync(file.as_file())?;
         // a small blob has no checksums
         let checksums = (size > FRAME as u64).then(|| checksums.finish());
         if let Some(checksums) = &checksums {
@@ -189,28 +190,27 @@ impl WritableBlobs {
             self.write_checksums(digest, checksums)?;
         }
         // a replaced file frees its bytes: a damaged blob, or the blob of a simultaneous upload
-        let replaced = optional(fs::metadata(&path))?.map_or(0, |metadata| metadata.len());
+        let replaced = self.disk.stat(digest).map_err(io::Error::other)?;
         // after its checksums: a blob without them could not be read
-        persist(file, &path)?;
-        share.keep(replaced);
+        DiskStore::rename(file, &path)?;
+        share.keep(replaced.unwrap_or(0));
         drop(naming);
         self.protect(digest);
         Ok(())
     }
 
-    fn write_checksums(&self, digest: &Digest, checksums: &[u8]) -> io::Result<()> {
-        let path = self.checksums_path(digest);
-        write_file(&self.incoming_folder(), &path, checksums)
+    fn write_checksums(&self, digest: &Digest, checksums: &[u8]) -> Result<(), WriteError> {
+        self.disk.put_file(&self.checksums_path(digest), checksums)
     }
 
     /// Syncs the names of the blobs and their checksums. This must happen before the first name
     /// that refers to them is written.
-    pub(super) fn sync_names(&self) -> io::Result<()> {
+    pub(super) fn sync_names(&self) -> Result<(), WriteError> {
+        let frames = self.disk.dir().join("frames");
         for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
-            sync_folder(&self.dir.join("frames").join(algorithm.as_str()))?;
-            sync_folder(&self.dir.join("blobs").join(algorithm.as_str()))?;
+            self.disk.sync_folder(&frames.join(algorithm.as_str()))?;
         }
-        Ok(())
+        self.disk.sync_names()
     }
 
     /// Copies a blob from a bundle, so that pushed images stay complete without the bundle.
@@ -248,45 +248,30 @@ impl WritableBlobs {
     }
 
     fn path(&self, digest: &Digest) -> PathBuf {
-        self.dir.join(digest.layout_path())
+        self.disk.path(digest)
     }
 
     fn checksums_path(&self, digest: &Digest) -> PathBuf {
-        self.dir
-            .join("frames")
-            .join(digest.algorithm().as_str())
-            .join(digest.hex())
+        let frames = self.disk.dir().join("frames");
+        frames.join(digest.algorithm().as_str()).join(digest.hex())
     }
 }
 
-/// The blobs below `dir` with the metadata of their files. Files with other names are ignored.
-fn stored_blobs(dir: &Path) -> io::Result<Vec<(Digest, Metadata)>> {
+/// The blobs in `disk` with the metadata of their files. Files with other names are ignored.
+fn stored_blobs(disk: &DiskStore) -> io::Result<Vec<(Digest, Metadata)>> {
     let mut blobs = Vec::new();
-    for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
-        let folder = dir.join("blobs").join(algorithm.as_str());
-        for name in list_folder(&folder)? {
-            let Ok(digest) = format!("{}:{name}", algorithm.as_str()).parse::<Digest>() else {
-                continue;
-            };
+    for (path, digest) in disk.blob_files()? {
+        if let Some(digest) = digest
             // the file may have been removed since the folder was listed
-            if let Some(metadata) = optional(fs::metadata(folder.join(name)))? {
-                blobs.push((digest, metadata));
-            }
+            && let Some(metadata) = if_exists(fs::metadata(path))?
+        {
+            blobs.push((digest, metadata));
         }
     }
     Ok(blobs)
 }
 
 impl IncomingBlob {
-    /// The name of the file: long and random, so that it serves as the id of the upload.
-    pub(crate) fn id(&self) -> String {
-        self.file
-            .path()
-            .file_name()
-            .map(|name| name.to_string_lossy().into_owned())
-            .unwrap_or_default()
-    }
-
     /// Sets the algorithm of the expected digest. If bytes were already hashed with another
     /// algorithm, the file is hashed again when it is complete.
     pub(crate) fn expect_algorithm(&mut self, algorithm: Algorithm) {
@@ -324,10 +309,7 @@ impl IncomingBlob {
 
 impl BlobRead for WritableBlobs {
     fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
-        match optional(fs::metadata(self.path(digest))) {
-            Ok(metadata) => Ok(metadata.map(|metadata| metadata.len())),
-            Err(source) => Err(ContentError::read(digest, source)),
-        }
+        self.disk.stat(digest)
     }
 
     fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
@@ -338,10 +320,7 @@ impl BlobRead for WritableBlobs {
 
 impl VerifiedRead for WritableBlobs {
     fn file_stamps(&self, digest: &Digest) -> Result<Vec<FileStamp>, ContentError> {
-        match FileStamp::at(&self.path(digest)) {
-            Ok(file_stamp) => Ok(vec![file_stamp]),
-            Err(source) => Err(ContentError::read(digest, source)),
-        }
+        self.disk.file_stamps(digest)
     }
 
     fn verify(&self, digest: &Digest) -> io::Result<bool> {
@@ -383,10 +362,10 @@ fn content_error(digest: &Digest, source: io::Error) -> ContentError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     fn blobs(dir: &Path) -> WritableBlobs {
-        fs::create_dir_all(dir.join("incoming")).unwrap();
-        WritableBlobs::open(dir, None).unwrap()
+        WritableBlobs::open(DiskStore::open_pushed(dir).unwrap(), None).unwrap()
     }
 
     fn keep(
@@ -425,7 +404,9 @@ mod tests {
             assert_eq!(read(&blobs, &digest).unwrap(), b"abc");
         }
         assert_eq!(
-            fs::read_dir(dir.path().join("incoming")).unwrap().count(),
+            fs::read_dir(dir.path().join(".landfall/temporary"))
+                .unwrap()
+                .count(),
             0
         );
     }

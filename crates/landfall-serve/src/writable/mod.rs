@@ -2,14 +2,15 @@
 //!
 //! ```text
 //! blobs/<algorithm>/<hex>                          content and manifests, as in an OCI layout
+//! .landfall/                                       uploads in progress, as in every store
 //! frames/<algorithm>/<hex>                         checksums of blobs larger than a frame
 //! repositories/<name>/_tags/<tag>                  a digest
 //! repositories/<name>/_manifests/<algorithm>/<hex> a media type
 //! repositories/<name>/_referrers/<subject hex>/<hex>   an entry of a referrers response
-//! incoming/                                        uploads in progress; emptied at start
 //! ```
 //!
-//! A file is renamed to its final name after its bytes are on disk. Repository names and tags are
+//! It is a store on disk whose content no lock names, so the commands that clean up stores refuse
+//! it. Repository names and tags are
 //! safe paths: by their grammar, no component begins with a dot, and no component of a repository
 //! name begins with `_`.
 
@@ -20,7 +21,8 @@ mod remove;
 
 use self::blobs::WritableBlobs;
 use self::quota::FolderQuota;
-use landfall_content::{BlobRead, temporary_file_in};
+use landfall_content::store::{DiskStore, PUSHED_MARKER};
+use landfall_content::{BlobRead, if_exists};
 use landfall_model::{
     Algorithm, Descriptor, Digest, Failure, JsonText, ReferrerManifest, locked, unpoisoned,
 };
@@ -28,10 +30,9 @@ use landfall_os::exact_path;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use tempfile::NamedTempFile;
 
 pub(crate) use self::blobs::IncomingBlob;
 pub(crate) use self::quota::WritableStoreError;
@@ -39,7 +40,7 @@ pub(crate) use self::remove::SweepResult;
 
 /// The folder of `--writable`, opened by this process.
 pub(crate) struct WritableStore {
-    dir: PathBuf,
+    disk: DiskStore,
     /// Whether the file system of the folder takes `V1` and `v1` for one name.
     folds_case: bool,
     /// The content by digest, including that of manifests.
@@ -52,9 +53,6 @@ pub(crate) struct WritableStore {
     /// Locked as long as this process serves the folder.
     _process_lock: File,
 }
-
-/// The file that marks a folder as landfall's.
-const MARKER: &str = ".landfall-serve";
 
 impl WritableStore {
     /// Opens the folder for at most `max_bytes`, and locks it for this process. Creates it if it
@@ -80,15 +78,13 @@ impl WritableStore {
             Err(fs::TryLockError::Error(source)) => return Err(source),
         }
         let dir = &exact_path(dir)?;
-        // uploads of an earlier process cannot be resumed: their hash state is lost
-        let incoming = dir.join("incoming");
-        optional(fs::remove_dir_all(&incoming))?;
-        fs::create_dir(&incoming)?;
-        let blobs = WritableBlobs::open(dir, max_bytes)?;
+        // earlier releases kept uploads here. They cannot be resumed: their hash state is lost
+        if_exists(fs::remove_dir_all(dir.join("incoming")))?;
+        let disk = DiskStore::open_pushed(dir)?;
         Ok(Some(WritableStore {
-            dir: dir.into(),
-            folds_case: dir.join(MARKER.to_uppercase()).exists(),
-            blobs: Arc::new(blobs),
+            folds_case: dir.join(PUSHED_MARKER.to_uppercase()).exists(),
+            blobs: Arc::new(WritableBlobs::open(disk.clone(), max_bytes)?),
+            disk,
             blobs_lock: RwLock::default(),
             removal_lock: Mutex::default(),
             _process_lock: process_lock,
@@ -96,7 +92,7 @@ impl WritableStore {
     }
 
     pub(crate) fn dir(&self) -> &Path {
-        &self.dir
+        self.disk.dir()
     }
 
     pub(crate) fn quota(&self) -> &FolderQuota {
@@ -120,7 +116,7 @@ impl WritableStore {
     }
 
     fn repository_folder(&self, name: &str) -> PathBuf {
-        self.dir.join("repositories").join(name)
+        self.dir().join("repositories").join(name)
     }
 
     fn tags_folder(&self, name: &str) -> PathBuf {
@@ -157,7 +153,7 @@ impl WritableStore {
     /// The digest that `tag` points to.
     pub(crate) fn tag(&self, name: &str, tag: &str) -> io::Result<Option<Digest>> {
         let path = self.tag_path(name, tag);
-        match optional(fs::read_to_string(path))? {
+        match if_exists(fs::read_to_string(path))? {
             Some(text) => text.trim().parse().map(Some).map_err(io::Error::other),
             None => Ok(None),
         }
@@ -167,7 +163,7 @@ impl WritableStore {
     pub(crate) fn manifest(&self, name: &str, digest: &Digest) -> io::Result<Option<Descriptor>> {
         let path = self.manifest_path(name, digest);
         // an existing blob is not enough: it may have been pushed to another repository
-        let Some(media_type) = optional(fs::read_to_string(path))? else {
+        let Some(media_type) = if_exists(fs::read_to_string(path))? else {
             return Ok(None);
         };
         let size = self.blobs.stat(digest).map_err(io::Error::other)?;
@@ -246,7 +242,7 @@ impl WritableStore {
             None => false,
         };
         let path = self.referrers_folder(name, subject).join(hex);
-        match optional(fs::read_to_string(path))? {
+        match if_exists(fs::read_to_string(path))? {
             Some(text) if is_complete => Ok(Some(RawValue::from_string(text)?)),
             _ => Ok(None),
         }
@@ -267,29 +263,25 @@ impl WritableStore {
         // blobs on disk before the manifest, the manifest before its tags: after a crash, no
         // manifest or tag may refer to missing content
         self.blobs.sync_names()?;
-        let temporary = self.blobs.incoming_folder();
         if let Some(referrer) = referrer {
-            let folder = self.referrers_folder(name, &referrer.subject);
+            let path = self.referrers_folder(name, &referrer.subject);
+            let path = path.join(digest.hex());
             let entry = referrer.entry.to_string();
             // The entry is stored in the form in which it is listed, so that a page of referrers
             // reads no manifests. It is written before the manifest: after a crash, clients do not
             // push again a manifest that is here, so its entry would never be added. An entry
             // without its manifest is not listed.
-            write_file(&temporary, &folder.join(digest.hex()), entry.as_bytes())?;
-            sync_folder(&folder)?;
+            self.disk.replace(&path, entry.as_bytes())?;
         }
         let manifest = self.manifest_path(name, digest);
-        write_file(&temporary, &manifest, descriptor.media_type.as_bytes())?;
-        if let Some(folder) = manifest.parent() {
-            sync_folder(folder)?;
-        }
-        let tags_folder = self.tags_folder(name);
+        let media_type = descriptor.media_type.as_bytes();
+        self.disk.replace(&manifest, media_type)?;
         let target = digest.to_string();
         for tag in tags {
-            write_file(&temporary, &self.tag_path(name, tag), target.as_bytes())?;
+            let path = self.tag_path(name, tag);
+            self.disk.put_file(&path, target.as_bytes())?;
         }
-        sync_folder(&tags_folder)?;
-        Ok(())
+        Ok(self.disk.sync_folder(&self.tags_folder(name))?)
     }
 }
 
@@ -318,10 +310,10 @@ fn tag_of_file(name: &str) -> String {
     tag
 }
 
-/// Creates the folder with its marker and subfolders. Refuses a folder with content that landfall
+/// Creates the folder with its marker. Refuses a folder with content that landfall
 /// did not create. Returns the file for the process lock.
 fn prepare_folder(dir: &Path) -> io::Result<File> {
-    let marker = dir.join(MARKER);
+    let marker = dir.join(PUSHED_MARKER);
     // the server deletes files in this folder, so it must not contain other files
     if !list_folder(dir)?.is_empty() && !marker.is_file() {
         return Err(io::Error::other(
@@ -330,9 +322,6 @@ fn prepare_folder(dir: &Path) -> io::Result<File> {
     }
     fs::create_dir_all(dir)?;
     fs::write(&marker, "content that was pushed to landfall serve\n")?;
-    for folder in ["blobs", "frames", "repositories"] {
-        fs::create_dir_all(dir.join(folder))?;
-    }
     File::options()
         .create(true)
         // used only as a lock; its content does not matter
@@ -341,33 +330,9 @@ fn prepare_folder(dir: &Path) -> io::Result<File> {
         .open(dir.join("lock"))
 }
 
-// File operations: files that appear completely or not at all, and folders that may be missing.
-
-/// Writes a small file through a temporary file in `incoming`, so that `path` is never incomplete.
-fn write_file(incoming: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = temporary_file_in(incoming)?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    persist(file, path)
-}
-
-/// Renames `file` to `path`. Creates the folder of `path` if it is missing.
-fn persist(file: NamedTempFile, path: &Path) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(path);
-    // created with the first file, so that a repository to which nothing was pushed has no folder
-    fs::create_dir_all(folder)?;
-    file.persist(path)?;
-    Ok(())
-}
-
-/// Syncs the names in a folder to disk; a missing folder has none.
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    optional(landfall_os::sync_folder(folder)).map(drop)
-}
-
 /// The names in a folder, sorted; empty if the folder does not exist.
 fn list_folder(folder: &Path) -> io::Result<Vec<String>> {
-    let Some(entries) = optional(fs::read_dir(folder))? else {
+    let Some(entries) = if_exists(fs::read_dir(folder))? else {
         return Ok(Vec::new());
     };
     let mut names = Vec::new();
@@ -376,23 +341,6 @@ fn list_folder(folder: &Path) -> io::Result<Vec<String>> {
     }
     names.sort();
     Ok(names)
-}
-
-/// Turns the error that a file or folder does not exist into `None`.
-fn optional<T>(result: io::Result<T>) -> io::Result<Option<T>> {
-    match result {
-        Ok(value) => Ok(Some(value)),
-        // ENOTDIR: a parent is a file, as for `a/b` when only the file `a` exists
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-            ) =>
-        {
-            Ok(None)
-        }
-        Err(error) => Err(error),
-    }
 }
 
 // The references of pushed manifests: blobs or child manifests, and subjects.
@@ -481,6 +429,76 @@ pub(crate) fn unusable_folder(dir: &Path, error: &io::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Read;
+
+    /// The content of a folder that an earlier release wrote, in which an image with two blobs was
+    /// pushed to `team/app:V1`. The layer has more than one frame.
+    #[test]
+    fn a_folder_of_an_earlier_release_is_served_and_extended() {
+        let layer = [&vec![0; 1 << 20][..], b"end"].concat();
+        let config = "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a";
+        let layer_hex = "0727a9771df217a3314039e1e1da620502d237b37aa2ddddf14850c87d245875";
+        let manifest_hex = "c1e8c635d65d66c20c75de4f42d824d94f20e3f5a44db70d7affc9f83f5f8bfd";
+        let manifest = format!(
+            "{{\"schemaVersion\":2,\"mediaType\":\"application/vnd.oci.image.manifest.v1+json\",\
+             \"config\":{{\"mediaType\":\"application/vnd.oci.image.config.v1+json\",\
+             \"digest\":\"sha256:{config}\",\"size\":2}},\"layers\":[{{\"mediaType\":\
+             \"application/vnd.oci.image.layer.v1.tar\",\"digest\":\"sha256:{layer_hex}\",\
+             \"size\":1048579}}]}}"
+        );
+        let tag = format!("sha256:{manifest_hex}");
+        let frames = b"\xf1\x3e\x16\xe1\xb6\xa1\xd2\x87\x62\x09\xe7\x5e\xde\x8c\x99\x76";
+        let dir = tempfile::tempdir().unwrap();
+        let write = |path: &str, bytes: &[u8]| {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, bytes).unwrap();
+        };
+        write(
+            ".landfall-serve",
+            b"content that was pushed to landfall serve\n",
+        );
+        write("lock", b"");
+        write("incoming/Iha6zZ9y8eKpXbVvS1qLw3Td", b"half an upload");
+        write(&format!("blobs/sha256/{config}"), b"{}");
+        write(&format!("blobs/sha256/{layer_hex}"), &layer);
+        write(&format!("blobs/sha256/{manifest_hex}"), manifest.as_bytes());
+        write(&format!("frames/sha256/{layer_hex}"), frames);
+        let repository = "repositories/team/app";
+        write(&format!("{repository}/_tags/V1"), tag.as_bytes());
+        write(
+            &format!("{repository}/_manifests/sha256/{manifest_hex}"),
+            b"application/vnd.oci.image.manifest.v1+json",
+        );
+
+        let store = WritableStore::open(dir.path(), None).unwrap();
+        assert!(!dir.path().join("incoming").exists());
+        let used = 2 + layer.len() + manifest.len();
+        assert_eq!(store.quota().used(), used as u64);
+        assert_eq!(store.repositories().unwrap(), ["team/app"]);
+        assert_eq!(store.tags("team/app").unwrap().unwrap(), ["V1"]);
+        let digest = store.tag("team/app", "V1").unwrap().unwrap();
+        let pushed = store.manifest("team/app", &digest).unwrap().unwrap();
+        assert_eq!(store.blobs.read(&pushed).unwrap(), manifest.as_bytes());
+        let mut served = Vec::new();
+        let layer_digest = Digest::sha256(&layer);
+        let mut reader = store.blobs.open(&layer_digest, 1 << 20).unwrap();
+        reader.read_to_end(&mut served).unwrap();
+        assert_eq!(served, b"end");
+        // nothing is removed, and the same image can be pushed again
+        assert_eq!(
+            store.sweep(std::time::Duration::ZERO).unwrap(),
+            SweepResult::default()
+        );
+        let mut incoming = store.blobs.begin(Algorithm::Sha256).unwrap();
+        incoming.write(manifest.as_bytes()).unwrap();
+        let tags = ["V1".to_owned(), "v2".to_owned()];
+        store
+            .put_manifest("team/app", &tags, &pushed, None, incoming)
+            .unwrap();
+        assert_eq!(store.tags("team/app").unwrap().unwrap(), ["V1", "v2"]);
+        assert_eq!(store.quota().used(), used as u64);
+    }
 
     #[test]
     fn tags_that_differ_in_case_have_different_files() {

@@ -1,6 +1,7 @@
 //! The quota of the folder for pushes. An upload reserves bytes as they arrive, and releases them
 //! unless it is kept.
 
+use landfall_content::WriteError;
 use landfall_model::Digest;
 use std::io;
 use std::sync::Arc;
@@ -131,6 +132,12 @@ pub(crate) enum WritableStoreError {
     },
     #[error("cannot use the folder for pushes: {0}")]
     Disk(#[from] io::Error),
+}
+
+impl From<WriteError> for WritableStoreError {
+    fn from(error: WriteError) -> WritableStoreError {
+        WritableStoreError::Disk(error.into())
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@
 //! and reads only manifests that were pushed meanwhile, so that pushes wait only briefly.
 
 use super::quota::WritableStoreError;
-use super::{RepositoryLinks, WritableStore, optional, sync_folder};
+use super::{RepositoryLinks, WritableStore};
+use landfall_content::if_exists;
 use landfall_model::Digest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -23,9 +24,8 @@ pub(crate) struct SweepResult {
 impl WritableStore {
     /// Removes a tag, but not its manifest. Returns whether the tag existed.
     pub(crate) fn delete_tag(&self, name: &str, tag: &str) -> io::Result<bool> {
-        let tags = self.tags_folder(name);
-        let existed = optional(fs::remove_file(self.tag_path(name, tag)))?.is_some();
-        sync_folder(&tags)?;
+        let existed = if_exists(fs::remove_file(self.tag_path(name, tag)))?.is_some();
+        self.disk.sync_folder(&self.tags_folder(name))?;
         Ok(existed)
     }
 
@@ -79,12 +79,11 @@ impl WritableStore {
         manifests: &[&Digest],
         links: &RepositoryLinks,
     ) -> io::Result<()> {
-        let tags_folder = self.tags_folder(name);
         for tag in tags {
-            optional(fs::remove_file(self.tag_path(name, tag)))?;
+            if_exists(fs::remove_file(self.tag_path(name, tag)))?;
         }
         // after a crash, no tag on disk may point to a missing manifest
-        sync_folder(&tags_folder)?;
+        self.disk.sync_folder(&self.tags_folder(name))?;
         let mut folders = BTreeSet::new();
         for digest in manifests {
             let mut paths = vec![self.manifest_path(name, digest)];
@@ -92,11 +91,14 @@ impl WritableStore {
                 paths.push(self.referrers_folder(name, subject).join(digest.hex()));
             }
             for path in paths {
-                optional(fs::remove_file(&path))?;
+                if_exists(fs::remove_file(&path))?;
                 folders.extend(path.parent().map(Path::to_path_buf));
             }
         }
-        folders.iter().try_for_each(|folder| sync_folder(folder))
+        for folder in folders {
+            self.disk.sync_folder(&folder)?;
+        }
+        Ok(())
     }
 
     /// Removes a blob, unless a manifest needs it. Returns whether it existed.
