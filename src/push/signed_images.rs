@@ -2,7 +2,7 @@
 //! one more referrer, and a signature at the `.sig` tag, appended to the signatures of upstream.
 //! `push` delivers both like referrers from upstream.
 
-use landfall_content::{BlobChain, BlobRead, ContentError};
+use landfall_content::{BlobChain, BlobRead, ContentError, MemoryBlobs};
 use landfall_item::lockfile::Lock;
 use landfall_item::{LockedImage, LockedReferrer};
 use landfall_model::config::ReferrerPolicy;
@@ -10,8 +10,7 @@ use landfall_model::media_type::{OCI_CONFIG, OCI_EMPTY, OCI_MANIFEST};
 use landfall_model::{Descriptor, DestinationMap, Digest, cosign_tags, from_json};
 use landfall_signature::{BUNDLE_TYPE, ImageSigningKey, SIMPLE_SIGNING};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
-use std::io::{Cursor, Read};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A lock with the new signatures of its images, and its content.
@@ -32,7 +31,7 @@ pub(crate) fn sign_images(
     key: &ImageSigningKey,
     referrers: ReferrerPolicy,
 ) -> Result<SignedImages, ContentError> {
-    let mut made = SignatureBlobs::default();
+    let mut made = MemoryBlobs::default();
     for image in &mut lock.images {
         add_bundle(image, key, &mut made);
         if let Some(tag) = cosign_tags(&image.digest).into_iter().next() {
@@ -48,7 +47,7 @@ pub(crate) fn sign_images(
 }
 
 /// Adds a Sigstore bundle as a referrer.
-fn add_bundle(image: &mut LockedImage, key: &ImageSigningKey, made: &mut SignatureBlobs) {
+fn add_bundle(image: &mut LockedImage, key: &ImageSigningKey, made: &mut MemoryBlobs) {
     let config = made.put(b"{}".to_vec(), OCI_EMPTY);
     let bundle = made.put(key.bundle(&image.digest), BUNDLE_TYPE);
     // no time of creation, so that signing again gives the same digest
@@ -79,7 +78,7 @@ fn add_to_tag(
     upstream: Option<&dyn BlobRead>,
     mapping: &DestinationMap,
     key: &ImageSigningKey,
-    made: &mut SignatureBlobs,
+    made: &mut MemoryBlobs,
 ) -> Result<(), ContentError> {
     let config = made.put(
         br#"{"architecture":"","os":"","rootfs":{"type":"layers","diff_ids":[]}}"#.to_vec(),
@@ -154,36 +153,4 @@ fn json_of(descriptor: &Descriptor) -> Value {
         "digest": descriptor.digest,
         "size": descriptor.size,
     })
-}
-
-/// The manifests and blobs of new signatures.
-#[derive(Default)]
-struct SignatureBlobs(BTreeMap<Digest, Arc<[u8]>>);
-
-impl SignatureBlobs {
-    fn put(&mut self, bytes: Vec<u8>, media_type: &str) -> Descriptor {
-        let descriptor = Descriptor {
-            digest: Digest::sha256(&bytes),
-            size: bytes.len() as u64,
-            media_type: media_type.into(),
-        };
-        self.0.insert(descriptor.digest.clone(), bytes.into());
-        descriptor
-    }
-}
-
-impl BlobRead for SignatureBlobs {
-    fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
-        Ok(self.0.get(digest).map(|bytes| bytes.len() as u64))
-    }
-
-    fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
-        let bytes = self
-            .0
-            .get(digest)
-            .ok_or_else(|| ContentError::missing(digest))?;
-        let mut reader = Cursor::new(bytes.clone());
-        reader.set_position(offset);
-        Ok(Box::new(reader))
-    }
 }

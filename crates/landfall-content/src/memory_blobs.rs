@@ -2,13 +2,27 @@
 
 use super::{BlobRead, ContentError, FileStamp, VerifiedRead};
 use bytes::{Buf, Bytes};
-use landfall_model::Digest;
+use landfall_model::{Descriptor, Digest};
 use std::collections::BTreeMap;
 use std::io::Read;
 
 /// Blobs in memory, by digest.
 #[derive(Debug, Default)]
 pub struct MemoryBlobs(pub BTreeMap<Digest, Bytes>);
+
+impl MemoryBlobs {
+    /// Adds a blob and returns its descriptor.
+    pub fn put(&mut self, bytes: impl Into<Bytes>, media_type: &str) -> Descriptor {
+        let bytes = bytes.into();
+        let descriptor = Descriptor {
+            digest: Digest::sha256(&bytes),
+            size: bytes.len() as u64,
+            media_type: media_type.into(),
+        };
+        self.0.insert(descriptor.digest.clone(), bytes);
+        descriptor
+    }
+}
 
 impl BlobRead for MemoryBlobs {
     fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {

@@ -3,9 +3,8 @@
 use super::*;
 use crate::store::DiskStore;
 use crate::{
-    BlobRead, BlobStore, BlobWrite, ByteRange, ContentError, FailedAttempt, IdleSlots, LocalSink,
-    LocalSource, LocalStore, LockEntry, MemoryBlobs, OpenedPart, PartOrigin, VerifiedWriter,
-    Watchdog, WriteError,
+    BlobRead, BlobWrite, FailedAttempt, IdleSlots, LocalSink, LocalSource, MemoryBlobs, OpenedPart,
+    PartOrigin, Watchdog, WriteError,
 };
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -14,7 +13,6 @@ use landfall_http::{ErrorKind, HttpError, UnlimitedSlot};
 use landfall_model::report::{SilentProgress, TransferSide};
 use landfall_model::{Descriptor, Digest};
 use std::collections::VecDeque;
-use std::io::Read;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -187,49 +185,17 @@ async fn a_source_is_resumed_whether_the_sink_can_resume_or_not() {
     );
 }
 
-/// A disk store that counts how often a write begins. Each beginning hashes the partial blob.
-struct CountingStore(DiskStore, AtomicUsize);
+/// A sink that counts how often a write begins. Each beginning hashes the partial blob.
+struct CountingSink(LocalSink, AtomicUsize);
 
-impl BlobRead for CountingStore {
-    fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
-        self.0.stat(digest)
-    }
-
-    fn open(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
-        self.0.open(digest, offset)
-    }
-}
-
-impl BlobStore for CountingStore {
-    fn has_blob(&self, descriptor: &Descriptor, rehash: bool) -> Result<bool, WriteError> {
-        self.0.has_blob(descriptor, rehash)
-    }
-
-    fn needs_hashing(&self, descriptor: &Descriptor, rehash: bool) -> bool {
-        self.0.needs_hashing(descriptor, rehash)
-    }
-
-    fn put(&self, descriptor: &Descriptor, bytes: &[u8]) -> Result<(), WriteError> {
-        self.0.put(descriptor, bytes)
-    }
-
-    fn sink(self: Arc<Self>, limits: Limits, slots: Option<IdleSlots>) -> Arc<dyn BlobSink> {
-        Arc::new(LocalSink::new(self, limits, slots))
-    }
-
-    fn record_complete(&self, _: &mut dyn Iterator<Item = LockEntry>) -> Result<(), WriteError> {
-        Ok(())
-    }
-}
-
-impl LocalStore for CountingStore {
-    fn begin(
-        &self,
-        descriptor: &Descriptor,
-        keep_ranges: bool,
-    ) -> Result<Option<(VerifiedWriter, Vec<ByteRange>)>, WriteError> {
+impl BlobSink for CountingSink {
+    fn begin<'a>(
+        &'a self,
+        blob: &'a Descriptor,
+        in_order: bool,
+    ) -> BoxFuture<'a, Result<Option<Box<dyn BlobWrite>>, TransferError>> {
         self.1.fetch_add(1, Ordering::Relaxed);
-        LocalStore::begin(&self.0, descriptor, keep_ranges)
+        self.0.begin(blob, in_order)
     }
 }
 
@@ -238,10 +204,7 @@ async fn a_partial_blob_is_hashed_once_however_often_the_source_breaks_off() {
     let cuts: Vec<_> = (1..=11).map(|end| (CONTENT, end)).collect();
     for parallel_from in [0, 100] {
         let dir = tempfile::tempdir().unwrap();
-        let disk = Arc::new(CountingStore(
-            DiskStore::open(dir.path()).unwrap(),
-            AtomicUsize::new(0),
-        ));
+        let disk = Arc::new(DiskStore::open(dir.path()).unwrap());
         let slots = crate::TransferSlots::for_uploads(1);
         // no slot is idle
         let _held = slots.acquire(0, &Arc::default()).await;
@@ -250,16 +213,14 @@ async fn a_partial_blob_is_hashed_once_however_often_the_source_breaks_off() {
             parallel_from,
             ..Limits::default()
         };
-        let run = transfer(
-            &cuts,
-            Arc::new(LocalSink::new(disk.clone(), limits, Some(slots))),
-        )
-        .await;
+        let sink = LocalSink::new(disk, limits, Some(slots));
+        let sink = Arc::new(CountingSink(sink, AtomicUsize::new(0)));
+        let run = transfer(&cuts, sink.clone()).await;
         assert_eq!(
             (run.result.unwrap(), run.offsets),
             (TransferOutcome::Received(11), (0..11).collect())
         );
-        assert_eq!(disk.1.load(Ordering::Relaxed), 1, "from {parallel_from}");
+        assert_eq!(sink.1.load(Ordering::Relaxed), 1, "from {parallel_from}");
     }
 }
 
