@@ -13,14 +13,65 @@ use std::io::Read;
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 
+/// The hash of the bytes of a blob so far, to check its size and digest.
+#[derive(Debug)]
+pub(crate) struct BlobHash {
+    pub(crate) blob: Descriptor,
+    pub(crate) hasher: Hasher,
+    /// The number of hashed bytes.
+    pub(crate) offset: u64,
+}
+
+impl BlobHash {
+    pub(crate) fn new(blob: &Descriptor) -> BlobHash {
+        BlobHash {
+            hasher: Hasher::new(blob.digest.algorithm()),
+            blob: blob.clone(),
+            offset: 0,
+        }
+    }
+
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
+        self.hasher.update(bytes);
+        self.offset += bytes.len() as u64;
+    }
+
+    /// Fails if the blob is shorter than `end`.
+    pub(crate) fn check_end(&self, end: u64) -> Result<(), WriteError> {
+        if end > self.blob.size {
+            return Err(self.wrong_size(end));
+        }
+        Ok(())
+    }
+
+    fn wrong_size(&self, found: u64) -> WriteError {
+        WriteError::Size {
+            wanted: self.blob.digest.clone(),
+            size: self.blob.size,
+            found,
+        }
+    }
+
+    /// Fails if the hashed bytes are not all of the blob.
+    pub(crate) fn check(&self) -> Result<(), WriteError> {
+        if self.offset != self.blob.size {
+            return Err(self.wrong_size(self.offset));
+        }
+        let wanted = self.blob.digest.clone();
+        // a copy, because `finish` consumes the hasher
+        match self.hasher.clone().finish() {
+            found if found == wanted => Ok(()),
+            found => Err(WriteError::Digest { wanted, found }),
+        }
+    }
+}
+
 /// Writes one blob in order and hashes it. If it is dropped before [`VerifiedWriter::commit`], the
 /// written bytes are kept for the next run to resume.
 #[derive(Debug)]
 pub struct VerifiedWriter {
     partial: Arc<dyn PartialBlob>,
-    descriptor: Descriptor,
-    hasher: Hasher,
-    offset: u64,
+    hash: BlobHash,
     /// Reports to followers how much is written.
     progress: watch::Sender<WriteProgress>,
 }
@@ -30,9 +81,7 @@ impl VerifiedWriter {
     pub fn new(partial: impl PartialBlob + 'static, descriptor: &Descriptor) -> VerifiedWriter {
         VerifiedWriter {
             partial: Arc::new(partial),
-            descriptor: descriptor.clone(),
-            hasher: Hasher::new(descriptor.digest.algorithm()),
-            offset: 0,
+            hash: BlobHash::new(descriptor),
             progress: watch::Sender::default(),
         }
     }
@@ -43,12 +92,12 @@ impl VerifiedWriter {
     /// If they cannot be read.
     pub fn absorb(&mut self, end: u64) -> Result<(), WriteError> {
         let mut buffer = vec![0; 1 << 18];
-        while self.offset < end {
+        while self.offset() < end {
             let length = buffer
                 .len()
-                .min(usize::try_from(end - self.offset).unwrap_or(usize::MAX));
+                .min(usize::try_from(end - self.offset()).unwrap_or(usize::MAX));
             let piece = &mut buffer[..length];
-            self.partial.read(piece, self.offset)?;
+            self.partial.read(piece, self.offset())?;
             self.hash(piece)?;
         }
         Ok(())
@@ -69,7 +118,7 @@ impl VerifiedWriter {
 
     /// Returns the number of bytes that are written and hashed: where to resume.
     pub fn offset(&self) -> u64 {
-        self.offset
+        self.hash.offset
     }
 
     /// Discards everything and starts over.
@@ -83,8 +132,7 @@ impl VerifiedWriter {
             restarts,
             ..WriteProgress::default()
         });
-        self.hasher = Hasher::new(self.descriptor.digest.algorithm());
-        self.offset = 0;
+        self.hash = BlobHash::new(&self.hash.blob);
         self.partial.clear()
     }
 
@@ -93,25 +141,19 @@ impl VerifiedWriter {
     /// # Errors
     /// If the blob becomes too long, or the bytes cannot be written.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
-        let end = self.offset + bytes.len() as u64;
-        if end > self.descriptor.size {
+        if let Err(error) = self.hash.check_end(self.offset() + bytes.len() as u64) {
             self.restart()?;
-            return Err(WriteError::Size {
-                wanted: self.descriptor.digest.clone(),
-                size: self.descriptor.size,
-                found: end,
-            });
+            return Err(error);
         }
-        self.partial.write(bytes, self.offset)?;
+        self.partial.write(bytes, self.offset())?;
         self.hash(bytes)
     }
 
     /// Hashes written bytes, and advances the offset past them.
     fn hash(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
-        self.hasher.update(bytes);
-        self.offset += bytes.len() as u64;
+        self.hash.update(bytes);
         self.progress
-            .send_modify(|progress| progress.bytes = self.offset);
+            .send_modify(|progress| progress.bytes = self.hash.offset);
         self.partial.hashed(bytes)
     }
 
@@ -121,19 +163,11 @@ impl VerifiedWriter {
     /// If the size or the digest is wrong, or the blob cannot be published. After a wrong size, the
     /// written bytes are kept for another attempt; after a wrong digest, they are discarded.
     pub fn commit(mut self) -> Result<(), WriteError> {
-        let wanted = self.descriptor.digest.clone();
-        if self.offset != self.descriptor.size {
-            return Err(WriteError::Size {
-                wanted,
-                size: self.descriptor.size,
-                found: self.offset,
-            });
-        }
-        // a copy, because `finish` consumes the hasher and the writer may restart
-        let found = self.hasher.clone().finish();
-        if found != wanted {
-            self.restart()?;
-            return Err(WriteError::Digest { wanted, found });
+        if let Err(error) = self.hash.check() {
+            if matches!(error, WriteError::Digest { .. }) {
+                self.restart()?;
+            }
+            return Err(error);
         }
         self.partial.publish()?;
         // not earlier: if the run is killed in between, a registry must not have a blob that the

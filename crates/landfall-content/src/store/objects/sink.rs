@@ -6,6 +6,7 @@ use super::bucket_store::{BucketStore, StoreTimeouts, refused};
 use super::gc::ClaimedLock;
 use super::upload_record::{MIN_PART_SIZE, OwnUploadRecord, encode_hash_state};
 use crate::bucket::{BucketObject, block_on};
+use crate::verified_writer::BlobHash;
 use crate::{
     BlobRead, BlobSink, BlobStore, BlobWrite, FailedAttempt, FailureCause, IdleSlots, LockEntry,
     PartOpener, TransferError, WriteError,
@@ -14,7 +15,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use landfall_http::{ByteStream, ErrorKind, HttpError, read_for_upload, stream_for_upload};
-use landfall_model::{Descriptor, Digest, Hasher, Limits, has_digest};
+use landfall_model::{Descriptor, Digest, Limits, has_digest};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use tokio::sync::Mutex;
@@ -74,25 +75,16 @@ impl BlobWrite for SingleObjectWrite {
     fn fill(self: Box<Self>, opener: &Arc<PartOpener>) -> BoxFuture<'_, Result<(), FailedAttempt>> {
         Box::pin(async move {
             let mut bytes = BytesMut::with_capacity(self.blob.size as usize);
+            let hash = BlobHash::new(&self.blob);
             let mut stream = open_for_upload(opener, 0).await?;
             while let Some(piece) = stream.next().await {
                 let piece = piece.map_err(|error| opener.failed(error))?;
                 opener.count_received(piece.len());
-                if (bytes.len() + piece.len()) as u64 > self.blob.size {
-                    return Err(too_long(&self.blob, bytes.len() + piece.len()).into());
-                }
+                hash.check_end((bytes.len() + piece.len()) as u64)?;
                 bytes.extend_from_slice(&piece);
             }
             Ok(self.store.put(&self.blob, bytes.freeze()).await?)
         })
-    }
-}
-
-fn too_long(blob: &Descriptor, found: usize) -> WriteError {
-    WriteError::Size {
-        wanted: blob.digest.clone(),
-        size: blob.size,
-        found: found as u64,
     }
 }
 
@@ -161,13 +153,9 @@ impl MultipartUpload {
     async fn fill(self: &Arc<Self>, opener: &Arc<PartOpener>) -> Result<(), FailedAttempt> {
         let own = self.uploaded.lock().await.own.clone();
         let part_size = own.record.part_size;
-        // recorded parts are not fetched again, because the state of the hasher was recorded with
-        // them
         let first = own.record.parts.len();
-        let mut hasher = own
-            .hasher(&self.blob)
-            .unwrap_or_else(|| Hasher::new(self.blob.digest.algorithm()));
-        let mut at = first as u64 * part_size;
+        let mut hash = own.hash(&self.blob);
+        let mut at = hash.offset;
         // dropping the set aborts the parts in progress
         let mut uploads = JoinSet::new();
         if at < self.blob.size {
@@ -178,9 +166,7 @@ impl MultipartUpload {
                 let mut piece = piece.map_err(|error| opener.failed(error))?;
                 opener.count_received(piece.len());
                 at += piece.len() as u64;
-                if at > self.blob.size {
-                    return Err(too_long(&self.blob, at as usize).into());
-                }
+                hash.check_end(at)?;
                 while !piece.is_empty() {
                     let fits = piece.len().min(part_size as usize - part.len());
                     part.extend_from_slice(&piece.split_to(fits));
@@ -189,29 +175,22 @@ impl MultipartUpload {
                             &mut part,
                             BytesMut::with_capacity(part_size as usize),
                         );
-                        self.begin_part(&mut uploads, index, full.freeze(), &mut hasher)
+                        self.begin_part(&mut uploads, index, full.freeze(), &mut hash)
                             .await?;
                         index += 1;
                     }
                 }
             }
             if !part.is_empty() {
-                self.begin_part(&mut uploads, index, part.freeze(), &mut hasher)
+                self.begin_part(&mut uploads, index, part.freeze(), &mut hash)
                     .await?;
             }
         }
         while let Some(done) = uploads.join_next().await {
             part_result(done)?;
         }
-        let found = hasher.finish();
-        // compared before the upload is completed, because completion makes the object visible
-        if found != self.blob.digest {
-            return Err(WriteError::Digest {
-                wanted: self.blob.digest.clone(),
-                found,
-            }
-            .into());
-        }
+        // before the upload is completed, because completion makes the object visible
+        hash.check()?;
         let key = bucket_store::blob(&self.blob.digest);
         let own = self.uploaded.lock().await.own.clone();
         let bucket = self.store.bucket();
@@ -245,11 +224,11 @@ impl MultipartUpload {
         uploads: &mut JoinSet<Result<(), FailedAttempt>>,
         index: usize,
         bytes: Bytes,
-        hasher: &mut Hasher,
+        hash: &mut BlobHash,
     ) -> Result<(), FailedAttempt> {
         // in the order of the blob, before the part is uploaded concurrently
-        hasher.update(&bytes);
-        let state = encode_hash_state(hasher);
+        hash.update(&bytes);
+        let state = encode_hash_state(&hash.hasher);
         if uploads.len() >= CONCURRENT_PARTS
             && let Some(done) = uploads.join_next().await
         {

@@ -11,6 +11,7 @@ use super::bucket_store::StoreTimeouts;
 use crate::bucket::{
     Bucket, BucketObject, MAX_OBJECT_SIZE, ObjectVersion, PutCondition, PutOutcome,
 };
+use crate::verified_writer::BlobHash;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use landfall_http::{ErrorKind, HttpError};
@@ -96,9 +97,17 @@ impl OwnUploadRecord {
         }
     }
 
-    /// Returns the hasher after the uploaded parts.
-    pub(super) fn hasher(&self, blob: &Descriptor) -> Option<Hasher> {
-        self.record.hasher(blob)
+    /// Returns the hash of the uploaded parts. They are not fetched again, because the state of the
+    /// hasher was recorded with them.
+    pub(super) fn hash(&self, blob: &Descriptor) -> BlobHash {
+        let parts = self.record.parts.len() as u64;
+        let hasher = self.record.hasher(blob);
+        BlobHash {
+            hasher: hasher.unwrap_or_else(|| Hasher::new(blob.digest.algorithm())),
+            // the last part may be shorter than the others
+            offset: blob.size.min(parts * self.record.part_size),
+            blob: blob.clone(),
+        }
     }
 
     /// Writes the record. Fails with [`ErrorKind::NotFound`] if another run has taken over the
