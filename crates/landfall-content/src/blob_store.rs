@@ -165,6 +165,16 @@ pub fn merge_ranges(mut ranges: Vec<ByteRange>) -> Vec<ByteRange> {
     merged
 }
 
+/// Returns the length of the contiguous beginning that the ranges cover, and the ranges after it.
+pub fn written_ranges(ranges: Vec<ByteRange>) -> (u64, Vec<ByteRange>) {
+    let mut ranges = merge_ranges(ranges);
+    let written = ranges.first().filter(|(from, _)| *from == 0);
+    match written.map(|(_, to)| *to) {
+        Some(written) => (written, ranges.split_off(1)),
+        None => (0, ranges),
+    }
+}
+
 /// A blob that is not complete yet, and can be written at any offset. All offsets are those of the
 /// blob, not of the file that holds it.
 pub trait PartialBlob: Debug + Send + Sync {

@@ -132,7 +132,9 @@ pub use crate::atomic_file::{
 };
 pub use crate::blob_chain::{BlobChain, MissingBlob, missing_blobs};
 pub use crate::blob_read::{BlobRead, ContentError, FileRunRead, PresignedUrls, VerifiedRead};
-pub use crate::blob_store::{BlobSink, BlobStore, BlobWrite, ByteRange, PartialBlob, merge_ranges};
+pub use crate::blob_store::{
+    BlobSink, BlobStore, BlobWrite, ByteRange, PartialBlob, merge_ranges, written_ranges,
+};
 pub use crate::cached_source::{CachePolicy, CachedSource};
 pub use crate::error::{TransferError, WriteError};
 pub use crate::follower::Follower;

@@ -1,7 +1,8 @@
 //! The journal of a direct bundle. It records which content is already in the file of the bundle.
 //! Lines are only appended, and their claims are verified before they are used.
 
-use landfall_content::{ByteRange, merge_ranges};
+use landfall_content::store::open_journal;
+use landfall_content::{ByteRange, if_exists, merge_ranges, written_ranges};
 use landfall_model::{Digest, locked};
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -71,9 +72,8 @@ impl JournalRecords {
 /// Reads the journal at `path`: the first line, which identifies the bundle, and the records.
 /// `None` if there is no journal, or its first line is incomplete.
 pub(super) fn read(path: &Path) -> io::Result<Option<(String, JournalRecords)>> {
-    let bytes = match fs::read(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        other => other?,
+    let Some(bytes) = if_exists(fs::read(path))? else {
+        return Ok(None);
     };
     // a line that a disk error damaged is malformed
     let text = String::from_utf8_lossy(&bytes);
@@ -98,19 +98,11 @@ impl DirectJournal {
         let known = read(path)?
             .filter(|(first, _)| first == of)
             .map(|(_, known)| known);
-        let mut file = match known {
-            Some(_) => File::options().append(true).open(path)?,
-            None => {
-                fs::write(path, format!("{of}\n"))?;
-                File::options().append(true).open(path)?
-            }
-        };
-        // a crash may have cut the last line, and the next one must not be appended to it
-        if fs::read(path)?.last() != Some(&b'\n') {
-            file.write_all(b"\n")?;
+        if known.is_none() {
+            fs::write(path, format!("{of}\n"))?;
         }
         Ok(DirectJournal(Mutex::new(JournalState {
-            file,
+            file: open_journal(path)?,
             known: known.unwrap_or_default(),
         })))
     }
@@ -145,20 +137,8 @@ impl DirectJournal {
     /// The number of leading bytes of a stored blob that are in the file, and the further ranges
     /// after them.
     pub(super) fn written_ranges(&self, digest: &Digest) -> (u64, Vec<ByteRange>) {
-        let mut ranges = self
-            .state()
-            .known
-            .there
-            .get(digest)
-            .cloned()
-            .unwrap_or_default();
-        match ranges.first() {
-            Some(&(0, to)) => {
-                ranges.remove(0);
-                (to, ranges)
-            }
-            _ => (0, ranges),
-        }
+        let ranges = self.state().known.there.get(digest).cloned();
+        written_ranges(ranges.unwrap_or_default())
     }
 
     /// The range of the file that a compressed entry occupies.
@@ -195,12 +175,14 @@ mod tests {
             (journal.written_ranges(&b), journal.packed_at(&b)),
             ((0, vec![]), Some((100, 200)))
         );
-        journal.record_range(&b, (9, 12)).unwrap();
+        for range in [(0, 9), (9, 12)] {
+            journal.record_range(&b, range).unwrap();
+        }
         let (_, known) = read(&path).unwrap().unwrap();
         assert_eq!(
             (&known.there[&b], known.whole[&a]),
             (&vec![(0, 12)], (512, 60)),
-            "opening the journal added a line feed to the torn line, which is a record now"
+            "the torn line is ignored, and the next line is not appended to it"
         );
         drop(journal);
         // only the damaged line is ignored, even if it is not valid UTF-8

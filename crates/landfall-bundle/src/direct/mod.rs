@@ -32,7 +32,7 @@ use crate::write::publish::{claim, clear_work, publish, room, work_folder};
 use crate::write::sign_index;
 use crate::write::volume_writer::VolumeWriter;
 use landfall_content::store::DiskStore;
-use landfall_content::{BlobRead, ContentError};
+use landfall_content::{BlobRead, ContentError, if_exists};
 use landfall_model::report::Progress;
 use landfall_model::sign::{PublicKey, Signer};
 use landfall_model::{Digest, Limits, locked};
@@ -342,10 +342,7 @@ impl ReusedBundle {
         if fs::metadata(path)?.len() > 0 {
             // the older journal first: without it, the next run knows that this one was killed
             // before the journal at `journal` was set aside
-            fs::remove_file(&aside).or_else(|error| match error.kind() {
-                io::ErrorKind::NotFound => Ok(()),
-                _ => Err(error),
-            })?;
+            if_exists(fs::remove_file(&aside))?;
             fs::rename(path, work.join("previous"))?;
         }
         if aside.exists() {

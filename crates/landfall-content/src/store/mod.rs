@@ -19,3 +19,4 @@ pub use self::objects::index_list;
 pub use self::objects::{BucketGc, BucketGcReport, BucketStore, StoreTimeouts, SweptBlob};
 pub use self::offered_blobs::OfferedBlobs;
 pub use self::served_store::ServedStore;
+pub use self::verified_journal::open_journal;

@@ -4,7 +4,9 @@
 use super::disk_content::io;
 use super::disk_store::DiskStore;
 use super::verified_journal::open_journal;
-use crate::{ByteRange, FileStamp, PartialBlob, VerifiedWriter, WriteError, if_exists};
+use crate::{
+    ByteRange, FileStamp, PartialBlob, VerifiedWriter, WriteError, if_exists, written_ranges,
+};
 use landfall_model::{Descriptor, Digest, locked};
 use landfall_os::{FileExt, is_at, wait_locked};
 use std::fs::{File, OpenOptions};
@@ -183,15 +185,7 @@ pub(super) fn read(path: &Path, length: u64) -> Option<(u64, Vec<ByteRange>)> {
     let all = lines
         .filter_map(|(from, to)| Some((from.parse().ok()?, to.parse::<u64>().ok()?.min(length))));
     // a crash may also have lost data that the journal already lists, so no range exceeds `length`
-    let mut ranges = crate::merge_ranges(all.collect());
-    let written = match ranges.first() {
-        Some(&(0, to)) => {
-            ranges.remove(0);
-            to
-        }
-        _ => 0,
-    };
-    Some((written, ranges))
+    Some(written_ranges(all.collect()))
 }
 
 /// Removes the journal of the partial file at `path`, if there is one.

@@ -80,7 +80,10 @@ fn read_line(line: &str) -> Option<(Digest, FileStamp)> {
 /// Opens or creates a journal for appending lines whose fields are separated by one space. If the
 /// last line is incomplete, an empty field is added to it and the line is ended: readers ignore it,
 /// and the next line is not appended to it.
-pub(super) fn open_journal(path: &Path) -> io::Result<File> {
+///
+/// # Errors
+/// If the file cannot be opened, read or written.
+pub fn open_journal(path: &Path) -> io::Result<File> {
     let mut file = OpenOptions::new()
         .read(true)
         .create(true)
