@@ -8,6 +8,8 @@
 mod delta_tests;
 #[cfg(test)]
 mod forged_index_tests;
+#[cfg(test)]
+mod frozen_journals;
 pub mod fuzz;
 #[cfg(test)]
 mod hostile;

@@ -4,6 +4,8 @@
 mod disk_content;
 mod disk_gc;
 mod disk_store;
+#[cfg(test)]
+mod frozen_journals;
 mod layout_index;
 mod objects;
 mod offered_blobs;
