@@ -1,7 +1,7 @@
 //! The fuzz target `evidence`.
 
 use super::statement::{LoggedCommand, names_content};
-use super::{EvidenceSummary, ReadLogError, TornLines, format_line, read_log};
+use super::{TornLines, format_line, read_log};
 use landfall_model::Digest;
 use serde_json::json;
 
@@ -26,16 +26,16 @@ pub(crate) fn fuzz_seed() -> Vec<u8> {
 
 /// Reads any bytes as a log. If the log is consistent, its first half must not have more records.
 pub(crate) fn fuzz(bytes: &[u8]) {
-    let read = |bytes: &[u8]| -> Result<EvidenceSummary, ReadLogError> {
+    let read = |bytes: &[u8]| {
         read_log(bytes, None, |record| {
             LoggedCommand::new(&record);
             names_content(&record, &[&Digest::sha256(b"")]);
         })
     };
-    let Ok(summary) = read(bytes) else { return };
+    let Ok(Ok(summary)) = read(bytes) else { return };
     let end = bytes.len() / 2;
     // reading may fail: the last line may be cut so that it is not a valid incomplete record
-    if let Ok(cut) = read(&bytes[..end]) {
+    if let Ok(Ok(cut)) = read(&bytes[..end]) {
         assert!(cut.records <= summary.records);
     }
 }

@@ -1,8 +1,8 @@
 //! The file of a log: opened for appending, locked against other processes, and synced.
 
 use super::{
-    EvidenceRecord, EvidenceSummary, LineFault, ReadLogError, TornLines, format_line, may_be_torn,
-    parse_line, read_log,
+    EvidenceRecord, EvidenceSummary, LineFault, TornLines, format_line, may_be_torn, parse_line,
+    read_log,
 };
 use landfall_content::{parent_folder, sync_folder};
 use landfall_model::document::open_input;
@@ -182,10 +182,9 @@ pub(crate) fn verify_log(
     let file = open_input(path).map_err(|error| failed("open", path, &error))?;
     // a writer may be in the middle of a line
     wait_for_lock(path, || file.try_lock_shared())?;
-    read_log(BufReader::new(&file), anchor, visit).map_err(|error| match error {
-        ReadLogError::Read(error) => failed("read", path, &error),
-        ReadLogError::Fault(fault) => {
+    read_log(BufReader::new(&file), anchor, visit)
+        .map_err(|error| failed("read", path, &error))?
+        .map_err(|fault| {
             Failure::refused(format!("the log {} is damaged: {fault}", path.display()))
-        }
-    })
+        })
 }

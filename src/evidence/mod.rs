@@ -54,26 +54,28 @@ struct EvidenceChain {
 
 impl EvidenceChain {
     /// Checks the next line, with its line feed if it has one. Returns its record, or `None` if it
-    /// is incomplete.
-    fn push(&mut self, bytes: &[u8]) -> Result<Option<EvidenceRecord>, EvidenceFault> {
+    /// is incomplete, or what is wrong with the log.
+    fn push(&mut self, bytes: &[u8]) -> Result<Option<EvidenceRecord>, String> {
         self.line += 1;
         let line = self.line;
         let text = bytes.strip_suffix(b"\n").unwrap_or(bytes);
         let record = match parse_line(text) {
             Ok(record) => record,
-            Err(LineFault::Hash) => return Err(EvidenceFault::Changed { line }),
+            Err(LineFault::Hash) => {
+                return Err(format!(
+                    "line {line} was changed: its hash does not belong to its content"
+                ));
+            }
             Err(LineFault::Form) => {
                 if !may_be_torn(text) {
-                    return Err(EvidenceFault::Form { line });
+                    return Err(not_a_record(line));
                 }
                 if self.torn.is_empty() {
                     self.torn_from = line;
                 }
                 self.torn.extend_from_slice(bytes);
                 if self.torn.len() > Limits::DEFAULT.log_record_bytes {
-                    return Err(EvidenceFault::Form {
-                        line: self.torn_from,
-                    });
+                    return Err(not_a_record(self.torn_from));
                 }
                 return Ok(None);
             }
@@ -84,25 +86,27 @@ impl EvidenceChain {
             } else {
                 self.torn_from
             };
-            return Err(EvidenceFault::Form { line });
+            return Err(not_a_record(line));
         }
         let expected = self.seq + 1;
         if record.seq > expected {
-            return Err(EvidenceFault::Missing {
-                line,
-                first: expected,
-                last: record.seq - 1,
-            });
+            let missing = match record.seq - 1 {
+                last if last == expected => format!("record {expected} is"),
+                last => format!("records {expected} to {last} are"),
+            };
+            return Err(format!("{missing} missing before line {line}"));
         }
         if record.seq < expected {
-            return Err(EvidenceFault::Order {
-                line,
-                seq: record.seq,
-                expected,
-            });
+            return Err(format!(
+                "line {line} has record {} where record {expected} must be: lines were moved or \
+                 repeated",
+                record.seq
+            ));
         }
         if record.prev != self.head {
-            return Err(EvidenceFault::Replaced { line });
+            return Err(format!(
+                "line {line} does not continue the line before it: one of the two was replaced"
+            ));
         }
         self.seq = record.seq;
         self.head = Some(record.hash.clone());
@@ -111,20 +115,17 @@ impl EvidenceChain {
     }
 }
 
-/// An error that ends the reading of a log.
-#[derive(Debug)]
-pub(crate) enum ReadLogError {
-    Read(io::Error),
-    Fault(EvidenceFault),
+fn not_a_record(line: u64) -> String {
+    format!("line {line} is not a complete record, and no record confirms that it was cut off")
 }
 
 /// Reads a whole log and checks it. `visit` gets each record. If `anchor` is given, the log must
-/// contain the record with that hash.
+/// contain the record with that hash. The inner error says what is wrong with the log.
 pub(crate) fn read_log(
     mut log: impl BufRead,
     anchor: Option<&Digest>,
     mut visit: impl FnMut(EvidenceRecord),
-) -> Result<EvidenceSummary, ReadLogError> {
+) -> io::Result<Result<EvidenceSummary, String>> {
     // one byte more than a line may have, so that a longer line is noticed
     let limit = Limits::DEFAULT.log_record_bytes as u64 + 1;
     let mut chain = EvidenceChain::default();
@@ -132,36 +133,37 @@ pub(crate) fn read_log(
     let mut line = Vec::new();
     loop {
         line.clear();
-        log.by_ref()
-            .take(limit)
-            .read_until(b'\n', &mut line)
-            .map_err(ReadLogError::Read)?;
+        log.by_ref().take(limit).read_until(b'\n', &mut line)?;
         if line.is_empty() {
             break;
         }
         if line.len() as u64 == limit {
-            let line = chain.line + 1;
-            return Err(ReadLogError::Fault(EvidenceFault::Form { line }));
+            return Ok(Err(not_a_record(chain.line + 1)));
         }
-        if let Some(record) = chain.push(&line).map_err(ReadLogError::Fault)? {
-            if anchor == Some(&record.hash) {
-                found = Some(record.seq);
+        match chain.push(&line) {
+            Err(fault) => return Ok(Err(fault)),
+            Ok(None) => {}
+            Ok(Some(record)) => {
+                if anchor == Some(&record.hash) {
+                    found = Some(record.seq);
+                }
+                visit(record);
             }
-            visit(record);
         }
     }
-    match anchor {
-        Some(wanted) if found.is_none() => Err(ReadLogError::Fault(EvidenceFault::Anchor {
-            records: chain.seq,
-            wanted: wanted.clone(),
-        })),
+    Ok(match anchor {
+        Some(wanted) if found.is_none() => Err(format!(
+            "none of its {} records has the hash {wanted}: records at the end were removed, or the \
+             log was replaced",
+            chain.seq
+        )),
         _ => Ok(EvidenceSummary {
             records: chain.seq,
             head: chain.head,
             incomplete_line: (!chain.torn.is_empty()).then_some(chain.torn_from),
             anchor: found,
         }),
-    }
+    })
 }
 
 /// The text between the hashed part of a line and the hash.
@@ -278,34 +280,4 @@ fn split_hash(line: &[u8]) -> Option<(&[u8], Digest)> {
 /// Whether a line can be the beginning of a record whose writer was killed.
 fn may_be_torn(line: &[u8]) -> bool {
     line.starts_with(BEGINNING) || BEGINNING.starts_with(line)
-}
-
-/// A fault in the lines of a log.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum EvidenceFault {
-    #[error("line {line} is not a complete record, and no record confirms that it was cut off")]
-    Form { line: u64 },
-    #[error("line {line} was changed: its hash does not belong to its content")]
-    Changed { line: u64 },
-    #[error("{} missing before line {line}", record_range(*.first, *.last))]
-    Missing { line: u64, first: u64, last: u64 },
-    #[error(
-        "line {line} has record {seq} where record {expected} must be: lines were moved or repeated"
-    )]
-    Order { line: u64, seq: u64, expected: u64 },
-    #[error("line {line} does not continue the line before it: one of the two was replaced")]
-    Replaced { line: u64 },
-    #[error(
-        "none of its {records} records has the hash {wanted}: records at the end were removed, or \
-         the log was replaced"
-    )]
-    Anchor { records: u64, wanted: Digest },
-}
-
-fn record_range(first: u64, last: u64) -> String {
-    if first == last {
-        format!("record {first} is")
-    } else {
-        format!("records {first} to {last} are")
-    }
 }

@@ -1,8 +1,6 @@
 //! Tests of whole logs: manipulations, killed writers, and files that are not logs.
 
-use super::{
-    EvidenceFault, EvidenceLog, EvidenceSummary, ReadLogError, format_line, read_log, verify_log,
-};
+use super::{EvidenceLog, EvidenceSummary, format_line, read_log, verify_log};
 use landfall_model::{Digest, Exit, Failure, Limits};
 use proptest::prelude::*;
 use serde_json::json;
@@ -27,11 +25,12 @@ fn log_of(records: usize) -> (Vec<u8>, Vec<Digest>) {
     (std::fs::read(&path).unwrap(), hashes)
 }
 
-fn read(bytes: &[u8], anchor: Option<&Digest>) -> Result<EvidenceSummary, EvidenceFault> {
-    read_log(bytes, anchor, |_| {}).map_err(|error| match error {
-        ReadLogError::Fault(fault) => fault,
-        ReadLogError::Read(error) => panic!("{error}"),
-    })
+fn read(bytes: &[u8], anchor: Option<&Digest>) -> Result<EvidenceSummary, String> {
+    read_log(bytes, anchor, |_| {}).unwrap()
+}
+
+fn form(line: u64) -> String {
+    format!("line {line} is not a complete record, and no record confirms that it was cut off")
 }
 
 fn lines(bytes: &[u8]) -> Vec<Vec<u8>> {
@@ -96,59 +95,52 @@ fn every_manipulation_is_found_with_its_line() {
         std::fs::read(&path).unwrap()
     };
     let inserted = [&all[0][..], b"a note\n", &all[1..].concat()].concat();
-    let missing = |line, first, last| EvidenceFault::Missing { line, first, last };
+    let changed =
+        |line| format!("line {line} was changed: its hash does not belong to its content");
     for (what, log, fault) in [
-        ("the first line is removed", without(&[0]), missing(1, 1, 1)),
-        ("two lines are removed", without(&[1, 2]), missing(2, 2, 3)),
         (
-            "a line is changed",
-            edited(2, &replaced),
-            EvidenceFault::Changed { line: 3 },
+            "the first line is removed",
+            without(&[0]),
+            "record 1 is missing before line 1".into(),
         ),
         (
-            "the last line is changed",
-            edited(4, &replaced),
-            EvidenceFault::Changed { line: 5 },
+            "two lines are removed",
+            without(&[1, 2]),
+            "records 2 to 3 are missing before line 2".into(),
         ),
+        ("a line is changed", edited(2, &replaced), changed(3)),
+        ("the last line is changed", edited(4, &replaced), changed(5)),
         (
             "a line has a forged hash",
             edited(2, &forged),
-            EvidenceFault::Replaced { line: 4 },
+            "line 4 does not continue the line before it: one of the two was replaced".into(),
         ),
-        ("lines are swapped", swapped.concat(), missing(2, 2, 2)),
+        (
+            "lines are swapped",
+            swapped.concat(),
+            "record 2 is missing before line 2".into(),
+        ),
         (
             "a line is repeated",
             repeated.concat(),
-            EvidenceFault::Order {
-                line: 4,
-                seq: 3,
-                expected: 4,
-            },
+            "line 4 has record 3 where record 4 must be: lines were moved or repeated".into(),
         ),
         (
             "a line is cut off",
             edited(2, &|line| [&line[..20], b"\n"].concat()),
-            EvidenceFault::Form { line: 3 },
+            form(3),
         ),
         (
             "two lines are joined",
             edited(2, &|line| line[..20].to_vec()),
-            EvidenceFault::Changed { line: 3 },
+            changed(3),
         ),
-        (
-            "a text is inserted",
-            inserted,
-            EvidenceFault::Form { line: 2 },
-        ),
-        (
-            "a line is empty",
-            edited(2, &|_| b"\n".to_vec()),
-            EvidenceFault::Form { line: 3 },
-        ),
+        ("a text is inserted", inserted, form(2)),
+        ("a line is empty", edited(2, &|_| b"\n".to_vec()), form(3)),
         (
             "a line ends as on Windows",
             edited(0, &|line| [&line[..line.len() - 1], b"\r\n"].concat()),
-            EvidenceFault::Form { line: 1 },
+            form(1),
         ),
     ] {
         assert_eq!(read(&log, None), Err(fault), "{what}");
@@ -161,7 +153,7 @@ fn every_manipulation_is_found_with_its_line() {
         read(&log, None).unwrap();
         let fault = read(&log, Some(&hashes[4])).unwrap_err();
         assert!(
-            matches!(fault, EvidenceFault::Anchor { .. }),
+            fault.starts_with("none of its ") && fault.contains(&hashes[4].to_string()),
             "{what}: {fault}"
         );
     }
@@ -218,12 +210,9 @@ fn an_incomplete_line_cannot_be_removed_or_changed_afterwards() {
     let all = lines(&std::fs::read(&path).unwrap());
     read(&all.concat(), None).unwrap();
     assert_eq!(all[1], [&torn[..], b"\n"].concat());
-    assert_eq!(
-        read(&[&all[0][..], &all[2]].concat(), None),
-        Err(EvidenceFault::Form { line: 2 })
-    );
+    assert_eq!(read(&[&all[0][..], &all[2]].concat(), None), Err(form(2)));
     let other = [&all[0][..], b"{\"seq\":2,\"prev\":\"sha3\n", &all[2]].concat();
-    assert_eq!(read(&other, None), Err(EvidenceFault::Form { line: 2 }));
+    assert_eq!(read(&other, None), Err(form(2)));
 }
 
 fn is_bad_end(failure: &Failure) -> bool {
@@ -264,9 +253,9 @@ fn files_that_are_not_intact_logs_are_not_appended_to() {
 #[test]
 fn lines_that_are_too_long_are_refused() {
     let long = vec![b'{'; Limits::DEFAULT.log_record_bytes + 5];
-    assert_eq!(read(&long, None), Err(EvidenceFault::Form { line: 1 }));
+    assert_eq!(read(&long, None), Err(form(1)));
     let torn = b"{\"seq\":\n".repeat(Limits::DEFAULT.log_record_bytes / 8 + 1);
-    assert_eq!(read(&torn, None), Err(EvidenceFault::Form { line: 1 }));
+    assert_eq!(read(&torn, None), Err(form(1)));
     let (_folder, path) = folder();
     let mut log = EvidenceLog::open(&path).unwrap();
     let large = "x".repeat(Limits::DEFAULT.log_record_bytes);

@@ -60,7 +60,7 @@ enum DigestBytes {
 /// A text that is not a digest. The message is formatted only when it is shown, because readers of
 /// documents parse to test whether a text is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DigestError(String);
+pub struct DigestError(pub(crate) String);
 
 impl fmt::Display for DigestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

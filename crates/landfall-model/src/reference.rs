@@ -27,20 +27,32 @@ pub struct ImageRef {
     pub digest: Option<Digest>,
 }
 
-/// Why a text is not an image reference. Cheap until it is shown, like [`DigestError`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ReferenceError {
-    /// It does not follow the grammar.
-    #[error("'{text}' is not an image reference: {why}")]
-    Grammar {
-        /// The text that was parsed.
-        text: String,
-        /// The rule that the text violates.
-        why: String,
-    },
-    /// The part after `@` is not a digest that landfall can check.
-    #[error(transparent)]
-    Digest(#[from] DigestError),
+/// A text that is not an image reference. The message is formatted only when it is shown, as that of
+/// [`DigestError`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReferenceError {
+    text: String,
+    /// The rule that the text violates; `None` if the text is the part after `@`, which is not a
+    /// digest that landfall can check.
+    why: Option<&'static str>,
+}
+
+impl fmt::Display for ReferenceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ReferenceError { text, why } = self;
+        match why {
+            Some(why) => write!(f, "'{text}' is not an image reference: {why}"),
+            None => DigestError(text.clone()).fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ReferenceError {}
+
+impl From<DigestError> for ReferenceError {
+    fn from(DigestError(text): DigestError) -> ReferenceError {
+        ReferenceError { text, why: None }
+    }
 }
 
 impl ImageRef {
@@ -120,9 +132,9 @@ impl FromStr for ImageRef {
     type Err = ReferenceError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let grammar = |why: &str| ReferenceError::Grammar {
+        let grammar = |why| ReferenceError {
             text: text.into(),
-            why: why.into(),
+            why: Some(why),
         };
         let (name, digest) = match text.split_once('@') {
             Some((name, digest)) => (name, Some(digest.parse::<Digest>()?)),

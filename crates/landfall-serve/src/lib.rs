@@ -57,8 +57,8 @@ mod verified_blobs;
 mod writable;
 
 pub use crate::export::{
-    EXPORT_RECORD, ExportError, ExportMode, GitExportFormat, export_charts, export_files,
-    export_git, export_packages, export_providers,
+    EXPORT_RECORD, ExportMode, GitExportFormat, export_charts, export_files, export_git,
+    export_packages, export_providers,
 };
 pub use crate::observe::{AccessLog, LogTarget};
 pub use crate::options::{

@@ -49,11 +49,10 @@ impl TemporaryFile {
     }
 
     /// Writes all of `content` to a new file in `folder`.
-    fn write(mut content: impl Read, folder: &Path) -> Result<TemporaryFile, PlainFileError> {
-        let mut writer = TemporaryFile::writer(folder).map_err(PlainFileError::Write)?;
-        for_each_chunk(&mut content, |chunk| writer.write_all(chunk))?
-            .map_err(PlainFileError::Write)?;
-        writer.finish().map_err(PlainFileError::Write)
+    fn write(mut content: impl Read, folder: &Path) -> io::Result<TemporaryFile> {
+        let mut writer = TemporaryFile::writer(folder)?;
+        for_each_chunk(&mut content, |chunk| writer.write_all(chunk))??;
+        writer.finish()
     }
 
     /// Returns a file of this size that cannot be read.
@@ -151,52 +150,15 @@ pub(super) fn sniff(mut blob: impl Read) -> io::Result<(BlobCoding, impl Read)> 
     Ok((coding, io::Cursor::new(start).chain(blob)))
 }
 
-/// Why there is no file with the plain bytes of a blob.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum PlainFileError {
-    /// The blob cannot be read.
-    #[error(transparent)]
-    Read(io::Error),
-    /// The file cannot be written.
-    #[error(transparent)]
-    Write(io::Error),
-    /// The blob is not a stream with this coding.
-    #[error(transparent)]
-    Invalid(DeflateError),
-    /// The blob has more plain bytes than a reader rebuilds.
-    #[error(
-        "it has more than {0} plain bytes, which is too much for its size; pack the bundle \
-         without --patches"
-    )]
-    TooLong(u64),
-}
-
-/// Treats an I/O error as an error of reading or decoding the blob.
-impl From<io::Error> for PlainFileError {
-    fn from(error: io::Error) -> PlainFileError {
-        match error.downcast::<DeflateError>() {
-            Ok(invalid) => PlainFileError::Invalid(invalid),
-            Err(error) => PlainFileError::Read(error),
-        }
-    }
-}
-
-impl From<PlainFileError> for io::Error {
-    fn from(error: PlainFileError) -> io::Error {
-        match error {
-            PlainFileError::Read(error) | PlainFileError::Write(error) => error,
-            error => io::Error::new(io::ErrorKind::InvalidData, error),
-        }
-    }
-}
-
-/// Writes the plain bytes of `blob`, which has `size` bytes, to a new file in `folder`.
+/// Writes the plain bytes of `blob`, which has `size` bytes, to a new file in `folder`. Returns
+/// `None` if there are more of them than a reader rebuilds. The error contains a [`ScratchError`]
+/// if the file cannot be written, and a [`DeflateError`] if the blob has another coding.
 pub(super) fn write_plain(
     blob: impl Read,
     size: u64,
     coding: BlobCoding,
     folder: &Path,
-) -> Result<PlainFile, PlainFileError> {
+) -> io::Result<Option<PlainFile>> {
     let limit = coding.max_plain(size);
     // one byte more than is allowed, to notice content that is too long
     let plain = match coding {
@@ -205,10 +167,25 @@ pub(super) fn write_plain(
             TemporaryFile::write(PlainReader::new(blob).take(limit + 1), folder)?
         }
     };
-    if plain.size > limit {
-        return Err(PlainFileError::TooLong(limit));
-    }
-    Ok(plain)
+    Ok((plain.size <= limit).then_some(plain))
+}
+
+/// The error for a blob for which [`write_plain`] returns `None`.
+pub(super) fn too_long(coding: BlobCoding, size: u64) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        format!(
+            "it has more than {} plain bytes, which is too much for its size; pack the bundle \
+             without --patches",
+            coding.max_plain(size)
+        ),
+    )
+}
+
+fn wraps<T: Error + 'static>(error: &io::Error) -> bool {
+    error
+        .get_ref()
+        .is_some_and(<dyn Error + Send + Sync>::is::<T>)
 }
 
 /// Writes the plain bytes of a compressed blob to a new file in `folder`. Also returns the recipe
@@ -278,18 +255,19 @@ impl<'a> PlainBlobs<'a> {
         let (mut coding, content) = sniff(self.open(blob)?).map_err(read)?;
         let mut written = write_plain(content, blob.size, coding, self.folder);
         // a file that only begins like a gzip stream
-        if let Err(PlainFileError::Invalid(_)) = written {
+        if written.as_ref().is_err_and(wraps::<DeflateError>) {
             coding = BlobCoding::Plain;
             written = write_plain(self.open(blob)?, blob.size, coding, self.folder);
         }
         match written {
-            Ok(plain) => Ok(Some(self.add(blob, coding, plain)?)),
-            Err(PlainFileError::Write(source)) => Err(CopyError::Write(source)),
-            Err(PlainFileError::TooLong(_)) => {
+            Ok(Some(plain)) => Ok(Some(self.add(blob, coding, plain)?)),
+            Ok(None) => {
                 self.recent.insert(blob.digest.clone(), None);
                 Ok(None)
             }
-            Err(error) => Err(read(error.into()).into()),
+            // not one that occurred while the blob was read, which is deeper inside
+            Err(error) if wraps::<ScratchError>(&error) => Err(CopyError::Write(error)),
+            Err(error) => Err(read(error).into()),
         }
     }
 
@@ -438,11 +416,12 @@ mod tests {
             let limits = stream_limits(size);
             let is_described = assume(|| Ok(&blob[..]), &limits, &mut io::sink());
             assert_eq!(
-                plain.is_ok(),
+                matches!(plain, Ok(Some(_))),
                 matches!(is_described, Ok(Some(_))),
                 "{zeros}"
             );
-            plain.map(|plain| plain.size).map_err(io::Error::from)
+            let plain = plain?.ok_or_else(|| too_long(BlobCoding::Deflate, size))?;
+            io::Result::Ok(plain.size)
         };
         assert_eq!(plain_size(1 << 20).unwrap(), 1 << 20);
         let error = plain_size(20 << 20).unwrap_err().to_string();

@@ -2,7 +2,7 @@
 
 use super::make::{HashedWriter, rebuild};
 use super::plain_file::{
-    PlainFile, PlainFileError, ScratchError, TemporaryFile, TemporaryFileWriter, write_plain,
+    PlainFile, ScratchError, TemporaryFile, TemporaryFileWriter, too_long, write_plain,
 };
 use crate::format::blob_recipe::{BlobCoding, BlobRecipe, RecipeHeader};
 use crate::read::Bundle;
@@ -275,7 +275,7 @@ impl RebuiltBlobs {
         let open = |offset| Ok(bundle.open_entry(*entry_index, offset));
         let header = RecipeHeader::read(&mut open(0)?, size, recipe.from.len())?;
         if header.plain > header.coding.max_plain(recipe.blob.size) {
-            return Err(PlainFileError::TooLong(header.coding.max_plain(recipe.blob.size)).into());
+            return Err(too_long(header.coding, recipe.blob.size));
         }
         // a base that must be rebuilt itself is complete before this blob takes a turn
         let mut sources = Vec::new();
@@ -300,8 +300,8 @@ impl RebuiltBlobs {
                 (Some(plain), _) => plain,
                 (None, Some(BaseSource { size, open })) => {
                     let plain =
-                        self.with_room(|| Ok(write_plain(open()?, size, *coding, &self.folder)?))?;
-                    let plain = Arc::new(plain);
+                        self.with_room(|| write_plain(open()?, size, *coding, &self.folder))?;
+                    let plain = Arc::new(plain.ok_or_else(|| too_long(*coding, size))?);
                     *slot = Some(Arc::clone(&plain));
                     drop(slot);
                     if uses_cache {

@@ -4,6 +4,7 @@
 use super::large_files::{LargeFilesOfServer, large_files_by_server, locked_submodules};
 use super::locked::{LockedGitPack, LockedGitRef, LockedGitSubmodule, VerifiedGitRef};
 use super::request::GitRequest;
+use super::resolve::GitResolveError;
 use super::signatures::verified_refs;
 use landfall_content::store::DiskStore;
 use landfall_content::upstream::{PackFacts, write_pack_file};
@@ -49,30 +50,6 @@ pub(crate) enum GitFault {
     Failed(#[from] Failure),
 }
 
-/// The reason why no pack is written.
-pub(super) enum PackWritingError {
-    Object(GitError),
-    Signature(Failure),
-    Submodule(Failure),
-}
-
-impl PackWritingError {
-    /// Returns a function that turns a fault into an error, which is `failed` for all faults but
-    /// those of objects.
-    fn of(failed: fn(Failure) -> PackWritingError) -> impl FnOnce(GitFault) -> PackWritingError {
-        move |fault| match fault {
-            GitFault::Object(error) => PackWritingError::Object(error),
-            GitFault::Failed(failure) => failed(failure),
-        }
-    }
-}
-
-impl From<GitError> for PackWritingError {
-    fn from(error: GitError) -> PackWritingError {
-        PackWritingError::Object(error)
-    }
-}
-
 #[derive(Default)]
 pub(super) struct WrittenPacks {
     pub(super) packs: Vec<LockedGitPack>,
@@ -102,18 +79,22 @@ pub(super) fn stored_objects(
 }
 
 impl PackWriting {
-    pub(super) fn run(self) -> Result<WrittenPacks, PackWritingError> {
+    /// Writes the pack. `refutes_old` of an error says that a signature is not valid.
+    pub(super) fn run(self) -> Result<WrittenPacks, GitResolveError> {
         let mut database = stored_objects(&self.disk, &self.stored, self.limits)?;
         for pack in &self.fetched {
             database.add_pack(pack.clone())?;
         }
         let GitRequest { url, .. } = &self.request;
-        let verified = verified_refs(&database, &self.refs, &self.request.ref_rules())
-            .map_err(PackWritingError::of(PackWritingError::Signature))?;
+        let verified =
+            verified_refs(&database, &self.refs, &self.request.ref_rules()).map_err(|fault| {
+                GitResolveError {
+                    refutes_old: matches!(fault, GitFault::Failed(_)),
+                    ..fault.into()
+                }
+            })?;
         let submodules = if self.request.submodules {
-            let found = locked_submodules(&database, url, &self.refs)
-                .map_err(PackWritingError::of(PackWritingError::Submodule))?;
-            Some(found)
+            Some(locked_submodules(&database, url, &self.refs)?)
         } else {
             None
         };

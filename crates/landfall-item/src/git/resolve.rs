@@ -3,7 +3,7 @@
 use super::kind;
 use super::large_files::find_large_files;
 use super::locked::{LockedGitRef, LockedGitRepository, LockedLargeFile};
-use super::pack_writing::{PackWriting, PackWritingError, WrittenPacks};
+use super::pack_writing::{GitFault, PackWriting, WrittenPacks};
 use super::request::GitRequest;
 use crate::resolver::{ResolveError, Resolver};
 use landfall_content::GitPacks;
@@ -36,6 +36,21 @@ impl From<ResolveError> for GitResolveError {
 impl From<HttpError> for GitResolveError {
     fn from(error: HttpError) -> GitResolveError {
         ResolveError::from(error).into()
+    }
+}
+
+impl From<GitError> for GitResolveError {
+    fn from(error: GitError) -> GitResolveError {
+        object_error(error).into()
+    }
+}
+
+impl From<GitFault> for GitResolveError {
+    fn from(fault: GitFault) -> GitResolveError {
+        match fault {
+            GitFault::Object(error) => error.into(),
+            GitFault::Failed(failure) => ResolveError::from(failure.to_string()).into(),
+        }
     }
 }
 
@@ -126,13 +141,9 @@ pub(super) async fn resolve(
     let written = tokio::task::spawn_blocking(move || writing.run()).await;
     drop(busy);
     let written = written.map_err(ResolveError::from)?;
-    let mut written = written.map_err(|error| match error {
-        PackWritingError::Object(error) => source.about(object_error(error)).into(),
-        PackWritingError::Submodule(error) => ResolveError::from(error.to_string()).into(),
-        PackWritingError::Signature(error) => GitResolveError {
-            cause: error.to_string().into(),
-            refutes_old: has_old_refs,
-        },
+    let mut written = written.map_err(|error| GitResolveError {
+        refutes_old: error.refutes_old && has_old_refs,
+        cause: source.about(error.cause),
     })?;
     let large_files = match written.large_files.take() {
         Some(wanted) => Some(find_large_files(resolver.sessions(), wanted).await?),

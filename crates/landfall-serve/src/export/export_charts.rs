@@ -1,6 +1,5 @@
 //! Exports charts as an HTTP repository: archives, provenance files, and the index.
 
-use super::ExportError;
 use super::export_files::write_all;
 use super::{DEFAULT_MODE, ExportFile, collision};
 use super::{ExportMode, claim_files};
@@ -28,7 +27,7 @@ pub fn export_charts(
     dir: &Path,
     mode: ExportMode,
     progress: &dyn Progress,
-) -> Result<RunReport, ExportError> {
+) -> Result<RunReport, Failure> {
     let charts: Vec<ChartArchive> = lock
         .charts
         .iter()
@@ -37,7 +36,7 @@ pub fn export_charts(
     for chart in &charts {
         // checked for all charts before the first file is written
         if let Some((other, path)) = clash(&charts, chart) {
-            return Err(collision(&path, &other.item, &chart.item).into());
+            return Err(collision(&path, &other.item, &chart.item));
         }
     }
     let path = dir.join("index.yaml");

@@ -1,8 +1,7 @@
 //! Exports files to the paths of their URLs, and package repositories.
 
-use super::ExportError;
 use super::unpack::{are_members_unpacked, unpack_members};
-use super::{ExportFile, export_paths};
+use super::{ExportFailure, ExportFile, export_paths};
 use super::{ExportMode, claim_files};
 use landfall_content::{
     BlobRead, ContentError, CopyError, MemoryBlobs, copy_checked, parent_folder, private_file_in,
@@ -30,7 +29,7 @@ pub fn export_files(
     dir: &Path,
     mode: ExportMode,
     progress: &dyn Progress,
-) -> Result<RunReport, ExportError> {
+) -> Result<RunReport, Failure> {
     let files = export_paths(lock.items().flat_map(LockedItem::files))?;
     claim_files(dir, &files, mode, |_| false)?;
     Ok(write_all(files, blobs, dir, mode.dry_run, progress))
@@ -49,7 +48,7 @@ pub fn export_packages(
     dir: &Path,
     mode: ExportMode,
     progress: &dyn Progress,
-) -> Result<RunReport, ExportError> {
+) -> Result<RunReport, Failure> {
     let carried = lock
         .packages
         .iter()
@@ -100,10 +99,7 @@ pub(super) fn write_all(
                 report.bytes_transferred += bytes;
                 (status, None)
             }
-            Err(ExportError::Content(error @ ContentError::Missing { .. })) => {
-                (ItemStatus::Missing, Some(error.to_string()))
-            }
-            Err(error) => (ItemStatus::Failed, Some(error.to_string())),
+            Err(ExportFailure { status, reason }) => (status, Some(reason)),
         };
         progress.bytes(item.file.size);
         progress.item(item.file.name);
@@ -127,7 +123,7 @@ fn write_and_unpack(
     item: &ExportFile<'_>,
     blobs: &dyn BlobRead,
     dir: &Path,
-) -> Result<(ItemStatus, u64), ExportError> {
+) -> Result<(ItemStatus, u64), ExportFailure> {
     let (status, written) = write_file(item, blobs, dir)?;
     Ok(match unpack_members(item, dir)? {
         Some(unpacked) => (ItemStatus::Done, written + unpacked),
@@ -140,7 +136,7 @@ fn check_file_and_members(
     item: &ExportFile<'_>,
     blobs: &dyn BlobRead,
     dir: &Path,
-) -> Result<ItemStatus, ExportError> {
+) -> Result<ItemStatus, ExportFailure> {
     let status = check_file(item, blobs, dir)?;
     if status == ItemStatus::Present && !are_members_unpacked(item, dir)? {
         return Ok(ItemStatus::Skipped);
@@ -156,7 +152,7 @@ pub(super) fn write_file(
     item: &ExportFile,
     blobs: &dyn BlobRead,
     dir: &Path,
-) -> Result<(ItemStatus, u64), ExportError> {
+) -> Result<(ItemStatus, u64), ExportFailure> {
     let mut status = ItemStatus::Present;
     let mut written = 0;
     // the first path; the others become hard links to it
@@ -164,17 +160,17 @@ pub(super) fn write_file(
     for below in &item.paths {
         refuse_links(dir, below)?;
         let path = dir.join(below);
-        if is_up_to_date(&path, item).map_err(|source| write_error(&path, source))? {
+        if is_up_to_date(&path, item).map_err(|source| Failure::write(&path, source))? {
             first.get_or_insert(path);
             continue;
         }
         // a symbolic link is replaced, and nothing is written through it
         if !path.is_symlink() {
-            refuse_special(&path).map_err(|source| write_error(&path, source))?;
+            refuse_special(&path).map_err(|source| Failure::write(&path, source))?;
         }
         status = ItemStatus::Done;
         fs::create_dir_all(path.parent().unwrap_or(dir))
-            .map_err(|source| write_error(&path, source))?;
+            .map_err(|source| Failure::write(&path, source))?;
         let is_linked = match &first {
             Some(first) => link(first, &path).is_ok(),
             None => false,
@@ -196,12 +192,12 @@ pub(super) fn check_file(
     item: &ExportFile,
     blobs: &dyn BlobRead,
     dir: &Path,
-) -> Result<ItemStatus, ExportError> {
+) -> Result<ItemStatus, ExportFailure> {
     let mut is_linkable = false;
     for below in &item.paths {
         refuse_links(dir, below)?;
         let path = dir.join(below);
-        if is_up_to_date(&path, item).map_err(|source| write_error(&path, source))? {
+        if is_up_to_date(&path, item).map_err(|source| Failure::write(&path, source))? {
             is_linkable = true;
             continue;
         }
@@ -214,22 +210,22 @@ pub(super) fn check_file(
     Ok(ItemStatus::Present)
 }
 
-fn write_error(path: &Path, source: io::Error) -> ExportError {
-    Failure::write(path, source).into()
-}
-
 /// Writes the content through a temporary file in the same folder.
-fn write_content(item: &ExportFile, blobs: &dyn BlobRead, path: &Path) -> Result<(), ExportError> {
-    let failed = |source| write_error(path, source);
+fn write_content(
+    item: &ExportFile,
+    blobs: &dyn BlobRead,
+    path: &Path,
+) -> Result<(), ExportFailure> {
+    let failed = |source| Failure::write(path, source);
     let temporary = private_file_in(parent_folder(path)).map_err(failed)?;
     let copied = copy_checked(blobs, item.file.digest, item.file.size, |piece| {
         temporary.as_file().write_all(piece)
     });
     copied.map_err(|error| match error {
-        CopyError::Content(error) => error.into(),
-        CopyError::Write(source) => failed(source),
+        CopyError::Content(error) => ExportFailure::from(error),
+        CopyError::Write(source) => failed(source).into(),
     })?;
-    publish_file(temporary, path, Some(item.mode)).map_err(failed)
+    Ok(publish_file(temporary, path, Some(item.mode)).map_err(failed)?)
 }
 
 /// Makes `path` a hard link to `first`, replacing an existing file.
@@ -261,14 +257,14 @@ pub(super) fn open_if_like(path: &Path, size: u64, mode: u32) -> io::Result<Opti
 
 /// Refuses a symbolic link in place of a folder between `dir` and the file: it could lead out of
 /// `dir`. A link at the file's own path is replaced instead.
-pub(super) fn refuse_links(dir: &Path, below: &Path) -> Result<(), ExportError> {
+pub(super) fn refuse_links(dir: &Path, below: &Path) -> Result<(), Failure> {
     let mut folder = dir.to_path_buf();
     for component in below.parent().into_iter().flat_map(Path::components) {
         folder.push(component);
         if fs::symlink_metadata(&folder).is_ok_and(|metadata| metadata.is_symlink()) {
             let path = dir.join(below);
             let why = format!("{} is a symbolic link; remove it", folder.display());
-            return Err(Failure::write(path, why).into());
+            return Err(Failure::write(path, why));
         }
     }
     Ok(())

@@ -1,11 +1,10 @@
 //! Exports git repositories: as bare repositories, which git reads as they are and any web server
 //! can serve, or as git bundles.
 
-use super::ExportError;
 use super::bare_leftovers::{SHALLOW, item_of, settle_leftovers, with_present_commits};
 use super::export_files::write_all;
 use super::{DEFAULT_MODE, ExportFile, collision, failed, path_of_url};
-use super::{ExportMode, claim_repositories};
+use super::{ExportFailure, ExportMode, claim_repositories};
 use landfall_content::{BlobPackBytes, BlobRead, ContentError, MemoryBlobs};
 use landfall_git::{
     FetchRequest, GitError, ObjectDatabase, ObjectId, PackSending, SelectedObjects, send_pack,
@@ -69,7 +68,7 @@ pub fn export_git(
     mode: ExportMode,
     limits: Limits,
     progress: &dyn Progress,
-) -> Result<RunReport, ExportError> {
+) -> Result<RunReport, Failure> {
     let mut targets = Vec::new();
     let mut owners: BTreeMap<PathBuf, &LockedGitRepository> = BTreeMap::new();
     for repository in &lock.git {
@@ -80,7 +79,7 @@ pub fn export_git(
             && first.digest != repository.digest
         {
             let path = path.display().to_string();
-            return Err(collision(&path, &first.name, &repository.name).into());
+            return Err(collision(&path, &first.name, &repository.name));
         }
         targets.push((repository, path));
     }
@@ -95,8 +94,7 @@ pub fn export_git(
                 "cannot export {}: its folder would be inside that of {}, as a part of that \
                  repository; omit one of them",
                 inner.name, outer.name
-            ))
-            .into());
+            )));
         }
     }
     let record = claim_repositories(dir, owners.keys().map(PathBuf::as_path), mode)?;
@@ -114,22 +112,20 @@ pub fn export_git(
         let written = match format {
             GitExportFormat::Bare => repository_files(repository, blobs, limits, &dir.join(&path))
                 .map(|files| {
-                    claim()?;
-                    Ok(files.write(repository, &path, &**blobs, dir, dry_run, progress))
+                    let write = || files.write(repository, &path, &**blobs, dir, dry_run, progress);
+                    claim().map(|()| write())
                 }),
             GitExportFormat::Bundle => GitBundle::create(repository, blobs, limits)
                 .map(|bundle| {
-                    claim()?;
                     let path = path.clone();
-                    Ok(write_bundle(
-                        &bundle, repository, path, dir, dry_run, progress,
-                    ))
+                    let write = || write_bundle(&bundle, repository, path, dir, dry_run, progress);
+                    claim().map(|()| write())
                 })
-                .map_err(GitExportFailure::from),
+                .map_err(ExportFailure::from),
         };
         match written {
             Ok(written) => {
-                let written: RunReport = written.map_err(|failure: Failure| failure)?;
+                let written = written?;
                 report.bytes_transferred += written.bytes_transferred;
                 report.items.extend(written.items);
             }
@@ -147,32 +143,9 @@ pub fn export_git(
     Ok(report)
 }
 
-/// Why a repository is not exported.
-#[derive(Debug)]
-struct GitExportFailure {
-    status: ItemStatus,
-    reason: String,
-}
-
-impl From<GitError> for GitExportFailure {
-    fn from(error: GitError) -> GitExportFailure {
-        GitExportFailure {
-            status: ItemStatus::Failed,
-            reason: error.to_string(),
-        }
-    }
-}
-
-impl From<ContentError> for GitExportFailure {
-    fn from(error: ContentError) -> GitExportFailure {
-        let status = match error {
-            ContentError::Missing { .. } => ItemStatus::Missing,
-            _ => ItemStatus::Failed,
-        };
-        GitExportFailure {
-            status,
-            reason: error.to_string(),
-        }
+impl From<GitError> for ExportFailure {
+    fn from(error: GitError) -> ExportFailure {
+        failed(error.to_string()).into()
     }
 }
 
@@ -226,7 +199,7 @@ fn repository_files(
     blobs: &Arc<dyn BlobRead>,
     limits: Limits,
     folder: &Path,
-) -> Result<RepositoryFiles, GitExportFailure> {
+) -> Result<RepositoryFiles, ExportFailure> {
     let mut out = RepositoryFiles {
         files: Vec::new(),
         made: MemoryBlobs::default(),

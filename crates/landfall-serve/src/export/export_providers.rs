@@ -1,7 +1,6 @@
 //! Exports providers as a mirror: the tree of the provider network mirror protocol, which is also a
 //! filesystem mirror.
 
-use super::ExportError;
 use super::export_charts::may_exist;
 use super::export_files::write_all;
 use super::{DEFAULT_MODE, ExportFile};
@@ -9,8 +8,8 @@ use super::{ExportMode, claim_files};
 use landfall_content::{BlobRead, MemoryBlobs};
 use landfall_item::lockfile::Lock;
 use landfall_item::{MirrorFile, ProviderMirror, UrlFile};
-use landfall_model::Digest;
 use landfall_model::report::{EntryKind, Progress, RunReport};
+use landfall_model::{Digest, Failure};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,7 +34,7 @@ pub fn export_providers(
     dir: &Path,
     mode: ExportMode,
     progress: &dyn Progress,
-) -> Result<RunReport, ExportError> {
+) -> Result<RunReport, Failure> {
     let mut mirror = ProviderMirror::default();
     for provider in &lock.providers {
         // no warnings to report: a lock has each name once, and each name has its own paths

@@ -13,6 +13,7 @@ use self::unpack::{are_members_unpacked, member_paths};
 use crate::catalog::UrlPath;
 use landfall_content::{ContentError, OutputGuard, OutputRecord};
 use landfall_item::UrlFile;
+use landfall_model::report::ItemStatus;
 use landfall_model::{Digest, Failure, TransferSide, is_file_name};
 use landfall_os::{path_fault, path_key};
 use std::collections::BTreeMap;
@@ -42,7 +43,7 @@ fn claim_files<'f>(
     files: impl IntoIterator<Item = &'f ExportFile<'f>>,
     mode: ExportMode,
     is_merged: impl Fn(&Path) -> bool,
-) -> Result<(), ExportError> {
+) -> Result<(), Failure> {
     let record = OutputRecord::read(dir, EXPORT_RECORD)?;
     let mut guard = OutputGuard::new(mode.replaces);
     let mut new: Vec<PathBuf> = Vec::new();
@@ -86,7 +87,7 @@ fn claim_repositories<'p>(
     dir: &Path,
     paths: impl Iterator<Item = &'p Path>,
     mode: ExportMode,
-) -> Result<OutputRecord, ExportError> {
+) -> Result<OutputRecord, Failure> {
     let record = OutputRecord::read(dir, EXPORT_RECORD)?;
     let mut guard = OutputGuard::new(mode.replaces);
     for below in paths {
@@ -115,7 +116,7 @@ struct ExportFile<'a> {
 /// content have the same path.
 fn export_paths<'f>(
     files: impl Iterator<Item = UrlFile<'f>>,
-) -> Result<Vec<ExportFile<'f>>, ExportError> {
+) -> Result<Vec<ExportFile<'f>>, Failure> {
     let mut exported = Vec::new();
     let mut owners: BTreeMap<PathBuf, (String, &Digest)> = BTreeMap::new();
     for file in files {
@@ -125,7 +126,7 @@ fn export_paths<'f>(
             match owners.insert(path_key(&path), (url.to_string(), file.digest)) {
                 Some((first, digest)) if digest != file.digest => {
                     let path = path.display().to_string();
-                    return Err(collision(&path, &first, url.as_ref()).into());
+                    return Err(collision(&path, &first, url.as_ref()));
                 }
                 _ => paths.push(path),
             }
@@ -150,8 +151,8 @@ fn permission_bits(locked: Option<&str>) -> u32 {
 
 /// `<host>/<path>` of a URL, without its query, which a static web server ignores. A path that ends
 /// with a slash gets `index.html`.
-fn path_of_url(url: &str) -> Result<PathBuf, ExportError> {
-    Ok(safe_path(url).map_err(|why| failed(format!("cannot export {url}: {why}")))?)
+fn path_of_url(url: &str) -> Result<PathBuf, Failure> {
+    safe_path(url).map_err(|why| failed(format!("cannot export {url}: {why}")))
 }
 
 fn safe_path(url: &str) -> Result<PathBuf, &'static str> {
@@ -177,17 +178,31 @@ fn safe_path(url: &str) -> Result<PathBuf, &'static str> {
     Ok(out)
 }
 
-// Errors of exporting files, charts, git repositories and providers to a folder.
+/// Why a file or repository is not exported, for its item in the report.
+#[derive(Debug)]
+struct ExportFailure {
+    status: ItemStatus,
+    reason: String,
+}
 
-/// Why files cannot be exported.
-#[derive(Debug, thiserror::Error)]
-pub enum ExportError {
-    /// The content cannot be read.
-    #[error(transparent)]
-    Content(#[from] ContentError),
-    /// Any other failure.
-    #[error(transparent)]
-    Failed(#[from] Failure),
+impl From<ContentError> for ExportFailure {
+    fn from(error: ContentError) -> ExportFailure {
+        let status = match error {
+            ContentError::Missing { .. } => ItemStatus::Missing,
+            _ => ItemStatus::Failed,
+        };
+        let reason = error.to_string();
+        ExportFailure { status, reason }
+    }
+}
+
+impl From<Failure> for ExportFailure {
+    fn from(failure: Failure) -> ExportFailure {
+        ExportFailure {
+            status: ItemStatus::Failed,
+            reason: failure.to_string(),
+        }
+    }
 }
 
 /// The failure of an export of `first` and `second`, which have different content but the same
@@ -201,15 +216,6 @@ fn collision(path: &str, first: &str, second: &str) -> Failure {
 
 fn failed(message: impl Into<String>) -> Failure {
     Failure::failed(message).on(TransferSide::Destination)
-}
-
-impl From<ExportError> for Failure {
-    fn from(error: ExportError) -> Failure {
-        match error {
-            ExportError::Content(error) => failed(error.to_string()),
-            ExportError::Failed(failure) => failure,
-        }
-    }
 }
 
 /// Fails if this system has no file with this path.

@@ -1,7 +1,6 @@
 //! Extracts the requested members of an exported archive to `<archive>.d/<member>`, with the
 //! permission bits that the archive gives them.
 
-use super::ExportError;
 use super::export_files::{open_if_like, refuse_links};
 use super::{ExportFile, failed};
 use landfall_content::{parent_folder, private_file_in, publish_file};
@@ -22,10 +21,7 @@ const MAX_EXTENDED_HEADER: u64 = 1 << 20;
 /// Extracts the members that the lock requests from the archive that was exported below `dir`.
 /// Members that exist with the same content and mode are left unchanged. Returns the number of
 /// bytes written, or `None` if all members are unchanged.
-pub(super) fn unpack_members(
-    item: &ExportFile<'_>,
-    dir: &Path,
-) -> Result<Option<u64>, ExportError> {
+pub(super) fn unpack_members(item: &ExportFile<'_>, dir: &Path) -> Result<Option<u64>, Failure> {
     let mut written: Option<u64> = None;
     visit_members(item, dir, |member| {
         if let Some(bytes) = member.write()? {
@@ -38,7 +34,7 @@ pub(super) fn unpack_members(
 
 /// Whether all members that the lock requests exist with the content and mode that the archive
 /// below `dir` gives them.
-pub(super) fn are_members_unpacked(item: &ExportFile<'_>, dir: &Path) -> Result<bool, ExportError> {
+pub(super) fn are_members_unpacked(item: &ExportFile<'_>, dir: &Path) -> Result<bool, Failure> {
     let mut are_unpacked = true;
     visit_members(item, dir, |member| {
         are_unpacked &= member.exists()?;
@@ -77,8 +73,8 @@ struct UnpackedMember<R> {
 fn visit_members(
     item: &ExportFile<'_>,
     dir: &Path,
-    mut visit: impl FnMut(UnpackedMember<&mut dyn Read>) -> Result<(), ExportError>,
-) -> Result<(), ExportError> {
+    mut visit: impl FnMut(UnpackedMember<&mut dyn Read>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let Some(below) = item.paths.first() else {
         return Ok(());
     };
@@ -170,8 +166,8 @@ fn extended_path(header: &mut impl Read, kind: tar::EntryType) -> io::Result<Opt
     Ok(path)
 }
 
-fn archive_error(item: &ExportFile<'_>, why: String) -> ExportError {
-    failed(format!("cannot unpack {}: {why}", item.file.name)).into()
+fn archive_error(item: &ExportFile<'_>, why: String) -> Failure {
+    failed(format!("cannot unpack {}: {why}", item.file.name))
 }
 
 /// Opens a tar archive that may be compressed with gzip or zstd, as its first bytes show.
@@ -187,15 +183,15 @@ fn open_archive(path: &Path) -> io::Result<Box<dyn Read>> {
 
 impl<R: Read> UnpackedMember<R> {
     /// Extracts the member. Returns the number of bytes written, or `None` if it is already there.
-    fn write(mut self) -> Result<Option<u64>, ExportError> {
+    fn write(mut self) -> Result<Option<u64>, Failure> {
         let written = self.try_write();
-        Ok(written.map_err(|error| Failure::write(&self.path, error))?)
+        written.map_err(|error| Failure::write(&self.path, error))
     }
 
     /// Whether the member is already there.
-    fn exists(self) -> Result<bool, ExportError> {
+    fn exists(self) -> Result<bool, Failure> {
         let exists = is_up_to_date(self.content, self.size, &self.path, self.mode);
-        Ok(exists.map_err(|error| Failure::write(&self.path, error))?)
+        exists.map_err(|error| Failure::write(&self.path, error))
     }
 
     fn try_write(&mut self) -> io::Result<Option<u64>> {

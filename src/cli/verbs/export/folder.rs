@@ -13,10 +13,10 @@ use landfall_content::BlobRead;
 use landfall_item::has_files;
 use landfall_item::lockfile::{Lock, losses};
 use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, RunReport, count_of};
-use landfall_model::{human_size, sum_sizes};
+use landfall_model::{Failure, human_size, sum_sizes};
 use landfall_serve::{
-    ExportError, ExportMode, GitExportFormat, export_charts, export_files, export_git,
-    export_packages, export_providers,
+    ExportMode, GitExportFormat, export_charts, export_files, export_git, export_packages,
+    export_providers,
 };
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -24,13 +24,7 @@ use std::sync::Arc;
 
 /// Writes the content of a lock to a folder, or in a dry run reports what it would write.
 pub(crate) type ExportFunction = Box<
-    dyn FnOnce(
-            &Lock,
-            &dyn BlobRead,
-            &Path,
-            ExportMode,
-            &dyn Progress,
-        ) -> Result<RunReport, ExportError>
+    dyn FnOnce(&Lock, &dyn BlobRead, &Path, ExportMode, &dyn Progress) -> Result<RunReport, Failure>
         + Send,
 >;
 
