@@ -333,9 +333,9 @@ impl<const BYTES: u32> BlockSearch for Level3<BYTES> {
 /// Level 5 looks for a better match at the end of a match only if the match is shorter than this.
 const MAX_IMPROVED: usize = 30;
 
-/// The tables of both levels.
+/// The search of level `LEVEL`, 5 or 6.
 #[derive(Debug)]
-struct HashTables {
+pub(super) struct HashTables<const LEVEL: u8> {
     short: Box<[TablePosition; 1 << BITS]>,
     long: Box<[PositionPair; 1 << BITS]>,
 }
@@ -348,8 +348,11 @@ struct FoundCandidate {
     length: Option<usize>,
 }
 
-impl HashTables {
-    fn new() -> Self {
+impl<const LEVEL: u8> HashTables<LEVEL> {
+    /// The steps between positions grow by one for each 2^`SKIP_SHIFT` bytes without a match.
+    const SKIP_SHIFT: u32 = if LEVEL == 5 { 6 } else { 7 };
+
+    pub(super) fn new() -> Self {
         Self {
             short: boxed_array(0),
             long: boxed_array(PositionPair::default()),
@@ -374,7 +377,7 @@ impl HashTables {
 
     /// Finds a match at `place`, or a longer one that begins after `place`, but not after `next`.
     /// `next` is the place to try after `place`. Enters `place` and, if there is a match, also
-    /// `next`. At level 6, `repeat` is the distance of the previous match.
+    /// `next`. `repeat` is the distance of the previous match, which level 5 does not use.
     #[inline]
     fn find(
         &mut self,
@@ -382,7 +385,7 @@ impl HashTables {
         place: usize,
         bytes: u64,
         next: usize,
-        repeat: Option<usize>,
+        repeat: usize,
     ) -> Option<FoundCandidate> {
         let short = *self.short(bytes);
         let long = *self.long(bytes);
@@ -418,7 +421,7 @@ impl HashTables {
         let next_bytes = places.load(next);
         let next_long = *self.long(next_bytes);
         self.enter(next_bytes, places.position(next));
-        if let Some(repeat) = repeat {
+        if LEVEL == 6 {
             let source = place + 1 - repeat;
             if load32(places.bytes, source) == (bytes >> 8) as u32 {
                 let length = places.limited_length(place + 1, source);
@@ -442,7 +445,7 @@ impl HashTables {
                     best.place = next;
                     best.source = source;
                     // level 5 stops at the first candidate that is better
-                    if repeat.is_none() {
+                    if LEVEL == 5 {
                         break;
                     }
                 }
@@ -450,16 +453,6 @@ impl HashTables {
         }
         best.length = Some(best_length);
         Some(best)
-    }
-
-    fn lower(&mut self, by: TablePosition) {
-        for entry in self.short.iter_mut() {
-            *entry = entry.saturating_sub(by);
-        }
-        for pair in self.long.iter_mut() {
-            pair.last = pair.last.saturating_sub(by);
-            pair.before = pair.before.saturating_sub(by);
-        }
     }
 }
 
@@ -522,100 +515,8 @@ fn improve(
     true
 }
 
-/// The search of level 5.
-#[derive(Debug)]
-pub(super) struct Level5 {
-    tables: HashTables,
-}
-
-impl Level5 {
-    /// The steps between positions grow by one for each 2^6 bytes without a match.
-    const SKIP_SHIFT: u32 = 6;
-
-    pub(super) fn new() -> Self {
-        Self {
-            tables: HashTables::new(),
-        }
-    }
-}
-
-impl BlockSearch for Level5 {
+impl<const LEVEL: u8> BlockSearch for HashTables<LEVEL> {
     fn search(&mut self, places: HistoryPlaces<'_>, mut output: TokenOutput<'_>) {
-        let tables = &mut self.tables;
-        let limit = places.limit();
-        let mut place = places.start;
-        let mut bytes = places.load(place);
-        'block: loop {
-            let mut next = place;
-            let found = loop {
-                place = next;
-                next = place + 1 + ((place - output.literals) >> Self::SKIP_SHIFT);
-                if next > limit {
-                    break 'block;
-                }
-                if let Some(found) = tables.find(places, place, bytes, next, None) {
-                    break found;
-                }
-                bytes = places.load(next);
-            };
-            let mut found = extend(places, found);
-            let end = found.place + found.length;
-            if found.length < MAX_IMPROVED && end < limit {
-                let entry = tables.long(places.load(end)).last;
-                let start = found.place;
-                improve(places, &mut found, start, entry);
-            }
-            let found = output.push(found, places);
-            place = output.next_place(next);
-            if place >= limit {
-                break 'block;
-            }
-            let mut inside = place - found.length + 1;
-            if inside < place - 1 {
-                let around = places.load(inside);
-                tables.enter(around, places.position(inside));
-                tables.long(around >> 8).push(places.position(inside + 1));
-                *tables.short(around >> 16) = places.position(inside + 2);
-                inside += 4;
-                while inside < place - 1 {
-                    let around = places.load(inside);
-                    tables.long(around).push(places.position(inside));
-                    *tables.short(around >> 8) = places.position(inside + 1);
-                    inside += 3;
-                }
-            }
-            let around = places.load(place - 1);
-            tables.enter(around, places.position(place - 1));
-            bytes = around >> 8;
-        }
-        output.finish(places);
-    }
-
-    fn lower(&mut self, by: TablePosition) {
-        self.tables.lower(by);
-    }
-}
-
-/// The search of level 6.
-#[derive(Debug)]
-pub(super) struct Level6 {
-    tables: HashTables,
-}
-
-impl Level6 {
-    /// The steps between positions grow by one for each 2^7 bytes without a match.
-    const SKIP_SHIFT: u32 = 7;
-
-    pub(super) fn new() -> Self {
-        Self {
-            tables: HashTables::new(),
-        }
-    }
-}
-
-impl BlockSearch for Level6 {
-    fn search(&mut self, places: HistoryPlaces<'_>, mut output: TokenOutput<'_>) {
-        let tables = &mut self.tables;
         let limit = places.limit();
         let mut place = places.start;
         let mut bytes = places.load(place);
@@ -628,17 +529,17 @@ impl BlockSearch for Level6 {
                 if next > limit {
                     break 'block;
                 }
-                if let Some(found) = tables.find(places, place, bytes, next, Some(repeat)) {
+                if let Some(found) = self.find(places, place, bytes, next, repeat) {
                     break found;
                 }
                 bytes = places.load(next);
             };
             let mut found = extend(places, found);
             let end = found.place + found.length;
-            if end < limit {
-                let pair = *tables.long(places.load(end));
+            if end < limit && (LEVEL == 6 || found.length < MAX_IMPROVED) {
+                let pair = *self.long(places.load(end));
                 let start = found.place;
-                if improve(places, &mut found, start, pair.last) {
+                if improve(places, &mut found, start, pair.last) && LEVEL == 6 {
                     improve(places, &mut found, start, pair.before);
                 }
             }
@@ -646,23 +547,51 @@ impl BlockSearch for Level6 {
             repeat = found.place - found.source;
             place = output.next_place(next);
             if place >= limit {
-                let end = places.bytes.len().saturating_sub(8);
-                for inside in (next + 1..end).step_by(2) {
-                    tables.enter(places.load(inside), places.position(inside));
+                if LEVEL == 6 {
+                    let end = places.bytes.len().saturating_sub(8);
+                    for inside in (next + 1..end).step_by(2) {
+                        self.enter(places.load(inside), places.position(inside));
+                    }
                 }
                 break 'block;
             }
-            for inside in (next + 1..place - 1).step_by(2) {
-                let around = places.load(inside);
-                tables.enter(around, places.position(inside));
-                tables.long(around >> 8).push(places.position(inside + 1));
+            if LEVEL == 6 {
+                for inside in (next + 1..place - 1).step_by(2) {
+                    let around = places.load(inside);
+                    self.enter(around, places.position(inside));
+                    self.long(around >> 8).push(places.position(inside + 1));
+                }
+                bytes = places.load(place);
+                continue;
             }
-            bytes = places.load(place);
+            let mut inside = place - found.length + 1;
+            if inside < place - 1 {
+                let around = places.load(inside);
+                self.enter(around, places.position(inside));
+                self.long(around >> 8).push(places.position(inside + 1));
+                *self.short(around >> 16) = places.position(inside + 2);
+                inside += 4;
+                while inside < place - 1 {
+                    let around = places.load(inside);
+                    self.long(around).push(places.position(inside));
+                    *self.short(around >> 8) = places.position(inside + 1);
+                    inside += 3;
+                }
+            }
+            let around = places.load(place - 1);
+            self.enter(around, places.position(place - 1));
+            bytes = around >> 8;
         }
         output.finish(places);
     }
 
     fn lower(&mut self, by: TablePosition) {
-        self.tables.lower(by);
+        for entry in self.short.iter_mut() {
+            *entry = entry.saturating_sub(by);
+        }
+        for pair in self.long.iter_mut() {
+            pair.last = pair.last.saturating_sub(by);
+            pair.before = pair.before.saturating_sub(by);
+        }
     }
 }
