@@ -203,8 +203,8 @@ pub(super) fn request(
     let bases = bases(entry, node, reader)?;
     let targets = targets(entry, &reader.here(node.get("targets")))?;
     let mut source_requests = Vec::new();
-    for source in &sources {
-        source_requests.extend(source.requests(&targets, reader)?);
+    for (source, node) in &sources {
+        source_requests.extend(source.requests(node, &targets, reader)?);
     }
     let architectures = shared.architectures(node, reader)?;
     if let Some(bad) = architectures.iter().find(|text| !is_word(text)) {
@@ -236,38 +236,27 @@ pub(super) fn request(
     })
 }
 
-/// The fields of a source, and its position.
-struct AptSourceFields<'e> {
-    url: &'e str,
-    /// The suites, at least one.
-    suites: &'e [String],
-    codename: Option<&'e str>,
-    check_valid_until: bool,
-    components: &'e [String],
-    key: &'e str,
-    node: &'e YamlNode<'e>,
-}
-
-impl AptSourceFields<'_> {
-    /// One request for each suite.
+impl AptSourceEntry {
+    /// One request for each suite of the source, which is written at `node`.
     fn requests(
         &self,
+        node: &YamlNode<'_>,
         targets: &[String],
         reader: &EntryContext<'_>,
     ) -> ManifestResult<Vec<PackageSourceRequest>> {
-        let url_at = reader.here(self.node.get("url"));
-        let key_at = reader.here(self.node.get("key"));
-        let suite_at = reader.here(self.node.get("suite"));
-        let url = repository_url(self.url, &url_at)?;
-        let keys = reader.read_keys(self.key, &key_at)?;
+        let url_at = reader.here(node.get("url"));
+        let key_at = reader.here(node.get("key"));
+        let suite_at = reader.here(node.get("suite"));
+        let url = repository_url(&self.url, &url_at)?;
+        let keys = reader.read_keys(&self.key, &key_at)?;
         let mut requests = Vec::new();
-        for suite in self.suites {
+        for suite in self.suite.all() {
             requests.push(PackageSourceRequest {
                 url: url.clone(),
-                suite: parse_suite(suite, self.components, &suite_at)?,
-                codename: self.codename.map(str::to_owned),
-                check_valid_until: self.check_valid_until,
-                components: self.components.to_vec(),
+                suite: parse_suite(suite, &self.components, &suite_at)?,
+                codename: self.codename.clone(),
+                check_valid_until: self.check_valid_until.unwrap_or(true),
+                components: self.components.clone(),
                 targets: targets.to_vec(),
                 keys: keys.clone(),
                 mirrors: None,
@@ -279,29 +268,30 @@ impl AptSourceFields<'_> {
     }
 }
 
-/// The sources of `entry`: the one that is written in the entry itself, or those of `sources`.
+/// The sources of `entry` with their positions: the one that is written in the entry itself, or
+/// those of `sources`.
 fn source_fields<'e>(
     entry: &'e AptEntry,
     node: &'e YamlNode<'e>,
     reader: &EntryContext<'_>,
-) -> ManifestResult<Vec<AptSourceFields<'e>>> {
+) -> ManifestResult<Vec<(AptSourceEntry, &'e YamlNode<'e>)>> {
     let own = (&entry.url, &entry.suite, &entry.key);
-    let sources: Vec<AptSourceFields<'e>> = if entry.sources.is_empty() {
+    let sources: Vec<(AptSourceEntry, &YamlNode<'_>)> = if entry.sources.is_empty() {
         let (Some(url), Some(suite), Some(key)) = own else {
             return Err(reader.here(node).fault(
                 "a source needs `url`, `suite` and `key`",
                 Some("write them here, or in each entry of `sources`".into()),
             ));
         };
-        vec![AptSourceFields {
-            url,
-            suites: suite.all(),
-            codename: entry.codename.as_deref(),
-            check_valid_until: entry.check_valid_until.unwrap_or(true),
-            components: &entry.components,
-            key,
-            node,
-        }]
+        let own = AptSourceEntry {
+            url: url.clone(),
+            suite: suite.clone(),
+            codename: entry.codename.clone(),
+            check_valid_until: entry.check_valid_until,
+            components: entry.components.clone(),
+            key: key.clone(),
+        };
+        vec![(own, node)]
     } else {
         let has_no_own = matches!(own, (None, None, None))
             && entry.components.is_empty()
@@ -314,23 +304,14 @@ fn source_fields<'e>(
                 Some("move them into an entry of `sources`".into()),
             ));
         }
-        entry
-            .sources
-            .iter()
-            .enumerate()
-            .map(|(index, source)| AptSourceFields {
-                url: &source.url,
-                suites: source.suite.all(),
-                codename: source.codename.as_deref(),
-                check_valid_until: source.check_valid_until.unwrap_or(true),
-                components: &source.components,
-                key: &source.key,
-                node: node.get("sources").item(index),
-            })
+        let sources = entry.sources.iter().cloned().enumerate();
+        sources
+            .map(|(index, source)| (source, node.get("sources").item(index)))
             .collect()
     };
-    match sources.iter().find(|source| source.suites.is_empty()) {
-        Some(source) => Err(reader.here(source.node.get("suite")).fault(
+    let is_empty = |(source, _): &&(AptSourceEntry, _)| source.suite.all().is_empty();
+    match sources.iter().find(is_empty) {
+        Some((_, node)) => Err(reader.here(node.get("suite")).fault(
             "this list of suites is empty",
             Some("write a suite, as in `suite: bookworm`".into()),
         )),

@@ -205,8 +205,8 @@ pub(super) fn request(
     let sources = source_fields(entry, node, reader)?;
     let bases = bases(entry, node, reader)?;
     let mut source_requests = Vec::new();
-    for source in &sources {
-        source_requests.push(source.request(reader)?);
+    for (source, node) in &sources {
+        source_requests.push(source.request(node, reader)?);
     }
     let architectures = shared.architectures(node, reader)?;
     let architecture = one_architecture(&architectures, &reader.here(node.get("architectures")))?;
@@ -268,42 +268,36 @@ fn why_not_installable(text: &str) -> Option<&'static str> {
     (!is_package).then_some("is not a package")
 }
 
-/// The fields of a source, and its position.
-struct YumSourceFields<'e> {
-    url: &'e str,
-    key: &'e str,
-    metalink: Option<&'e str>,
-    mirrorlist: Option<&'e str>,
-    hosts: &'e [String],
-    module_hotfixes: bool,
-    node: &'e YamlNode<'e>,
-}
-
-impl YumSourceFields<'_> {
-    fn request(&self, reader: &EntryContext<'_>) -> ManifestResult<PackageSourceRequest> {
-        let url_at = reader.here(self.node.get("url"));
-        let key_at = reader.here(self.node.get("key"));
+impl YumSourceEntry {
+    /// The request of the source, which is written at `node`.
+    fn request(
+        &self,
+        node: &YamlNode<'_>,
+        reader: &EntryContext<'_>,
+    ) -> ManifestResult<PackageSourceRequest> {
+        let url_at = reader.here(node.get("url"));
+        let key_at = reader.here(node.get("key"));
         Ok(PackageSourceRequest {
-            url: repository_url(self.url, &url_at)?,
+            url: repository_url(&self.url, &url_at)?,
             suite: String::new(),
             codename: None,
             check_valid_until: true,
             components: Vec::new(),
             targets: Vec::new(),
-            keys: reader.read_keys(self.key, &key_at)?,
-            mirrors: self.mirrors(reader)?,
-            hosts: self.hosts(reader)?,
+            keys: reader.read_keys(&self.key, &key_at)?,
+            mirrors: self.mirrors(node, reader)?,
+            hosts: self.hosts(node, reader)?,
             module_hotfixes: self.module_hotfixes,
         })
     }
 
     /// Reads the field `hosts`.
-    fn hosts(&self, reader: &EntryContext<'_>) -> ManifestResult<Vec<String>> {
+    fn hosts(&self, node: &YamlNode<'_>, reader: &EntryContext<'_>) -> ManifestResult<Vec<String>> {
         let is_host =
             |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']');
         for (index, host) in self.hosts.iter().enumerate() {
             if host.is_empty() || !host.chars().all(is_host) {
-                return Err(reader.item_at(self.node, "hosts", index).fault(
+                return Err(reader.item_at(node, "hosts", index).fault(
                     format!("`{host}` is not a host"),
                     Some("write it without a scheme and path, as in cdn.example.com".into()),
                 ));
@@ -317,10 +311,14 @@ impl YumSourceFields<'_> {
     }
 
     /// Reads the fields `metalink` and `mirrorlist`.
-    fn mirrors(&self, reader: &EntryContext<'_>) -> ManifestResult<Option<MirrorsRequest>> {
-        let metalink_at = reader.here(self.node.get("metalink"));
-        let list_at = reader.here(self.node.get("mirrorlist"));
-        match (self.metalink, self.mirrorlist) {
+    fn mirrors(
+        &self,
+        node: &YamlNode<'_>,
+        reader: &EntryContext<'_>,
+    ) -> ManifestResult<Option<MirrorsRequest>> {
+        let metalink_at = reader.here(node.get("metalink"));
+        let list_at = reader.here(node.get("mirrorlist"));
+        match (&self.metalink, &self.mirrorlist) {
             (None, None) => Ok(None),
             (Some(text), None) => {
                 let url = mirror_list_url(text, &metalink_at)?;
@@ -338,12 +336,13 @@ impl YumSourceFields<'_> {
     }
 }
 
-/// The sources of `entry`: the one that is written in the entry itself, or those of `sources`.
+/// The sources of `entry` with their positions: the one that is written in the entry itself, or
+/// those of `sources`.
 fn source_fields<'e>(
     entry: &'e YumEntry,
     node: &'e YamlNode<'e>,
     reader: &EntryContext<'_>,
-) -> ManifestResult<Vec<YumSourceFields<'e>>> {
+) -> ManifestResult<Vec<(YumSourceEntry, &'e YamlNode<'e>)>> {
     if entry.sources.is_empty() {
         let (Some(url), Some(key)) = (&entry.url, &entry.key) else {
             return Err(reader.here(node).fault(
@@ -351,15 +350,15 @@ fn source_fields<'e>(
                 Some("write them here, or in each entry of `sources`".into()),
             ));
         };
-        return Ok(vec![YumSourceFields {
-            url,
-            key,
-            metalink: entry.metalink.as_deref(),
-            mirrorlist: entry.mirrorlist.as_deref(),
-            hosts: &entry.hosts,
+        let own = YumSourceEntry {
+            url: url.clone(),
+            key: key.clone(),
+            metalink: entry.metalink.clone(),
+            mirrorlist: entry.mirrorlist.clone(),
+            hosts: entry.hosts.clone(),
             module_hotfixes: entry.module_hotfixes,
-            node,
-        }]);
+        };
+        return Ok(vec![(own, node)]);
     }
     let own = [&entry.url, &entry.key, &entry.metalink, &entry.mirrorlist];
     let is_own = own.iter().any(|field| field.is_some()) || !entry.hosts.is_empty();
@@ -370,19 +369,9 @@ fn source_fields<'e>(
             Some("move them into an entry of `sources`".into()),
         ));
     }
-    Ok(entry
-        .sources
-        .iter()
-        .enumerate()
-        .map(|(index, source)| YumSourceFields {
-            url: &source.url,
-            key: &source.key,
-            metalink: source.metalink.as_deref(),
-            mirrorlist: source.mirrorlist.as_deref(),
-            hosts: &source.hosts,
-            module_hotfixes: source.module_hotfixes,
-            node: node.get("sources").item(index),
-        })
+    let sources = entry.sources.iter().cloned().enumerate();
+    Ok(sources
+        .map(|(index, source)| (source, node.get("sources").item(index)))
         .collect())
 }
 
