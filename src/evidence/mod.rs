@@ -187,7 +187,6 @@ pub(crate) struct EvidenceRecord {
     pub prev: Option<Digest>,
     /// The incomplete lines between the record before and this one, if commands were killed while
     /// they wrote them.
-    #[serde(default)]
     pub torn: Option<TornLines>,
     /// The description of a command: an in-toto Statement if it has a subject.
     pub payload: Value,

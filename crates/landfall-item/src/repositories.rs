@@ -31,14 +31,14 @@ struct TagListing {
 
 /// The facts that a registry reported about one of its repositories.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase")]
 struct RepositoryFacts {
     /// Whether the registry has the referrers API for this repository; `None` if that is unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     referrers_api: Option<bool>,
     /// A number of pages that the tag list exceeds; `None` if the list was not requested, was read
     /// completely, or was refused.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     tag_pages_above: Option<usize>,
 }
 

@@ -24,12 +24,10 @@ pub struct LockedChart {
     /// The name, with repository and version.
     pub name: ChartName,
     /// The digest that the landfall manifest requires.
-    #[serde(default)]
     pub pin: Option<Digest>,
     /// Digest of the artifact's manifest, or of the archive.
     pub digest: Digest,
     /// The media type of the artifact's manifest; `None` for an archive.
-    #[serde(default)]
     pub media_type: Option<MediaType>,
     /// Size of the manifest or of the archive, in bytes.
     pub size: u64,
@@ -51,7 +49,6 @@ pub struct LockedChart {
     pub blobs: Vec<Descriptor>,
     /// Signatures and other manifests that refer to the artifact. `None` if they were not looked
     /// up, because no rule of `verify:` matches the chart.
-    #[serde(default)]
     pub referrers: Option<Vec<LockedReferrer>>,
     /// Configs and layers of the referrers that are not among `blobs`, sorted by digest.
     #[serde(
@@ -63,32 +60,25 @@ pub struct LockedChart {
     pub referrer_blobs: Vec<Descriptor>,
     /// The URL of the archive; or the reference of the artifact, if the index of an HTTP repository
     /// points to a registry.
-    #[serde(default)]
     pub url: Option<String>,
     /// The path of a local chart, relative to the folder of the lock. `None` if it is not below that
     /// folder.
-    #[serde(default)]
     pub path: Option<String>,
     /// The digest that the index of the repository lists, if it is not that of the chart. The
     /// manifest then requires `pin`.
-    #[serde(default)]
     pub listed: Option<Digest>,
     /// The provenance file next to an archive.
-    #[serde(default)]
     pub provenance: Option<LockedSidecar>,
     /// The fingerprint of the key that signed the provenance, if the manifest requires one.
-    #[serde(default)]
     pub signed_by: Option<String>,
     /// The `apiVersion` in Chart.yaml: `v1` or `v2`.
     pub api_version: String,
     /// The `appVersion` in Chart.yaml, the version of the packaged software.
-    #[serde(default)]
     pub app_version: Option<String>,
     /// The charts that it depends on and does not bundle.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependencies: Vec<ChartName>,
     /// The settings with which its images were discovered; `None` if they were not.
-    #[serde(default)]
     pub discovered: Option<String>,
     /// The images that were discovered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

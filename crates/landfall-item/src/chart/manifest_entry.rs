@@ -40,68 +40,50 @@ pub enum ChartEntry {
 /// A chart with more fields. Either `ref` names the chart, or `repo`, `name` and `version` do, or
 /// `path`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct FullChart {
     /// The chart in a registry: `oci://registry/path/name:version`. A digest may follow, as in
     /// `name:version@sha256:…`.
-    #[serde(default)]
     pub r#ref: Option<String>,
     /// A chart next to the manifest: a folder, or a `.tgz`.
-    #[serde(default)]
     pub path: Option<String>,
     /// The URL of an HTTP repository, or `oci://` and the path of the charts in a registry.
-    #[serde(default)]
     pub repo: Option<String>,
     /// The name of the chart in the repository.
-    #[serde(default)]
     pub name: Option<String>,
     /// The version of the chart in the repository.
-    #[serde(default)]
     pub version: Option<String>,
     /// With `repo` and `name`: a rule by which `landfall update` selects versions: a range as in
     /// `">=1.8 <2"`, or a pattern. Or a mapping with one of these as `policy` and, optionally,
     /// `minAge`.
-    #[serde(default)]
     pub select: Option<UpdateRule>,
     /// How many of the newest selected versions are mirrored. Without it, all of them.
-    #[serde(default)]
     pub newest: Option<NonZeroUsize>,
     /// Versions that are not selected, or patterns of such versions with a leading `^`.
-    #[serde(default)]
     pub except: Vec<String>,
     /// With `select`: the selected versions. `landfall update` writes them.
-    #[serde(default)]
     pub versions: Vec<String>,
     /// The digest that the chart must have. For a chart in a registry, it is that of the manifest;
     /// for a chart in an HTTP repository, that of the archive.
-    #[serde(default)]
     pub digest: Option<String>,
     /// The versions that `landfall update` may move to: `patch`, `minor`, a range as in `~1.9`, a
     /// pattern, `digest`, or `never`. Or a mapping with one of these as `policy` and, optionally,
     /// `minAge` and `keep`.
-    #[serde(default)]
     pub update: Option<UpdateRule>,
     /// A file with OpenPGP public keys, one of which must have signed the provenance.
-    #[serde(default)]
     pub key: Option<String>,
     /// `discover` also locks the images that are found in the chart.
-    #[serde(default)]
     pub images: Option<Discover>,
     /// Values for the discovery, which override those of the chart: files, or inline values. Later
     /// ones win.
-    #[serde(default)]
     pub values: Vec<ValuesEntry>,
     /// The version of Kubernetes that helm renders for.
-    #[serde(default)]
     pub kubernetes: Option<String>,
     /// The version of helm on PATH that renders the chart for the discovery, as in `v3.18.4`.
-    #[serde(default)]
     pub helm: Option<String>,
     /// Platforms of the discovered images. Overrides those of the manifest.
-    #[serde(default)]
     pub platforms: Option<Vec<String>>,
     /// Whether referrers of the discovered images are carried. Overrides the manifest's setting.
-    #[serde(default)]
     pub referrers: Option<bool>,
 }
 

@@ -17,13 +17,11 @@ pub struct LockedFile {
     pub size: u64,
     /// The path of a local file or folder, relative to the folder of the lock. `None` if it is not
     /// below that folder.
-    #[serde(default)]
     pub path: Option<String>,
     /// How the local folder at `path` becomes the file; `None` for a file.
-    #[serde(default, rename = "as")]
+    #[serde(rename = "as")]
     pub packing: Option<FolderPacking>,
     /// The `checksum` of the manifest: a digest, or the URL of a sidecar.
-    #[serde(default)]
     pub checksum: Option<String>,
     /// Checksum files, signatures and certificates, carried byte for byte.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -32,10 +30,9 @@ pub struct LockedFile {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<String>,
     /// The permission bits that an export sets, in octal, as in `0755`.
-    #[serde(default)]
     pub mode: Option<String>,
     /// The key that signed the file or its checksum file, if the manifest requires one.
-    #[serde(default, rename = "signedBy")]
+    #[serde(rename = "signedBy")]
     pub signed_by: Option<String>,
     /// The signatures that met the rules of `verify:`, sorted; empty if the file needs none.
     #[serde(
@@ -47,7 +44,7 @@ pub struct LockedFile {
     pub verified: Vec<VerifiedSignature>,
     /// The entry of the file's signature in a transparency log, if the signature was published
     /// without its entry.
-    #[serde(default, rename = "logEntry")]
+    #[serde(rename = "logEntry")]
     pub log_entry: Option<LogEntry>,
     /// The members that an export extracts from the archive.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -12,39 +12,31 @@ use serde::Deserialize;
 use url::Url;
 
 /// A plain file in a manifest.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct FileEntry {
     /// An http or https URL. An entry has either `url` or `path`.
-    #[serde(default)]
     pub url: Option<String>,
     /// A file or a folder next to the manifest, relative to the folder of the manifest. Each file
     /// of a folder is an item. `*`, `?` and `**` match several files.
-    #[serde(default)]
     pub path: Option<String>,
     /// Carries the folder at `path` as one file.
-    #[serde(default, rename = "as")]
+    #[serde(rename = "as")]
     pub packing: Option<FolderPacking>,
     /// `sha256:<hex>`, `sha512:<hex>`, or the URL of a checksum file. `${url}` is replaced by
     /// `url`.
-    #[serde(default)]
     pub checksum: Option<String>,
     /// Other URLs at which clients request the file.
-    #[serde(default)]
     pub also: Vec<String>,
     /// The permission bits that an export sets, in octal, as in "0755".
-    #[serde(default)]
     pub mode: Option<String>,
     /// URLs of signatures and certificates that are carried with the file. Each belongs to the file
     /// or to its checksum file. `${url}` is replaced by `url`.
-    #[serde(default)]
     pub signatures: Vec<String>,
     /// A file with a public key of minisign, OpenSSH or OpenPGP, or with allowed signers of
     /// OpenSSH. The key must verify one of the signatures.
-    #[serde(default)]
     pub key: Option<String>,
     /// The members that an export extracts from the archive, to paths below the archive's folder.
-    #[serde(default)]
     pub unpack: Vec<String>,
 }
 

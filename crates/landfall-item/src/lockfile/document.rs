@@ -22,7 +22,6 @@ pub struct Lock {
     pub version: u32,
     /// The `metadata.name` of the manifests; `None` if their names differ, or none has a name.
     /// Bundles that are packed with `--serial` form a series of this name.
-    #[serde(default)]
     pub name: Option<String>,
     /// The locked container images.
     #[serde(default)]

@@ -49,9 +49,7 @@ impl From<ManifestFaults> for LoadManifestError {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct DocumentHead {
-    #[serde(default)]
     api_version: Option<String>,
-    #[serde(default)]
     kind: Option<String>,
 }
 

@@ -340,14 +340,12 @@ fn check_policy(
 
 /// The packages that one kind of machine installs, either from apt repositories or from yum
 /// repositories.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct PackageEntry {
     /// Packages from apt repositories.
-    #[serde(default)]
     pub apt: Option<AptEntry>,
     /// Packages from yum repositories.
-    #[serde(default)]
     pub yum: Option<YumEntry>,
 }
 

@@ -143,11 +143,8 @@ struct PackageSourceText {
     by_hash: bool,
     #[serde(default)]
     module_hotfixes: bool,
-    #[serde(default)]
     snapshot: Option<String>,
-    #[serde(default)]
     date: Option<String>,
-    #[serde(default)]
     valid_until: Option<String>,
     signed_by: String,
     key: String,

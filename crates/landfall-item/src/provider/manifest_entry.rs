@@ -15,26 +15,21 @@ use std::collections::BTreeSet;
 
 /// Providers of OpenTofu and Terraform in a manifest: all that a `.terraform.lock.hcl` lists, or
 /// one version of one provider.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct ProviderEntry {
     /// The path of a `.terraform.lock.hcl`, relative to the folder of the manifest. The entry
     /// requests all providers in this file, each in the version that the file names. Each package
     /// must have one of the hashes in the file.
-    #[serde(default)]
     pub lockfile: Option<String>,
     /// The source address of one provider, as in `registry.opentofu.org/hashicorp/aws`.
-    #[serde(default)]
     pub source: Option<String>,
     /// The version of the provider, as in `5.1.0`.
-    #[serde(default)]
     pub version: Option<String>,
     /// The platforms, as in `linux_amd64`. Overrides those of the manifest.
-    #[serde(default)]
     pub platforms: Option<Vec<String>>,
     /// What `landfall update` may move `version` to: `patch`, `minor`, a range as in `~5.1`, or
     /// `never`; or a mapping with one of these as `policy`, and `minAge`.
-    #[serde(default)]
     pub update: Option<UpdateRule>,
 }
 

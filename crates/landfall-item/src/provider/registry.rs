@@ -38,14 +38,12 @@ struct DiscoveredServices {
 
 #[derive(Deserialize)]
 struct OfferedVersions {
-    #[serde(default)]
     versions: Option<Vec<Value>>,
 }
 
 #[derive(Deserialize)]
 struct OfferedProviderVersion {
     version: String,
-    #[serde(default)]
     platforms: Option<Vec<Value>>,
 }
 

@@ -277,52 +277,43 @@ pub fn destination_map(target: TargetRegistry, site: Option<&Site>) -> Destinati
 
 /// The proxy for landfall's own traffic, and the hosts that bypass it.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct SiteProxy {
     /// Proxy URL for http targets.
-    #[serde(default)]
     pub http: Option<String>,
     /// Proxy URL for https targets.
-    #[serde(default)]
     pub https: Option<String>,
     /// Certificate authority added to the roots for every host reached through the proxy.
-    #[serde(default)]
     pub ca: Option<PathBuf>,
     /// The source of the proxy's user name and password.
-    #[serde(default)]
     pub credentials: Option<SiteCredentials>,
     /// Hosts that are reached directly.
-    #[serde(default)]
     pub no_proxy: SiteNoProxy,
 }
 
 /// The hosts that bypass the proxy: those of the installation and those of each cluster.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct SiteNoProxy {
     /// Names, addresses and ranges for the whole installation.
-    #[serde(default)]
     pub installation: Vec<String>,
     /// The addresses and names that each cluster adds.
-    #[serde(default)]
     pub cluster: Option<ClusterNoProxy>,
 }
 
 /// The part of NO_PROXY that depends on the cluster.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct ClusterNoProxy {
     /// Address range of the pods.
-    #[serde(default, rename = "podCIDR")]
+    #[serde(rename = "podCIDR")]
     pub pod_cidr: Option<String>,
     /// Address range of the services.
-    #[serde(default, rename = "serviceCIDR")]
+    #[serde(rename = "serviceCIDR")]
     pub service_cidr: Option<String>,
     /// DNS domain inside the cluster.
-    #[serde(default)]
     pub domain: Option<String>,
     /// Host of the API server.
-    #[serde(default)]
     pub control_plane_endpoint: Option<String>,
 }
 
@@ -343,19 +334,15 @@ impl ClusterNoProxy {
 
 /// The source of credentials, never the credentials themselves.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct SiteCredentials {
     /// Environment variable that holds the user name.
-    #[serde(default)]
     pub username_env: Option<String>,
     /// Environment variable that holds the password or token.
-    #[serde(default)]
     pub password_env: Option<String>,
     /// File whose first line is `user:password`.
-    #[serde(default)]
     pub file: Option<PathBuf>,
     /// A docker or podman auth file; not for a proxy.
-    #[serde(default)]
     pub auth_file: Option<PathBuf>,
 }
 
@@ -393,39 +380,30 @@ impl SiteSigners {
 
 /// The transport of one upstream host.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct SiteUpstream {
     /// URL of a mirror to which requests for this host are sent instead. Names in the lock do not
     /// change.
-    #[serde(default)]
     pub mirror: Option<String>,
     /// Whether the mirror lists all tags of the host, as a full copy or a cache that forwards tag
     /// lists does. Otherwise landfall requests each tag that a signature may have.
-    #[serde(default)]
     pub lists_all_tags: bool,
     /// The maximum number of requests at once to this host.
-    #[serde(default)]
     pub max_concurrent: Option<usize>,
     /// Certificate authority in PEM form, added to the system's.
-    #[serde(default)]
     pub ca: Option<PathBuf>,
     /// Client certificate in PEM form, for hosts that require one, such as RHEL's repositories.
-    #[serde(default)]
     pub client_cert: Option<PathBuf>,
     /// Private key of the client certificate in PEM form.
-    #[serde(default)]
     pub client_key: Option<PathBuf>,
     /// Use plain http for this host.
-    #[serde(default, rename = "plainHTTP")]
+    #[serde(rename = "plainHTTP")]
     pub plain_http: bool,
     /// Accept any certificate. Every run warns about this.
-    #[serde(default)]
     pub skip_verify: bool,
     /// Reach the mirror through the proxy.
-    #[serde(default)]
     pub via_proxy: bool,
     /// The source of user name and password for this host.
-    #[serde(default)]
     pub credentials: Option<SiteCredentials>,
 }
 

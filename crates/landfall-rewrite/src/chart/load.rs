@@ -483,9 +483,7 @@ pub(super) struct HelmDependency {
     pub(super) version: Value,
     #[serde(default)]
     pub(super) repository: Value,
-    #[serde(default)]
     pub(super) alias: Option<String>,
-    #[serde(default)]
     pub(super) condition: Option<String>,
     #[serde(default)]
     tags: Value,
