@@ -17,7 +17,7 @@ mod signature_policy;
 pub use crate::merge_into::{MergedFile, merge_into, site_facts};
 pub use crate::platform::{
     InputFlag, OutputForm, OverlayDetails, OverlayKey, PlatformInput, PlatformSettings,
-    PlatformSpec, RenderPlatform, RenderRequest, RenderedOutput,
+    RenderPlatform, RenderRequest, RenderedOutput,
 };
 pub use crate::platforms::PLATFORMS;
 pub use crate::proxy::{NoProxyDialect, NoProxyEntries};

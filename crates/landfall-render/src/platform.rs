@@ -21,44 +21,12 @@ use std::fmt;
 use std::path::PathBuf;
 
 /// A platform that `landfall render` writes configuration for.
-pub trait RenderPlatform: Sync {
-    /// Describes the platform for the command line.
-    fn spec(&self) -> &'static PlatformSpec;
-
-    /// Other names on the command line.
-    fn aliases(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    /// Whether the platform needs the address of a registry. A platform that does not need it
-    /// ignores [`RenderRequest::mapping`].
-    fn needs_registry(&self) -> bool {
-        true
-    }
-
-    /// Whether a platform that reads the lock also works without one.
-    fn works_without_lock(&self) -> bool {
-        false
-    }
-
-    /// Whether the platform can configure only the proxy, if the site has one and no registry is
-    /// known. [`RenderRequest::target`] is then `None` and the lock is empty.
-    fn has_proxy_part(&self) -> bool {
-        false
-    }
-
-    /// Renders the configuration.
-    ///
-    /// # Errors
-    /// If an input cannot be read, or the inputs do not allow a configuration.
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure>;
-}
-
-/// The description of a platform for the command line.
 #[derive(Debug)]
-pub struct PlatformSpec {
+pub struct RenderPlatform {
     /// The name on the command line.
     pub name: &'static str,
+    /// Other names on the command line.
+    pub aliases: &'static [&'static str],
     /// What the platform writes, in one line.
     pub about: &'static str,
     /// The paragraphs after `about` in the output of `--help`.
@@ -74,6 +42,41 @@ pub struct PlatformSpec {
     pub reads_lock: bool,
     /// The form of the output.
     pub writes: OutputForm,
+    /// Whether the platform needs the address of a registry. A platform that does not need it
+    /// ignores [`RenderRequest::mapping`].
+    pub needs_registry: bool,
+    /// Whether a platform that reads the lock also works without one.
+    pub works_without_lock: bool,
+    /// Whether the platform can configure only the proxy, if the site has one and no registry is
+    /// known. [`RenderRequest::target`] is then `None` and the lock is empty.
+    pub has_proxy_part: bool,
+    /// Renders the configuration. Fails if an input cannot be read, or the inputs do not allow a
+    /// configuration.
+    pub render: fn(&RenderRequest<'_>) -> Result<RenderedConfig, Failure>,
+}
+
+impl RenderPlatform {
+    /// A platform that `render` renders, without a name. It reads the lock, needs a registry and
+    /// writes YAML files.
+    pub(crate) const fn new(
+        render: fn(&RenderRequest<'_>) -> Result<RenderedConfig, Failure>,
+    ) -> RenderPlatform {
+        RenderPlatform {
+            name: "",
+            aliases: &[],
+            about: "",
+            details: "",
+            inputs: &[],
+            settings: &[],
+            consumer: None,
+            reads_lock: true,
+            writes: OutputForm::Files { not_into: None },
+            needs_registry: true,
+            works_without_lock: false,
+            has_proxy_part: false,
+            render,
+        }
+    }
 }
 
 /// The form of the output of a platform.

@@ -19,11 +19,10 @@ use std::fmt;
 /// The errors of [`RenderPlatform::render`]. Also fails if a locked image lacks a destination from
 /// which the platform pulls, or if the name of a cluster is invalid or not unique.
 pub fn render(
-    platform: &dyn RenderPlatform,
+    platform: &RenderPlatform,
     request: &RenderRequest<'_>,
 ) -> Result<RenderedConfig, Failure> {
-    let spec = platform.spec();
-    if let Some(missing) = spec
+    if let Some(missing) = platform
         .consumer
         .and_then(|consumer| missing_destinations(consumer, request.mapping, request.lock))
     {
@@ -31,7 +30,7 @@ pub fn render(
     }
     let command = format!(
         "landfall render {}{}",
-        spec.name,
+        platform.name,
         request.settings.written()
     );
     let clusters = request
@@ -41,7 +40,7 @@ pub fn render(
     if clusters.is_empty() || !request.settings.wants_clusters() {
         let cluster = chosen_cluster(request, clusters)?;
         let site = cluster.and_then(|cluster| Some(request.site?.of_cluster(cluster)));
-        let mut rendered = platform.render(&RenderRequest {
+        let mut rendered = (platform.render)(&RenderRequest {
             site: site.as_ref().or(request.site),
             ..request.clone()
         })?;
@@ -54,7 +53,9 @@ pub fn render(
                 .collect();
         }
         let mut rendered = with_headers(rendered, &command);
-        rendered.notes.extend(scheme_note(spec.consumer, request)?);
+        rendered
+            .notes
+            .extend(scheme_note(platform.consumer, request)?);
         if cluster.is_none() && request.settings.takes_site_cluster() {
             rendered.notes.extend(cluster_note(request, clusters));
         }
@@ -70,7 +71,7 @@ pub fn render(
         }
         let settings = request.settings.of_cluster(cluster)?;
         let site = request.site.map(|site| site.of_cluster(cluster));
-        let one = platform.render(&RenderRequest {
+        let one = (platform.render)(&RenderRequest {
             settings,
             site: site.as_ref(),
             ..request.clone()
@@ -94,7 +95,7 @@ pub fn render(
         );
         all.failure = all.failure.or(one.failure);
     }
-    all.notes.extend(scheme_note(spec.consumer, request)?);
+    all.notes.extend(scheme_note(platform.consumer, request)?);
     Ok(with_headers(
         RenderedConfig {
             output: RenderedOutput::Files(files),

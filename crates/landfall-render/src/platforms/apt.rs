@@ -1,8 +1,7 @@
 //! `apt`: package sources and keys with which machines install exactly the locked packages.
 
 use crate::platform::{
-    OutputForm, PlatformSetting, PlatformSpec, RenderPlatform, RenderRequest, RenderedConfig,
-    RenderedOutput,
+    OutputForm, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput,
 };
 use crate::rendered_file::RenderedFile;
 use crate::signature_policy::{PACKAGES_KEY, packages_key};
@@ -11,8 +10,6 @@ use landfall_model::Failure;
 use landfall_packages::apt;
 use std::collections::{BTreeMap, BTreeSet};
 use url::Url;
-
-pub(super) struct AptPlatform;
 
 const URL: PlatformSetting = PlatformSetting {
     key: "url",
@@ -34,63 +31,58 @@ const OTHERS: PlatformSetting = PlatformSetting {
 /// The folder of the rendered sources if all other sources are disabled.
 const ONLY: &str = "etc/apt/landfall.sources.d";
 
-impl RenderPlatform for AptPlatform {
-    fn spec(&self) -> &'static PlatformSpec {
-        &PlatformSpec {
-            name: "apt",
-            about: "apt: sources for the locked packages, with the keys of their repositories",
-            details: "Paths in the output folder are the paths on a machine. If the lock has \
-                      several sets of packages, each has its own folder.",
-            inputs: &[PACKAGES_KEY],
-            settings: &[URL, OTHERS],
-            consumer: None,
-            reads_lock: true,
-            writes: OutputForm::Files {
-                not_into: Some("sources are separate files and not YAML; write them with -o DIR"),
-            },
-        }
-    }
+pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
+    name: "apt",
+    about: "apt: sources for the locked packages, with the keys of their repositories",
+    details: "Paths in the output folder are the paths on a machine. If the lock has \
+              several sets of packages, each has its own folder.",
+    inputs: &[PACKAGES_KEY],
+    settings: &[URL, OTHERS],
+    writes: OutputForm::Files {
+        not_into: Some("sources are separate files and not YAML; write them with -o DIR"),
+    },
+    ..RenderPlatform::new(render)
+};
 
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
-        let sets: Vec<&LockedPackageSet> = request
-            .lock
-            .packages
-            .iter()
-            .filter(|set| set.is_apt())
-            .collect();
-        if sets.is_empty() {
-            let notes = vec!["the lock has no apt packages, so there is nothing to write".into()];
-            return Ok(RenderedConfig {
-                notes,
-                ..RenderedConfig::default()
-            });
-        }
-        let url = request.settings.get(URL.key).or(request.file_server());
-        let url = url.map(|url| url.trim_end_matches('/')).ok_or_else(|| {
-            Failure::usage(
-                "machines have no URL for the packages; add `files: http://HOST:PORT` to \
-                 the site, or use --set url=http://HOST:PORT",
-            )
-        })?;
-        let only = request.settings.get(OTHERS.key) != Some("stay");
-        let site_key = packages_key(request, &sets)?;
-        let folders = folder_names(sets.iter().map(|set| set.name.as_str()))?;
-        let mut files = Vec::new();
-        for (set, folder) in sets.iter().zip(&folders) {
-            let own = source_files(set, url, only, site_key.as_deref());
-            files.extend(own.into_iter().map(|file| {
-                if sets.len() > 1 {
-                    file.in_folder(folder)
-                } else {
-                    file
-                }
-            }));
-        }
-        Ok(RenderedConfig {
-            output: RenderedOutput::Files(files),
+fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
+    let sets: Vec<&LockedPackageSet> = request
+        .lock
+        .packages
+        .iter()
+        .filter(|set| set.is_apt())
+        .collect();
+    if sets.is_empty() {
+        let notes = vec!["the lock has no apt packages, so there is nothing to write".into()];
+        return Ok(RenderedConfig {
+            notes,
             ..RenderedConfig::default()
-        })
+        });
     }
+    let url = request.settings.get(URL.key).or(request.file_server());
+    let url = url.map(|url| url.trim_end_matches('/')).ok_or_else(|| {
+        Failure::usage(
+            "machines have no URL for the packages; add `files: http://HOST:PORT` to \
+             the site, or use --set url=http://HOST:PORT",
+        )
+    })?;
+    let only = request.settings.get(OTHERS.key) != Some("stay");
+    let site_key = packages_key(request, &sets)?;
+    let folders = folder_names(sets.iter().map(|set| set.name.as_str()))?;
+    let mut files = Vec::new();
+    for (set, folder) in sets.iter().zip(&folders) {
+        let own = source_files(set, url, only, site_key.as_deref());
+        files.extend(own.into_iter().map(|file| {
+            if sets.len() > 1 {
+                file.in_folder(folder)
+            } else {
+                file
+            }
+        }));
+    }
+    Ok(RenderedConfig {
+        output: RenderedOutput::Files(files),
+        ..RenderedConfig::default()
+    })
 }
 
 /// Returns the files with which machines install `set` from `url`, and only from there if `only` is

@@ -6,16 +6,14 @@ use super::systemd::{DropInForm, drop_in};
 use super::yum::{MachinePackages, PACKAGE_SET};
 use crate::kubernetes_objects::{document, map, metadata, secret, texts};
 use crate::platform::{
-    CLOUD_PROVIDER, CLUSTER, NAMESPACE, OutputForm, PlatformSetting, PlatformSpec, RenderPlatform,
-    RenderRequest, RenderedConfig, RenderedOutput,
+    CLOUD_PROVIDER, CLUSTER, NAMESPACE, PlatformSetting, RenderPlatform, RenderRequest,
+    RenderedConfig, RenderedOutput,
 };
 use crate::proxy::{NoProxyDialect, PATCHES, PodProxy, static_pod_patches};
 use crate::rendered_file::RenderedFile;
 use crate::signature_policy::PACKAGES_KEY;
 use landfall_model::{Consumer, Failure};
 use serde_yaml::{Mapping, Value};
-
-pub(super) struct CapiPlatform;
 
 const CONTROL_PLANE: PlatformSetting = PlatformSetting {
     key: "control-plane",
@@ -33,119 +31,111 @@ const WORKERS: PlatformSetting = PlatformSetting {
     choices: &[],
 };
 
-impl RenderPlatform for CapiPlatform {
-    fn spec(&self) -> &'static PlatformSpec {
-        &PlatformSpec {
-            name: "capi",
-            about: "Cluster API: patches of KubeadmControlPlane and KubeadmConfigTemplate, and \
-                    the Secret of their files",
-            details: "Apply the Secret first: Cluster API does not create machines before it \
-                      exists.",
-            inputs: &[PACKAGES_KEY],
-            settings: &[
-                CLUSTER,
-                NAMESPACE,
-                CONTROL_PLANE,
-                WORKERS,
-                CLOUD_PROVIDER,
-                PACKAGE_SET,
-            ],
-            consumer: Some(Consumer::Capi),
-            reads_lock: true,
-            writes: OutputForm::Files { not_into: None },
-        }
-    }
+pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
+    name: "capi",
+    about: "Cluster API: patches of KubeadmControlPlane and KubeadmConfigTemplate, and \
+            the Secret of their files",
+    details: "Apply the Secret first: Cluster API does not create machines before it \
+              exists.",
+    inputs: &[PACKAGES_KEY],
+    settings: &[
+        CLUSTER,
+        NAMESPACE,
+        CONTROL_PLANE,
+        WORKERS,
+        CLOUD_PROVIDER,
+        PACKAGE_SET,
+    ],
+    consumer: Some(Consumer::Capi),
+    has_proxy_part: true,
+    ..RenderPlatform::new(render)
+};
 
-    fn has_proxy_part(&self) -> bool {
-        true
-    }
+fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
+    let settings = &request.settings;
+    let cluster = settings.need(CLUSTER.key)?;
+    let namespace = settings.get(NAMESPACE.key).unwrap_or("default");
+    let object_name = |key, suffix: &str| -> Result<String, Failure> {
+        let given = settings.object_name(key)?;
+        Ok(given.map_or_else(|| format!("{cluster}-{suffix}"), str::to_owned))
+    };
 
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
-        let settings = &request.settings;
-        let cluster = settings.need(CLUSTER.key)?;
-        let namespace = settings.get(NAMESPACE.key).unwrap_or("default");
-        let object_name = |key, suffix: &str| -> Result<String, Failure> {
-            let given = settings.object_name(key)?;
-            Ok(given.map_or_else(|| format!("{cluster}-{suffix}"), str::to_owned))
-        };
-
-        let mut workers = Vec::new();
-        let mut notes = Vec::new();
-        if request.target.is_some() {
-            let registry = request.registry()?;
-            workers.extend(hosts(request, &registry, true)?);
-            notes.extend(other_accounts(request, &registry, true)?);
-            notes.extend(unreadable(request, &registry)?);
-        }
-        for service in settings.proxied_services() {
-            workers.extend(drop_in(service, DropInForm::SixVariables, request)?);
-        }
-        workers.extend(MachinePackages::of(request)?.source_files(cluster, |_| true, &mut notes));
-        // only the control plane has static pods
-        let mut control_plane = workers.clone();
-        if let Some(proxy) = PodProxy::of(request, NoProxyDialect::Bare)? {
-            control_plane.extend(static_pod_patches(&proxy.variables(), proxy.has_account));
-        }
-        let name = format!("{cluster}-landfall");
-        let of_kubeadm = |files: &[RenderedFile], joins: &[&str]| kubeadm_spec(files, joins, &name);
-        let has_secret = control_plane.iter().any(|file| file.secret);
-        let keys: Vec<(String, &str)> = control_plane
-            .iter()
-            .map(|file| (key(&file.path), file.text.as_str()))
-            .collect();
-        let texts: Vec<(&str, &str)> = keys
-            .iter()
-            .map(|(key, text)| (key.as_str(), *text))
-            .collect();
-        let files = vec![
-            RenderedFile::new(
-                "secret.yaml",
-                document(&secret(metadata(&name, Some(namespace)), None, &texts)),
-            )
-            .secret(has_secret),
-            RenderedFile::new(
-                "kubeadm-control-plane.yaml",
-                document(&map([
-                    ("apiVersion", "controlplane.cluster.x-k8s.io/v1beta1".into()),
-                    ("kind", "KubeadmControlPlane".into()),
-                    (
-                        "metadata",
-                        metadata(
-                            &object_name(CONTROL_PLANE.key, "control-plane")?,
-                            Some(namespace),
-                        ),
-                    ),
-                    (
-                        "spec",
-                        map([(
-                            "kubeadmConfigSpec",
-                            of_kubeadm(&control_plane, &["initConfiguration", "joinConfiguration"]),
-                        )]),
-                    ),
-                ])),
-            ),
-            RenderedFile::new(
-                "kubeadm-config-template.yaml",
-                document(&map([
-                    ("apiVersion", "bootstrap.cluster.x-k8s.io/v1beta1".into()),
-                    ("kind", "KubeadmConfigTemplate".into()),
-                    (
-                        "metadata",
-                        metadata(&object_name(WORKERS.key, "md-0")?, Some(namespace)),
-                    ),
-                    (
-                        "spec",
-                        map([("template", map([("spec", of_kubeadm(&workers, &[]))]))]),
-                    ),
-                ])),
-            ),
-        ];
-        Ok(RenderedConfig {
-            output: RenderedOutput::Files(files),
-            notes,
-            ..RenderedConfig::default()
-        })
+    let mut workers = Vec::new();
+    let mut notes = Vec::new();
+    if request.target.is_some() {
+        let registry = request.registry()?;
+        workers.extend(hosts(request, &registry, true)?);
+        notes.extend(other_accounts(request, &registry, true)?);
+        notes.extend(unreadable(request, &registry)?);
     }
+    for service in settings.proxied_services() {
+        workers.extend(drop_in(service, DropInForm::SixVariables, request)?);
+    }
+    workers.extend(MachinePackages::of(request)?.source_files(cluster, |_| true, &mut notes));
+    // only the control plane has static pods
+    let mut control_plane = workers.clone();
+    if let Some(proxy) = PodProxy::of(request, NoProxyDialect::Bare)? {
+        control_plane.extend(static_pod_patches(&proxy.variables(), proxy.has_account));
+    }
+    let name = format!("{cluster}-landfall");
+    let of_kubeadm = |files: &[RenderedFile], joins: &[&str]| kubeadm_spec(files, joins, &name);
+    let has_secret = control_plane.iter().any(|file| file.secret);
+    let keys: Vec<(String, &str)> = control_plane
+        .iter()
+        .map(|file| (key(&file.path), file.text.as_str()))
+        .collect();
+    let texts: Vec<(&str, &str)> = keys
+        .iter()
+        .map(|(key, text)| (key.as_str(), *text))
+        .collect();
+    let files = vec![
+        RenderedFile::new(
+            "secret.yaml",
+            document(&secret(metadata(&name, Some(namespace)), None, &texts)),
+        )
+        .secret(has_secret),
+        RenderedFile::new(
+            "kubeadm-control-plane.yaml",
+            document(&map([
+                ("apiVersion", "controlplane.cluster.x-k8s.io/v1beta1".into()),
+                ("kind", "KubeadmControlPlane".into()),
+                (
+                    "metadata",
+                    metadata(
+                        &object_name(CONTROL_PLANE.key, "control-plane")?,
+                        Some(namespace),
+                    ),
+                ),
+                (
+                    "spec",
+                    map([(
+                        "kubeadmConfigSpec",
+                        of_kubeadm(&control_plane, &["initConfiguration", "joinConfiguration"]),
+                    )]),
+                ),
+            ])),
+        ),
+        RenderedFile::new(
+            "kubeadm-config-template.yaml",
+            document(&map([
+                ("apiVersion", "bootstrap.cluster.x-k8s.io/v1beta1".into()),
+                ("kind", "KubeadmConfigTemplate".into()),
+                (
+                    "metadata",
+                    metadata(&object_name(WORKERS.key, "md-0")?, Some(namespace)),
+                ),
+                (
+                    "spec",
+                    map([("template", map([("spec", of_kubeadm(&workers, &[]))]))]),
+                ),
+            ])),
+        ),
+    ];
+    Ok(RenderedConfig {
+        output: RenderedOutput::Files(files),
+        notes,
+        ..RenderedConfig::default()
+    })
 }
 
 /// Returns the key in a Secret for the file at `path`. A key must not contain `/`.

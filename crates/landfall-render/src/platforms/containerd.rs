@@ -3,14 +3,12 @@
 use super::systemd::{DropInForm, FORM, drop_in, only_drop_ins};
 use crate::node_registry::{HostMirror, NodeRegistry, host_mirrors};
 use crate::platform::{
-    BasicCredentials, OutputForm, PlatformSetting, PlatformSpec, RenderPlatform, RenderRequest,
-    RenderedConfig, RenderedOutput, SITE_CLUSTER,
+    BasicCredentials, OutputForm, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig,
+    RenderedOutput, SITE_CLUSTER,
 };
 use crate::render::{SANDBOX, sandbox_image};
 use crate::rendered_file::{RenderedFile, quoted_string};
 use landfall_model::{Consumer, Destination, Failure, path_prefix, split_port};
-
-pub(super) struct ContainerdPlatform;
 
 /// Selects the file with the account of the registry.
 pub(super) const AUTH: PlatformSetting = PlatformSetting {
@@ -22,57 +20,49 @@ pub(super) const AUTH: PlatformSetting = PlatformSetting {
     choices: &["header", "config"],
 };
 
-impl RenderPlatform for ContainerdPlatform {
-    fn spec(&self) -> &'static PlatformSpec {
-        &PlatformSpec {
-            name: "containerd",
-            about: "containerd: a hosts.toml for every upstream host, the configuration of \
-                    containerd, its proxy",
-            details: "Paths below etc/ are the paths on a node. Add config-1.x.toml or \
-                      config-2.x.toml, depending on the release of containerd, to \
-                      /etc/containerd/config.toml, and check the result with \
-                      `landfall doctor`.",
-            inputs: &[],
-            settings: &[FORM, AUTH, SANDBOX, SITE_CLUSTER],
-            consumer: Some(Consumer::Containerd),
-            reads_lock: true,
-            writes: OutputForm::Files {
-                not_into: Some("hosts.toml and config.toml are not YAML; write them with -o DIR"),
-            },
-        }
-    }
+pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
+    name: "containerd",
+    about: "containerd: a hosts.toml for every upstream host, the configuration of \
+            containerd, its proxy",
+    details: "Paths below etc/ are the paths on a node. Add config-1.x.toml or \
+              config-2.x.toml, depending on the release of containerd, to \
+              /etc/containerd/config.toml, and check the result with \
+              `landfall doctor`.",
+    settings: &[FORM, AUTH, SANDBOX, SITE_CLUSTER],
+    consumer: Some(Consumer::Containerd),
+    writes: OutputForm::Files {
+        not_into: Some("hosts.toml and config.toml are not YAML; write them with -o DIR"),
+    },
+    has_proxy_part: true,
+    ..RenderPlatform::new(render)
+};
 
-    fn has_proxy_part(&self) -> bool {
-        true
+fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
+    if request.target.is_none() {
+        return only_drop_ins(&["containerd"], DropInForm::of(request), request);
     }
-
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
-        if request.target.is_none() {
-            return only_drop_ins(&["containerd"], DropInForm::of(request), request);
-        }
-        let registry = request.registry()?;
-        let mut notes = Vec::new();
-        let by_header = account_by_header(request);
-        let mut files = hosts(request, &registry, by_header)?;
-        let sandbox = sandbox_image(request, &mut notes)?;
-        for release in [ContainerdRelease::One, ContainerdRelease::Two] {
-            files.push(config(
-                release,
-                FOLDER,
-                sandbox.as_ref(),
-                request,
-                &registry,
-            )?);
-        }
-        files.extend(drop_in("containerd", DropInForm::of(request), request)?);
-        notes.extend(unreadable(request, &registry)?);
-        notes.extend(other_accounts(request, &registry, by_header)?);
-        Ok(RenderedConfig {
-            output: RenderedOutput::Files(files),
-            notes,
-            ..RenderedConfig::default()
-        })
+    let registry = request.registry()?;
+    let mut notes = Vec::new();
+    let by_header = account_by_header(request);
+    let mut files = hosts(request, &registry, by_header)?;
+    let sandbox = sandbox_image(request, &mut notes)?;
+    for release in [ContainerdRelease::One, ContainerdRelease::Two] {
+        files.push(config(
+            release,
+            FOLDER,
+            sandbox.as_ref(),
+            request,
+            &registry,
+        )?);
     }
+    files.extend(drop_in("containerd", DropInForm::of(request), request)?);
+    notes.extend(unreadable(request, &registry)?);
+    notes.extend(other_accounts(request, &registry, by_header)?);
+    Ok(RenderedConfig {
+        output: RenderedOutput::Files(files),
+        notes,
+        ..RenderedConfig::default()
+    })
 }
 
 /// Whether `--set auth` puts the account into each hosts.toml.

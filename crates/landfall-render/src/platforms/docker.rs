@@ -2,98 +2,85 @@
 
 use super::systemd::{DropInForm, drop_in, only_drop_ins};
 use crate::platform::{
-    OutputForm, PlatformSpec, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput,
-    SITE_CLUSTER,
+    OutputForm, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput, SITE_CLUSTER,
 };
 use crate::rendered_file::RenderedFile;
 use landfall_model::{Consumer, Failure};
 use serde_json::{Map, Value, json};
 
-pub(super) struct DockerPlatform;
+pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
+    name: "docker",
+    about: "The docker daemon: the registry as mirror of Docker Hub, its certificates, \
+            the proxy",
+    details: "The daemon supports mirrors only for Docker Hub. Images of other hosts must \
+              be requested by their names at the registry; `landfall rewrite` writes \
+              these names.",
+    settings: &[SITE_CLUSTER],
+    consumer: Some(Consumer::Docker),
+    writes: OutputForm::Files {
+        not_into: Some("daemon.json is not YAML; write it with -o DIR and add its keys to yours"),
+    },
+    has_proxy_part: true,
+    ..RenderPlatform::new(render)
+};
 
-impl RenderPlatform for DockerPlatform {
-    fn spec(&self) -> &'static PlatformSpec {
-        &PlatformSpec {
-            name: "docker",
-            about: "The docker daemon: the registry as mirror of Docker Hub, its certificates, \
-                    the proxy",
-            details: "The daemon supports mirrors only for Docker Hub. Images of other hosts must \
-                      be requested by their names at the registry; `landfall rewrite` writes \
-                      these names.",
-            inputs: &[],
-            settings: &[SITE_CLUSTER],
-            consumer: Some(Consumer::Docker),
-            reads_lock: true,
-            writes: OutputForm::Files {
-                not_into: Some(
-                    "daemon.json is not YAML; write it with -o DIR and add its keys to yours",
-                ),
-            },
+fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
+    if request.target.is_none() {
+        return only_drop_ins(&["docker"], DropInForm::SixVariables, request);
+    }
+    let registry = request.registry()?;
+    let own = &registry.target.registry;
+    let mut notes = Vec::new();
+    let mut daemon = Map::new();
+    // Docker's documentation: only Docker Hub can be mirrored, and the URL of a mirror has no
+    // path
+    if request.images().any(|image| is_docker_hub(&image.registry)) {
+        if !request.mapping.target().prefix.is_empty() {
+            let why = format!(
+                "the daemon does not accept mirrors with a path, and all images are below {}; \
+                 write names at the registry with `landfall rewrite`",
+                request.mapping.target()
+            );
+            return Err(Failure::refused(why));
+        }
+        daemon.insert("registry-mirrors".into(), json!([registry.url()]));
+        if registry.has_account() || registry.has_accounts_of_paths() {
+            notes.push(
+                "the daemon uses a mirror without an account: pulls by Docker Hub names \
+                 require a registry that allows anonymous pulls"
+                    .to_owned(),
+            );
         }
     }
-
-    fn has_proxy_part(&self) -> bool {
-        true
+    if registry.plain_http || registry.skip_verify {
+        daemon.insert("insecure-registries".into(), json!([own]));
     }
-
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
-        if request.target.is_none() {
-            return only_drop_ins(&["docker"], DropInForm::SixVariables, request);
-        }
-        let registry = request.registry()?;
-        let own = &registry.target.registry;
-        let mut notes = Vec::new();
-        let mut daemon = Map::new();
-        // Docker's documentation: only Docker Hub can be mirrored, and the URL of a mirror has no
-        // path
-        if request.images().any(|image| is_docker_hub(&image.registry)) {
-            if !request.mapping.target().prefix.is_empty() {
-                let why = format!(
-                    "the daemon does not accept mirrors with a path, and all images are below {}; \
-                     write names at the registry with `landfall rewrite`",
-                    request.mapping.target()
-                );
-                return Err(Failure::refused(why));
-            }
-            daemon.insert("registry-mirrors".into(), json!([registry.url()]));
-            if registry.has_account() || registry.has_accounts_of_paths() {
-                notes.push(
-                    "the daemon uses a mirror without an account: pulls by Docker Hub names \
-                     require a registry that allows anonymous pulls"
-                        .to_owned(),
-                );
-            }
-        }
-        if registry.plain_http || registry.skip_verify {
-            daemon.insert("insecure-registries".into(), json!([own]));
-        }
-        let others = request
-            .images()
-            .filter(|image| !is_docker_hub(&image.registry))
-            .count();
-        if others > 0 {
-            let [images, found] = match others {
-                1 => ["image is", "it only by its name"],
-                _ => ["images are", "them only by their names"],
-            };
-            notes.push(format!(
-                "{others} {images} not from Docker Hub: the daemon finds {found} at the registry; \
-                 change the references with `landfall rewrite`"
-            ));
-        }
-        let text = format!("{:#}\n", Value::Object(daemon));
-        let mut files = vec![RenderedFile {
-            comments: false,
-            ..RenderedFile::new("etc/docker/daemon.json", text)
-        }];
-        files.extend(registry.trust(&format!("etc/docker/certs.d/{own}")));
-        files.extend(drop_in("docker", DropInForm::SixVariables, request)?);
-        Ok(RenderedConfig {
-            output: RenderedOutput::Files(files),
-            notes,
-            ..RenderedConfig::default()
-        })
+    let others = request
+        .images()
+        .filter(|image| !is_docker_hub(&image.registry))
+        .count();
+    if others > 0 {
+        let [images, found] = match others {
+            1 => ["image is", "it only by its name"],
+            _ => ["images are", "them only by their names"],
+        };
+        notes.push(format!(
+            "{others} {images} not from Docker Hub: the daemon finds {found} at the registry; \
+             change the references with `landfall rewrite`"
+        ));
     }
+    let text = format!("{:#}\n", Value::Object(daemon));
+    let mut files = vec![RenderedFile {
+        comments: false,
+        ..RenderedFile::new("etc/docker/daemon.json", text)
+    }];
+    files.extend(registry.trust(&format!("etc/docker/certs.d/{own}")));
+    files.extend(drop_in("docker", DropInForm::SixVariables, request)?);
+    Ok(RenderedConfig {
+        output: RenderedOutput::Files(files),
+        notes,
+        ..RenderedConfig::default()
+    })
 }
 
 fn is_docker_hub(host: &str) -> bool {

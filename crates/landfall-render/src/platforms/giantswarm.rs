@@ -4,15 +4,13 @@ use super::capi::file_from;
 use super::systemd::{DropInForm, drop_in};
 use crate::kubernetes_objects::{document, map, metadata, secret};
 use crate::platform::{
-    CLOUD_PROVIDER, CLUSTER, NAMESPACE, OutputForm, PlatformSetting, PlatformSpec, RenderPlatform,
-    RenderRequest, RenderedConfig, RenderedOutput,
+    CLOUD_PROVIDER, CLUSTER, NAMESPACE, PlatformSetting, RenderPlatform, RenderRequest,
+    RenderedConfig, RenderedOutput,
 };
 use crate::proxy::{NoProxyDialect, PATCHES, PodProxy, env, static_pod_patches};
 use crate::rendered_file::{RenderedFile, quoted_string};
 use landfall_model::Failure;
 use serde_yaml::{Mapping, Value};
-
-pub(super) struct GiantSwarmPlatform;
 
 const APP: PlatformSetting = PlatformSetting {
     key: "app",
@@ -48,138 +46,128 @@ const TARGET_NAMESPACE: PlatformSetting = PlatformSetting {
     choices: &[],
 };
 
-impl RenderPlatform for GiantSwarmPlatform {
-    fn spec(&self) -> &'static PlatformSpec {
-        &PlatformSpec {
-            name: "giantswarm",
-            about: "Giant Swarm: the proxy for cluster-apps-operator, a cluster's apps, its \
-                    machines, and the bootstrap",
-            details: "The drop-ins and the pods get the same NO_PROXY. `landfall render \
-                      containerd` writes the files for mirrors on nodes.",
-            inputs: &[],
-            settings: &[
-                CLUSTER,
-                NAMESPACE,
-                CLOUD_PROVIDER,
-                APP,
-                CATALOG,
-                VERSION,
-                TARGET_NAMESPACE,
-            ],
-            consumer: None,
-            reads_lock: false,
-            writes: OutputForm::Files { not_into: None },
-        }
-    }
+pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
+    name: "giantswarm",
+    about: "Giant Swarm: the proxy for cluster-apps-operator, a cluster's apps, its \
+            machines, and the bootstrap",
+    details: "The drop-ins and the pods get the same NO_PROXY. `landfall render \
+              containerd` writes the files for mirrors on nodes.",
+    settings: &[
+        CLUSTER,
+        NAMESPACE,
+        CLOUD_PROVIDER,
+        APP,
+        CATALOG,
+        VERSION,
+        TARGET_NAMESPACE,
+    ],
+    reads_lock: false,
+    needs_registry: false,
+    ..RenderPlatform::new(render)
+};
 
-    fn needs_registry(&self) -> bool {
-        false
-    }
-
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
-        let Some(proxy) = PodProxy::of(request, NoProxyDialect::Bare)? else {
-            return Err(Failure::usage(
-                "the site has no proxy; add proxy.http and proxy.https to it",
-            ));
-        };
-        let cluster = request.settings.need(CLUSTER.key)?;
-        let namespace = request.settings.need(NAMESPACE.key)?;
-        let values_name = format!("{cluster}-cluster-values");
-        // this drop-in contains the NO_PROXY of the cluster; the drop-in that
-        // cluster-apps-operator writes contains only the NO_PROXY of the installation
-        let drop_ins = drop_in("containerd", DropInForm::SixVariables, request)?;
-        let text = drop_ins.map(|file| file.text).unwrap_or_default();
-        let proxy_name = format!("{cluster}-systemd-proxy");
-        let secret_of = |name: &str, key: &str, text: &str| {
-            document(&secret(
-                metadata(name, Some(namespace)),
-                None,
-                &[(key, text)],
-            ))
-        };
-        let chart = map([("proxy", proxy.chart_values())]);
-        let mut all = vec![
-            (
-                "secret-values.yaml.patch",
-                installation(&proxy, &request.no_proxy().of_installation()),
-            ),
-            (
-                "cluster-values.yaml",
-                secret_of(&values_name, "values", &document(&cluster_values(&proxy))),
-            ),
-            (
-                "systemd-proxy.yaml",
-                secret_of(&proxy_name, "containerdProxy", &text),
-            ),
-            (
-                "bootstrap/cert-manager.yaml",
-                document(&cert_manager(&proxy)),
-            ),
-            (
-                "bootstrap/chart-operator.yaml",
-                document(&map([("cluster", chart.clone())])),
-            ),
-            ("bootstrap/kyverno-policies-connectivity.yaml", {
-                document(&map([
-                    ("proxy", map([("enabled", true.into())])),
-                    ("cluster", chart),
-                ]))
-            }),
-        ];
-        let files = &mut all;
-        let patches = static_pod_patches(&proxy.variables(), proxy.has_account);
-        let texts: Vec<(String, &str)> = patches
-            .iter()
-            .map(|file| (file_name(&file.path), file.text.as_str()))
-            .collect();
-        let texts: Vec<(&str, &str)> = texts
-            .iter()
-            .map(|(name, text)| (name.as_str(), *text))
-            .collect();
-        let patches_name = format!("{cluster}-static-pods-proxy");
-        files.push(("static-pods-proxy.yaml", {
-            document(&secret(
-                metadata(&patches_name, Some(namespace)),
-                None,
-                &texts,
-            ))
-        }));
-        let mut written: Vec<RenderedFile> = all
-            .into_iter()
-            .map(|(path, text)| RenderedFile::new(path, text).secret(proxy.has_account))
-            .collect();
-        written.push(RenderedFile::new(
-            "app.yaml",
-            document(&app(request, cluster, namespace)?),
+fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
+    let Some(proxy) = PodProxy::of(request, NoProxyDialect::Bare)? else {
+        return Err(Failure::usage(
+            "the site has no proxy; add proxy.http and proxy.https to it",
         ));
+    };
+    let cluster = request.settings.need(CLUSTER.key)?;
+    let namespace = request.settings.need(NAMESPACE.key)?;
+    let values_name = format!("{cluster}-cluster-values");
+    // this drop-in contains the NO_PROXY of the cluster; the drop-in that
+    // cluster-apps-operator writes contains only the NO_PROXY of the installation
+    let drop_ins = drop_in("containerd", DropInForm::SixVariables, request)?;
+    let text = drop_ins.map(|file| file.text).unwrap_or_default();
+    let proxy_name = format!("{cluster}-systemd-proxy");
+    let secret_of = |name: &str, key: &str, text: &str| {
+        document(&secret(
+            metadata(name, Some(namespace)),
+            None,
+            &[(key, text)],
+        ))
+    };
+    let chart = map([("proxy", proxy.chart_values())]);
+    let mut all = vec![
+        (
+            "secret-values.yaml.patch",
+            installation(&proxy, &request.no_proxy().of_installation()),
+        ),
+        (
+            "cluster-values.yaml",
+            secret_of(&values_name, "values", &document(&cluster_values(&proxy))),
+        ),
+        (
+            "systemd-proxy.yaml",
+            secret_of(&proxy_name, "containerdProxy", &text),
+        ),
+        (
+            "bootstrap/cert-manager.yaml",
+            document(&cert_manager(&proxy)),
+        ),
+        (
+            "bootstrap/chart-operator.yaml",
+            document(&map([("cluster", chart.clone())])),
+        ),
+        ("bootstrap/kyverno-policies-connectivity.yaml", {
+            document(&map([
+                ("proxy", map([("enabled", true.into())])),
+                ("cluster", chart),
+            ]))
+        }),
+    ];
+    let files = &mut all;
+    let patches = static_pod_patches(&proxy.variables(), proxy.has_account);
+    let texts: Vec<(String, &str)> = patches
+        .iter()
+        .map(|file| (file_name(&file.path), file.text.as_str()))
+        .collect();
+    let texts: Vec<(&str, &str)> = texts
+        .iter()
+        .map(|(name, text)| (name.as_str(), *text))
+        .collect();
+    let patches_name = format!("{cluster}-static-pods-proxy");
+    files.push(("static-pods-proxy.yaml", {
+        document(&secret(
+            metadata(&patches_name, Some(namespace)),
+            None,
+            &texts,
+        ))
+    }));
+    let mut written: Vec<RenderedFile> = all
+        .into_iter()
+        .map(|(path, text)| RenderedFile::new(path, text).secret(proxy.has_account))
+        .collect();
+    written.push(RenderedFile::new(
+        "app.yaml",
+        document(&app(request, cluster, namespace)?),
+    ));
 
-        let of_service = |service: &&str| {
-            let path = format!("etc/systemd/system/{service}.service.d/http-proxy.conf");
-            file_from(&path, 0o600, &proxy_name, "containerdProxy")
-        };
-        let of_patch = |file: &RenderedFile| {
-            file_from(&file.path, 0o600, &patches_name, &file_name(&file.path))
-        };
-        let services = request.settings.proxied_services().iter();
-        let machine_files: Vec<Value> = services
-            .map(of_service)
-            .chain(patches.iter().map(of_patch))
-            .collect();
-        let join = map([("patches", map([("directory", PATCHES.into())]))]);
-        let machines = map([
-            ("initConfiguration", join.clone()),
-            ("joinConfiguration", join),
-            ("files", machine_files.into()),
-        ]);
-        written.push(RenderedFile::new(
-            "kubeadm-config-spec.yaml",
-            document(&machines),
-        ));
-        Ok(RenderedConfig {
-            output: RenderedOutput::Files(written),
-            ..RenderedConfig::default()
-        })
-    }
+    let of_service = |service: &&str| {
+        let path = format!("etc/systemd/system/{service}.service.d/http-proxy.conf");
+        file_from(&path, 0o600, &proxy_name, "containerdProxy")
+    };
+    let of_patch =
+        |file: &RenderedFile| file_from(&file.path, 0o600, &patches_name, &file_name(&file.path));
+    let services = request.settings.proxied_services().iter();
+    let machine_files: Vec<Value> = services
+        .map(of_service)
+        .chain(patches.iter().map(of_patch))
+        .collect();
+    let join = map([("patches", map([("directory", PATCHES.into())]))]);
+    let machines = map([
+        ("initConfiguration", join.clone()),
+        ("joinConfiguration", join),
+        ("files", machine_files.into()),
+    ]);
+    written.push(RenderedFile::new(
+        "kubeadm-config-spec.yaml",
+        document(&machines),
+    ));
+    Ok(RenderedConfig {
+        output: RenderedOutput::Files(written),
+        ..RenderedConfig::default()
+    })
 }
 
 /// Returns the key in a Secret for the patch at `path`: its file name. A key must not contain `+`.

@@ -1,15 +1,12 @@
 //! `git`: configuration with which git fetches the locked repositories from the mirror.
 
 use crate::platform::{
-    OutputForm, PlatformSetting, PlatformSpec, RenderPlatform, RenderRequest, RenderedConfig,
-    RenderedOutput,
+    OutputForm, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput,
 };
 use crate::rendered_file::header;
 use landfall_item::LockedGitRepository;
 use landfall_model::Failure;
 use std::collections::BTreeSet;
-
-pub(super) struct GitPlatform;
 
 const URL: PlatformSetting = PlatformSetting {
     key: "url",
@@ -20,70 +17,60 @@ const URL: PlatformSetting = PlatformSetting {
     choices: &[],
 };
 
-impl RenderPlatform for GitPlatform {
-    fn spec(&self) -> &'static PlatformSpec {
-        &PlatformSpec {
-            name: "git",
-            about: "configuration of git that fetches the locked repositories from the mirror",
-            details: "Include the file in the configuration of each machine or user: \
-                      `git config --global include.path FILE`. git then replaces the URL of a \
-                      locked repository, with or without a path after it, also for `git push`. \
-                      git-lfs replaces the URL of a Git LFS server that a repository names.",
-            inputs: &[],
-            settings: &[URL],
-            consumer: None,
-            reads_lock: true,
-            writes: OutputForm::Text {
-                out: "Write the configuration to this file instead of stdout",
-            },
-        }
-    }
+pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
+    name: "git",
+    about: "configuration of git that fetches the locked repositories from the mirror",
+    details: "Include the file in the configuration of each machine or user: \
+              `git config --global include.path FILE`. git then replaces the URL of a \
+              locked repository, with or without a path after it, also for `git push`. \
+              git-lfs replaces the URL of a Git LFS server that a repository names.",
+    settings: &[URL],
+    writes: OutputForm::Text {
+        out: "Write the configuration to this file instead of stdout",
+    },
+    needs_registry: false,
+    ..RenderPlatform::new(render)
+};
 
-    fn needs_registry(&self) -> bool {
-        false
-    }
-
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
-        if request.lock.git.is_empty() {
-            let notes =
-                vec!["the lock has no git repositories, so there is nothing to write".into()];
-            return Ok(RenderedConfig {
-                output: RenderedOutput::Text(String::new()),
-                notes,
-                ..RenderedConfig::default()
-            });
-        }
-        let url = request.settings.get(URL.key).or(request.file_server());
-        let base = url.map(|url| url.trim_end_matches('/')).ok_or_else(|| {
-            Failure::usage(
-                "machines have no URL for the repositories; add `files: http://HOST:PORT` \
-                 to the site, or use --set url=http://HOST:PORT",
-            )
-        })?;
-        let mut urls: Vec<String> = request
-            .lock
-            .git
-            .iter()
-            .flat_map(LockedGitRepository::urls)
-            .collect();
-        // git-lfs uses `insteadOf` for the URL in `.lfsconfig` too
-        let servers = request.lock.git.iter();
-        let servers: BTreeSet<&str> = servers
-            .flat_map(LockedGitRepository::other_lfs_servers)
-            .collect();
-        urls.extend(servers.into_iter().map(str::to_owned));
-        let mut text = header("landfall render git");
-        for url in &urls {
-            let path = url.split_once("://").map_or(url.as_str(), |(_, path)| path);
-            let mirror = quoted(&format!("{base}/{path}"));
-            text += &format!("[url {mirror}]\n\tinsteadOf = {}\n", quoted(url));
-        }
-        text += &longer_names(&urls);
-        Ok(RenderedConfig {
-            output: RenderedOutput::Text(text),
+fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
+    if request.lock.git.is_empty() {
+        let notes = vec!["the lock has no git repositories, so there is nothing to write".into()];
+        return Ok(RenderedConfig {
+            output: RenderedOutput::Text(String::new()),
+            notes,
             ..RenderedConfig::default()
-        })
+        });
     }
+    let url = request.settings.get(URL.key).or(request.file_server());
+    let base = url.map(|url| url.trim_end_matches('/')).ok_or_else(|| {
+        Failure::usage(
+            "machines have no URL for the repositories; add `files: http://HOST:PORT` \
+             to the site, or use --set url=http://HOST:PORT",
+        )
+    })?;
+    let mut urls: Vec<String> = request
+        .lock
+        .git
+        .iter()
+        .flat_map(LockedGitRepository::urls)
+        .collect();
+    // git-lfs uses `insteadOf` for the URL in `.lfsconfig` too
+    let servers = request.lock.git.iter();
+    let servers: BTreeSet<&str> = servers
+        .flat_map(LockedGitRepository::other_lfs_servers)
+        .collect();
+    urls.extend(servers.into_iter().map(str::to_owned));
+    let mut text = header("landfall render git");
+    for url in &urls {
+        let path = url.split_once("://").map_or(url.as_str(), |(_, path)| path);
+        let mirror = quoted(&format!("{base}/{path}"));
+        text += &format!("[url {mirror}]\n\tinsteadOf = {}\n", quoted(url));
+    }
+    text += &longer_names(&urls);
+    Ok(RenderedConfig {
+        output: RenderedOutput::Text(text),
+        ..RenderedConfig::default()
+    })
 }
 
 /// Returns entries that keep the URLs of repositories that are not locked, such as `…/api2` if

@@ -1,7 +1,7 @@
 //! `helm-values`: Helm values that point charts at the site.
 
 use crate::platform::{
-    InputFlag, OutputForm, OverlayDetails, OverlayKey, PlatformInput, PlatformSpec, RenderPlatform,
+    InputFlag, OutputForm, OverlayDetails, OverlayKey, PlatformInput, RenderPlatform,
     RenderRequest, RenderedConfig, RenderedOutput,
 };
 use crate::rendered_file::header;
@@ -20,53 +20,45 @@ use serde_yaml::{Mapping, Value};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-pub(super) struct HelmValues;
+pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
+    name: "helm-values",
+    about: "Values for Helm that point charts at the site: only their image keys",
+    details: "Reads the default values of the charts and their subcharts; helm is not \
+              needed.",
+    inputs: &[
+        PlatformInput {
+            name: "charts",
+            flag: InputFlag::Arguments,
+            value_name: "CHART",
+            help: "Charts: a folder with a Chart.yaml, a .tgz, or the name of a locked \
+                   chart",
+        },
+        PlatformInput {
+            name: "values",
+            flag: InputFlag::Short('f'),
+            value_name: "FILE",
+            help: "Your own values, which override those of the charts (may be repeated; \
+                   later files override earlier ones). The files are not changed",
+        },
+    ],
+    writes: OutputForm::Text {
+        out: "Where to write the values [default: stdout]",
+    },
+    ..RenderPlatform::new(render)
+};
 
-impl RenderPlatform for HelmValues {
-    fn spec(&self) -> &'static PlatformSpec {
-        &PlatformSpec {
-            name: "helm-values",
-            about: "Values for Helm that point charts at the site: only their image keys",
-            details: "Reads the default values of the charts and their subcharts; helm is not \
-                      needed.",
-            inputs: &[
-                PlatformInput {
-                    name: "charts",
-                    flag: InputFlag::Arguments,
-                    value_name: "CHART",
-                    help: "Charts: a folder with a Chart.yaml, a .tgz, or the name of a locked \
-                           chart",
-                },
-                PlatformInput {
-                    name: "values",
-                    flag: InputFlag::Short('f'),
-                    value_name: "FILE",
-                    help: "Your own values, which override those of the charts (may be repeated; \
-                           later files override earlier ones). The files are not changed",
-                },
-            ],
-            settings: &[],
-            consumer: None,
-            reads_lock: true,
-            writes: OutputForm::Text {
-                out: "Where to write the values [default: stdout]",
-            },
-        }
-    }
-
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
-        let charts = request
-            .paths("charts")
-            .iter()
-            .map(|path| HelmChart::load(path, request.limits))
-            .collect::<Result<Vec<_>, _>>()?;
-        let user = user_values(request.paths("values"), request.limits)?;
-        let inventory = Inventory::new(request.lock, Some(request.mapping), None, request.today);
-        let target = request.mapping.target();
-        let overlay = overlay(&charts, &user, &inventory, &target.registry)?;
-        let text = document(&charts, &overlay, &target.to_string())?;
-        Ok(rendered(text, &overlay))
-    }
+fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
+    let charts = request
+        .paths("charts")
+        .iter()
+        .map(|path| HelmChart::load(path, request.limits))
+        .collect::<Result<Vec<_>, _>>()?;
+    let user = user_values(request.paths("values"), request.limits)?;
+    let inventory = Inventory::new(request.lock, Some(request.mapping), None, request.today);
+    let target = request.mapping.target();
+    let overlay = overlay(&charts, &user, &inventory, &target.registry)?;
+    let text = document(&charts, &overlay, &target.to_string())?;
+    Ok(rendered(text, &overlay))
 }
 
 /// Reads the values of the user; later files override earlier ones.

@@ -5,13 +5,11 @@ use super::containerd::{
 };
 use super::systemd::{DropInForm, drop_in, only_drop_ins};
 use crate::platform::{
-    OutputForm, PlatformSetting, PlatformSpec, RenderPlatform, RenderRequest, RenderedConfig,
-    RenderedOutput, SITE_CLUSTER,
+    OutputForm, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput,
+    SITE_CLUSTER,
 };
 use crate::rendered_file::RenderedFile;
 use landfall_model::{Consumer, Failure};
-
-pub(super) struct K0sPlatform;
 
 const VERSION: PlatformSetting = PlatformSetting {
     key: "version",
@@ -24,67 +22,59 @@ const VERSION: PlatformSetting = PlatformSetting {
 /// The folder from which k0s adds files to the configuration of its containerd.
 const DROP_INS: &str = "/etc/k0s/containerd.d";
 
-impl RenderPlatform for K0sPlatform {
-    fn spec(&self) -> &'static PlatformSpec {
-        &PlatformSpec {
-            name: "k0s",
-            about: "k0s: a hosts.toml for every upstream host, its containerd configuration, its \
-                    proxy",
-            details: "Paths in the output folder are the paths on a node. Archives of `landfall \
-                      export images` in /var/lib/k0s/images are loaded before any image is pulled.",
-            inputs: &[],
-            settings: &[VERSION, AUTH, SITE_CLUSTER],
-            consumer: Some(Consumer::K0s),
-            reads_lock: true,
-            writes: OutputForm::Files {
-                not_into: Some("hosts.toml and landfall.toml are not YAML; write them with -o DIR"),
-            },
-        }
-    }
+pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
+    name: "k0s",
+    about: "k0s: a hosts.toml for every upstream host, its containerd configuration, its \
+            proxy",
+    details: "Paths in the output folder are the paths on a node. Archives of `landfall \
+              export images` in /var/lib/k0s/images are loaded before any image is pulled.",
+    settings: &[VERSION, AUTH, SITE_CLUSTER],
+    consumer: Some(Consumer::K0s),
+    writes: OutputForm::Files {
+        not_into: Some("hosts.toml and landfall.toml are not YAML; write them with -o DIR"),
+    },
+    has_proxy_part: true,
+    ..RenderPlatform::new(render)
+};
 
-    fn has_proxy_part(&self) -> bool {
-        true
+fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
+    if request.target.is_none() {
+        return only_drop_ins(
+            &["k0scontroller", "k0sworker"],
+            DropInForm::SixVariables,
+            request,
+        );
     }
-
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
-        if request.target.is_none() {
-            return only_drop_ins(
-                &["k0scontroller", "k0sworker"],
-                DropInForm::SixVariables,
-                request,
-            );
-        }
-        let registry = request.registry()?;
-        let by_header = account_by_header(request);
-        let hosts_folder = format!("{DROP_INS}/certs.d");
-        // the files refer to each other by relative paths
-        let in_k0s = |file: RenderedFile| RenderedFile {
-            path: file.path.replacen(&FOLDER[1..], &hosts_folder[1..], 1),
-            ..file
-        };
-        let hosts = hosts(request, &registry, by_header)?;
-        let mut files: Vec<RenderedFile> = hosts.into_iter().map(in_k0s).collect();
-        let has_containerd_2 = request.settings.get(VERSION.key) == Some("1.36");
-        let release = if has_containerd_2 {
-            ContainerdRelease::Two
-        } else {
-            ContainerdRelease::One
-        };
-        files.push(RenderedFile {
-            path: format!("{}/landfall.toml", &DROP_INS[1..]),
-            ..config(release, &hosts_folder, None, request, &registry)?
-        });
-        for service in ["k0scontroller", "k0sworker"] {
-            files.extend(drop_in(service, DropInForm::SixVariables, request)?);
-        }
-        let mut notes = other_accounts(request, &registry, by_header)?;
-        if !has_containerd_2 {
-            notes.extend(unreadable(request, &registry)?);
-        }
-        Ok(RenderedConfig {
-            output: RenderedOutput::Files(files),
-            notes,
-            ..RenderedConfig::default()
-        })
+    let registry = request.registry()?;
+    let by_header = account_by_header(request);
+    let hosts_folder = format!("{DROP_INS}/certs.d");
+    // the files refer to each other by relative paths
+    let in_k0s = |file: RenderedFile| RenderedFile {
+        path: file.path.replacen(&FOLDER[1..], &hosts_folder[1..], 1),
+        ..file
+    };
+    let hosts = hosts(request, &registry, by_header)?;
+    let mut files: Vec<RenderedFile> = hosts.into_iter().map(in_k0s).collect();
+    let has_containerd_2 = request.settings.get(VERSION.key) == Some("1.36");
+    let release = if has_containerd_2 {
+        ContainerdRelease::Two
+    } else {
+        ContainerdRelease::One
+    };
+    files.push(RenderedFile {
+        path: format!("{}/landfall.toml", &DROP_INS[1..]),
+        ..config(release, &hosts_folder, None, request, &registry)?
+    });
+    for service in ["k0scontroller", "k0sworker"] {
+        files.extend(drop_in(service, DropInForm::SixVariables, request)?);
     }
+    let mut notes = other_accounts(request, &registry, by_header)?;
+    if !has_containerd_2 {
+        notes.extend(unreadable(request, &registry)?);
+    }
+    Ok(RenderedConfig {
+        output: RenderedOutput::Files(files),
+        notes,
+        ..RenderedConfig::default()
+    })
 }

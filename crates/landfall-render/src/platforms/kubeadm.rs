@@ -2,15 +2,12 @@
 
 use crate::kubernetes_objects::{document, map};
 use crate::platform::{
-    OutputForm, PlatformSetting, PlatformSpec, RenderPlatform, RenderRequest, RenderedConfig,
-    RenderedOutput,
+    PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput,
 };
 use crate::rendered_file::RenderedFile;
 use landfall_model::{Consumer, Failure};
 use serde_yaml::Value;
 use std::collections::BTreeSet;
-
-pub(super) struct KubeadmPlatform;
 
 const VERSION: PlatformSetting = PlatformSetting {
     key: "version",
@@ -23,92 +20,86 @@ const VERSION: PlatformSetting = PlatformSetting {
 /// The upstream host of kubeadm's images.
 const UPSTREAM: &str = "registry.k8s.io";
 
-impl RenderPlatform for KubeadmPlatform {
-    fn spec(&self) -> &'static PlatformSpec {
-        &PlatformSpec {
-            name: "kubeadm",
-            about: "kubeadm: a ClusterConfiguration with the registry as its imageRepository",
-            details: "The versions of Kubernetes, CoreDNS and etcd are those in the lock, if it \
-                      has exactly one of each. Nodes need the registry's certificates and account, \
-                      which `landfall render containerd` writes.",
-            inputs: &[],
-            settings: &[VERSION],
-            consumer: Some(Consumer::Kubeadm),
-            reads_lock: true,
-            writes: OutputForm::Files { not_into: None },
-        }
-    }
+pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
+    name: "kubeadm",
+    about: "kubeadm: a ClusterConfiguration with the registry as its imageRepository",
+    details: "The versions of Kubernetes, CoreDNS and etcd are those in the lock, if it \
+              has exactly one of each. Nodes need the registry's certificates and account, \
+              which `landfall render containerd` writes.",
+    settings: &[VERSION],
+    consumer: Some(Consumer::Kubeadm),
+    ..RenderPlatform::new(render)
+};
 
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
-        let version = request.settings.need(VERSION.key)?;
-        let destination = request
-            .mapping
-            .own_destination(&request.mapping.host_path(UPSTREAM));
-        let repository = destination.to_string().trim_end_matches('/').to_owned();
-        let mut notes = Vec::new();
-        let mut tag = |name: &str| {
-            let found = tags(request, name);
-            match &found[..] {
-                [tag] => tag.as_str().into(),
-                [] => {
-                    notes.push(format!(
-                        "the lock has no {UPSTREAM}/{name}: kubeadm chooses its version"
-                    ));
-                    Value::Null
-                }
-                several => {
-                    notes.push(format!(
-                        "the lock has several versions of {name} ({}): kubeadm chooses one",
-                        several.join(", ")
-                    ));
-                    Value::Null
-                }
+fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
+    let version = request.settings.need(VERSION.key)?;
+    let destination = request
+        .mapping
+        .own_destination(&request.mapping.host_path(UPSTREAM));
+    let repository = destination.to_string().trim_end_matches('/').to_owned();
+    let mut notes = Vec::new();
+    let mut tag = |name: &str| {
+        let found = tags(request, name);
+        match &found[..] {
+            [tag] => tag.as_str().into(),
+            [] => {
+                notes.push(format!(
+                    "the lock has no {UPSTREAM}/{name}: kubeadm chooses its version"
+                ));
+                Value::Null
             }
-        };
-        let kubernetes = tag("kube-apiserver");
-        // Upstream, CoreDNS is at `coredns/coredns`. kubeadm adds the folder only if the repository
-        // is registry.k8s.io (`GetDNSImage` in its images.go), and otherwise pulls `coredns`.
-        let dns = map([
-            ("imageRepository", repository.as_str().into()),
-            ("imageTag", tag("coredns/coredns")),
-        ]);
-        // kubeadm accepts only one of `etcd.local` and `etcd.external`
-        let is_external = request
-            .existing
-            .iter()
-            .any(|document| !document["etcd"]["external"].is_null());
-        let etcd = if is_external {
-            Value::Null
-        } else {
-            let local = map([
-                ("imageRepository", repository.as_str().into()),
-                ("imageTag", tag("etcd")),
-            ]);
-            map([("local", local)])
-        };
-        if tags(request, "pause").is_empty() {
-            notes.push(format!(
-                "the lock has no {UPSTREAM}/pause: every pod needs it"
-            ));
+            several => {
+                notes.push(format!(
+                    "the lock has several versions of {name} ({}): kubeadm chooses one",
+                    several.join(", ")
+                ));
+                Value::Null
+            }
         }
-        let configuration = map([
-            ("apiVersion", format!("kubeadm.k8s.io/{version}").into()),
-            ("kind", "ClusterConfiguration".into()),
-            ("kubernetesVersion", kubernetes),
+    };
+    let kubernetes = tag("kube-apiserver");
+    // Upstream, CoreDNS is at `coredns/coredns`. kubeadm adds the folder only if the repository
+    // is registry.k8s.io (`GetDNSImage` in its images.go), and otherwise pulls `coredns`.
+    let dns = map([
+        ("imageRepository", repository.as_str().into()),
+        ("imageTag", tag("coredns/coredns")),
+    ]);
+    // kubeadm accepts only one of `etcd.local` and `etcd.external`
+    let is_external = request
+        .existing
+        .iter()
+        .any(|document| !document["etcd"]["external"].is_null());
+    let etcd = if is_external {
+        Value::Null
+    } else {
+        let local = map([
             ("imageRepository", repository.as_str().into()),
-            ("dns", dns),
-            ("etcd", etcd),
+            ("imageTag", tag("etcd")),
         ]);
-        let files = vec![RenderedFile::new(
-            "kubeadm-config.yaml",
-            document(&configuration),
-        )];
-        Ok(RenderedConfig {
-            output: RenderedOutput::Files(files),
-            notes,
-            ..RenderedConfig::default()
-        })
+        map([("local", local)])
+    };
+    if tags(request, "pause").is_empty() {
+        notes.push(format!(
+            "the lock has no {UPSTREAM}/pause: every pod needs it"
+        ));
     }
+    let configuration = map([
+        ("apiVersion", format!("kubeadm.k8s.io/{version}").into()),
+        ("kind", "ClusterConfiguration".into()),
+        ("kubernetesVersion", kubernetes),
+        ("imageRepository", repository.as_str().into()),
+        ("dns", dns),
+        ("etcd", etcd),
+    ]);
+    let files = vec![RenderedFile::new(
+        "kubeadm-config.yaml",
+        document(&configuration),
+    )];
+    Ok(RenderedConfig {
+        output: RenderedOutput::Files(files),
+        notes,
+        ..RenderedConfig::default()
+    })
 }
 
 /// Returns the locked tags of the Kubernetes image `name`, each once: an image may be locked under

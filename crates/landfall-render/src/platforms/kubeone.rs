@@ -3,15 +3,13 @@
 use crate::kubernetes_objects::{document, map, optional, texts};
 use crate::node_registry::{NodeRegistry, separate_accounts_note};
 use crate::platform::{
-    BasicCredentials, OutputForm, PlatformSetting, PlatformSpec, RenderPlatform, RenderRequest,
-    RenderedConfig, RenderedOutput, SITE_CLUSTER,
+    BasicCredentials, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig,
+    RenderedOutput, SITE_CLUSTER,
 };
 use crate::proxy::{NoProxyDialect, ProxyAddress};
 use crate::rendered_file::RenderedFile;
 use landfall_model::{Consumer, Failure};
 use serde_yaml::{Mapping, Value};
-
-pub(super) struct KubeOnePlatform;
 
 const VIA: PlatformSetting = PlatformSetting {
     key: "via",
@@ -32,79 +30,69 @@ const API: PlatformSetting = PlatformSetting {
     choices: &["v1beta2", "v1beta1"],
 };
 
-impl RenderPlatform for KubeOnePlatform {
-    fn spec(&self) -> &'static PlatformSpec {
-        &PlatformSpec {
-            name: "kubeone",
-            about: "KubeOne: the registry, certificates and proxy of a KubeOneCluster",
-            details: "KubeOne uses an overwritten registry only over TLS and without an account; \
-                      containerd's mirrors support plain HTTP and accounts.",
-            inputs: &[],
-            settings: &[VIA, API, SITE_CLUSTER],
-            consumer: Some(Consumer::Kubeone),
-            reads_lock: true,
-            writes: OutputForm::Files { not_into: None },
-        }
-    }
+pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
+    name: "kubeone",
+    about: "KubeOne: the registry, certificates and proxy of a KubeOneCluster",
+    details: "KubeOne uses an overwritten registry only over TLS and without an account; \
+              containerd's mirrors support plain HTTP and accounts.",
+    settings: &[VIA, API, SITE_CLUSTER],
+    consumer: Some(Consumer::Kubeone),
+    has_proxy_part: true,
+    ..RenderPlatform::new(render)
+};
 
-    fn has_proxy_part(&self) -> bool {
-        true
+fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
+    let is_old = request.settings.get(API.key) == Some("v1beta1");
+    let mut notes = Vec::new();
+    let mut parts = RegistryParts::default();
+    if request.target.is_some() {
+        parts = registry_parts(request, is_old, &mut notes)?;
     }
-
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
-        let is_old = request.settings.get(API.key) == Some("v1beta1");
-        let mut notes = Vec::new();
-        let mut parts = RegistryParts::default();
-        if request.target.is_some() {
-            parts = registry_parts(request, is_old, &mut notes)?;
-        }
-        let mut secret = parts.secret;
-        let mut proxy_value = Value::Null;
-        if let Some(proxy) = request.proxy()? {
-            secret |= proxy.has_account();
-            // KubeOne adds these entries itself (`defaults.go`)
-            let added = ["127.0.0.1/8", "127.0.0.1", "localhost"];
-            proxy_value = map([
-                ("http", optional_url(proxy.http.as_ref())),
-                ("https", optional_url(proxy.https.as_ref())),
-                (
-                    "noProxy",
-                    request
-                        .no_proxy()
-                        .list_without(NoProxyDialect::Bare, &added)
-                        .into(),
-                ),
-            ]);
-        }
-        let cluster = map([
+    let mut secret = parts.secret;
+    let mut proxy_value = Value::Null;
+    if let Some(proxy) = request.proxy()? {
+        secret |= proxy.has_account();
+        // KubeOne adds these entries itself (`defaults.go`)
+        let added = ["127.0.0.1/8", "127.0.0.1", "localhost"];
+        proxy_value = map([
+            ("http", optional_url(proxy.http.as_ref())),
+            ("https", optional_url(proxy.https.as_ref())),
             (
-                "apiVersion",
-                if is_old {
-                    "kubeone.io/v1beta1"
-                } else {
-                    "kubeone.k8c.io/v1beta2"
-                }
-                .into(),
+                "noProxy",
+                request
+                    .no_proxy()
+                    .list_without(NoProxyDialect::Bare, &added)
+                    .into(),
             ),
-            ("kind", "KubeOneCluster".into()),
-            ("registryConfiguration", parts.registry_configuration),
-            ("containerRuntime", parts.container_runtime),
-            ("assetConfiguration", parts.asset_configuration),
-            ("caBundle", parts.ca_bundle),
-            ("proxy", proxy_value),
-            ("systemPackages", parts.system_packages),
         ]);
-        if request.existing.is_empty() {
-            notes.push("merge it into your KubeOneCluster: --into FILE".to_owned());
-        }
-        let files =
-            vec![RenderedFile::new("kubeone-cluster.yaml", document(&cluster)).secret(secret)];
-        Ok(RenderedConfig {
-            output: RenderedOutput::Files(files),
-            notes,
-            ..RenderedConfig::default()
-        })
     }
+    let cluster = map([
+        (
+            "apiVersion",
+            if is_old {
+                "kubeone.io/v1beta1"
+            } else {
+                "kubeone.k8c.io/v1beta2"
+            }
+            .into(),
+        ),
+        ("kind", "KubeOneCluster".into()),
+        ("registryConfiguration", parts.registry_configuration),
+        ("containerRuntime", parts.container_runtime),
+        ("assetConfiguration", parts.asset_configuration),
+        ("caBundle", parts.ca_bundle),
+        ("proxy", proxy_value),
+        ("systemPackages", parts.system_packages),
+    ]);
+    if request.existing.is_empty() {
+        notes.push("merge it into your KubeOneCluster: --into FILE".to_owned());
+    }
+    let files = vec![RenderedFile::new("kubeone-cluster.yaml", document(&cluster)).secret(secret)];
+    Ok(RenderedConfig {
+        output: RenderedOutput::Files(files),
+        notes,
+        ..RenderedConfig::default()
+    })
 }
 
 /// The parts of a `KubeOneCluster` that name the registry and what else replaces upstream.

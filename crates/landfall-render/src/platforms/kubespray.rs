@@ -4,15 +4,11 @@
 use super::containerd::{mirror_url, other_accounts};
 use crate::kubernetes_objects::{document, map, optional, some_map, texts};
 use crate::node_registry::{HostMirror, NodeRegistry, host_mirrors};
-use crate::platform::{
-    OutputForm, PlatformSpec, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput,
-};
+use crate::platform::{OutputForm, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput};
 use crate::proxy::{NoProxyDialect, PodProxy};
 use crate::rendered_file::RenderedFile;
 use landfall_model::{Consumer, Failure, KUBESPRAY_REGISTRIES};
 use serde_yaml::{Mapping, Value};
-
-pub(super) struct KubesprayPlatform;
 
 /// The folder of the variables in an inventory.
 const VARIABLES: &str = "group_vars/all";
@@ -32,82 +28,73 @@ const FILE_SERVERS: [(&str, &str); 4] = [
     ("get_helm_url", "get.helm.sh"),
 ];
 
-impl RenderPlatform for KubesprayPlatform {
-    fn spec(&self) -> &'static PlatformSpec {
-        &PlatformSpec {
-            name: "kubespray",
-            about: "Kubespray: certificates, and group variables for the registry, the file server \
-                    and the proxy",
-            details: "Copy group_vars/all to the inventory. Nodes need the files below node/ \
-                      before Kubespray runs; their paths in that folder are the paths on a node.",
-            inputs: &[],
-            settings: &[],
-            consumer: Some(Consumer::Kubespray),
-            reads_lock: true,
-            writes: OutputForm::Files {
-                not_into: Some(
-                    "Ansible reads every file in group_vars/all, so write the files with -o DIR",
-                ),
-            },
+pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
+    name: "kubespray",
+    about: "Kubespray: certificates, and group variables for the registry, the file server \
+            and the proxy",
+    details: "Copy group_vars/all to the inventory. Nodes need the files below node/ \
+              before Kubespray runs; their paths in that folder are the paths on a node.",
+    consumer: Some(Consumer::Kubespray),
+    writes: OutputForm::Files {
+        not_into: Some(
+            "Ansible reads every file in group_vars/all, so write the files with -o DIR",
+        ),
+    },
+    has_proxy_part: true,
+    ..RenderPlatform::new(render)
+};
+
+fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
+    let mut variables = Mapping::new();
+    let mut secrets = Mapping::new();
+    let mut files = Vec::new();
+    let mut notes = Vec::new();
+    if request.target.is_some() {
+        add_registry(
+            request,
+            &mut variables,
+            &mut secrets,
+            &mut files,
+            &mut notes,
+        )?;
+    }
+    if let Some(proxy) = PodProxy::of(request, NoProxyDialect::Bare)? {
+        let urls = if proxy.has_account {
+            &mut secrets
+        } else {
+            &mut variables
+        };
+        urls.insert("http_proxy".into(), proxy.http.into());
+        urls.insert("https_proxy".into(), proxy.https.into());
+        // Kubespray adds the nodes and the ranges of the cluster
+        let direct = request.no_proxy().of_installation();
+        variables.insert("additional_no_proxy".into(), direct.into());
+        if let Some(ca) = request.proxy()?.and_then(|proxy| proxy.ca) {
+            let path = format!("{CERTIFICATES}/proxy-ca.crt");
+            variables.insert("https_proxy_cert_file".into(), format!("/{path}").into());
+            files.push(RenderedFile::new(format!("node/{path}"), ca));
+        }
+        // the packages come from the site, without the proxy
+        if !request.lock.packages.is_empty() {
+            variables.insert("skip_http_proxy_on_os_packages".into(), true.into());
         }
     }
-
-    fn has_proxy_part(&self) -> bool {
-        true
-    }
-
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
-        let mut variables = Mapping::new();
-        let mut secrets = Mapping::new();
-        let mut files = Vec::new();
-        let mut notes = Vec::new();
-        if request.target.is_some() {
-            add_registry(
-                request,
-                &mut variables,
-                &mut secrets,
-                &mut files,
-                &mut notes,
-            )?;
-        }
-        if let Some(proxy) = PodProxy::of(request, NoProxyDialect::Bare)? {
-            let urls = if proxy.has_account {
-                &mut secrets
-            } else {
-                &mut variables
-            };
-            urls.insert("http_proxy".into(), proxy.http.into());
-            urls.insert("https_proxy".into(), proxy.https.into());
-            // Kubespray adds the nodes and the ranges of the cluster
-            let direct = request.no_proxy().of_installation();
-            variables.insert("additional_no_proxy".into(), direct.into());
-            if let Some(ca) = request.proxy()?.and_then(|proxy| proxy.ca) {
-                let path = format!("{CERTIFICATES}/proxy-ca.crt");
-                variables.insert("https_proxy_cert_file".into(), format!("/{path}").into());
-                files.push(RenderedFile::new(format!("node/{path}"), ca));
-            }
-            // the packages come from the site, without the proxy
-            if !request.lock.packages.is_empty() {
-                variables.insert("skip_http_proxy_on_os_packages".into(), true.into());
-            }
-        }
-        files.push(RenderedFile::new(
-            format!("{VARIABLES}/landfall.yml"),
-            document(&variables.into()),
+    files.push(RenderedFile::new(
+        format!("{VARIABLES}/landfall.yml"),
+        document(&variables.into()),
+    ));
+    if !secrets.is_empty() {
+        let path = format!("{VARIABLES}/landfall-credentials.yml");
+        files.push(RenderedFile::new(path, document(&secrets.into())).secret(true));
+        notes.push(format!(
+            "encrypt {VARIABLES}/landfall-credentials.yml with `ansible-vault encrypt`"
         ));
-        if !secrets.is_empty() {
-            let path = format!("{VARIABLES}/landfall-credentials.yml");
-            files.push(RenderedFile::new(path, document(&secrets.into())).secret(true));
-            notes.push(format!(
-                "encrypt {VARIABLES}/landfall-credentials.yml with `ansible-vault encrypt`"
-            ));
-        }
-        Ok(RenderedConfig {
-            output: RenderedOutput::Files(files),
-            notes,
-            ..RenderedConfig::default()
-        })
     }
+    Ok(RenderedConfig {
+        output: RenderedOutput::Files(files),
+        notes,
+        ..RenderedConfig::default()
+    })
 }
 
 /// Adds the variables and files for the registry and the file server.

@@ -1,72 +1,61 @@
 //! `kustomize`: a component whose `images` replace every locked image by its name at the registry.
 
 use crate::kubernetes_objects::{document, map};
-use crate::platform::{
-    OutputForm, PlatformSpec, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput,
-};
+use crate::platform::{RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput};
 use crate::rendered_file::RenderedFile;
 use landfall_model::{Consumer, Failure, ImageRef, alias_hosts};
 use serde_yaml::Value;
 use std::collections::BTreeMap;
 
-pub(super) struct KustomizePlatform;
+pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
+    name: "kustomize",
+    about: "kustomize: a component that gives every locked image its name at the registry",
+    details: "kustomize changes the images of containers, init containers and volumes, but \
+              not those in arguments, variables and ephemeral containers. `landfall \
+              rewrite` changes all of them.",
+    consumer: Some(Consumer::Kustomize),
+    ..RenderPlatform::new(render)
+};
 
-impl RenderPlatform for KustomizePlatform {
-    fn spec(&self) -> &'static PlatformSpec {
-        &PlatformSpec {
-            name: "kustomize",
-            about: "kustomize: a component that gives every locked image its name at the registry",
-            details: "kustomize changes the images of containers, init containers and volumes, but \
-                      not those in arguments, variables and ephemeral containers. `landfall \
-                      rewrite` changes all of them.",
-            inputs: &[],
-            settings: &[],
-            consumer: Some(Consumer::Kustomize),
-            reads_lock: true,
-            writes: OutputForm::Files { not_into: None },
+fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
+    let destination = |image: &ImageRef| request.mapping.destinations(image).into_iter().next();
+    let mut names: BTreeMap<String, String> = request
+        .images()
+        .filter_map(|image| Some((image.name(), destination(image)?.to_string())))
+        .collect();
+    // a locked name takes precedence over an equal spelling of another image's name
+    for image in request.images() {
+        let Some(destination) = destination(image) else {
+            continue;
+        };
+        for name in spellings(image) {
+            names.entry(name).or_insert_with(|| destination.to_string());
         }
     }
-
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
-        let destination = |image: &ImageRef| request.mapping.destinations(image).into_iter().next();
-        let mut names: BTreeMap<String, String> = request
-            .images()
-            .filter_map(|image| Some((image.name(), destination(image)?.to_string())))
-            .collect();
-        // a locked name takes precedence over an equal spelling of another image's name
-        for image in request.images() {
-            let Some(destination) = destination(image) else {
-                continue;
-            };
-            for name in spellings(image) {
-                names.entry(name).or_insert_with(|| destination.to_string());
-            }
-        }
-        let images: Vec<Value> = names
-            .into_iter()
-            .map(|(name, new_name)| map([("name", name.into()), ("newName", new_name.into())]))
-            .collect();
-        let component = map([
-            ("apiVersion", "kustomize.config.k8s.io/v1alpha1".into()),
-            ("kind", "Component".into()),
-            ("images", images.into()),
-        ]);
-        let files = vec![RenderedFile::new(
-            "kustomization.yaml",
-            document(&component),
-        )];
-        let notes = vec![
-            "add the folder to `components:` of a kustomization".to_owned(),
-            "kustomize does not change images in arguments, variables and ephemeral containers; \
-             `landfall audit` lists them"
-                .to_owned(),
-        ];
-        Ok(RenderedConfig {
-            output: RenderedOutput::Files(files),
-            notes,
-            ..RenderedConfig::default()
-        })
-    }
+    let images: Vec<Value> = names
+        .into_iter()
+        .map(|(name, new_name)| map([("name", name.into()), ("newName", new_name.into())]))
+        .collect();
+    let component = map([
+        ("apiVersion", "kustomize.config.k8s.io/v1alpha1".into()),
+        ("kind", "Component".into()),
+        ("images", images.into()),
+    ]);
+    let files = vec![RenderedFile::new(
+        "kustomization.yaml",
+        document(&component),
+    )];
+    let notes = vec![
+        "add the folder to `components:` of a kustomization".to_owned(),
+        "kustomize does not change images in arguments, variables and ephemeral containers; \
+         `landfall audit` lists them"
+            .to_owned(),
+    ];
+    Ok(RenderedConfig {
+        output: RenderedOutput::Files(files),
+        notes,
+        ..RenderedConfig::default()
+    })
 }
 
 /// Returns the other names by which Kubernetes manifests may request `image`. Each needs an entry,

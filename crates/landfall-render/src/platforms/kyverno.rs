@@ -3,8 +3,7 @@
 use crate::kubernetes_objects::{document, map, texts};
 use crate::node_registry::{host_paths, join_path};
 use crate::platform::{
-    OutputForm, PlatformSpec, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput,
-    SITE_CLUSTER,
+    RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput, SITE_CLUSTER,
 };
 use crate::proxy::{NoProxyDialect, PodProxy, env};
 use crate::rendered_file::RenderedFile;
@@ -13,53 +12,42 @@ use landfall_model::{Consumer, Failure};
 use serde_yaml::Value;
 use std::collections::BTreeSet;
 
-pub(super) struct KyvernoPlatform;
+pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
+    name: "kyverno",
+    about: "Kyverno: policies that replace registries and inject the proxy, in containers \
+            of every kind",
+    details: "Names at the registry, tags and digests are not changed. The proxy is not \
+              injected into pods in kube-system and kyverno, or into pods with the \
+              annotation landfall/inject-proxy: exclude.",
+    settings: &[IMAGE_KEY, SITE_CLUSTER],
+    consumer: Some(Consumer::Kyverno),
+    has_proxy_part: true,
+    ..RenderPlatform::new(render)
+};
 
-impl RenderPlatform for KyvernoPlatform {
-    fn spec(&self) -> &'static PlatformSpec {
-        &PlatformSpec {
-            name: "kyverno",
-            about: "Kyverno: policies that replace registries and inject the proxy, in containers \
-                    of every kind",
-            details: "Names at the registry, tags and digests are not changed. The proxy is not \
-                      injected into pods in kube-system and kyverno, or into pods with the \
-                      annotation landfall/inject-proxy: exclude.",
-            inputs: &[],
-            settings: &[IMAGE_KEY, SITE_CLUSTER],
-            consumer: Some(Consumer::Kyverno),
-            reads_lock: true,
-            writes: OutputForm::Files { not_into: None },
-        }
+fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
+    let mut files = Vec::new();
+    if request.target.is_some() {
+        let text = document(&replace(request));
+        files.push(RenderedFile::new("replace-registries.yaml", text));
     }
-
-    fn has_proxy_part(&self) -> bool {
-        true
+    if let Some(proxy) = PodProxy::of(request, NoProxyDialect::Bare)? {
+        let text = document(&inject(&proxy));
+        files.push(RenderedFile::new("inject-proxy.yaml", text).secret(proxy.has_account));
     }
-
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
-        let mut files = Vec::new();
-        if request.target.is_some() {
-            let text = document(&replace(request));
-            files.push(RenderedFile::new("replace-registries.yaml", text));
+    if let Some(key) = image_key(&request.settings)? {
+        if request.target.is_none() {
+            let why = "--set image-key needs the registry whose images it verifies: add \
+                       registry.address to the site";
+            return Err(Failure::usage(why));
         }
-        if let Some(proxy) = PodProxy::of(request, NoProxyDialect::Bare)? {
-            let text = document(&inject(&proxy));
-            files.push(RenderedFile::new("inject-proxy.yaml", text).secret(proxy.has_account));
-        }
-        if let Some(key) = image_key(&request.settings)? {
-            if request.target.is_none() {
-                let why = "--set image-key needs the registry whose images it verifies: add \
-                           registry.address to the site";
-                return Err(Failure::usage(why));
-            }
-            let text = document(&verify(request, &key));
-            files.push(RenderedFile::new("verify-images.yaml", text));
-        }
-        Ok(RenderedConfig {
-            output: RenderedOutput::Files(files),
-            ..RenderedConfig::default()
-        })
+        let text = document(&verify(request, &key));
+        files.push(RenderedFile::new("verify-images.yaml", text));
     }
+    Ok(RenderedConfig {
+        output: RenderedOutput::Files(files),
+        ..RenderedConfig::default()
+    })
 }
 
 /// Returns the policy that admits images of the registry only if the key signed them. Kyverno

@@ -2,127 +2,116 @@
 
 use crate::kubernetes_objects::{document, map, metadata, texts};
 use crate::node_registry::registry_locations;
-use crate::platform::{
-    OutputForm, PlatformSpec, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput,
-};
+use crate::platform::{RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput};
 use crate::rendered_file::RenderedFile;
 use landfall_model::{Consumer, Failure};
 use serde_yaml::Value;
 
-pub(super) struct OpenShiftPlatform;
+pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
+    name: "openshift",
+    about: "OpenShift: ImageDigestMirrorSet and ImageTagMirrorSet, and the trust in the \
+            registry",
+    details: "Nodes restart their container runtime when a mirror set is applied.",
+    consumer: Some(Consumer::Openshift),
+    ..RenderPlatform::new(render)
+};
 
-impl RenderPlatform for OpenShiftPlatform {
-    fn spec(&self) -> &'static PlatformSpec {
-        &PlatformSpec {
-            name: "openshift",
-            about: "OpenShift: ImageDigestMirrorSet and ImageTagMirrorSet, and the trust in the \
-                    registry",
-            details: "Nodes restart their container runtime when a mirror set is applied.",
-            inputs: &[],
-            settings: &[],
-            consumer: Some(Consumer::Openshift),
-            reads_lock: true,
-            writes: OutputForm::Files { not_into: None },
-        }
-    }
-
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
-        let registry = request.registry()?;
-        let own = &registry.target.registry;
-        let policy = if request.upstream_fallback() {
-            "AllowContactingSource"
-        } else {
-            "NeverContactSource"
+fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
+    let registry = request.registry()?;
+    let own = &registry.target.registry;
+    let policy = if request.upstream_fallback() {
+        "AllowContactingSource"
+    } else {
+        "NeverContactSource"
+    };
+    // an ImageDigestMirrorSet applies only to pulls by digest, an ImageTagMirrorSet only to
+    // pulls by tag, so both are written
+    let sources = registry_locations(request);
+    let set = |kind: &str, key: &str| {
+        let mirror = |(source, location): &(String, String)| {
+            map([
+                ("source", source.as_str().into()),
+                ("mirrors", texts([location.as_str()])),
+                ("mirrorSourcePolicy", policy.into()),
+            ])
         };
-        // an ImageDigestMirrorSet applies only to pulls by digest, an ImageTagMirrorSet only to
-        // pulls by tag, so both are written
-        let sources = registry_locations(request);
-        let set = |kind: &str, key: &str| {
-            let mirror = |(source, location): &(String, String)| {
-                map([
-                    ("source", source.as_str().into()),
-                    ("mirrors", texts([location.as_str()])),
-                    ("mirrorSourcePolicy", policy.into()),
-                ])
-            };
-            let list: Vec<Value> = sources.iter().map(mirror).collect();
+        let list: Vec<Value> = sources.iter().map(mirror).collect();
+        document(&map([
+            ("apiVersion", "config.openshift.io/v1".into()),
+            ("kind", kind.into()),
+            ("metadata", metadata("landfall", None)),
+            ("spec", map([(key, list.into())])),
+        ]))
+    };
+    let mut files = vec![
+        RenderedFile::new(
+            "image-digest-mirror-set.yaml",
+            set("ImageDigestMirrorSet", "imageDigestMirrors"),
+        ),
+        RenderedFile::new(
+            "image-tag-mirror-set.yaml",
+            set("ImageTagMirrorSet", "imageTagMirrors"),
+        ),
+    ];
+    if let Some(ca) = &registry.ca {
+        if own.starts_with('[') {
+            return Err(Failure::refused(format!(
+                "the certificate authority of {own} cannot be configured: the keys of a \
+                 ConfigMap cannot contain an IPv6 address; give the registry a host name"
+            )));
+        }
+        // a key of a ConfigMap cannot contain `:`, so the port follows two dots
+        let key = own.replace(':', "..");
+        files.push(RenderedFile::new(
+            "registry-ca.yaml",
+            document(&map([
+                ("apiVersion", "v1".into()),
+                ("kind", "ConfigMap".into()),
+                (
+                    "metadata",
+                    metadata("landfall-registry-ca", Some("openshift-config")),
+                ),
+                ("data", map([(key.as_str(), ca.as_str().into())])),
+            ])),
+        ));
+    }
+    let trusted = registry.ca.as_ref().map_or(Value::Null, |_| {
+        map([("name", "landfall-registry-ca".into())])
+    });
+    let insecure = registry.plain_http || registry.skip_verify;
+    let insecure = if insecure {
+        map([("insecureRegistries", texts([own.as_str()]))])
+    } else {
+        Value::Null
+    };
+    if !trusted.is_null() || !insecure.is_null() {
+        files.push(RenderedFile::new(
+            "image-config.yaml",
             document(&map([
                 ("apiVersion", "config.openshift.io/v1".into()),
-                ("kind", kind.into()),
-                ("metadata", metadata("landfall", None)),
-                ("spec", map([(key, list.into())])),
-            ]))
-        };
-        let mut files = vec![
-            RenderedFile::new(
-                "image-digest-mirror-set.yaml",
-                set("ImageDigestMirrorSet", "imageDigestMirrors"),
-            ),
-            RenderedFile::new(
-                "image-tag-mirror-set.yaml",
-                set("ImageTagMirrorSet", "imageTagMirrors"),
-            ),
-        ];
-        if let Some(ca) = &registry.ca {
-            if own.starts_with('[') {
-                return Err(Failure::refused(format!(
-                    "the certificate authority of {own} cannot be configured: the keys of a \
-                     ConfigMap cannot contain an IPv6 address; give the registry a host name"
-                )));
-            }
-            // a key of a ConfigMap cannot contain `:`, so the port follows two dots
-            let key = own.replace(':', "..");
-            files.push(RenderedFile::new(
-                "registry-ca.yaml",
-                document(&map([
-                    ("apiVersion", "v1".into()),
-                    ("kind", "ConfigMap".into()),
-                    (
-                        "metadata",
-                        metadata("landfall-registry-ca", Some("openshift-config")),
-                    ),
-                    ("data", map([(key.as_str(), ca.as_str().into())])),
-                ])),
-            ));
-        }
-        let trusted = registry.ca.as_ref().map_or(Value::Null, |_| {
-            map([("name", "landfall-registry-ca".into())])
-        });
-        let insecure = registry.plain_http || registry.skip_verify;
-        let insecure = if insecure {
-            map([("insecureRegistries", texts([own.as_str()]))])
-        } else {
-            Value::Null
-        };
-        if !trusted.is_null() || !insecure.is_null() {
-            files.push(RenderedFile::new(
-                "image-config.yaml",
-                document(&map([
-                    ("apiVersion", "config.openshift.io/v1".into()),
-                    ("kind", "Image".into()),
-                    ("metadata", metadata("cluster", None)),
-                    (
-                        "spec",
-                        map([
-                            ("additionalTrustedCA", trusted),
-                            ("registrySources", insecure),
-                        ]),
-                    ),
-                ])),
-            ));
-        }
-        let mut notes = Vec::new();
-        if registry.has_account() || registry.has_accounts_of_paths() {
-            notes.push(
-                "add the registry's account to the cluster's pull secret: `oc set data \
-                 secret/pull-secret -n openshift-config`"
-                    .to_owned(),
-            );
-        }
-        Ok(RenderedConfig {
-            output: RenderedOutput::Files(files),
-            notes,
-            ..RenderedConfig::default()
-        })
+                ("kind", "Image".into()),
+                ("metadata", metadata("cluster", None)),
+                (
+                    "spec",
+                    map([
+                        ("additionalTrustedCA", trusted),
+                        ("registrySources", insecure),
+                    ]),
+                ),
+            ])),
+        ));
     }
+    let mut notes = Vec::new();
+    if registry.has_account() || registry.has_accounts_of_paths() {
+        notes.push(
+            "add the registry's account to the cluster's pull secret: `oc set data \
+             secret/pull-secret -n openshift-config`"
+                .to_owned(),
+        );
+    }
+    Ok(RenderedConfig {
+        output: RenderedOutput::Files(files),
+        notes,
+        ..RenderedConfig::default()
+    })
 }

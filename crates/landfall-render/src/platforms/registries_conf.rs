@@ -5,43 +5,39 @@
 use super::systemd::{DropInForm, drop_in, only_drop_ins};
 use crate::node_registry::{NodeRegistry, auth_file_of_repositories, registry_locations};
 use crate::platform::{
-    OutputForm, PlatformSetting, PlatformSpec, RenderPlatform, RenderRequest, RenderedConfig,
-    RenderedOutput, SITE_CLUSTER,
+    OutputForm, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput,
+    SITE_CLUSTER,
 };
 use crate::render::{SANDBOX, locked_sandbox_image};
 use crate::rendered_file::{RenderedFile, quoted_string};
 use crate::signature_policy::{IMAGE_KEY, POLICY, signature_policy};
 use landfall_model::{Consumer, Failure, ImageRef};
 
-/// A client that reads registries.conf.
-pub(super) struct RegistriesConf(&'static PlatformSpec);
-
 const NOT_INTO: Option<&str> = Some(
     "registries.conf is not YAML; its folder can have several files, so write this one with -o DIR",
 );
 
-pub(super) static CRIO: RegistriesConf = RegistriesConf(&PlatformSpec {
+pub(super) static CRIO: RenderPlatform = RenderPlatform {
     name: "crio",
     about: "CRI-O: registries.conf, certificates, account, sandbox image and proxy",
     details: "Paths in the output folder are the paths on a node.",
-    inputs: &[],
     settings: &[SEARCH, POLICY, IMAGE_KEY, SANDBOX, SITE_CLUSTER],
     consumer: Some(Consumer::Crio),
-    reads_lock: true,
     writes: OutputForm::Files { not_into: NOT_INTO },
-});
+    has_proxy_part: true,
+    ..RenderPlatform::new(|request| render(true, request))
+};
 
-pub(super) static PODMAN: RegistriesConf = RegistriesConf(&PlatformSpec {
+pub(super) static PODMAN: RenderPlatform = RenderPlatform {
     name: "podman",
     about: "podman, skopeo and buildah: registries.conf, certificates and account",
     details: "Paths in the output folder are the paths on a machine; copy auth.json to \
               ~/.config/containers or to the path in REGISTRY_AUTH_FILE.",
-    inputs: &[],
     settings: &[SEARCH, POLICY, IMAGE_KEY],
     consumer: Some(Consumer::Podman),
-    reads_lock: true,
     writes: OutputForm::Files { not_into: NOT_INTO },
-});
+    ..RenderPlatform::new(|request| render(false, request))
+};
 
 const SEARCH: PlatformSetting = PlatformSetting {
     key: "search",
@@ -51,67 +47,56 @@ const SEARCH: PlatformSetting = PlatformSetting {
     choices: &[],
 };
 
-impl RenderPlatform for RegistriesConf {
-    fn spec(&self) -> &'static PlatformSpec {
-        self.0
+fn render(is_crio: bool, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
+    if request.target.is_none() {
+        return only_drop_ins(&["crio"], DropInForm::SixVariables, request);
     }
-
-    fn has_proxy_part(&self) -> bool {
-        self.0.consumer == Some(Consumer::Crio)
+    let registry = request.registry()?;
+    let mut files = vec![RenderedFile::new(
+        "etc/containers/registries.conf.d/50-landfall.conf",
+        registries_conf(request, &registry),
+    )];
+    files.extend(registry.trust(&format!(
+        "etc/containers/certs.d/{}",
+        registry.target.registry
+    )));
+    let auth_file = auth_file_of_repositories(request, &registry)?;
+    let has_auth_file = auth_file.is_some();
+    if let Some(text) = auth_file {
+        let path = if is_crio {
+            "etc/crio/landfall-auth.json"
+        } else {
+            "auth.json"
+        };
+        files.push(RenderedFile {
+            comments: false,
+            ..RenderedFile::new(path, text).secret(true)
+        });
     }
-
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
-        if request.target.is_none() {
-            return only_drop_ins(&["crio"], DropInForm::SixVariables, request);
-        }
-        let registry = request.registry()?;
-        let is_crio = self.0.consumer == Some(Consumer::Crio);
-        let mut files = vec![RenderedFile::new(
-            "etc/containers/registries.conf.d/50-landfall.conf",
-            registries_conf(request, &registry),
-        )];
-        files.extend(registry.trust(&format!(
-            "etc/containers/certs.d/{}",
-            registry.target.registry
-        )));
-        let auth_file = auth_file_of_repositories(request, &registry)?;
-        let has_auth_file = auth_file.is_some();
-        if let Some(text) = auth_file {
-            let path = if is_crio {
-                "etc/crio/landfall-auth.json"
-            } else {
-                "auth.json"
-            };
-            files.push(RenderedFile {
-                comments: false,
-                ..RenderedFile::new(path, text).secret(true)
-            });
-        }
-        if let Some((policy, attachments)) = signature_policy(request)? {
-            files.push(RenderedFile {
-                comments: false,
-                ..RenderedFile::new("etc/containers/policy.json", policy)
-            });
-            files.push(RenderedFile::new(
-                "etc/containers/registries.d/50-landfall.yaml",
-                attachments,
-            ));
-        }
-        let mut notes = Vec::new();
-        if is_crio {
-            let pause = locked_sandbox_image(request, "CRI-O", &mut notes)?;
-            files.push(RenderedFile::new(
-                "etc/crio/crio.conf.d/50-landfall.conf",
-                crio_conf(pause, has_auth_file),
-            ));
-            files.extend(drop_in("crio", DropInForm::SixVariables, request)?);
-        }
-        Ok(RenderedConfig {
-            output: RenderedOutput::Files(files),
-            notes,
-            ..RenderedConfig::default()
-        })
+    if let Some((policy, attachments)) = signature_policy(request)? {
+        files.push(RenderedFile {
+            comments: false,
+            ..RenderedFile::new("etc/containers/policy.json", policy)
+        });
+        files.push(RenderedFile::new(
+            "etc/containers/registries.d/50-landfall.yaml",
+            attachments,
+        ));
     }
+    let mut notes = Vec::new();
+    if is_crio {
+        let pause = locked_sandbox_image(request, "CRI-O", &mut notes)?;
+        files.push(RenderedFile::new(
+            "etc/crio/crio.conf.d/50-landfall.conf",
+            crio_conf(pause, has_auth_file),
+        ));
+        files.extend(drop_in("crio", DropInForm::SixVariables, request)?);
+    }
+    Ok(RenderedConfig {
+        output: RenderedOutput::Files(files),
+        notes,
+        ..RenderedConfig::default()
+    })
 }
 
 /// Returns the file with each host and its path at the registry. The longest prefix wins, so single

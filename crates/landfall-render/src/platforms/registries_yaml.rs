@@ -5,89 +5,73 @@ use crate::node_registry::{
     HostPaths, NodeRegistry, host_paths, join_path, separate_accounts_note,
 };
 use crate::platform::{
-    BasicCredentials, OutputForm, PlatformSpec, RenderPlatform, RenderRequest, RenderedConfig,
-    RenderedOutput, SITE_CLUSTER,
+    BasicCredentials, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput, SITE_CLUSTER,
 };
 use crate::proxy::{NoProxyDialect, PodProxy};
 use crate::rendered_file::{RenderedFile, quoted_string};
 use landfall_model::{Consumer, Failure};
 use serde_yaml::{Mapping, Value};
 
-/// A distribution that reads registries.yaml.
-pub(super) struct RegistriesYaml(&'static PlatformSpec);
-
-pub(super) static K3S: RegistriesYaml = RegistriesYaml(&PlatformSpec {
+pub(super) static K3S: RenderPlatform = RenderPlatform {
     name: "k3s",
     about: "k3s: registries.yaml, no default endpoints, the proxy",
     details: DETAILS,
-    inputs: &[],
     settings: &[SITE_CLUSTER],
     consumer: Some(Consumer::K3s),
-    reads_lock: true,
-    writes: OutputForm::Files { not_into: None },
-});
+    has_proxy_part: true,
+    ..RenderPlatform::new(|request| render("k3s", request))
+};
 
-pub(super) static RKE2: RegistriesYaml = RegistriesYaml(&PlatformSpec {
+pub(super) static RKE2: RenderPlatform = RenderPlatform {
     name: "rke2",
     about: "RKE2: registries.yaml, no default endpoints, the proxy",
     details: DETAILS,
-    inputs: &[],
     settings: &[SITE_CLUSTER],
     consumer: Some(Consumer::Rke2),
-    reads_lock: true,
-    writes: OutputForm::Files { not_into: None },
-});
+    has_proxy_part: true,
+    ..RenderPlatform::new(|request| render("rke2", request))
+};
 
 const DETAILS: &str = "Paths in the output folder are the paths on a node. Archives of `landfall \
                        export images` in agent/images are loaded before any image is pulled.";
 
-impl RenderPlatform for RegistriesYaml {
-    fn spec(&self) -> &'static PlatformSpec {
-        self.0
+/// Renders the files of the distribution `name`.
+fn render(name: &str, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
+    let mut services = environment(name, request)?;
+    if request.target.is_none() {
+        return Ok(RenderedConfig::of_files(services));
     }
-
-    fn has_proxy_part(&self) -> bool {
-        true
+    let registry = request.registry()?;
+    let folder = format!("etc/rancher/{name}");
+    let (configs, secret) = configs(&registry, &folder, request)?;
+    let registries = map([
+        ("mirrors", mirrors(request, &registry)),
+        ("configs", configs),
+    ]);
+    let mut files = vec![
+        RenderedFile::new(format!("{folder}/registries.yaml"), document(&registries))
+            .secret(secret),
+    ];
+    files.extend(registry.trust(&format!("{folder}/certs.d")));
+    // without this setting, the upstream host is always tried last, with the original names
+    if !request.upstream_fallback() {
+        let text = "disable-default-registry-endpoint: true\n";
+        files.push(RenderedFile::new(
+            format!("{folder}/config.yaml.d/50-landfall.yaml"),
+            text,
+        ));
     }
-
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
-        let name = self.0.name;
-        let mut services = environment(name, request)?;
-        if request.target.is_none() {
-            return Ok(RenderedConfig::of_files(services));
-        }
-        let registry = request.registry()?;
-        let folder = format!("etc/rancher/{name}");
-        let (configs, secret) = configs(&registry, &folder, request)?;
-        let registries = map([
-            ("mirrors", mirrors(request, &registry)),
-            ("configs", configs),
-        ]);
-        let mut files = vec![
-            RenderedFile::new(format!("{folder}/registries.yaml"), document(&registries))
-                .secret(secret),
-        ];
-        files.extend(registry.trust(&format!("{folder}/certs.d")));
-        // without this setting, the upstream host is always tried last, with the original names
-        if !request.upstream_fallback() {
-            let text = "disable-default-registry-endpoint: true\n";
-            files.push(RenderedFile::new(
-                format!("{folder}/config.yaml.d/50-landfall.yaml"),
-                text,
-            ));
-        }
-        files.append(&mut services);
-        let mut notes = vec![format!(
-            "without a registry, nodes can load an archive of `landfall export images` from \
-             /var/lib/rancher/{name}/agent/images"
-        )];
-        notes.extend(separate_accounts_note(request, &registry)?);
-        Ok(RenderedConfig {
-            output: RenderedOutput::Files(files),
-            notes,
-            ..RenderedConfig::default()
-        })
-    }
+    files.append(&mut services);
+    let mut notes = vec![format!(
+        "without a registry, nodes can load an archive of `landfall export images` from \
+         /var/lib/rancher/{name}/agent/images"
+    )];
+    notes.extend(separate_accounts_note(request, &registry)?);
+    Ok(RenderedConfig {
+        output: RenderedOutput::Files(files),
+        notes,
+        ..RenderedConfig::default()
+    })
 }
 
 /// Returns the environment of the services of `name`, with the proxy if the site has one.

@@ -1,13 +1,11 @@
 //! `serve`: a systemd service for `landfall serve`. The packages of landfall install the same unit.
 
 use crate::platform::{
-    OutputForm, PlatformSetting, PlatformSettings, PlatformSpec, RenderPlatform, RenderRequest,
-    RenderedConfig, RenderedOutput, wrong_value,
+    OutputForm, PlatformSetting, PlatformSettings, RenderPlatform, RenderRequest, RenderedConfig,
+    RenderedOutput, wrong_value,
 };
 use crate::rendered_file::RenderedFile;
 use landfall_model::{Failure, split_port};
-
-pub(super) struct ServePlatform;
 
 const BUNDLE: PlatformSetting = PlatformSetting {
     key: "bundle",
@@ -44,71 +42,63 @@ CapabilityBoundingSet=CAP_NET_BIND_SERVICE
 PrivateUsers=no
 ";
 
-impl RenderPlatform for ServePlatform {
-    fn spec(&self) -> &'static PlatformSpec {
-        &PlatformSpec {
-            name: "serve",
-            about: "`landfall serve` as a hardened service: unit and environment",
-            details: "You need not create a user for the service: systemd assigns one while it \
-                      runs. Its folder is /var/lib/landfall.",
-            inputs: &[],
-            settings: &[BUNDLE, LISTEN, TLS],
-            consumer: None,
-            reads_lock: false,
-            writes: OutputForm::Files {
-                not_into: Some("a unit is a separate file and not YAML; write it with -o DIR"),
-            },
-        }
-    }
+pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
+    name: "serve",
+    about: "`landfall serve` as a hardened service: unit and environment",
+    details: "You need not create a user for the service: systemd assigns one while it \
+              runs. Its folder is /var/lib/landfall.",
+    settings: &[BUNDLE, LISTEN, TLS],
+    reads_lock: false,
+    writes: OutputForm::Files {
+        not_into: Some("a unit is a separate file and not YAML; write it with -o DIR"),
+    },
+    needs_registry: false,
+    ..RenderPlatform::new(render)
+};
 
-    fn needs_registry(&self) -> bool {
-        false
+fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
+    let address = request.target.map_or("", |target| &target.registry);
+    let (_, port) = split_port(address);
+    let port = port.filter(|port| port.parse::<u16>().is_ok());
+    // clients of an IPv6 address cannot reach 0.0.0.0; on Linux, [::] accepts IPv4 clients too
+    let any = if address.starts_with('[') {
+        "[::]"
+    } else {
+        "0.0.0.0"
+    };
+    let listen = match (request.settings.get(LISTEN.key), port) {
+        (Some(listen), _) => listen.to_owned(),
+        (None, Some(port)) => format!("{any}:{port}"),
+        // the port of `landfall serve`
+        (None, None) if request.target.is_none() => format!("{any}:5000"),
+        // a registry address without a port means the port of its scheme
+        (None, None) if request.registry()?.plain_http => format!("{any}:80"),
+        (None, None) => format!("{any}:443"),
+    };
+    let arguments = arguments(&request.settings, &listen)?;
+    let mut environment = format!("LANDFALL_SERVE={arguments}\n");
+    let mut copies = "copy the bundle to its path";
+    if request.site.is_some() {
+        environment += "LANDFALL_SITE=/etc/landfall/site.yaml\n";
+        copies = "copy the site file to /etc/landfall/site.yaml, and the bundle to its path";
     }
-
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
-        let address = request.target.map_or("", |target| &target.registry);
-        let (_, port) = split_port(address);
-        let port = port.filter(|port| port.parse::<u16>().is_ok());
-        // clients of an IPv6 address cannot reach 0.0.0.0; on Linux, [::] accepts IPv4 clients too
-        let any = if address.starts_with('[') {
-            "[::]"
-        } else {
-            "0.0.0.0"
-        };
-        let listen = match (request.settings.get(LISTEN.key), port) {
-            (Some(listen), _) => listen.to_owned(),
-            (None, Some(port)) => format!("{any}:{port}"),
-            // the port of `landfall serve`
-            (None, None) if request.target.is_none() => format!("{any}:5000"),
-            // a registry address without a port means the port of its scheme
-            (None, None) if request.registry()?.plain_http => format!("{any}:80"),
-            (None, None) => format!("{any}:443"),
-        };
-        let arguments = arguments(&request.settings, &listen)?;
-        let mut environment = format!("LANDFALL_SERVE={arguments}\n");
-        let mut copies = "copy the bundle to its path";
-        if request.site.is_some() {
-            environment += "LANDFALL_SITE=/etc/landfall/site.yaml\n";
-            copies = "copy the site file to /etc/landfall/site.yaml, and the bundle to its path";
-        }
-        let mut files = vec![
-            RenderedFile::new("etc/systemd/system/landfall.service", UNIT),
-            RenderedFile::new("etc/landfall/serve.env", environment),
-        ];
-        let (_, port) = split_port(&listen);
-        if port.is_some_and(|port| port.parse::<u16>().is_ok_and(|port| port < 1024)) {
-            files.push(RenderedFile::new(
-                "etc/systemd/system/landfall.service.d/port.conf",
-                LOW_PORT,
-            ));
-        }
-        let notes = vec![copies.to_owned()];
-        Ok(RenderedConfig {
-            output: RenderedOutput::Files(files),
-            notes,
-            ..RenderedConfig::default()
-        })
+    let mut files = vec![
+        RenderedFile::new("etc/systemd/system/landfall.service", UNIT),
+        RenderedFile::new("etc/landfall/serve.env", environment),
+    ];
+    let (_, port) = split_port(&listen);
+    if port.is_some_and(|port| port.parse::<u16>().is_ok_and(|port| port < 1024)) {
+        files.push(RenderedFile::new(
+            "etc/systemd/system/landfall.service.d/port.conf",
+            LOW_PORT,
+        ));
     }
+    let notes = vec![copies.to_owned()];
+    Ok(RenderedConfig {
+        output: RenderedOutput::Files(files),
+        notes,
+        ..RenderedConfig::default()
+    })
 }
 
 /// Returns the arguments of `landfall serve` as the value of a variable in an environment file.

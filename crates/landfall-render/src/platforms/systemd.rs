@@ -1,14 +1,12 @@
 //! `systemd` and `kubelet`: systemd drop-ins that give services of nodes the proxy.
 
 use crate::platform::{
-    OutputForm, PlatformSetting, PlatformSpec, RenderPlatform, RenderRequest, RenderedConfig,
-    RenderedOutput, SITE_CLUSTER, wrong_value,
+    OutputForm, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput,
+    SITE_CLUSTER, wrong_value,
 };
 use crate::proxy::{self, NoProxyDialect, ProxyAddress};
 use crate::rendered_file::{RenderedFile, systemd_environment};
 use landfall_model::Failure;
-
-pub(super) struct DropIns(&'static PlatformSpec);
 
 /// Selects the form of the drop-ins.
 pub(super) const FORM: PlatformSetting = PlatformSetting {
@@ -23,24 +21,23 @@ pub(super) const FORM: PlatformSetting = PlatformSetting {
 const NOT_INTO: Option<&str> =
     Some("a drop-in is a separate file and not YAML; write it with -o DIR");
 
-pub(super) static KUBELET: DropIns = DropIns(&PlatformSpec {
+pub(super) static KUBELET: RenderPlatform = RenderPlatform {
     name: "kubelet",
     about: "A systemd drop-in that gives the kubelet the proxy",
     details: "Needed if the kubelet itself connects to hosts behind the proxy, as with an in-tree \
               cloud provider.",
-    inputs: &[],
     settings: &[FORM, SITE_CLUSTER],
-    consumer: None,
     reads_lock: false,
     writes: OutputForm::Files { not_into: NOT_INTO },
-});
+    needs_registry: false,
+    ..RenderPlatform::new(render_drop_ins)
+};
 
-pub(super) static SYSTEMD: DropIns = DropIns(&PlatformSpec {
+pub(super) static SYSTEMD: RenderPlatform = RenderPlatform {
     name: "systemd",
     about: "systemd drop-ins that give containerd or other services the proxy",
     details: "The kubelet needs it only with an in-tree cloud provider: add it to the services, or \
               use `landfall render kubelet`. Paths in the output folder are the paths on a node.",
-    inputs: &[],
     settings: &[
         FORM,
         SITE_CLUSTER,
@@ -52,43 +49,34 @@ pub(super) static SYSTEMD: DropIns = DropIns(&PlatformSpec {
             choices: &[],
         },
     ],
-    consumer: None,
     reads_lock: false,
     writes: OutputForm::Files { not_into: NOT_INTO },
-});
+    needs_registry: false,
+    ..RenderPlatform::new(render_drop_ins)
+};
 
-impl RenderPlatform for DropIns {
-    fn spec(&self) -> &'static PlatformSpec {
-        self.0
-    }
-
-    fn needs_registry(&self) -> bool {
-        false
-    }
-
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
-        let services = request.settings.get("services").unwrap_or("kubelet");
-        let mut files = Vec::new();
-        for service in services.split(',') {
-            let plain = |c: char| c.is_ascii_alphanumeric() || "-_@:.".contains(c);
-            if service.is_empty() || service.starts_with('.') || !service.chars().all(plain) {
-                // the name becomes a part of a path
-                let why = "it must be a list of services, such as containerd,kubelet";
-                return Err(wrong_value("services", services, why));
-            }
-            files.push(
-                drop_in(
-                    service.trim_end_matches(".service"),
-                    DropInForm::of(request),
-                    request,
-                )?
-                .ok_or_else(|| {
-                    Failure::usage("the site has no proxy; add proxy.http and proxy.https to it")
-                })?,
-            );
+fn render_drop_ins(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
+    let services = request.settings.get("services").unwrap_or("kubelet");
+    let mut files = Vec::new();
+    for service in services.split(',') {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_@:.".contains(c);
+        if service.is_empty() || service.starts_with('.') || !service.chars().all(plain) {
+            // the name becomes a part of a path
+            let why = "it must be a list of services, such as containerd,kubelet";
+            return Err(wrong_value("services", services, why));
         }
-        Ok(RenderedConfig::of_files(files))
+        files.push(
+            drop_in(
+                service.trim_end_matches(".service"),
+                DropInForm::of(request),
+                request,
+            )?
+            .ok_or_else(|| {
+                Failure::usage("the site has no proxy; add proxy.http and proxy.https to it")
+            })?,
+        );
     }
+    Ok(RenderedConfig::of_files(files))
 }
 
 /// The form of a drop-in: its variables, its folder and its mode.
@@ -169,55 +157,45 @@ fn optional_url(proxy: Option<&ProxyAddress>) -> Option<String> {
     proxy.map(ProxyAddress::url)
 }
 
-pub(super) struct NoProxyList;
+pub(super) static NO_PROXY: RenderPlatform = RenderPlatform {
+    name: "no-proxy",
+    about: "The value of NO_PROXY: the hosts that nodes and pods reach without the proxy",
+    details: "It is composed of the entries of the cluster and the installation and the \
+              site's own hosts, always in the same order. The files of other platforms \
+              have the same entries.",
+    settings: &[
+        PlatformSetting {
+            key: "form",
+            value_name: "FORM",
+            help: "How names are written: svc and cluster.local (bare), .svc and \
+                   .svc.cluster.local (dotted), or every name with and without a dot, for \
+                   any program (portable)",
+            default: Some("bare"),
+            choices: &["bare", "dotted", "portable"],
+        },
+        SITE_CLUSTER,
+    ],
+    reads_lock: false,
+    writes: OutputForm::Text {
+        out: "Where to write the value [default: stdout]",
+    },
+    needs_registry: false,
+    ..RenderPlatform::new(render_no_proxy)
+};
 
-impl RenderPlatform for NoProxyList {
-    fn spec(&self) -> &'static PlatformSpec {
-        &PlatformSpec {
-            name: "no-proxy",
-            about: "The value of NO_PROXY: the hosts that nodes and pods reach without the proxy",
-            details: "It is composed of the entries of the cluster and the installation and the \
-                      site's own hosts, always in the same order. The files of other platforms \
-                      have the same entries.",
-            inputs: &[],
-            settings: &[
-                PlatformSetting {
-                    key: "form",
-                    value_name: "FORM",
-                    help: "How names are written: svc and cluster.local (bare), .svc and \
-                           .svc.cluster.local (dotted), or every name with and without a dot, for \
-                           any program (portable)",
-                    default: Some("bare"),
-                    choices: &["bare", "dotted", "portable"],
-                },
-                SITE_CLUSTER,
-            ],
-            consumer: None,
-            reads_lock: false,
-            writes: OutputForm::Text {
-                out: "Where to write the value [default: stdout]",
-            },
-        }
+fn render_no_proxy(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
+    let dialect = match request.settings.get("form") {
+        Some("dotted") => NoProxyDialect::Dotted,
+        Some("portable") => NoProxyDialect::Portable,
+        _ => NoProxyDialect::Bare,
+    };
+    if let Some(site) = request.site {
+        proxy::check(site)?;
     }
-
-    fn needs_registry(&self) -> bool {
-        false
-    }
-
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
-        let dialect = match request.settings.get("form") {
-            Some("dotted") => NoProxyDialect::Dotted,
-            Some("portable") => NoProxyDialect::Portable,
-            _ => NoProxyDialect::Bare,
-        };
-        if let Some(site) = request.site {
-            proxy::check(site)?;
-        }
-        let list = request.no_proxy().list(dialect);
-        Ok(RenderedConfig {
-            output: RenderedOutput::Text(format!("{list}\n")),
-            text: Some(list),
-            ..RenderedConfig::default()
-        })
-    }
+    let list = request.no_proxy().list(dialect);
+    Ok(RenderedConfig {
+        output: RenderedOutput::Text(format!("{list}\n")),
+        text: Some(list),
+        ..RenderedConfig::default()
+    })
 }

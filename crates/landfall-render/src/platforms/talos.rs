@@ -5,8 +5,8 @@ use super::containerd::{mirror_url, other_accounts};
 use crate::kubernetes_objects::{document, map, optional, some_map, texts};
 use crate::node_registry::{ClientCertificate, HostMirror, NodeRegistry, host_mirrors};
 use crate::platform::{
-    BasicCredentials, OutputForm, PlatformSetting, PlatformSpec, RenderPlatform, RenderRequest,
-    RenderedConfig, RenderedOutput, SITE_CLUSTER,
+    BasicCredentials, OutputForm, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig,
+    RenderedOutput, SITE_CLUSTER,
 };
 use crate::proxy::{NoProxyDialect, PodProxy};
 use crate::rendered_file::RenderedFile;
@@ -16,8 +16,6 @@ use landfall_model::{Consumer, Failure, ImageRef};
 use serde_yaml::{Mapping, Value};
 use std::collections::BTreeMap;
 
-pub(super) struct TalosPlatform;
-
 const INSTALLER: PlatformSetting = PlatformSetting {
     key: "installer",
     value_name: "IMAGE",
@@ -26,53 +24,45 @@ const INSTALLER: PlatformSetting = PlatformSetting {
     choices: &[],
 };
 
-impl RenderPlatform for TalosPlatform {
-    fn spec(&self) -> &'static PlatformSpec {
-        &PlatformSpec {
-            name: "talos",
-            about: "Talos: patches of the machine configuration with mirrors, certificates, \
-                    account, proxy, installer",
-            details: "talosctl merges the files into a machine configuration: `talosctl gen \
-                      config … --config-patch @registry.yaml`, with a --config-patch for each file.",
-            inputs: &[],
-            settings: &[VERSION, INSTALLER, SITE_CLUSTER],
-            consumer: Some(Consumer::Talos),
-            reads_lock: true,
-            writes: OutputForm::Files {
-                not_into: Some(
-                    "talosctl merges patches: write them with -o DIR, then run `talosctl \
-                     machineconfig patch FILE --patch @DIR/registry.yaml`",
-                ),
-            },
-        }
-    }
+pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
+    name: "talos",
+    about: "Talos: patches of the machine configuration with mirrors, certificates, \
+            account, proxy, installer",
+    details: "talosctl merges the files into a machine configuration: `talosctl gen \
+              config … --config-patch @registry.yaml`, with a --config-patch for each file.",
+    settings: &[VERSION, INSTALLER, SITE_CLUSTER],
+    consumer: Some(Consumer::Talos),
+    writes: OutputForm::Files {
+        not_into: Some(
+            "talosctl merges patches: write them with -o DIR, then run `talosctl \
+             machineconfig patch FILE --patch @DIR/registry.yaml`",
+        ),
+    },
+    has_proxy_part: true,
+    ..RenderPlatform::new(render)
+};
 
-    fn has_proxy_part(&self) -> bool {
-        true
+fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
+    if request.target.is_none() {
+        let files = proxy_file(request)?.into_iter().collect();
+        return Ok(RenderedConfig::of_files(files));
     }
-
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
-        if request.target.is_none() {
-            let files = proxy_file(request)?.into_iter().collect();
-            return Ok(RenderedConfig::of_files(files));
-        }
-        let registry = request.registry()?;
-        let mut notes = Vec::new();
-        let mirrors = host_mirrors(request)?;
-        let installer = installer_image(request, &mut notes)?;
-        let mut files = vec![RenderedFile::new(
-            "registry.yaml",
-            patch(&registry_documents(request, &registry, &mirrors, installer)),
-        )];
-        files.extend(credentials_file(request, &registry)?);
-        files.extend(proxy_file(request)?);
-        notes.extend(other_accounts(request, &registry, false)?);
-        Ok(RenderedConfig {
-            output: RenderedOutput::Files(files),
-            notes,
-            ..RenderedConfig::default()
-        })
-    }
+    let registry = request.registry()?;
+    let mut notes = Vec::new();
+    let mirrors = host_mirrors(request)?;
+    let installer = installer_image(request, &mut notes)?;
+    let mut files = vec![RenderedFile::new(
+        "registry.yaml",
+        patch(&registry_documents(request, &registry, &mirrors, installer)),
+    )];
+    files.extend(credentials_file(request, &registry)?);
+    files.extend(proxy_file(request)?);
+    notes.extend(other_accounts(request, &registry, false)?);
+    Ok(RenderedConfig {
+        output: RenderedOutput::Files(files),
+        notes,
+        ..RenderedConfig::default()
+    })
 }
 
 /// Returns the locked installer, or `None` with a reason in `notes`.

@@ -5,8 +5,8 @@ use crate::kubernetes_objects::{
     document, map, metadata, node_file, optional, secret, some_map, texts,
 };
 use crate::platform::{
-    CLUSTER, NAMESPACE, OutputForm, PlatformSetting, PlatformSpec, RenderPlatform, RenderRequest,
-    RenderedConfig, RenderedOutput, wrong_value,
+    CLUSTER, NAMESPACE, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig,
+    RenderedOutput, wrong_value,
 };
 use crate::proxy::{NoProxyDialect, PodProxy};
 use crate::rendered_file::{RenderedFile, quoted_string};
@@ -19,92 +19,78 @@ use serde_yaml::{Mapping, Value};
 // The settings of the platform, the list of its files, and the variables of a cluster's
 // configuration.
 
-pub(super) struct TkgPlatform;
+pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
+    name: "tkg",
+    about: "TKG: the variables of a cluster's configuration, and the objects that TKG \
+            makes from them",
+    details: "cluster-config.yaml is the input of TKG for new clusters. The other files \
+              are what TKG makes from it, for existing clusters: the machines' files and \
+              commands, and the Secrets of CPI, CSI, kapp-controller and the configuration \
+              itself.",
+    settings: &[CLUSTER, NAMESPACE, SOURCE],
+    consumer: Some(Consumer::Tkg),
+    works_without_lock: true,
+    has_proxy_part: true,
+    ..RenderPlatform::new(render)
+};
 
-impl RenderPlatform for TkgPlatform {
-    fn spec(&self) -> &'static PlatformSpec {
-        &PlatformSpec {
-            name: "tkg",
-            about: "TKG: the variables of a cluster's configuration, and the objects that TKG \
-                    makes from them",
-            details: "cluster-config.yaml is the input of TKG for new clusters. The other files \
-                      are what TKG makes from it, for existing clusters: the machines' files and \
-                      commands, and the Secrets of CPI, CSI, kapp-controller and the configuration \
-                      itself.",
-            inputs: &[],
-            settings: &[CLUSTER, NAMESPACE, SOURCE],
-            consumer: Some(Consumer::Tkg),
-            reads_lock: true,
-            writes: OutputForm::Files { not_into: None },
-        }
-    }
-
-    fn works_without_lock(&self) -> bool {
-        true
-    }
-
-    fn has_proxy_part(&self) -> bool {
-        true
-    }
-
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
-        let names = ClusterNames {
-            cluster: request.settings.need(CLUSTER.key)?,
-            namespace: request.settings.get(NAMESPACE.key).unwrap_or("default"),
-        };
-        let repository = request
-            .target
-            .map(|_| TkgRepository::of(request))
-            .transpose()?;
-        let repository = repository.as_ref();
-        let proxy = proxy(request)?;
-        let variables = variables(repository, proxy.as_ref());
-        let secret = proxy.as_ref().is_some_and(|proxy| proxy.has_account);
-        let file = |name: &str, text: String| RenderedFile::new(name, text).secret(secret);
-        let machines = ClusterMachines::of(request, repository, proxy.as_ref())?;
-        let mut files = vec![
-            file("cluster-config.yaml", lines(&variables)),
+fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
+    let names = ClusterNames {
+        cluster: request.settings.need(CLUSTER.key)?,
+        namespace: request.settings.get(NAMESPACE.key).unwrap_or("default"),
+    };
+    let repository = request
+        .target
+        .map(|_| TkgRepository::of(request))
+        .transpose()?;
+    let repository = repository.as_ref();
+    let proxy = proxy(request)?;
+    let variables = variables(repository, proxy.as_ref());
+    let secret = proxy.as_ref().is_some_and(|proxy| proxy.has_account);
+    let file = |name: &str, text: String| RenderedFile::new(name, text).secret(secret);
+    let machines = ClusterMachines::of(request, repository, proxy.as_ref())?;
+    let mut files = vec![
+        file("cluster-config.yaml", lines(&variables)),
+        file(
+            "config-values.yaml",
+            document(&config_values(&names, &variables)),
+        ),
+        file(
+            "kubeadm-control-plane.yaml",
+            document(&machines.control_plane(&names)),
+        ),
+        file(
+            "kubeadm-config-template.yaml",
+            document(&machines.workers(&names)),
+        ),
+    ];
+    if let Some(proxy) = &proxy {
+        files.extend([
             file(
-                "config-values.yaml",
-                document(&config_values(&names, &variables)),
+                "vsphere-cpi-addon.yaml",
+                document(&vsphere(&names, "cpi", "cloud-provider", proxy)),
             ),
             file(
-                "kubeadm-control-plane.yaml",
-                document(&machines.control_plane(&names)),
+                "vsphere-csi-addon.yaml",
+                document(&vsphere(&names, "csi", "csi", proxy)),
             ),
-            file(
-                "kubeadm-config-template.yaml",
-                document(&machines.workers(&names)),
-            ),
-        ];
-        if let Some(proxy) = &proxy {
-            files.extend([
-                file(
-                    "vsphere-cpi-addon.yaml",
-                    document(&vsphere(&names, "cpi", "cloud-provider", proxy)),
-                ),
-                file(
-                    "vsphere-csi-addon.yaml",
-                    document(&vsphere(&names, "csi", "csi", proxy)),
-                ),
-            ]);
-        }
-        let proxy_ca = request
-            .proxy()?
-            .and_then(|proxy| proxy.ca)
-            .unwrap_or_default();
-        if let Some(kapp) = kapp_controller(&names, repository, proxy.as_ref(), &proxy_ca) {
-            files.push(file("kapp-controller-addon.yaml", document(&kapp)));
-        }
-        let notes = repository
-            .map(|repository| repository.notes.clone())
-            .unwrap_or_default();
-        Ok(RenderedConfig {
-            output: RenderedOutput::Files(files),
-            notes,
-            ..RenderedConfig::default()
-        })
+        ]);
     }
+    let proxy_ca = request
+        .proxy()?
+        .and_then(|proxy| proxy.ca)
+        .unwrap_or_default();
+    if let Some(kapp) = kapp_controller(&names, repository, proxy.as_ref(), &proxy_ca) {
+        files.push(file("kapp-controller-addon.yaml", document(&kapp)));
+    }
+    let notes = repository
+        .map(|repository| repository.notes.clone())
+        .unwrap_or_default();
+    Ok(RenderedConfig {
+        output: RenderedOutput::Files(files),
+        notes,
+        ..RenderedConfig::default()
+    })
 }
 
 /// Returns the proxy. Fails if TKG would refuse it.

@@ -2,15 +2,12 @@
 //! mirror.
 
 use crate::platform::{
-    OutputForm, PlatformSetting, PlatformSpec, RenderPlatform, RenderRequest, RenderedConfig,
-    RenderedOutput,
+    OutputForm, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput,
 };
 use crate::rendered_file::{header, quoted_string};
 use landfall_item::{LockedItem, LockedProvider};
 use landfall_model::Failure;
 use std::collections::{BTreeMap, BTreeSet};
-
-pub(super) struct TofuPlatform;
 
 const FROM: PlatformSetting = PlatformSetting {
     key: "from",
@@ -50,54 +47,45 @@ struct MirrorBlock {
     providers: BTreeSet<String>,
 }
 
-impl RenderPlatform for TofuPlatform {
-    fn spec(&self) -> &'static PlatformSpec {
-        &PlatformSpec {
-            name: "tofu",
-            about: "configuration of OpenTofu and Terraform that installs providers from the \
-                    mirror",
-            details: "Name the file in the variable TF_CLI_CONFIG_FILE, or write it to \
-                      ~/.tofurc or ~/.terraformrc.",
-            inputs: &[],
-            settings: &[FROM, URL, OTHERS],
-            consumer: None,
-            reads_lock: true,
-            writes: OutputForm::Text {
-                out: "Write the configuration to this file instead of stdout",
-            },
-        }
-    }
+pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
+    name: "tofu",
+    about: "configuration of OpenTofu and Terraform that installs providers from the \
+            mirror",
+    details: "Name the file in the variable TF_CLI_CONFIG_FILE, or write it to \
+              ~/.tofurc or ~/.terraformrc.",
+    settings: &[FROM, URL, OTHERS],
+    writes: OutputForm::Text {
+        out: "Write the configuration to this file instead of stdout",
+    },
+    needs_registry: false,
+    ..RenderPlatform::new(render)
+};
 
-    fn needs_registry(&self) -> bool {
-        false
-    }
-
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
-        let providers = &request.lock.providers;
-        if providers.is_empty() {
-            let notes = vec!["the lock has no providers, so there is nothing to write".into()];
-            return Ok(RenderedConfig {
-                output: RenderedOutput::Text(String::new()),
-                notes,
-                ..RenderedConfig::default()
-            });
-        }
-        let mirrors = match request.settings.get(FROM.key) {
-            Some(REGISTRY) => registry_mirrors(request)?,
-            _ => vec![network_mirror(request)?],
-        };
-        let mut text = header("landfall render tofu") + "provider_installation {\n";
-        text.extend(mirrors.iter().map(MirrorBlock::text));
-        if request.settings.get(OTHERS.key) == Some("stay") {
-            let excluded = list(&addresses(providers.iter()));
-            text += &format!("  direct {{\n    exclude = {excluded}\n  }}\n");
-        }
-        text += "}\n";
-        Ok(RenderedConfig {
-            output: RenderedOutput::Text(text),
+fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
+    let providers = &request.lock.providers;
+    if providers.is_empty() {
+        let notes = vec!["the lock has no providers, so there is nothing to write".into()];
+        return Ok(RenderedConfig {
+            output: RenderedOutput::Text(String::new()),
+            notes,
             ..RenderedConfig::default()
-        })
+        });
     }
+    let mirrors = match request.settings.get(FROM.key) {
+        Some(REGISTRY) => registry_mirrors(request)?,
+        _ => vec![network_mirror(request)?],
+    };
+    let mut text = header("landfall render tofu") + "provider_installation {\n";
+    text.extend(mirrors.iter().map(MirrorBlock::text));
+    if request.settings.get(OTHERS.key) == Some("stay") {
+        let excluded = list(&addresses(providers.iter()));
+        text += &format!("  direct {{\n    exclude = {excluded}\n  }}\n");
+    }
+    text += "}\n";
+    Ok(RenderedConfig {
+        output: RenderedOutput::Text(text),
+        ..RenderedConfig::default()
+    })
 }
 
 fn network_mirror(request: &RenderRequest<'_>) -> Result<MirrorBlock, Failure> {

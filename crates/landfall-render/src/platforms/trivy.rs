@@ -2,13 +2,9 @@
 //! certificates and account.
 
 use crate::node_registry::{NodeRegistry, auth_file_of_repositories, host_paths, join_path};
-use crate::platform::{
-    OutputForm, PlatformSpec, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput,
-};
+use crate::platform::{RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput};
 use crate::rendered_file::{RenderedFile, quoted_string};
 use landfall_model::Failure;
-
-pub(super) struct TrivyPlatform;
 
 /// The folder of the files on a machine.
 const FOLDER: &str = "etc/trivy";
@@ -44,53 +40,45 @@ const DATABASES: [TrivyDatabase; 3] = [
 /// The sections of trivy.yaml, in the order of the file.
 const SECTIONS: [&str; 3] = ["db", "misconfiguration", "rego"];
 
-impl RenderPlatform for TrivyPlatform {
-    fn spec(&self) -> &'static PlatformSpec {
-        &PlatformSpec {
-            name: "trivy",
-            about: "Trivy: trivy.yaml with the databases and images at the registry, certificates, \
-                    account",
-            details: "Paths in the output folder are the paths on a machine. Databases that are \
-                      not locked are not updated by Trivy.",
-            inputs: &[],
-            settings: &[],
-            consumer: None,
-            reads_lock: true,
-            writes: OutputForm::Files { not_into: None },
-        }
-    }
+pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
+    name: "trivy",
+    about: "Trivy: trivy.yaml with the databases and images at the registry, certificates, \
+            account",
+    details: "Paths in the output folder are the paths on a machine. Databases that are \
+              not locked are not updated by Trivy.",
+    ..RenderPlatform::new(render)
+};
 
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
-        let registry = request.registry()?;
-        let mut notes = Vec::new();
-        let mut files = vec![RenderedFile::new(
-            format!("{FOLDER}/trivy.yaml"),
-            trivy_yaml(request, &registry, &mut notes),
-        )];
-        let ca = registry.ca.iter();
-        files.extend(ca.map(|ca| RenderedFile::new(format!("{FOLDER}/ca.crt"), ca.clone())));
-        if let Some(text) = auth_file_of_repositories(request, &registry)? {
-            files.push(RenderedFile {
-                comments: false,
-                ..RenderedFile::new(format!("{FOLDER}/config.json"), text).secret(true)
-            });
-            notes.push(format!(
-                "set DOCKER_CONFIG=/{FOLDER}, so that Trivy reads the account of the registry"
-            ));
-        }
-        let failure = (notes
-            .iter()
-            .filter(|note| note.starts_with(NOT_LOCKED))
-            .count()
-            == DATABASES.len())
-        .then_some("the lock has none of Trivy's databases");
-        Ok(RenderedConfig {
-            output: RenderedOutput::Files(files),
-            notes,
-            failure,
-            ..RenderedConfig::default()
-        })
+fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
+    let registry = request.registry()?;
+    let mut notes = Vec::new();
+    let mut files = vec![RenderedFile::new(
+        format!("{FOLDER}/trivy.yaml"),
+        trivy_yaml(request, &registry, &mut notes),
+    )];
+    let ca = registry.ca.iter();
+    files.extend(ca.map(|ca| RenderedFile::new(format!("{FOLDER}/ca.crt"), ca.clone())));
+    if let Some(text) = auth_file_of_repositories(request, &registry)? {
+        files.push(RenderedFile {
+            comments: false,
+            ..RenderedFile::new(format!("{FOLDER}/config.json"), text).secret(true)
+        });
+        notes.push(format!(
+            "set DOCKER_CONFIG=/{FOLDER}, so that Trivy reads the account of the registry"
+        ));
     }
+    let failure = (notes
+        .iter()
+        .filter(|note| note.starts_with(NOT_LOCKED))
+        .count()
+        == DATABASES.len())
+    .then_some("the lock has none of Trivy's databases");
+    Ok(RenderedConfig {
+        output: RenderedOutput::Files(files),
+        notes,
+        failure,
+        ..RenderedConfig::default()
+    })
 }
 
 const NOT_LOCKED: &str = "not locked: ";

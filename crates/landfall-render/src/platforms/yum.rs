@@ -2,16 +2,14 @@
 
 use super::apt;
 use crate::platform::{
-    OutputForm, PlatformSetting, PlatformSpec, RenderPlatform, RenderRequest, RenderedConfig,
-    RenderedOutput, wrong_value,
+    OutputForm, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput,
+    wrong_value,
 };
 use crate::rendered_file::RenderedFile;
 use crate::signature_policy::{PACKAGES_KEY, packages_key};
 use landfall_item::{LockedPackageSet, OfferedIndex, PackageSource};
 use landfall_model::{Digest, Failure};
 use std::collections::{BTreeMap, BTreeSet};
-
-pub(super) struct YumPlatform;
 
 const OTHERS: PlatformSetting = PlatformSetting {
     key: "others",
@@ -22,70 +20,57 @@ const OTHERS: PlatformSetting = PlatformSetting {
     choices: &["keep", "off"],
 };
 
-static SPEC: PlatformSpec = PlatformSpec {
+/// The folder of keys on a machine.
+const KEYS: &str = "etc/pki/rpm-gpg";
+
+pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
     name: "yum",
     about: "yum and dnf: repositories for the locked packages, with their keys",
     details: "The packages come from the site's file server (`files`), which can be `landfall \
               serve`. Signatures are verified with the keys in the lock.",
     inputs: &[PACKAGES_KEY],
     settings: &[OTHERS],
-    consumer: None,
-    reads_lock: true,
     writes: OutputForm::Files {
         not_into: Some("a repository is a separate file and not YAML; write it with -o DIR"),
     },
+    ..RenderPlatform::new(render)
 };
 
-/// The folder of keys on a machine.
-const KEYS: &str = "etc/pki/rpm-gpg";
-
-impl RenderPlatform for YumPlatform {
-    fn spec(&self) -> &'static PlatformSpec {
-        &SPEC
-    }
-
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
-        let sets: Vec<&LockedPackageSet> = request
-            .lock
-            .packages
-            .iter()
-            .filter(|set| set.is_yum())
-            .collect();
-        if sets.is_empty() {
-            let notes =
-                vec!["the lock has no yum packages, so there is no repository to write".into()];
-            return Ok(RenderedConfig {
-                notes,
-                ..RenderedConfig::default()
-            });
-        }
-        let files = request.file_server().ok_or_else(|| {
-            Failure::usage(
-                "the site has no `files`, the server from which machines install packages; add it",
-            )
-        })?;
-        let is_alone = request.settings.get(OTHERS.key) == Some("off");
-        let has_weak = has_weak(&sets);
-        let site_key = packages_key(request, &sets)?;
-        let mut notes = Vec::new();
-        if !has_weak && !is_alone {
-            notes.push(
-                "weak dependencies are not mirrored: set install_weak_deps=False in \
-                 /etc/dnf/dnf.conf"
-                    .into(),
-            );
-        }
-        Ok(RenderedConfig {
-            output: RenderedOutput::Files(source_files(
-                &sets,
-                files,
-                is_alone,
-                site_key.as_deref(),
-            )),
+fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
+    let sets: Vec<&LockedPackageSet> = request
+        .lock
+        .packages
+        .iter()
+        .filter(|set| set.is_yum())
+        .collect();
+    if sets.is_empty() {
+        let notes = vec!["the lock has no yum packages, so there is no repository to write".into()];
+        return Ok(RenderedConfig {
             notes,
             ..RenderedConfig::default()
-        })
+        });
     }
+    let files = request.file_server().ok_or_else(|| {
+        Failure::usage(
+            "the site has no `files`, the server from which machines install packages; add it",
+        )
+    })?;
+    let is_alone = request.settings.get(OTHERS.key) == Some("off");
+    let has_weak = has_weak(&sets);
+    let site_key = packages_key(request, &sets)?;
+    let mut notes = Vec::new();
+    if !has_weak && !is_alone {
+        notes.push(
+            "weak dependencies are not mirrored: set install_weak_deps=False in \
+             /etc/dnf/dnf.conf"
+                .into(),
+        );
+    }
+    Ok(RenderedConfig {
+        output: RenderedOutput::Files(source_files(&sets, files, is_alone, site_key.as_deref())),
+        notes,
+        ..RenderedConfig::default()
+    })
 }
 
 /// Whether the recommended packages of all `sets` are mirrored too.

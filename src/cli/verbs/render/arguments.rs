@@ -5,9 +5,7 @@ use crate::cli::shared::bundle_flags::LockFlags;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use landfall_model::TargetRegistry;
-use landfall_render::{
-    InputFlag, OutputForm, PLATFORMS, PlatformInput, PlatformSpec, RenderPlatform,
-};
+use landfall_render::{InputFlag, OutputForm, PLATFORMS, PlatformInput, RenderPlatform};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -20,7 +18,7 @@ pub(crate) enum RenderCommand {
 
 /// A platform to render, and its arguments.
 pub(crate) struct PlatformRun {
-    pub(super) platform: &'static dyn RenderPlatform,
+    pub(super) platform: &'static RenderPlatform,
     pub(super) inputs: BTreeMap<&'static str, Vec<PathBuf>>,
     pub(super) common: RenderFlags,
 }
@@ -68,8 +66,9 @@ impl Args for RenderCommand {
             .arg(list)
             .arg_required_else_help(true);
         PLATFORMS.iter().fold(command, |command, platform| {
-            let command_of_platform = subcommand(platform.spec());
-            command.subcommand(command_of_platform.visible_aliases(platform.aliases()))
+            let command_of_platform = subcommand(platform);
+            command
+                .subcommand(command_of_platform.visible_aliases(platform.aliases.iter().copied()))
         })
     }
 
@@ -80,7 +79,7 @@ impl Args for RenderCommand {
 
 /// Builds the subcommand of a platform from its specification. The subcommands are not derived, so
 /// that a new platform needs no change here.
-fn subcommand(spec: &'static PlatformSpec) -> Command {
+fn subcommand(spec: &'static RenderPlatform) -> Command {
     let command = Command::new(spec.name).args(spec.inputs.iter().map(argument));
     let command = RenderFlags::augment_args(command)
         .about(spec.about)
@@ -124,7 +123,7 @@ fn without_into(command: Command) -> Command {
     })
 }
 
-fn settings_help(spec: &PlatformSpec) -> String {
+fn settings_help(spec: &RenderPlatform) -> String {
     let mut help = "A setting of this platform (may be repeated):".to_owned();
     for setting in spec.settings {
         let _ = write!(
@@ -162,9 +161,7 @@ impl FromArgMatches for RenderCommand {
         }
         let chosen = matches.subcommand().and_then(|(name, matches)| {
             Some((
-                PLATFORMS
-                    .iter()
-                    .find(|platform| platform.spec().name == name)?,
+                PLATFORMS.iter().find(|platform| platform.name == name)?,
                 matches,
             ))
         });
@@ -179,14 +176,13 @@ impl FromArgMatches for RenderCommand {
                 .collect()
         };
         let inputs = platform
-            .spec()
             .inputs
             .iter()
             .map(|input| (input.name, paths(input)));
         let inputs = inputs.collect();
         let common = RenderFlags::from_arg_matches(matches)?;
         Ok(RenderCommand::Run(Box::new(PlatformRun {
-            platform: *platform,
+            platform,
             inputs,
             common,
         })))

@@ -19,7 +19,7 @@ use landfall_model::{DestinationMap, DestinationRules, TargetRegistry, today};
 use landfall_os::{mode_of, set_mode};
 use landfall_render as render;
 use landfall_render::{
-    PLATFORMS, PlatformSettings, PlatformSpec, RenderRequest, RenderedFile, RenderedOutput,
+    PLATFORMS, PlatformSettings, RenderPlatform, RenderRequest, RenderedFile, RenderedOutput,
 };
 use serde_json::{Map, json};
 use serde_yaml::Value;
@@ -37,7 +37,7 @@ impl RenderCommand {
 }
 
 fn list() -> VerbOutcome {
-    let specs = || PLATFORMS.iter().map(|platform| platform.spec());
+    let specs = || PLATFORMS.iter();
     let rows = specs().map(|spec| [spec.name.to_owned(), spec.about.to_owned()]);
     let text = aligned_columns(&rows.collect::<Vec<_>>());
     let platforms: Map<_, _> = specs()
@@ -50,14 +50,13 @@ fn list() -> VerbOutcome {
 
 impl PlatformRun {
     fn run(mut self, context: &Context) -> Result<VerbOutcome, CliError> {
-        let spec = self.platform.spec();
+        let spec = self.platform;
         let mut notes = Vec::new();
         let target = match &self.common.to {
             Some(target) => Some(target.clone()),
             None => context.site_target()?,
         };
-        let is_proxy_only =
-            target.is_none() && self.platform.has_proxy_part() && has_proxy(context);
+        let is_proxy_only = target.is_none() && self.platform.has_proxy_part && has_proxy(context);
         // `_charts` keeps temporary archives of charts until the platform has read them.
         let (lock, _charts) = if is_proxy_only {
             notes.push(
@@ -76,7 +75,7 @@ impl PlatformRun {
             return Err(CliError::usage(format!("--into: {why}")));
         }
         let settings = PlatformSettings::parse(spec.settings, set)?;
-        let needs_registry = self.platform.needs_registry() && !is_proxy_only;
+        let needs_registry = self.platform.needs_registry && !is_proxy_only;
         let mapping = match (&target, needs_registry) {
             // This platform can do without a registry, and then does not use the mapping.
             (None, false) => {
@@ -197,10 +196,10 @@ impl PlatformRun {
         context: &Context,
         notes: &mut Vec<String>,
     ) -> Result<(Lock, Option<LockedCharts>), CliError> {
-        if !self.platform.spec().reads_lock {
+        if !self.platform.reads_lock {
             return Ok((Lock::default(), None));
         }
-        if self.platform.works_without_lock() && !self.common.locked.is_named() {
+        if self.platform.works_without_lock && !self.common.locked.is_named() {
             notes.push(
                 "no lock was read, so landfall did not check that the registry has the images"
                     .into(),
@@ -231,7 +230,7 @@ fn has_proxy(context: &Context) -> bool {
 /// Writes the files. Returns a line for each, and a line for each file of an earlier run that was
 /// not written again.
 fn write_files(
-    spec: &PlatformSpec,
+    spec: &RenderPlatform,
     files: &[RenderedFile],
     folder: &Path,
     replaces: bool,

@@ -63,15 +63,14 @@ fn guides(request: &RenderRequest<'_>) -> Vec<NodeGuide> {
     }
     PLATFORMS
         .iter()
-        .filter(|platform| RUNTIMES.contains(&platform.spec().name))
-        .filter_map(|platform| guide(*platform, request))
+        .filter(|platform| RUNTIMES.contains(&platform.name))
+        .filter_map(|platform| guide(platform, request))
         .collect()
 }
 
-fn guide(platform: &dyn RenderPlatform, request: &RenderRequest<'_>) -> Option<NodeGuide> {
-    let spec = platform.spec();
+fn guide(platform: &RenderPlatform, request: &RenderRequest<'_>) -> Option<NodeGuide> {
     let request = RenderRequest {
-        settings: PlatformSettings::parse(spec.settings, &[]).ok()?,
+        settings: PlatformSettings::parse(platform.settings, &[]).ok()?,
         ..request.clone()
     };
     let rendered = render::render(platform, &request).ok()?;
@@ -82,7 +81,7 @@ fn guide(platform: &dyn RenderPlatform, request: &RenderRequest<'_>) -> Option<N
     if files.iter().any(|file| file.secret) {
         notes.push(format!(
             "files with credentials are not shown here; `landfall render {}` writes them",
-            spec.name
+            platform.name
         ));
     }
     let files = files
@@ -90,8 +89,8 @@ fn guide(platform: &dyn RenderPlatform, request: &RenderRequest<'_>) -> Option<N
         .filter(|file| !file.secret)
         .map(|file| (file.path, file.text));
     Some(NodeGuide {
-        title: spec.name.into(),
-        about: about_files(spec.about).into(),
+        title: platform.name.into(),
+        about: about_files(platform.about).into(),
         files: files.collect(),
         notes,
     })

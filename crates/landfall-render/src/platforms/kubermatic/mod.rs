@@ -15,8 +15,8 @@ use super::yum::PACKAGE_SET;
 use crate::kubernetes_objects::{document, map, metadata, optional, secret, some_map};
 use crate::node_registry::{NodeRegistry, separate_accounts_note};
 use crate::platform::{
-    BasicCredentials, OutputForm, PlatformSetting, PlatformSpec, RenderPlatform, RenderRequest,
-    RenderedConfig, RenderedOutput, SITE_CLUSTER,
+    BasicCredentials, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig,
+    RenderedOutput, SITE_CLUSTER,
 };
 use crate::proxy::{NoProxyDialect, NoProxyEntries, ProxyAddress};
 use crate::render::SANDBOX;
@@ -27,8 +27,6 @@ use serde_yaml::Value;
 
 // The settings of the platform and the list of its files.
 
-pub(super) struct KubermaticPlatform;
-
 const VERSION: PlatformSetting = PlatformSetting {
     key: "version",
     value_name: "RELEASE",
@@ -37,126 +35,115 @@ const VERSION: PlatformSetting = PlatformSetting {
     choices: &["current", "2.12"],
 };
 
-impl RenderPlatform for KubermaticPlatform {
-    fn aliases(&self) -> &'static [&'static str] {
-        &["kkp"]
-    }
+pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
+    name: "kubermatic",
+    about: "KKP: KubermaticConfiguration, Seed, certificates, operating system profiles",
+    details: "The files contain the values that landfall computes from the site and the \
+              lock; merge them into your own files. A repository is set if the lock has \
+              its image. \
+              With --osp, profiles of operating-system-manager are pointed at the site: \
+              locked URLs are replaced by those of the file server, and machines trust the \
+              site's certificate authorities and install the locked packages.",
+    inputs: &[PROFILES, PACKAGES_KEY],
+    settings: &[
+        VERSION,
+        SEED,
+        DATACENTER,
+        SANDBOX,
+        PACKAGES,
+        PACKAGE_SET,
+        SITE_CLUSTER,
+    ],
+    consumer: Some(Consumer::Kubermatic),
+    aliases: &["kkp"],
+    has_proxy_part: true,
+    ..RenderPlatform::new(render)
+};
 
-    fn spec(&self) -> &'static PlatformSpec {
-        &PlatformSpec {
-            name: "kubermatic",
-            about: "KKP: KubermaticConfiguration, Seed, certificates, operating system profiles",
-            details: "The files contain the values that landfall computes from the site and the \
-                      lock; merge them into your own files. A repository is set if the lock has \
-                      its image. \
-                      With --osp, profiles of operating-system-manager are pointed at the site: \
-                      locked URLs are replaced by those of the file server, and machines trust the \
-                      site's certificate authorities and install the locked packages.",
-            inputs: &[PROFILES, PACKAGES_KEY],
-            settings: &[
-                VERSION,
-                SEED,
-                DATACENTER,
-                SANDBOX,
-                PACKAGES,
-                PACKAGE_SET,
-                SITE_CLUSTER,
-            ],
-            consumer: Some(Consumer::Kubermatic),
-            reads_lock: true,
-            writes: OutputForm::Files { not_into: None },
+fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
+    let registry = request.registry()?;
+    let mut notes = Vec::new();
+    let proxy = KubermaticProxy::of(request, &mut notes)?;
+    let has_account = proxy.as_ref().is_some_and(|proxy| proxy.has_account);
+    let mut files = Vec::new();
+    if request.settings.get(VERSION.key) == Some("2.12") {
+        if !request.paths(PROFILES.name).is_empty() {
+            return Err(Failure::usage(
+                "--osp: KKP 2.12 has no operating-system-manager",
+            ));
         }
-    }
-
-    fn has_proxy_part(&self) -> bool {
-        true
-    }
-
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
-        let registry = request.registry()?;
-        let mut notes = Vec::new();
-        let proxy = KubermaticProxy::of(request, &mut notes)?;
-        let has_account = proxy.as_ref().is_some_and(|proxy| proxy.has_account);
-        let mut files = Vec::new();
-        if request.settings.get(VERSION.key) == Some("2.12") {
-            if !request.paths(PROFILES.name).is_empty() {
-                return Err(Failure::usage(
-                    "--osp: KKP 2.12 has no operating-system-manager",
-                ));
-            }
-            let text = document(&datacenters(
-                request,
-                &registry,
-                proxy.as_ref(),
-                &mut notes,
-            )?);
-            files.push(RenderedFile::new("datacenters.yaml", text).secret(has_account));
-            return Ok(RenderedConfig {
-                output: RenderedOutput::Files(files),
-                notes,
-                ..RenderedConfig::default()
-            });
-        }
-        let account = registry.account(&request.mapping.target().prefix)?;
-        let text = document(&configuration(
-            request,
-            &registry,
-            account.as_ref(),
-            proxy.as_ref(),
-        ));
-        files.push(
-            RenderedFile::new("kubermatic-configuration.yaml", text)
-                .secret(has_account || account.is_some()),
-        );
-        let authorities = authorities(request, &registry)?;
-        let profiles = profiles(request, &authorities)?;
-        let text = document(&seed(
+        let text = document(&datacenters(
             request,
             &registry,
             proxy.as_ref(),
-            &profiles,
             &mut notes,
         )?);
-        files.push(RenderedFile::new("kubermatic-seed.yaml", text).secret(has_account));
-        if registry.ca.is_some() && profiles.is_empty() {
-            notes.push(
-                "machines of user clusters trust the registry's certificate authority only with a \
-                 profile: name yours with --osp FILE"
-                    .into(),
-            );
-        }
-        for profile in profiles {
-            files.push(profile.file);
-            notes.extend(profile.notes);
-        }
-        if !authorities.is_empty() {
-            files.push(RenderedFile::new(
-                "ca-bundle.yaml",
-                document(&ca_bundle(authorities)),
-            ));
-            notes.push(
-                "KKP trusts only the certificate authorities in ca-bundle: add those of other \
-                 hosts to which it connects"
-                    .into(),
-            );
-        }
-        notes.extend(separate_accounts_note(request, &registry)?);
-        if let Some(account) = &account {
-            let text = document(&registry_credentials(&registry.auth_file(account)));
-            files.push(RenderedFile::new("registry-credentials.yaml", text).secret(true));
-            notes.push(
-                "registry-credentials.yaml is for each user cluster: reference it in its Cluster \
-                 as spec.imagePullSecret (name registry-credentials, namespace kube-system), so \
-                 that nodes pull with that account"
-                    .into(),
-            );
-        }
-        Ok(RenderedConfig {
+        files.push(RenderedFile::new("datacenters.yaml", text).secret(has_account));
+        return Ok(RenderedConfig {
             output: RenderedOutput::Files(files),
             notes,
             ..RenderedConfig::default()
-        })
+        });
     }
+    let account = registry.account(&request.mapping.target().prefix)?;
+    let text = document(&configuration(
+        request,
+        &registry,
+        account.as_ref(),
+        proxy.as_ref(),
+    ));
+    files.push(
+        RenderedFile::new("kubermatic-configuration.yaml", text)
+            .secret(has_account || account.is_some()),
+    );
+    let authorities = authorities(request, &registry)?;
+    let profiles = profiles(request, &authorities)?;
+    let text = document(&seed(
+        request,
+        &registry,
+        proxy.as_ref(),
+        &profiles,
+        &mut notes,
+    )?);
+    files.push(RenderedFile::new("kubermatic-seed.yaml", text).secret(has_account));
+    if registry.ca.is_some() && profiles.is_empty() {
+        notes.push(
+            "machines of user clusters trust the registry's certificate authority only with a \
+             profile: name yours with --osp FILE"
+                .into(),
+        );
+    }
+    for profile in profiles {
+        files.push(profile.file);
+        notes.extend(profile.notes);
+    }
+    if !authorities.is_empty() {
+        files.push(RenderedFile::new(
+            "ca-bundle.yaml",
+            document(&ca_bundle(authorities)),
+        ));
+        notes.push(
+            "KKP trusts only the certificate authorities in ca-bundle: add those of other \
+             hosts to which it connects"
+                .into(),
+        );
+    }
+    notes.extend(separate_accounts_note(request, &registry)?);
+    if let Some(account) = &account {
+        let text = document(&registry_credentials(&registry.auth_file(account)));
+        files.push(RenderedFile::new("registry-credentials.yaml", text).secret(true));
+        notes.push(
+            "registry-credentials.yaml is for each user cluster: reference it in its Cluster \
+             as spec.imagePullSecret (name registry-credentials, namespace kube-system), so \
+             that nodes pull with that account"
+                .into(),
+        );
+    }
+    Ok(RenderedConfig {
+        output: RenderedOutput::Files(files),
+        notes,
+        ..RenderedConfig::default()
+    })
 }
 
 /// Returns the certificate authorities of the registry and of the proxy.

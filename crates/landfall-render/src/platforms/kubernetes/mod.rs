@@ -8,8 +8,8 @@ mod pod;
 
 use crate::kubernetes_objects::document;
 use crate::platform::{
-    NAMESPACE, OutputForm, PlatformSetting, PlatformSettings, PlatformSpec, RenderPlatform,
-    RenderRequest, RenderedConfig, RenderedOutput, wrong_value,
+    NAMESPACE, PlatformSetting, PlatformSettings, RenderPlatform, RenderRequest, RenderedConfig,
+    RenderedOutput, wrong_value,
 };
 use crate::rendered_file::RenderedFile;
 use landfall_model::{Failure, Limits, Shard};
@@ -17,65 +17,54 @@ use serde_yaml::Value;
 
 // The list of the platform's files.
 
-pub(super) struct KubernetesPlatform;
+pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
+    name: "kubernetes",
+    about: "landfall itself in a cluster: sharded pulls, a scheduled refresh, and servers, \
+            all on an object store",
+    details: "An Indexed Job pulls a lock by shards, one Job packs it, and one publishes \
+              it; a CronJob refreshes; a Deployment serves, with a Service, a \
+              PodDisruptionBudget and a HorizontalPodAutoscaler. The pods share only the \
+              store.",
+    settings: SETTINGS,
+    reads_lock: false,
+    needs_registry: false,
+    ..RenderPlatform::new(render)
+};
 
-impl RenderPlatform for KubernetesPlatform {
-    fn spec(&self) -> &'static PlatformSpec {
-        &PlatformSpec {
-            name: "kubernetes",
-            about: "landfall itself in a cluster: sharded pulls, a scheduled refresh, and servers, \
-                    all on an object store",
-            details: "An Indexed Job pulls a lock by shards, one Job packs it, and one publishes \
-                      it; a CronJob refreshes; a Deployment serves, with a Service, a \
-                      PodDisruptionBudget and a HorizontalPodAutoscaler. The pods share only the \
-                      store.",
-            inputs: &[],
-            settings: SETTINGS,
-            consumer: None,
-            reads_lock: false,
-            writes: OutputForm::Files { not_into: None },
-        }
-    }
-
-    fn needs_registry(&self) -> bool {
-        false
-    }
-
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
-        let deployment = LandfallDeployment::of(&request.settings)?;
-        let files = [
-            ("pull.yaml", objects_text(&[pod::pull(&deployment)])),
-            ("pack.yaml", objects_text(&[pod::pack(&deployment)])),
-            ("publish.yaml", objects_text(&[pod::publish(&deployment)])),
-            ("refresh.yaml", objects_text(&[pod::refresh(&deployment)])),
-            ("serve.yaml", objects_text(&pod::objects(&deployment))),
-        ];
-        let files = files
-            .map(|(path, text)| RenderedFile::new(path, text))
-            .into();
-        let namespace = deployment
-            .namespace
-            .map(|name| format!("-n {name} "))
-            .unwrap_or_default();
-        let mut notes = Vec::new();
-        if deployment.claim.is_none() {
-            notes.push(format!(
-                "first run: kubectl {namespace}create configmap landfall \
-                 --from-file=landfall.lock --from-file=site.yaml (at most 1 MiB; for a larger lock \
-                 name a volume with --set claim=NAME)"
-            ));
-        }
+fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
+    let deployment = LandfallDeployment::of(&request.settings)?;
+    let files = [
+        ("pull.yaml", objects_text(&[pod::pull(&deployment)])),
+        ("pack.yaml", objects_text(&[pod::pack(&deployment)])),
+        ("publish.yaml", objects_text(&[pod::publish(&deployment)])),
+        ("refresh.yaml", objects_text(&[pod::refresh(&deployment)])),
+        ("serve.yaml", objects_text(&pod::objects(&deployment))),
+    ];
+    let files = files
+        .map(|(path, text)| RenderedFile::new(path, text))
+        .into();
+    let namespace = deployment
+        .namespace
+        .map(|name| format!("-n {name} "))
+        .unwrap_or_default();
+    let mut notes = Vec::new();
+    if deployment.claim.is_none() {
         notes.push(format!(
-            "create a Secret {} with the variables for access to the store, registries and git; \
-             `landfall help scale` has the steps",
-            deployment.secret
+            "first run: kubectl {namespace}create configmap landfall \
+             --from-file=landfall.lock --from-file=site.yaml (at most 1 MiB; for a larger lock \
+             name a volume with --set claim=NAME)"
         ));
-        Ok(RenderedConfig {
-            output: RenderedOutput::Files(files),
-            notes,
-            ..RenderedConfig::default()
-        })
     }
+    notes.push(format!(
+        "create a Secret {} with the variables for access to the store, registries and git; \
+         `landfall help scale` has the steps",
+        deployment.secret
+    ));
+    Ok(RenderedConfig {
+        output: RenderedOutput::Files(files),
+        notes,
+        ..RenderedConfig::default()
+    })
 }
 
 fn objects_text(objects: &[Value]) -> String {

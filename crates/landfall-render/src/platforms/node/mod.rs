@@ -11,8 +11,8 @@ use super::yum::{MachinePackages, PACKAGE_SET};
 use crate::kubernetes_objects::{document, map};
 use crate::node_registry::{read_input, split_certificates};
 use crate::platform::{
-    InputFlag, OutputForm, PlatformInput, PlatformSetting, PlatformSpec, RenderPlatform,
-    RenderRequest, RenderedConfig, RenderedOutput, SITE_CLUSTER, wrong_value,
+    InputFlag, OutputForm, PlatformInput, PlatformSetting, RenderPlatform, RenderRequest,
+    RenderedConfig, RenderedOutput, SITE_CLUSTER, wrong_value,
 };
 use crate::render::{SANDBOX, locked_sandbox_image, sandbox_image};
 use crate::rendered_file::RenderedFile;
@@ -23,8 +23,6 @@ use landfall_model::{AddressRange, Consumer, DEFAULT_SERVICES, Failure};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::net::IpAddr;
-
-pub(super) struct NodePlatform;
 
 const KUBERNETES: PlatformSetting = PlatformSetting {
     key: "kubernetes",
@@ -95,51 +93,44 @@ const CONTAINERD_CONFIG: PlatformInput = PlatformInput {
 /// The part of the script that is the same for every site.
 const STEPS: &str = include_str!("install.sh");
 
-impl RenderPlatform for NodePlatform {
-    fn spec(&self) -> &'static PlatformSpec {
-        &PlatformSpec {
-            name: "node",
-            about: "A node for kubeadm: an install script with everything from packages to \
-                    containerd's configuration, and the same for cloud-init",
-            details: "Run install.sh as root on the machine; `sh install.sh --help` lists its \
-                      options. It installs the files of the lock by their checksums from the \
-                      site's file server, or from a folder of `landfall export files`. A second \
-                      run does only what is missing.",
-            inputs: &[CONTAINERD_CONFIG, PACKAGES_KEY],
-            settings: &[
-                KUBERNETES,
-                INTERFACE,
-                SERVICE_CIDR,
-                NAMESERVER,
-                BRIDGE,
-                POD_ROUTES,
-                PROXY,
-                AUTH,
-                SANDBOX,
-                PACKAGE_SET,
-                SITE_CLUSTER,
-            ],
-            consumer: Some(Consumer::Containerd),
-            reads_lock: true,
-            writes: OutputForm::Files {
-                not_into: Some("a script is a separate file; write it with -o DIR"),
-            },
-        }
-    }
+pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
+    name: "node",
+    about: "A node for kubeadm: an install script with everything from packages to \
+            containerd's configuration, and the same for cloud-init",
+    details: "Run install.sh as root on the machine; `sh install.sh --help` lists its \
+              options. It installs the files of the lock by their checksums from the \
+              site's file server, or from a folder of `landfall export files`. A second \
+              run does only what is missing.",
+    inputs: &[CONTAINERD_CONFIG, PACKAGES_KEY],
+    settings: &[
+        KUBERNETES,
+        INTERFACE,
+        SERVICE_CIDR,
+        NAMESERVER,
+        BRIDGE,
+        POD_ROUTES,
+        PROXY,
+        AUTH,
+        SANDBOX,
+        PACKAGE_SET,
+        SITE_CLUSTER,
+    ],
+    consumer: Some(Consumer::Containerd),
+    writes: OutputForm::Files {
+        not_into: Some("a script is a separate file; write it with -o DIR"),
+    },
+    needs_registry: false,
+    ..RenderPlatform::new(render)
+};
 
-    fn needs_registry(&self) -> bool {
-        false
-    }
-
-    fn render(&self, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
-        let mut notes = Vec::new();
-        let script = install_script(request, &mut notes)?;
-        Ok(RenderedConfig {
-            output: RenderedOutput::Files(vec![cloud_init(&script, request), script]),
-            notes,
-            ..RenderedConfig::default()
-        })
-    }
+fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
+    let mut notes = Vec::new();
+    let script = install_script(request, &mut notes)?;
+    Ok(RenderedConfig {
+        output: RenderedOutput::Files(vec![cloud_init(&script, request), script]),
+        notes,
+        ..RenderedConfig::default()
+    })
 }
 
 /// Returns the script.
