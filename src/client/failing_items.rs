@@ -88,15 +88,7 @@ mod tests {
     use jiff::civil::date;
 
     fn item(name: &str, status: ItemStatus) -> ReportItem {
-        ReportItem {
-            kind: EntryKind::Image,
-            name: name.into(),
-            digest: None,
-            bytes: None,
-            packages: 0,
-            status,
-            reason: Some("404".into()),
-        }
+        ReportItem::new(EntryKind::Image, name.into(), status, Some("404".into()))
     }
 
     #[test]

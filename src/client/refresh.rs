@@ -328,13 +328,13 @@ fn existing_bundle(request: &RefreshRequest<'_>) -> Option<Bundle> {
 /// Report items for the content that a bundle should contain but lacks.
 pub(crate) fn missing_items(plan: &PackPlan) -> Vec<ReportItem> {
     let missing = plan.missing.iter().map(|missing| ReportItem {
-        kind: missing.item.kind,
-        name: missing.item.name.clone(),
         digest: missing.digest.clone(),
-        bytes: None,
-        packages: 0,
-        status: ItemStatus::Missing,
-        reason: Some(missing.reason.clone()),
+        ..ReportItem::new(
+            missing.item.kind,
+            missing.item.name.clone(),
+            ItemStatus::Missing,
+            Some(missing.reason.clone()),
+        )
     });
     missing.collect()
 }

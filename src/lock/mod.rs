@@ -415,15 +415,12 @@ impl<'a> SortedResults<'a> {
     }
 
     fn add_lost_referrer(&mut self, name: String, reason: String, cause: String) {
-        self.items.push(ReportItem {
-            kind: EntryKind::Referrer,
-            name: name.clone(),
-            digest: None,
-            bytes: None,
-            packages: 0,
-            status: ItemStatus::Missing,
-            reason: Some(reason),
-        });
+        self.items.push(ReportItem::new(
+            EntryKind::Referrer,
+            name.clone(),
+            ItemStatus::Missing,
+            Some(reason),
+        ));
         self.unresolved.push(UnresolvedItem {
             kind: EntryKind::Referrer,
             name,
@@ -459,13 +456,9 @@ impl<'a> SortedResults<'a> {
         };
         let mut push = |status, digest: Option<&Digest>, reason| {
             self.items.push(ReportItem {
-                kind,
-                name: name.into(),
                 digest: digest.cloned(),
-                bytes: None,
                 packages,
-                status,
-                reason,
+                ..ReportItem::new(kind, name.into(), status, reason)
             });
         };
         match found {

@@ -180,15 +180,12 @@ impl From<LoadManifestError> for RejectedVersion {
 
 /// The report of an item whose look-up failed.
 fn failed(kind: EntryKind, name: impl Into<String>, cause: &ResolveError) -> ReportItem {
-    ReportItem {
+    ReportItem::new(
         kind,
-        name: name.into(),
-        digest: None,
-        bytes: None,
-        packages: 0,
-        status: ItemStatus::Failed,
-        reason: Some(cause.message.clone()),
-    }
+        name.into(),
+        ItemStatus::Failed,
+        Some(cause.message.clone()),
+    )
 }
 
 impl UpdateRun<'_> {
@@ -432,15 +429,7 @@ impl UpdateOutcome {
                     ),
                     Some(_) => (ItemStatus::Missing, Some("upstream does not have it")),
                 };
-                ReportItem {
-                    kind,
-                    name,
-                    digest: None,
-                    bytes: None,
-                    packages: 0,
-                    status,
-                    reason: reason.map(str::to_owned),
-                }
+                ReportItem::new(kind, name, status, reason.map(str::to_owned))
             })
             .collect();
         self.add_failures(&mut items);

@@ -141,13 +141,8 @@ impl ImageArchive {
                 }
                 Err(SkippedImage::Unfit(why, what)) => unfit.add(why, &name, &what),
                 Err(SkippedImage::Lost(status, reason)) => archive.lost.push(ReportItem {
-                    kind: EntryKind::Image,
-                    name,
                     digest: Some(digest),
-                    bytes: None,
-                    packages: 0,
-                    status,
-                    reason: Some(reason),
+                    ..ReportItem::new(EntryKind::Image, name, status, Some(reason))
                 }),
             }
         }

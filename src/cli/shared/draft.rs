@@ -147,15 +147,9 @@ pub(crate) fn draft_manifest(
     let mut images: Vec<String> = images.collect();
     images.sort();
     images.dedup();
-    let items = images.into_iter().map(|name| ReportItem {
-        kind: EntryKind::Image,
-        name,
-        digest: None,
-        bytes: None,
-        packages: 0,
-        status: ItemStatus::Done,
-        reason: None,
-    });
+    let items = images
+        .into_iter()
+        .map(|name| ReportItem::new(EntryKind::Image, name, ItemStatus::Done, None));
     let mut report = VerbReport::of(items.collect());
     let packages = installs.0.iter().filter_map(|(install, at)| match install {
         MachineInstall::Package(by, name) => Some(InstalledRow {

@@ -267,13 +267,10 @@ mod tests {
         let bytes = None;
         let packages = 0;
         ReportItem {
-            kind,
-            name: name.into(),
             digest,
             bytes,
             packages,
-            status,
-            reason: reason.map(str::to_owned),
+            ..ReportItem::new(kind, name.into(), status, reason.map(str::to_owned))
         }
     }
 

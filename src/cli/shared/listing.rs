@@ -185,15 +185,7 @@ mod tests {
     use super::*;
 
     fn item(kind: EntryKind, name: &str, status: ItemStatus, reason: Option<&str>) -> ReportItem {
-        ReportItem {
-            kind,
-            name: name.into(),
-            digest: None,
-            bytes: None,
-            packages: 0,
-            status,
-            reason: reason.map(str::to_owned),
-        }
+        ReportItem::new(kind, name.into(), status, reason.map(str::to_owned))
     }
 
     #[test]

@@ -365,15 +365,9 @@ fn items(held: &[&FileFinding], missing: &[&FileFinding]) -> Vec<ReportItem> {
             (None, None) => kind_named(&name),
         };
         let key = (kind, name.clone(), reason.is_some());
-        items.entry(key).or_insert(ReportItem {
-            kind,
-            name,
-            digest: None,
-            bytes: None,
-            packages: 0,
-            status,
-            reason,
-        });
+        items
+            .entry(key)
+            .or_insert(ReportItem::new(kind, name, status, reason));
     }
     items.into_values().collect()
 }

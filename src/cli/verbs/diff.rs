@@ -172,13 +172,13 @@ fn items(new: &ComparedSide) -> Vec<ReportItem> {
             .items
             .iter()
             .map(|item| ReportItem {
-                kind: kind_named(&item.name),
-                name: item.name.clone(),
                 digest: Some(item.digest.clone()),
-                bytes: None,
-                packages: 0,
-                status: ItemStatus::Present,
-                reason: None,
+                ..ReportItem::new(
+                    kind_named(&item.name),
+                    item.name.clone(),
+                    ItemStatus::Present,
+                    None,
+                )
             })
             .collect(),
     }

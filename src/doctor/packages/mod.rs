@@ -53,15 +53,7 @@ impl SimulatedInstall {
 }
 
 fn item(name: String, status: ItemStatus, reason: Option<String>) -> ReportItem {
-    ReportItem {
-        kind: EntryKind::Package,
-        name,
-        digest: None,
-        bytes: None,
-        packages: 0,
-        status,
-        reason,
-    }
+    ReportItem::new(EntryKind::Package, name, status, reason)
 }
 
 /// The blobs that contain the carried indexes, and the limits for reading them.

@@ -390,13 +390,14 @@ pub fn referrer_item(
     reason: impl Into<String>,
 ) -> ReportItem {
     ReportItem {
-        kind: EntryKind::Referrer,
-        name: lost_referrer_name(item, &referrer.digest.to_string()),
         digest: Some(referrer.digest.clone()),
         bytes: Some(referrer.size),
-        packages: 0,
-        status,
-        reason: Some(reason.into()),
+        ..ReportItem::new(
+            EntryKind::Referrer,
+            lost_referrer_name(item, &referrer.digest.to_string()),
+            status,
+            Some(reason.into()),
+        )
     }
 }
 
@@ -487,13 +488,5 @@ pub fn accepted_losses(lock: &Lock) -> Vec<ReportItem> {
 }
 
 fn missing_item(kind: EntryKind, name: &str, status: ItemStatus, reason: String) -> ReportItem {
-    ReportItem {
-        kind,
-        name: name.into(),
-        digest: None,
-        bytes: None,
-        packages: 0,
-        status,
-        reason: Some(reason),
-    }
+    ReportItem::new(kind, name.into(), status, Some(reason))
 }

@@ -104,6 +104,26 @@ pub struct ReportItem {
     pub reason: Option<String>,
 }
 
+impl ReportItem {
+    /// An item whose digest, size and packages are unknown.
+    pub fn new(
+        kind: EntryKind,
+        name: String,
+        status: ItemStatus,
+        reason: Option<String>,
+    ) -> ReportItem {
+        ReportItem {
+            kind,
+            name,
+            digest: None,
+            bytes: None,
+            packages: 0,
+            status,
+            reason,
+        }
+    }
+}
+
 /// Formats a count with its noun: `1 blob`, `2 blobs`, `2 entries`.
 pub fn count_of(count: usize, what: impl fmt::Display) -> String {
     let what = what.to_string();

@@ -178,15 +178,7 @@ fn items(overlay: &ChartOverlay, missing: &[&FileFinding]) -> Vec<ReportItem> {
 }
 
 fn image_item(name: String, status: ItemStatus, reason: Option<String>) -> ReportItem {
-    ReportItem {
-        kind: EntryKind::Image,
-        name,
-        digest: None,
-        bytes: None,
-        packages: 0,
-        status,
-        reason,
-    }
+    ReportItem::new(EntryKind::Image, name, status, reason)
 }
 
 // Computes Helm values that point charts at the site. They contain only what must change

@@ -67,15 +67,12 @@ pub(super) fn item_of(
     status: ItemStatus,
     reason: Option<String>,
 ) -> ReportItem {
-    ReportItem {
-        kind: EntryKind::Sidecar,
-        name: format!("{}: {path}", repository.name),
-        digest: None,
-        bytes: None,
-        packages: 0,
+    ReportItem::new(
+        EntryKind::Sidecar,
+        format!("{}: {path}", repository.name),
         status,
         reason,
-    }
+    )
 }
 
 #[cfg(test)]

@@ -104,13 +104,9 @@ pub(super) fn write_all(
         progress.bytes(item.file.size);
         progress.item(item.file.name);
         report.items.push(ReportItem {
-            kind: item.file.kind,
-            name: item.file.name.to_owned(),
             digest: Some(item.file.digest.clone()),
             bytes: Some(item.file.size),
-            packages: 0,
-            status,
-            reason,
+            ..ReportItem::new(item.file.kind, item.file.name.to_owned(), status, reason)
         });
     }
     progress.end();

@@ -130,13 +130,13 @@ pub fn export_git(
                 report.items.extend(written.items);
             }
             Err(failure) => report.items.push(ReportItem {
-                kind: EntryKind::Git,
-                name: repository.name.clone(),
                 digest: Some(repository.digest.clone()),
-                bytes: None,
-                packages: 0,
-                status: failure.status,
-                reason: Some(failure.reason),
+                ..ReportItem::new(
+                    EntryKind::Git,
+                    repository.name.clone(),
+                    failure.status,
+                    Some(failure.reason),
+                )
             }),
         }
     }

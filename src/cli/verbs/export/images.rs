@@ -289,17 +289,18 @@ pub(crate) fn report(
     skipped: Option<&str>,
 ) -> VerbReport {
     let items = archive.images.iter().map(|image| ReportItem {
-        kind: EntryKind::Image,
-        name: image.name.clone(),
         digest: Some(image.digest.clone()),
         bytes: Some(image.bytes),
-        packages: 0,
-        status: if skipped.is_none() {
-            ItemStatus::Done
-        } else {
-            ItemStatus::Skipped
-        },
-        reason: skipped.map(str::to_owned),
+        ..ReportItem::new(
+            EntryKind::Image,
+            image.name.clone(),
+            if skipped.is_none() {
+                ItemStatus::Done
+            } else {
+                ItemStatus::Skipped
+            },
+            skipped.map(str::to_owned),
+        )
     });
     let mut report = VerbReport::of(items.chain(lost.iter().cloned()).collect());
     report.add(ReportMember::TrimmedInArchive(archive.trimmed.clone()));

@@ -71,13 +71,14 @@ impl ExportReferrers {
                 Err(error) => (lost_status(&error), Some(error.to_string())),
             };
             report.items.push(ReportItem {
-                kind: EntryKind::Referrer,
-                name: path.display().to_string(),
                 digest: Some(one.blob.digest),
                 bytes: Some(one.blob.size),
-                packages: 0,
-                status,
-                reason,
+                ..ReportItem::new(
+                    EntryKind::Referrer,
+                    path.display().to_string(),
+                    status,
+                    reason,
+                )
             });
         }
         // Their referrers are not known, or not all of them are in the bundle.
@@ -143,13 +144,14 @@ fn unreadable_referrers(entry: &LockEntry, source: &str, blobs: &dyn BlobRead) -
         let manifest = &referrer.descriptor;
         let error = blobs.read(manifest).err()?;
         Some(ReportItem {
-            kind: EntryKind::Referrer,
-            name: format!("{source}@{}", manifest.digest),
             digest: Some(manifest.digest.clone()),
             bytes: Some(manifest.size),
-            packages: 0,
-            status: lost_status(&error),
-            reason: Some(error.to_string()),
+            ..ReportItem::new(
+                EntryKind::Referrer,
+                format!("{source}@{}", manifest.digest),
+                lost_status(&error),
+                Some(error.to_string()),
+            )
         })
     });
     unreadable.collect()

@@ -239,13 +239,14 @@ mod tests {
         });
         let contents: Vec<ItemContent> = contents.collect();
         let item = |one: &ItemContent| ReportItem {
-            kind: one.kind,
-            name: one.name.clone(),
             digest: Some(one.blobs[1].0.clone()),
             bytes: Some(40 << 20),
-            packages: 0,
-            status: ItemStatus::Failed,
-            reason: Some(one.name.clone()),
+            ..ReportItem::new(
+                one.kind,
+                one.name.clone(),
+                ItemStatus::Failed,
+                Some(one.name.clone()),
+            )
         };
         let host = HostUse {
             host: name(0),
