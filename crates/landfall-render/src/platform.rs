@@ -240,7 +240,8 @@ impl<'r> RenderRequest<'r> {
         self.lock.images.iter().map(|image| &image.name)
     }
 
-    /// Returns the locked image that the user named with the setting `key`, if the setting is given.
+    /// Returns the locked image that the user named with the setting `key`, if the setting is
+    /// given.
     ///
     /// # Errors
     /// If the value is not the name of a locked image.
@@ -343,14 +344,29 @@ pub struct PlatformSetting {
     pub choices: &'static [&'static str],
 }
 
+impl PlatformSetting {
+    /// A setting without a default that accepts any value.
+    pub(crate) const fn new(
+        key: &'static str,
+        value_name: &'static str,
+        help: &'static str,
+    ) -> PlatformSetting {
+        PlatformSetting {
+            key,
+            value_name,
+            help,
+            default: None,
+            choices: &[],
+        }
+    }
+}
+
 /// The name of a cluster. Without it, the platform is rendered for each cluster of the site.
-pub(crate) const CLUSTER: PlatformSetting = PlatformSetting {
-    key: "cluster",
-    value_name: "NAME",
-    help: "The cluster, instead of the site's `clusters`",
-    default: None,
-    choices: &[],
-};
+pub(crate) const CLUSTER: PlatformSetting = PlatformSetting::new(
+    "cluster",
+    "NAME",
+    "The cluster, instead of the site's `clusters`",
+);
 
 /// The cluster of the site whose part of NO_PROXY applies, for a platform that is rendered once.
 pub(crate) const SITE_CLUSTER: PlatformSetting = PlatformSetting {
@@ -359,13 +375,11 @@ pub(crate) const SITE_CLUSTER: PlatformSetting = PlatformSetting {
 };
 
 /// The namespace of a cluster's objects.
-pub(crate) const NAMESPACE: PlatformSetting = PlatformSetting {
-    key: "namespace",
-    value_name: "NAME",
-    help: "The namespace of the cluster's objects",
-    default: None,
-    choices: &[],
-};
+pub(crate) const NAMESPACE: PlatformSetting = PlatformSetting::new(
+    "namespace",
+    "NAME",
+    "The namespace of the cluster's objects",
+);
 
 /// How the cluster's nodes connect to their cloud.
 pub(crate) const CLOUD_PROVIDER: PlatformSetting = PlatformSetting {

@@ -271,13 +271,11 @@ impl fmt::Display for MissingDestinations {
 }
 
 /// Selects the sandbox image if several images are named `pause`.
-pub(super) const SANDBOX: PlatformSetting = PlatformSetting {
-    key: "sandbox",
-    value_name: "IMAGE",
-    help: "The locked sandbox image of pods, if several images are named pause",
-    default: None,
-    choices: &[],
-};
+pub(super) const SANDBOX: PlatformSetting = PlatformSetting::new(
+    "sandbox",
+    "IMAGE",
+    "The locked sandbox image of pods, if several images are named pause",
+);
 
 /// Returns the sandbox image of pods by its name at the registry, or `None` with a reason in
 /// `notes`. Fails if `--set sandbox` does not name a locked image.

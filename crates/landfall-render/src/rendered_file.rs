@@ -112,7 +112,8 @@ pub(super) const HEAD: &str = "# Written by `";
 ///
 /// # Errors
 /// Before anything is written: if the path of a file leads out of `folder` or is impossible on this
-/// system, or if a file of others exists. Afterwards: if a file cannot be written. The error contains its path.
+/// system, or if a file of others exists. Afterwards: if a file cannot be written. The error
+/// contains its path.
 pub fn write_files(
     folder: &Path,
     platform: &str,

@@ -265,14 +265,12 @@ fn wrong(why: impl fmt::Display) -> Failure {
 }
 
 /// The setting that names the file of the key.
-pub(super) const IMAGE_KEY: PlatformSetting = PlatformSetting {
-    key: "image-key",
-    value_name: "FILE",
-    help: "The public key (PEM) of `push --sign-images`: adds a policy that admits images \
+pub(super) const IMAGE_KEY: PlatformSetting = PlatformSetting::new(
+    "image-key",
+    "FILE",
+    "The public key (PEM) of `push --sign-images`: adds a policy that admits images \
            from the registry only if this key verifies their signatures",
-    default: None,
-    choices: &[],
-};
+);
 
 /// Reads the key, if the setting is given. Fails if the file is not a public key in PEM.
 pub(super) fn image_key(settings: &PlatformSettings) -> Result<Option<String>, Failure> {

@@ -11,14 +11,12 @@ use landfall_packages::apt;
 use std::collections::{BTreeMap, BTreeSet};
 use url::Url;
 
-const URL: PlatformSetting = PlatformSetting {
-    key: "url",
-    value_name: "URL",
-    help: "The server that has each file at /<host>/<path>, such as http://mirror:5000 of \
+const URL: PlatformSetting = PlatformSetting::new(
+    "url",
+    "URL",
+    "The server that has each file at /<host>/<path>, such as http://mirror:5000 of \
            `landfall serve` [default: `files` of the site]",
-    default: None,
-    choices: &[],
-};
+);
 
 const OTHERS: PlatformSetting = PlatformSetting {
     key: "others",

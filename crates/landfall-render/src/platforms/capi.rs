@@ -15,21 +15,17 @@ use crate::signature_policy::PACKAGES_KEY;
 use landfall_model::{Consumer, Failure};
 use serde_yaml::{Mapping, Value};
 
-const CONTROL_PLANE: PlatformSetting = PlatformSetting {
-    key: "control-plane",
-    value_name: "NAME",
-    help: "The KubeadmControlPlane [default: CLUSTER-control-plane]",
-    default: None,
-    choices: &[],
-};
+const CONTROL_PLANE: PlatformSetting = PlatformSetting::new(
+    "control-plane",
+    "NAME",
+    "The KubeadmControlPlane [default: CLUSTER-control-plane]",
+);
 
-const WORKERS: PlatformSetting = PlatformSetting {
-    key: "workers",
-    value_name: "NAME",
-    help: "The KubeadmConfigTemplate [default: CLUSTER-md-0]",
-    default: None,
-    choices: &[],
-};
+const WORKERS: PlatformSetting = PlatformSetting::new(
+    "workers",
+    "NAME",
+    "The KubeadmConfigTemplate [default: CLUSTER-md-0]",
+);
 
 pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
     name: "capi",

@@ -12,39 +12,24 @@ use crate::rendered_file::{RenderedFile, quoted_string};
 use landfall_model::Failure;
 use serde_yaml::{Mapping, Value};
 
-const APP: PlatformSetting = PlatformSetting {
-    key: "app",
-    value_name: "NAME",
-    help: "Write a complete App with this name instead of the part to add to your own App; \
+const APP: PlatformSetting = PlatformSetting::new(
+    "app",
+    "NAME",
+    "Write a complete App with this name instead of the part to add to your own App; \
            requires catalog and version",
-    default: None,
-    choices: &[],
-};
+);
 
-const CATALOG: PlatformSetting = PlatformSetting {
-    key: "catalog",
-    value_name: "NAME",
-    help: "The catalog of the App",
-    default: None,
-    choices: &[],
-};
+const CATALOG: PlatformSetting = PlatformSetting::new("catalog", "NAME", "The catalog of the App");
 
-const VERSION: PlatformSetting = PlatformSetting {
-    key: "version",
-    value_name: "VERSION",
-    help: "The version of the App",
-    default: None,
-    choices: &[],
-};
+const VERSION: PlatformSetting =
+    PlatformSetting::new("version", "VERSION", "The version of the App");
 
-const TARGET_NAMESPACE: PlatformSetting = PlatformSetting {
-    key: "target-namespace",
-    value_name: "NAME",
-    help: "The namespace of the workload cluster in which the App is installed [default: the name \
+const TARGET_NAMESPACE: PlatformSetting = PlatformSetting::new(
+    "target-namespace",
+    "NAME",
+    "The namespace of the workload cluster in which the App is installed [default: the name \
            of the App]",
-    default: None,
-    choices: &[],
-};
+);
 
 pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
     name: "giantswarm",

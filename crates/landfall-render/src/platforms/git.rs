@@ -8,14 +8,12 @@ use landfall_item::LockedGitRepository;
 use landfall_model::Failure;
 use std::collections::BTreeSet;
 
-const URL: PlatformSetting = PlatformSetting {
-    key: "url",
-    value_name: "URL",
-    help: "The server that has each repository at /<host>/<path>, such as http://mirror:5000 of \
+const URL: PlatformSetting = PlatformSetting::new(
+    "url",
+    "URL",
+    "The server that has each repository at /<host>/<path>, such as http://mirror:5000 of \
            `landfall serve` [default: `files` of the site]",
-    default: None,
-    choices: &[],
-};
+);
 
 pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
     name: "git",

@@ -15,22 +15,18 @@ const BUNDLE: PlatformSetting = PlatformSetting {
     choices: &[],
 };
 
-const LISTEN: PlatformSetting = PlatformSetting {
-    key: "listen",
-    value_name: "ADDRESS:PORT",
-    help: "The address to listen on [default: all addresses, at the port of registry.address, or 5000 \
+const LISTEN: PlatformSetting = PlatformSetting::new(
+    "listen",
+    "ADDRESS:PORT",
+    "The address to listen on [default: all addresses, at the port of registry.address, or 5000 \
            without a registry]",
-    default: None,
-    choices: &[],
-};
+);
 
-const TLS: PlatformSetting = PlatformSetting {
-    key: "tls",
-    value_name: "FOLDER",
-    help: "A folder with tls.crt and tls.key on that machine; without it, plain http",
-    default: None,
-    choices: &[],
-};
+const TLS: PlatformSetting = PlatformSetting::new(
+    "tls",
+    "FOLDER",
+    "A folder with tls.crt and tls.key on that machine; without it, plain http",
+);
 
 /// The systemd unit of the server, which is the same for every site.
 const UNIT: &str = include_str!("../serve/landfall.service");

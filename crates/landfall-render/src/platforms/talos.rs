@@ -16,13 +16,11 @@ use landfall_model::{Consumer, Failure, ImageRef};
 use serde_yaml::{Mapping, Value};
 use std::collections::BTreeMap;
 
-const INSTALLER: PlatformSetting = PlatformSetting {
-    key: "installer",
-    value_name: "IMAGE",
-    help: "The locked installer image, if the lock has several",
-    default: None,
-    choices: &[],
-};
+const INSTALLER: PlatformSetting = PlatformSetting::new(
+    "installer",
+    "IMAGE",
+    "The locked installer image, if the lock has several",
+);
 
 pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
     name: "talos",

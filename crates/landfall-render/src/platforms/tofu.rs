@@ -1,5 +1,5 @@
-//! `tofu`: CLI configuration with which OpenTofu and Terraform install the locked providers from the
-//! mirror.
+//! `tofu`: CLI configuration with which OpenTofu and Terraform install the locked providers from
+//! the mirror.
 
 use crate::platform::{
     OutputForm, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput,
@@ -18,14 +18,12 @@ const FROM: PlatformSetting = PlatformSetting {
     choices: &[NETWORK, REGISTRY],
 };
 
-const URL: PlatformSetting = PlatformSetting {
-    key: "url",
-    value_name: "URL",
-    help: "The https server that has the mirror at /providers/, such as https://mirror:5000 of \
+const URL: PlatformSetting = PlatformSetting::new(
+    "url",
+    "URL",
+    "The https server that has the mirror at /providers/, such as https://mirror:5000 of \
            `landfall serve` [default: `files` of the site]",
-    default: None,
-    choices: &[],
-};
+);
 
 const OTHERS: PlatformSetting = PlatformSetting {
     key: "others",

@@ -211,14 +211,12 @@ fn configuration(folder: &str, has_weak: bool) -> String {
 // Package sources for the machines of a platform: the files of `render apt` and `render yum`.
 
 /// Selects the package sets of the machines.
-pub(super) const PACKAGE_SET: PlatformSetting = PlatformSetting {
-    key: "package-set",
-    value_name: "NAME,...",
-    help: "The locked sets of packages from which machines install, if the lock has several for \
+pub(super) const PACKAGE_SET: PlatformSetting = PlatformSetting::new(
+    "package-set",
+    "NAME,...",
+    "The locked sets of packages from which machines install, if the lock has several for \
            one kind of machine",
-    default: None,
-    choices: &[],
-};
+);
 
 /// The locked packages for machines.
 pub(super) struct MachinePackages<'r> {

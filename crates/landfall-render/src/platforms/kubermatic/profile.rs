@@ -28,14 +28,12 @@ pub(super) const PROFILES: PlatformInput = PlatformInput {
 };
 
 /// The hosts of the operating system's packages.
-pub(super) const PACKAGES: PlatformSetting = PlatformSetting {
-    key: "packages",
-    value_name: "HOST,...",
-    help: "Hosts of package sources that the site's file server mirrors, each at /<host>/<path>; \
+pub(super) const PACKAGES: PlatformSetting = PlatformSetting::new(
+    "packages",
+    "HOST,...",
+    "Hosts of package sources that the site's file server mirrors, each at /<host>/<path>; \
            profiles install packages from there",
-    default: None,
-    choices: &[],
-};
+);
 
 /// A profile that was pointed at the site.
 pub(super) struct MachineProfile {

@@ -19,14 +19,12 @@ pub(super) const SEED: PlatformSetting = PlatformSetting {
     choices: &[],
 };
 
-pub(super) const DATACENTER: PlatformSetting = PlatformSetting {
-    key: "datacenter",
-    value_name: "NAME,...",
-    help: "The datacenters of the Seed [default: those of the Seed in the file of --into, or \
+pub(super) const DATACENTER: PlatformSetting = PlatformSetting::new(
+    "datacenter",
+    "NAME,...",
+    "The datacenters of the Seed [default: those of the Seed in the file of --into, or \
            `datacenter`]",
-    default: None,
-    choices: &[],
-};
+);
 
 /// Returns the Seed with the settings of its nodes, which use `profiles`.
 pub(super) fn seed(

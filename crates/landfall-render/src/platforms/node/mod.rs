@@ -24,56 +24,44 @@ use serde_json::json;
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
-const KUBERNETES: PlatformSetting = PlatformSetting {
-    key: "kubernetes",
-    value_name: "VERSION",
-    help: "The version of kubelet, kubeadm and kubectl, if the lock has several",
-    default: None,
-    choices: &[],
-};
+const KUBERNETES: PlatformSetting = PlatformSetting::new(
+    "kubernetes",
+    "VERSION",
+    "The version of kubelet, kubeadm and kubectl, if the lock has several",
+);
 
-const INTERFACE: PlatformSetting = PlatformSetting {
-    key: "interface",
-    value_name: "NAME",
-    help: "The interface over which the service network gets a route, for a node without a \
+const INTERFACE: PlatformSetting = PlatformSetting::new(
+    "interface",
+    "NAME",
+    "The interface over which the service network gets a route, for a node without a \
            default route",
-    default: None,
-    choices: &[],
-};
+);
 
-const SERVICE_CIDR: PlatformSetting = PlatformSetting {
-    key: "service-cidr",
-    value_name: "CIDR",
-    help: "The service network [default: serviceCIDR of the site's cluster, else 10.96.0.0/12]",
-    default: None,
-    choices: &[],
-};
+const SERVICE_CIDR: PlatformSetting = PlatformSetting::new(
+    "service-cidr",
+    "CIDR",
+    "The service network [default: serviceCIDR of the site's cluster, else 10.96.0.0/12]",
+);
 
-const NAMESERVER: PlatformSetting = PlatformSetting {
-    key: "nameserver",
-    value_name: "ADDRESS",
-    help: "The name server for /etc/resolv.conf if that file has none; without one, CoreDNS does \
+const NAMESERVER: PlatformSetting = PlatformSetting::new(
+    "nameserver",
+    "ADDRESS",
+    "The name server for /etc/resolv.conf if that file has none; without one, CoreDNS does \
            not start",
-    default: None,
-    choices: &[],
-};
+);
 
-const BRIDGE: PlatformSetting = PlatformSetting {
-    key: "bridge",
-    value_name: "CIDR",
-    help: "The range of this node's pods, for a network by the CNI plugin bridge: it needs no image \
+const BRIDGE: PlatformSetting = PlatformSetting::new(
+    "bridge",
+    "CIDR",
+    "The range of this node's pods, for a network by the CNI plugin bridge: it needs no image \
            and no default route",
-    default: None,
-    choices: &[],
-};
+);
 
-const POD_ROUTES: PlatformSetting = PlatformSetting {
-    key: "pod-routes",
-    value_name: "CIDR@ADDRESS,...",
-    help: "With `bridge`, for each other node the range of its pods and its address",
-    default: None,
-    choices: &[],
-};
+const POD_ROUTES: PlatformSetting = PlatformSetting::new(
+    "pod-routes",
+    "CIDR@ADDRESS,...",
+    "With `bridge`, for each other node the range of its pods and its address",
+);
 
 const PROXY: PlatformSetting = PlatformSetting {
     key: "proxy",
