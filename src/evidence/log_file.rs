@@ -32,8 +32,8 @@ pub(crate) struct EvidenceLog {
 struct LogEnd {
     seq: u64,
     head: Option<Digest>,
-    /// The incomplete lines after the last record, which killed commands left. Each ends with a line
-    /// feed, even if the file lacks the last one: [`EvidenceLog::append`] writes it.
+    /// The incomplete lines after the last record, which killed commands left. Each ends with a
+    /// line feed, even if the file lacks the last one: [`EvidenceLog::append`] writes it.
     torn: Vec<u8>,
     /// Whether the last byte is not a line feed.
     is_open: bool,

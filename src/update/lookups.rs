@@ -92,8 +92,8 @@ impl UpstreamLookups<'_> {
         }
     }
 
-    /// The repositories whose refs differ between `before` and `after`, and must be signed by the rules
-    /// or their entries.
+    /// The repositories whose refs differ between `before` and `after`, and must be signed by the
+    /// rules or their entries.
     pub(super) fn changed_signed_repositories(
         &self,
         before: &MergedManifest,

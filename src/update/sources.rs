@@ -235,8 +235,8 @@ pub(super) fn texts_at(document: &RawValue, path: &str) -> Result<Vec<String>, F
     Ok(texts.collect())
 }
 
-/// The values to which `step` leads from `value`; `None` if there are too many. A step that does not
-/// fit leads to none: elements of a list may have different keys.
+/// The values to which `step` leads from `value`; `None` if there are too many. A step that does
+/// not fit leads to none: elements of a list may have different keys.
 fn follow<'a>(value: &'a str, step: &JsonPathStep<'_>) -> Option<Vec<JsonNode<'a>>> {
     let is_list = value.starts_with('[');
     let is_for_lists = matches!(step, JsonPathStep::Each | JsonPathStep::At(_));

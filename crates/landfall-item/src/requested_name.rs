@@ -84,8 +84,8 @@ fn image(resource: &str) -> Option<(&str, &str)> {
     (is_repository(repository) && is_reference).then_some((repository, reference))
 }
 
-/// Returns the parameter `ns` of a query, by which containerd names the host that a mirror stands in
-/// for. `None` if there is none, or if it is not a host.
+/// Returns the parameter `ns` of a query, by which containerd names the host that a mirror stands
+/// in for. `None` if there is none, or if it is not a host.
 pub fn namespace(query: &str) -> Option<String> {
     let mut values = url::form_urlencoded::parse(query.as_bytes());
     let (_, host) = values.find(|(key, _)| key == "ns")?;

@@ -27,8 +27,8 @@ pub struct ImageRef {
     pub digest: Option<Digest>,
 }
 
-/// A text that is not an image reference. The message is formatted only when it is shown, as that of
-/// [`DigestError`].
+/// A text that is not an image reference. The message is formatted only when it is shown, as that
+/// of [`DigestError`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReferenceError {
     text: String,

@@ -31,8 +31,8 @@ pub fn has_mode(metadata: &Metadata, mode: u32) -> bool {
     cfg!(windows) || mode_of(metadata) == mode
 }
 
-/// Gives the file at `path` a mode. Has no effect on Windows, whose files inherit the access control
-/// list of their folder.
+/// Gives the file at `path` a mode. Has no effect on Windows, whose files inherit the access
+/// control list of their folder.
 ///
 /// # Errors
 /// If the system refuses.

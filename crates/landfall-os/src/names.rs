@@ -15,7 +15,8 @@ pub fn path_fault(path: &Path) -> Option<String> {
 }
 
 /// Returns a path to an existing folder below which every name is possible that the file system can
-/// store: Windows reads the names of devices and dots at the end as they are only below such a path.
+/// store: Windows reads the names of devices and dots at the end as they are only below such a
+/// path.
 ///
 /// # Errors
 /// If there is no such folder.

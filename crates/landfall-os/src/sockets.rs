@@ -16,7 +16,8 @@ pub use std::os::windows::io::AsSocket;
 /// through this process.
 ///
 /// # Errors
-/// If the file cannot be read or the connection fails; with `WouldBlock` if it accepts no bytes now.
+/// If the file cannot be read or the connection fails; with `WouldBlock` if it accepts no bytes
+/// now.
 #[cfg(target_os = "linux")]
 pub fn send_file(stream: &impl AsSocket, file: &File, at: &mut u64, count: usize) -> Result<usize> {
     Ok(rustix::fs::sendfile(stream, file, Some(at), count)?)
@@ -30,7 +31,8 @@ const PIECE: usize = 64 << 10;
 /// advances `at` past them. Returns 0 at the end of the file.
 ///
 /// # Errors
-/// If the file cannot be read or the connection fails; with `WouldBlock` if it accepts no bytes now.
+/// If the file cannot be read or the connection fails; with `WouldBlock` if it accepts no bytes
+/// now.
 #[cfg(not(target_os = "linux"))]
 pub fn send_file(stream: &impl AsSocket, file: &File, at: &mut u64, count: usize) -> Result<usize> {
     use crate::FileExt;
@@ -60,8 +62,8 @@ pub fn open_file_limit() -> Option<u64> {
     return None;
 }
 
-/// Returns the path of the user's SSH agent, if `variable` is the value of `SSH_AUTH_SOCK`. An empty
-/// value counts as unset. On Windows, the default is the pipe of the service `ssh-agent`.
+/// Returns the path of the user's SSH agent, if `variable` is the value of `SSH_AUTH_SOCK`. An
+/// empty value counts as unset. On Windows, the default is the pipe of the service `ssh-agent`.
 pub fn agent_path(variable: Option<OsString>) -> Option<PathBuf> {
     match variable.filter(|path| !path.is_empty()) {
         Some(path) => Some(path.into()),

@@ -88,7 +88,8 @@ impl CommandLog {
         }))
     }
 
-    /// Appends the record of the command, which ended with `result`. Returns the hash of the record.
+    /// Appends the record of the command, which ended with `result`. Returns the hash of the
+    /// record.
     pub(crate) fn append(&self, result: &CommandResult<'_>) -> Result<Digest, Failure> {
         let mut inputs = self.inputs.list();
         let subject = subject(result.report, &inputs);

@@ -117,8 +117,8 @@ pub(super) struct EncoderCandidates {
 
 impl EncoderCandidates {
     /// The encoders that write the prefix: at most one if `wanted` is [`MatchesWanted::First`] or
-    /// the prefix is the whole stream. Also returns whether no other encoders remain to be tried for
-    /// the stream.
+    /// the prefix is the whole stream. Also returns whether no other encoders remain to be tried
+    /// for the stream.
     pub(super) fn matching(
         &mut self,
         prefix: &StreamPrefix,

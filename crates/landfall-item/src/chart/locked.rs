@@ -61,8 +61,8 @@ pub struct LockedChart {
     /// The URL of the archive; or the reference of the artifact, if the index of an HTTP repository
     /// points to a registry.
     pub url: Option<String>,
-    /// The path of a local chart, relative to the folder of the lock. `None` if it is not below that
-    /// folder.
+    /// The path of a local chart, relative to the folder of the lock. `None` if it is not below
+    /// that folder.
     pub path: Option<String>,
     /// The digest that the index of the repository lists, if it is not that of the chart. The
     /// manifest then requires `pin`.

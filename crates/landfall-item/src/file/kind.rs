@@ -211,8 +211,9 @@ fn title(url: &str) -> String {
 }
 
 /// The repository of a file's artifact: `files/<host>/<first 16 hex of the URL's SHA-256>`.
-/// The host of a local file is `local`. `_<port>` follows the host if the URL has a port other than the default. The hash replaces the
-/// URL's path, which may contain characters that a repository does not allow.
+/// The host of a local file is `local`. `_<port>` follows the host if the URL has a port other than
+/// the default. The hash replaces the URL's path, which may contain characters that a repository
+/// does not allow.
 pub fn file_repository(url: &str) -> String {
     let host = url::Url::parse(url).ok().and_then(|url| {
         let port = url

@@ -257,7 +257,8 @@ pub(super) fn is_word(text: &str) -> bool {
 }
 
 /// The Debian name of the architecture of the manifest's `platforms`; `amd64` if there are none.
-/// Platforms that images may lack count only if there are no others. Several architectures are an error, because a set of packages has one native architecture.
+/// Platforms that images may lack count only if there are no others. Several architectures are an
+/// error, because a set of packages has one native architecture.
 fn default_architecture(reader: &EntryContext<'_>, at: &SourceSpan) -> ManifestResult<String> {
     let requested = &reader.platforms;
     let are_all_optional = requested.iter().all(|one| one.optional);

@@ -61,8 +61,8 @@ pub(super) async fn check_platforms(
     chosen_platforms(request, &offered).map(drop)
 }
 
-/// The platforms of `request` that the registry has, or all of them if `request` names none, sorted.
-/// Fails if the registry lacks a required platform or has none of the requested ones.
+/// The platforms of `request` that the registry has, or all of them if `request` names none,
+/// sorted. Fails if the registry lacks a required platform or has none of the requested ones.
 fn chosen_platforms(
     request: &ProviderRequest,
     offered: &BTreeSet<ProviderPlatform>,

@@ -24,8 +24,8 @@ fn is_archive(url: &str) -> bool {
 impl Resolver {
     /// Downloads a file of at most `max_bytes` bytes. `expected` is the file's digest, if known. A
     /// file that was compressed in transit is decoded. Some servers send `Content-Encoding` for a
-    /// `.gz` file that is stored compressed: such a file is kept as it was sent if it has the digest
-    /// or, without one, if its name says that it is compressed.
+    /// `.gz` file that is stored compressed: such a file is kept as it was sent if it has the
+    /// digest or, without one, if its name says that it is compressed.
     ///
     /// # Errors
     /// If it cannot be downloaded, is larger, or has another digest.

@@ -134,8 +134,8 @@ impl AvailablePackages {
     /// all files are read only for paths in relations and in the requests `install`.
     ///
     /// # Errors
-    /// If an index is damaged or malformed, or `install` has an `@` word that names no group, module
-    /// stream or profile of the sources, or streams that exclude each other.
+    /// If an index is damaged or malformed, or `install` has an `@` word that names no group,
+    /// module stream or profile of the sources, or streams that exclude each other.
     pub fn read(
         sources: &[SourceMetadata],
         architectures: &Architectures,

@@ -114,8 +114,8 @@ impl Modules {
         streams.entry(stream).or_default().push(version);
     }
 
-    /// Adds the defaults of a module. Those that were modified last count; if two sources contradict
-    /// each other, the module has no default stream, as for dnf.
+    /// Adds the defaults of a module. Those that were modified last count; if two sources
+    /// contradict each other, the module has no default stream, as for dnf.
     fn add_defaults(&mut self, data: ModuleFields) {
         let Some(module) = data.module else { return };
         let profiles = data.profiles.unwrap_or_default().into_iter();
@@ -318,9 +318,9 @@ impl Modules {
         Ok((names, artifacts.map(String::as_str).collect()))
     }
 
-    /// Hides the packages of `pool` that dnf hides while the streams `active` are active. `hotfixes`
-    /// says for each source whether its packages are exempt. Returns the hidden packages that belong
-    /// to a stream.
+    /// Hides the packages of `pool` that dnf hides while the streams `active` are active.
+    /// `hotfixes` says for each source whether its packages are exempt. Returns the hidden packages
+    /// that belong to a stream.
     pub(super) fn hide(
         &self,
         active: &ActiveModules,

@@ -17,7 +17,8 @@ const ENDS: [char; 14] = [
 /// file is reported as missing, and so is a URL at the site's file server that no locked file has.
 /// In a URL with placeholders, the variables that the text assigns are filled in. If they have
 /// several values, the URL is locked if it is locked with each; if values are not known, a URL that
-/// may become a locked one is undecided, and so is a folder of locked files. All other URLs are considered links.
+/// may become a locked one is undecided, and so is a folder of locked files. All other URLs are
+/// considered links.
 pub(super) fn findings(
     text: &str,
     lines: &LineIndex<'_>,

@@ -344,8 +344,8 @@ impl FileUrlIndex {
             .chain(base)
     }
 
-    /// The upstream `<host>/<path>` of a whole URL, or of the part before its first placeholder, and
-    /// whether the URL is at the file server.
+    /// The upstream `<host>/<path>` of a whole URL, or of the part before its first placeholder,
+    /// and whether the URL is at the file server.
     pub(super) fn parts(&self, url: &str, is_whole: bool) -> Option<(String, bool)> {
         let normal = normal_form(url, is_whole);
         let url = &*normal;
@@ -388,8 +388,8 @@ impl FileUrlIndex {
     }
 }
 
-/// The normal form of a URL. Of a part of a URL, only scheme, host and port are changed: a dot at its
-/// end need not be a segment.
+/// The normal form of a URL. Of a part of a URL, only scheme, host and port are changed: a dot at
+/// its end need not be a segment.
 fn normal_form(url: &str, is_whole: bool) -> Cow<'_, str> {
     let end = match after_web_scheme(url) {
         Some(rest) if !is_whole => {

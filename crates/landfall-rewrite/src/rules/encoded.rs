@@ -1,6 +1,6 @@
 //! Rules for encoded texts and for values of Secrets. Encoded are data of Secrets, binary data of
-//! `ConfigMap`s, user data of machines, `write_files` of cloud-init and data URLs of Ignition: base64,
-//! gzipped or not.
+//! `ConfigMap`s, user data of machines, `write_files` of cloud-init and data URLs of Ignition:
+//! base64, gzipped or not.
 
 use crate::archive::{compress, decompress};
 use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole, SpanEdit};

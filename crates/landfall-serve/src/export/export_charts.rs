@@ -19,8 +19,9 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// Before anything is written: when two charts with the same name and version have different
-/// archives or provenance files, a file of others exists, or an existing `index.yaml` cannot be read. Afterwards: when
-/// the index cannot be written. The failure of a single chart is in the report.
+/// archives or provenance files, a file of others exists, or an existing `index.yaml` cannot be
+/// read. Afterwards: when the index cannot be written. The failure of a single chart is in the
+/// report.
 pub fn export_charts(
     lock: &Lock,
     blobs: &dyn BlobRead,

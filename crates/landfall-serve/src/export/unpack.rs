@@ -133,8 +133,8 @@ fn visit_members(
     }
 }
 
-/// The path in an extended header, if it has one. `landfall-patch` has the same function, because it
-/// imports no other crate.
+/// The path in an extended header, if it has one. `landfall-patch` has the same function, because
+/// it imports no other crate.
 fn extended_path(header: &mut impl Read, kind: tar::EntryType) -> io::Result<Option<Vec<u8>>> {
     let refused = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why);
     let mut text = Vec::new();

@@ -120,8 +120,8 @@ fn lock(replacement: &Mutex<Option<LogWriter>>) -> MutexGuard<'_, Option<LogWrit
     locked(replacement)
 }
 
-/// The log line of a request that was completed at `now`. The query is masked but for `ns`, since it
-/// may contain secrets.
+/// The log line of a request that was completed at `now`. The query is masked but for `ns`, since
+/// it may contain secrets.
 pub(super) fn combined_log_line(completed: &CompletedRequest<'_>, now: Timestamp) -> String {
     let request = completed.request;
     // an IPv4 client of an IPv6 socket is shown by its IPv4 address

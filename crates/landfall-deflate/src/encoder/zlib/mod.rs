@@ -2,8 +2,8 @@
 //! pigz, which runs zlib on blocks in parallel.
 //!
 //! All follow the same plan. A window of up to 32 KiB with hash chains finds matches
-//! ([`dictionary`], [`engine`]); tokens are collected until the block is full; the block is written in
-//! the shortest of three forms, with codes whose lengths depend on a particular order of ties
+//! ([`dictionary`], [`engine`]); tokens are collected until the block is full; the block is written
+//! in the shortest of three forms, with codes whose lengths depend on a particular order of ties
 //! ([`blocks`]).
 //!
 //! A zlib block is full at 2^(m + 6) - 1 tokens, where m is the memory level: 16,383 by default.
