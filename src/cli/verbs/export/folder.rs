@@ -10,14 +10,10 @@ use crate::cli::shared::package_changes::PackagesKey;
 use crate::cli::shared::{CliError, Context, VerbOutcome, VerbReport};
 use clap::{Args, ValueEnum};
 use landfall_content::BlobRead;
-use landfall_item::has_files;
 use landfall_item::lockfile::{Lock, losses};
 use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, RunReport, count_of};
 use landfall_model::{Failure, human_size, sum_sizes};
-use landfall_serve::{
-    ExportMode, GitExportFormat, export_charts, export_files, export_git, export_packages,
-    export_providers,
-};
+use landfall_serve::{ExportMode, GitExportFormat, export_git, export_packages};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,7 +24,7 @@ pub(crate) type ExportFunction = Box<
         + Send,
 >;
 
-/// The flags of an export to a folder.
+// a doc comment would replace those of the subcommands
 #[derive(Args)]
 pub(crate) struct FolderExport {
     #[command(flatten)]
@@ -129,38 +125,6 @@ fn outcome(
     Ok(VerbOutcome::of(report, text))
 }
 
-/// Write a chart repository: a folder with charts and an index.yaml
-///
-/// Any web server can serve it to helm.
-#[derive(Args)]
-pub(crate) struct ExportCharts {
-    #[command(flatten)]
-    export: FolderExport,
-}
-
-impl ExportCharts {
-    pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
-        self.export.run(
-            context,
-            |kind| kind == EntryKind::Chart,
-            Box::new(export_charts),
-        )
-    }
-}
-
-/// Write the files to a folder as HOST/PATH, for a web server
-#[derive(Args)]
-pub(crate) struct ExportFiles {
-    #[command(flatten)]
-    export: FolderExport,
-}
-
-impl ExportFiles {
-    pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
-        self.export.run(context, has_files, Box::new(export_files))
-    }
-}
-
 /// Write git repositories to a folder, as bare repositories HOST/PATH.git
 ///
 /// git reads them as they are, and any web server can serve them. With --format bundle, each
@@ -208,57 +172,12 @@ impl ExportGit {
     }
 }
 
-/// Write providers of OpenTofu and Terraform to a folder, as a mirror
-///
-/// The folder is a filesystem mirror, and any https server can serve it as a network mirror.
 #[derive(Args)]
-pub(crate) struct ExportProviders {
-    #[command(flatten)]
-    export: FolderExport,
-}
-
-impl ExportProviders {
-    pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
-        self.export.run(
-            context,
-            |kind| kind == EntryKind::Provider,
-            Box::new(export_providers),
-        )
-    }
-}
-
-/// Write the apt repositories to a folder as HOST/PATH, for a web server
-#[derive(Args)]
-pub(crate) struct ExportApt {
-    #[command(flatten)]
-    packages: ExportPackages,
-}
-
-/// Write the yum and dnf repositories to a folder as HOST/PATH, for a web server
-#[derive(Args)]
-pub(crate) struct ExportYum {
-    #[command(flatten)]
-    packages: ExportPackages,
-}
-
-#[derive(Args)]
-struct ExportPackages {
+pub(crate) struct ExportPackages {
     #[command(flatten)]
     export: FolderExport,
     #[command(flatten)]
     key: PackagesKey,
-}
-
-impl ExportApt {
-    pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
-        self.packages.run(context, "apt:")
-    }
-}
-
-impl ExportYum {
-    pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
-        self.packages.run(context, "yum:")
-    }
 }
 
 fn is_package(kind: EntryKind) -> bool {
@@ -267,7 +186,11 @@ fn is_package(kind: EntryKind) -> bool {
 
 impl ExportPackages {
     /// Writes the repositories of `system`, `apt:` or `yum:`.
-    fn run(self, context: &Context, system: &'static str) -> Result<VerbOutcome, CliError> {
+    pub(crate) fn run(
+        self,
+        context: &Context,
+        system: &'static str,
+    ) -> Result<VerbOutcome, CliError> {
         let (lock, blobs) = self.export.open(context, is_package)?;
         let sets = lock
             .packages

@@ -4,7 +4,7 @@ mod folder;
 mod images;
 mod referrers;
 
-use self::folder::{ExportApt, ExportCharts, ExportFiles, ExportGit, ExportProviders, ExportYum};
+use self::folder::{ExportGit, ExportPackages, FolderExport};
 use self::images::{ExportImages, licences};
 use self::referrers::ExportReferrers;
 use crate::cli::shared::bundle_flags::LockFlags;
@@ -12,9 +12,11 @@ use crate::cli::shared::failed_items::item_line;
 use crate::cli::shared::output_file::{OutputMark, ReplaceFlag, write_result};
 use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
 use clap::{Args, Subcommand};
+use landfall_item::has_files;
 use landfall_item::lockfile::{EXPORT_FORMATS, ExportInput, accepted_losses};
 use landfall_model::TargetRegistry;
-use landfall_model::report::{ItemStatus, ReportItem};
+use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
+use landfall_serve::{export_charts, export_files, export_providers};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -28,13 +30,22 @@ pub(crate) struct ExportCommand {
 #[derive(Subcommand)]
 enum ExportSubcommand {
     Images(ExportImages),
-    Files(ExportFiles),
+    /// Write the files to a folder as HOST/PATH, for a web server
+    Files(FolderExport),
     Referrers(ExportReferrers),
-    Charts(ExportCharts),
-    Apt(ExportApt),
-    Yum(ExportYum),
+    /// Write a chart repository: a folder with charts and an index.yaml
+    ///
+    /// Any web server can serve it to helm.
+    Charts(FolderExport),
+    /// Write the apt repositories to a folder as HOST/PATH, for a web server
+    Apt(ExportPackages),
+    /// Write the yum and dnf repositories to a folder as HOST/PATH, for a web server
+    Yum(ExportPackages),
     Git(ExportGit),
-    Providers(ExportProviders),
+    /// Write providers of OpenTofu and Terraform to a folder, as a mirror
+    ///
+    /// The folder is a filesystem mirror, and any https server can serve it as a network mirror.
+    Providers(FolderExport),
     #[command(flatten)]
     List(ExportList),
 }
@@ -43,13 +54,19 @@ impl ExportCommand {
     pub(crate) fn run(self, context: &Context) -> Result<VerbOutcome, CliError> {
         match self.what {
             ExportSubcommand::Images(images) => images.run(context),
-            ExportSubcommand::Files(files) => files.run(context),
+            ExportSubcommand::Files(files) => files.run(context, has_files, Box::new(export_files)),
             ExportSubcommand::Referrers(referrers) => referrers.run(context),
-            ExportSubcommand::Charts(charts) => charts.run(context),
-            ExportSubcommand::Apt(apt) => apt.run(context),
-            ExportSubcommand::Yum(yum) => yum.run(context),
+            ExportSubcommand::Charts(charts) => {
+                let is_chart = |kind| kind == EntryKind::Chart;
+                charts.run(context, is_chart, Box::new(export_charts))
+            }
+            ExportSubcommand::Apt(apt) => apt.run(context, "apt:"),
+            ExportSubcommand::Yum(yum) => yum.run(context, "yum:"),
             ExportSubcommand::Git(git) => git.run(context),
-            ExportSubcommand::Providers(providers) => providers.run(context),
+            ExportSubcommand::Providers(providers) => {
+                let is_provider = |kind| kind == EntryKind::Provider;
+                providers.run(context, is_provider, Box::new(export_providers))
+            }
             ExportSubcommand::List(list) => list.run(context),
         }
     }
