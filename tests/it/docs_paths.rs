@@ -403,8 +403,8 @@ fn every_page_begins_with_its_audience() {
 fn pages_that_are_read_first_are_short() {
     let limits = [
         ("README.md", 120),
-        // of these, 50 lines follow two commands through the code
-        ("docs/explanation/architecture.md", 205),
+        // of these, 75 lines follow three commands through the code
+        ("docs/explanation/architecture.md", 228),
     ];
     for (page, limit) in limits {
         let text = std::fs::read_to_string(root().join(page)).unwrap();
