@@ -7,10 +7,10 @@ use std::fmt::Write as _;
 pub(super) fn write(input: &ExportInput<'_>) -> ExportedList {
     let mut text = String::new();
     let mut left = input.left(true);
-    if !input.lock.images.is_empty() {
+    if input.images().next().is_some() {
         text += &(head("Images", "images") + "  images:\n");
     }
-    for image in &input.lock.images {
+    for image in input.images() {
         let _ = writeln!(
             text,
             "    - name: {}",

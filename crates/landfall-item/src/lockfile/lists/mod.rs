@@ -107,11 +107,19 @@ impl ExportInput<'_> {
             .collect()
     }
 
-    /// The items that the format cannot contain: all locked items except images (and files with a
-    /// URL, if `has_files`), and all unresolved items.
+    /// The images that a registry has: no other tool finds those that were read from an archive.
+    fn images(&self) -> impl Iterator<Item = &LockedImage> {
+        self.lock
+            .images
+            .iter()
+            .filter(|image| image.archive.is_none())
+    }
+
+    /// The items that the format cannot contain: all locked items except images of registries (and
+    /// files with a URL, if `has_files`), and all unresolved items.
     fn left(&self, has_files: bool) -> Vec<String> {
         let others = self.lock.items().filter(|item| match item.kind() {
-            EntryKind::Image => false,
+            EntryKind::Image => item.is_local(),
             EntryKind::File => !has_files || item.is_local(),
             _ => true,
         });
@@ -131,8 +139,7 @@ impl ExportInput<'_> {
     /// an image: its reader would take all of them, or only its own. An image whose platforms are
     /// all in the lock loses nothing.
     fn left_with_platforms(&self) -> Vec<String> {
-        let limited = self.lock.images.iter();
-        let limited = limited.filter(|image| image.trimmed.is_some());
+        let limited = self.images().filter(|image| image.trimmed.is_some());
         let platforms = limited.map(|image| {
             let all: Vec<String> = image.platforms.iter().map(ToString::to_string).collect();
             format!("platforms {} of {}", all.join(", "), image.name)
@@ -151,9 +158,7 @@ fn quoted(text: &str) -> String {
 /// `images-txt`: one image reference on each line.
 fn images_txt(input: &ExportInput<'_>) -> ExportedList {
     let lines = input
-        .lock
-        .images
-        .iter()
+        .images()
         .map(|image| format!("{}\n", input.reference(image)));
     ExportedList {
         text: lines.collect(),
@@ -164,7 +169,7 @@ fn images_txt(input: &ExportInput<'_>) -> ExportedList {
 /// `skopeo-sync`: the YAML source of `skopeo sync --src yaml`.
 fn skopeo_sync(input: &ExportInput<'_>) -> ExportedList {
     let mut hosts: BTreeMap<String, BTreeMap<String, Vec<String>>> = BTreeMap::new();
-    for image in &input.lock.images {
+    for image in input.images() {
         let reference = input.reference(image);
         // skopeo accepts a digest or a tag, not both
         let tag_or_digest = reference
@@ -194,7 +199,7 @@ fn skopeo_sync(input: &ExportInput<'_>) -> ExportedList {
 /// `regsync`: the configuration of regsync, with an entry for each image and destination.
 fn regsync(input: &ExportInput<'_>) -> ExportedList {
     let mut text = "version: 1\nsync:\n".to_owned();
-    for image in &input.lock.images {
+    for image in input.images() {
         let from = input.reference(image);
         let tag = image.destination_tag();
         let destinations = input
@@ -231,7 +236,7 @@ fn regsync(input: &ExportInput<'_>) -> ExportedList {
 /// `imgpkg-lock`: an ImagesLock of imgpkg, with the tag of each digest in the annotation of kbld.
 fn imgpkg_lock(input: &ExportInput<'_>) -> ExportedList {
     let mut text = "apiVersion: imgpkg.carvel.dev/v1alpha1\nkind: ImagesLock\nimages:\n".to_owned();
-    for image in &input.lock.images {
+    for image in input.images() {
         let _ = writeln!(
             text,
             "- image: {}",

@@ -69,6 +69,32 @@ fn a_file_next_to_the_manifest_is_in_no_list_of_another_tool() {
 }
 
 #[test]
+fn an_image_of_an_archive_is_in_no_list_of_another_tool() {
+    let mut lock = lock();
+    lock.images[0].archive = Some("build/nginx.tar".into());
+    for name in [
+        "hauler",
+        "zarf",
+        "images-txt",
+        "skopeo-sync",
+        "regsync",
+        "imgpkg-lock",
+    ] {
+        let list = list_of(&lock, name, false);
+        assert!(
+            !list.text.contains("library/nginx"),
+            "{name}: {}",
+            list.text
+        );
+        assert!(list.text.contains("quay.io"), "{name}: {}", list.text);
+        let left = "image docker.io/library/nginx:1.27".to_owned();
+        assert!(list.left.contains(&left), "{name}: {:?}", list.left);
+    }
+    let sources = list_of(&lock, "sources", false).text;
+    assert!(sources.contains("library/nginx"), "{sources}");
+}
+
+#[test]
 fn a_lock_is_written_as_the_lists_of_other_tools() {
     let a = Digest::sha256(b"a");
     let f = Digest::sha256(b"f");

@@ -20,10 +20,10 @@ pub(super) fn write(input: &ExportInput<'_>) -> ExportedList {
         }
     }
     let _ = writeln!(text, "components:\n  - name: {name}\n    required: true");
-    if !input.lock.images.is_empty() {
+    if input.images().next().is_some() {
         text += "    images:\n";
     }
-    for image in &input.lock.images {
+    for image in input.images() {
         let _ = writeln!(
             text,
             "      - {}",
