@@ -60,9 +60,10 @@
 //!
 //! None of these can replace another. Host slots protect servers, whichever command sends the
 //! requests. Transfer slots limit memory and open files, and decide which blob is next: large ones
-//! first, so that none of them begins at the end (every fourth upload slot goes to the smallest). Deliveries and resolutions limit how many items are incomplete at the same time, so
-//! that a run that ends early leaves complete items. The limit of deliveries is higher than that of
-//! uploads, because some items wait for a blob that another item uploads.
+//! first, so that none of them begins at the end (every fourth upload slot goes to the smallest).
+//! Deliveries and resolutions limit how many items are incomplete at the same time, so that a run
+//! that ends early leaves complete items. The limit of deliveries is higher than that of uploads,
+//! because some items wait for a blob that another item uploads.
 //!
 //! The limits cannot deadlock:
 //!

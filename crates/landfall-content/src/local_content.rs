@@ -38,8 +38,8 @@ pub enum LocalForm {
 }
 
 /// Why content cannot be read whose manifest is not below the folder of the lock.
-const NOT_BESIDE_LOCK: &str = "the store does not have it, and its manifest is not below the folder of the lock; run \
-     `landfall lock` with this store, or pull with the store that locked it";
+const NOT_BESIDE_LOCK: &str = "the store does not have it, and its manifest is not below the \
+     folder of the lock; run `landfall lock` with this store, or pull with the store that locked it";
 
 /// Why content cannot be read from `path` next to the lock.
 pub(crate) fn read_failure(path: &str, error: &dyn Display) -> String {

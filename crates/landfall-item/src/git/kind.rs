@@ -10,10 +10,10 @@ use serde_json::json;
 use std::sync::Arc;
 
 impl LockedGitRepository {
-    /// The URL must be http or https, the path below the lock, sizes must be plausible, and `refs`, `packs` and `wanted`
-    /// must not be empty. Refs must be sorted, and contain the head and all verified refs. Shallow
-    /// commits need a depth. The digest must be that of the artifact, which is computed from the
-    /// other fields. Names of refs were checked when they were parsed.
+    /// The URL must be http or https, the path below the lock, sizes must be plausible, and `refs`,
+    /// `packs` and `wanted` must not be empty. Refs must be sorted, and contain the head and all
+    /// verified refs. Shallow commits need a depth. The digest must be that of the artifact, which
+    /// is computed from the other fields. Names of refs were checked when they were parsed.
     pub(crate) fn implausibility(&self) -> Option<String> {
         let url = self.url();
         if url.len() == self.name.len() || !is_file_url(url) {

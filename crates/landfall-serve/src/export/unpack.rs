@@ -134,7 +134,7 @@ fn visit_members(
 }
 
 /// The path in an extended header, if it has one. `landfall-patch` has the same function, because
-/// it imports no other crate.
+/// neither of the two crates imports the other.
 fn extended_path(header: &mut impl Read, kind: tar::EntryType) -> io::Result<Option<Vec<u8>>> {
     let refused = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why);
     let mut text = Vec::new();
