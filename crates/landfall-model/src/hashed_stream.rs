@@ -104,14 +104,16 @@ impl<S: Write> Write for HashedStream<S> {
 /// Reads a blob of a known size from its beginning and hashes it. If the digest is wrong, the read
 /// fails instead of returning the last bytes.
 ///
-/// A reader that verifies each piece before it returns the piece, or that does not know the size,
-/// holds a piece back instead.
+/// A reader that verifies each piece before it returns the piece holds a piece back instead. After
+/// an error, the reader is at its end.
 pub struct DigestCheckedReader<R, F> {
     reader: R,
     /// `None` after the digest was compared.
     hasher: Option<Hasher>,
     digest: Digest,
     remaining: u64,
+    /// Whether a read has failed. Nothing is returned after that.
+    has_failed: bool,
     wrong_digest: F,
 }
 
@@ -129,6 +131,7 @@ impl<R: Read, F: Fn(&R) -> io::Error> DigestCheckedReader<R, F> {
             hasher: Some(Hasher::new(digest.algorithm())),
             digest: digest.clone(),
             remaining: size,
+            has_failed: false,
             wrong_digest,
         }
     }
@@ -136,7 +139,17 @@ impl<R: Read, F: Fn(&R) -> io::Error> DigestCheckedReader<R, F> {
 
 impl<R: Read, F: Fn(&R) -> io::Error> Read for DigestCheckedReader<R, F> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.reader.read(buffer)?;
+        let count = match self.reader.read(buffer) {
+            Err(error) if error.kind() != ErrorKind::Interrupted => {
+                // what was read so far does not show whether the content is right
+                self.has_failed = true;
+                return Err(error);
+            }
+            read => read?,
+        };
+        if self.has_failed {
+            return Ok(0);
+        }
         if let Some(hasher) = &mut self.hasher {
             hasher.update(&buffer[..count]);
         }
@@ -150,5 +163,63 @@ impl<R: Read, F: Fn(&R) -> io::Error> Read for DigestCheckedReader<R, F> {
             return Err((self.wrong_digest)(&self.reader));
         }
         Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+
+    /// Returns these pieces one by one. An empty piece is an error.
+    struct Pieces(VecDeque<&'static [u8]>);
+
+    impl Read for Pieces {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            match self.0.pop_front() {
+                Some([]) => Err(io::Error::other("cut off")),
+                Some(mut piece) => {
+                    let count = piece.read(buffer)?;
+                    if !piece.is_empty() {
+                        self.0.push_front(piece);
+                    }
+                    Ok(count)
+                }
+                None => Ok(0),
+            }
+        }
+    }
+
+    fn checked(pieces: &[&'static [u8]]) -> impl Read {
+        let pieces = Pieces(pieces.iter().copied().collect());
+        let digest = Digest::sha256(b"half a blob");
+        DigestCheckedReader::new(pieces, &digest, 11, |_| io::Error::other("wrong"))
+    }
+
+    /// Reads to the first error or the end. Returns the bytes and the error.
+    fn read(reader: &mut impl Read) -> (Vec<u8>, Option<String>) {
+        let mut bytes = Vec::new();
+        let error = reader.read_to_end(&mut bytes).err();
+        (bytes, error.map(|error| error.to_string()))
+    }
+
+    #[test]
+    fn the_last_bytes_are_returned_only_if_the_digest_is_right() {
+        let right = read(&mut checked(&[b"half a", b" blob"]));
+        assert_eq!(right, (b"half a blob".to_vec(), None));
+        for pieces in [&[b"half a", &b" Blob"[..]][..], &[b"half a"]] {
+            let (bytes, error) = read(&mut checked(pieces));
+            assert_eq!(error.as_deref(), Some("wrong"));
+            assert!(bytes.len() < 11, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_reader_ends_after_an_error() {
+        let mut reader = checked(&[b"half a", b"", b" blob"]);
+        let failed = read(&mut reader);
+        assert_eq!(failed, (b"half a".to_vec(), Some("cut off".into())));
+        // neither the rest, nor a message about wrong bytes
+        assert_eq!(read(&mut reader), (Vec::new(), None));
     }
 }

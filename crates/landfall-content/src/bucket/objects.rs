@@ -184,58 +184,25 @@ impl Bucket {
         Ok(ConditionalGet::Changed(bytes, object))
     }
 
-    /// Reads a range of an object. If an etag is given, the object must have it.
+    /// Streams an object from `offset` on, and returns its whole size in bytes.
     ///
     /// # Errors
-    /// Like [`Bucket::stream`], or if the object ends before the range does.
-    pub async fn range(
-        &self,
-        key: &str,
-        range: Range<u64>,
-        etag: Option<&str>,
-    ) -> Result<Bytes, HttpError> {
-        let wanted = range.end - range.start;
-        let options = GetOptions {
-            if_match: etag.map(str::to_owned),
-            range: Some(GetRange::Bounded(range)),
-            ..GetOptions::default()
-        };
-        let result = self.get_version(key, options).await?;
-        let bytes = result
-            .bytes()
-            .await
-            .map_err(|error| self.request_error(key, error))?;
-        if bytes.len() as u64 != wanted {
-            let words = format!("received {} of {wanted} requested bytes", bytes.len());
-            return Err(HttpError::new(ErrorKind::Invalid, words).about(self.url(key)));
-        }
-        Ok(bytes)
-    }
-
-    /// Streams an object from `offset` on. If an etag is given, the object must have it.
-    ///
-    /// # Errors
-    /// If the object does not exist or was replaced, or the request fails.
-    pub async fn stream(
-        &self,
-        key: &str,
-        offset: u64,
-        etag: Option<&str>,
-    ) -> Result<ByteStream, HttpError> {
+    /// If the object does not exist, or the request fails.
+    pub async fn stream(&self, key: &str, offset: u64) -> Result<(ByteStream, u64), HttpError> {
         let range = (offset > 0).then_some(GetRange::Offset(offset));
         let options = GetOptions {
-            if_match: etag.map(str::to_owned),
             range,
             ..GetOptions::default()
         };
         let result = self.get_version(key, options).await?;
-        Ok(self.byte_stream(key, result))
+        let size = result.meta.size;
+        Ok((self.byte_stream(key, result), size))
     }
 
     /// Streams a range of an object. Fails if it was replaced since `object` was looked up.
     ///
     /// # Errors
-    /// Like [`Bucket::stream`].
+    /// Like [`Bucket::stream`], or if the object was replaced.
     pub async fn stream_object(
         &self,
         object: &BucketObject,
