@@ -2,9 +2,7 @@
 //! upstream; and what a destination has of a blob.
 
 use crate::follower::Follower;
-use crate::{
-    BlobRead, DiskSpace, FailedAttempt, IdleSlots, LockEntry, PartOpener, TransferError, WriteError,
-};
+use crate::{BlobRead, DiskSpace, FailedAttempt, IdleSlots, LockEntry, PartOpener, WriteError};
 use futures_util::future::BoxFuture;
 use landfall_model::{Descriptor, Digest, Limits};
 use std::collections::{BTreeSet, HashSet};
@@ -116,35 +114,21 @@ pub trait BlobStore: BlobRead {
 
 /// A destination of blobs: a store, a bundle that is being written, or a registry.
 pub trait BlobSink: Send + Sync {
-    /// Begins to write a blob, or resumes the write of an earlier attempt or run. Returns `None` if
-    /// the blob is already present.
+    /// Writes the blob of `opener`, or resumes the write of an earlier attempt or run. Reads only
+    /// the missing bytes. Returns `false` if the blob is already present. It becomes visible only
+    /// when its size and digest are right.
     ///
     /// With `in_order`, it is written from the first byte to the last over one connection. This is
     /// used after an attempt received wrong bytes, because ranges may have been the cause.
     ///
     /// # Errors
-    /// If the blob cannot be written and another attempt would not help.
-    fn begin<'a>(
+    /// If the source or the destination fails; the error names the side, and its cause decides
+    /// whether another attempt is made.
+    fn write<'a>(
         &'a self,
-        blob: &'a Descriptor,
+        opener: &'a Arc<PartOpener>,
         in_order: bool,
-    ) -> BoxFuture<'a, Result<Option<Box<dyn BlobWrite>>, TransferError>>;
-
-    /// Whether [`BlobSink::begin`] uses only local files. It may then take long without a request:
-    /// it hashes what an earlier run wrote, and waits while another process writes the blob.
-    fn begins_locally(&self) -> bool {
-        false
-    }
-}
-
-/// The write of one blob to a [`BlobSink`].
-pub trait BlobWrite: Send {
-    /// Reads the missing bytes from `opener` and finishes the write. The blob becomes visible only
-    /// when its size and digest are right.
-    ///
-    /// # Errors
-    /// If the source or the destination fails; the error names the side.
-    fn fill(self: Box<Self>, opener: &Arc<PartOpener>) -> BoxFuture<'_, Result<(), FailedAttempt>>;
+    ) -> BoxFuture<'a, Result<bool, FailedAttempt>>;
 }
 
 /// A range of bytes of a blob: the offset of the first byte, and the offset after the last byte.

@@ -110,13 +110,11 @@ mod local_folder;
 mod local_store;
 mod lock_entry;
 mod memory_blobs;
-#[cfg(any(test, feature = "testkit"))]
-mod memory_object;
 mod output_guard;
 mod parallel;
 mod part_source;
 mod present_blobs;
-mod range_plan;
+mod range_read;
 pub mod registry;
 mod replace_file;
 mod retry;
@@ -134,7 +132,7 @@ pub use crate::atomic_file::{
 pub use crate::blob_chain::{BlobChain, MissingBlob, missing_blobs};
 pub use crate::blob_read::{BlobRead, ContentError, FileRunRead, PresignedUrls, VerifiedRead};
 pub use crate::blob_store::{
-    BlobSink, BlobStore, BlobWrite, ByteRange, PartialBlob, merge_ranges, written_ranges,
+    BlobSink, BlobStore, ByteRange, PartialBlob, merge_ranges, written_ranges,
 };
 pub use crate::cached_source::{CachePolicy, CachedSource};
 pub use crate::error::{TransferError, WriteError};
@@ -146,8 +144,6 @@ pub use crate::local_folder::{FolderFiles, files_below, is_executable, matching_
 pub use crate::local_store::{LocalFirst, LocalSink, LocalSource, LocalStore};
 pub use crate::lock_entry::{AttachedReferrer, ListedAttestations, LockEntry, ShardEntry};
 pub use crate::memory_blobs::MemoryBlobs;
-#[cfg(any(test, feature = "testkit"))]
-pub use crate::memory_object::MemoryObject;
 pub use crate::output_guard::{OUTPUT_RECORD, OutputGuard, OutputRecord};
 pub use crate::parallel::IdleSlots;
 pub use crate::part_source::{
@@ -155,7 +151,9 @@ pub use crate::part_source::{
     resuming_stream,
 };
 pub use crate::present_blobs::{RecentChecks, present_blobs, unique_blobs};
-pub use crate::range_plan::{RangeRead, RangeReader};
+#[cfg(any(test, feature = "testkit"))]
+pub use crate::range_read::MemoryObject;
+pub use crate::range_read::{RangeRead, RangeReader};
 pub use crate::replace_file::{
     ReplaceError, check_unchanged, create_file, is_written_in_place, merge_into_file, replace_file,
     write_file, write_file_like,

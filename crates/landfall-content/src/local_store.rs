@@ -4,9 +4,8 @@ use crate::follower::Follower;
 use crate::parallel::fetch_parallel;
 use crate::verified_writer::blocking;
 use crate::{
-    BlobRead, BlobSink, BlobStore, BlobWrite, ByteRange, EntryPart, FailedAttempt, IdleSlots,
-    OpenedPart, PartOpener, PartOrigin, PartSource, TransferError, VerifiedWriter, WriteError,
-    read_blocking,
+    BlobRead, BlobSink, BlobStore, ByteRange, EntryPart, FailedAttempt, IdleSlots, OpenedPart,
+    PartOpener, PartOrigin, PartSource, VerifiedWriter, WriteError, read_blocking,
 };
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
@@ -68,70 +67,65 @@ impl LocalSink {
 }
 
 impl BlobSink for LocalSink {
-    fn begins_locally(&self) -> bool {
-        true
-    }
-
-    fn begin<'a>(
+    fn write<'a>(
         &'a self,
-        blob: &'a Descriptor,
+        opener: &'a Arc<PartOpener>,
         in_order: bool,
-    ) -> BoxFuture<'a, Result<Option<Box<dyn BlobWrite>>, TransferError>> {
-        let slots = self
-            .slots
-            .clone()
-            // small blobs end before a second connection would have opened
-            .filter(|_| !in_order && blob.size >= self.limits.parallel_from);
-        let store = self.store.clone();
-        let descriptor = blob.clone();
-        let limits = self.limits;
+    ) -> BoxFuture<'a, Result<bool, FailedAttempt>> {
         Box::pin(async move {
+            let blob = &opener.part().descriptor;
+            let slots = self
+                .slots
+                .as_ref()
+                // small blobs end before a second connection would have opened
+                .filter(|_| !in_order && blob.size >= self.limits.parallel_from);
             // only a parallel write can use ranges after the contiguous beginning
-            let keep_ranges = slots.is_some();
-            let begun = blocking(move || store.begin(&descriptor, keep_ranges)).await?;
-            match &begun {
-                None => info!(digest = %blob.digest, "already in the store"),
-                Some((writer, ranges)) if writer.offset() > 0 || !ranges.is_empty() => info!(
-                    digest = %blob.digest,
-                    offset = writer.offset(),
-                    ranges = ranges.len(),
-                    "resuming a partial blob"
-                ),
-                Some(_) => debug!(digest = %blob.digest, size = blob.size, "receiving a blob"),
-            }
-            let follower = locked(&self.follower).take();
-            let Some((writer, ranges)) = begun else {
-                return Ok(None);
+            let Some((mut writer, ranges)) = self.begin(opener, slots.is_some()).await? else {
+                return Ok(false);
             };
-            if let Some(follower) = follower {
+            if let Some(follower) = locked(&self.follower).take() {
                 // the receiver may be gone
                 let _ = follower.send(writer.follower());
             }
-            Ok(Some(match slots {
-                Some(slots) => Box::new(ParallelWrite {
-                    writer,
-                    ranges,
-                    limits,
-                    slots,
-                }) as Box<dyn BlobWrite>,
-                None => Box::new(SequentialWrite(writer)),
-            }))
+            if let Some(slots) = slots {
+                fetch_parallel(opener, writer, ranges, &self.limits, slots).await?;
+                return Ok(true);
+            }
+            write_rest(&mut writer, opener).await?;
+            // a slow disk may take long to sync a big blob
+            let _busy = opener.activity().busy();
+            blocking(move || writer.commit()).await?;
+            Ok(true)
         })
     }
 }
 
-/// A write over one connection.
-struct SequentialWrite(VerifiedWriter);
-
-impl BlobWrite for SequentialWrite {
-    fn fill(self: Box<Self>, opener: &Arc<PartOpener>) -> BoxFuture<'_, Result<(), FailedAttempt>> {
-        Box::pin(async move {
-            let mut writer = self.0;
-            write_rest(&mut writer, opener).await?;
-            // a slow disk may take long to sync a big blob
-            let _busy = opener.activity().busy();
-            Ok(blocking(move || writer.commit()).await?)
-        })
+impl LocalSink {
+    /// Begins to write the blob of `opener`; see [`LocalStore::begin`].
+    async fn begin(
+        &self,
+        opener: &PartOpener,
+        keep_ranges: bool,
+    ) -> Result<Option<(VerifiedWriter, Vec<ByteRange>)>, FailedAttempt> {
+        let store = self.store.clone();
+        let blob = opener.part().descriptor.clone();
+        // it hashes what an earlier run wrote, and waits while another process writes the blob
+        let busy = opener.activity().busy();
+        let beginning = blocking(move || store.begin(&blob, keep_ranges)).await;
+        drop(busy);
+        let begun = beginning.map_err(FailedAttempt::beginning)?;
+        let Descriptor { digest, size, .. } = &opener.part().descriptor;
+        match &begun {
+            None => info!(%digest, "already in the store"),
+            Some((writer, ranges)) if writer.offset() > 0 || !ranges.is_empty() => info!(
+                %digest,
+                offset = writer.offset(),
+                ranges = ranges.len(),
+                "resuming a partial blob"
+            ),
+            Some(_) => debug!(%digest, size, "receiving a blob"),
+        }
+        Ok(begun)
     }
 }
 
@@ -155,29 +149,6 @@ async fn write_rest(
         opener.count_received(bytes.len());
     }
     Ok(())
-}
-
-/// A write over several connections.
-struct ParallelWrite {
-    writer: VerifiedWriter,
-    /// The ranges that an earlier run wrote after the writer's offset.
-    ranges: Vec<ByteRange>,
-    limits: Limits,
-    slots: IdleSlots,
-}
-
-impl BlobWrite for ParallelWrite {
-    fn fill(self: Box<Self>, opener: &Arc<PartOpener>) -> BoxFuture<'_, Result<(), FailedAttempt>> {
-        Box::pin(async move {
-            let ParallelWrite {
-                writer,
-                ranges,
-                limits,
-                slots,
-            } = *self;
-            fetch_parallel(opener, writer, ranges, &limits, &slots).await
-        })
-    }
 }
 
 // A store or a bundle as a source of parts.

@@ -42,6 +42,11 @@ impl FailedAttempt {
         FailedAttempt { error, cause }
     }
 
+    /// Returns the attempt that failed because the sink could not begin the write.
+    pub(super) fn beginning(error: TransferError) -> FailedAttempt {
+        FailedAttempt::new(error, FailureCause::Final)
+    }
+
     /// Returns the attempt that failed because the source could not be opened. The transport has
     /// retried already, so this is final.
     pub(super) fn opening(error: HttpError) -> FailedAttempt {

@@ -100,7 +100,7 @@ impl Transfer {
             opener: Arc::new(opener),
             is_complete: false,
         };
-        let outcome = self.try_until_complete(part, &guard.opener).await;
+        let outcome = self.try_until_complete(&guard.opener).await;
         if outcome.is_ok() {
             guard.opener.count_complete();
             guard.is_complete = true;
@@ -110,23 +110,21 @@ impl Transfer {
 
     async fn try_until_complete(
         &self,
-        part: &EntryPart,
         opener: &Arc<PartOpener>,
     ) -> Result<TransferOutcome, TransferError> {
         let mut in_order = false;
         loop {
-            let busy = self.sink.begins_locally().then(|| self.activity.busy());
-            let begun = self.sink.begin(&part.descriptor, in_order).await?;
-            drop(busy);
-            let Some(write) = begun else {
-                return Ok(match opener.received() {
-                    0 => TransferOutcome::AlreadyPresent,
-                    received => TransferOutcome::Received(received),
-                });
-            };
             opener.begin_attempt();
-            let Err(failed) = write.fill(opener).await else {
-                return Ok(TransferOutcome::Received(opener.received()));
+            let failed = match self.sink.write(opener, in_order).await {
+                Ok(is_written) => {
+                    let received = opener.received();
+                    return Ok(if is_written || received > 0 {
+                        TransferOutcome::Received(received)
+                    } else {
+                        TransferOutcome::AlreadyPresent
+                    });
+                }
+                Err(failed) => failed,
             };
             // from now on without ranges, which may have been the cause of the wrong bytes
             in_order |= matches!(failed.cause, FailureCause::Wrong | FailureCause::WrongOnce);

@@ -4,7 +4,7 @@
 use super::error_codes::is_quota_error;
 use super::session::RegistrySession;
 use super::upload::{FailedUpload, UploadSession, may_restart_upload, refuses_mount};
-use crate::{BlobSink, BlobWrite, FailedAttempt, FailureCause, PartOpener, TransferError};
+use crate::{BlobSink, FailedAttempt, FailureCause, PartOpener, TransferError};
 use futures_util::future::BoxFuture;
 use landfall_http::{
     ByteStream, ErrorKind, HttpError, HttpRequest, RequestPurpose, send_from_offset,
@@ -52,22 +52,32 @@ impl RegistrySink {
 }
 
 impl BlobSink for RegistrySink {
-    fn begin<'a>(
+    fn write<'a>(
         &'a self,
-        blob: &'a Descriptor,
+        opener: &'a Arc<PartOpener>,
         _in_order: bool,
-    ) -> BoxFuture<'a, Result<Option<Box<dyn BlobWrite>>, TransferError>> {
+    ) -> BoxFuture<'a, Result<bool, FailedAttempt>> {
         Box::pin(async move {
-            let upload = self
-                .0
-                .begin(blob)
-                .await
-                .map_err(TransferError::destination)?;
-            Ok(upload.map(|upload| {
-                let sink = self.0.clone();
-                let blob = blob.clone();
-                Box::new(BlobUpload { sink, blob, upload }) as Box<dyn BlobWrite>
-            }))
+            let sink = &*self.0;
+            let blob = &opener.part().descriptor;
+            let begun = sink.begin(blob).await.map_err(TransferError::destination);
+            let Some(upload) = begun.map_err(FailedAttempt::beginning)? else {
+                return Ok(false);
+            };
+            let session = &*sink.session;
+            let repository = &*sink.repository;
+            // registries discard a body that broke off, so each attempt starts at byte 0
+            if let Err(failed) = session.send_body(repository, blob, upload, opener).await {
+                // a source that broke off ends the body, which looks like a failure of the
+                // destination
+                return Err(opener.failure().unwrap_or_else(|| {
+                    let cause = sink.failure_cause(&blob.digest, &failed);
+                    FailedAttempt::new(TransferError::destination(failed.error), cause)
+                }));
+            }
+            // only now, because the blob is certain to be in this repository
+            session.learn_self_mounts(repository, &blob.digest).await;
+            Ok(true)
         })
     }
 }
@@ -162,35 +172,6 @@ impl RegistrySinkInner {
             self.cuts().insert(digest.clone(), cut);
         }
         FailureCause::Sink
-    }
-}
-
-/// The upload of a blob. Registries discard a body that broke off, so each attempt starts at byte
-/// 0.
-struct BlobUpload {
-    sink: Arc<RegistrySinkInner>,
-    blob: Descriptor,
-    upload: UploadSession,
-}
-
-impl BlobWrite for BlobUpload {
-    fn fill(self: Box<Self>, opener: &Arc<PartOpener>) -> BoxFuture<'_, Result<(), FailedAttempt>> {
-        Box::pin(async move {
-            let BlobUpload { sink, blob, upload } = *self;
-            let session = &*sink.session;
-            let repository = &*sink.repository;
-            if let Err(failed) = session.send_body(repository, &blob, upload, opener).await {
-                // a source that broke off ends the body, which looks like a failure of the
-                // destination
-                return Err(opener.failure().unwrap_or_else(|| {
-                    let cause = sink.failure_cause(&blob.digest, &failed);
-                    FailedAttempt::new(TransferError::destination(failed.error), cause)
-                }));
-            }
-            // only now, because the blob is certain to be in this repository
-            session.learn_self_mounts(repository, &blob.digest).await;
-            Ok(())
-        })
     }
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::store::DiskStore;
 use crate::{
-    BlobRead, BlobWrite, FailedAttempt, IdleSlots, LocalSink, LocalSource, MemoryBlobs, OpenedPart,
+    BlobRead, FailedAttempt, IdleSlots, LocalSink, LocalSource, MemoryBlobs, OpenedPart,
     PartOrigin, Watchdog, WriteError,
 };
 use bytes::Bytes;
@@ -69,19 +69,12 @@ struct UnresumableSink {
 }
 
 impl BlobSink for UnresumableSink {
-    fn begin<'a>(
+    fn write<'a>(
         &'a self,
-        _: &'a Descriptor,
+        opener: &'a Arc<PartOpener>,
         _: bool,
-    ) -> BoxFuture<'a, Result<Option<Box<dyn BlobWrite>>, TransferError>> {
+    ) -> BoxFuture<'a, Result<bool, FailedAttempt>> {
         self.begun.fetch_add(1, Ordering::Relaxed);
-        let write: Box<dyn BlobWrite> = Box::new(self.clone());
-        Box::pin(std::future::ready(Ok(Some(write))))
-    }
-}
-
-impl BlobWrite for UnresumableSink {
-    fn fill(self: Box<Self>, opener: &Arc<PartOpener>) -> BoxFuture<'_, Result<(), FailedAttempt>> {
         Box::pin(async move {
             let mut stream = opener
                 .stream(0)
@@ -103,7 +96,7 @@ impl BlobWrite for UnresumableSink {
                     TransferError::new(TransferSide::Destination, ErrorKind::Status(500), "full");
                 return Err(FailedAttempt::new(error, FailureCause::Sink));
             }
-            Ok(())
+            Ok(true)
         })
     }
 }
@@ -189,13 +182,13 @@ async fn a_source_is_resumed_whether_the_sink_can_resume_or_not() {
 struct CountingSink(LocalSink, AtomicUsize);
 
 impl BlobSink for CountingSink {
-    fn begin<'a>(
+    fn write<'a>(
         &'a self,
-        blob: &'a Descriptor,
+        opener: &'a Arc<PartOpener>,
         in_order: bool,
-    ) -> BoxFuture<'a, Result<Option<Box<dyn BlobWrite>>, TransferError>> {
+    ) -> BoxFuture<'a, Result<bool, FailedAttempt>> {
         self.1.fetch_add(1, Ordering::Relaxed);
-        self.0.begin(blob, in_order)
+        self.0.write(opener, in_order)
     }
 }
 
@@ -258,13 +251,13 @@ impl PartSource for Mirrors {
 struct FullDiskSink(UnresumableSink);
 
 impl BlobSink for FullDiskSink {
-    fn begin<'a>(
+    fn write<'a>(
         &'a self,
-        descriptor: &'a Descriptor,
+        opener: &'a Arc<PartOpener>,
         in_order: bool,
-    ) -> BoxFuture<'a, Result<Option<Box<dyn BlobWrite>>, TransferError>> {
+    ) -> BoxFuture<'a, Result<bool, FailedAttempt>> {
         if self.0.begun.load(Ordering::Relaxed) == 0 {
-            return self.0.begin(descriptor, in_order);
+            return self.0.write(opener, in_order);
         }
         let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
         let error = WriteError::io("write", "store".as_ref(), full);

@@ -8,8 +8,8 @@ use super::upload_record::{MIN_PART_SIZE, OwnUploadRecord, encode_hash_state};
 use crate::bucket::{BucketObject, block_on};
 use crate::verified_writer::BlobHash;
 use crate::{
-    BlobRead, BlobSink, BlobStore, BlobWrite, FailedAttempt, FailureCause, IdleSlots, LockEntry,
-    PartOpener, TransferError, WriteError,
+    BlobRead, BlobSink, BlobStore, FailedAttempt, FailureCause, IdleSlots, LockEntry, PartOpener,
+    TransferError, WriteError,
 };
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
@@ -28,115 +28,65 @@ const CONCURRENT_PARTS: usize = 2;
 pub(super) struct ObjectSink(pub BucketStore);
 
 impl BlobSink for ObjectSink {
-    fn begin<'a>(
+    fn write<'a>(
         &'a self,
-        blob: &'a Descriptor,
+        opener: &'a Arc<PartOpener>,
         _in_order: bool,
-    ) -> BoxFuture<'a, Result<Option<Box<dyn BlobWrite>>, TransferError>> {
+    ) -> BoxFuture<'a, Result<bool, FailedAttempt>> {
         Box::pin(async move {
-            let store = self.0.clone();
-            let blob = blob.clone();
+            let store = &self.0;
+            let blob = &opener.part().descriptor;
             if store.known_size(&blob.digest) == Some(blob.size) {
-                return Ok(None);
+                return Ok(false);
             }
             // a multipart upload of a small blob would cost three requests instead of one
             if blob.size <= MIN_PART_SIZE {
-                return Ok(Some(
-                    Box::new(SingleObjectWrite { store, blob }) as Box<dyn BlobWrite>
-                ));
+                write_single(store, blob, opener).await?;
+                return Ok(true);
             }
-            let opened = async {
-                let before = store.condemned_object(&blob.digest).await?;
-                let timeouts = store.timeouts();
-                let own =
-                    OwnUploadRecord::open(store.bucket(), &blob, before.as_ref(), timeouts).await?;
-                Ok(own.map(|own| (own, before)))
+            let begun = MultipartUpload::begin(store, blob).await;
+            let begun = begun.map_err(TransferError::destination);
+            let Some(upload) = begun.map_err(FailedAttempt::beginning)? else {
+                return Ok(false);
             };
-            let Some((own, before)) = opened.await.map_err(TransferError::destination)? else {
-                return Ok(None);
-            };
-            Ok(Some(Box::new(MultipartWrite {
-                store,
-                blob,
-                own,
-                before,
-            }) as Box<dyn BlobWrite>))
-        })
-    }
-}
-
-/// The write of a small blob, which is kept in memory until it is complete.
-struct SingleObjectWrite {
-    store: BucketStore,
-    blob: Descriptor,
-}
-
-impl BlobWrite for SingleObjectWrite {
-    fn fill(self: Box<Self>, opener: &Arc<PartOpener>) -> BoxFuture<'_, Result<(), FailedAttempt>> {
-        Box::pin(async move {
-            let mut bytes = BytesMut::with_capacity(self.blob.size as usize);
-            let hash = BlobHash::new(&self.blob);
-            let mut stream = open_for_upload(opener, 0).await?;
-            while let Some(piece) = stream.next().await {
-                let piece = piece.map_err(|error| opener.failed(error))?;
-                opener.count_received(piece.len());
-                hash.check_end((bytes.len() + piece.len()) as u64)?;
-                bytes.extend_from_slice(&piece);
-            }
-            Ok(self.store.put(&self.blob, bytes.freeze()).await?)
-        })
-    }
-}
-
-/// The write of a big blob, which is uploaded in parts.
-struct MultipartWrite {
-    store: BucketStore,
-    blob: Descriptor,
-    own: OwnUploadRecord,
-    /// The condemned object that is to be replaced.
-    before: Option<BucketObject>,
-}
-
-impl BlobWrite for MultipartWrite {
-    fn fill(self: Box<Self>, opener: &Arc<PartOpener>) -> BoxFuture<'_, Result<(), FailedAttempt>> {
-        Box::pin(async move {
-            let MultipartWrite {
-                store,
-                blob,
-                own,
-                before,
-            } = *self;
-            let timeouts = store.timeouts();
-            let uploaded = Mutex::new(UploadedParts {
-                own,
-                out_of_order: BTreeMap::new(),
-            });
-            let upload = Arc::new(MultipartUpload {
-                store,
-                blob,
-                before,
-                uploaded,
-            });
+            let upload = Arc::new(upload);
             let filled = tokio::select! {
                 filled = upload.fill(opener) => filled,
                 // a run that has lost its upload must stop: another run uploads the same parts
-                lost = upload.send_heartbeats(timeouts) => Err(lost),
+                lost = upload.send_heartbeats(store.timeouts()) => Err(lost),
             };
-            match filled {
-                Ok(()) => Ok(()),
-                Err(failed) => {
-                    upload.discard_if_unusable(&failed).await;
-                    Err(failed)
-                }
+            if let Err(failed) = filled {
+                upload.discard_if_unusable(&failed).await;
+                return Err(failed);
             }
+            Ok(true)
         })
     }
+}
+
+/// Writes a small blob, which is kept in memory until it is complete.
+async fn write_single(
+    store: &BucketStore,
+    blob: &Descriptor,
+    opener: &Arc<PartOpener>,
+) -> Result<(), FailedAttempt> {
+    let mut bytes = BytesMut::with_capacity(blob.size as usize);
+    let hash = BlobHash::new(blob);
+    let mut stream = open_for_upload(opener, 0).await?;
+    while let Some(piece) = stream.next().await {
+        let piece = piece.map_err(|error| opener.failed(error))?;
+        opener.count_received(piece.len());
+        hash.check_end((bytes.len() + piece.len()) as u64)?;
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(store.put(blob, bytes.freeze()).await?)
 }
 
 /// An upload in parts that this run owns.
 struct MultipartUpload {
     store: BucketStore,
     blob: Descriptor,
+    /// The condemned object that is to be replaced.
     before: Option<BucketObject>,
     uploaded: Mutex<UploadedParts>,
 }
@@ -150,6 +100,25 @@ struct UploadedParts {
 }
 
 impl MultipartUpload {
+    /// Begins or resumes the upload. Returns `None` if another run completes it.
+    async fn begin(
+        store: &BucketStore,
+        blob: &Descriptor,
+    ) -> Result<Option<MultipartUpload>, HttpError> {
+        let before = store.condemned_object(&blob.digest).await?;
+        let timeouts = store.timeouts();
+        let own = OwnUploadRecord::open(store.bucket(), blob, before.as_ref(), timeouts).await?;
+        Ok(own.map(|own| MultipartUpload {
+            store: store.clone(),
+            blob: blob.clone(),
+            before,
+            uploaded: Mutex::new(UploadedParts {
+                own,
+                out_of_order: BTreeMap::new(),
+            }),
+        }))
+    }
+
     async fn fill(self: &Arc<Self>, opener: &Arc<PartOpener>) -> Result<(), FailedAttempt> {
         let own = self.uploaded.lock().await.own.clone();
         let part_size = own.record.part_size;
