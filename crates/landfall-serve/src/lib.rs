@@ -26,6 +26,28 @@
 //! first reads which content the manifests name and only then takes the lock exclusively, so pushes
 //! wait only while files are removed.
 //!
+//! # Limits
+//!
+//! What may happen at the same time, so that clients cannot use up memory, processors or files:
+//!
+//! | what | number | when none is free |
+//! | --- | --- | --- |
+//! | open connections | `--max-connections` | idle and stalled ones are closed |
+//! | requests, to the last byte of the response | `--max-requests` | 503 after 30 s |
+//! | memory of documents that are sent | 512 MiB | 503 after 30 s |
+//! | documents that are built | 16 | waits |
+//! | uploads, from the first request to the last | `--max-uploads` | 429 |
+//! | pushed manifests in memory | 4 | waits |
+//! | blobs that are hashed | 4 | waits |
+//! | selections of git objects | 4 | waits |
+//! | git repositories that are opened | 4 | waits |
+//! | comparisons with bcrypt, one for each address | 2 | waits; 429 if too many wait |
+//! | lines of the access log that wait | 4096 | dropped, and counted |
+//!
+//! The limiters are in `connections` (the first three rows), `state.rs`, `upload_sessions.rs`,
+//! `verified_blobs.rs`, `git/databases.rs`, `sign_in/password_checker.rs` and
+//! `observe/access_log.rs`.
+//!
 //! The crate imports `landfall-model`, `landfall-http`, `landfall-content`, `landfall-git` and
 //! `landfall-item`. Begin with `run.rs` and `router.rs`.
 
