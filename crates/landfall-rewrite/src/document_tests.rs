@@ -152,7 +152,7 @@ fn a_gzipped_text_is_read_up_to_the_limit() {
         };
         let scanner = ReferenceScanner {
             settings,
-            rules: RULES,
+            rules: &RULES,
         };
         let scan = scanner
             .scan(&source, TextSyntax::Document, 0)

@@ -56,7 +56,7 @@ fn run(
     };
     let scanner = ReferenceScanner {
         settings,
-        rules: RULES,
+        rules: &RULES,
     };
     scanner
         .scan(text, syntax, 0)
@@ -84,7 +84,7 @@ pub(crate) fn scan_documents(
     };
     let scanner = ReferenceScanner {
         settings,
-        rules: RULES,
+        rules: &RULES,
     };
     let collects = Collects {
         occurrences,

@@ -5,7 +5,7 @@
 use crate::archive::{compress, decompress};
 use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole, SpanEdit};
 use crate::scan_result::{ScanResult, TextSyntax};
-use crate::walk::{MappingContext, NodeContext, ReferenceRule, ReferenceScanner};
+use crate::walk::{MappingContext, NodeContext, ReferenceScanner};
 use crate::yaml::YamlNode;
 use base64::Engine as _;
 use base64::alphabet::{Alphabet, STANDARD, URL_SAFE};
@@ -14,35 +14,32 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 /// Keys of the user data of machines, which may be base64.
 const USER_DATA: [&str; 4] = ["userData", "user_data", "UserData", "customData"];
 
-pub(super) struct EncodedRule;
-
-impl ReferenceRule for EncodedRule {
-    fn entry<'s>(
-        &self,
-        members: &MappingContext<'s>,
-        _value: &'s YamlNode<'s>,
-        child: &mut NodeContext<'s>,
-    ) {
-        child.encoded |= match child.key {
-            Some("data") => members.kind == "Secret",
-            Some("binaryData") => true,
-            Some("content") => members
-                .encoding
-                .is_some_and(|encoding| encoding.contains("64") || encoding.starts_with("gz")),
-            Some(key) => USER_DATA.contains(&key),
-            None => false,
-        }
+/// Marks values that documents declare as encoded.
+pub(super) fn mark_encoded(
+    members: &MappingContext<'_>,
+    _value: &YamlNode<'_>,
+    child: &mut NodeContext<'_>,
+) {
+    child.encoded |= match child.key {
+        Some("data") => members.kind == "Secret",
+        Some("binaryData") => true,
+        Some("content") => members
+            .encoding
+            .is_some_and(|encoding| encoding.contains("64") || encoding.starts_with("gz")),
+        Some(key) => USER_DATA.contains(&key),
+        None => false,
     }
+}
 
-    fn decode(
-        &self,
-        scanner: &ReferenceScanner<'_>,
-        value: &str,
-        encoded: bool,
-        depth: usize,
-    ) -> Option<ScanResult> {
-        (encoded || value.starts_with("data:")).then(|| scan(scanner, value, depth))?
-    }
+/// Scans the text that `value` encodes, if the document declares it as encoded, or if it is
+/// a data URL.
+pub(super) fn decode(
+    scanner: &ReferenceScanner<'_>,
+    value: &str,
+    encoded: bool,
+    depth: usize,
+) -> Option<ScanResult> {
+    (encoded || value.starts_with("data:")).then(|| scan(scanner, value, depth))?
 }
 
 /// Scans the text that `value` encodes. `None` if it is not the base64 of a text.
@@ -181,27 +178,21 @@ impl Base64Style {
     }
 }
 
-// Finds values of Secrets, so that a diff can mask them.
+/// Whether a mapping is a Secret.
+pub(super) fn is_secret(members: &MappingContext<'_>) -> bool {
+    members.around.in_secrets || matches!(members.kind, "Secret" | "SecretList")
+}
 
-pub(super) struct SecretRule;
-
-impl ReferenceRule for SecretRule {
-    fn is_secret(&self, members: &MappingContext<'_>) -> bool {
-        members.around.in_secrets || matches!(members.kind, "Secret" | "SecretList")
-    }
-
-    fn entry<'s>(
-        &self,
-        members: &MappingContext<'s>,
-        _value: &'s YamlNode<'s>,
-        child: &mut NodeContext<'s>,
-    ) {
-        let Some(key) = child.key else { return };
-        child.secret |=
-            self.is_secret(members) && matches!(key, "data" | "stringData" | "literals");
-        // neither the items of a SecretList nor the entries of kustomize's `secretGenerator` have a
-        // kind
-        child.in_secrets |=
-            key == "secretGenerator" || (members.kind == "SecretList" && key == "items");
-    }
+/// Marks values of Secrets, so that a diff can mask them.
+pub(super) fn mark_secret(
+    members: &MappingContext<'_>,
+    _value: &YamlNode<'_>,
+    child: &mut NodeContext<'_>,
+) {
+    let Some(key) = child.key else { return };
+    child.secret |= is_secret(members) && matches!(key, "data" | "stringData" | "literals");
+    // neither the items of a SecretList nor the entries of kustomize's `secretGenerator` have a
+    // kind
+    child.in_secrets |=
+        key == "secretGenerator" || (members.kind == "SecretList" && key == "items");
 }

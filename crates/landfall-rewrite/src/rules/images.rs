@@ -4,43 +4,37 @@
 use crate::inventory::Inventory;
 use crate::occurrence::ReferenceRole;
 use crate::walk::{
-    ImageCandidate, ImageClaim, MappingContext, NodeContext, ReferenceCollector, ReferenceRule,
-    is_list, text_start,
+    ImageCandidate, ImageClaim, MappingContext, NodeContext, ReferenceCollector, is_list,
+    text_start,
 };
 use crate::yaml::{YamlNode, YamlScalar, YamlSequence, position_of, text_of, value_of};
 use landfall_model::{Digest, ImageRef};
 
-// Keys whose name says that the value is an image: `image`, `sandboxImage`.
-
-pub(super) struct ImageKeyRule;
-
-impl ReferenceRule for ImageKeyRule {
-    fn entry<'s>(
-        &self,
-        _members: &MappingContext<'s>,
-        _value: &'s YamlNode<'s>,
-        child: &mut NodeContext<'s>,
-    ) {
-        if child.role == ReferenceRole::Value && child.key.is_some_and(is_image_key) {
-            child.role = ReferenceRole::Image;
-        }
+/// Marks values whose key ends in `image`.
+pub(super) fn mark_image_key(
+    _members: &MappingContext<'_>,
+    _value: &YamlNode<'_>,
+    child: &mut NodeContext<'_>,
+) {
+    if child.role == ReferenceRole::Value && child.key.is_some_and(is_image_key) {
+        child.role = ReferenceRole::Image;
     }
+}
 
-    fn claim<'t>(
-        &self,
-        text: &'t str,
-        around: &NodeContext<'_>,
-        _inventory: &Inventory<'_>,
-    ) -> Option<ImageClaim<'t>> {
-        let in_container = around.is_of_container();
-        let name = around.name()?;
-        let is_image = is_image_name(name) || (is_list_name(name) && is_list(text));
-        is_image.then_some(ImageClaim {
-            written: text,
-            sure: in_container,
-            in_container,
-        })
-    }
+/// Claims the value of a key, variable or flag that is named after an image.
+pub(super) fn claim_named_image<'t>(
+    text: &'t str,
+    around: &NodeContext<'_>,
+    _inventory: &Inventory<'_>,
+) -> Option<ImageClaim<'t>> {
+    let in_container = around.is_of_container();
+    let name = around.name()?;
+    let is_image = is_image_name(name) || (is_list_name(name) && is_list(text));
+    is_image.then_some(ImageClaim {
+        written: text,
+        sure: in_container,
+        in_container,
+    })
 }
 
 /// Whether a key, variable or flag is named after several images: `STRIMZI_KAFKA_IMAGES`.
@@ -80,38 +74,35 @@ const SINGLE: [&str; 2] = ["container", "script"];
 /// The key of a mapping whose values are containers (Compose).
 const SERVICES: &str = "services";
 
-pub(super) struct ContainerRule;
-
-impl ReferenceRule for ContainerRule {
-    fn entry<'s>(
-        &self,
-        members: &MappingContext<'s>,
-        value: &'s YamlNode<'s>,
-        child: &mut NodeContext<'s>,
-    ) {
-        let around = &members.around;
-        match value {
-            YamlNode::Scalar(_) => match child.key {
-                Some("image") if around.container => child.role = ReferenceRole::Container,
-                // the image of an image volume
-                Some("reference") if around.key == Some("image") => {
-                    child.role = ReferenceRole::Container;
-                    child.read_as = Some("image");
-                }
-                _ => {}
-            },
-            _ => child.container = is_container(child.key, around.key, around.container),
-        }
+/// Marks the images in containers, and containers under a key of their own.
+/// Marks the items of lists of containers.
+pub(super) fn mark_container_entry(
+    members: &MappingContext<'_>,
+    value: &YamlNode<'_>,
+    child: &mut NodeContext<'_>,
+) {
+    let around = &members.around;
+    match value {
+        YamlNode::Scalar(_) => match child.key {
+            Some("image") if around.container => child.role = ReferenceRole::Container,
+            // the image of an image volume
+            Some("reference") if around.key == Some("image") => {
+                child.role = ReferenceRole::Container;
+                child.read_as = Some("image");
+            }
+            _ => {}
+        },
+        _ => child.container = is_container(child.key, around.key, around.container),
     }
+}
 
-    fn item<'s>(
-        &self,
-        list: &NodeContext<'s>,
-        _previous: Option<&'s YamlNode<'s>>,
-        child: &mut NodeContext<'s>,
-    ) {
-        child.container = list.key.is_some_and(|key| LISTS.contains(&key));
-    }
+/// Marks the items of lists of containers.
+pub(super) fn mark_container(
+    list: &NodeContext<'_>,
+    _previous: Option<&YamlNode<'_>>,
+    child: &mut NodeContext<'_>,
+) {
+    child.container = list.key.is_some_and(|key| LISTS.contains(&key));
 }
 
 /// Whether the mapping under `key` is a container. The mapping that contains it is under `above`;
@@ -120,8 +111,6 @@ fn is_container(key: Option<&str>, above: Option<&str>, in_container: bool) -> b
     above == Some(SERVICES) || key.is_some_and(|key| SINGLE.contains(&key) && !in_container)
 }
 
-// The status of a pod: the running images by digest.
-
 /// Keys of lists in the status of a pod.
 const STATUSES: [&str; 3] = [
     "containerStatuses",
@@ -129,32 +118,28 @@ const STATUSES: [&str; 3] = [
     "ephemeralContainerStatuses",
 ];
 
-pub(super) struct PodStatusRule;
-
-impl ReferenceRule for PodStatusRule {
-    fn candidates<'s>(
-        &self,
-        collector: &mut ReferenceCollector<'_, 's>,
-        inventory: &Inventory<'_>,
-        members: &MappingContext<'s>,
-        _taken: &[usize],
-    ) -> Vec<usize> {
-        if !members.around.status {
-            return Vec::new();
-        }
-        add(collector, inventory, members);
-        // nothing else in the status is read: `image` is the same image, by its tag
-        (0..members.entries.len()).collect()
+/// The running images in the status of a pod, by digest.
+pub(super) fn pod_status<'s>(
+    collector: &mut ReferenceCollector<'_, 's>,
+    inventory: &Inventory<'_>,
+    members: &MappingContext<'s>,
+    _taken: &[usize],
+) -> Vec<usize> {
+    if !members.around.status {
+        return Vec::new();
     }
+    add(collector, inventory, members);
+    // nothing else in the status is read: `image` is the same image, by its tag
+    (0..members.entries.len()).collect()
+}
 
-    fn item<'s>(
-        &self,
-        list: &NodeContext<'s>,
-        _previous: Option<&'s YamlNode<'s>>,
-        child: &mut NodeContext<'s>,
-    ) {
-        child.status = list.key.is_some_and(|key| STATUSES.contains(&key));
-    }
+/// Marks the items of lists of statuses.
+pub(super) fn mark_pod_status(
+    list: &NodeContext<'_>,
+    _previous: Option<&YamlNode<'_>>,
+    child: &mut NodeContext<'_>,
+) {
+    child.status = list.key.is_some_and(|key| STATUSES.contains(&key));
 }
 
 fn add(
@@ -215,67 +200,48 @@ fn add(
     );
 }
 
-// Environment variables whose name says that the value is an image:
-// `{name: RELATED_IMAGE_X, value: …}`.
-
-pub(super) struct VariableRule;
-
-impl ReferenceRule for VariableRule {
-    fn entry<'s>(
-        &self,
-        members: &MappingContext<'s>,
-        _value: &'s YamlNode<'s>,
-        child: &mut NodeContext<'s>,
-    ) {
-        let Some(name) = members.name.filter(|_| child.key == Some("value")) else {
-            return;
-        };
-        if is_image_name(name) {
-            child.read_as = Some("image");
-        } else if is_list_name(name) {
-            child.read_as = Some("images");
-        }
+/// Marks the values of environment variables that are named after an image:
+/// `{name: RELATED_IMAGE_X, value: …}`.
+pub(super) fn mark_variable(
+    members: &MappingContext<'_>,
+    _value: &YamlNode<'_>,
+    child: &mut NodeContext<'_>,
+) {
+    let Some(name) = members.name.filter(|_| child.key == Some("value")) else {
+        return;
+    };
+    if is_image_name(name) {
+        child.read_as = Some("image");
+    } else if is_list_name(name) {
+        child.read_as = Some("images");
     }
 }
 
-// Arguments that are named after an image: `--x-image=REF`, and `--x-image` followed by the item
-// REF.
-
 /// The argument `--x-image=REF`.
-pub(super) struct ImageFlagRule;
-
-impl ReferenceRule for ImageFlagRule {
-    fn claim<'t>(
-        &self,
-        text: &'t str,
-        _around: &NodeContext<'_>,
-        _inventory: &Inventory<'_>,
-    ) -> Option<ImageClaim<'t>> {
-        let (flag, written) = text
-            .split_once('=')
-            .filter(|(flag, _)| flag.starts_with('-'))?;
-        let is_image = flag.to_ascii_lowercase().contains("image");
-        is_image.then_some(ImageClaim {
-            written,
-            sure: false,
-            in_container: false,
-        })
-    }
+pub(super) fn claim_flag<'t>(
+    text: &'t str,
+    _around: &NodeContext<'_>,
+    _inventory: &Inventory<'_>,
+) -> Option<ImageClaim<'t>> {
+    let (flag, written) = text
+        .split_once('=')
+        .filter(|(flag, _)| flag.starts_with('-'))?;
+    let is_image = flag.to_ascii_lowercase().contains("image");
+    is_image.then_some(ImageClaim {
+        written,
+        sure: false,
+        in_container: false,
+    })
 }
 
 /// The argument `--x-image`, followed by the item REF.
-pub(super) struct FlagValueRule;
-
-impl ReferenceRule for FlagValueRule {
-    fn item<'s>(
-        &self,
-        list: &NodeContext<'s>,
-        previous: Option<&'s YamlNode<'s>>,
-        child: &mut NodeContext<'s>,
-    ) {
-        if list.collects.candidates && previous.is_some_and(is_image_flag) {
-            child.read_as = Some("image");
-        }
+pub(super) fn mark_flag_value(
+    list: &NodeContext<'_>,
+    previous: Option<&YamlNode<'_>>,
+    child: &mut NodeContext<'_>,
+) {
+    if list.collects.candidates && previous.is_some_and(is_image_flag) {
+        child.read_as = Some("image");
     }
 }
 
@@ -285,69 +251,57 @@ fn is_image_flag(node: &YamlNode<'_>) -> bool {
     text.is_some_and(|text| text.starts_with('-') && !text.contains('=') && is_image_name(text))
 }
 
-// `dockerRepository` of Kubermatic (KKP): a repository whose tag is KKP's own version.
-
-pub(super) struct KubermaticRule;
-
-impl ReferenceRule for KubermaticRule {
-    fn entry<'s>(
-        &self,
-        _members: &MappingContext<'s>,
-        _value: &'s YamlNode<'s>,
-        child: &mut NodeContext<'s>,
-    ) {
-        if child.key == Some("dockerRepository") {
-            child.role = ReferenceRole::Repository;
-        }
+/// Marks `dockerRepository` of Kubermatic (KKP): a repository whose tag is KKP's own version.
+pub(super) fn mark_kubermatic_repository(
+    _members: &MappingContext<'_>,
+    _value: &YamlNode<'_>,
+    child: &mut NodeContext<'_>,
+) {
+    if child.key == Some("dockerRepository") {
+        child.role = ReferenceRole::Repository;
     }
 }
-
-// The images of a node in the output of `crictl images -o json`, which lists tags and digests
-// separately.
 
 const TAGS: &str = "repoTags";
 
 const DIGESTS: &str = "repoDigests";
 
-pub(super) struct NodeImageRule;
-
-impl ReferenceRule for NodeImageRule {
-    fn candidates<'s>(
-        &self,
-        collector: &mut ReferenceCollector<'_, 's>,
-        _inventory: &Inventory<'_>,
-        members: &MappingContext<'s>,
-        _taken: &[usize],
-    ) -> Vec<usize> {
-        let tags = position_of(members.entries, TAGS);
-        let digests = position_of(members.entries, DIGESTS);
-        let (Some(tags), Some(digests)) = (tags, digests) else {
-            return Vec::new();
-        };
-        let mut tagged = references(&members.entries[tags].value);
-        for (scalar, image) in references(&members.entries[digests].value) {
-            let names = tagged
-                .extract_if(.., |(_, one)| one.name() == image.name())
-                .collect::<Vec<_>>();
-            if names.is_empty() {
-                add_listed(collector, scalar, &image);
-            }
-            for (scalar, one) in names {
-                add_listed(
-                    collector,
-                    scalar,
-                    &ImageRef {
-                        digest: image.digest.clone(),
-                        ..one
-                    },
-                );
-            }
+/// The images of a node in the output of `crictl images -o json`, which lists tags and digests
+/// separately.
+pub(super) fn node_images<'s>(
+    collector: &mut ReferenceCollector<'_, 's>,
+    _inventory: &Inventory<'_>,
+    members: &MappingContext<'s>,
+    _taken: &[usize],
+) -> Vec<usize> {
+    let tags = position_of(members.entries, TAGS);
+    let digests = position_of(members.entries, DIGESTS);
+    let (Some(tags), Some(digests)) = (tags, digests) else {
+        return Vec::new();
+    };
+    let mut tagged = references(&members.entries[tags].value);
+    for (scalar, image) in references(&members.entries[digests].value) {
+        let names = tagged
+            .extract_if(.., |(_, one)| one.name() == image.name())
+            .collect::<Vec<_>>();
+        if names.is_empty() {
+            add_listed(collector, scalar, &image);
         }
-        tagged
-            .iter()
-            .for_each(|(scalar, image)| add_listed(collector, scalar, image));
-        vec![tags, digests]
+        for (scalar, one) in names {
+            add_listed(
+                collector,
+                scalar,
+                &ImageRef {
+                    digest: image.digest.clone(),
+                    ..one
+                },
+            );
+        }
     }
+    tagged
+        .iter()
+        .for_each(|(scalar, image)| add_listed(collector, scalar, image));
+    vec![tags, digests]
 }
 
 fn add_listed(
@@ -376,27 +330,21 @@ fn references<'d>(node: &'d YamlNode<'d>) -> Vec<(&'d YamlScalar<'d>, ImageRef)>
         .collect()
 }
 
-// Full names in values that no earlier rule reads. A full name has a tag or digest, and its
-// host is certainly a registry.
-
-pub(super) struct FullNameRule;
-
-impl ReferenceRule for FullNameRule {
-    fn claim<'t>(
-        &self,
-        text: &'t str,
-        _around: &NodeContext<'_>,
-        inventory: &Inventory<'_>,
-    ) -> Option<ImageClaim<'t>> {
-        let value = text
-            .split_once('=')
-            .filter(|(flag, _)| flag.starts_with('-'))
-            .map(|(_, value)| value);
-        let written = value.unwrap_or(text);
-        inventory.is_full_name(written).then_some(ImageClaim {
-            written,
-            sure: true,
-            in_container: false,
-        })
-    }
+/// Claims full names in values that no earlier function claims. A full name has a tag or digest,
+/// and its host is certainly a registry.
+pub(super) fn claim_full_name<'t>(
+    text: &'t str,
+    _around: &NodeContext<'_>,
+    inventory: &Inventory<'_>,
+) -> Option<ImageClaim<'t>> {
+    let value = text
+        .split_once('=')
+        .filter(|(flag, _)| flag.starts_with('-'))
+        .map(|(_, value)| value);
+    let written = value.unwrap_or(text);
+    inventory.is_full_name(written).then_some(ImageClaim {
+        written,
+        sure: true,
+        in_container: false,
+    })
 }

@@ -1,5 +1,5 @@
-//! The table of the rules about references in documents: a file for each subject, and a row
-//! for each rule.
+//! The rules about references in documents: a file for each subject, and a row of the table for each
+//! function that the walk calls.
 //!
 //! The walk finds the rules in this table only. A value that is a reference as a whole, and texts
 //! within values, need no rule.
@@ -11,27 +11,48 @@ mod prefix;
 mod sources;
 mod split;
 
-use crate::walk::ReferenceRule;
+use crate::walk::ReferenceRules;
 
 /// Every rule. If several claim an entry of a mapping or a value, the first one gets it.
-pub(super) const RULES: &[&dyn ReferenceRule] = &[
-    &not_references::NonReferenceRule,
-    &images::PodStatusRule,
-    &images::NodeImageRule,
-    &prefix::KustomizeRule,
-    &sources::ChartRule,
-    &prefix::PrefixRule,
-    &split::SuffixedRule,
-    &sources::GitSourceRule,
-    &sources::GitopsRule,
-    &split::SplitRule,
-    &images::ContainerRule,
-    &images::KubermaticRule,
-    &images::VariableRule,
-    &images::FlagValueRule,
-    &images::ImageKeyRule,
-    &images::ImageFlagRule,
-    &images::FullNameRule,
-    &encoded::SecretRule,
-    &encoded::EncodedRule,
-];
+pub(super) static RULES: ReferenceRules = ReferenceRules {
+    skips: not_references::skips,
+    is_secret: encoded::is_secret,
+    keeps: not_references::keeps,
+    references: &[
+        prefix::kustomize_references,
+        prefix::prefix_references,
+        split::suffixed_references,
+        sources::gitops_references,
+        split::split_references,
+    ],
+    candidates: &[
+        images::pod_status,
+        images::node_images,
+        prefix::kustomize_candidates,
+        sources::chart_candidates,
+        split::suffixed_candidates,
+        sources::git_sources,
+        sources::gitops_candidates,
+        split::split_candidates,
+    ],
+    entry: &[
+        not_references::mark_kept,
+        images::mark_container_entry,
+        images::mark_kubermatic_repository,
+        images::mark_variable,
+        images::mark_image_key,
+        encoded::mark_secret,
+        encoded::mark_encoded,
+    ],
+    item: &[
+        images::mark_pod_status,
+        images::mark_container,
+        images::mark_flag_value,
+    ],
+    claim: &[
+        images::claim_named_image,
+        images::claim_flag,
+        images::claim_full_name,
+    ],
+    decode: encoded::decode,
+};

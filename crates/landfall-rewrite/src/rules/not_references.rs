@@ -2,49 +2,47 @@
 //! unchanged. landfall's own documents are skipped without a report.
 
 use crate::text::{CRD_SCHEMA, MIRROR_SET};
-use crate::walk::{Collects, MappingContext, NodeContext, ReferenceRule};
+use crate::walk::{Collects, MappingContext, NodeContext};
 use crate::yaml::{YamlEntry, YamlMapping, YamlNode, YamlSequence, scalar_of, text_of, value_of};
 
-pub(super) struct NonReferenceRule;
-
-impl ReferenceRule for NonReferenceRule {
-    fn skips(&self, root: &YamlNode<'_>) -> Collects {
-        let YamlNode::Mapping(YamlMapping { entries, .. }) = root else {
-            return Collects::default();
-        };
-        let is_our_own = is_our_own(entries);
-        Collects {
-            occurrences: is_our_own,
-            // keys like `image` describe fields
-            candidates: is_our_own || text_of(entries, "kind") == Some("CustomResourceDefinition"),
-        }
+/// Skips landfall's own documents, and the candidates in schemas.
+pub(super) fn skips(root: &YamlNode<'_>) -> Collects {
+    let YamlNode::Mapping(YamlMapping { entries, .. }) = root else {
+        return Collects::default();
+    };
+    let is_our_own = is_our_own(entries);
+    Collects {
+        occurrences: is_our_own,
+        // keys like `image` describe fields
+        candidates: is_our_own || text_of(entries, "kind") == Some("CustomResourceDefinition"),
     }
+}
 
-    fn keeps(&self, members: &MappingContext<'_>) -> Option<&'static str> {
-        let has = |key: &str| value_of(members.entries, key).is_some();
-        match members.kind {
-            "CustomResourceDefinition" => Some(CRD_SCHEMA),
-            // a reference to an object has no `spec`, unlike the object itself
-            "ImageStreamTag" | "ImageStream" | "ImageStreamImage" | "ImageStreamMapping"
-                if !has("spec") =>
-            {
-                Some("it is the name of an OpenShift image stream")
-            }
-            _ => scalar_of(members.entries, "$schema")
-                .filter(|_| has("properties"))
-                .map(|_| "it is in a JSON schema"),
+/// The reason why nothing in a mapping may be changed.
+pub(super) fn keeps(members: &MappingContext<'_>) -> Option<&'static str> {
+    let has = |key: &str| value_of(members.entries, key).is_some();
+    match members.kind {
+        "CustomResourceDefinition" => Some(CRD_SCHEMA),
+        // a reference to an object has no `spec`, unlike the object itself
+        "ImageStreamTag" | "ImageStream" | "ImageStreamImage" | "ImageStreamMapping"
+            if !has("spec") =>
+        {
+            Some("it is the name of an OpenShift image stream")
         }
+        _ => scalar_of(members.entries, "$schema")
+            .filter(|_| has("properties"))
+            .map(|_| "it is in a JSON schema"),
     }
+}
 
-    fn entry<'s>(
-        &self,
-        members: &MappingContext<'s>,
-        _value: &'s YamlNode<'s>,
-        child: &mut NodeContext<'s>,
-    ) {
-        if let (Some(key), None) = (child.key, child.keep) {
-            child.keep = reason_to_keep(key, members);
-        }
+/// Marks values that are kept because of their key.
+pub(super) fn mark_kept(
+    members: &MappingContext<'_>,
+    _value: &YamlNode<'_>,
+    child: &mut NodeContext<'_>,
+) {
+    if let (Some(key), None) = (child.key, child.keep) {
+        child.keep = reason_to_keep(key, members);
     }
 }
 

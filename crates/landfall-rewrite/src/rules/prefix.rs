@@ -6,9 +6,7 @@ use crate::index::{ReferenceIndex, ReferenceLookup, ReferenceReplacement};
 use crate::inventory::Inventory;
 use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole, SpanEdit};
 use crate::split_reference::{PartKind, SplitReference};
-use crate::walk::{
-    ImageClaim, MappingContext, NodeContext, ReferenceCollector, ReferenceRule, start_of,
-};
+use crate::walk::{ImageClaim, MappingContext, NodeContext, ReferenceCollector, start_of};
 use crate::yaml::{YamlDocument, YamlEntry, YamlScalar, position_of, scalar_of, text_of, value_of};
 use landfall_model::Destination;
 use std::collections::BTreeSet;
@@ -24,42 +22,38 @@ const KUBEADM: [&str; 6] = [
     "etcd",
 ];
 
-pub(super) struct PrefixRule;
-
-impl ReferenceRule for PrefixRule {
-    fn references<'s>(
-        &self,
-        collector: &mut ReferenceCollector<'_, 's>,
-        members: &MappingContext<'s>,
-        taken: &[usize],
-    ) -> Vec<usize> {
-        let mut found = in_two_parts(collector, members);
-        let mut neighbours = None;
-        for (at, YamlEntry { key, value: node }) in members.entries.iter().enumerate() {
-            let (Some(key), Some(scalar)) = (key.scalar(), node.scalar()) else {
-                continue;
-            };
-            if !is_prefix_key(&key.value) || taken.binary_search(&at).is_ok() {
-                continue;
-            }
-            let Some(text) = scalar.text().map(str::trim) else {
-                continue;
-            };
-            let neighbours =
-                neighbours.get_or_insert_with(|| PrefixNeighbours::of(members, collector.document));
-            let prefix = PrefixEntry {
-                at,
-                key: &key.value,
-                text,
-            };
-            let lookup = prefix.lookup(collector.settings.index, members.around.key, neighbours);
-            if let Some(occurrence) = occurrence(scalar, text, lookup) {
-                add(collector, scalar, occurrence);
-                found.push(at);
-            }
+/// The prefixes in a mapping.
+pub(super) fn prefix_references<'s>(
+    collector: &mut ReferenceCollector<'_, 's>,
+    members: &MappingContext<'s>,
+    taken: &[usize],
+) -> Vec<usize> {
+    let mut found = in_two_parts(collector, members);
+    let mut neighbours = None;
+    for (at, YamlEntry { key, value: node }) in members.entries.iter().enumerate() {
+        let (Some(key), Some(scalar)) = (key.scalar(), node.scalar()) else {
+            continue;
+        };
+        if !is_prefix_key(&key.value) || taken.binary_search(&at).is_ok() {
+            continue;
         }
-        found
+        let Some(text) = scalar.text().map(str::trim) else {
+            continue;
+        };
+        let neighbours =
+            neighbours.get_or_insert_with(|| PrefixNeighbours::of(members, collector.document));
+        let prefix = PrefixEntry {
+            at,
+            key: &key.value,
+            text,
+        };
+        let lookup = prefix.lookup(collector.settings.index, members.around.key, neighbours);
+        if let Some(occurrence) = occurrence(scalar, text, lookup) {
+            add(collector, scalar, occurrence);
+            found.push(at);
+        }
     }
+    found
 }
 
 /// Collects a prefix in two parts: `defaultImageRegistry` and `defaultImageRepository` (Strimzi).
@@ -316,93 +310,87 @@ fn component(index: &ReferenceIndex, text: &str, name: &str, tag: Option<&str>) 
     ReferenceLookup::Known(replacement)
 }
 
-// The `images` of a kustomization. The `name` of each must match the image in the bases, and is
-// not itself a reference to change.
-
-pub(super) struct KustomizeRule;
-
-impl ReferenceRule for KustomizeRule {
-    fn references<'s>(
-        &self,
-        collector: &mut ReferenceCollector<'_, 's>,
-        members: &MappingContext<'s>,
-        _taken: &[usize],
-    ) -> Vec<usize> {
-        let MappingContext {
-            entries, around, ..
-        } = members;
-        if !is_in_images(around) {
-            return Vec::new();
-        }
-        let has = |name: &str| value_of(entries, name).is_some();
-        let Some(at) = position_of(entries, "name") else {
-            return Vec::new();
-        };
-        // without any of these keys, this is another list named `images`
-        if !(has("newName") || has("newTag") || has("digest")) {
-            return Vec::new();
-        }
-        let name = &entries[at].value;
-        let text = name
-            .scalar()
-            .map(|scalar| &*scalar.value)
-            .unwrap_or_default();
-        let lookup = collector
-            .settings
-            .index
-            .lookup(text, ReferenceRole::Repository, false);
-        if !has("newName")
-            && !matches!(
-                lookup,
-                ReferenceLookup::Unknown | ReferenceLookup::Settled(_)
-            )
-        {
-            let why = "kustomize finds images of the bases by this name; \
-                       rewrite the output of `kustomize build`";
-            collector.add(
-                name,
-                text,
-                ReferenceRole::Repository,
-                ReferenceMeaning::left(why),
-            );
-        }
-        vec![at]
+/// The `name` of an item in the `images` of a kustomization. It must match the image in the bases,
+/// and is not itself a reference to change.
+pub(super) fn kustomize_references<'s>(
+    collector: &mut ReferenceCollector<'_, 's>,
+    members: &MappingContext<'s>,
+    _taken: &[usize],
+) -> Vec<usize> {
+    let MappingContext {
+        entries, around, ..
+    } = members;
+    if !is_in_images(around) {
+        return Vec::new();
     }
-
-    fn candidates<'s>(
-        &self,
-        collector: &mut ReferenceCollector<'_, 's>,
-        _inventory: &Inventory<'_>,
-        members: &MappingContext<'s>,
-        _taken: &[usize],
-    ) -> Vec<usize> {
-        let MappingContext {
-            entries, around, ..
-        } = members;
-        let part = |key: &str| text_of(entries, key);
-        let name = part("name");
-        let new_name = part("newName");
-        if !is_in_images(around)
-            || name.is_none()
-            || [new_name, part("newTag"), part("digest")] == [None; 3]
-        {
-            return Vec::new();
-        }
-        let mut written = new_name.or(name).unwrap_or_default().to_owned();
-        written.extend(part("newTag").map(|tag| format!(":{tag}")));
-        written.extend(part("digest").map(|digest| format!("@{digest}")));
-        if let Some(at) = entries.first().and_then(|entry| start_of(&entry.key)) {
-            collector.add_claim(
-                at,
-                ImageClaim {
-                    written: &written,
-                    sure: true,
-                    in_container: false,
-                },
-            );
-        }
-        (0..entries.len()).collect()
+    let has = |name: &str| value_of(entries, name).is_some();
+    let Some(at) = position_of(entries, "name") else {
+        return Vec::new();
+    };
+    // without any of these keys, this is another list named `images`
+    if !(has("newName") || has("newTag") || has("digest")) {
+        return Vec::new();
     }
+    let name = &entries[at].value;
+    let text = name
+        .scalar()
+        .map(|scalar| &*scalar.value)
+        .unwrap_or_default();
+    let lookup = collector
+        .settings
+        .index
+        .lookup(text, ReferenceRole::Repository, false);
+    if !has("newName")
+        && !matches!(
+            lookup,
+            ReferenceLookup::Unknown | ReferenceLookup::Settled(_)
+        )
+    {
+        let why = "kustomize finds images of the bases by this name; \
+                   rewrite the output of `kustomize build`";
+        collector.add(
+            name,
+            text,
+            ReferenceRole::Repository,
+            ReferenceMeaning::left(why),
+        );
+    }
+    vec![at]
+}
+
+/// The image that an item in the `images` of a kustomization selects.
+pub(super) fn kustomize_candidates<'s>(
+    collector: &mut ReferenceCollector<'_, 's>,
+    _inventory: &Inventory<'_>,
+    members: &MappingContext<'s>,
+    _taken: &[usize],
+) -> Vec<usize> {
+    let MappingContext {
+        entries, around, ..
+    } = members;
+    let part = |key: &str| text_of(entries, key);
+    let name = part("name");
+    let new_name = part("newName");
+    if !is_in_images(around)
+        || name.is_none()
+        || [new_name, part("newTag"), part("digest")] == [None; 3]
+    {
+        return Vec::new();
+    }
+    let mut written = new_name.or(name).unwrap_or_default().to_owned();
+    written.extend(part("newTag").map(|tag| format!(":{tag}")));
+    written.extend(part("digest").map(|digest| format!("@{digest}")));
+    if let Some(at) = entries.first().and_then(|entry| start_of(&entry.key)) {
+        collector.add_claim(
+            at,
+            ImageClaim {
+                written: &written,
+                sure: true,
+                in_container: false,
+            },
+        );
+    }
+    (0..entries.len()).collect()
 }
 
 /// Whether a node is an item of the list `images`.

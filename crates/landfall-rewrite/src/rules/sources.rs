@@ -6,8 +6,7 @@ use crate::index::{ReferenceLookup, ReferenceReplacement, replaced};
 use crate::inventory::Inventory;
 use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
 use crate::walk::{
-    ImageCandidate, MappingContext, NodeStep, ReferenceCollector, ReferenceRule, start_of,
-    text_start,
+    ImageCandidate, MappingContext, NodeStep, ReferenceCollector, start_of, text_start,
 };
 use crate::yaml::{
     YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence, position_of, text_of, value_of,
@@ -15,10 +14,6 @@ use crate::yaml::{
 use landfall_item::ChartName;
 use landfall_model::{ChartVersion, ChartVersionRange, is_web_url};
 use std::path::Path;
-
-// Charts that Argo CD, Flux and k3s install: repository, name and version in keys of their own.
-
-pub(super) struct ChartRule;
 
 const RANGE: &str = "it does not name one version of a chart; write the locked version";
 
@@ -36,27 +31,25 @@ struct InstalledChart<'d> {
     version: Option<&'d str>,
 }
 
-impl ReferenceRule for ChartRule {
-    fn candidates<'s>(
-        &self,
-        collector: &mut ReferenceCollector<'_, 's>,
-        inventory: &Inventory<'_>,
-        members: &MappingContext<'s>,
-        _taken: &[usize],
-    ) -> Vec<usize> {
-        let Some(chart) = installed_chart(members.entries) else {
-            return Vec::new();
-        };
-        let Some(at) = value_of(members.entries, chart.keys[0]).and_then(start_of) else {
-            return Vec::new();
-        };
-        collector.add_candidate(chart.candidate(at, inventory));
-        chart
-            .keys
-            .iter()
-            .filter_map(|key| position_of(members.entries, key))
-            .collect()
-    }
+/// Charts that Argo CD, Flux and k3s install: repository, name and version in keys of their own.
+pub(super) fn chart_candidates<'s>(
+    collector: &mut ReferenceCollector<'_, 's>,
+    inventory: &Inventory<'_>,
+    members: &MappingContext<'s>,
+    _taken: &[usize],
+) -> Vec<usize> {
+    let Some(chart) = installed_chart(members.entries) else {
+        return Vec::new();
+    };
+    let Some(at) = value_of(members.entries, chart.keys[0]).and_then(start_of) else {
+        return Vec::new();
+    };
+    collector.add_candidate(chart.candidate(at, inventory));
+    chart
+        .keys
+        .iter()
+        .filter_map(|key| position_of(members.entries, key))
+        .collect()
 }
 
 /// The chart that a mapping installs, if it installs one.
@@ -143,8 +136,6 @@ impl InstalledChart<'_> {
     }
 }
 
-// Git repositories that documents of Argo CD, Flux and Kustomize use.
-
 /// The lists of a kustomization whose items may be in git.
 const KUSTOMIZE_LISTS: [&str; 3] = ["resources", "bases", "components"];
 
@@ -154,44 +145,40 @@ const ARGO_REVISIONS: [&str; 2] = ["targetRevision", "revision"];
 /// The keys of `spec.ref` of Flux's `GitRepository`. The first one that is present counts.
 const FLUX_REVISIONS: [&str; 5] = ["commit", "name", "semver", "tag", "branch"];
 
-pub(super) struct GitSourceRule;
-
-impl ReferenceRule for GitSourceRule {
-    fn candidates<'s>(
-        &self,
-        collector: &mut ReferenceCollector<'_, 's>,
-        _inventory: &Inventory<'_>,
-        members: &MappingContext<'s>,
-        _taken: &[usize],
-    ) -> Vec<usize> {
-        // documents within texts are objects of another cluster or examples
-        let Some(file) = collector.file else {
-            return Vec::new();
-        };
-        let entries = members.entries;
-        match collector.path[..] {
-            [] if is_kustomization(file, entries) => add_items(collector, entries),
-            [NodeStep::Key("spec")] if is_flux(collector) => add_repository(
-                collector,
-                entries,
-                "url",
-                match value_of(entries, "ref") {
-                    Some(YamlNode::Mapping(reference)) => {
-                        first_text(&reference.entries, &FLUX_REVISIONS)
-                    }
-                    // Flux's default
-                    _ => Some("master"),
-                },
-            ),
-            _ => {}
-        }
-        // with `chart`, `repoURL` is a chart repository
-        if text_of(entries, "repoURL").is_some() && value_of(entries, "chart").is_none() {
-            let revision = first_text(entries, &ARGO_REVISIONS);
-            add_repository(collector, entries, "repoURL", revision);
-        }
-        Vec::new()
+/// Git repositories that documents of Argo CD, Flux and Kustomize use.
+pub(super) fn git_sources<'s>(
+    collector: &mut ReferenceCollector<'_, 's>,
+    _inventory: &Inventory<'_>,
+    members: &MappingContext<'s>,
+    _taken: &[usize],
+) -> Vec<usize> {
+    // documents within texts are objects of another cluster or examples
+    let Some(file) = collector.file else {
+        return Vec::new();
+    };
+    let entries = members.entries;
+    match collector.path[..] {
+        [] if is_kustomization(file, entries) => add_items(collector, entries),
+        [NodeStep::Key("spec")] if is_flux(collector) => add_repository(
+            collector,
+            entries,
+            "url",
+            match value_of(entries, "ref") {
+                Some(YamlNode::Mapping(reference)) => {
+                    first_text(&reference.entries, &FLUX_REVISIONS)
+                }
+                // Flux's default
+                _ => Some("master"),
+            },
+        ),
+        _ => {}
     }
+    // with `chart`, `repoURL` is a chart repository
+    if text_of(entries, "repoURL").is_some() && value_of(entries, "chart").is_none() {
+        let revision = first_text(entries, &ARGO_REVISIONS);
+        add_repository(collector, entries, "repoURL", revision);
+    }
+    Vec::new()
 }
 
 /// Whether the root of a document of `file` has the entries of a kustomization.
@@ -266,55 +253,49 @@ fn add_repository(
     });
 }
 
-// Sources that GitOps controllers pull from a registry: an address and a version in keys of their
-// own.
-
-pub(super) struct GitopsRule;
-
-impl ReferenceRule for GitopsRule {
-    fn references<'s>(
-        &self,
-        collector: &mut ReferenceCollector<'_, 's>,
-        members: &MappingContext<'s>,
-        taken: &[usize],
-    ) -> Vec<usize> {
-        let Some(source) = GitopsSource::of(members.entries) else {
-            return Vec::new();
-        };
-        if taken.binary_search(&source.at).is_ok() || !decide(&source, members, collector) {
-            return Vec::new();
-        }
-        vec![source.at]
+/// Sources that GitOps controllers pull from a registry: an address and a version in keys of their
+/// own.
+pub(super) fn gitops_references<'s>(
+    collector: &mut ReferenceCollector<'_, 's>,
+    members: &MappingContext<'s>,
+    taken: &[usize],
+) -> Vec<usize> {
+    let Some(source) = GitopsSource::of(members.entries) else {
+        return Vec::new();
+    };
+    if taken.binary_search(&source.at).is_ok() || !decide(&source, members, collector) {
+        return Vec::new();
     }
+    vec![source.at]
+}
 
-    fn candidates<'s>(
-        &self,
-        collector: &mut ReferenceCollector<'_, 's>,
-        inventory: &Inventory<'_>,
-        members: &MappingContext<'s>,
-        _taken: &[usize],
-    ) -> Vec<usize> {
-        // a source that names its chart in a separate key is handled by `ChartRule`
-        let source = GitopsSource::of(members.entries).filter(|source| source.chart.is_none());
-        let Some(source) = source else {
-            return Vec::new();
-        };
-        let (written, why_not) = match source.version {
-            SourceVersion::Prefix => return Vec::new(),
-            SourceVersion::Range(range) => with_range(range, &source, inventory),
-            SourceVersion::Tag(_) | SourceVersion::Digest(..) => (source.reference(), None),
-        };
-        collector.add_candidate(ImageCandidate {
-            at: text_start(source.address),
-            path: Vec::new(),
-            written,
-            sure: true,
-            in_container: false,
-            is_chart: source.is_chart,
-            why_not,
-        });
-        vec![source.at]
-    }
+/// Like [`gitops_references`], for candidates.
+pub(super) fn gitops_candidates<'s>(
+    collector: &mut ReferenceCollector<'_, 's>,
+    inventory: &Inventory<'_>,
+    members: &MappingContext<'s>,
+    _taken: &[usize],
+) -> Vec<usize> {
+    // a source that names its chart in a separate key is handled by `chart_candidates`
+    let source = GitopsSource::of(members.entries).filter(|source| source.chart.is_none());
+    let Some(source) = source else {
+        return Vec::new();
+    };
+    let (written, why_not) = match source.version {
+        SourceVersion::Prefix => return Vec::new(),
+        SourceVersion::Range(range) => with_range(range, &source, inventory),
+        SourceVersion::Tag(_) | SourceVersion::Digest(..) => (source.reference(), None),
+    };
+    collector.add_candidate(ImageCandidate {
+        at: text_start(source.address),
+        path: Vec::new(),
+        written,
+        sure: true,
+        in_container: false,
+        is_chart: source.is_chart,
+        why_not,
+    });
+    vec![source.at]
 }
 
 /// Rewrites or leaves `source` in `members`. Returns `false` if the lock does not contain it.

@@ -10,80 +10,75 @@ use crate::split_reference::{
     PartGroup, PartKind, PartValue, SplitReference, SuffixedImage, SuffixedReference, part,
 };
 use crate::walk::{
-    ImageCandidate, ImageClaim, MappingContext, NodeContext, NodeStep, ReferenceCollector,
-    ReferenceRule, start_of,
+    ImageCandidate, ImageClaim, MappingContext, NodeContext, NodeStep, ReferenceCollector, start_of,
 };
 use crate::yaml::{YamlDocument, YamlEntry, YamlNode, YamlScalar};
 use landfall_model::{Destination, Digest, ImageRef, has_host};
 
-pub(super) struct SplitRule;
-
-impl ReferenceRule for SplitRule {
-    fn references<'s>(
-        &self,
-        collector: &mut ReferenceCollector<'_, 's>,
-        members: &MappingContext<'s>,
-        taken: &[usize],
-    ) -> Vec<usize> {
-        let mut found = Vec::new();
-        for (group, reference) in untaken(collector.document, members, taken) {
-            if decide(&reference, collector, &members.around) {
-                found.extend(group.values());
-            }
+/// References in several entries of a mapping: registry, repository, tag and digest.
+pub(super) fn split_references<'s>(
+    collector: &mut ReferenceCollector<'_, 's>,
+    members: &MappingContext<'s>,
+    taken: &[usize],
+) -> Vec<usize> {
+    let mut found = Vec::new();
+    for (group, reference) in untaken(collector.document, members, taken) {
+        if decide(&reference, collector, &members.around) {
+            found.extend(group.values());
         }
-        found
     }
+    found
+}
 
-    fn candidates<'s>(
-        &self,
-        collector: &mut ReferenceCollector<'_, 's>,
-        inventory: &Inventory<'_>,
-        members: &MappingContext<'s>,
-        taken: &[usize],
-    ) -> Vec<usize> {
-        let MappingContext {
-            entries, around, ..
-        } = members;
-        let mut done = Vec::new();
-        for (group, reference) in untaken(collector.document, members, taken) {
-            let key = group
-                .get(&PartKind::Repository)
-                .and_then(|at| entries[*at].key.scalar());
-            let parts = [PartKind::Registry, PartKind::Tag, PartKind::Digest]
-                .iter()
-                .any(|part| group.contains_key(part));
-            let sure =
-                parts || is_named_image(around.key) || is_named_image(key.map(|key| &*key.value));
-            if !(sure || has_host(&reference.whole)) {
-                continue;
-            }
-            if let Some(at) = start_of(reference.repository.node) {
-                let key = key.map(|key| &*key.value);
-                collector.path.extend(key.map(NodeStep::Key));
-                let by_name = key.is_some_and(|key| matches!(key, "name" | "image"));
-                if by_name
-                    && has_empty_registry(entries, collector.document)
-                    && is_headless(&reference, inventory)
-                {
-                    collector.add_candidate(headless(at, reference.whole));
-                } else {
-                    let written = locked_form(&reference, inventory);
-                    collector.add_claim(
-                        at,
-                        ImageClaim {
-                            written,
-                            sure,
-                            in_container: false,
-                        },
-                    );
-                }
-                let depth = collector.path.len() - usize::from(key.is_some());
-                collector.path.truncate(depth);
-            }
-            done.extend(group.values());
+/// Like [`split_references`], for candidates.
+pub(super) fn split_candidates<'s>(
+    collector: &mut ReferenceCollector<'_, 's>,
+    inventory: &Inventory<'_>,
+    members: &MappingContext<'s>,
+    taken: &[usize],
+) -> Vec<usize> {
+    let MappingContext {
+        entries, around, ..
+    } = members;
+    let mut done = Vec::new();
+    for (group, reference) in untaken(collector.document, members, taken) {
+        let key = group
+            .get(&PartKind::Repository)
+            .and_then(|at| entries[*at].key.scalar());
+        let parts = [PartKind::Registry, PartKind::Tag, PartKind::Digest]
+            .iter()
+            .any(|part| group.contains_key(part));
+        let sure =
+            parts || is_named_image(around.key) || is_named_image(key.map(|key| &*key.value));
+        if !(sure || has_host(&reference.whole)) {
+            continue;
         }
-        done
+        if let Some(at) = start_of(reference.repository.node) {
+            let key = key.map(|key| &*key.value);
+            collector.path.extend(key.map(NodeStep::Key));
+            let by_name = key.is_some_and(|key| matches!(key, "name" | "image"));
+            if by_name
+                && has_empty_registry(entries, collector.document)
+                && is_headless(&reference, inventory)
+            {
+                collector.add_candidate(headless(at, reference.whole));
+            } else {
+                let written = locked_form(&reference, inventory);
+                collector.add_claim(
+                    at,
+                    ImageClaim {
+                        written,
+                        sure,
+                        in_container: false,
+                    },
+                );
+            }
+            let depth = collector.path.len() - usize::from(key.is_some());
+            collector.path.truncate(depth);
+        }
+        done.extend(group.values());
     }
+    done
 }
 
 /// The split references in a mapping whose parts no earlier rule took.
@@ -358,86 +353,79 @@ fn headless(at: usize, written: String) -> ImageCandidate {
     }
 }
 
-// Repositories to which a suffix is appended, with one digest for each suffix: `genericDigest`
-// next to `repository` is the digest of `<repository>-generic` (Cilium's operator).
-
-pub(super) struct SuffixedRule;
-
 /// The meaning of a repository with suffixes, and each entry that changes: its position and its new
 /// text.
 type SuffixedChange = (ReferenceMeaning, Vec<(usize, String)>);
 
-impl ReferenceRule for SuffixedRule {
-    fn references<'s>(
-        &self,
-        collector: &mut ReferenceCollector<'_, 's>,
-        members: &MappingContext<'s>,
-        taken: &[usize],
-    ) -> Vec<usize> {
-        let Some(found) = SuffixedReference::of(members.entries, collector.document) else {
-            return Vec::new();
-        };
-        if found.parts.iter().any(|at| taken.binary_search(at).is_ok()) {
-            return Vec::new();
-        }
-        let Some((meaning, changes)) = change(&found, collector.settings.index) else {
-            return Vec::new();
-        };
-        let (repository_at, repository) = found.repository;
-        let node = &members.entries[repository_at].value;
-        let role = ReferenceRole::Repository;
-        let scalars = changes.into_iter().map(|(at, text)| {
-            let scalar = members.entries[at].value.scalar();
-            let scalar = scalar.filter(|scalar| !collector.document.is_shared(scalar))?;
-            Some((scalar, text))
-        });
-        let written = match scalars.collect::<Option<Vec<_>>>() {
-            None => Err("other values share it by an anchor"),
-            Some(scalars) => {
-                let start = node.span().start;
-                let occurrence = Occurrence::new(start, repository, role, meaning);
-                collector.add_in_parts(occurrence, scalars)
-            }
-        };
-        if let Err(why) = written {
-            collector.add(node, repository, role, ReferenceMeaning::left(why));
-        }
-        found.parts
+/// Repositories to which a suffix is appended, with one digest for each suffix: `genericDigest`
+/// next to `repository` is the digest of `<repository>-generic` (Cilium's operator).
+pub(super) fn suffixed_references<'s>(
+    collector: &mut ReferenceCollector<'_, 's>,
+    members: &MappingContext<'s>,
+    taken: &[usize],
+) -> Vec<usize> {
+    let Some(found) = SuffixedReference::of(members.entries, collector.document) else {
+        return Vec::new();
+    };
+    if found.parts.iter().any(|at| taken.binary_search(at).is_ok()) {
+        return Vec::new();
     }
+    let Some((meaning, changes)) = change(&found, collector.settings.index) else {
+        return Vec::new();
+    };
+    let (repository_at, repository) = found.repository;
+    let node = &members.entries[repository_at].value;
+    let role = ReferenceRole::Repository;
+    let scalars = changes.into_iter().map(|(at, text)| {
+        let scalar = members.entries[at].value.scalar();
+        let scalar = scalar.filter(|scalar| !collector.document.is_shared(scalar))?;
+        Some((scalar, text))
+    });
+    let written = match scalars.collect::<Option<Vec<_>>>() {
+        None => Err("other values share it by an anchor"),
+        Some(scalars) => {
+            let start = node.span().start;
+            let occurrence = Occurrence::new(start, repository, role, meaning);
+            collector.add_in_parts(occurrence, scalars)
+        }
+    };
+    if let Err(why) = written {
+        collector.add(node, repository, role, ReferenceMeaning::left(why));
+    }
+    found.parts
+}
 
-    // only one of the images is used, so only those in the lock are reported; if the lock has none
-    // of them, all are reported
-    fn candidates<'s>(
-        &self,
-        collector: &mut ReferenceCollector<'_, 's>,
-        inventory: &Inventory<'_>,
-        members: &MappingContext<'s>,
-        _taken: &[usize],
-    ) -> Vec<usize> {
-        let Some(found) = SuffixedReference::of(members.entries, collector.document) else {
-            return Vec::new();
-        };
-        let Some(at) = start_of(&members.entries[found.repository.0].value) else {
-            return Vec::new();
-        };
-        let all: Vec<&SuffixedImage> = found.references.iter().collect();
-        let mut reported = all.clone();
-        reported.retain(|image| inventory.has_image(&image.whole));
-        if reported.is_empty() {
-            reported = all;
-        }
-        collector.path.push(NodeStep::Key("repository"));
-        for image in reported {
-            let claim = ImageClaim {
-                written: &image.whole,
-                sure: true,
-                in_container: false,
-            };
-            collector.add_claim(at, claim);
-        }
-        collector.path.pop();
-        found.parts
+/// The images of a repository with suffixes. Only one of them is used, so only those in the lock
+/// are reported; if the lock has none of them, all are reported.
+pub(super) fn suffixed_candidates<'s>(
+    collector: &mut ReferenceCollector<'_, 's>,
+    inventory: &Inventory<'_>,
+    members: &MappingContext<'s>,
+    _taken: &[usize],
+) -> Vec<usize> {
+    let Some(found) = SuffixedReference::of(members.entries, collector.document) else {
+        return Vec::new();
+    };
+    let Some(at) = start_of(&members.entries[found.repository.0].value) else {
+        return Vec::new();
+    };
+    let all: Vec<&SuffixedImage> = found.references.iter().collect();
+    let mut reported = all.clone();
+    reported.retain(|image| inventory.has_image(&image.whole));
+    if reported.is_empty() {
+        reported = all;
     }
+    collector.path.push(NodeStep::Key("repository"));
+    for image in reported {
+        let claim = ImageClaim {
+            written: &image.whole,
+            sure: true,
+            in_container: false,
+        };
+        collector.add_claim(at, claim);
+    }
+    collector.path.pop();
+    found.parts
 }
 
 /// Looks up all images of the repository. The repository is changed if the destinations of the

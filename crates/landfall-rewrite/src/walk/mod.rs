@@ -27,8 +27,7 @@ const OCCURRENCES: Collects = Collects {
 #[derive(Clone, Copy)]
 pub(super) struct ReferenceScanner<'i> {
     pub settings: ScanSettings<'i>,
-    /// The rules, in their order.
-    pub rules: &'static [&'static dyn ReferenceRule],
+    pub rules: &'static ReferenceRules,
 }
 
 impl ReferenceScanner<'_> {
@@ -186,95 +185,52 @@ fn entry(line: &str) -> Option<(&str, &str, bool)> {
     ))
 }
 
-// The trait that each rule about the references of documents implements.
+// The rules about the references of documents.
 
-/// A rule about the references of documents: a shape in which they are written, a position at which
-/// images are named, or values that are left alone. Each rule is one row of the
-/// table in `rules/`. The walk calls every method where it applies; a rule implements those that it
-/// needs.
-pub(super) trait ReferenceRule: Sync {
-    /// What is not collected in the document with this root.
-    fn skips(&self, _root: &YamlNode<'_>) -> Collects {
-        Collects::default()
-    }
+/// Collects from a mapping the references that several of its entries form, and returns the indexes
+/// of these entries, so that their values are not read again. The last argument are the indexes
+/// that earlier functions returned, sorted.
+pub(super) type CollectReferences =
+    for<'s> fn(&mut ReferenceCollector<'_, 's>, &MappingContext<'s>, &[usize]) -> Vec<usize>;
 
+/// Like [`CollectReferences`], for candidates.
+pub(super) type CollectCandidates = for<'s> fn(
+    &mut ReferenceCollector<'_, 's>,
+    &Inventory<'_>,
+    &MappingContext<'s>,
+    &[usize],
+) -> Vec<usize>;
+
+/// The rules about the references of documents: shapes in which they are written, positions at which
+/// images are named, and values that are left alone. `rules/` has their functions and the table.
+/// The walk calls the functions of a list in their order.
+pub(super) struct ReferenceRules {
+    /// Returns what is not collected in the document with this root.
+    pub skips: fn(&YamlNode<'_>) -> Collects,
     /// Whether a mapping is a Secret.
-    fn is_secret(&self, _members: &MappingContext<'_>) -> bool {
-        false
-    }
-
-    /// The reason why nothing in a mapping may be changed, if there is one.
-    fn keeps(&self, _members: &MappingContext<'_>) -> Option<&'static str> {
-        None
-    }
-
-    /// Collects the known references whose meaning depends on several entries of a mapping: split
-    /// references and prefixes. Returns the indexes of the entries that are references or parts of
-    /// them, so that their values are not read again. `taken` are the indexes that earlier rules
-    /// returned, sorted.
-    fn references<'s>(
-        &self,
-        _collector: &mut ReferenceCollector<'_, 's>,
-        _members: &MappingContext<'s>,
-        _taken: &[usize],
-    ) -> Vec<usize> {
-        Vec::new()
-    }
-
-    /// Like `references`, for candidates: the images whose parts are several entries of a mapping,
-    /// whether the lock contains them or not.
-    fn candidates<'s>(
-        &self,
-        _collector: &mut ReferenceCollector<'_, 's>,
-        _inventory: &Inventory<'_>,
-        _members: &MappingContext<'s>,
-        _taken: &[usize],
-    ) -> Vec<usize> {
-        Vec::new()
-    }
-
-    /// Sets properties in `child`, the context of `value`. The key of `value` in `members` is
-    /// `child.key`.
-    fn entry<'s>(
-        &self,
-        _members: &MappingContext<'s>,
-        _value: &'s YamlNode<'s>,
-        _child: &mut NodeContext<'s>,
-    ) {
-    }
-
-    /// Sets in `child` the properties of an item of `list`, after the item `previous`.
-    fn item<'s>(
-        &self,
-        _list: &NodeContext<'s>,
-        _previous: Option<&'s YamlNode<'s>>,
-        _child: &mut NodeContext<'s>,
-    ) {
-    }
-
-    /// The candidate that the text of a scalar is.
-    fn claim<'t>(
-        &self,
-        _text: &'t str,
-        _around: &NodeContext<'_>,
-        _inventory: &Inventory<'_>,
-    ) -> Option<ImageClaim<'t>> {
-        None
-    }
-
-    /// Decodes and scans `value`. `depth` is the number of texts in which the document is nested,
-    /// and `encoded` says whether the document declares the value as encoded. `None` if this rule
-    /// cannot decode it.
-    fn decode(
-        &self,
-        _scanner: &ReferenceScanner<'_>,
-        _value: &str,
-        _encoded: bool,
-        _depth: usize,
-    ) -> Option<ScanResult> {
-        None
-    }
+    pub is_secret: fn(&MappingContext<'_>) -> bool,
+    /// Returns the reason why nothing in a mapping may be changed, if there is one.
+    pub keeps: fn(&MappingContext<'_>) -> Option<&'static str>,
+    /// The known references whose meaning depends on several entries of a mapping: split references
+    /// and prefixes.
+    pub references: &'static [CollectReferences],
+    /// The images whose parts are several entries of a mapping, whether the lock contains them or
+    /// not.
+    pub candidates: &'static [CollectCandidates],
+    /// Set properties in the context of a value. Its key in the mapping is the `key` of the context.
+    pub entry: &'static [fn(&MappingContext<'_>, &YamlNode<'_>, &mut NodeContext<'_>)],
+    /// Set properties in the context of an item of a list, after the item of the second argument.
+    pub item: &'static [fn(&NodeContext<'_>, Option<&YamlNode<'_>>, &mut NodeContext<'_>)],
+    /// Return the candidate that the text of a scalar is. The first one counts.
+    pub claim: &'static [ClaimCandidate],
+    /// Decodes and scans a value. The arguments say whether the document declares the value as
+    /// encoded, and in how many texts the document is nested. `None` if the value cannot be decoded.
+    pub decode: fn(&ReferenceScanner<'_>, &str, bool, usize) -> Option<ScanResult>,
 }
+
+/// Returns the candidate that the text of a scalar is.
+pub(super) type ClaimCandidate =
+    for<'t> fn(&'t str, &NodeContext<'_>, &Inventory<'_>) -> Option<ImageClaim<'t>>;
 
 // The context of a node in its document.
 

@@ -3,7 +3,7 @@
 use super::collector::{
     CollectedReferences, ImageCandidate, ImageClaim, ReferenceCollector, reads_as_intended,
 };
-use super::{Collects, MappingContext, NodeContext, NodeStep, ReferenceRule, ReferenceScanner};
+use super::{Collects, MappingContext, NodeContext, NodeStep, ReferenceScanner};
 use crate::git_source::GitUse;
 use crate::index::{ReferenceLookup, replaced};
 use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole, SpanEdit};
@@ -171,10 +171,9 @@ impl StreamWalker<'_> {
     fn document(&self, document: &YamlDocument<'_>, collected: &mut CollectedReferences) {
         let Some(root) = &document.root else { return };
         let mut collects = self.collects;
-        for skipped in self.scanner.rules.iter().map(|rule| rule.skips(root)) {
-            collects.occurrences &= !skipped.occurrences;
-            collects.candidates &= !skipped.candidates;
-        }
+        let skipped = (self.scanner.rules.skips)(root);
+        collects.occurrences &= !skipped.occurrences;
+        collects.candidates &= !skipped.candidates;
         if collects.nothing() {
             return;
         }
@@ -216,13 +215,13 @@ impl<'s> DocumentWalker<'_, 's> {
             // the anchored node is changed instead
             YamlNode::Alias(_) => self.collector.collected.has_shared_secret |= around.secret,
             YamlNode::Sequence(YamlSequence { items, .. }) => {
+                let rules = self.scanner.rules;
                 let mut previous = None;
                 for (at, item) in items.iter().enumerate() {
                     let mut child = around.child(None);
-                    self.scanner
-                        .rules
-                        .iter()
-                        .for_each(|rule| rule.item(&around, previous, &mut child));
+                    for set_properties in rules.item {
+                        set_properties(&around, previous, &mut child);
+                    }
                     self.child(NodeStep::Item(at), item, child);
                     previous = Some(item);
                 }
@@ -238,6 +237,7 @@ impl<'s> DocumentWalker<'_, 's> {
     }
 
     fn mapping(&mut self, entries: &'s [YamlEntry<'s>], around: NodeContext<'s>) {
+        let rules = self.scanner.rules;
         let mut members = MappingContext::new(entries, around, self.collector.document);
         let Collects {
             occurrences,
@@ -245,22 +245,13 @@ impl<'s> DocumentWalker<'_, 's> {
         } = around.collects;
         let mut taken = Vec::new();
         if occurrences {
-            self.collector.collected.has_secret |= self
-                .scanner
-                .rules
-                .iter()
-                .any(|rule| rule.is_secret(&members));
+            self.collector.collected.has_secret |= (rules.is_secret)(&members);
             if around.keep.is_none() {
-                members.around.keep = self
-                    .scanner
-                    .rules
-                    .iter()
-                    .find_map(|rule| rule.keeps(&members));
+                members.around.keep = (rules.keeps)(&members);
             }
             if members.around.keep.is_none() {
-                for rule in self.scanner.rules {
-                    let more = rule.references(&mut self.collector, &members, &taken);
-                    taken.extend(more);
+                for collect in rules.references {
+                    taken.extend(collect(&mut self.collector, &members, &taken));
                     // sorted for binary searches: a mapping may have a million entries
                     taken.sort_unstable();
                 }
@@ -268,9 +259,8 @@ impl<'s> DocumentWalker<'_, 's> {
         }
         let mut claimed = Vec::new();
         if let Some(inventory) = self.scanner.settings.inventory.filter(|_| candidates) {
-            for rule in self.scanner.rules {
-                let more = rule.candidates(&mut self.collector, inventory, &members, &claimed);
-                claimed.extend(more);
+            for collect in rules.candidates {
+                claimed.extend(collect(&mut self.collector, inventory, &members, &claimed));
                 claimed.sort_unstable();
             }
         }
@@ -291,10 +281,9 @@ impl<'s> DocumentWalker<'_, 's> {
             if child.collects.nothing() {
                 continue;
             }
-            self.scanner
-                .rules
-                .iter()
-                .for_each(|rule| rule.entry(&members, value, &mut child));
+            for set_properties in rules.entry {
+                set_properties(&members, value, &mut child);
+            }
             self.child(NodeStep::Key(step.unwrap_or_default()), value, child);
         }
     }
@@ -364,10 +353,8 @@ impl<'s> DocumentWalker<'_, 's> {
     /// The candidate that the first matching rule reads in the text of a scalar.
     fn claim<'t>(&self, text: &'t str, around: &NodeContext<'_>) -> Option<ImageClaim<'t>> {
         let inventory = self.scanner.settings.inventory?;
-        self.scanner
-            .rules
-            .iter()
-            .find_map(|rule| rule.claim(text, around, inventory))
+        let mut claims = self.scanner.rules.claim.iter();
+        claims.find_map(|claim| claim(text, around, inventory))
     }
 
     /// Reads a scalar that is a text itself: a document in a ConfigMap or annotation, a list of
@@ -474,10 +461,8 @@ impl<'s> DocumentWalker<'_, 's> {
         {
             return Vec::new();
         }
-        let decode =
-            |rule: &&dyn ReferenceRule| rule.decode(self.scanner, value, encoded, self.depth);
         let block = matches!(scalar.style, ScalarStyle::Literal | ScalarStyle::Folded);
-        let decoded = self.scanner.rules.iter().find_map(decode);
+        let decoded = (self.scanner.rules.decode)(self.scanner, value, encoded, self.depth);
         let is_decoded = decoded.is_some();
         let inner = decoded.or(inner).unwrap_or_else(|| {
             self.scanner
