@@ -162,11 +162,7 @@ impl UpstreamLookups<'_> {
         manifest: &MergedManifest,
         names: &BTreeSet<(EntryKind, String)>,
     ) -> Result<(), ((EntryKind, String), ResolveError)> {
-        let mut visitor = ContentVisitor {
-            lookups: self,
-            names,
-        };
-        manifest.requests.visit(&mut visitor).await;
+        self.visit(manifest, names, LookupStep::Content).await;
         for name in names {
             if let Some(Err(cause)) = self.contents.get(name) {
                 return Err((name.clone(), cause.clone()));
@@ -181,11 +177,7 @@ impl UpstreamLookups<'_> {
         manifest: &MergedManifest,
         names: &BTreeSet<(EntryKind, String)>,
     ) {
-        let mut visitor = LookUpVisitor {
-            lookups: self,
-            names,
-        };
-        manifest.requests.visit(&mut visitor).await;
+        self.visit(manifest, names, LookupStep::Status).await;
     }
 
     /// Verifies the signatures of the items of `manifest` with these names. Their digests must have
@@ -198,9 +190,19 @@ impl UpstreamLookups<'_> {
         if self.resolver.signatures().is_empty() {
             return;
         }
-        let mut visitor = LogTimeVisitor {
+        self.visit(manifest, names, LookupStep::LogTime).await;
+    }
+
+    async fn visit(
+        &mut self,
+        manifest: &MergedManifest,
+        names: &BTreeSet<(EntryKind, String)>,
+        step: LookupStep,
+    ) {
+        let mut visitor = LookupVisitor {
             lookups: self,
             names,
+            step,
         };
         manifest.requests.visit(&mut visitor).await;
     }
@@ -212,112 +214,78 @@ impl UpstreamLookups<'_> {
     }
 }
 
-/// Checks the contents of the requests with these names, kind by kind.
-struct ContentVisitor<'s, 'a> {
-    lookups: &'s mut UpstreamLookups<'a>,
-    names: &'s BTreeSet<(EntryKind, String)>,
+/// What is looked up about requests.
+#[derive(Clone, Copy)]
+enum LookupStep {
+    Status,
+    Content,
+    LogTime,
 }
 
-impl RequestVisitor for ContentVisitor<'_, '_> {
+/// Does one step of the lookups of the requests with these names, kind by kind.
+struct LookupVisitor<'s, 'a> {
+    lookups: &'s mut UpstreamLookups<'a>,
+    names: &'s BTreeSet<(EntryKind, String)>,
+    step: LookupStep,
+}
+
+impl RequestVisitor for LookupVisitor<'_, '_> {
     async fn visit<R>(&mut self, requests: &[R])
     where
         R: ResolvableRequest,
         R::Item: LockedKind,
     {
-        let lookups = &*self.lookups;
-        let pending: Vec<(&R, Option<&Digest>)> = requests
-            .iter()
-            .filter(|request| {
-                let key = key(*request);
-                self.names.contains(&key) && !lookups.contents.contains_key(&key)
-            })
-            .filter_map(|request| match lookups.results.get(&key(request)) {
-                Some(Ok(UpstreamStatus::Present { digest, .. })) => {
-                    Some((request, digest.as_ref()))
+        let (lookups, step) = (&*self.lookups, self.step);
+        let is_known = |key: &(EntryKind, String)| match step {
+            LookupStep::Status => lookups.results.contains_key(key),
+            LookupStep::Content => lookups.contents.contains_key(key),
+            LookupStep::LogTime => lookups.log_times.contains_key(key),
+        };
+        let mut pending: Vec<(&R, Option<&Digest>)> = Vec::new();
+        for request in requests {
+            let key = key(request);
+            if !self.names.contains(&key) || is_known(&key) {
+                continue;
+            }
+            match (step, lookups.results.get(&key)) {
+                (LookupStep::Status, _) => pending.push((request, None)),
+                (_, Some(Ok(UpstreamStatus::Present { digest, .. }))) => {
+                    pending.push((request, digest.as_ref()));
                 }
-                _ => None,
-            })
-            .collect();
+                _ => {}
+            }
+        }
         let resolver = lookups.resolver;
         let host = |at: usize| host_in(&pending[at].0.name().to_string()).to_owned();
         let limit = resolver.limits().jobs;
-        let checks = run_concurrently_by_host(pending.len(), limit, host, async |at: usize| {
+        let look_up = async |at: usize| {
             let (request, digest) = pending[at];
-            (key(request), request.check_content(resolver, digest).await)
-        });
-        let checks = checks.await;
-        self.lookups.contents.extend(checks);
-    }
-}
-
-/// Looks up the log times of the requests with these names, kind by kind.
-struct LogTimeVisitor<'s, 'a> {
-    lookups: &'s mut UpstreamLookups<'a>,
-    names: &'s BTreeSet<(EntryKind, String)>,
-}
-
-impl RequestVisitor for LogTimeVisitor<'_, '_> {
-    async fn visit<R>(&mut self, requests: &[R])
-    where
-        R: ResolvableRequest,
-        R::Item: LockedKind,
-    {
-        let lookups = &*self.lookups;
-        let pending: Vec<(&R, &Digest)> = requests
-            .iter()
-            .filter(|request| {
-                let key = key(*request);
-                self.names.contains(&key) && !lookups.log_times.contains_key(&key)
-            })
-            .filter_map(|request| match lookups.results.get(&key(request)) {
-                Some(Ok(UpstreamStatus::Present { digest, .. })) => {
-                    Some((request, digest.as_ref()?))
+            let mut found = UpstreamLookups::new(resolver);
+            match (step, digest) {
+                (LookupStep::Status, _) => {
+                    let status = request.upstream_status(resolver).await;
+                    resolver.progress().item(&request.name().to_string());
+                    found.results.insert(key(request), status);
                 }
-                _ => None,
-            })
-            .collect();
-        let resolver = lookups.resolver;
-        let host = |at: usize| host_in(&pending[at].0.name().to_string()).to_owned();
-        let limit = resolver.limits().jobs;
-        let times = run_concurrently_by_host(pending.len(), limit, host, async |at: usize| {
-            let (request, digest) = pending[at];
-            // Without a verified signature, the age of the digest counts from its first sight.
-            // `lock` reports what is wrong with the signature.
-            let time = request.logged_since(resolver, digest).await.ok().flatten();
-            (key(request), time)
-        });
-        let times = times.await;
-        self.lookups.log_times.extend(times);
-    }
-}
-
-/// Looks up the requests with these names, kind by kind.
-struct LookUpVisitor<'s, 'a> {
-    lookups: &'s mut UpstreamLookups<'a>,
-    names: &'s BTreeSet<(EntryKind, String)>,
-}
-
-impl RequestVisitor for LookUpVisitor<'_, '_> {
-    async fn visit<R>(&mut self, requests: &[R])
-    where
-        R: ResolvableRequest,
-        R::Item: LockedKind,
-    {
-        let pending: Vec<&R> = requests
-            .iter()
-            .filter(|request| {
-                let key = key(*request);
-                self.names.contains(&key) && !self.lookups.results.contains_key(&key)
-            })
-            .collect();
-        let resolver = self.lookups.resolver;
-        let host = |at: usize| host_in(&pending[at].name().to_string()).to_owned();
-        let limit = resolver.limits().jobs;
-        let lookups = run_concurrently_by_host(pending.len(), limit, host, async |at: usize| {
-            let status = pending[at].upstream_status(resolver).await;
-            resolver.progress().item(&pending[at].name().to_string());
-            (key(pending[at]), status)
-        });
-        self.lookups.results.extend(lookups.await);
+                (LookupStep::Content, _) => {
+                    let checked = request.check_content(resolver, digest).await;
+                    found.contents.insert(key(request), checked);
+                }
+                // Without a verified signature, the age of the digest counts from its first sight.
+                // `lock` reports what is wrong with the signature.
+                (LookupStep::LogTime, Some(digest)) => {
+                    let time = request.logged_since(resolver, digest).await;
+                    found.log_times.insert(key(request), time.ok().flatten());
+                }
+                (LookupStep::LogTime, None) => {}
+            }
+            found
+        };
+        let found = run_concurrently_by_host(pending.len(), limit, host, look_up).await;
+        for found in found {
+            self.lookups.results.extend(found.results);
+            self.lookups.contents.extend(found.contents);
+            self.lookups.log_times.extend(found.log_times);
+        }
     }
 }
