@@ -4,7 +4,7 @@ use super::resolvable::OfferedIndex;
 use landfall_content::BlobRead;
 use landfall_model::{Digest, Limits};
 use landfall_packages::{apt, file_url, yum};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::cmp::Ordering;
 use std::io::{self, BufReader, Read};
 
@@ -52,26 +52,28 @@ impl LockedPackageSet {
 }
 
 /// A repository, or a suite of one, with the carried indexes and packages.
+///
+/// The lock does not have the URLs of the files, which are computed from `url` and the paths.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "PackageSourceText", rename_all = "camelCase")]
+#[serde(remote = "Self", deny_unknown_fields, rename_all = "camelCase")]
 pub struct PackageSource {
     /// The URL of the repository.
     pub url: String,
     /// The suite. It ends with a slash if the repository is flat, and is empty for yum.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub suite: String,
     /// The components of the suite; none for a flat repository and for yum.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub components: Vec<String>,
     /// The indexes that are carried in addition to the package indexes, by the names of apt's
     /// targets.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub targets: Vec<String>,
     /// Whether the indexes are also available by digest (`by-hash`).
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub by_hash: bool,
     /// Whether module streams hide no package of the repository (`module_hotfixes` of dnf).
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub module_hotfixes: bool,
     /// The URL of a snapshot of the repository. The snapshot still has the locked files after the
     /// repository replaced them.
@@ -89,12 +91,13 @@ pub struct PackageSource {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub indexes: Vec<PackageIndex>,
     /// The carried packages, sorted by name.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub packages: Vec<LockedPackage>,
 }
 
-/// A metadata file of a repository.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A metadata file of a repository. The lock has it as a line `DIGEST SIZE PATH`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub struct PackageIndex {
     /// The digest of the file.
     pub digest: Digest,
@@ -107,8 +110,9 @@ pub struct PackageIndex {
     pub url: String,
 }
 
-/// A package of a repository.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A package of a repository. The lock has it as a line `DIGEST SIZE NAME VERSION ARCH PATH`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub struct LockedPackage {
     /// The digest of the file.
     pub digest: Digest,
@@ -127,53 +131,6 @@ pub struct LockedPackage {
     pub url: String,
 }
 
-/// A source as the lock writes it: without the URLs of its files, which are computed from `url` and
-/// the paths.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct PackageSourceText {
-    url: String,
-    #[serde(default)]
-    suite: String,
-    #[serde(default)]
-    components: Vec<String>,
-    #[serde(default)]
-    targets: Vec<String>,
-    #[serde(default)]
-    by_hash: bool,
-    #[serde(default)]
-    module_hotfixes: bool,
-    snapshot: Option<String>,
-    date: Option<String>,
-    valid_until: Option<String>,
-    signed_by: String,
-    key: String,
-    indexes: Vec<IndexLine>,
-    #[serde(default)]
-    packages: Vec<PackageLine>,
-}
-
-/// A metadata file in the lock, as a line `DIGEST SIZE PATH`.
-#[derive(Deserialize)]
-#[serde(try_from = "String")]
-struct IndexLine {
-    digest: Digest,
-    size: u64,
-    path: String,
-}
-
-/// A package in the lock, as a line `DIGEST SIZE NAME VERSION ARCH PATH`.
-#[derive(Deserialize)]
-#[serde(try_from = "String")]
-struct PackageLine {
-    digest: Digest,
-    size: u64,
-    name: String,
-    version: String,
-    arch: String,
-    path: String,
-}
-
 /// The digest and size at the beginning of a line, and the rest of the line.
 fn digest_and_size(text: &str) -> Option<(Digest, u64, &str)> {
     let (digest, rest) = text.split_once(' ')?;
@@ -181,34 +138,37 @@ fn digest_and_size(text: &str) -> Option<(Digest, u64, &str)> {
     Some((digest.parse().ok()?, size.parse().ok()?, rest))
 }
 
-impl TryFrom<String> for IndexLine {
+impl TryFrom<String> for PackageIndex {
     type Error = String;
-    fn try_from(text: String) -> Result<IndexLine, String> {
+    fn try_from(text: String) -> Result<PackageIndex, String> {
         match digest_and_size(&text) {
-            Some((digest, size, path)) => Ok(IndexLine {
+            Some((digest, size, path)) => Ok(PackageIndex {
                 digest,
                 size,
                 path: path.to_owned(),
+                // computed when the source was read
+                url: String::new(),
             }),
             _ => Err(format!("'{text}' is not a digest, size and path")),
         }
     }
 }
 
-impl TryFrom<String> for PackageLine {
+impl TryFrom<String> for LockedPackage {
     type Error = String;
-    fn try_from(text: String) -> Result<PackageLine, String> {
+    fn try_from(text: String) -> Result<LockedPackage, String> {
         let line = digest_and_size(&text).and_then(|(digest, size, rest)| {
             // only the path may contain spaces
             let words: Vec<String> = rest.splitn(4, ' ').map(str::to_owned).collect();
             let [name, version, arch, path] = words.try_into().ok()?;
-            Some(PackageLine {
+            Some(LockedPackage {
                 digest,
                 size,
                 name,
                 version,
                 arch,
                 path,
+                url: String::new(),
             })
         });
         line.ok_or_else(|| {
@@ -248,59 +208,22 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-impl From<PackageSourceText> for PackageSource {
-    fn from(written: PackageSourceText) -> PackageSource {
-        let PackageSourceText {
-            url,
-            suite,
-            components,
-            targets,
-            by_hash,
-            module_hotfixes,
-            snapshot,
-            date,
-            valid_until,
-            signed_by,
-            key,
-            indexes,
-            packages,
-        } = written;
-        let indexes = indexes
-            .into_iter()
-            .map(|line| PackageIndex {
-                url: file_url(&url, &line.path),
-                digest: line.digest,
-                size: line.size,
-                path: line.path,
-            })
-            .collect();
-        let packages = packages
-            .into_iter()
-            .map(|line| LockedPackage {
-                url: file_url(&url, &line.path),
-                digest: line.digest,
-                size: line.size,
-                name: line.name,
-                version: line.version,
-                arch: line.arch,
-                path: line.path,
-            })
-            .collect();
-        PackageSource {
-            url,
-            suite,
-            components,
-            targets,
-            by_hash,
-            module_hotfixes,
-            snapshot,
-            date,
-            valid_until,
-            signed_by,
-            key,
-            indexes,
-            packages,
+impl Serialize for PackageSource {
+    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+        PackageSource::serialize(self, out)
+    }
+}
+
+impl<'de> Deserialize<'de> for PackageSource {
+    fn deserialize<D: Deserializer<'de>>(input: D) -> Result<PackageSource, D::Error> {
+        let mut source = PackageSource::deserialize(input)?;
+        for index in &mut source.indexes {
+            index.url = file_url(&source.url, &index.path);
         }
+        for package in &mut source.packages {
+            package.url = file_url(&source.url, &package.path);
+        }
+        Ok(source)
     }
 }
 
