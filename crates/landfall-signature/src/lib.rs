@@ -39,4 +39,4 @@ pub use crate::signing_key::{BUNDLE_TYPE, ImageSigningKey};
 pub use crate::trust_root::{
     NewestTrustRoot, TufError, TufFetch, TufRepository, newest_trust_root,
 };
-pub use crate::verified::{SignerKind, VerifiedSignature, read_verified, write_verified};
+pub use crate::verified::{SignerKind, VerifiedSignature, verified_list};

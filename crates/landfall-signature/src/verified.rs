@@ -2,7 +2,7 @@
 
 use crate::file_signatures::SignedFile;
 use landfall_model::Digest;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sigstore_verify::types::{HashAlgorithm, Sha256Hash};
 use std::fmt;
@@ -100,36 +100,43 @@ impl fmt::Display for VerifiedSignature {
     }
 }
 
-/// Reads one signature or a list of them, as locks have them.
-///
-/// # Errors
-/// If a signature is malformed or has unknown fields.
-pub fn read_verified<'de, D: Deserializer<'de>>(
-    source: D,
-) -> Result<Vec<VerifiedSignature>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum LockedSignatures {
-        One(Box<VerifiedSignature>),
-        Many(Vec<VerifiedSignature>),
-    }
-    Ok(match LockedSignatures::deserialize(source)? {
-        LockedSignatures::One(one) => vec![*one],
-        LockedSignatures::Many(many) => many,
-    })
-}
+/// Reads and writes the signatures of an item in a lock: a single one by itself, and several as a
+/// list.
+pub mod verified_list {
+    use super::VerifiedSignature;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Writes a single signature by itself, and several as a list, as [`read_verified`] reads them.
-///
-/// # Errors
-/// The errors of `out`.
-pub fn write_verified<S: Serializer>(
-    verified: &[VerifiedSignature],
-    out: S,
-) -> Result<S::Ok, S::Error> {
-    match verified {
-        [one] => one.serialize(out),
-        _ => verified.serialize(out),
+    /// Reads one signature or a list of them.
+    ///
+    /// # Errors
+    /// If a signature is malformed or has unknown fields.
+    pub fn deserialize<'de, D: Deserializer<'de>>(
+        source: D,
+    ) -> Result<Vec<VerifiedSignature>, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum LockedSignatures {
+            One(Box<VerifiedSignature>),
+            Many(Vec<VerifiedSignature>),
+        }
+        Ok(match LockedSignatures::deserialize(source)? {
+            LockedSignatures::One(one) => vec![*one],
+            LockedSignatures::Many(many) => many,
+        })
+    }
+
+    /// Writes a single signature by itself, and several as a list.
+    ///
+    /// # Errors
+    /// The errors of `out`.
+    pub fn serialize<S: Serializer>(
+        verified: &[VerifiedSignature],
+        out: S,
+    ) -> Result<S::Ok, S::Error> {
+        match verified {
+            [one] => one.serialize(out),
+            _ => verified.serialize(out),
+        }
     }
 }
 
@@ -290,7 +297,7 @@ mod tests {
     fn a_record_is_read_as_one_signature_or_a_list() {
         #[derive(Deserialize)]
         struct Locked {
-            #[serde(deserialize_with = "read_verified")]
+            #[serde(deserialize_with = "verified_list::deserialize")]
             verified: Vec<VerifiedSignature>,
         }
         let one = r#"{"by":"key","fingerprint":"sha256:aa","time":"2026-01-01T12:00:00Z"}"#;

@@ -4,16 +4,14 @@ use super::name::ChartName;
 use super::{parts, provenance};
 use crate::file::{LockedSidecar, ensure_stored, read_sidecar};
 use crate::image::{
-    ItemSignatureError, LockedImage, LockedReferrer, contradictions, download_locked,
-    find_signatures, read_blobs, write_blobs,
+    ItemSignatureError, LockedImage, LockedReferrer, blob_lines, contradictions, download_locked,
+    find_signatures,
 };
 use crate::{PinPolicy, ResolveError, ResolveOutcome, Resolver, verified_signatures};
 use landfall_content::BlobRead;
 use landfall_model::sign::SignatureTime;
 use landfall_model::{Descriptor, Digest, ImageRef, MediaType};
-use landfall_signature::{
-    RuleSubject, SignaturePolicy, VerifiedSignature, read_verified, write_verified,
-};
+use landfall_signature::{RuleSubject, SignaturePolicy, VerifiedSignature, verified_list};
 use serde::{Deserialize, Serialize};
 
 /// A chart in the lock: an artifact of a registry, with `mediaType` and `blobs`, or an archive at a
@@ -32,31 +30,16 @@ pub struct LockedChart {
     /// Size of the manifest or of the archive, in bytes.
     pub size: u64,
     /// The signatures that met the rules of `verify:`, sorted; empty if the chart needs none.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        serialize_with = "write_verified",
-        deserialize_with = "read_verified"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "verified_list")]
     pub verified: Vec<VerifiedSignature>,
     /// Config and layers of the artifact, in the manifest's order.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        serialize_with = "write_blobs",
-        deserialize_with = "read_blobs"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "blob_lines")]
     pub blobs: Vec<Descriptor>,
     /// Signatures and other manifests that refer to the artifact. `None` if they were not looked
     /// up, because no rule of `verify:` matches the chart.
     pub referrers: Option<Vec<LockedReferrer>>,
     /// Configs and layers of the referrers that are not among `blobs`, sorted by digest.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        serialize_with = "write_blobs",
-        deserialize_with = "read_blobs"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "blob_lines")]
     pub referrer_blobs: Vec<Descriptor>,
     /// The URL of the archive; or the reference of the artifact, if the index of an HTTP repository
     /// points to a registry.

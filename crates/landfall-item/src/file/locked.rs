@@ -1,7 +1,7 @@
 //! The section `files` of the lock: files and their sidecars.
 
 use landfall_model::{Digest, FolderPacking};
-use landfall_signature::{LogEntry, VerifiedSignature, read_verified, write_verified};
+use landfall_signature::{LogEntry, VerifiedSignature, verified_list};
 use serde::{Deserialize, Serialize};
 
 /// A plain file in the lock.
@@ -35,12 +35,7 @@ pub struct LockedFile {
     #[serde(rename = "signedBy")]
     pub signed_by: Option<String>,
     /// The signatures that met the rules of `verify:`, sorted; empty if the file needs none.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        serialize_with = "write_verified",
-        deserialize_with = "read_verified"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "verified_list")]
     pub verified: Vec<VerifiedSignature>,
     /// The entry of the file's signature in a transparency log, if the signature was published
     /// without its entry.

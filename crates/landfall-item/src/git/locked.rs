@@ -22,13 +22,11 @@ pub struct LockedGitRepository {
     /// The path of the working copy, bare repository or git bundle that has the objects, relative
     /// to the folder of the lock; empty if it is not below that folder. `None` for a repository of a
     /// git server.
-    #[serde(default)]
     pub path: Option<String>,
     /// The requested branches, tags and commit ids, and patterns for tags, which are written
     /// between slashes.
     pub wanted: Vec<String>,
     /// The branch that a clone checks out, if a branch is carried.
-    #[serde(default)]
     pub head: Option<String>,
     /// The branches and tags, sorted by name.
     pub refs: Vec<LockedGitRef>,
@@ -36,18 +34,11 @@ pub struct LockedGitRepository {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub verified: Vec<VerifiedGitRef>,
     /// How many commits of each history are carried; all if `None`.
-    #[serde(default)]
     pub depth: Option<u32>,
     /// The commits whose parents are not carried, sorted.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        serialize_with = "write_ids",
-        deserialize_with = "read_ids"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "id_list")]
     pub shallow: Vec<ObjectId>,
     /// The submodules of all refs, sorted. `None` if they were not looked up.
-    #[serde(default)]
     pub submodules: Option<Vec<LockedGitSubmodule>>,
     /// The URL of the Git LFS server in the manifest. `None` if the repository names its server.
     #[serde(default, rename = "lfsServer")]
@@ -114,7 +105,7 @@ pub struct LockedGitPack {
     /// The size of the pack in bytes.
     pub size: u64,
     /// The commits and annotated tags that are complete with this pack and the packs before it.
-    #[serde(serialize_with = "write_ids", deserialize_with = "read_ids")]
+    #[serde(with = "id_list")]
     pub tips: Vec<ObjectId>,
 }
 
@@ -309,15 +300,23 @@ impl fmt::Display for LockedGitRef {
     }
 }
 
-fn read_ids<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<ObjectId>, D::Error> {
-    let texts = Vec::<String>::deserialize(from)?;
-    let ids = texts.iter().map(|text| text.parse());
-    ids.collect::<Result<_, _>>()
-        .map_err(serde::de::Error::custom)
-}
+/// Reads and writes ids as texts.
+mod id_list {
+    use super::ObjectId;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
 
-fn write_ids<S: Serializer>(ids: &[ObjectId], out: S) -> Result<S::Ok, S::Error> {
-    out.collect_seq(ids.iter().map(ToString::to_string))
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        source: D,
+    ) -> Result<Vec<ObjectId>, D::Error> {
+        let texts = Vec::<String>::deserialize(source)?;
+        let ids = texts.iter().map(|text| text.parse());
+        ids.collect::<Result<_, _>>().map_err(Error::custom)
+    }
+
+    pub(super) fn serialize<S: Serializer>(ids: &[ObjectId], out: S) -> Result<S::Ok, S::Error> {
+        out.collect_seq(ids.iter().map(ToString::to_string))
+    }
 }
 
 impl Serialize for LockedGitRef {

@@ -3,8 +3,8 @@
 use landfall_model::{
     ChildManifest, Descriptor, Digest, ImageRef, MediaType, Platform, media_type,
 };
-use landfall_signature::{VerifiedSignature, read_verified, write_verified};
-use serde::{Deserialize, Serialize, Serializer};
+use landfall_signature::{VerifiedSignature, verified_list};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// A container image in the lock, with everything below it.
@@ -21,11 +21,9 @@ pub struct LockedImage {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lacks: Vec<Platform>,
     /// The digest that the landfall manifest requires.
-    #[serde(default)]
     pub pin: Option<Digest>,
     /// The path of the archive that has the image, relative to the folder of the lock; empty if it
     /// is not below that folder. `None` for an image of a registry.
-    #[serde(default)]
     pub archive: Option<String>,
     /// Digest of the index, or of the only manifest of an image without an index.
     pub digest: Digest,
@@ -34,7 +32,6 @@ pub struct LockedImage {
     /// Size in bytes of that index or manifest.
     pub size: u64,
     /// Platform of an image without an index.
-    #[serde(default)]
     pub platform: Option<Platform>,
     /// The images that it lists, because it is a bundle of imgpkg.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -44,36 +41,19 @@ pub struct LockedImage {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub manifests: Vec<LockedManifest>,
     /// The signatures that met the rules of `verify:`, sorted; empty if the image needs none.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        serialize_with = "write_verified",
-        deserialize_with = "read_verified"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "verified_list")]
     pub verified: Vec<VerifiedSignature>,
     /// The blobs that the manifests name, such as configs and layers, once each, sorted by digest.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        serialize_with = "write_blobs",
-        deserialize_with = "read_blobs"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "blob_lines")]
     pub blobs: Vec<Descriptor>,
     /// The index without the children that `platforms` leaves out, if there are any.
-    #[serde(default)]
     pub trimmed: Option<LockedTrimmedIndex>,
     /// Signatures, attestations and other manifests that refer to the image: children before
     /// parents. `None` if they were not looked up.
-    #[serde(default)]
     pub referrers: Option<Vec<LockedReferrer>>,
     /// The blobs that the referrers name and that are not among `blobs`, once each, sorted by
     /// digest.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        serialize_with = "write_blobs",
-        deserialize_with = "read_blobs"
-    )]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "blob_lines")]
     pub referrer_blobs: Vec<Descriptor>,
     /// Attestations that the index lists, and blobs that only they name, if a partial bundle lacks
     /// them. They are listed under `manifests` and `blobs` too. Not in the text of a lock.
@@ -141,7 +121,6 @@ pub struct LockedManifest {
     pub media_type: MediaType,
     /// Platform as the top index names it; `None` for artifacts, nested indexes and the manifests
     /// below nested indexes.
-    #[serde(default)]
     pub platform: Option<String>,
 }
 
@@ -169,10 +148,8 @@ pub struct LockedReferrer {
     /// Media type of the referring manifest.
     pub media_type: MediaType,
     /// Tag of the referrer, if it follows the cosign tag convention.
-    #[serde(default)]
     pub tag: Option<String>,
     /// Digest of the manifest that it refers to (the `subject` of the OCI image specification).
-    #[serde(default)]
     pub subject: Option<Digest>,
 }
 
@@ -240,43 +217,51 @@ impl LockedImage {
     }
 }
 
-/// Deserializes lines of the form `digest size mediaType`.
-pub(crate) fn read_blobs<'de, D: serde::Deserializer<'de>>(
-    source: D,
-) -> Result<Vec<Descriptor>, D::Error> {
-    let lines = Vec::<String>::deserialize(source)?;
-    // a lock may have a million blobs, and `collect` into a `Result` reserves more than is needed
-    let mut blobs = Vec::with_capacity(lines.len());
-    for line in lines {
-        blobs.push(read_blob(&line).map_err(serde::de::Error::custom)?);
+/// Reads and writes blobs as lines of the form `digest size mediaType`.
+pub(crate) mod blob_lines {
+    use landfall_model::{Descriptor, DigestError};
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        source: D,
+    ) -> Result<Vec<Descriptor>, D::Error> {
+        let lines = Vec::<String>::deserialize(source)?;
+        // a lock may have a million blobs, and `collect` into a `Result` reserves more than is needed
+        let mut blobs = Vec::with_capacity(lines.len());
+        for line in lines {
+            blobs.push(read_blob(&line).map_err(Error::custom)?);
+        }
+        Ok(blobs)
     }
-    Ok(blobs)
-}
 
-fn read_blob(line: &str) -> Result<Descriptor, String> {
-    // a media type may have parameters after a space, so it is the rest of the line
-    let mut words = line.splitn(3, ' ');
-    let (Some(digest), Some(Ok(size)), Some(media_type)) =
-        (words.next(), words.next().map(str::parse), words.next())
-    else {
-        return Err(format!(
-            "blob '{line}' is not of the form 'digest size mediaType'"
-        ));
-    };
-    Ok(Descriptor {
-        digest: digest
-            .parse()
-            .map_err(|error: landfall_model::DigestError| error.to_string())?,
-        size,
-        media_type: media_type.into(),
-    })
-}
+    fn read_blob(line: &str) -> Result<Descriptor, String> {
+        // a media type may have parameters after a space, so it is the rest of the line
+        let mut words = line.splitn(3, ' ');
+        let (Some(digest), Some(Ok(size)), Some(media_type)) =
+            (words.next(), words.next().map(str::parse), words.next())
+        else {
+            return Err(format!(
+                "blob '{line}' is not of the form 'digest size mediaType'"
+            ));
+        };
+        Ok(Descriptor {
+            digest: digest
+                .parse()
+                .map_err(|error: DigestError| error.to_string())?,
+            size,
+            media_type: media_type.into(),
+        })
+    }
 
-/// Serializes blobs as lines of the form `digest size mediaType`.
-pub(crate) fn write_blobs<S: Serializer>(blobs: &[Descriptor], out: S) -> Result<S::Ok, S::Error> {
-    out.collect_seq(
-        blobs
-            .iter()
-            .map(|blob| format!("{} {} {}", blob.digest, blob.size, blob.media_type)),
-    )
+    pub(crate) fn serialize<S: Serializer>(
+        blobs: &[Descriptor],
+        out: S,
+    ) -> Result<S::Ok, S::Error> {
+        out.collect_seq(
+            blobs
+                .iter()
+                .map(|blob| format!("{} {} {}", blob.digest, blob.size, blob.media_type)),
+        )
+    }
 }
