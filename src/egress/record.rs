@@ -2,8 +2,8 @@
 //! It is a file in the store, into which each run merges its hosts.
 
 use super::pattern::EgressPattern;
-use landfall_content::WriteError;
 use landfall_content::store::DiskStore;
+use landfall_content::{WriteError, if_exists};
 use landfall_model::Failure;
 use landfall_model::report::HostUse;
 use serde::{Deserialize, Serialize};
@@ -51,11 +51,9 @@ impl ContactRecord {
             let words = "; remove it, and the next lock and pull write a new one";
             Failure::read(&path, why + words)
         };
-        match std::fs::read(&path) {
-            Ok(bytes) => ContactRecord::parse(&bytes).map_err(bad),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                Ok(ContactRecord::default())
-            }
+        match if_exists(std::fs::read(&path)) {
+            Ok(Some(bytes)) => ContactRecord::parse(&bytes).map_err(bad),
+            Ok(None) => Ok(ContactRecord::default()),
             Err(error) => Err(bad(error.to_string())),
         }
     }

@@ -4,13 +4,13 @@
 //! Its own earlier output is recognized by a mark in it, such as a comment; formats that have no
 //! place for a mark are listed in the [`OutputRecord`] of their folder.
 
+use super::atomic_file::if_exists;
 use super::replace_file::{ReplaceError, is_written_in_place, merge_into_file};
 use landfall_model::Failure;
 use landfall_model::document::read_input;
 use landfall_model::report::count_of;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The number of files that a refusal names.
@@ -111,11 +111,9 @@ impl OutputRecord {
     /// If the record cannot be read.
     pub fn read(folder: &Path, command: &str) -> Result<OutputRecord, Failure> {
         let path = folder.join(OUTPUT_RECORD);
-        let mut document = match read_input(&path) {
-            Ok(bytes) => parse(&path, &bytes)?,
-            Err(error) if is_absent(error.kind()) => RecordDocument::default(),
-            Err(error) => return Err(Failure::read(&path, error)),
-        };
+        let text = if_exists(read_input(&path)).map_err(|error| Failure::read(&path, error))?;
+        let document = text.map(|bytes| parse(&path, &bytes)).transpose()?;
+        let mut document = document.unwrap_or_default();
         Ok(OutputRecord {
             names: document.files.remove(command).unwrap_or_default(),
             path,
@@ -160,10 +158,6 @@ impl OutputRecord {
             .map(drop)
             .map_err(|error| Failure::write(&self.path, error))
     }
-}
-
-fn is_absent(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
 fn parse(path: &Path, bytes: &[u8]) -> Result<RecordDocument, Failure> {

@@ -14,7 +14,7 @@ use crate::read::Bundle;
 use crate::read::index::read_index;
 use crate::read::volume_reader::VolumeReader;
 use crate::read::volume_set::hash_file;
-use landfall_content::{parent_folder, sync_folder};
+use landfall_content::{if_exists, parent_folder, sync_folder};
 use landfall_model::Limits;
 use landfall_model::sign::{Signature, Signer};
 use landfall_os::{FileExt, is_at, open_locked};
@@ -127,9 +127,8 @@ fn put_end(file: &File, end: &[u8]) -> io::Result<()> {
 fn sum_again(base: &Path, file: &Path, signer: &Signer) -> Result<(), BundleError> {
     let path = checksums_path(base);
     let failed = BundleError::write(&path);
-    let text = match fs::read(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        read => read.map_err(failed)?,
+    let Some(text) = if_exists(fs::read(&path)).map_err(failed)? else {
+        return Ok(());
     };
     let sum = hash_file(file).map_err(failed)?;
     let new = publish::replaced(&text, file, &sum);

@@ -11,7 +11,7 @@ use crate::read::volume_set::{
     self, begins_bundle, begins_volume, has, hash_file, numbers, read as listed,
 };
 use landfall_content as content;
-use landfall_content::{DiskSpace, parent_folder, refuse_special, sync_folder};
+use landfall_content::{DiskSpace, if_exists, parent_folder, refuse_special, sync_folder};
 use landfall_model::sign::Signer;
 use landfall_model::{Failure, TransferSide, human_size};
 use std::ffi::OsStr;
@@ -198,18 +198,12 @@ pub(crate) fn work_folder(path: &Path) -> PathBuf {
 
 /// Removes the work folder of the partial file at `path`, if it exists.
 pub(crate) fn clear_work(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(work_folder(path)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+    if_exists(fs::remove_dir_all(work_folder(path))).map(drop)
 }
 
 /// Removes a file, if it exists.
 pub(super) fn remove_file(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+    if_exists(fs::remove_file(path)).map(drop)
 }
 
 /// The old volumes of `out` to remove when `count` new ones are written: those with the names of

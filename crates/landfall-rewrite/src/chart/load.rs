@@ -3,6 +3,7 @@
 use super::yaml_words::in_yaml_1_2;
 use super::{HelmChart, MissingDependency, plain, values_within};
 use crate::inputs::is_document;
+use landfall_content::if_exists;
 use landfall_model::document::yaml::{self, YamlBudget};
 use landfall_model::document::{
     self, ArchiveBudget, BundledChart, Diagnostic, UnpackedFiles, bundled_charts, read_input,
@@ -427,11 +428,8 @@ pub(super) fn read_limited(path: &Path, limits: &Limits) -> Result<Vec<u8>, Char
 /// The type of the file at `path`, which may be a link. `None` if there is no file, or the link
 /// leads to none.
 fn file_type(path: &Path) -> Result<Option<fs::FileType>, ChartError> {
-    match fs::metadata(path) {
-        Ok(metadata) => Ok(Some(metadata.file_type())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(cannot_open(path, error)),
-    }
+    let found = if_exists(fs::metadata(path)).map_err(|error| cannot_open(path, error))?;
+    Ok(found.map(|metadata| metadata.file_type()))
 }
 
 fn cannot_open(path: &Path, error: io::Error) -> ChartError {

@@ -1,11 +1,11 @@
 //! Files in the folder of an exported bare repository that are not part of the export, but change
 //! what git reads: an earlier export, or people who used the repository, left them.
 
+use landfall_content::if_exists;
 use landfall_item::LockedGitRepository;
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem};
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::ErrorKind;
 use std::path::Path;
 
 /// The file with the commits at which the history ends.
@@ -19,8 +19,7 @@ const MAX_REF_FILE: u64 = 4096;
 pub(super) fn settle_leftovers(repository: &LockedGitRepository, folder: &Path) -> Vec<ReportItem> {
     let mut items = Vec::new();
     if repository.shallow.is_empty()
-        && let Err(error) = fs::remove_file(folder.join(SHALLOW))
-        && error.kind() != ErrorKind::NotFound
+        && let Err(error) = if_exists(fs::remove_file(folder.join(SHALLOW)))
     {
         let path = folder.join(SHALLOW);
         let why = format!("cannot remove {}: {error}", path.display());

@@ -3,14 +3,13 @@
 use super::export_files::write_all;
 use super::{DEFAULT_MODE, ExportFile, collision};
 use super::{ExportMode, claim_files};
-use landfall_content::{BlobRead, write_file};
+use landfall_content::{BlobRead, if_exists, write_file};
 use landfall_item::lockfile::Lock;
 use landfall_item::{ChartArchive, LockedChart, UrlFile, chart_index, clash, index_entry};
 use landfall_model::document::{read_text_input, yaml};
 use landfall_model::report::{EntryKind, ItemStatus, Progress, RunReport};
 use landfall_model::{Descriptor, Failure};
 use serde_json::Value;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Writes every chart of `lock` from `blobs` to `dir`: `<name>-<version>.tgz`, its `.prov`, and
@@ -156,9 +155,9 @@ impl PresentEntry {
 /// The entries of the index at `path`, except those whose archives are no longer in its folder
 /// `dir`. Empty if there is no index. An error is the reason why it cannot be read.
 pub(super) fn present_entries(path: &Path, dir: &Path) -> Result<Vec<PresentEntry>, String> {
-    let text = match read_text_input(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        text => text.map_err(|error| error.to_string())?,
+    let text = if_exists(read_text_input(path)).map_err(|error| error.to_string())?;
+    let Some(text) = text else {
+        return Ok(Vec::new());
     };
     let index: Value = yaml::from_str(&text)
         .map_err(|error| format!("the present file is not an index of charts: {error}"))?;

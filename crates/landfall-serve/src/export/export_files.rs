@@ -4,8 +4,8 @@ use super::unpack::{are_members_unpacked, unpack_members};
 use super::{ExportFailure, ExportFile, export_paths};
 use super::{ExportMode, claim_files};
 use landfall_content::{
-    BlobRead, ContentError, CopyError, MemoryBlobs, copy_checked, parent_folder, private_file_in,
-    publish_file, refuse_special,
+    BlobRead, ContentError, CopyError, MemoryBlobs, copy_checked, if_exists, parent_folder,
+    private_file_in, publish_file, refuse_special,
 };
 use landfall_item::lockfile::Lock;
 use landfall_item::{GeneratedFile, LockedItem, LockedPackageSet};
@@ -243,9 +243,8 @@ pub(super) fn is_up_to_date(path: &Path, item: &ExportFile) -> io::Result<bool> 
 
 /// Opens the file at `path`, if it is a regular file with this size and mode.
 pub(super) fn open_if_like(path: &Path, size: u64, mode: u32) -> io::Result<Option<File>> {
-    let metadata = match fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        metadata => metadata?,
+    let Some(metadata) = if_exists(fs::symlink_metadata(path))? else {
+        return Ok(None);
     };
     let is_like = metadata.is_file() && metadata.len() == size && has_mode(&metadata, mode);
     is_like.then(|| File::open(path)).transpose()
