@@ -17,8 +17,8 @@ use landfall_item::lockfile::{
 };
 use landfall_item::manifest::MergedManifest;
 use landfall_item::{
-    DependencyRequest, Exclusion, FieldConflict, GitRequest, ItemKind, ItemRequests, LockedItem,
-    LockedPackageSet, LostReferrer, PinPolicy, RequestVisitor, ResolvableRequest, ResolveOutcome,
+    DependencyRequest, Exclusion, FieldConflict, GitRequest, ItemKind, ItemRequest, ItemRequests,
+    LockedItem, LockedPackageSet, LostReferrer, PinPolicy, RequestVisitor, ResolveOutcome,
     Resolver, host_in,
 };
 use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem};
@@ -152,7 +152,7 @@ impl RequestVisitor for LockRun<'_> {
     /// Resolves the requests and adds the items to the lock.
     async fn visit<R>(&mut self, requests: &[R])
     where
-        R: ResolvableRequest,
+        R: ItemRequest,
         R::Item: LockedKind,
     {
         let outcomes = self.resolve_all(requests).await;
@@ -177,7 +177,7 @@ impl LockRun<'_> {
     /// Resolves the requests of one kind, several concurrently.
     async fn resolve_all<R>(&self, requests: &[R]) -> Vec<ResolveOutcome<R::Item>>
     where
-        R: ResolvableRequest,
+        R: ItemRequest,
         R::Item: LockedKind,
     {
         let old: BTreeMap<&R::Name, &R::Item> = R::Item::section(self.old)
@@ -201,7 +201,7 @@ impl LockRun<'_> {
         .await
     }
 
-    async fn resolve<R: ResolvableRequest>(
+    async fn resolve<R: ItemRequest>(
         &self,
         request: &R,
         pinned: Option<&R::Item>,
@@ -303,11 +303,7 @@ impl LockRun<'_> {
     }
 
     /// Merges `requests` by name, without those that are excluded or already known.
-    fn new_requests<R: ResolvableRequest>(
-        &self,
-        requests: Vec<R>,
-        exclude: &[Exclusion],
-    ) -> Vec<R> {
+    fn new_requests<R: ItemRequest>(&self, requests: Vec<R>, exclude: &[Exclusion]) -> Vec<R> {
         let mut requests = self.merged_requests(requests, exclude);
         requests.retain(|request| {
             let name = (R::Item::KIND, request.name().to_string());
@@ -318,11 +314,7 @@ impl LockRun<'_> {
 
     /// Merges `requests` by name, without those that are excluded. If two requests contradict
     /// each other, the first one counts.
-    fn merged_requests<R: ResolvableRequest>(
-        &self,
-        requests: Vec<R>,
-        exclude: &[Exclusion],
-    ) -> Vec<R> {
+    fn merged_requests<R: ItemRequest>(&self, requests: Vec<R>, exclude: &[Exclusion]) -> Vec<R> {
         let mut by_name: BTreeMap<R::Name, R> = BTreeMap::new();
         for request in requests {
             if exclude

@@ -5,8 +5,7 @@ use landfall_content::run_concurrently_by_host;
 use landfall_item::lockfile::{Lock, LockedKind};
 use landfall_item::manifest::MergedManifest;
 use landfall_item::{
-    ItemKind, RequestVisitor, ResolvableRequest, ResolveError, Resolver, UpdatableRequest,
-    UpstreamStatus, host_in,
+    ItemKind, ItemRequest, RequestVisitor, ResolveError, Resolver, UpstreamStatus, host_in,
 };
 use landfall_model::document::{SourceLocation, UpdateRule};
 use landfall_model::report::EntryKind;
@@ -71,7 +70,7 @@ pub(super) fn changed_package_sets(
         .collect()
 }
 
-fn key<R: ResolvableRequest>(request: &R) -> (EntryKind, String) {
+fn key<R: ItemRequest>(request: &R) -> (EntryKind, String) {
     (R::Item::KIND, request.name().to_string())
 }
 
@@ -232,7 +231,7 @@ struct LookupVisitor<'s, 'a> {
 impl RequestVisitor for LookupVisitor<'_, '_> {
     async fn visit<R>(&mut self, requests: &[R])
     where
-        R: ResolvableRequest,
+        R: ItemRequest,
         R::Item: LockedKind,
     {
         let (lookups, step) = (&*self.lookups, self.step);

@@ -36,7 +36,7 @@ pub trait ItemKind: Clone + Send + Sync + 'static {
     type Name: Ord + Clone + fmt::Display + Sync;
 
     /// A request for one item of this kind.
-    type Request: ResolvableRequest<Item = Self>;
+    type Request: ItemRequest<Item = Self>;
 
     /// An entry of a manifest.
     type Entry: ManifestEntry<Request = Self::Request>;
@@ -87,6 +87,11 @@ pub trait ManifestEntry: Clone + DeserializeOwned + fmt::Debug + JsonSchema {
         node: &YamlNode<'_>,
         reader: &EntryContext<'_>,
     ) -> ManifestResult<Vec<(Self::Request, SourceSpan)>>;
+
+    /// The versions in the entry that have an update policy.
+    fn movable_versions(&self) -> Vec<MovableVersion<'_>> {
+        Vec::new()
+    }
 }
 
 /// The requests of a manifest entry, each with its position, and its selector.
@@ -189,17 +194,19 @@ impl<'a, 'e> EntryFields<'a, 'e> {
     }
 }
 
-/// A manifest entry that may have an update policy for its own versions.
-pub trait UpdatableEntry: ManifestEntry {
-    /// The versions in the entry that have an update policy.
-    fn movable_versions(&self) -> Vec<MovableVersion<'_>>;
-}
-
 /// A request for one item: a manifest entry with its variables filled in, or a dependency of
 /// another item.
 pub trait ItemRequest: Clone + fmt::Debug + PartialEq + Sync {
     /// The name of the requested item.
     type Name: Ord + Clone + fmt::Display + Sync;
+
+    /// The locked item that it resolves to.
+    type Item: ItemKind<Request = Self, Name = Self::Name>;
+
+    /// The number of item requests that each job of `--jobs` resolves at once. More than one saves
+    /// time if resolving an item takes several small HTTP requests one after the other. Each host
+    /// has a limit of its own.
+    const CONCURRENCY: usize = 1;
 
     /// The name under which the item is locked.
     fn name(&self) -> &Self::Name;
@@ -245,17 +252,8 @@ pub trait ItemRequest: Clone + fmt::Debug + PartialEq + Sync {
     fn may_find(&self, _exclusion: &Exclusion) -> bool {
         false
     }
-}
 
-/// How `lock` resolves a request.
-pub trait ResolvableRequest: UpdatableRequest {
-    /// The locked item that it resolves to.
-    type Item: ItemKind<Request = Self, Name = Self::Name>;
-
-    /// The number of item requests that each job of `--jobs` resolves at once. More than one saves
-    /// time if resolving an item takes several small HTTP requests one after the other. Each host
-    /// has a limit of its own.
-    const CONCURRENCY: usize = 1;
+    // How `lock` resolves the request.
 
     /// Resolves the request. `old` is the item of this name in the last lock.
     fn resolve(
@@ -284,20 +282,9 @@ pub trait ResolvableRequest: UpdatableRequest {
     ) -> impl Future<Output = Result<(), ResolveError>> {
         async { Ok(()) }
     }
-}
 
-/// Whether the recorded signatures of `old` meet the rules of `resolver`.
-pub(crate) fn meets_rules(old: &impl ItemKind, resolver: &Resolver) -> bool {
-    let old = old.as_item();
-    old.signature_subject().is_none_or(|subject| {
-        resolver
-            .signatures()
-            .accepts(subject, old.recorded_signatures())
-    })
-}
+    // How `update` finds newer versions.
 
-/// How `update` finds newer versions for a request.
-pub trait UpdatableRequest: ItemRequest {
     /// The update policy with its further rules, if the request has a policy of its own. The
     /// manifest's minimum age is filled in.
     fn update_rule(&self) -> Option<&UpdateRule> {
@@ -350,6 +337,16 @@ pub trait UpdatableRequest: ItemRequest {
     ) -> impl Future<Output = Result<Option<Timestamp>, ResolveError>> {
         async { Ok(None) }
     }
+}
+
+/// Whether the recorded signatures of `old` meet the rules of `resolver`.
+pub(crate) fn meets_rules(old: &impl ItemKind, resolver: &Resolver) -> bool {
+    let old = old.as_item();
+    old.signature_subject().is_none_or(|subject| {
+        resolver
+            .signatures()
+            .accepts(subject, old.recorded_signatures())
+    })
 }
 
 /// A version that `update` may change because its manifest entry has an update policy.

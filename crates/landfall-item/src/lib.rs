@@ -8,8 +8,8 @@
 //! An item has three forms:
 //!
 //! - A [`ManifestEntry`] is what people write in a manifest. It expands to requests.
-//! - An [`ItemRequest`] asks for one item. `lock` resolves it ([`ResolvableRequest`]) and `update`
-//!   looks for newer versions of it ([`UpdatableRequest`]).
+//! - An [`ItemRequest`] asks for one item. `lock` resolves it, and `update` looks for newer
+//!   versions of it.
 //! - A [`LockedItem`] is one item of a lock, an enum with a variant for each kind. Push, serve,
 //!   rewrite, audit, bundles and reports work with it.
 //!
@@ -36,7 +36,7 @@
 //!
 //! Referrers of an image (signatures, attestations, SBOMs) are parts of its entry, so an item is
 //! complete only with its signatures. A locked item may depend on other items
-//! ([`ResolvableRequest::dependencies`]): a chart depends on its subcharts and on the images that
+//! ([`ItemRequest::dependencies`]): a chart depends on its subcharts and on the images that
 //! were found in it, and `lock` repeats until nothing new is requested. The code that reads charts
 //! for images is in `landfall-rewrite`, above this crate; so this crate has a trait for it
 //! ([`FindImages`]), and the caller of `lock` passes the implementation.
@@ -90,7 +90,7 @@ pub use crate::image::{
 pub(crate) use crate::item_kind::expand_entry;
 pub use crate::item_kind::{
     EntryContext, EntryFields, EntryPathStep, ItemKind, ItemRequest, ManifestEntry, ManifestResult,
-    MovableVersion, PinPolicy, ResolvableRequest, UpdatableEntry, UpdatableRequest, UpstreamStatus,
+    MovableVersion, PinPolicy, UpstreamStatus,
 };
 pub use crate::kinds::{has_files, item_kinds, kind_named, locked_name, parse_exclusion};
 pub use crate::local::LocalPlace;

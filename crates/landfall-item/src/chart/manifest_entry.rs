@@ -13,7 +13,7 @@ use crate::version_selector::{
 };
 use crate::{
     EntryContext, EntryFields, EntryPathStep, LocalPlace, ManifestEntry, ManifestResult,
-    MovableVersion, UpdatableEntry,
+    MovableVersion,
 };
 use landfall_content::LocalForm;
 use landfall_model::document::{ArchiveBudget, SourceSpan, UpdateRule, YamlNode, read_input};
@@ -228,6 +228,10 @@ impl ManifestEntry for ChartEntry {
         let at = reader.here(node.get(key));
         Ok(vec![(request(full, written, node, &at, reader)?, at)])
     }
+
+    fn movable_versions(&self) -> Vec<MovableVersion<'_>> {
+        movable_version(self).into_iter().collect()
+    }
 }
 
 impl FullChart {
@@ -310,12 +314,6 @@ fn request(
         named_by: None,
     };
     Ok(request)
-}
-
-impl UpdatableEntry for ChartEntry {
-    fn movable_versions(&self) -> Vec<MovableVersion<'_>> {
-        movable_version(self).into_iter().collect()
-    }
 }
 
 /// The name and place of the chart at `path`. Its Chart.yaml has the name and version.

@@ -10,8 +10,8 @@ use crate::image::{
 use crate::item_kind::meets_rules;
 use crate::text::{FieldConflict, merge_option};
 use crate::{
-    DependencyRequest, Exclusion, ItemRequest, PinPolicy, ResolvableRequest, ResolveError,
-    ResolveOutcome, Resolver, UpdatableRequest, UpstreamStatus,
+    DependencyRequest, Exclusion, ItemRequest, PinPolicy, ResolveError, ResolveOutcome, Resolver,
+    UpstreamStatus,
 };
 use jiff::Timestamp;
 use landfall_model::document::{SourceLocation, UpdateRule};
@@ -19,6 +19,7 @@ use landfall_model::{Digest, ImageRef};
 
 impl ItemRequest for ChartRequest {
     type Name = ChartName;
+    type Item = LockedChart;
 
     fn name(&self) -> &ChartName {
         &self.name
@@ -63,10 +64,6 @@ impl ItemRequest for ChartRequest {
     fn may_find(&self, exclusion: &Exclusion) -> bool {
         self.discover.is_some() && matches!(exclusion, Exclusion::Reference(_))
     }
-}
-
-impl ResolvableRequest for ChartRequest {
-    type Item = LockedChart;
 
     async fn resolve(
         &self,
@@ -137,63 +134,7 @@ impl ResolvableRequest for ChartRequest {
         }
         resolve::head(resolver, old).await.map(drop)
     }
-}
 
-impl ChartRequest {
-    /// Resolves the chart without verifying its signatures.
-    async fn resolve_content(
-        &self,
-        resolver: &Resolver,
-        chart_resolver: &Resolver,
-        old: Option<&LockedChart>,
-        pins: PinPolicy,
-    ) -> ResolveOutcome<LockedChart> {
-        // a local chart is a part of the manifest: a changed chart is a changed entry
-        if self.local.is_some() {
-            return match resolve::resolve(resolver, chart_resolver, self).await {
-                Ok(chart) if old == Some(&chart) => ResolveOutcome::Kept(chart),
-                Ok(chart) => ResolveOutcome::New(chart),
-                Err(cause) => ResolveOutcome::Failed(old.cloned(), cause),
-            };
-        }
-        // the old chart, if it was searched for images and verified as this request requires
-        let comparable = old.filter(|old| is_signed_for(self, old) && is_searched_for(self, old));
-        let matching = comparable.filter(|old| old.pin == self.pin);
-        if let Some(old) = matching {
-            if matches!(pins, PinPolicy::Keep | PinPolicy::Referrers) {
-                return ResolveOutcome::Kept(old.clone());
-            }
-            match resolve::is_unchanged(chart_resolver, old).await {
-                Ok(true) => return ResolveOutcome::Kept(old.clone()),
-                Ok(false) => {}
-                Err(_) if pins == PinPolicy::Recall => {}
-                Err(cause) if cause.is_gone => return ResolveOutcome::Gone(old.clone()),
-                Err(cause) => return ResolveOutcome::Failed(Some(old.clone()), cause),
-            }
-        }
-        let found = resolve::resolve(resolver, chart_resolver, self).await;
-        let locked = old.filter(|_| {
-            matches!(pins, PinPolicy::Keep | PinPolicy::Referrers) && self.pin.is_none()
-        });
-        match (found, locked) {
-            // a version that was published again with other content is never accepted silently
-            (Ok(chart), Some(old)) if chart.digest != old.digest => ResolveOutcome::Failed(
-                comparable.cloned(),
-                format!(
-                    "upstream now has {} for this version, but the lock has {}; use `--refresh` \
-                     to accept it",
-                    chart.digest, old.digest
-                )
-                .into(),
-            ),
-            (Ok(chart), _) if old.is_some_and(|old| *old == chart) => ResolveOutcome::Kept(chart),
-            (Ok(chart), _) => ResolveOutcome::New(chart),
-            (Err(cause), _) => ResolveOutcome::Failed(matching.cloned(), cause),
-        }
-    }
-}
-
-impl UpdatableRequest for ChartRequest {
     fn update_rule(&self) -> Option<&UpdateRule> {
         self.update.as_ref()
     }
@@ -267,6 +208,60 @@ impl UpdatableRequest for ChartRequest {
             return Ok(None);
         }
         logged_since(resolver, &self.name.reference, digest).await
+    }
+}
+
+impl ChartRequest {
+    /// Resolves the chart without verifying its signatures.
+    async fn resolve_content(
+        &self,
+        resolver: &Resolver,
+        chart_resolver: &Resolver,
+        old: Option<&LockedChart>,
+        pins: PinPolicy,
+    ) -> ResolveOutcome<LockedChart> {
+        // a local chart is a part of the manifest: a changed chart is a changed entry
+        if self.local.is_some() {
+            return match resolve::resolve(resolver, chart_resolver, self).await {
+                Ok(chart) if old == Some(&chart) => ResolveOutcome::Kept(chart),
+                Ok(chart) => ResolveOutcome::New(chart),
+                Err(cause) => ResolveOutcome::Failed(old.cloned(), cause),
+            };
+        }
+        // the old chart, if it was searched for images and verified as this request requires
+        let comparable = old.filter(|old| is_signed_for(self, old) && is_searched_for(self, old));
+        let matching = comparable.filter(|old| old.pin == self.pin);
+        if let Some(old) = matching {
+            if matches!(pins, PinPolicy::Keep | PinPolicy::Referrers) {
+                return ResolveOutcome::Kept(old.clone());
+            }
+            match resolve::is_unchanged(chart_resolver, old).await {
+                Ok(true) => return ResolveOutcome::Kept(old.clone()),
+                Ok(false) => {}
+                Err(_) if pins == PinPolicy::Recall => {}
+                Err(cause) if cause.is_gone => return ResolveOutcome::Gone(old.clone()),
+                Err(cause) => return ResolveOutcome::Failed(Some(old.clone()), cause),
+            }
+        }
+        let found = resolve::resolve(resolver, chart_resolver, self).await;
+        let locked = old.filter(|_| {
+            matches!(pins, PinPolicy::Keep | PinPolicy::Referrers) && self.pin.is_none()
+        });
+        match (found, locked) {
+            // a version that was published again with other content is never accepted silently
+            (Ok(chart), Some(old)) if chart.digest != old.digest => ResolveOutcome::Failed(
+                comparable.cloned(),
+                format!(
+                    "upstream now has {} for this version, but the lock has {}; use `--refresh` \
+                     to accept it",
+                    chart.digest, old.digest
+                )
+                .into(),
+            ),
+            (Ok(chart), _) if old.is_some_and(|old| *old == chart) => ResolveOutcome::Kept(chart),
+            (Ok(chart), _) => ResolveOutcome::New(chart),
+            (Err(cause), _) => ResolveOutcome::Failed(matching.cloned(), cause),
+        }
     }
 }
 

@@ -5,8 +5,8 @@ use super::{resolve, signature_lookup};
 use crate::item_kind::meets_rules;
 use crate::text::{FieldConflict, merge_option};
 use crate::{
-    Exclusion, ItemRequest, LocalPlace, PinPolicy, ResolvableRequest, ResolveError, ResolveOutcome,
-    Resolver, UpdatableRequest, UpstreamStatus,
+    Exclusion, ItemRequest, LocalPlace, PinPolicy, ResolveError, ResolveOutcome, Resolver,
+    UpstreamStatus,
 };
 use landfall_model::document::SourceLocation;
 use landfall_model::sign::FileKey;
@@ -15,6 +15,7 @@ use std::fmt;
 
 impl ItemRequest for FileRequest {
     type Name = String;
+    type Item = LockedFile;
 
     fn name(&self) -> &String {
         &self.url
@@ -75,10 +76,6 @@ impl ItemRequest for FileRequest {
         }
         Ok(())
     }
-}
-
-impl ResolvableRequest for FileRequest {
-    type Item = LockedFile;
 
     async fn resolve(
         &self,
@@ -114,6 +111,36 @@ impl ResolvableRequest for FileRequest {
             return Ok(());
         }
         resolve::size_of(resolver, &old.name).await.map(drop)
+    }
+
+    fn demanded_digest(&self) -> Option<(&Digest, &SourceLocation)> {
+        match &self.checksum {
+            Some(Checksum::Digest(digest)) => Some((digest, &self.at)),
+            _ => None,
+        }
+    }
+
+    async fn upstream_status(&self, resolver: &Resolver) -> Result<UpstreamStatus, ResolveError> {
+        if self.local.is_some() {
+            return Ok(UpstreamStatus::Present {
+                digest: None,
+                size: None,
+            });
+        }
+        let size = async {
+            // without its checksum file, the file could not be locked either
+            if let Some(Checksum::Sidecar(url)) = &self.checksum {
+                resolve::size_of(resolver, url).await?;
+            }
+            resolve::size_of(resolver, &self.url).await
+        };
+        match size.await {
+            Err(cause) if cause.is_gone => Ok(UpstreamStatus::Gone),
+            size => Ok(UpstreamStatus::Present {
+                digest: None,
+                size: size?,
+            }),
+        }
     }
 }
 
@@ -170,38 +197,6 @@ fn has_required_signatures(old: &LockedFile, request: &FileRequest, resolver: &R
 fn is_signed_for(request: &FileRequest, old: &LockedFile) -> bool {
     let key = request.key.as_ref();
     key.is_none_or(|key| old.signed_by.as_ref().is_some_and(|name| key.has(name)))
-}
-
-impl UpdatableRequest for FileRequest {
-    fn demanded_digest(&self) -> Option<(&Digest, &SourceLocation)> {
-        match &self.checksum {
-            Some(Checksum::Digest(digest)) => Some((digest, &self.at)),
-            _ => None,
-        }
-    }
-
-    async fn upstream_status(&self, resolver: &Resolver) -> Result<UpstreamStatus, ResolveError> {
-        if self.local.is_some() {
-            return Ok(UpstreamStatus::Present {
-                digest: None,
-                size: None,
-            });
-        }
-        let size = async {
-            // without its checksum file, the file could not be locked either
-            if let Some(Checksum::Sidecar(url)) = &self.checksum {
-                resolve::size_of(resolver, url).await?;
-            }
-            resolve::size_of(resolver, &self.url).await
-        };
-        match size.await {
-            Err(cause) if cause.is_gone => Ok(UpstreamStatus::Gone),
-            size => Ok(UpstreamStatus::Present {
-                digest: None,
-                size: size?,
-            }),
-        }
-    }
 }
 
 /// A request for one file.

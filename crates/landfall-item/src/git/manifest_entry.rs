@@ -6,7 +6,6 @@ use crate::local::local_place;
 use crate::text::{check_keeps_one, check_rule};
 use crate::{
     EntryContext, EntryFields, EntryPathStep, ManifestEntry, ManifestResult, MovableVersion,
-    UpdatableEntry,
 };
 use landfall_content::LocalForm;
 use landfall_git::is_ref_name;
@@ -190,9 +189,7 @@ impl ManifestEntry for GitEntry {
         };
         Ok(vec![(request, at)])
     }
-}
 
-impl UpdatableEntry for GitEntry {
     fn movable_versions(&self) -> Vec<MovableVersion<'_>> {
         let (Some(url), Some(text), Some(rule)) = (&self.url, &self.r#ref, &self.update) else {
             return Vec::new();

@@ -6,8 +6,8 @@ use super::resolve::{GitResolveError, choose_refs, resolve};
 use super::signatures::{has_signed_tags, is_verified};
 use crate::text::{FieldConflict, merge_option};
 use crate::{
-    DependencyRequest, Exclusion, ItemRequest, PinPolicy, ResolvableRequest, ResolveError,
-    ResolveOutcome, Resolver, UpdatableRequest, UpstreamStatus, host_in,
+    DependencyRequest, Exclusion, ItemRequest, PinPolicy, ResolveError, ResolveOutcome, Resolver,
+    UpstreamStatus, host_in,
 };
 use landfall_content::upstream::list_refs;
 use landfall_model::Digest;
@@ -16,6 +16,7 @@ use landfall_model::sign::GitSigners;
 
 impl ItemRequest for GitRequest {
     type Name = String;
+    type Item = LockedGitRepository;
 
     fn name(&self) -> &String {
         &self.name
@@ -66,10 +67,6 @@ impl ItemRequest for GitRequest {
         }
         merge_option("update", &mut self.update, &other.update)
     }
-}
-
-impl ResolvableRequest for GitRequest {
-    type Item = LockedGitRepository;
 
     async fn resolve(
         &self,
@@ -166,29 +163,7 @@ impl ResolvableRequest for GitRequest {
         }
         Ok(())
     }
-}
 
-impl GitRequest {
-    /// The resolver for this request. A repository that the manifest does not list counts against a
-    /// limit, and is fetched without credentials unless the site names its host. A repository at a
-    /// public host must not name a submodule at a private one.
-    async fn resolver_in<'r>(&self, resolver: &'r Resolver) -> Result<&'r Resolver, ResolveError> {
-        let limit = resolver.limits().git_submodule_depth;
-        if self.level > limit {
-            let why = format!("submodules are nested in more than {limit} repositories");
-            return Err(why.into());
-        }
-        let Some(named_by) = &self.named_by else {
-            return Ok(resolver);
-        };
-        resolver.count_dependency()?;
-        let sessions = resolver.sessions();
-        sessions.check_named_target(&self.url, named_by).await?;
-        Ok(resolver.for_dependency_at(&self.url, host_in(&self.name)))
-    }
-}
-
-impl UpdatableRequest for GitRequest {
     fn update_rule(&self) -> Option<&UpdateRule> {
         self.update.as_ref()
     }
@@ -234,5 +209,25 @@ impl UpdatableRequest for GitRequest {
                 })
             }
         }
+    }
+}
+
+impl GitRequest {
+    /// The resolver for this request. A repository that the manifest does not list counts against a
+    /// limit, and is fetched without credentials unless the site names its host. A repository at a
+    /// public host must not name a submodule at a private one.
+    async fn resolver_in<'r>(&self, resolver: &'r Resolver) -> Result<&'r Resolver, ResolveError> {
+        let limit = resolver.limits().git_submodule_depth;
+        if self.level > limit {
+            let why = format!("submodules are nested in more than {limit} repositories");
+            return Err(why.into());
+        }
+        let Some(named_by) = &self.named_by else {
+            return Ok(resolver);
+        };
+        resolver.count_dependency()?;
+        let sessions = resolver.sessions();
+        sessions.check_named_target(&self.url, named_by).await?;
+        Ok(resolver.for_dependency_at(&self.url, host_in(&self.name)))
     }
 }

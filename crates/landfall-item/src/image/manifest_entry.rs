@@ -7,7 +7,7 @@ use crate::text::check_rule;
 use crate::version_selector::{
     SelectKeys, SelectRule, VersionSelector, VersionSource, check_select,
 };
-use crate::{EntryPathStep, ManifestEntry, MovableVersion, UpdatableEntry};
+use crate::{EntryPathStep, ManifestEntry, MovableVersion};
 use landfall_content::LocalForm;
 use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};
 use landfall_model::{Digest, ImageRef, PlatformRequest, ReferenceError};
@@ -243,9 +243,7 @@ impl ManifestEntry for ImageEntry {
         };
         Ok(vec![(request, at)])
     }
-}
 
-impl UpdatableEntry for ImageEntry {
     fn movable_versions(&self) -> Vec<MovableVersion<'_>> {
         movable_tag(self).into_iter().collect()
     }

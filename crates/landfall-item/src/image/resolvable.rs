@@ -6,8 +6,8 @@ use super::request::{BundleImages, ImageRequest};
 use super::{archived, referrers, resolve, signatures, verify};
 use crate::text::{FieldConflict, merge_option};
 use crate::{
-    DependencyRequest, Exclusion, ItemRequest, PinPolicy, ResolvableRequest, ResolveError,
-    ResolveOutcome, Resolver, UpdatableRequest, UpstreamStatus,
+    DependencyRequest, Exclusion, ItemRequest, PinPolicy, ResolveError, ResolveOutcome, Resolver,
+    UpstreamStatus,
 };
 use jiff::Timestamp;
 use landfall_model::document::{SourceLocation, UpdateRule};
@@ -17,6 +17,9 @@ use std::collections::BTreeSet;
 
 impl ItemRequest for ImageRequest {
     type Name = ImageRef;
+    type Item = LockedImage;
+    // resolving an image requests its manifest, then its children, then its referrers
+    const CONCURRENCY: usize = 2;
 
     fn name(&self) -> &ImageRef {
         &self.name
@@ -53,35 +56,6 @@ impl ItemRequest for ImageRequest {
     fn merge_listed(&mut self, listed: &ImageRequest) -> Result<(), FieldConflict> {
         merge_option("digest", &mut self.pin, &listed.pin)
     }
-}
-
-/// Rejects two requests with different platforms.
-pub(crate) fn check_equal_platforms(
-    first: &[PlatformRequest],
-    second: &[PlatformRequest],
-) -> Result<(), FieldConflict> {
-    FieldConflict::check_equal("list of platforms", &first, &second, |platforms| {
-        describe_platforms(platforms)
-    })
-}
-
-/// Rejects two requests of which only one carries referrers.
-pub(crate) fn check_equal_referrers(first: bool, second: bool) -> Result<(), FieldConflict> {
-    FieldConflict::check_equal("`referrers`", &first, &second, bool::to_string)
-}
-
-fn describe_platforms(platforms: &[PlatformRequest]) -> String {
-    if platforms.is_empty() {
-        return "all".into();
-    }
-    let texts: Vec<String> = platforms.iter().map(PlatformRequest::to_string).collect();
-    texts.join(", ")
-}
-
-impl ResolvableRequest for ImageRequest {
-    type Item = LockedImage;
-    // resolving an image requests its manifest, then its children, then its referrers
-    const CONCURRENCY: usize = 2;
 
     async fn resolve(
         &self,
@@ -143,6 +117,92 @@ impl ResolvableRequest for ImageRequest {
             None => Err(ResolveError::gone()),
         }
     }
+
+    fn update_rule(&self) -> Option<&UpdateRule> {
+        self.update.as_ref()
+    }
+
+    fn tagged_reference(&self) -> Option<&ImageRef> {
+        Some(&self.name).filter(|name| name.tag.is_some() && self.archive.is_none())
+    }
+
+    fn demanded_digest(&self) -> Option<(&Digest, &SourceLocation)> {
+        Some((self.pin.as_ref()?, &self.at))
+    }
+
+    async fn upstream_status(&self, resolver: &Resolver) -> Result<UpstreamStatus, ResolveError> {
+        if self.archive.is_some() {
+            return Ok(UpstreamStatus::Present {
+                digest: None,
+                size: None,
+            });
+        }
+        let ImageRef {
+            registry,
+            repository,
+            ..
+        } = &self.name;
+        let session = resolver.sessions().upstream(registry).await?;
+        let digest = self.name.digest.as_ref().map(Digest::to_string);
+        let reference = self.name.tag.clone().or(digest).unwrap_or_default();
+        // HEAD does not count against the pull limit of Docker Hub
+        match session
+            .head_manifest(repository, &reference, false)
+            .await
+            .map_err(ResolveError::from)
+        {
+            Ok(None) => Ok(UpstreamStatus::Gone),
+            Err(cause) if cause.is_gone => Ok(UpstreamStatus::Gone),
+            digest => Ok(UpstreamStatus::Present {
+                digest: digest?,
+                size: None,
+            }),
+        }
+    }
+
+    async fn check_content(
+        &self,
+        resolver: &Resolver,
+        digest: Option<&Digest>,
+    ) -> Result<(), ResolveError> {
+        let Some(digest) = digest else {
+            return Ok(());
+        };
+        resolve::check_content(resolver, self, digest).await?;
+        // fails if the image does not meet a rule for signatures
+        self.logged_since(resolver, digest).await.map(drop)
+    }
+
+    async fn logged_since(
+        &self,
+        resolver: &Resolver,
+        digest: &Digest,
+    ) -> Result<Option<Timestamp>, ResolveError> {
+        signatures::logged_since(resolver, &self.name, digest).await
+    }
+}
+
+/// Rejects two requests with different platforms.
+pub(crate) fn check_equal_platforms(
+    first: &[PlatformRequest],
+    second: &[PlatformRequest],
+) -> Result<(), FieldConflict> {
+    FieldConflict::check_equal("list of platforms", &first, &second, |platforms| {
+        describe_platforms(platforms)
+    })
+}
+
+/// Rejects two requests of which only one carries referrers.
+pub(crate) fn check_equal_referrers(first: bool, second: bool) -> Result<(), FieldConflict> {
+    FieldConflict::check_equal("`referrers`", &first, &second, bool::to_string)
+}
+
+fn describe_platforms(platforms: &[PlatformRequest]) -> String {
+    if platforms.is_empty() {
+        return "all".into();
+    }
+    let texts: Vec<String> = platforms.iter().map(PlatformRequest::to_string).collect();
+    texts.join(", ")
 }
 
 impl ImageRequest {
@@ -235,71 +295,6 @@ impl ImageRequest {
             Ok(image) => ResolveOutcome::New(image),
             Err(cause) => ResolveOutcome::Failed(matching.cloned(), cause),
         }
-    }
-}
-
-impl UpdatableRequest for ImageRequest {
-    fn update_rule(&self) -> Option<&UpdateRule> {
-        self.update.as_ref()
-    }
-
-    fn tagged_reference(&self) -> Option<&ImageRef> {
-        Some(&self.name).filter(|name| name.tag.is_some() && self.archive.is_none())
-    }
-
-    fn demanded_digest(&self) -> Option<(&Digest, &SourceLocation)> {
-        Some((self.pin.as_ref()?, &self.at))
-    }
-
-    async fn upstream_status(&self, resolver: &Resolver) -> Result<UpstreamStatus, ResolveError> {
-        if self.archive.is_some() {
-            return Ok(UpstreamStatus::Present {
-                digest: None,
-                size: None,
-            });
-        }
-        let ImageRef {
-            registry,
-            repository,
-            ..
-        } = &self.name;
-        let session = resolver.sessions().upstream(registry).await?;
-        let digest = self.name.digest.as_ref().map(Digest::to_string);
-        let reference = self.name.tag.clone().or(digest).unwrap_or_default();
-        // HEAD does not count against the pull limit of Docker Hub
-        match session
-            .head_manifest(repository, &reference, false)
-            .await
-            .map_err(ResolveError::from)
-        {
-            Ok(None) => Ok(UpstreamStatus::Gone),
-            Err(cause) if cause.is_gone => Ok(UpstreamStatus::Gone),
-            digest => Ok(UpstreamStatus::Present {
-                digest: digest?,
-                size: None,
-            }),
-        }
-    }
-
-    async fn check_content(
-        &self,
-        resolver: &Resolver,
-        digest: Option<&Digest>,
-    ) -> Result<(), ResolveError> {
-        let Some(digest) = digest else {
-            return Ok(());
-        };
-        resolve::check_content(resolver, self, digest).await?;
-        // fails if the image does not meet a rule for signatures
-        self.logged_since(resolver, digest).await.map(drop)
-    }
-
-    async fn logged_since(
-        &self,
-        resolver: &Resolver,
-        digest: &Digest,
-    ) -> Result<Option<Timestamp>, ResolveError> {
-        signatures::logged_since(resolver, &self.name, digest).await
     }
 }
 

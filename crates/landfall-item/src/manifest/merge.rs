@@ -4,8 +4,7 @@ use super::load::ManifestFaults;
 use crate::lockfile::{AcceptedLoss, Endpoint, LockedKind};
 use crate::{
     ChartRequest, Exclusion, FieldConflict, FileRequest, GitRequest, ImageRequest, ItemKind,
-    ItemRequest, LocalPlace, PackageSetRequest, ProviderRequest, ResolvableRequest,
-    VersionSelector,
+    ItemRequest, LocalPlace, PackageSetRequest, ProviderRequest, VersionSelector,
 };
 use landfall_model::document::{Diagnostic, SourceLocation, SourceSpan, UpdateRule, nearest};
 use landfall_model::report::EntryKind;
@@ -577,7 +576,7 @@ pub trait RequestVisitor {
     /// Handles all requests of one kind.
     fn visit<R>(&mut self, requests: &[R]) -> impl Future<Output = ()>
     where
-        R: ResolvableRequest,
+        R: ItemRequest,
         R::Item: LockedKind;
 }
 
@@ -593,18 +592,18 @@ pub struct RequestSummary<'a> {
     /// The URLs besides the name that are requested to lock or pull the item.
     pub further_urls: Vec<&'a str>,
     /// The update policy and its further rules; see
-    /// [`UpdatableRequest::update_rule`](crate::UpdatableRequest::update_rule).
+    /// [`ItemRequest::update_rule`](crate::ItemRequest::update_rule).
     pub update_rule: Option<&'a UpdateRule>,
     /// The reference, if it has a tag; see
-    /// [`tagged_reference`](crate::UpdatableRequest::tagged_reference).
+    /// [`tagged_reference`](crate::ItemRequest::tagged_reference).
     pub tagged_reference: Option<&'a ImageRef>,
     /// The digest that the manifest requires; see
-    /// [`demanded_digest`](crate::UpdatableRequest::demanded_digest).
+    /// [`demanded_digest`](crate::ItemRequest::demanded_digest).
     pub demanded_digest: Option<(&'a Digest, &'a SourceLocation)>,
 }
 
 impl<'a> RequestSummary<'a> {
-    fn new<R: ResolvableRequest>(request: &'a R) -> RequestSummary<'a> {
+    fn new<R: ItemRequest>(request: &'a R) -> RequestSummary<'a> {
         RequestSummary {
             kind: R::Item::KIND,
             name: request.name().to_string(),

@@ -4,10 +4,9 @@ use super::entry_steps::{KeptEntry, KeptVersions};
 use super::load::{FileOverrides, LoadManifestError, ParsedManifest, each};
 use super::merge::{ListSource, Located, TrustRootSource};
 use crate::{
-    ChartRequest, EntryPathStep, GitRequest, ImageRequest, ItemKind, LockedChart,
-    LockedGitRepository, LockedImage, LockedPackageSet, LockedProvider, MovableVersion,
-    PackageSetRequest, PackageVersions, ProviderRequest, UpdatableEntry, UpdatableRequest,
-    VersionSource, tag_of,
+    ChartRequest, EntryPathStep, GitRequest, ImageRequest, ItemKind, ItemRequest, LockedChart,
+    LockedGitRepository, LockedImage, LockedPackageSet, LockedProvider, ManifestEntry,
+    MovableVersion, PackageSetRequest, PackageVersions, ProviderRequest, VersionSource, tag_of,
 };
 use landfall_model::document::{
     MovingVar, SourceLocation, SourceSpan, VersionsFrom, YamlNode, anchored_scalar,
@@ -243,10 +242,7 @@ fn versions_in_section<K: ItemKind>(
     manifest: &ParsedManifest,
     entries: &[K::Entry],
     sources: &BTreeMap<SourceLocation, VersionSource>,
-) -> Vec<UpdatableVersion>
-where
-    K::Entry: UpdatableEntry,
-{
+) -> Vec<UpdatableVersion> {
     let section = manifest.text.root.get(K::SECTION);
     let mut found = Vec::new();
     for (index, entry) in entries.iter().enumerate() {

@@ -7,7 +7,7 @@ use super::{apt_entry, yum_entry};
 use crate::file::is_file_url;
 use crate::item_kind::{EntryContext, EntryFields, ManifestResult, check_no_userinfo};
 use crate::text::check_keeps_one;
-use crate::{EntryPathStep, ManifestEntry, MovableVersion, UpdatableEntry};
+use crate::{EntryPathStep, ManifestEntry, MovableVersion};
 use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};
 use landfall_model::{Failure, UpdatePolicy};
 use schemars::JsonSchema;
@@ -394,9 +394,7 @@ impl ManifestEntry for PackageEntry {
         }
         Ok(requests)
     }
-}
 
-impl UpdatableEntry for PackageEntry {
     fn movable_versions(&self) -> Vec<MovableVersion<'_>> {
         match (&self.apt, &self.yum) {
             (_, Some(yum)) => yum_entry::movable_versions(yum),

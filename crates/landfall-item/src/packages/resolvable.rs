@@ -4,10 +4,7 @@ use super::kind;
 use super::locked::{LockedPackageSet, PackageSource};
 use crate::item_kind::meets_rules;
 use crate::text::FieldConflict;
-use crate::{
-    Exclusion, ItemRequest, PinPolicy, ResolvableRequest, ResolveError, ResolveOutcome, Resolver,
-    UpdatableRequest,
-};
+use crate::{Exclusion, ItemRequest, PinPolicy, ResolveError, ResolveOutcome, Resolver};
 use landfall_content::BlobRead;
 use landfall_model::Digest;
 use landfall_model::document::SourceLocation;
@@ -21,6 +18,7 @@ use std::sync::Arc;
 
 impl ItemRequest for PackageSetRequest {
     type Name = String;
+    type Item = LockedPackageSet;
 
     fn name(&self) -> &String {
         &self.name
@@ -58,49 +56,6 @@ impl ItemRequest for PackageSetRequest {
         }
         Ok(())
     }
-}
-
-/// Checks that two requests differ only in their packages.
-fn check_same_machine(
-    first: &PackageSetRequest,
-    second: &PackageSetRequest,
-) -> Result<(), FieldConflict> {
-    FieldConflict::check_equal(
-        "list of sources",
-        &first.sources,
-        &second.sources,
-        |sources| join_texts(sources),
-    )?;
-    FieldConflict::check_equal(
-        "architectures",
-        &first.architectures,
-        &second.architectures,
-        |architectures| join_texts(architectures),
-    )?;
-    FieldConflict::check_equal("base", &first.bases, &second.bases, |bases| {
-        join_texts(bases)
-    })?;
-    FieldConflict::check_equal(
-        "choice of recommends",
-        &first.recommends,
-        &second.recommends,
-        bool::to_string,
-    )?;
-    FieldConflict::check_equal(
-        "index",
-        &first.index,
-        &second.index,
-        OfferedIndex::to_string,
-    )
-}
-
-fn join_texts(texts: &[impl ToString]) -> String {
-    let texts: Vec<String> = texts.iter().map(ToString::to_string).collect();
-    texts.join(", ")
-}
-
-impl ResolvableRequest for PackageSetRequest {
-    type Item = LockedPackageSet;
 
     async fn resolve(
         &self,
@@ -152,7 +107,44 @@ impl ResolvableRequest for PackageSetRequest {
     }
 }
 
-impl UpdatableRequest for PackageSetRequest {}
+/// Checks that two requests differ only in their packages.
+fn check_same_machine(
+    first: &PackageSetRequest,
+    second: &PackageSetRequest,
+) -> Result<(), FieldConflict> {
+    FieldConflict::check_equal(
+        "list of sources",
+        &first.sources,
+        &second.sources,
+        |sources| join_texts(sources),
+    )?;
+    FieldConflict::check_equal(
+        "architectures",
+        &first.architectures,
+        &second.architectures,
+        |architectures| join_texts(architectures),
+    )?;
+    FieldConflict::check_equal("base", &first.bases, &second.bases, |bases| {
+        join_texts(bases)
+    })?;
+    FieldConflict::check_equal(
+        "choice of recommends",
+        &first.recommends,
+        &second.recommends,
+        bool::to_string,
+    )?;
+    FieldConflict::check_equal(
+        "index",
+        &first.index,
+        &second.index,
+        OfferedIndex::to_string,
+    )
+}
+
+fn join_texts(texts: &[impl ToString]) -> String {
+    let texts: Vec<String> = texts.iter().map(ToString::to_string).collect();
+    texts.join(", ")
+}
 
 impl PackageSetRequest {
     /// Checks that the request can be locked, without keeping the result. `old` is the set of this

@@ -6,7 +6,6 @@ use super::resolvable::ProviderRequest;
 use crate::text::check_rule;
 use crate::{
     EntryContext, EntryFields, EntryPathStep, ManifestEntry, ManifestResult, MovableVersion,
-    UpdatableEntry,
 };
 use landfall_model::document::{SourceSpan, SourceText, UpdateRule, YamlNode};
 use schemars::JsonSchema;
@@ -78,6 +77,21 @@ impl ManifestEntry for ProviderEntry {
             request.optional.clone_from(&optional);
         }
         Ok(found)
+    }
+
+    fn movable_versions(&self) -> Vec<MovableVersion<'_>> {
+        let (Some(source), Some(version), Some(rule)) = (&self.source, &self.version, &self.update)
+        else {
+            return Vec::new();
+        };
+        vec![MovableVersion {
+            rule,
+            name: format!("{}{source}", ProviderName::PREFIX),
+            item_key: "source",
+            path: vec![EntryPathStep::Key("version")],
+            text: version,
+            version: 0..version.len(),
+        }]
     }
 }
 
@@ -155,23 +169,6 @@ impl ProviderEntry {
             at: at.location(),
         };
         Ok((request, at))
-    }
-}
-
-impl UpdatableEntry for ProviderEntry {
-    fn movable_versions(&self) -> Vec<MovableVersion<'_>> {
-        let (Some(source), Some(version), Some(rule)) = (&self.source, &self.version, &self.update)
-        else {
-            return Vec::new();
-        };
-        vec![MovableVersion {
-            rule,
-            name: format!("{}{source}", ProviderName::PREFIX),
-            item_key: "source",
-            path: vec![EntryPathStep::Key("version")],
-            text: version,
-            version: 0..version.len(),
-        }]
     }
 }
 

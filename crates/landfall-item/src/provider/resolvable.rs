@@ -7,8 +7,7 @@ use super::resolve::{check_hashes, check_platforms, resolve};
 use crate::item_kind::meets_rules;
 use crate::text::{FieldConflict, merge_option};
 use crate::{
-    Exclusion, ItemRequest, PinPolicy, ResolvableRequest, ResolveError, ResolveOutcome, Resolver,
-    UpdatableRequest, UpstreamStatus,
+    Exclusion, ItemRequest, PinPolicy, ResolveError, ResolveOutcome, Resolver, UpstreamStatus,
 };
 use landfall_model::Digest;
 use landfall_model::document::{SourceLocation, UpdateRule};
@@ -16,6 +15,7 @@ use std::collections::BTreeSet;
 
 impl ItemRequest for ProviderRequest {
     type Name = ProviderName;
+    type Item = LockedProvider;
 
     fn name(&self) -> &ProviderName {
         &self.name
@@ -49,10 +49,6 @@ impl ItemRequest for ProviderRequest {
         }
         merge_option("update", &mut self.update, &other.update)
     }
-}
-
-impl ResolvableRequest for ProviderRequest {
-    type Item = LockedProvider;
 
     async fn resolve(
         &self,
@@ -99,17 +95,7 @@ impl ResolvableRequest for ProviderRequest {
     async fn check_upstream(resolver: &Resolver, old: &LockedProvider) -> Result<(), ResolveError> {
         find_version(resolver, &old.name).await
     }
-}
 
-impl ProviderRequest {
-    /// Whether each package of `old` has a hash that the request accepts.
-    fn accepts_packages_of(&self, old: &LockedProvider) -> bool {
-        let mut packages = old.packages.iter();
-        packages.all(|package| check_hashes(self, package).is_ok())
-    }
-}
-
-impl UpdatableRequest for ProviderRequest {
     fn update_rule(&self) -> Option<&UpdateRule> {
         self.update.as_ref()
     }
@@ -133,6 +119,14 @@ impl UpdatableRequest for ProviderRequest {
         _digest: Option<&Digest>,
     ) -> Result<(), ResolveError> {
         check_platforms(resolver, self).await
+    }
+}
+
+impl ProviderRequest {
+    /// Whether each package of `old` has a hash that the request accepts.
+    fn accepts_packages_of(&self, old: &LockedProvider) -> bool {
+        let mut packages = old.packages.iter();
+        packages.all(|package| check_hashes(self, package).is_ok())
     }
 }
 
