@@ -1,6 +1,7 @@
 //! Package selection by dnf's rules: [`choose`] answers a [`SelectionRequest`] with a
 //! [`YumSelection`] or a chain of reasons.
 
+mod formula;
 mod package_chooser;
 mod policy;
 mod reasons;
@@ -10,9 +11,10 @@ mod sat;
 #[cfg(test)]
 mod tests;
 
+use self::formula::{installed, package};
 use self::package_chooser::{ChoiceRules, PackageChooser};
 use self::request_words::{candidates, explain_no_match};
-use self::rules::{Rule, RuleOrigin, Rules, installed, package};
+use self::rules::{Rule, RuleOrigin, Rules};
 use self::sat::{Sat, SolverStop};
 use super::pool::{PackageId, Pool, RpmRelationKind};
 use super::relation::{RichDependency, RpmRelation, VersionSense};

@@ -1,8 +1,9 @@
 //! The main loop of dnf's solver, which decides one package after the other by the policy until all
 //! dependencies are satisfied.
 
+use super::formula::{Literal, installed, package};
 use super::policy::{Policy, open};
-use super::rules::{Literal, Rule, RuleOrigin, Rules, installed, package};
+use super::rules::{Rule, RuleOrigin, Rules};
 use super::sat::{Sat, SolverStop};
 use super::{excluded_from_weak, may_replace, obsoletes};
 use crate::yum::pool::{PackageId, RpmRelationKind};

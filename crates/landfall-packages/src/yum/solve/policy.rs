@@ -3,8 +3,9 @@
 //!
 //! libsolv's `policy.c` has the same steps under similar names.
 
+use super::formula::{Formula, Literal, installed, package};
 use super::obsoletes;
-use super::rules::{Formula, Literal, Rules, installed, package};
+use super::rules::Rules;
 use crate::yum::pool::{PackageId, RpmRelationKind};
 use crate::yum::relation::{RichDependency, RpmRelation, VersionSense};
 use crate::yum::version::Evr;

@@ -1,6 +1,7 @@
 //! Explains why packages cannot be installed: a chain of sentences from a request to the cause.
 
-use super::rules::{Literal, Rule, RuleOrigin, Rules, package};
+use super::formula::{Literal, package};
+use super::rules::{Rule, RuleOrigin, Rules};
 use super::sat::{ClauseId, Sat, SolverStop};
 use crate::yum::pool::{PackageId, Pool, RpmRelationKind};
 use crate::yum::relation::{RichDependency, RpmRelation};

@@ -4,7 +4,7 @@
 //! without heuristics for decisions: [`choose`](super::choose) and [`policy`](super::policy) make
 //! them as dnf's solver does.
 
-use super::rules::Literal;
+use super::formula::Literal;
 
 /// The number of a clause.
 pub(super) type ClauseId = u32;
