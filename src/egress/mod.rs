@@ -183,11 +183,7 @@ fn is_requested_by_lock(entry: &LockEntry) -> bool {
 /// An index or discovery document as a part that a probe can request. It is not content of a
 /// bundle, so its digest and size are unknown.
 fn index_part(url: String) -> EntryPart {
-    let descriptor = Descriptor {
-        digest: Digest::sha256(b""),
-        size: 0,
-        media_type: media_type::OCTETS.into(),
-    };
+    let descriptor = Descriptor::new(Digest::sha256(b""), 0, media_type::OCTETS);
     EntryPart {
         descriptor,
         origin: PartOrigin::Url(url),

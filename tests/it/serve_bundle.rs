@@ -19,11 +19,11 @@ const SITE: &str = "apiVersion: landfall/v1\nkind: Site\nregistry:\n  address: 1
                     {quay.io/x: [main, second]}\n";
 
 fn descriptor(value: &Value) -> Descriptor {
-    Descriptor {
-        digest: value["digest"].as_str().unwrap().parse().unwrap(),
-        size: value["size"].as_u64().unwrap(),
-        media_type: value["mediaType"].as_str().unwrap().into(),
-    }
+    Descriptor::new(
+        value["digest"].as_str().unwrap().parse().unwrap(),
+        value["size"].as_u64().unwrap(),
+        value["mediaType"].as_str().unwrap(),
+    )
 }
 
 /// A folder with images and files, their lock, and a store that holds them.
@@ -96,11 +96,7 @@ impl Carried {
             .map(|manifest| manifest.digest.clone())
             .collect();
         let trimmed = (kept.len() < children.len()).then(|| trim_index(&bytes, &keep).unwrap());
-        let top = Descriptor {
-            digest,
-            size,
-            media_type: kind,
-        };
+        let top = Descriptor::new(digest, size, kind);
         self.lock.images.push(LockedImage {
             platform: children.is_empty().then(|| "linux/amd64".parse().unwrap()),
             manifests,

@@ -504,11 +504,7 @@ mod tests {
     #[test]
     fn an_image_has_its_source_names_and_those_at_all_destinations() {
         let digest = Digest::sha256(b"top");
-        let top = Descriptor {
-            digest: digest.clone(),
-            size: 3,
-            media_type: "t".into(),
-        };
+        let top = Descriptor::new(digest.clone(), 3, "t");
         let image = LockedImage::new("registry.k8s.io/pause:3.10".parse().unwrap(), top.clone());
         let mapping = DestinationMap::to("172.20.0.2:5000/pre".parse().unwrap());
         let reference_names = |image: &LockedImage, mapping| {

@@ -262,15 +262,8 @@ mod tests {
         if good {
             let disk = DiskStore::open(dir.path()).unwrap();
             let size = CONTENT.len() as u64;
-            disk.put(
-                &Descriptor {
-                    digest: digest.clone(),
-                    size,
-                    media_type: "x/y".into(),
-                },
-                CONTENT,
-            )
-            .unwrap();
+            disk.put(&Descriptor::new(digest.clone(), size, "x/y"), CONTENT)
+                .unwrap();
             readers.push(Arc::new(disk));
         }
         let chain = BlobChain(readers);
@@ -307,11 +300,7 @@ mod tests {
             Arc::new(MemoryBlobs(blobs))
         };
         let longer = b"hello world, once more and more";
-        let blob = Descriptor {
-            digest: digest.clone(),
-            size: CONTENT.len() as u64,
-            media_type: "x/y".into(),
-        };
+        let blob = Descriptor::new(digest.clone(), CONTENT.len() as u64, "x/y");
         for wrong in [&CONTENT[..5], &longer[..]] {
             let chain = BlobChain(vec![held(wrong), held(CONTENT)]);
             for offset in [0, 3] {

@@ -176,11 +176,7 @@ mod tests {
     fn begun(dir: &std::path::Path) -> (VerifiedWriter, Follower) {
         let digest = Digest::sha256(CONTENT);
         let size = CONTENT.len() as u64;
-        let blob = Descriptor {
-            digest,
-            size,
-            media_type: "x/y".into(),
-        };
+        let blob = Descriptor::new(digest, size, "x/y");
         let disk = DiskStore::open(dir).unwrap();
         let (writer, _) = LocalStore::begin(&disk, &blob, false).unwrap().unwrap();
         let follower = writer.follower();

@@ -14,11 +14,7 @@ impl MemoryBlobs {
     /// Adds a blob and returns its descriptor.
     pub fn put(&mut self, bytes: impl Into<Bytes>, media_type: &str) -> Descriptor {
         let bytes = bytes.into();
-        let descriptor = Descriptor {
-            digest: Digest::sha256(&bytes),
-            size: bytes.len() as u64,
-            media_type: media_type.into(),
-        };
+        let descriptor = Descriptor::of(&bytes, media_type);
         self.0.insert(descriptor.digest.clone(), bytes);
         descriptor
     }

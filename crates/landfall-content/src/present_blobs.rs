@@ -179,11 +179,7 @@ mod tests {
     fn a_store_without_its_journal_is_hashed_once_with_progress() {
         let dir = tempfile::tempdir().unwrap();
         let contents: Vec<Vec<u8>> = (0..20).map(|number| vec![number; 10]).collect();
-        let blob = |bytes: &Vec<u8>| Descriptor {
-            digest: Digest::sha256(bytes),
-            size: bytes.len() as u64,
-            media_type: "x/y".into(),
-        };
+        let blob = |bytes: &Vec<u8>| Descriptor::of(bytes, "x/y");
         let wanted: Vec<Descriptor> = contents.iter().map(blob).collect();
         let store = DiskStore::open(dir.path()).unwrap();
         for bytes in &contents[..18] {

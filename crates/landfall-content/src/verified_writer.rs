@@ -376,11 +376,7 @@ mod tests {
             .iter()
             .map(|piece| Ok(Bytes::from_static(piece.as_bytes())))
             .collect();
-        let descriptor = Descriptor {
-            digest: Digest::sha256(wanted.as_bytes()),
-            size: wanted.len() as u64,
-            media_type: "x".into(),
-        };
+        let descriptor = Descriptor::of(wanted.as_bytes(), "x");
         let mut stream = verify_stream(futures_util::stream::iter(pieces).boxed(), &descriptor);
         let mut all = String::new();
         while let Some(piece) = stream.next().await {
@@ -418,11 +414,7 @@ mod tests {
             let pieces = pieces
                 .iter()
                 .map(|piece| Ok(Bytes::from_static(piece.as_bytes())));
-            let descriptor = Descriptor {
-                digest: Digest::sha256(b"hello"),
-                size: 5,
-                media_type: "x".into(),
-            };
+            let descriptor = Descriptor::new(Digest::sha256(b"hello"), 5, "x");
             let stream = futures_util::stream::iter(pieces.collect::<Vec<_>>()).boxed();
             let passed: Vec<Result<Bytes, HttpError>> =
                 verify_stream(stream, &descriptor).collect().await;

@@ -291,11 +291,11 @@ fn read_descriptor(raw: JsonText<'_>) -> Result<Descriptor, ManifestError> {
         return Err(ManifestError::Size(digest));
     };
     let kind = kind.and_then(JsonText::string);
-    Ok(Descriptor {
+    Ok(Descriptor::new(
         digest,
         size,
-        media_type: kind.as_deref().unwrap_or(media_type::OCTETS).into(),
-    })
+        kind.as_deref().unwrap_or(media_type::OCTETS),
+    ))
 }
 
 fn read_child(raw: JsonText<'_>) -> Result<ChildManifest, ManifestError> {

@@ -219,6 +219,22 @@ pub struct Descriptor {
     pub media_type: MediaType,
 }
 
+impl Descriptor {
+    /// The descriptor of the content with `digest`.
+    pub fn new(digest: Digest, size: u64, media_type: impl Into<MediaType>) -> Descriptor {
+        Descriptor {
+            digest,
+            size,
+            media_type: media_type.into(),
+        }
+    }
+
+    /// The descriptor of `bytes`.
+    pub fn of(bytes: &[u8], media_type: impl Into<MediaType>) -> Descriptor {
+        Descriptor::new(Digest::sha256(bytes), bytes.len() as u64, media_type)
+    }
+}
+
 // The fixed parts of an OCI image layout (image-layout.md).
 
 /// The file that marks a folder as an OCI image layout.

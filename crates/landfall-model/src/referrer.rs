@@ -209,11 +209,7 @@ mod tests {
     #[test]
     fn an_entry_has_the_artifact_or_config_type_and_annotations_up_to_their_limit() {
         let subject = Digest::sha256(b"subject");
-        let descriptor = Descriptor {
-            digest: Digest::sha256(b"m"),
-            size: 1,
-            media_type: media_type::OCI_MANIFEST.into(),
-        };
+        let descriptor = Descriptor::new(Digest::sha256(b"m"), 1, media_type::OCI_MANIFEST);
         let manifest = |more: &str| {
             format!(
                 r#"{{"subject":{{"digest":"{subject}"}},"config":{{"mediaType":"application/c"}}{more}}}"#

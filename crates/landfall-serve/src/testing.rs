@@ -32,11 +32,7 @@ pub fn memory(contents: &[&[u8]]) -> MemoryBlobs {
 pub fn image(name: &str, manifest: &[u8]) -> LockedImage {
     let digest = Digest::sha256(manifest);
     let size = manifest.len() as u64;
-    let top = Descriptor {
-        digest,
-        size,
-        media_type: media_type::OCI_MANIFEST.into(),
-    };
+    let top = Descriptor::new(digest, size, media_type::OCI_MANIFEST);
     LockedImage::new(name.parse().unwrap(), top)
 }
 

@@ -22,11 +22,7 @@ pub(super) struct Site {
 impl Site {
     pub(super) fn put(&mut self, algorithm: Algorithm, bytes: Vec<u8>, kind: &str) -> Descriptor {
         let digest = Digest::compute(algorithm, &bytes);
-        let descriptor = Descriptor {
-            digest: digest.clone(),
-            size: bytes.len() as u64,
-            media_type: kind.into(),
-        };
+        let descriptor = Descriptor::new(digest.clone(), bytes.len() as u64, kind);
         self.blobs.push((digest, bytes));
         descriptor
     }

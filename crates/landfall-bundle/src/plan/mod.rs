@@ -477,11 +477,7 @@ fn content(origin: &PartOrigin) -> ContentSource {
 
 /// One of the entries before the blobs. Its content is computed from the lock.
 fn front_entry(name: &str, kind: &str, bytes: Vec<u8>) -> PlannedEntry {
-    let descriptor = Descriptor {
-        digest: Digest::sha256(&bytes),
-        size: bytes.len() as u64,
-        media_type: kind.into(),
-    };
+    let descriptor = Descriptor::of(&bytes, kind);
     let (name, item) = (name.to_owned(), name.to_owned());
     PlannedEntry {
         name,

@@ -421,11 +421,7 @@ mod tests {
 
     #[test]
     fn a_disk_error_during_a_proof_is_reported() {
-        let blob = Descriptor {
-            digest: Digest::sha256(b"blob"),
-            size: 4,
-            media_type: "t".into(),
-        };
+        let blob = Descriptor::new(Digest::sha256(b"blob"), 4, "t");
         let new = PlainBlob {
             digest: blob.digest.clone(),
             coding: BlobCoding::Deflate,

@@ -362,11 +362,7 @@ pub fn plan_recipes(
             from,
         });
         entry.name = entry_name(&recipe.digest);
-        entry.descriptor = Descriptor {
-            digest: recipe.digest.clone(),
-            size: recipe.size(),
-            media_type: RECIPE_TYPE.into(),
-        };
+        entry.descriptor = Descriptor::new(recipe.digest.clone(), recipe.size(), RECIPE_TYPE);
         entry.form = ContentForm::Stored;
         entry.content = ContentSource::Recipe(Arc::new(recipe));
         Ok(())

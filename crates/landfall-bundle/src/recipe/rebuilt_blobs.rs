@@ -240,11 +240,7 @@ impl RebuiltBlobs {
             // the bytes of a blob that was added or rebuilt were verified
             _ => return self.open(digest, 0).map_err(io::Error::other),
         };
-        let blob = Descriptor {
-            digest: digest.clone(),
-            size,
-            media_type: String::new().into(),
-        };
+        let blob = Descriptor::new(digest.clone(), size, String::new());
         for number in 0.. {
             let mut reader = match self.content.open_copy(digest, number) {
                 Ok(Some(reader)) => reader,

@@ -334,11 +334,7 @@ mod tests {
             kind: EntryKind::Git,
             digest: digest.clone(),
             layout_name: String::new(),
-            top: landfall_model::Descriptor {
-                digest: digest.clone(),
-                size: 0,
-                media_type: String::new().into(),
-            },
+            top: landfall_model::Descriptor::new(digest.clone(), 0, String::new()),
             artifact_type: None,
             parts: Vec::new(),
             referrers: Vec::new(),

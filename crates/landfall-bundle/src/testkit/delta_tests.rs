@@ -87,10 +87,12 @@ fn a_delta_that_omits_many_blobs_is_read() {
     let mut memory = Memory::default();
     let config = memory.put(br#"{"os":"linux"}"#, media_type::OCI_CONFIG);
     let layers: Vec<Descriptor> = (0..4_000)
-        .map(|number| Descriptor {
-            digest: Digest::sha256(format!("layer {number}").as_bytes()),
-            size: 1000,
-            media_type: "application/vnd.oci.image.layer.v1.tar+gzip".into(),
+        .map(|number| {
+            Descriptor::new(
+                Digest::sha256(format!("layer {number}").as_bytes()),
+                1000,
+                "application/vnd.oci.image.layer.v1.tar+gzip",
+            )
         })
         .collect();
     let manifest =
@@ -140,11 +142,11 @@ fn a_forged_delta_is_refused() {
             .iter()
             .find(|entry| entry.media_type == media_type::OCI_CONFIG)
             .unwrap();
-        Descriptor {
-            digest: config.digest.clone(),
-            size: config.size,
-            media_type: config.media_type.clone(),
-        }
+        Descriptor::new(
+            config.digest.clone(),
+            config.size,
+            config.media_type.clone(),
+        )
     };
     let forgeries: [(&str, Forgery); 7] = [
         ("contradict each other", |c| c.requires.clear()),
@@ -183,11 +185,9 @@ fn a_forged_delta_is_refused() {
     let (mut contents, mut rows) = packed.opened();
     let last = contents.entries.pop().unwrap();
     rows.truncate(last.frame as usize);
-    contents.omitted.push(Descriptor {
-        digest: last.digest,
-        size: last.size,
-        media_type: last.media_type,
-    });
+    contents
+        .omitted
+        .push(Descriptor::new(last.digest, last.size, last.media_type));
     contents.omitted.sort();
     packed.seal(contents, &rows, last.offset, false, &[]);
     assert!(

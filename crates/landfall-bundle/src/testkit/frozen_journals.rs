@@ -45,11 +45,7 @@ fn entry(path: &Path, digest: &str) -> (TarEntry, Descriptor) {
     let bundle = Bundle::open(path).unwrap();
     let mut entries = bundle.contents().entries.iter();
     let entry = entries.find(|entry| entry.digest == digest).unwrap();
-    let descriptor = Descriptor {
-        digest,
-        size: entry.size,
-        media_type: "x/y".into(),
-    };
+    let descriptor = Descriptor::new(digest, entry.size, "x/y");
     (entry.clone(), descriptor)
 }
 

@@ -38,11 +38,7 @@ impl Memory {
     pub(super) fn put(&mut self, bytes: &[u8], kind: &str) -> Descriptor {
         let digest = Digest::sha256(bytes);
         self.blobs.insert(digest.clone(), bytes.into());
-        Descriptor {
-            digest,
-            size: bytes.len() as u64,
-            media_type: kind.into(),
-        }
+        Descriptor::new(digest, bytes.len() as u64, kind)
     }
 }
 

@@ -25,11 +25,7 @@ fn a_packed_bundle_is_valid_and_has_the_content_of_the_store() {
     assert_eq!(bundle.lock().unwrap(), lock);
     assert_eq!(bundle.entries().unwrap(), lock.entries());
     for (digest, bytes) in &memory.blobs {
-        let descriptor = Descriptor {
-            digest: digest.clone(),
-            size: bytes.len() as u64,
-            media_type: media_type::OCTETS.into(),
-        };
+        let descriptor = Descriptor::new(digest.clone(), bytes.len() as u64, media_type::OCTETS);
         assert_eq!(&bundle.read(&descriptor).unwrap(), bytes);
         let mut whole = Vec::new();
         bundle

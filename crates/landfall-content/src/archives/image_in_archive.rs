@@ -152,11 +152,7 @@ impl ImageInArchive {
             members.insert(layer.digest.clone(), path.clone());
             layers.push(layer.clone());
         }
-        let config_blob = Descriptor {
-            digest: Digest::sha256(&config),
-            size: config.len() as u64,
-            media_type: media_type::OCI_CONFIG.into(),
-        };
+        let config_blob = Descriptor::of(&config, media_type::OCI_CONFIG);
         members.insert(config_blob.digest.clone(), config_path);
         let manifest = json!({
             "schemaVersion": 2,
@@ -167,11 +163,7 @@ impl ImageInArchive {
         let manifest = manifest.to_string().into_bytes();
         Ok(ImageInArchive {
             archive,
-            top: Descriptor {
-                digest: Digest::sha256(&manifest),
-                size: manifest.len() as u64,
-                media_type: media_type::OCI_MANIFEST.into(),
-            },
+            top: Descriptor::of(&manifest, media_type::OCI_MANIFEST),
             members,
             generated: Some(manifest),
         })
@@ -307,11 +299,11 @@ fn layer_of(member: &mut ArchiveMember<'_>) -> io::Result<(Descriptor, Digest)> 
         None
     };
     let (_, digest) = stream.finish();
-    let layer = Descriptor {
-        digest: digest.clone(),
-        size: member.size,
-        media_type: if is_gzip { LAYER_GZIP } else { LAYER }.into(),
-    };
+    let layer = Descriptor::new(
+        digest.clone(),
+        member.size,
+        if is_gzip { LAYER_GZIP } else { LAYER },
+    );
     Ok((layer, unpacked.unwrap_or(digest)))
 }
 

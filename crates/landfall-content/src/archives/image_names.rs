@@ -38,11 +38,7 @@ impl ArchiveImages {
     pub fn find(&self, image: &ImageRef, reference: &str) -> Option<Descriptor> {
         if let Ok(digest) = reference.parse::<Digest>() {
             let (_, size) = *self.documents.get(&digest)?;
-            return Some(Descriptor {
-                digest,
-                size,
-                media_type: String::new().into(),
-            });
+            return Some(Descriptor::new(digest, size, String::new()));
         }
         self.names
             .get(&format!("{}:{reference}", image.name()))

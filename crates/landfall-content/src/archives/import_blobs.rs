@@ -174,11 +174,7 @@ mod tests {
     use landfall_model::report::SilentProgress;
 
     fn blob(bytes: &[u8]) -> Descriptor {
-        Descriptor {
-            digest: Digest::sha256(bytes),
-            size: bytes.len() as u64,
-            media_type: "x/y".into(),
-        }
+        Descriptor::of(bytes, "x/y")
     }
 
     #[test]

@@ -86,11 +86,7 @@ pub(super) fn manifest(chart: &LockedChart) -> Descriptor {
         .media_type
         .clone()
         .unwrap_or_else(|| media_type::OCI_MANIFEST.into());
-    Descriptor {
-        digest: chart.digest.clone(),
-        size: chart.size,
-        media_type,
-    }
+    Descriptor::new(chart.digest.clone(), chart.size, media_type)
 }
 
 /// The layers of a chart's artifact.
@@ -124,15 +120,17 @@ pub(super) fn layers(chart: &LockedChart) -> ChartLayers {
         return ChartLayers::find(&chart.blobs);
     }
     ChartLayers {
-        archive: Some(Descriptor {
-            digest: chart.digest.clone(),
-            size: chart.size,
-            media_type: media_type::HELM_CHART.into(),
-        }),
-        provenance: chart.provenance.as_ref().map(|provenance| Descriptor {
-            digest: provenance.digest.clone(),
-            size: provenance.size,
-            media_type: media_type::HELM_PROVENANCE.into(),
+        archive: Some(Descriptor::new(
+            chart.digest.clone(),
+            chart.size,
+            media_type::HELM_CHART,
+        )),
+        provenance: chart.provenance.as_ref().map(|provenance| {
+            Descriptor::new(
+                provenance.digest.clone(),
+                provenance.size,
+                media_type::HELM_PROVENANCE,
+            )
         }),
     }
 }
@@ -193,11 +191,7 @@ fn wrapped_archive(chart: &LockedChart) -> Vec<EntryPart> {
 fn computed(bytes: Vec<u8>, media_type: &'static str) -> EntryPart {
     let digest = Digest::sha256(&bytes);
     let size = bytes.len() as u64;
-    let descriptor = Descriptor {
-        digest,
-        size,
-        media_type: media_type.into(),
-    };
+    let descriptor = Descriptor::new(digest, size, media_type);
     EntryPart {
         descriptor,
         origin: PartOrigin::Computed(bytes),
@@ -337,11 +331,7 @@ mod tests {
     use super::*;
 
     fn chart(archive: &[u8], provenance: Option<&[u8]>) -> ChartArchive {
-        let descriptor = |content: &[u8]| Descriptor {
-            digest: Digest::sha256(content),
-            size: content.len() as u64,
-            media_type: "application/gzip".into(),
-        };
+        let descriptor = |content: &[u8]| Descriptor::of(content, "application/gzip");
         ChartArchive {
             item: "a".into(),
             chart: "app".into(),

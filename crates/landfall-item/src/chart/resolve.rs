@@ -120,11 +120,7 @@ async fn read_local(
     if size > limit {
         return Err(format!("it has {size} bytes, more than {limit}").into());
     }
-    let layer = Descriptor {
-        digest: digest.clone(),
-        size,
-        media_type: media_type::HELM_CHART.into(),
-    };
+    let layer = Descriptor::new(digest.clone(), size, media_type::HELM_CHART);
     let mut chart = new(name, digest, size);
     let folder = name.folder().unwrap_or_default();
     let below = if folder.is_empty() { "" } else { "/" };
@@ -334,13 +330,13 @@ async fn download(
                 }
             }
         })?;
-    let layer = layer_of(media_type::HELM_CHART, &archive);
+    let layer = Descriptor::of(&archive, media_type::HELM_CHART);
     resolver.keep(layer.clone(), archive.clone()).await;
     let mut chart = new(name, layer.digest, layer.size);
     chart.url = Some(url.to_owned());
     let provenance = match provenance_of(resolver, url).await {
         Ok((sidecar, bytes)) => {
-            let layer = layer_of(media_type::HELM_PROVENANCE, &bytes);
+            let layer = Descriptor::of(&bytes, media_type::HELM_PROVENANCE);
             resolver.keep(layer, bytes.clone()).await;
             chart.provenance = Some(sidecar);
             Some(bytes.to_vec())
@@ -378,14 +374,6 @@ async fn provenance_of(
         size: bytes.len() as u64,
     };
     Ok((sidecar, bytes))
-}
-
-fn layer_of(media_type: &str, bytes: &[u8]) -> Descriptor {
-    Descriptor {
-        digest: Digest::sha256(bytes),
-        size: bytes.len() as u64,
-        media_type: media_type.into(),
-    }
 }
 
 /// A chart with only a name, digest and size.

@@ -122,25 +122,13 @@ pub(crate) fn entry(file: &LockedFile) -> LockEntry {
         .map(|(url, digest, size)| {
             (
                 url,
-                Descriptor {
-                    digest: digest.clone(),
-                    size,
-                    media_type: media_type::OCTETS.into(),
-                },
+                Descriptor::new(digest.clone(), size, media_type::OCTETS),
             )
         })
         .collect();
-    let config = Descriptor {
-        digest: Digest::sha256(EMPTY),
-        size: EMPTY.len() as u64,
-        media_type: media_type::OCI_EMPTY.into(),
-    };
+    let config = Descriptor::of(EMPTY, media_type::OCI_EMPTY);
     let manifest = manifest(file, &config, &layers);
-    let top = Descriptor {
-        digest: Digest::sha256(&manifest),
-        size: manifest.len() as u64,
-        media_type: media_type::OCI_MANIFEST.into(),
-    };
+    let top = Descriptor::of(&manifest, media_type::OCI_MANIFEST);
     let mut parts = vec![EntryPart {
         descriptor: config,
         origin: PartOrigin::Computed(EMPTY.into()),

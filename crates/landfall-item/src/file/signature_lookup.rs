@@ -370,9 +370,5 @@ pub(crate) fn read_sidecar(
 
 /// The descriptor of a sidecar as a layer.
 pub(super) fn descriptor(sidecar: &LockedSidecar) -> Descriptor {
-    Descriptor {
-        digest: sidecar.digest.clone(),
-        size: sidecar.size,
-        media_type: media_type::OCTETS.into(),
-    }
+    Descriptor::new(sidecar.digest.clone(), sidecar.size, media_type::OCTETS)
 }

@@ -82,9 +82,9 @@ const TITLE: &str = "org.opencontainers.image.title";
 /// pack and each large file.
 pub(crate) fn entry(repository: &LockedGitRepository) -> LockEntry {
     let refs = refs(repository);
-    let config = descriptor(&refs, media_type::LANDFALL_GIT_REFS);
+    let config = Descriptor::of(&refs, media_type::LANDFALL_GIT_REFS);
     let manifest = manifest(repository, &config);
-    let top = descriptor(&manifest, media_type::OCI_MANIFEST);
+    let top = Descriptor::of(&manifest, media_type::OCI_MANIFEST);
     let mut parts = vec![EntryPart {
         descriptor: config,
         origin: PartOrigin::Computed(refs),
@@ -127,7 +127,7 @@ pub(crate) fn entry(repository: &LockedGitRepository) -> LockEntry {
 
 /// Computes the digest of a repository, ignoring its `digest` field.
 pub(super) fn digest(repository: &LockedGitRepository) -> Digest {
-    let config = descriptor(&refs(repository), media_type::LANDFALL_GIT_REFS);
+    let config = Descriptor::of(&refs(repository), media_type::LANDFALL_GIT_REFS);
     Digest::sha256(&manifest(repository, &config))
 }
 
@@ -157,10 +157,12 @@ fn refs(repository: &LockedGitRepository) -> Vec<u8> {
 }
 
 fn packs_of(repository: &LockedGitRepository) -> Vec<Descriptor> {
-    let packs = repository.packs.iter().map(|pack| Descriptor {
-        digest: pack.digest.clone(),
-        size: pack.size,
-        media_type: media_type::LANDFALL_GIT_PACK.into(),
+    let packs = repository.packs.iter().map(|pack| {
+        Descriptor::new(
+            pack.digest.clone(),
+            pack.size,
+            media_type::LANDFALL_GIT_PACK,
+        )
     });
     packs.collect()
 }
@@ -189,12 +191,4 @@ fn manifest(repository: &LockedGitRepository, config: &Descriptor) -> Vec<u8> {
         "annotations": {URL: url, TITLE: title},
     });
     manifest.to_string().into_bytes()
-}
-
-fn descriptor(bytes: &[u8], media_type: &'static str) -> Descriptor {
-    Descriptor {
-        digest: Digest::sha256(bytes),
-        size: bytes.len() as u64,
-        media_type: media_type.into(),
-    }
 }

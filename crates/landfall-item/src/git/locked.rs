@@ -229,11 +229,7 @@ impl TryFrom<String> for LockedGitRef {
 impl LockedLargeFile {
     /// Digest, size and media type.
     pub fn descriptor(&self) -> Descriptor {
-        Descriptor {
-            digest: self.digest.clone(),
-            size: self.size,
-            media_type: media_type::OCTETS.into(),
-        }
+        Descriptor::new(self.digest.clone(), self.size, media_type::OCTETS)
     }
 }
 

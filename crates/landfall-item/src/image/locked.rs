@@ -156,40 +156,32 @@ pub struct LockedReferrer {
 impl LockedReferrer {
     /// Digest, size and media type of the referring manifest.
     pub fn descriptor(&self) -> Descriptor {
-        Descriptor {
-            digest: self.digest.clone(),
-            size: self.size,
-            media_type: self.media_type.clone(),
-        }
+        Descriptor::new(self.digest.clone(), self.size, self.media_type.clone())
     }
 }
 
 impl LockedImage {
     /// The descriptor of the index, or of the only manifest.
     pub fn descriptor(&self) -> Descriptor {
-        Descriptor {
-            digest: self.digest.clone(),
-            size: self.size,
-            media_type: self.media_type.clone(),
-        }
+        Descriptor::new(self.digest.clone(), self.size, self.media_type.clone())
     }
 
     /// The descriptor of the trimmed index, if there is one. It has the media type of the index.
     pub fn trimmed_descriptor(&self) -> Option<Descriptor> {
-        self.trimmed.as_ref().map(|trimmed| Descriptor {
-            digest: trimmed.digest.clone(),
-            size: trimmed.size,
-            media_type: self.media_type.clone(),
+        self.trimmed.as_ref().map(|trimmed| {
+            Descriptor::new(
+                trimmed.digest.clone(),
+                trimmed.size,
+                self.media_type.clone(),
+            )
         })
     }
 
     /// Every manifest of the image in the order in which a registry accepts them: children before
     /// parents, the top last. The trimmed index is not one of them.
     pub fn manifests_in_order(&self) -> impl Iterator<Item = Descriptor> + '_ {
-        let children = self.manifests.iter().map(|child| Descriptor {
-            digest: child.digest.clone(),
-            size: child.size,
-            media_type: child.media_type.clone(),
+        let children = self.manifests.iter().map(|child| {
+            Descriptor::new(child.digest.clone(), child.size, child.media_type.clone())
         });
         children.chain(std::iter::once(self.descriptor()))
     }

@@ -138,11 +138,11 @@ mod tests {
 
     fn child(name: &str, platform: Option<&str>, attests: Option<&str>) -> ChildManifest {
         ChildManifest {
-            descriptor: Descriptor {
-                digest: Digest::sha256(name.as_bytes()),
-                size: 1,
-                media_type: media_type::OCI_MANIFEST.into(),
-            },
+            descriptor: Descriptor::new(
+                Digest::sha256(name.as_bytes()),
+                1,
+                media_type::OCI_MANIFEST,
+            ),
             platform: platform.map(|platform| platform.parse().unwrap()),
             attests: attests.map(|of| Digest::sha256(of.as_bytes())),
         }

@@ -334,11 +334,7 @@ pub(super) fn too_many_referrers(limit: usize) -> ResolveError {
 pub(super) fn parse(raw: FetchedManifest) -> Result<ImageManifest, String> {
     let (manifest, media_type) = Manifest::parse(&raw.bytes, raw.content_type.as_deref())
         .map_err(|error| error.to_string())?;
-    let descriptor = Descriptor {
-        digest: raw.digest,
-        size: raw.bytes.len() as u64,
-        media_type: media_type.into(),
-    };
+    let descriptor = Descriptor::new(raw.digest, raw.bytes.len() as u64, media_type);
     let subject = read_referrer(&raw.bytes, &descriptor).map(|referring| referring.subject);
     Ok(ImageManifest {
         descriptor,

@@ -31,11 +31,7 @@ pub(super) async fn resolve(
         .into());
     }
     let (manifest, kind) = Manifest::parse(&raw.bytes, raw.content_type.as_deref())?;
-    let top = Descriptor {
-        digest: raw.digest.clone(),
-        size: raw.bytes.len() as u64,
-        media_type: kind.clone().into(),
-    };
+    let top = Descriptor::new(raw.digest.clone(), raw.bytes.len() as u64, kind.clone());
     let mut image = LockedImage {
         pin: request.pin.clone(),
         ..LockedImage::new(name.clone(), top)
@@ -91,11 +87,7 @@ pub(super) async fn resolve(
                     .map(|child| child.descriptor.digest.clone())
                     .collect();
                 let bytes = trim_index(&raw.bytes, &keep)?;
-                let descriptor = Descriptor {
-                    digest: Digest::sha256(&bytes),
-                    size: bytes.len() as u64,
-                    media_type: kind.into(),
-                };
+                let descriptor = Descriptor::of(&bytes, kind);
                 image.trimmed = Some(LockedTrimmedIndex {
                     digest: descriptor.digest.clone(),
                     size: descriptor.size,

@@ -145,11 +145,7 @@ pub(crate) async fn logged_since(
         return Ok(None);
     }
     // the digest is enough to find the signatures, so the top manifest is not fetched
-    let top = Descriptor {
-        digest: digest.clone(),
-        size: 0,
-        media_type: String::new().into(),
-    };
+    let top = Descriptor::new(digest.clone(), 0, String::new());
     let image = LockedImage::new(name.clone(), top);
     let item = image.name.to_string();
     let found = referrers::look_up(resolver, &item, &image, true).await?;
@@ -301,11 +297,11 @@ fn layers_in(manifest: &[u8], max: u64) -> Vec<SignatureLayer> {
         let [kind, digest, size, annotations] =
             layer.members_if_object(["mediaType", "digest", "size", "annotations"]);
         let media_type = kind?.string()?;
-        let descriptor = Descriptor {
-            digest: digest?.string()?.parse().ok()?,
-            size: size?.unsigned().filter(|size| *size <= max)?,
-            media_type: media_type.as_str().into(),
-        };
+        let descriptor = Descriptor::new(
+            digest?.string()?.parse().ok()?,
+            size?.unsigned().filter(|size| *size <= max)?,
+            media_type.as_str(),
+        );
         let annotations = annotations
             .map(JsonText::string_members)
             .unwrap_or_default();

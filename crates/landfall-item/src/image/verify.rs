@@ -69,11 +69,7 @@ impl ImageVerifier<'_> {
         for child in &image.manifests {
             locked.insert(
                 &child.digest,
-                Descriptor {
-                    digest: child.digest.clone(),
-                    size: child.size,
-                    media_type: child.media_type.clone(),
-                },
+                Descriptor::new(child.digest.clone(), child.size, child.media_type.clone()),
             );
         }
         let Some((bytes, top)) = self.read(&image.descriptor()) else {

@@ -20,11 +20,8 @@ pub(super) fn charts(
     referrers: Vec<LockedReferrer>,
     provenance: LockedSidecar,
 ) -> Vec<LockedChart> {
-    let blob = |name: &str| Descriptor {
-        digest: digest(name),
-        size: 9,
-        media_type: "application/vnd.cncf.helm.config.v1+json".into(),
-    };
+    let blob =
+        |name: &str| Descriptor::new(digest(name), 9, "application/vnd.cncf.helm.config.v1+json");
     let chart = LockedChart {
         name: "oci://r.test/charts/app:1.0.0+b"
             .to_owned()

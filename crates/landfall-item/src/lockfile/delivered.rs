@@ -189,11 +189,7 @@ impl DeliveredLocks {
             .filter(|layer| layer.media_type == LOCK)
             .map(|layer| DeliveredLock {
                 name: layer.annotations.get(TITLE).cloned().unwrap_or_default(),
-                descriptor: Descriptor {
-                    digest: layer.digest,
-                    size: layer.size,
-                    media_type: layer.media_type.into(),
-                },
+                descriptor: Descriptor::new(layer.digest, layer.size, layer.media_type),
             });
         Ok(DeliveredLocks(locks.collect()))
     }
@@ -224,28 +220,16 @@ impl DeliveredLocks {
         // a lock that is delivered again becomes the newest
         self.0.retain(|known| known.descriptor.digest != digest);
         let name = lock.name.clone().unwrap_or_default();
-        let descriptor = Descriptor {
-            digest: digest.clone(),
-            size,
-            media_type: LOCK.into(),
-        };
+        let descriptor = Descriptor::new(digest.clone(), size, LOCK);
         self.0.push(DeliveredLock {
             descriptor: descriptor.clone(),
             name,
         });
         let excess = self.0.len().saturating_sub(MAX_LOCKS);
         self.0.drain(..excess);
-        let config = Descriptor {
-            digest: Digest::sha256(EMPTY),
-            size: EMPTY.len() as u64,
-            media_type: media_type::OCI_EMPTY.into(),
-        };
+        let config = Descriptor::of(EMPTY, media_type::OCI_EMPTY);
         let manifest = self.manifest(&config);
-        let top = Descriptor {
-            digest: Digest::sha256(&manifest),
-            size: manifest.len() as u64,
-            media_type: media_type::OCI_MANIFEST.into(),
-        };
+        let top = Descriptor::of(&manifest, media_type::OCI_MANIFEST);
         // of the locks, only the new one is a part: the registry has the others
         LockEntry {
             kind: EntryKind::File,
@@ -337,11 +321,7 @@ mod tests {
     #[test]
     fn the_list_is_bounded_and_other_documents_are_rejected() {
         let known = |at: usize| DeliveredLock {
-            descriptor: Descriptor {
-                digest: Digest::sha256(&at.to_be_bytes()),
-                size: 1,
-                media_type: LOCK.into(),
-            },
+            descriptor: Descriptor::new(Digest::sha256(&at.to_be_bytes()), 1, LOCK),
             name: at.to_string(),
         };
         let full = DeliveredLocks((0..MAX_LOCKS).map(known).collect());

@@ -48,11 +48,11 @@ fn sample() -> Lock {
                 platform: Some("linux/amd64".into()),
             }],
             verified: Vec::new(),
-            blobs: vec![Descriptor {
-                digest: digest("layer"),
-                size: 7,
-                media_type: "application/vnd.oci.image.layer.v1.tar+gzip".into(),
-            }],
+            blobs: vec![Descriptor::new(
+                digest("layer"),
+                7,
+                "application/vnd.oci.image.layer.v1.tar+gzip",
+            )],
             trimmed: Some(LockedTrimmedIndex {
                 digest: digest("trimmed"),
                 size: 702,
@@ -73,11 +73,11 @@ fn sample() -> Lock {
                     subject: Some(digest("child")),
                 },
             ]),
-            referrer_blobs: vec![Descriptor {
-                digest: digest("payload"),
-                size: 245,
-                media_type: "application/vnd.dev.cosign.simplesigning.v1+json".into(),
-            }],
+            referrer_blobs: vec![Descriptor::new(
+                digest("payload"),
+                245,
+                "application/vnd.dev.cosign.simplesigning.v1+json",
+            )],
             absent: std::collections::BTreeSet::new(),
         }],
         files: vec![LockedFile {

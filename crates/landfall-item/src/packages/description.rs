@@ -132,11 +132,7 @@ impl PackageIndex {
     /// # Errors
     /// If the index is missing or damaged.
     pub fn read(&self, blobs: &dyn BlobRead) -> Result<Vec<u8>, Failure> {
-        let descriptor = Descriptor {
-            digest: self.digest.clone(),
-            size: self.size,
-            media_type: media_type::OCTETS.into(),
-        };
+        let descriptor = Descriptor::new(self.digest.clone(), self.size, media_type::OCTETS);
         let bytes = blobs.read(&descriptor);
         bytes.map_err(|error| Failure::failed(format!("{}: {error}", self.path)))
     }

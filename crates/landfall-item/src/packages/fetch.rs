@@ -308,11 +308,7 @@ pub(super) async fn fetch(
     if *size > limit {
         return Err(format!("{path} has {size} bytes, more than {limit}").into());
     }
-    let descriptor = Descriptor {
-        digest: digest.clone(),
-        size: *size,
-        media_type: media_type::OCTETS.into(),
-    };
+    let descriptor = Descriptor::new(digest.clone(), *size, media_type::OCTETS);
     let disk = resolver.disk().clone();
     let stored = descriptor.clone();
     let stored = tokio::task::spawn_blocking(move || match disk.has(&stored.digest, stored.size) {
@@ -363,11 +359,7 @@ pub(super) async fn store_index(
 ) -> PackageIndex {
     let digest = Digest::sha256(&bytes);
     let size = bytes.len() as u64;
-    let descriptor = Descriptor {
-        digest: digest.clone(),
-        size,
-        media_type: media_type::OCTETS.into(),
-    };
+    let descriptor = Descriptor::new(digest.clone(), size, media_type::OCTETS);
     resolver.keep(descriptor, bytes).await;
     PackageIndex {
         digest,

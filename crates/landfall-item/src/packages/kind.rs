@@ -184,7 +184,7 @@ const KEY: &str = "application/pgp-keys";
 /// Lists the parts of a set: an artifact with a layer for each index, package and key.
 pub(crate) fn entry(set: &LockedPackageSet) -> LockEntry {
     let (manifest, mut parts) = manifest(set);
-    let top = descriptor(&manifest, media_type::OCI_MANIFEST);
+    let top = Descriptor::of(&manifest, media_type::OCI_MANIFEST);
     parts.push(EntryPart {
         descriptor: top.clone(),
         origin: PartOrigin::Computed(manifest),
@@ -242,7 +242,7 @@ pub(crate) fn repository(name: &str) -> String {
 
 /// The manifest and the parts that it names, without duplicates.
 fn manifest(set: &LockedPackageSet) -> (Vec<u8>, Vec<EntryPart>) {
-    let config = descriptor(EMPTY, media_type::OCI_EMPTY);
+    let config = Descriptor::of(EMPTY, media_type::OCI_EMPTY);
     let mut parts = vec![EntryPart {
         descriptor: config.clone(),
         origin: PartOrigin::Computed(EMPTY.into()),
@@ -269,17 +269,13 @@ fn manifest(set: &LockedPackageSet) -> (Vec<u8>, Vec<EntryPart>) {
     for source in &set.sources {
         let key = source.key.as_bytes();
         add(
-            descriptor(key, KEY),
+            Descriptor::of(key, KEY),
             &format!("{}.asc", source.signed_by),
             &source.url,
             PartOrigin::Computed(key.into()),
         );
         for index in &source.indexes {
-            let layer = Descriptor {
-                digest: index.digest.clone(),
-                size: index.size,
-                media_type: media_type::OCTETS.into(),
-            };
+            let layer = Descriptor::new(index.digest.clone(), index.size, media_type::OCTETS);
             // the `by-hash` URL comes first: a repository keeps that file for a while after it
             // replaces the index
             let by_hash = source.by_hash_url(index);
@@ -294,11 +290,11 @@ fn manifest(set: &LockedPackageSet) -> (Vec<u8>, Vec<EntryPart>) {
             );
         }
         for package in &source.packages {
-            let layer = Descriptor {
-                digest: package.digest.clone(),
-                size: package.size,
-                media_type: MediaType::from(package_type),
-            };
+            let layer = Descriptor::new(
+                package.digest.clone(),
+                package.size,
+                MediaType::from(package_type),
+            );
             add(
                 layer,
                 title(&package.path, &package.url),
@@ -330,13 +326,5 @@ fn origin(mut urls: Vec<String>) -> PartOrigin {
     match urls.len() {
         1 => PartOrigin::Url(urls.remove(0)),
         _ => PartOrigin::Urls(urls),
-    }
-}
-
-fn descriptor(bytes: &[u8], media_type: &'static str) -> Descriptor {
-    Descriptor {
-        digest: Digest::sha256(bytes),
-        size: bytes.len() as u64,
-        media_type: media_type.into(),
     }
 }

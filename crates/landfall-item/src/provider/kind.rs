@@ -166,20 +166,16 @@ fn index(provider: &LockedProvider, manifests: &[EntryPart]) -> Vec<u8> {
 }
 
 fn package_descriptor(package: &LockedProviderPackage) -> Descriptor {
-    Descriptor {
-        digest: package.digest.clone(),
-        size: package.size,
-        media_type: media_type::ZIP_PACKAGE.into(),
-    }
+    Descriptor::new(
+        package.digest.clone(),
+        package.size,
+        media_type::ZIP_PACKAGE,
+    )
 }
 
 fn computed(bytes: Vec<u8>, media_type: &'static str) -> EntryPart {
     EntryPart {
-        descriptor: Descriptor {
-            digest: Digest::sha256(&bytes),
-            size: bytes.len() as u64,
-            media_type: media_type.into(),
-        },
+        descriptor: Descriptor::of(&bytes, media_type),
         origin: PartOrigin::Computed(bytes),
     }
 }

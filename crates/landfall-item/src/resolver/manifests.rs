@@ -101,11 +101,11 @@ impl Resolver {
             Some(descriptor) => session.manifest_of(&name.repository, descriptor).await?,
             None => session.manifest(&name.repository, reference).await?,
         };
-        let descriptor = Descriptor {
-            digest: raw.digest.clone(),
-            size: raw.bytes.len() as u64,
-            media_type: raw.content_type.clone().unwrap_or_default().into(),
-        };
+        let descriptor = Descriptor::new(
+            raw.digest.clone(),
+            raw.bytes.len() as u64,
+            raw.content_type.clone().unwrap_or_default(),
+        );
         self.keep(descriptor, raw.bytes.clone()).await;
         Ok(raw)
     }

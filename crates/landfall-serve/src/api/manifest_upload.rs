@@ -180,11 +180,7 @@ fn add_manifest(
         None => Digest::compute(Algorithm::Sha256, &bytes),
     };
     let (manifest, media_type) = parse_manifest(&bytes, upload.content_type.as_deref())?;
-    let descriptor = Descriptor {
-        digest,
-        size: bytes.len() as u64,
-        media_type: media_type.into(),
-    };
+    let descriptor = Descriptor::new(digest, bytes.len() as u64, media_type);
     let referrer = read_referrer(&bytes, &descriptor);
 
     if let Some(referrer) = &referrer

@@ -104,11 +104,7 @@ mod tests {
     use landfall_model::Descriptor;
 
     fn chart(item: &str, version: &str, content: &[u8]) -> ChartArchive {
-        let archive = Descriptor {
-            digest: Digest::sha256(content),
-            size: content.len() as u64,
-            media_type: "application/gzip".into(),
-        };
+        let archive = Descriptor::of(content, "application/gzip");
         let provenance = Some(Descriptor {
             digest: Digest::sha256(b"signed"),
             ..archive.clone()

@@ -191,7 +191,6 @@ pub(super) fn may_exist(url: &str, dir: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use landfall_model::Digest;
     use std::fs;
 
     fn chart(version: &str, content: &[u8]) -> ChartArchive {
@@ -199,11 +198,7 @@ mod tests {
             item: "a".into(),
             chart: "app".into(),
             version: version.into(),
-            archive: Descriptor {
-                digest: Digest::sha256(content),
-                size: content.len() as u64,
-                media_type: "application/gzip".into(),
-            },
+            archive: Descriptor::of(content, "application/gzip"),
             provenance: None,
         }
     }

@@ -167,11 +167,7 @@ impl WritableStore {
             return Ok(None);
         };
         let size = self.blobs.stat(digest).map_err(io::Error::other)?;
-        Ok(size.map(|size| Descriptor {
-            digest: digest.clone(),
-            size,
-            media_type: media_type.into(),
-        }))
+        Ok(size.map(|size| Descriptor::new(digest.clone(), size, media_type)))
     }
 
     /// The tags of a repository, sorted; `None` if nothing was pushed to it.
@@ -511,11 +507,7 @@ mod tests {
     #[test]
     fn repositories_tags_and_manifests_survive_a_restart() {
         let dir = tempfile::tempdir().unwrap();
-        let descriptor = Descriptor {
-            digest: Digest::sha256(b"{}"),
-            size: 2,
-            media_type: "application/x".into(),
-        };
+        let descriptor = Descriptor::new(Digest::sha256(b"{}"), 2, "application/x");
         {
             let store = WritableStore::open(dir.path(), None).unwrap();
             let tags = ["v1".to_owned(), "a".to_owned()];

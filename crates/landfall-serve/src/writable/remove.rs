@@ -210,11 +210,7 @@ mod tests {
     fn blob(store: &WritableStore, bytes: &[u8]) -> Descriptor {
         let digest = Digest::sha256(bytes);
         store.blobs.keep(incoming(store, bytes), &digest).unwrap();
-        Descriptor {
-            digest,
-            size: bytes.len() as u64,
-            media_type: media_type::OCTETS.into(),
-        }
+        Descriptor::new(digest, bytes.len() as u64, media_type::OCTETS)
     }
 
     fn put(
@@ -227,11 +223,7 @@ mod tests {
         let bytes = serde_json::to_vec(document).unwrap();
         let digest = Digest::sha256(&bytes);
         let size = bytes.len() as u64;
-        let descriptor = Descriptor {
-            digest,
-            size,
-            media_type: kind.into(),
-        };
+        let descriptor = Descriptor::new(digest, size, kind);
         let tags: Vec<String> = tags.iter().map(|tag| (*tag).to_owned()).collect();
         let referrer = read_referrer(&bytes, &descriptor);
         store

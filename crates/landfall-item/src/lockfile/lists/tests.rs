@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 
 fn lock() -> Lock {
     let image = |name: &str, platforms: &[&str]| {
-        let top = Descriptor {
-            digest: Digest::sha256(b"a"),
-            size: 1,
-            media_type: String::from("application/vnd.oci.image.index.v1+json").into(),
-        };
+        let top = Descriptor::new(
+            Digest::sha256(b"a"),
+            1,
+            String::from("application/vnd.oci.image.index.v1+json"),
+        );
         let mut image = LockedImage::new(name.parse().unwrap(), top);
         image.platforms = platforms.iter().map(|one| one.parse().unwrap()).collect();
         image.trimmed = Some(LockedTrimmedIndex {

@@ -111,11 +111,7 @@ mod tests {
         // the platforms of each image
         let architecture = |images: &[&str]| {
             let images = images.iter().map(|platforms| {
-                let top = Descriptor {
-                    digest: Digest::sha256(b"a"),
-                    size: 1,
-                    media_type: media_type::OCI_INDEX.into(),
-                };
+                let top = Descriptor::new(Digest::sha256(b"a"), 1, media_type::OCI_INDEX);
                 let mut image = LockedImage::new("h.test/a:1".parse().unwrap(), top);
                 let platforms = platforms.split_whitespace();
                 image.platforms = platforms.map(|one| one.parse().unwrap()).collect();
