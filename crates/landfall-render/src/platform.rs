@@ -176,10 +176,20 @@ pub struct RenderedConfig {
 }
 
 impl RenderedConfig {
-    /// Files without notes.
-    pub(super) fn of_files(files: Vec<RenderedFile>) -> RenderedConfig {
+    /// Files, and notes for the user.
+    pub(super) fn of_files(files: Vec<RenderedFile>, notes: Vec<String>) -> RenderedConfig {
         RenderedConfig {
             output: RenderedOutput::Files(files),
+            notes,
+            ..RenderedConfig::default()
+        }
+    }
+
+    /// A text, and notes for the user.
+    pub(super) fn of_text(text: String, notes: Vec<String>) -> RenderedConfig {
+        RenderedConfig {
+            output: RenderedOutput::Text(text),
+            notes,
             ..RenderedConfig::default()
         }
     }

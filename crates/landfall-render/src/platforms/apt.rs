@@ -1,8 +1,6 @@
 //! `apt`: package sources and keys with which machines install exactly the locked packages.
 
-use crate::platform::{
-    OutputForm, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput,
-};
+use crate::platform::{OutputForm, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig};
 use crate::rendered_file::RenderedFile;
 use crate::signature_policy::{PACKAGES_KEY, packages_key};
 use landfall_item::{LockedPackageSet, OfferedIndex, PackageSource};
@@ -51,10 +49,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         .collect();
     if sets.is_empty() {
         let notes = vec!["the lock has no apt packages, so there is nothing to write".into()];
-        return Ok(RenderedConfig {
-            notes,
-            ..RenderedConfig::default()
-        });
+        return Ok(RenderedConfig::of_files(Vec::new(), notes));
     }
     let url = request.settings.get(URL.key).or(request.file_server());
     let url = url.map(|url| url.trim_end_matches('/')).ok_or_else(|| {
@@ -77,10 +72,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
             }
         }));
     }
-    Ok(RenderedConfig {
-        output: RenderedOutput::Files(files),
-        ..RenderedConfig::default()
-    })
+    Ok(RenderedConfig::of_files(files, Vec::new()))
 }
 
 /// Returns the files with which machines install `set` from `url`, and only from there if `only` is

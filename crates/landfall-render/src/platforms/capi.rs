@@ -7,7 +7,7 @@ use super::yum::{MachinePackages, PACKAGE_SET};
 use crate::kubernetes_objects::{document, map, metadata, secret, texts};
 use crate::platform::{
     CLOUD_PROVIDER, CLUSTER, NAMESPACE, PlatformSetting, RenderPlatform, RenderRequest,
-    RenderedConfig, RenderedOutput,
+    RenderedConfig,
 };
 use crate::proxy::{NoProxyDialect, PATCHES, PodProxy, static_pod_patches};
 use crate::rendered_file::RenderedFile;
@@ -127,11 +127,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
             ])),
         ),
     ];
-    Ok(RenderedConfig {
-        output: RenderedOutput::Files(files),
-        notes,
-        ..RenderedConfig::default()
-    })
+    Ok(RenderedConfig::of_files(files, notes))
 }
 
 /// Returns the key in a Secret for the file at `path`. A key must not contain `/`.

@@ -4,7 +4,7 @@ use super::systemd::{DropInForm, FORM, drop_in, only_drop_ins};
 use crate::node_registry::{HostMirror, NodeRegistry, host_mirrors};
 use crate::platform::{
     BasicCredentials, OutputForm, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig,
-    RenderedOutput, SITE_CLUSTER,
+    SITE_CLUSTER,
 };
 use crate::render::{SANDBOX, sandbox_image};
 use crate::rendered_file::{RenderedFile, quoted_string};
@@ -58,11 +58,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
     files.extend(drop_in("containerd", DropInForm::of(request), request)?);
     notes.extend(unreadable(request, &registry)?);
     notes.extend(other_accounts(request, &registry, by_header)?);
-    Ok(RenderedConfig {
-        output: RenderedOutput::Files(files),
-        notes,
-        ..RenderedConfig::default()
-    })
+    Ok(RenderedConfig::of_files(files, notes))
 }
 
 /// Whether `--set auth` puts the account into each hosts.toml.

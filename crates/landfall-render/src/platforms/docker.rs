@@ -1,9 +1,7 @@
 //! `docker`: the daemon's configuration, certificates and proxy.
 
 use super::systemd::{DropInForm, drop_in, only_drop_ins};
-use crate::platform::{
-    OutputForm, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput, SITE_CLUSTER,
-};
+use crate::platform::{OutputForm, RenderPlatform, RenderRequest, RenderedConfig, SITE_CLUSTER};
 use crate::rendered_file::RenderedFile;
 use landfall_model::{Consumer, Failure};
 use serde_json::{Map, Value, json};
@@ -76,11 +74,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
     }];
     files.extend(registry.trust(&format!("etc/docker/certs.d/{own}")));
     files.extend(drop_in("docker", DropInForm::SixVariables, request)?);
-    Ok(RenderedConfig {
-        output: RenderedOutput::Files(files),
-        notes,
-        ..RenderedConfig::default()
-    })
+    Ok(RenderedConfig::of_files(files, notes))
 }
 
 fn is_docker_hub(host: &str) -> bool {

@@ -5,7 +5,7 @@ use super::systemd::{DropInForm, drop_in};
 use crate::kubernetes_objects::{document, map, metadata, secret};
 use crate::platform::{
     CLOUD_PROVIDER, CLUSTER, NAMESPACE, PlatformSetting, RenderPlatform, RenderRequest,
-    RenderedConfig, RenderedOutput,
+    RenderedConfig,
 };
 use crate::proxy::{NoProxyDialect, PATCHES, PodProxy, env, static_pod_patches};
 use crate::rendered_file::{RenderedFile, quoted_string};
@@ -149,10 +149,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         "kubeadm-config-spec.yaml",
         document(&machines),
     ));
-    Ok(RenderedConfig {
-        output: RenderedOutput::Files(written),
-        ..RenderedConfig::default()
-    })
+    Ok(RenderedConfig::of_files(written, Vec::new()))
 }
 
 /// Returns the key in a Secret for the patch at `path`: its file name. A key must not contain `+`.

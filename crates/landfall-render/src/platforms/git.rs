@@ -1,8 +1,6 @@
 //! `git`: configuration with which git fetches the locked repositories from the mirror.
 
-use crate::platform::{
-    OutputForm, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput,
-};
+use crate::platform::{OutputForm, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig};
 use crate::rendered_file::header;
 use landfall_item::LockedGitRepository;
 use landfall_model::Failure;
@@ -33,11 +31,7 @@ pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
 fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
     if request.lock.git.is_empty() {
         let notes = vec!["the lock has no git repositories, so there is nothing to write".into()];
-        return Ok(RenderedConfig {
-            output: RenderedOutput::Text(String::new()),
-            notes,
-            ..RenderedConfig::default()
-        });
+        return Ok(RenderedConfig::of_text(String::new(), notes));
     }
     let url = request.settings.get(URL.key).or(request.file_server());
     let base = url.map(|url| url.trim_end_matches('/')).ok_or_else(|| {
@@ -65,10 +59,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         text += &format!("[url {mirror}]\n\tinsteadOf = {}\n", quoted(url));
     }
     text += &longer_names(&urls);
-    Ok(RenderedConfig {
-        output: RenderedOutput::Text(text),
-        ..RenderedConfig::default()
-    })
+    Ok(RenderedConfig::of_text(text, Vec::new()))
 }
 
 /// Returns entries that keep the URLs of repositories that are not locked, such as `…/api2` if

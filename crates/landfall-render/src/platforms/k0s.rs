@@ -5,8 +5,7 @@ use super::containerd::{
 };
 use super::systemd::{DropInForm, drop_in, only_drop_ins};
 use crate::platform::{
-    OutputForm, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput,
-    SITE_CLUSTER,
+    OutputForm, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig, SITE_CLUSTER,
 };
 use crate::rendered_file::RenderedFile;
 use landfall_model::{Consumer, Failure};
@@ -72,9 +71,5 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
     if !has_containerd_2 {
         notes.extend(unreadable(request, &registry)?);
     }
-    Ok(RenderedConfig {
-        output: RenderedOutput::Files(files),
-        notes,
-        ..RenderedConfig::default()
-    })
+    Ok(RenderedConfig::of_files(files, notes))
 }

@@ -1,9 +1,7 @@
 //! `kubeadm`: a `ClusterConfiguration` whose images come from the registry.
 
 use crate::kubernetes_objects::{document, map};
-use crate::platform::{
-    PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput,
-};
+use crate::platform::{PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig};
 use crate::rendered_file::RenderedFile;
 use landfall_model::{Consumer, Failure};
 use serde_yaml::Value;
@@ -95,11 +93,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         "kubeadm-config.yaml",
         document(&configuration),
     )];
-    Ok(RenderedConfig {
-        output: RenderedOutput::Files(files),
-        notes,
-        ..RenderedConfig::default()
-    })
+    Ok(RenderedConfig::of_files(files, notes))
 }
 
 /// Returns the locked tags of the Kubernetes image `name`, each once: an image may be locked under

@@ -3,8 +3,7 @@
 use crate::kubernetes_objects::{document, map, optional, texts};
 use crate::node_registry::{NodeRegistry, separate_accounts_note};
 use crate::platform::{
-    BasicCredentials, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig,
-    RenderedOutput, SITE_CLUSTER,
+    BasicCredentials, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig, SITE_CLUSTER,
 };
 use crate::proxy::{NoProxyDialect, ProxyAddress};
 use crate::rendered_file::RenderedFile;
@@ -88,11 +87,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         notes.push("merge it into your KubeOneCluster: --into FILE".to_owned());
     }
     let files = vec![RenderedFile::new("kubeone-cluster.yaml", document(&cluster)).secret(secret)];
-    Ok(RenderedConfig {
-        output: RenderedOutput::Files(files),
-        notes,
-        ..RenderedConfig::default()
-    })
+    Ok(RenderedConfig::of_files(files, notes))
 }
 
 /// The parts of a `KubeOneCluster` that name the registry and what else replaces upstream.

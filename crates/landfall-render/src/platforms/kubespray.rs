@@ -4,7 +4,7 @@
 use super::containerd::{mirror_url, other_accounts};
 use crate::kubernetes_objects::{document, map, optional, some_map, texts};
 use crate::node_registry::{HostMirror, NodeRegistry, host_mirrors};
-use crate::platform::{OutputForm, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput};
+use crate::platform::{OutputForm, RenderPlatform, RenderRequest, RenderedConfig};
 use crate::proxy::{NoProxyDialect, PodProxy};
 use crate::rendered_file::RenderedFile;
 use landfall_model::{Consumer, Failure, KUBESPRAY_REGISTRIES};
@@ -90,11 +90,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
             "encrypt {VARIABLES}/landfall-credentials.yml with `ansible-vault encrypt`"
         ));
     }
-    Ok(RenderedConfig {
-        output: RenderedOutput::Files(files),
-        notes,
-        ..RenderedConfig::default()
-    })
+    Ok(RenderedConfig::of_files(files, notes))
 }
 
 /// Adds the variables and files for the registry and the file server.

@@ -1,7 +1,7 @@
 //! `kustomize`: a component whose `images` replace every locked image by its name at the registry.
 
 use crate::kubernetes_objects::{document, map};
-use crate::platform::{RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput};
+use crate::platform::{RenderPlatform, RenderRequest, RenderedConfig};
 use crate::rendered_file::RenderedFile;
 use landfall_model::{Consumer, Failure, ImageRef, alias_hosts};
 use serde_yaml::Value;
@@ -51,11 +51,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
          `landfall audit` lists them"
             .to_owned(),
     ];
-    Ok(RenderedConfig {
-        output: RenderedOutput::Files(files),
-        notes,
-        ..RenderedConfig::default()
-    })
+    Ok(RenderedConfig::of_files(files, notes))
 }
 
 /// Returns the other names by which Kubernetes manifests may request `image`. Each needs an entry,

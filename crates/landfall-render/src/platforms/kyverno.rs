@@ -2,9 +2,7 @@
 
 use crate::kubernetes_objects::{document, map, texts};
 use crate::node_registry::{host_paths, join_path};
-use crate::platform::{
-    RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput, SITE_CLUSTER,
-};
+use crate::platform::{RenderPlatform, RenderRequest, RenderedConfig, SITE_CLUSTER};
 use crate::proxy::{NoProxyDialect, PodProxy, env};
 use crate::rendered_file::RenderedFile;
 use crate::signature_policy::{IMAGE_KEY, image_key};
@@ -44,10 +42,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         let text = document(&verify(request, &key));
         files.push(RenderedFile::new("verify-images.yaml", text));
     }
-    Ok(RenderedConfig {
-        output: RenderedOutput::Files(files),
-        ..RenderedConfig::default()
-    })
+    Ok(RenderedConfig::of_files(files, Vec::new()))
 }
 
 /// Returns the policy that admits images of the registry only if the key signed them. Kyverno

@@ -2,7 +2,7 @@
 
 use crate::kubernetes_objects::{document, map, metadata, texts};
 use crate::node_registry::registry_locations;
-use crate::platform::{RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput};
+use crate::platform::{RenderPlatform, RenderRequest, RenderedConfig};
 use crate::rendered_file::RenderedFile;
 use landfall_model::{Consumer, Failure};
 use serde_yaml::Value;
@@ -109,9 +109,5 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
                 .to_owned(),
         );
     }
-    Ok(RenderedConfig {
-        output: RenderedOutput::Files(files),
-        notes,
-        ..RenderedConfig::default()
-    })
+    Ok(RenderedConfig::of_files(files, notes))
 }

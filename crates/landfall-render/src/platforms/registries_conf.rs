@@ -5,8 +5,7 @@
 use super::systemd::{DropInForm, drop_in, only_drop_ins};
 use crate::node_registry::{NodeRegistry, auth_file_of_repositories, registry_locations};
 use crate::platform::{
-    OutputForm, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput,
-    SITE_CLUSTER,
+    OutputForm, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig, SITE_CLUSTER,
 };
 use crate::render::{SANDBOX, locked_sandbox_image};
 use crate::rendered_file::{RenderedFile, quoted_string};
@@ -92,11 +91,7 @@ fn render(is_crio: bool, request: &RenderRequest<'_>) -> Result<RenderedConfig, 
         ));
         files.extend(drop_in("crio", DropInForm::SixVariables, request)?);
     }
-    Ok(RenderedConfig {
-        output: RenderedOutput::Files(files),
-        notes,
-        ..RenderedConfig::default()
-    })
+    Ok(RenderedConfig::of_files(files, notes))
 }
 
 /// Returns the file with each host and its path at the registry. The longest prefix wins, so single

@@ -5,7 +5,7 @@ use crate::node_registry::{
     HostPaths, NodeRegistry, host_paths, join_path, separate_accounts_note,
 };
 use crate::platform::{
-    BasicCredentials, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput, SITE_CLUSTER,
+    BasicCredentials, RenderPlatform, RenderRequest, RenderedConfig, SITE_CLUSTER,
 };
 use crate::proxy::{NoProxyDialect, PodProxy};
 use crate::rendered_file::{RenderedFile, quoted_string};
@@ -39,7 +39,7 @@ const DETAILS: &str = "Paths in the output folder are the paths on a node. Archi
 fn render(name: &str, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
     let mut services = environment(name, request)?;
     if request.target.is_none() {
-        return Ok(RenderedConfig::of_files(services));
+        return Ok(RenderedConfig::of_files(services, Vec::new()));
     }
     let registry = request.registry()?;
     let folder = format!("etc/rancher/{name}");
@@ -67,11 +67,7 @@ fn render(name: &str, request: &RenderRequest<'_>) -> Result<RenderedConfig, Fai
          /var/lib/rancher/{name}/agent/images"
     )];
     notes.extend(separate_accounts_note(request, &registry)?);
-    Ok(RenderedConfig {
-        output: RenderedOutput::Files(files),
-        notes,
-        ..RenderedConfig::default()
-    })
+    Ok(RenderedConfig::of_files(files, notes))
 }
 
 /// Returns the environment of the services of `name`, with the proxy if the site has one.

@@ -2,7 +2,7 @@
 
 use crate::platform::{
     OutputForm, PlatformSetting, PlatformSettings, RenderPlatform, RenderRequest, RenderedConfig,
-    RenderedOutput, wrong_value,
+    wrong_value,
 };
 use crate::rendered_file::RenderedFile;
 use landfall_model::{Failure, split_port};
@@ -90,11 +90,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         ));
     }
     let notes = vec![copies.to_owned()];
-    Ok(RenderedConfig {
-        output: RenderedOutput::Files(files),
-        notes,
-        ..RenderedConfig::default()
-    })
+    Ok(RenderedConfig::of_files(files, notes))
 }
 
 /// Returns the arguments of `landfall serve` as the value of a variable in an environment file.

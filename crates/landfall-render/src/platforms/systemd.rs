@@ -76,7 +76,7 @@ fn render_drop_ins(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failur
             })?,
         );
     }
-    Ok(RenderedConfig::of_files(files))
+    Ok(RenderedConfig::of_files(files, Vec::new()))
 }
 
 /// The form of a drop-in: its variables, its folder and its mode.
@@ -150,7 +150,7 @@ pub(super) fn only_drop_ins(
     for service in services {
         files.extend(drop_in(service, form, request)?);
     }
-    Ok(RenderedConfig::of_files(files))
+    Ok(RenderedConfig::of_files(files, Vec::new()))
 }
 
 fn optional_url(proxy: Option<&ProxyAddress>) -> Option<String> {

@@ -6,7 +6,7 @@ use crate::kubernetes_objects::{document, map, optional, some_map, texts};
 use crate::node_registry::{ClientCertificate, HostMirror, NodeRegistry, host_mirrors};
 use crate::platform::{
     BasicCredentials, OutputForm, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig,
-    RenderedOutput, SITE_CLUSTER,
+    SITE_CLUSTER,
 };
 use crate::proxy::{NoProxyDialect, PodProxy};
 use crate::rendered_file::RenderedFile;
@@ -43,7 +43,7 @@ pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
 fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
     if request.target.is_none() {
         let files = proxy_file(request)?.into_iter().collect();
-        return Ok(RenderedConfig::of_files(files));
+        return Ok(RenderedConfig::of_files(files, Vec::new()));
     }
     let registry = request.registry()?;
     let mut notes = Vec::new();
@@ -56,11 +56,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
     files.extend(credentials_file(request, &registry)?);
     files.extend(proxy_file(request)?);
     notes.extend(other_accounts(request, &registry, false)?);
-    Ok(RenderedConfig {
-        output: RenderedOutput::Files(files),
-        notes,
-        ..RenderedConfig::default()
-    })
+    Ok(RenderedConfig::of_files(files, notes))
 }
 
 /// Returns the locked installer, or `None` with a reason in `notes`.

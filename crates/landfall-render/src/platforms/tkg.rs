@@ -5,8 +5,7 @@ use crate::kubernetes_objects::{
     document, map, metadata, node_file, optional, secret, some_map, texts,
 };
 use crate::platform::{
-    CLUSTER, NAMESPACE, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig,
-    RenderedOutput, wrong_value,
+    CLUSTER, NAMESPACE, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig, wrong_value,
 };
 use crate::proxy::{NoProxyDialect, PodProxy};
 use crate::rendered_file::{RenderedFile, quoted_string};
@@ -86,11 +85,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
     let notes = repository
         .map(|repository| repository.notes.clone())
         .unwrap_or_default();
-    Ok(RenderedConfig {
-        output: RenderedOutput::Files(files),
-        notes,
-        ..RenderedConfig::default()
-    })
+    Ok(RenderedConfig::of_files(files, notes))
 }
 
 /// Returns the proxy. Fails if TKG would refuse it.

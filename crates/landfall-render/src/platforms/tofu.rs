@@ -1,9 +1,7 @@
 //! `tofu`: CLI configuration with which OpenTofu and Terraform install the locked providers from
 //! the mirror.
 
-use crate::platform::{
-    OutputForm, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput,
-};
+use crate::platform::{OutputForm, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig};
 use crate::rendered_file::{header, quoted_string};
 use landfall_item::{LockedItem, LockedProvider};
 use landfall_model::Failure;
@@ -63,11 +61,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
     let providers = &request.lock.providers;
     if providers.is_empty() {
         let notes = vec!["the lock has no providers, so there is nothing to write".into()];
-        return Ok(RenderedConfig {
-            output: RenderedOutput::Text(String::new()),
-            notes,
-            ..RenderedConfig::default()
-        });
+        return Ok(RenderedConfig::of_text(String::new(), notes));
     }
     let mirrors = match request.settings.get(FROM.key) {
         Some(REGISTRY) => registry_mirrors(request)?,
@@ -80,10 +74,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         text += &format!("  direct {{\n    exclude = {excluded}\n  }}\n");
     }
     text += "}\n";
-    Ok(RenderedConfig {
-        output: RenderedOutput::Text(text),
-        ..RenderedConfig::default()
-    })
+    Ok(RenderedConfig::of_text(text, Vec::new()))
 }
 
 fn network_mirror(request: &RenderRequest<'_>) -> Result<MirrorBlock, Failure> {

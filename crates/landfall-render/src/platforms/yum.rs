@@ -2,8 +2,7 @@
 
 use super::apt;
 use crate::platform::{
-    OutputForm, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput,
-    wrong_value,
+    OutputForm, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig, wrong_value,
 };
 use crate::rendered_file::RenderedFile;
 use crate::signature_policy::{PACKAGES_KEY, packages_key};
@@ -45,10 +44,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         .collect();
     if sets.is_empty() {
         let notes = vec!["the lock has no yum packages, so there is no repository to write".into()];
-        return Ok(RenderedConfig {
-            notes,
-            ..RenderedConfig::default()
-        });
+        return Ok(RenderedConfig::of_files(Vec::new(), notes));
     }
     let files = request.file_server().ok_or_else(|| {
         Failure::usage(
@@ -66,11 +62,10 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
                 .into(),
         );
     }
-    Ok(RenderedConfig {
-        output: RenderedOutput::Files(source_files(&sets, files, is_alone, site_key.as_deref())),
+    Ok(RenderedConfig::of_files(
+        source_files(&sets, files, is_alone, site_key.as_deref()),
         notes,
-        ..RenderedConfig::default()
-    })
+    ))
 }
 
 /// Whether the recommended packages of all `sets` are mirrored too.

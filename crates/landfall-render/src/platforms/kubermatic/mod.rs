@@ -15,8 +15,7 @@ use super::yum::PACKAGE_SET;
 use crate::kubernetes_objects::{document, map, metadata, optional, secret, some_map};
 use crate::node_registry::{NodeRegistry, separate_accounts_note};
 use crate::platform::{
-    BasicCredentials, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig,
-    RenderedOutput, SITE_CLUSTER,
+    BasicCredentials, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig, SITE_CLUSTER,
 };
 use crate::proxy::{NoProxyDialect, NoProxyEntries, ProxyAddress};
 use crate::render::SANDBOX;
@@ -79,11 +78,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
             &mut notes,
         )?);
         files.push(RenderedFile::new("datacenters.yaml", text).secret(has_account));
-        return Ok(RenderedConfig {
-            output: RenderedOutput::Files(files),
-            notes,
-            ..RenderedConfig::default()
-        });
+        return Ok(RenderedConfig::of_files(files, notes));
     }
     let account = registry.account(&request.mapping.target().prefix)?;
     let text = document(&configuration(
@@ -139,11 +134,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
                 .into(),
         );
     }
-    Ok(RenderedConfig {
-        output: RenderedOutput::Files(files),
-        notes,
-        ..RenderedConfig::default()
-    })
+    Ok(RenderedConfig::of_files(files, notes))
 }
 
 /// Returns the certificate authorities of the registry and of the proxy.

@@ -9,7 +9,7 @@ mod pod;
 use crate::kubernetes_objects::document;
 use crate::platform::{
     NAMESPACE, PlatformSetting, PlatformSettings, RenderPlatform, RenderRequest, RenderedConfig,
-    RenderedOutput, wrong_value,
+    wrong_value,
 };
 use crate::rendered_file::RenderedFile;
 use landfall_model::{Failure, Limits, Shard};
@@ -60,11 +60,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
          `landfall help scale` has the steps",
         deployment.secret
     ));
-    Ok(RenderedConfig {
-        output: RenderedOutput::Files(files),
-        notes,
-        ..RenderedConfig::default()
-    })
+    Ok(RenderedConfig::of_files(files, notes))
 }
 
 fn objects_text(objects: &[Value]) -> String {

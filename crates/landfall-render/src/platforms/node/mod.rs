@@ -12,7 +12,7 @@ use crate::kubernetes_objects::{document, map};
 use crate::node_registry::{read_input, split_certificates};
 use crate::platform::{
     InputFlag, OutputForm, PlatformInput, PlatformSetting, RenderPlatform, RenderRequest,
-    RenderedConfig, RenderedOutput, SITE_CLUSTER, wrong_value,
+    RenderedConfig, SITE_CLUSTER, wrong_value,
 };
 use crate::render::{SANDBOX, locked_sandbox_image, sandbox_image};
 use crate::rendered_file::RenderedFile;
@@ -114,11 +114,10 @@ pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
 fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
     let mut notes = Vec::new();
     let script = install_script(request, &mut notes)?;
-    Ok(RenderedConfig {
-        output: RenderedOutput::Files(vec![cloud_init(&script, request), script]),
+    Ok(RenderedConfig::of_files(
+        vec![cloud_init(&script, request), script],
         notes,
-        ..RenderedConfig::default()
-    })
+    ))
 }
 
 /// Returns the script.
