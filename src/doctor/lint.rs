@@ -48,10 +48,7 @@ pub(crate) fn changed_names(targets: &[CheckTarget], lock: Option<&Lock>) -> Opt
         });
         steps.add("changed", CheckStatus::Note, row.note(), facts);
     }
-    (!steps.0.is_empty()).then(|| Diagnosis {
-        target: "changed names".into(),
-        checks: steps.0,
-    })
+    (!steps.0.is_empty()).then(|| steps.into_diagnosis("changed names"))
 }
 
 // A lint of KKP Seeds for keys of old releases, which current releases ignore silently.
@@ -92,10 +89,7 @@ pub(crate) fn lint_seeds(file: &str, text: &str) -> Result<Option<Diagnosis>, se
             "contains no keys of old KKP releases",
         );
     }
-    Ok(Some(Diagnosis {
-        target: file.into(),
-        checks: steps.0,
-    }))
+    Ok(Some(steps.into_diagnosis(file)))
 }
 
 fn report_removed_keys(value: &Value, path: &str, steps: &mut DiagnosisSteps) {

@@ -69,10 +69,7 @@ pub(crate) async fn diagnose(
             }
         }
     }
-    Diagnosis {
-        target: target.to_string(),
-        checks: check.steps.0,
-    }
+    check.steps.into_diagnosis(target.to_string())
 }
 
 struct HostChecker<'a> {

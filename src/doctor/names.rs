@@ -43,10 +43,7 @@ pub(crate) async fn check_names(
             }
         }
     }
-    Diagnosis {
-        target: "names".into(),
-        checks: steps.0,
-    }
+    steps.into_diagnosis("names")
 }
 
 /// Returns `name` with [`LABEL`] in place of `*`.

@@ -38,19 +38,13 @@ pub(crate) fn lint_node_config(path: &Path) -> Result<Diagnosis, String> {
             "{name} is neither a config.toml of containerd nor a registries.conf"
         ));
     };
-    Ok(Diagnosis {
-        target: name,
-        checks: checks.0,
-    })
+    Ok(checks.into_diagnosis(name))
 }
 
 /// Checks the configuration of containerd at `path`. Absolute paths of imports are below `root`.
 pub(super) fn lint_config_of_node(path: &Path, root: &Path) -> Result<Diagnosis, String> {
     let (files, absent) = read_containerd(path, root)?;
-    Ok(Diagnosis {
-        target: path.display().to_string(),
-        checks: lint_containerd(&files, &absent).0,
-    })
+    Ok(lint_containerd(&files, &absent).into_diagnosis(path.display().to_string()))
 }
 
 /// Reads the configuration of containerd at `path` and the files that it imports. Also returns the

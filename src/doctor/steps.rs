@@ -42,6 +42,14 @@ pub(crate) struct DiagnosisStep {
 pub(super) struct DiagnosisSteps(pub(super) Vec<DiagnosisStep>);
 
 impl DiagnosisSteps {
+    /// The diagnosis of `target` with these steps.
+    pub(super) fn into_diagnosis(self, target: impl Into<String>) -> Diagnosis {
+        Diagnosis {
+            target: target.into(),
+            checks: self.0,
+        }
+    }
+
     /// Adds a step. A failed step gets the [`usual_fix`] of its check; [`DiagnosisSteps::fix`]
     /// replaces that fix.
     pub(super) fn add(

@@ -294,10 +294,7 @@ pub(crate) fn check_image_names(
         );
         steps.fix(render);
     }
-    Diagnosis {
-        target: "image names".into(),
-        checks: steps.0,
-    }
+    steps.into_diagnosis("image names")
 }
 
 /// Reports images whose requested name is none of their destinations at the site's registry.

@@ -43,10 +43,7 @@ pub(crate) fn check_machine(
     runtime::check_swap(files, &mut steps);
     runtime::check_cgroups(files, &configs, &mut steps);
     runtime::check_space(files, &mut steps);
-    let mut diagnoses = vec![Diagnosis {
-        target: files.name(),
-        checks: steps.0,
-    }];
+    let mut diagnoses = vec![steps.into_diagnosis(files.name())];
     let mut folder = None;
     if configs.is_empty() {
         let mut steps = DiagnosisSteps::default();
@@ -62,10 +59,7 @@ pub(crate) fn check_machine(
             steps
                 .fix("run install.sh of `landfall render node`, or see `landfall help containerd`");
         }
-        diagnoses.push(Diagnosis {
-            target: runtime::CONTAINERD_CONFIG.to_owned(),
-            checks: steps.0,
-        });
+        diagnoses.push(steps.into_diagnosis(runtime::CONTAINERD_CONFIG));
     } else {
         folder = containerd_lint::hosts_folder(&configs).map(str::to_owned);
         let path = files.path(runtime::CONTAINERD_CONFIG);
@@ -120,8 +114,5 @@ pub(crate) fn check_clock(node: Timestamp, server: Option<(&str, Timestamp)>) ->
             }
         }
     }
-    Diagnosis {
-        target: "clock".into(),
-        checks: steps.0,
-    }
+    steps.into_diagnosis("clock")
 }
