@@ -257,6 +257,14 @@ impl VerbOutcome {
         VerbOutcome::new(VerbReport::default(), text, Exit::Done)
     }
 
+    /// Sets the text for Markdown mode.
+    pub(crate) fn with_markdown(self, markdown: String) -> VerbOutcome {
+        VerbOutcome {
+            markdown: Some(markdown),
+            ..self
+        }
+    }
+
     /// Marks the text as a document.
     pub(crate) fn document(self) -> VerbOutcome {
         VerbOutcome {

@@ -51,10 +51,7 @@ impl DiffCommand {
             report.add(estimate.member());
         }
         let outcome = VerbOutcome::new(report, text, Exit::Done);
-        Ok(VerbOutcome {
-            markdown: Some(markdown.finish()),
-            ..outcome
-        })
+        Ok(outcome.with_markdown(markdown.finish()))
     }
 }
 

@@ -202,10 +202,7 @@ impl RefreshCommand {
         }
         let markdown = markdown(refreshed, &report, nothing_new);
         let is_packed = report.bundle().is_some();
-        let mut outcome = VerbOutcome {
-            markdown: Some(markdown),
-            ..VerbOutcome::of(report, text)
-        };
+        let mut outcome = VerbOutcome::of(report, text).with_markdown(markdown);
         // A bundle was written, so not everything failed.
         if outcome.exit == Exit::Failed && is_packed {
             outcome.exit = Exit::Partial;
@@ -300,8 +297,5 @@ fn planned_outcome(updated: &UpdateOutcome, mut report: VerbReport) -> VerbOutco
         text += &format!("would write {names}, the lock and the bundle\n");
     }
     let markdown = update_report::markdown("**dry run**", updated, &report).finish();
-    VerbOutcome {
-        markdown: Some(markdown),
-        ..VerbOutcome::of(report, text)
-    }
+    VerbOutcome::of(report, text).with_markdown(markdown)
 }

@@ -187,10 +187,7 @@ fn outcome(
             .iter()
             .map(|fix_command| format!("  to fix it         {fix_command}\n")),
     );
-    VerbOutcome {
-        markdown: Some(markdown),
-        ..VerbOutcome::new(report, lines, exit)
-    }
+    VerbOutcome::new(report, lines, exit).with_markdown(markdown)
 }
 
 /// The tags to print, in the order of [`STATES`].

@@ -80,10 +80,7 @@ impl UpdateCommand {
             };
             let summary = format!("**{}**", summary(&updated));
             let markdown = update_report::markdown(&summary, &updated, &report).finish();
-            Ok(VerbOutcome {
-                markdown: Some(markdown),
-                ..VerbOutcome::of(report, text)
-            })
+            Ok(VerbOutcome::of(report, text).with_markdown(markdown))
         })
     }
 
@@ -114,10 +111,7 @@ impl UpdateCommand {
         let markdown =
             update_report::markdown(&format!("**{}**", summary(updated)), updated, &report)
                 .finish();
-        let mut outcome = VerbOutcome {
-            markdown: Some(markdown),
-            ..VerbOutcome::of(report, text)
-        };
+        let mut outcome = VerbOutcome::of(report, text).with_markdown(markdown);
         if self.check && updated.has_news() {
             outcome.exit = Exit::Refused;
         }

@@ -128,15 +128,7 @@ impl AccessLogMisses {
     pub fn audit(&self, file: &str, inventory: &Inventory<'_>) -> Vec<FileFinding> {
         let finding = |line: usize, reference: &str, coverage| FileFinding {
             file: file.to_owned(),
-            finding: AuditFinding {
-                line,
-                column: 1,
-                path: Vec::new(),
-                manager: None,
-                repository: None,
-                reference: reference.to_owned(),
-                coverage,
-            },
+            finding: AuditFinding::new((line, 1), reference.to_owned(), coverage),
         };
         let named = self.names.iter().flat_map(|(line, kind, name)| {
             let coverage = match kind {

@@ -163,15 +163,11 @@ struct TextValue<'t> {
 impl TextValue<'_> {
     /// The finding for `value`, which begins at this position.
     fn finding(&self, value: &str, coverage: LockCoverage) -> FileFinding {
-        let finding = AuditFinding {
-            line: self.at + 1,
-            column: self.line[..self.start].chars().count() + 1,
-            path: Vec::new(),
-            manager: None,
-            repository: None,
-            reference: redact_reference(value),
+        let finding = AuditFinding::new(
+            (self.at + 1, self.line[..self.start].chars().count() + 1),
+            redact_reference(value),
             coverage,
-        };
+        );
         FileFinding {
             file: self.file.to_owned(),
             finding,

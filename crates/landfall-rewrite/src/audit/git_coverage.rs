@@ -19,16 +19,12 @@ impl GitUse {
         let (line, column) = lines.line_column(self.at);
         let upstream = inventory.file_at_site(&self.url);
         AuditFinding {
-            line,
-            column,
             path: self.path,
-            manager: None,
             repository: Some(NamedRepository {
                 url: upstream.unwrap_or(self.url),
                 revision: self.revision,
             }),
-            reference: redact_reference(&self.written),
-            coverage,
+            ..AuditFinding::new((line, column), redact_reference(&self.written), coverage)
         }
     }
 }

@@ -39,15 +39,7 @@ pub(super) fn missing_fetches(
         };
         let coverage = urls::whole(&url, false, inventory)
             .unwrap_or_else(|| LockCoverage::Undecided { why: why.into() });
-        let finding = AuditFinding {
-            line: placed.line,
-            column: placed.column,
-            path: Vec::new(),
-            manager: None,
-            repository: None,
-            reference: redact_urls(&url),
-            coverage,
-        };
+        let finding = AuditFinding::new((placed.line, placed.column), redact_urls(&url), coverage);
         Some(FileFinding { file, finding })
     });
     findings.collect()
@@ -85,13 +77,8 @@ pub(super) fn package_findings(
         let line = placed.line;
         let column = placed.column;
         let finding = AuditFinding {
-            line,
-            column,
-            path: Vec::new(),
             manager: Some(by),
-            repository: None,
-            reference: word,
-            coverage,
+            ..AuditFinding::new((line, column), word, coverage)
         };
         found.push(FileFinding { file, finding });
     }

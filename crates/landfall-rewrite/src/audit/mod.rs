@@ -67,6 +67,25 @@ pub struct AuditFinding {
     pub coverage: LockCoverage,
 }
 
+impl AuditFinding {
+    /// A finding at a line and a column, both counted from 1, of a text that is not a document.
+    pub(super) fn new(
+        (line, column): (usize, usize),
+        reference: String,
+        coverage: LockCoverage,
+    ) -> AuditFinding {
+        AuditFinding {
+            line,
+            column,
+            path: Vec::new(),
+            manager: None,
+            repository: None,
+            reference,
+            coverage,
+        }
+    }
+}
+
 /// A git repository that a document uses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NamedRepository {
@@ -161,13 +180,8 @@ impl ImageCandidate {
         };
         let (line, column) = lines.line_column(self.at);
         AuditFinding {
-            line,
-            column,
             path: self.path,
-            manager: None,
-            repository: None,
-            reference: redact_reference(&self.written),
-            coverage,
+            ..AuditFinding::new((line, column), redact_reference(&self.written), coverage)
         }
     }
 }
@@ -311,15 +325,7 @@ fn of_occurrence(occurrence: Occurrence, inventory: &Inventory<'_>) -> Option<Au
         ReferenceMeaning::Unknown | ReferenceMeaning::Undecided { .. } => return None,
     };
     let reference = inside.map_or(written.clone(), |inside| format!("{written} ({inside})"));
-    Some(AuditFinding {
-        line,
-        column,
-        path: Vec::new(),
-        manager: None,
-        repository: None,
-        reference,
-        coverage,
-    })
+    Some(AuditFinding::new((line, column), reference, coverage))
 }
 
 /// The references of a plain list: one per line, `#` begins a comment. `None` if `text` is not such

@@ -43,13 +43,9 @@ pub(super) fn candidates(text: &str) -> Option<Vec<ImageCandidate>> {
                 found.extend(ImageCandidate::all(start, &[], &written, true, true))
             }
             Some(NodeListRow::Nameless(shown)) => found.push(ImageCandidate {
-                at: start,
-                path: Vec::new(),
-                written: shown,
-                sure: true,
                 in_container: true,
-                is_chart: false,
                 why_not: Some("the node has it without a tag: list it with its digest".into()),
+                ..ImageCandidate::certain(start, shown)
             }),
             None => {}
         }

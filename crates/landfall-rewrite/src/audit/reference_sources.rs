@@ -318,15 +318,7 @@ mod tests {
         let undecided = |(_, reference): (&str, &str)| {
             let coverage = LockCoverage::Undecided { why: String::new() };
             let reference = reference.to_owned();
-            AuditFinding {
-                line: 1,
-                column: 1,
-                path: Vec::new(),
-                manager: None,
-                repository: None,
-                reference,
-                coverage,
-            }
+            AuditFinding::new((1, 1), reference, coverage)
         };
         let open = references
             .map(undecided)

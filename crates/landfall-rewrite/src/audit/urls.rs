@@ -69,15 +69,11 @@ pub(super) fn findings(
         };
         let at = joined.as_ref().map_or(start, |joined| joined.offset(start));
         let (line, column) = lines.line_column(at);
-        Some(AuditFinding {
-            line,
-            column,
-            path: Vec::new(),
-            manager: None,
-            repository: None,
-            reference: redact_urls(written),
+        Some(AuditFinding::new(
+            (line, column),
+            redact_urls(written),
             coverage,
-        })
+        ))
     };
     starts.filter_map(finding).collect()
 }
@@ -102,15 +98,7 @@ pub(super) fn schema_findings(text: &str, inventory: &Inventory<'_>) -> Vec<Audi
                         .into(),
             },
         };
-        AuditFinding {
-            line,
-            column,
-            path: Vec::new(),
-            manager: None,
-            repository: None,
-            reference: redact_urls(&url),
-            coverage,
-        }
+        AuditFinding::new((line, column), redact_urls(&url), coverage)
     });
     findings.collect()
 }

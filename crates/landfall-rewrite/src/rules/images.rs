@@ -167,13 +167,9 @@ fn add(
             }
         };
         return collector.add_candidate(ImageCandidate {
-            at,
-            path: Vec::new(),
-            written,
-            sure: true,
             in_container: true,
-            is_chart: false,
             why_not,
+            ..ImageCandidate::certain(at, written)
         });
     }
     let Ok(ran) = id.parse::<ImageRef>() else {

@@ -100,13 +100,9 @@ impl InstalledChart<'_> {
             }
         };
         ImageCandidate {
-            at,
-            path: Vec::new(),
-            written,
-            sure: true,
-            in_container: false,
             is_chart: true,
             why_not,
+            ..ImageCandidate::certain(at, written)
         }
     }
 
@@ -287,13 +283,9 @@ pub(super) fn gitops_candidates<'s>(
         SourceVersion::Tag(_) | SourceVersion::Digest(..) => (source.reference(), None),
     };
     collector.add_candidate(ImageCandidate {
-        at: text_start(source.address),
-        path: Vec::new(),
-        written,
-        sure: true,
-        in_container: false,
         is_chart: source.is_chart,
         why_not,
+        ..ImageCandidate::certain(text_start(source.address), written)
     });
     vec![source.at]
 }

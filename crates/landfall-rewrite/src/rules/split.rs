@@ -343,13 +343,8 @@ fn headless(at: usize, written: String) -> ImageCandidate {
     let why_not =
         Some("the key of its registry is empty, so the registry is added elsewhere".into());
     ImageCandidate {
-        at,
-        path: Vec::new(),
-        written,
-        sure: true,
-        in_container: false,
-        is_chart: false,
         why_not,
+        ..ImageCandidate::certain(at, written)
     }
 }
 

@@ -297,6 +297,19 @@ pub(crate) const HAS_PLACEHOLDER: &str =
     "it contains a placeholder; render it first, then audit the result";
 
 impl ImageCandidate {
+    /// A value that is certainly an image, and of no container.
+    pub(crate) fn certain(at: usize, written: String) -> ImageCandidate {
+        ImageCandidate {
+            at,
+            path: Vec::new(),
+            written,
+            sure: true,
+            in_container: false,
+            is_chart: false,
+            why_not: None,
+        }
+    }
+
     /// The images of the list `text`. `None` if it is not a list of images.
     pub(crate) fn of_list(text: &str) -> Option<Vec<ImageCandidate>> {
         let one = |(at, word)| ImageCandidate::new(at, Vec::new(), word, true, false);
