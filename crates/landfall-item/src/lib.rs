@@ -46,6 +46,7 @@
     allow(clippy::disallowed_methods, reason = "YAML of a test is read as it is")
 )]
 
+mod artifact;
 mod chart;
 mod dependency_request;
 mod file;

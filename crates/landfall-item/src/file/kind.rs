@@ -3,6 +3,7 @@
 use super::locked::LockedFile;
 use super::manifest_entry;
 use crate::UrlFile;
+use crate::artifact::{self, TITLE, URL};
 use crate::text::{digest_tag, oversize};
 use landfall_content::{EntryPart, LocalContent, LocalForm, LockEntry, PartOrigin};
 use landfall_model::report::EntryKind;
@@ -98,14 +99,7 @@ pub(crate) fn is_file_url(text: &str) -> bool {
 
 // The manifest and blobs of a locked file, as parts to transfer.
 
-/// The annotation with the URL of a layer's file.
-const URL: &str = "dev.landfall.url";
-/// The annotation with the name of a layer's file (image-spec, annotations.md).
-const TITLE: &str = "org.opencontainers.image.title";
-const EMPTY: &[u8] = b"{}";
-
-/// Lists the parts of a file. The artifact's manifest is computed from the lock alone, so every
-/// command gets the same bytes.
+/// Lists the parts of a file.
 pub(crate) fn entry(file: &LockedFile) -> LockEntry {
     let local = local_path(&file.name).map(|_| {
         PartOrigin::Local(LocalContent {
@@ -126,13 +120,16 @@ pub(crate) fn entry(file: &LockedFile) -> LockEntry {
             )
         })
         .collect();
-    let config = Descriptor::of(EMPTY, media_type::OCI_EMPTY);
-    let manifest = manifest(file, &config, &layers);
-    let top = Descriptor::of(&manifest, media_type::OCI_MANIFEST);
-    let mut parts = vec![EntryPart {
-        descriptor: config,
-        origin: PartOrigin::Computed(EMPTY.into()),
-    }];
+    let mut parts = vec![artifact::empty_config()];
+    let annotated = layers
+        .iter()
+        .map(|(url, blob)| artifact::layer(blob, json!({URL: url, TITLE: title(url)})));
+    let manifest = artifact::manifest(
+        media_type::LANDFALL_FILE,
+        &parts[0].descriptor,
+        annotated.collect(),
+        json!({URL: file.name, TITLE: title(&file.name)}),
+    );
     parts.extend(layers.into_iter().map(|(url, descriptor)| EntryPart {
         descriptor,
         origin: match &local {
@@ -140,48 +137,19 @@ pub(crate) fn entry(file: &LockedFile) -> LockEntry {
             _ => PartOrigin::Url(url.clone()),
         },
     }));
-    parts.push(EntryPart {
-        descriptor: top.clone(),
-        origin: PartOrigin::Computed(manifest),
-    });
-    LockEntry {
-        kind: EntryKind::File,
-        name: file.name.clone(),
-        digest: file.digest.clone(),
-        layout_name: format!(
+    artifact::entry(
+        EntryKind::File,
+        file.name.clone(),
+        &file.digest,
+        format!(
             "{}:{}",
             file_repository(&file.name),
             digest_tag(&file.digest)
         ),
-        top,
-        artifact_type: Some(media_type::LANDFALL_FILE),
+        media_type::LANDFALL_FILE,
         parts,
-        referrers: Vec::new(),
-        referrer_blobs: std::collections::BTreeSet::new(),
-    }
-}
-
-fn manifest(file: &LockedFile, config: &Descriptor, layers: &[(&String, Descriptor)]) -> Vec<u8> {
-    let layers: Vec<_> = layers
-        .iter()
-        .map(|(url, descriptor)| {
-            json!({
-                "mediaType": descriptor.media_type,
-                "digest": descriptor.digest,
-                "size": descriptor.size,
-                "annotations": {URL: url, TITLE: title(url)},
-            })
-        })
-        .collect();
-    let manifest = json!({
-        "schemaVersion": 2,
-        "mediaType": media_type::OCI_MANIFEST,
-        "artifactType": media_type::LANDFALL_FILE,
-        "config": {"mediaType": config.media_type, "digest": config.digest, "size": config.size},
-        "layers": layers,
-        "annotations": {URL: file.name, TITLE: title(&file.name)},
-    });
-    manifest.to_string().into_bytes()
+        manifest,
+    )
 }
 
 /// The last component of the URL's path, or the host if the path ends with `/`.

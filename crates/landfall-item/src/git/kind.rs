@@ -1,12 +1,13 @@
 //! A locked repository as an item.
 
 use super::locked::{LockedGitRepository, LockedLargeFile};
+use crate::artifact::{self, TITLE, URL};
 use crate::file::is_file_url;
 use crate::text::{digest_tag, oversize};
 use landfall_content::{EntryPart, LockEntry, PartOrigin};
 use landfall_model::report::{EntryKind, one_line};
 use landfall_model::{Descriptor, Digest, is_path_below, media_type};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 impl LockedGitRepository {
@@ -73,22 +74,12 @@ impl LockedGitRepository {
 // The manifest and blobs of a locked repository, as parts to transfer. The manifest is computed
 // from the lock alone, so every command gets the same bytes.
 
-/// The annotation with the URL of the repository.
-const URL: &str = "dev.landfall.url";
-/// The annotation with the name of the repository (image-spec, annotations.md).
-const TITLE: &str = "org.opencontainers.image.title";
-
 /// Lists the parts of a repository: an artifact whose config has the refs, with a layer for each
 /// pack and each large file.
 pub(crate) fn entry(repository: &LockedGitRepository) -> LockEntry {
-    let refs = refs(repository);
-    let config = Descriptor::of(&refs, media_type::LANDFALL_GIT_REFS);
-    let manifest = manifest(repository, &config);
-    let top = Descriptor::of(&manifest, media_type::OCI_MANIFEST);
-    let mut parts = vec![EntryPart {
-        descriptor: config,
-        origin: PartOrigin::Computed(refs),
-    }];
+    let config = config(repository);
+    let manifest = manifest(repository, &config.descriptor);
+    let mut parts = vec![config];
     let packs = Arc::new(repository.git_packs());
     for (pack, descriptor) in packs_of(repository).into_iter().enumerate() {
         parts.push(EntryPart {
@@ -104,31 +95,25 @@ pub(crate) fn entry(repository: &LockedGitRepository) -> LockEntry {
         descriptor: file.descriptor(),
         origin: PartOrigin::LargeFile(Arc::new(repository.server_of(file))),
     }));
-    parts.push(EntryPart {
-        descriptor: top.clone(),
-        origin: PartOrigin::Computed(manifest),
-    });
-    LockEntry {
-        kind: EntryKind::Git,
-        name: repository.name.clone(),
-        digest: repository.digest.clone(),
-        layout_name: format!(
+    artifact::entry(
+        EntryKind::Git,
+        repository.name.clone(),
+        &repository.digest,
+        format!(
             "{}:{}",
             own_repository(repository),
             digest_tag(&repository.digest)
         ),
-        top,
-        artifact_type: Some(media_type::LANDFALL_GIT),
+        media_type::LANDFALL_GIT,
         parts,
-        referrers: Vec::new(),
-        referrer_blobs: std::collections::BTreeSet::new(),
-    }
+        manifest,
+    )
 }
 
 /// Computes the digest of a repository, ignoring its `digest` field.
 pub(super) fn digest(repository: &LockedGitRepository) -> Digest {
-    let config = Descriptor::of(&refs(repository), media_type::LANDFALL_GIT_REFS);
-    Digest::sha256(&manifest(repository, &config))
+    let config = config(repository).descriptor;
+    manifest(repository, &config).descriptor.digest
 }
 
 /// The repository of the artifact at a registry: `git/<host>/<first 16 hex of the URL's SHA-256>`,
@@ -138,9 +123,9 @@ pub(crate) fn own_repository(repository: &LockedGitRepository) -> String {
     files.replacen("files/", "git/", 1)
 }
 
-/// The refs as text: the branch that a clone checks out, then a line for each ref and for each
-/// commit whose parents are not carried.
-fn refs(repository: &LockedGitRepository) -> Vec<u8> {
+/// The config, which has the refs as text: the branch that a clone checks out, then a line for each
+/// ref and for each commit whose parents are not carried.
+fn config(repository: &LockedGitRepository) -> EntryPart {
     let mut text = String::new();
     if let Some(head) = &repository.head {
         text.push_str(&format!("HEAD {head}\n"));
@@ -153,7 +138,7 @@ fn refs(repository: &LockedGitRepository) -> Vec<u8> {
     );
     let shallow = repository.shallow.iter();
     text.extend(shallow.map(|id| format!("shallow {id}\n")));
-    text.into_bytes()
+    artifact::computed(text.into_bytes(), media_type::LANDFALL_GIT_REFS)
 }
 
 fn packs_of(repository: &LockedGitRepository) -> Vec<Descriptor> {
@@ -167,28 +152,18 @@ fn packs_of(repository: &LockedGitRepository) -> Vec<Descriptor> {
     packs.collect()
 }
 
-fn manifest(repository: &LockedGitRepository, config: &Descriptor) -> Vec<u8> {
+fn manifest(repository: &LockedGitRepository, config: &Descriptor) -> EntryPart {
     let large_files = repository.large_files.iter().flatten();
-    let layers: Vec<_> = packs_of(repository)
-        .into_iter()
-        .chain(large_files.map(LockedLargeFile::descriptor))
-        .map(|layer| {
-            json!({
-                "mediaType": layer.media_type,
-                "digest": layer.digest,
-                "size": layer.size,
-            })
-        })
-        .collect();
+    let blobs = packs_of(repository).into_iter();
+    let blobs = blobs.chain(large_files.map(LockedLargeFile::descriptor));
     let url = repository.url();
     let title = url.rsplit('/').next().unwrap_or(url);
-    let manifest = json!({
-        "schemaVersion": 2,
-        "mediaType": media_type::OCI_MANIFEST,
-        "artifactType": media_type::LANDFALL_GIT,
-        "config": {"mediaType": config.media_type, "digest": config.digest, "size": config.size},
-        "layers": layers,
-        "annotations": {URL: url, TITLE: title},
-    });
-    manifest.to_string().into_bytes()
+    artifact::manifest(
+        media_type::LANDFALL_GIT,
+        config,
+        blobs
+            .map(|blob| artifact::layer(&blob, Value::Null))
+            .collect(),
+        json!({URL: url, TITLE: title}),
+    )
 }

@@ -6,14 +6,15 @@
 //! its own, `latest-2`, `latest-3` and so on, and the one with the highest number counts.
 
 use super::Lock;
+use crate::artifact::{self, TITLE};
 use futures_util::{StreamExt, TryStreamExt};
+use landfall_content::LockEntry;
 use landfall_content::registry::RegistrySession;
-use landfall_content::{EntryPart, LockEntry, PartOrigin};
 use landfall_http::{ErrorKind, HttpError};
 use landfall_model::report::EntryKind;
-use landfall_model::{Descriptor, Digest, media_type};
+use landfall_model::{Descriptor, Digest};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// The repository of the list, below the prefix of the destination.
 pub const REPOSITORY: &str = "landfall/locks";
@@ -23,8 +24,6 @@ pub const TAG: &str = "latest";
 const LIST: &str = "application/vnd.landfall.locks.v1";
 /// Media type of a lock.
 const LOCK: &str = "application/vnd.landfall.lock.v1+yaml";
-const TITLE: &str = "org.opencontainers.image.title";
-const EMPTY: &[u8] = b"{}";
 /// The maximum number of locks in the list; the oldest are dropped. The limit keeps the manifest of
 /// the list far below the size limits of registries.
 const MAX_LOCKS: usize = 1000;
@@ -214,61 +213,34 @@ impl DeliveredLocks {
 
     /// The list with `lock` as the newest, as an entry to push.
     pub fn with(mut self, lock: &Lock) -> LockEntry {
-        let text = lock.to_text().into_bytes();
-        let digest = Digest::sha256(&text);
-        let size = text.len() as u64;
+        let part = artifact::computed(lock.to_text().into_bytes(), LOCK);
+        let descriptor = part.descriptor.clone();
+        let digest = descriptor.digest.clone();
         // a lock that is delivered again becomes the newest
         self.0.retain(|known| known.descriptor.digest != digest);
         let name = lock.name.clone().unwrap_or_default();
-        let descriptor = Descriptor::new(digest.clone(), size, LOCK);
-        self.0.push(DeliveredLock {
-            descriptor: descriptor.clone(),
-            name,
-        });
+        self.0.push(DeliveredLock { descriptor, name });
         let excess = self.0.len().saturating_sub(MAX_LOCKS);
         self.0.drain(..excess);
-        let config = Descriptor::of(EMPTY, media_type::OCI_EMPTY);
-        let manifest = self.manifest(&config);
-        let top = Descriptor::of(&manifest, media_type::OCI_MANIFEST);
-        // of the locks, only the new one is a part: the registry has the others
-        LockEntry {
-            kind: EntryKind::File,
-            name: format!("{REPOSITORY}:{TAG}"),
-            digest,
-            layout_name: format!("{REPOSITORY}:{TAG}"),
-            top: top.clone(),
-            artifact_type: Some(LIST),
-            parts: vec![
-                computed(config, EMPTY),
-                computed(descriptor, &text),
-                computed(top, &manifest),
-            ],
-            referrers: Vec::new(),
-            referrer_blobs: std::collections::BTreeSet::new(),
-        }
-    }
-
-    fn manifest(&self, config: &Descriptor) -> Vec<u8> {
+        let config = artifact::empty_config();
         let layers = self.0.iter().map(|lock| {
-            let Descriptor {
-                digest,
-                size,
-                media_type,
-            } = &lock.descriptor;
-            let mut layer = json!({"mediaType": media_type, "digest": digest, "size": size});
-            if !lock.name.is_empty() {
-                layer["annotations"] = json!({TITLE: lock.name});
-            }
-            layer
+            let title = (!lock.name.is_empty()).then(|| json!({TITLE: lock.name}));
+            artifact::layer(&lock.descriptor, title.unwrap_or_default())
         });
-        let manifest = json!({
-            "schemaVersion": 2,
-            "mediaType": media_type::OCI_MANIFEST,
-            "artifactType": LIST,
-            "config": {"mediaType": config.media_type, "digest": config.digest, "size": config.size},
-            "layers": layers.collect::<Vec<_>>(),
-        });
-        manifest.to_string().into_bytes()
+        let layers = layers.collect();
+        let manifest = artifact::manifest(LIST, &config.descriptor, layers, Value::Null);
+        let name = format!("{REPOSITORY}:{TAG}");
+        // of the locks, only the new one is a part: the registry has the others
+        let parts = vec![config, part];
+        artifact::entry(
+            EntryKind::File,
+            name.clone(),
+            &digest,
+            name,
+            LIST,
+            parts,
+            manifest,
+        )
     }
 }
 
@@ -277,16 +249,10 @@ fn digest_of(lock: &Lock) -> Digest {
     Digest::sha256(lock.to_text().as_bytes())
 }
 
-fn computed(descriptor: Descriptor, bytes: &[u8]) -> EntryPart {
-    EntryPart {
-        descriptor,
-        origin: PartOrigin::Computed(bytes.to_vec()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use landfall_content::PartOrigin;
 
     fn named(name: &str) -> Lock {
         Lock {

@@ -5,6 +5,7 @@ use super::chosen_packages::is_safe;
 use super::locked::{LockedPackageSet, PackageSource, PackageSummary, summaries};
 use super::resolvable::{OfferedIndex, PackageSetRequest};
 use crate::UrlFile;
+use crate::artifact::{self, TITLE, URL};
 use crate::file::is_file_url;
 use crate::text::{digest_tag, oversize};
 use landfall_content::{EntryPart, LockEntry, PartOrigin};
@@ -171,35 +172,22 @@ impl LockedPackageSet {
     }
 }
 
-// The manifest and blobs of a set of packages, as parts to transfer. The manifest is computed from
-// the lock alone, so every command gets the same bytes.
+// The manifest and blobs of a set of packages, as parts to transfer.
 
-/// The annotation with the URL of a layer's file.
-const URL: &str = "dev.landfall.url";
-/// The annotation with the path of a layer's file (image-spec, annotations.md).
-const TITLE: &str = "org.opencontainers.image.title";
-const EMPTY: &[u8] = b"{}";
 const KEY: &str = "application/pgp-keys";
 
 /// Lists the parts of a set: an artifact with a layer for each index, package and key.
 pub(crate) fn entry(set: &LockedPackageSet) -> LockEntry {
-    let (manifest, mut parts) = manifest(set);
-    let top = Descriptor::of(&manifest, media_type::OCI_MANIFEST);
-    parts.push(EntryPart {
-        descriptor: top.clone(),
-        origin: PartOrigin::Computed(manifest),
-    });
-    LockEntry {
-        kind: EntryKind::Package,
-        name: set.name.clone(),
-        digest: set.digest.clone(),
-        layout_name: format!("{}:{}", repository(&set.name), digest_tag(&set.digest)),
-        top,
-        artifact_type: Some(media_type::LANDFALL_PACKAGES),
+    let (manifest, parts) = manifest(set);
+    artifact::entry(
+        EntryKind::Package,
+        set.name.clone(),
+        &set.digest,
+        format!("{}:{}", repository(&set.name), digest_tag(&set.digest)),
+        media_type::LANDFALL_PACKAGES,
         parts,
-        referrers: Vec::new(),
-        referrer_blobs: std::collections::BTreeSet::new(),
-    }
+        manifest,
+    )
 }
 
 /// Builds the locked set for `request`, and sorts the packages of `sources`.
@@ -231,7 +219,7 @@ pub(super) fn set(
 
 /// Computes the digest of a set, ignoring its `digest` field.
 pub(super) fn digest(set: &LockedPackageSet) -> Digest {
-    Digest::sha256(&manifest(set).0)
+    manifest(set).0.descriptor.digest
 }
 
 /// The repository of a set's artifact: `packages/`, then the first 16 hex digits of the name's
@@ -241,22 +229,17 @@ pub(crate) fn repository(name: &str) -> String {
 }
 
 /// The manifest and the parts that it names, without duplicates.
-fn manifest(set: &LockedPackageSet) -> (Vec<u8>, Vec<EntryPart>) {
-    let config = Descriptor::of(EMPTY, media_type::OCI_EMPTY);
-    let mut parts = vec![EntryPart {
-        descriptor: config.clone(),
-        origin: PartOrigin::Computed(EMPTY.into()),
-    }];
+fn manifest(set: &LockedPackageSet) -> (EntryPart, Vec<EntryPart>) {
+    let mut parts = vec![artifact::empty_config()];
+    let config = parts[0].descriptor.clone();
     // two sources may have the same key or package, which is transferred once
     let mut known = BTreeSet::from([config.digest.clone()]);
     let mut layers = Vec::new();
     let mut add = |descriptor: Descriptor, title: &str, url: &str, origin: PartOrigin| {
-        layers.push(json!({
-            "mediaType": descriptor.media_type,
-            "digest": descriptor.digest,
-            "size": descriptor.size,
-            "annotations": {URL: url, TITLE: title},
-        }));
+        layers.push(artifact::layer(
+            &descriptor,
+            json!({URL: url, TITLE: title}),
+        ));
         if known.insert(descriptor.digest.clone()) {
             parts.push(EntryPart { descriptor, origin });
         }
@@ -303,15 +286,9 @@ fn manifest(set: &LockedPackageSet) -> (Vec<u8>, Vec<EntryPart>) {
             );
         }
     }
-    let manifest = json!({
-        "schemaVersion": 2,
-        "mediaType": media_type::OCI_MANIFEST,
-        "artifactType": media_type::LANDFALL_PACKAGES,
-        "config": {"mediaType": config.media_type, "digest": config.digest, "size": config.size},
-        "layers": layers,
-        "annotations": {TITLE: set.name},
-    });
-    (manifest.to_string().into_bytes(), parts)
+    let annotations = json!({TITLE: set.name});
+    let manifest = artifact::manifest(media_type::LANDFALL_PACKAGES, &config, layers, annotations);
+    (manifest, parts)
 }
 
 /// The title of a layer, which clients of registries use as the path of its file: `path`, or host

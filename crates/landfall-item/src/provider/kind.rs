@@ -3,6 +3,7 @@
 use super::address::ProviderName;
 use super::locked::{LockedProvider, LockedProviderPackage};
 use crate::UrlFile;
+use crate::artifact::{self, TITLE, URL};
 use crate::file::is_file_url;
 use crate::text::oversize;
 use landfall_content::{EntryPart, LockEntry, PartOrigin};
@@ -69,40 +70,29 @@ fn is_file_hash(text: &str) -> bool {
 
 // The manifests and blobs of a locked provider, as parts to transfer: an index with a manifest for
 // each platform, as OpenTofu reads them from a registry
-// (opentofu.org/docs/cli/oci_registries/provider-mirror). The index and manifests are computed
-// from the lock alone, so every command gets the same bytes.
-
-/// The annotation with the URL of a package.
-const URL: &str = "dev.landfall.url";
-/// The annotation with the name of a file (image-spec, annotations.md).
-const TITLE: &str = "org.opencontainers.image.title";
-const EMPTY: &[u8] = b"{}";
+// (opentofu.org/docs/cli/oci_registries/provider-mirror).
 
 /// Lists the parts of a provider: the empty config, the packages, a manifest for each, and the
 /// index.
 pub(crate) fn entry(provider: &LockedProvider) -> LockEntry {
-    let mut parts = vec![computed(EMPTY.into(), media_type::OCI_EMPTY)];
+    let mut parts = vec![artifact::empty_config()];
     parts.extend(provider.packages.iter().map(|package| EntryPart {
         descriptor: package_descriptor(package),
         origin: PartOrigin::Url(package.url.clone()),
     }));
     let manifests = manifests(provider);
-    let index = computed(index(provider, &manifests), media_type::OCI_INDEX);
-    let top = index.descriptor.clone();
+    let index = artifact::computed(index(provider, &manifests), media_type::OCI_INDEX);
     parts.extend(manifests);
-    parts.push(index);
     let name = &provider.name;
-    LockEntry {
-        kind: EntryKind::Provider,
-        name: name.to_string(),
-        digest: provider.digest.clone(),
-        layout_name: format!("{}:{}", own_repository(name), tag(name)),
-        top,
-        artifact_type: Some(media_type::OPENTOFU_PROVIDER),
+    artifact::entry(
+        EntryKind::Provider,
+        name.to_string(),
+        &provider.digest,
+        format!("{}:{}", own_repository(name), tag(name)),
+        media_type::OPENTOFU_PROVIDER,
         parts,
-        referrers: Vec::new(),
-        referrer_blobs: std::collections::BTreeSet::new(),
-    }
+        index,
+    )
 }
 
 /// Computes the digest of a provider, ignoring its `digest` field.
@@ -136,10 +126,10 @@ fn manifests(provider: &LockedProvider) -> Vec<EntryPart> {
             "schemaVersion": 2,
             "mediaType": media_type::OCI_MANIFEST,
             "artifactType": media_type::OPENTOFU_PROVIDER_TARGET,
-            "config": computed(EMPTY.into(), media_type::OCI_EMPTY).descriptor,
+            "config": artifact::empty_config().descriptor,
             "layers": [layer],
         });
-        computed(manifest.to_string().into_bytes(), media_type::OCI_MANIFEST)
+        artifact::computed(manifest.to_string().into_bytes(), media_type::OCI_MANIFEST)
     };
     provider.packages.iter().map(manifest).collect()
 }
@@ -171,13 +161,6 @@ fn package_descriptor(package: &LockedProviderPackage) -> Descriptor {
         package.size,
         media_type::ZIP_PACKAGE,
     )
-}
-
-fn computed(bytes: Vec<u8>, media_type: &'static str) -> EntryPart {
-    EntryPart {
-        descriptor: Descriptor::of(&bytes, media_type),
-        origin: PartOrigin::Computed(bytes),
-    }
 }
 
 #[cfg(test)]
