@@ -3,7 +3,7 @@
 use super::consumer::{Consumer, SitePaths};
 use super::name_pattern::{normal_name, normal_prefixes};
 use super::redaction::{redact_urls, redact_userinfo};
-use super::{ImageRef, is_repository, split_port};
+use super::{Failure, ImageRef, is_repository, split_port};
 use std::fmt;
 use std::str::FromStr;
 use url::Url;
@@ -17,21 +17,13 @@ pub struct TargetRegistry {
     pub prefix: String,
 }
 
-/// The error for a text that is not the address of a registry.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "'{0}' is not a registry: write HOST[:PORT][/PREFIX] without a scheme, as in \
-     172.20.0.2:5000/platform; a host has a dot or a port"
-)]
-pub struct TargetRegistryError(String);
-
 /// Whether a URL contains a user name or a password.
 pub fn has_userinfo(url: &Url) -> bool {
     !url.username().is_empty() || url.password().is_some()
 }
 
 impl FromStr for TargetRegistry {
-    type Err = TargetRegistryError;
+    type Err = Failure;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (registry, prefix) = text.split_once('/').unwrap_or((text, ""));
@@ -50,7 +42,11 @@ impl FromStr for TargetRegistry {
             || !has_good_port
             || !(prefix.is_empty() || is_repository(prefix))
         {
-            return Err(TargetRegistryError(redact_userinfo(&redact_urls(text))));
+            return Err(Failure::usage(format!(
+                "'{}' is not a registry: write HOST[:PORT][/PREFIX] without a scheme, as in \
+                 172.20.0.2:5000/platform; a host has a dot or a port",
+                redact_userinfo(&redact_urls(text))
+            )));
         }
         Ok(TargetRegistry {
             registry: registry.to_ascii_lowercase(),

@@ -61,8 +61,7 @@ pub use crate::changed_names::{
 pub use crate::chart_version::{ChartVersion, ChartVersionRange};
 pub use crate::consumer::{Consumer, KUBESPRAY_REGISTRIES, path_prefix};
 pub use crate::destination::{
-    Destination, DestinationMap, DestinationRules, TargetRegistry, TargetRegistryError,
-    has_userinfo, host_component,
+    Destination, DestinationMap, DestinationRules, TargetRegistry, has_userinfo, host_component,
 };
 pub use crate::digest::{Algorithm, Digest, DigestError, Hasher, hex, unhex};
 pub use crate::exit::{Exit, RunStatus, TransferSide};
@@ -94,10 +93,10 @@ pub use crate::referrer::{
     ENTRY_ANNOTATIONS, ReferrerManifest, bare_referrers, cosign_tags, merge_referrers,
     read_referrer, referrers_tag, tagged_subject,
 };
-pub use crate::shard::{Shard, ShardError, assign_shards, transfer_cost};
+pub use crate::shard::{Shard, assign_shards, transfer_cost};
 pub use crate::size::{human_size, now, parse_size, sum_sizes, today};
 pub use crate::sync::{locked, unpoisoned};
-pub use crate::update_policy::{MinimumAge, MinimumAgeError, PackageVersion, UpdatePolicy};
+pub use crate::update_policy::{MinimumAge, PackageVersion, UpdatePolicy};
 pub use crate::version::TagVersion;
 pub use crate::version_range::ReleaseLine;
 pub use crate::version_selection::VersionSelection;

@@ -1,7 +1,7 @@
 //! Sharding: several runners handle one lock, each a part of it. The split depends only on the
 //! parts and their sizes, so all machines compute the same one without coordination.
 
-use super::Limits;
+use super::{Failure, Limits};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 use std::fmt;
@@ -26,20 +26,23 @@ impl Default for Shard {
     }
 }
 
-/// The error for a text, or a pair of numbers, that is not a shard.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a shard: write I/N, as in 1/8 for the first of eight (I from 1 to N, N at \
-         most {limit})", limit = Limits::default().shards)]
-pub struct ShardError(String);
+/// The failure for a text, or a pair of numbers, that is not a shard.
+fn not_a_shard(text: &str) -> Failure {
+    let limit = Limits::default().shards;
+    Failure::usage(format!(
+        "'{text}' is not a shard: write I/N, as in 1/8 for the first of eight (I from 1 to N, N at \
+         most {limit})"
+    ))
+}
 
 impl Shard {
     /// Creates shard `number`, counted from 1, of `count`.
     ///
     /// # Errors
     /// Fails if `number` is not from 1 to `count`, or `count` exceeds [`Limits::shards`].
-    pub fn new(number: usize, count: usize) -> Result<Shard, ShardError> {
+    pub fn new(number: usize, count: usize) -> Result<Shard, Failure> {
         if !(1..=count).contains(&number) || count > Limits::default().shards {
-            return Err(ShardError(format!("{number}/{count}")));
+            return Err(not_a_shard(&format!("{number}/{count}")));
         }
         Ok(Shard { number, count })
     }
@@ -81,14 +84,14 @@ impl Shard {
 }
 
 impl FromStr for Shard {
-    type Err = ShardError;
+    type Err = Failure;
 
-    fn from_str(text: &str) -> Result<Shard, ShardError> {
+    fn from_str(text: &str) -> Result<Shard, Failure> {
         let parse = || {
             let (number, count) = text.split_once('/')?;
             Shard::new(parse_digits(number)?, parse_digits(count)?).ok()
         };
-        parse().ok_or_else(|| ShardError(text.into()))
+        parse().ok_or_else(|| not_a_shard(text))
     }
 }
 

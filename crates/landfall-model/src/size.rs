@@ -1,27 +1,25 @@
 //! Parsing and formatting of sizes in bytes, and of dates.
 
+use super::Failure;
 use jiff::Timestamp;
 use jiff::civil::Date;
-
-/// The error for a text that is not a size.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "'{0}' is not a size: write a number with an optional unit, as in 4700000000, 4.7G (10^9) or \
-     4GiB (2^30)"
-)]
-pub struct SizeError(String);
 
 /// Parses `1234`, `1.5G` (powers of 1000) or `2GiB` (powers of 1024) as a number of bytes.
 ///
 /// # Errors
 /// Fails if `text` is not a number with an optional unit, or if the size exceeds 2^62 bytes.
-pub fn parse_size(text: &str) -> Result<u64, SizeError> {
-    let wrong = || SizeError(text.into());
-    let text = text.trim();
-    let split = text
+pub fn parse_size(text: &str) -> Result<u64, Failure> {
+    let wrong = || {
+        Failure::usage(format!(
+            "'{text}' is not a size: write a number with an optional unit, as in 4700000000, 4.7G \
+             (10^9) or 4GiB (2^30)"
+        ))
+    };
+    let trimmed = text.trim();
+    let split = trimmed
         .find(|c: char| !(c.is_ascii_digit() || c == '.'))
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
+        .unwrap_or(trimmed.len());
+    let (number, unit) = trimmed.split_at(split);
     let number: f64 = number.parse().map_err(|_| wrong())?;
     let unit = unit.trim().to_ascii_lowercase();
     let (prefix, base) = match unit.strip_suffix("ib") {

@@ -265,11 +265,6 @@ pub struct MinimumAge {
     text: String,
 }
 
-/// The error for a text that is not a minimum age.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not an age: write a number with h, d or w, as in 12h, 7d or 2w (at most 3650d)")]
-pub struct MinimumAgeError(String);
-
 impl MinimumAge {
     /// Whether the age is zero, so that no version has to wait.
     pub fn is_zero(&self) -> bool {
@@ -285,10 +280,15 @@ impl MinimumAge {
 }
 
 impl FromStr for MinimumAge {
-    type Err = MinimumAgeError;
+    type Err = Failure;
 
-    fn from_str(text: &str) -> Result<MinimumAge, MinimumAgeError> {
-        let bad = || MinimumAgeError(text.to_owned());
+    fn from_str(text: &str) -> Result<MinimumAge, Failure> {
+        let bad = || {
+            Failure::usage(format!(
+                "`{text}` is not an age: write a number with h, d or w, as in 12h, 7d or 2w (at \
+                 most 3650d)"
+            ))
+        };
         let factor = match text.as_bytes().last() {
             Some(b'h') => 1,
             Some(b'd') => 24,

@@ -2,7 +2,7 @@
 
 use super::{CliError, ReportMember, VerbReport};
 use clap::Args;
-use landfall_model::{Limits, Shard};
+use landfall_model::{Failure, Limits, Shard};
 use std::collections::BTreeMap;
 
 const HELP: &str = "Process only part I of N, as in 3/8; other runners with the same lock process \
@@ -24,13 +24,10 @@ enum ShardChoice {
 }
 
 impl ShardChoice {
-    fn parse(text: &str) -> Result<ShardChoice, String> {
+    fn parse(text: &str) -> Result<ShardChoice, Failure> {
         match text {
             "auto" => Ok(ShardChoice::Auto),
-            _ => text
-                .parse()
-                .map(ShardChoice::Fixed)
-                .map_err(|error: landfall_model::ShardError| error.to_string()),
+            _ => text.parse().map(ShardChoice::Fixed),
         }
     }
 }

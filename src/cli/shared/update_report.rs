@@ -440,7 +440,7 @@ fn load_first_sights(path: &Path) -> Result<(FirstSights, bool), CliError> {
     }
     let cannot = |why: String| CliError::usage(format!("cannot read {}: {why}", path.display()));
     let text = read_text_input(path).map_err(|error| cannot(error.to_string()))?;
-    let sights = FirstSights::parse(&text).map_err(|error| cannot(error.to_string()))?;
+    let sights = FirstSights::parse(&text).map_err(cannot)?;
     let rewrite = text != sights.to_text();
     Ok((sights, rewrite))
 }

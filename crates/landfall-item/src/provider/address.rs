@@ -2,7 +2,7 @@
 //!
 //! Parts of names become paths of exported files, so each has a strict form.
 
-use landfall_model::{Platform, is_repository_component};
+use landfall_model::{Failure, Platform, is_repository_component};
 use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
@@ -85,14 +85,6 @@ pub struct ProviderName {
     pub version: String,
 }
 
-/// Why a text is not the name of a provider.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "'{}' is not a provider; write provider:<host>/<namespace>/<type>:<version>",
-    .0.escape_debug()
-)]
-pub struct ProviderNameError(String);
-
 impl Serialize for ProviderName {
     fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
         out.serialize_str(self.as_str())
@@ -129,15 +121,20 @@ impl ProviderName {
 }
 
 impl TryFrom<String> for ProviderName {
-    type Error = ProviderNameError;
+    type Error = Failure;
 
-    fn try_from(text: String) -> Result<ProviderName, ProviderNameError> {
+    fn try_from(text: String) -> Result<ProviderName, Failure> {
         let parts = text
             .strip_prefix(ProviderName::PREFIX)
             .and_then(|name| name.rsplit_once(':'));
         parts
             .and_then(|(address, version)| ProviderName::new(address.parse().ok()?, version))
-            .ok_or(ProviderNameError(text))
+            .ok_or_else(|| {
+                Failure::usage(format!(
+                    "'{}' is not a provider; write provider:<host>/<namespace>/<type>:<version>",
+                    text.escape_debug()
+                ))
+            })
     }
 }
 
@@ -186,11 +183,6 @@ pub struct ProviderPlatform {
     pub architecture: String,
 }
 
-/// Why a text is not a platform of a provider.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{}' is not a platform of a provider, such as linux_amd64", .0.escape_debug())]
-pub struct ProviderPlatformError(String);
-
 impl Serialize for ProviderPlatform {
     fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
         out.collect_str(self)
@@ -198,9 +190,9 @@ impl Serialize for ProviderPlatform {
 }
 
 impl FromStr for ProviderPlatform {
-    type Err = ProviderPlatformError;
+    type Err = Failure;
 
-    fn from_str(text: &str) -> Result<ProviderPlatform, ProviderPlatformError> {
+    fn from_str(text: &str) -> Result<ProviderPlatform, Failure> {
         match text.split_once('_') {
             Some((os, architecture)) if is_word(os) && is_word(architecture) => {
                 Ok(ProviderPlatform {
@@ -208,15 +200,18 @@ impl FromStr for ProviderPlatform {
                     architecture: architecture.to_owned(),
                 })
             }
-            _ => Err(ProviderPlatformError(text.to_owned())),
+            _ => Err(Failure::usage(format!(
+                "'{}' is not a platform of a provider, such as linux_amd64",
+                text.escape_debug()
+            ))),
         }
     }
 }
 
 impl TryFrom<String> for ProviderPlatform {
-    type Error = ProviderPlatformError;
+    type Error = Failure;
 
-    fn try_from(text: String) -> Result<ProviderPlatform, ProviderPlatformError> {
+    fn try_from(text: String) -> Result<ProviderPlatform, Failure> {
         text.parse()
     }
 }

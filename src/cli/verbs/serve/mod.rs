@@ -66,7 +66,7 @@ pub(crate) struct ServeCommand {
     #[arg(long, value_name = "DIR")]
     writable: Option<PathBuf>,
     /// The maximum size of pushed content, as in 500GB
-    #[arg(long, value_name = "SIZE", requires = "writable", value_parser = size)]
+    #[arg(long, value_name = "SIZE", requires = "writable", value_parser = parse_size)]
     max_bytes: Option<u64>,
     /// A password file, as written by `htpasswd -B`: requests to the registry (/v2/) then need a
     /// login
@@ -113,10 +113,6 @@ pub(crate) struct ServeCommand {
     packages: PackagesKey,
     #[command(flatten)]
     bounds: LimitFlags,
-}
-
-fn size(text: &str) -> Result<u64, String> {
-    parse_size(text).map_err(|error| error.to_string())
 }
 
 impl ServeCommand {
