@@ -96,6 +96,12 @@ pub struct RunReport {
 }
 
 impl RunReport {
+    /// Adds the items and the bytes of a further step.
+    pub fn append(&mut self, step: RunReport) {
+        self.bytes_transferred += step.bytes_transferred;
+        self.items.extend(step.items);
+    }
+
     /// Adds the hosts that another client contacted, with their bytes and requests.
     pub fn add_hosts(&mut self, hosts: Vec<HostUse>) {
         for other in hosts {

@@ -1,16 +1,16 @@
 //! Exports charts as an HTTP repository: archives, provenance files, and the index.
 
 use super::export_files::write_all;
-use super::{DEFAULT_MODE, ExportFile, collision};
+use super::{ExportFile, collision};
 use super::{ExportMode, claim_files};
 use landfall_content::{BlobRead, if_exists, write_file};
 use landfall_item::lockfile::Lock;
-use landfall_item::{ChartArchive, LockedChart, UrlFile, chart_index, clash, index_entry};
+use landfall_item::{ChartArchive, LockedChart, chart_index, clash, index_entry};
 use landfall_model::document::{read_text_input, yaml};
 use landfall_model::report::{EntryKind, ItemStatus, Progress, RunReport};
 use landfall_model::{Descriptor, Failure};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Writes every chart of `lock` from `blobs` to `dir`: `<name>-<version>.tgz`, its `.prov`, and
 /// `index.yaml`. An existing index keeps its other entries, unless their archives are no longer in
@@ -88,20 +88,7 @@ fn chart_file<'a>(name: &'a str, content: &'a Descriptor) -> ExportFile<'a> {
     } else {
         EntryKind::Chart
     };
-    let file = UrlFile {
-        kind,
-        name,
-        urls: Vec::new(),
-        digest: &content.digest,
-        size: content.size,
-        mode: None,
-        members: &[],
-    };
-    ExportFile {
-        file,
-        mode: DEFAULT_MODE,
-        paths: vec![PathBuf::from(name)],
-    }
+    ExportFile::new(kind, name, &content.digest, content.size, name)
 }
 
 /// Marks the archive `file` of a chart that is not in the index as failed, unless the report

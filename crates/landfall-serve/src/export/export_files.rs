@@ -67,9 +67,7 @@ pub fn export_packages(
         .into_iter()
         .partition(|file| made_content.0.contains_key(file.file.digest));
     let mut report = write_all(carried, blobs, dir, mode.dry_run, progress);
-    let made_report = write_all(made, &made_content, dir, mode.dry_run, progress);
-    report.bytes_transferred += made_report.bytes_transferred;
-    report.items.extend(made_report.items);
+    report.append(write_all(made, &made_content, dir, mode.dry_run, progress));
     Ok(report)
 }
 

@@ -3,14 +3,14 @@
 
 use super::bare_leftovers::{SHALLOW, item_of, settle_leftovers, with_present_commits};
 use super::export_files::write_all;
-use super::{DEFAULT_MODE, ExportFile, collision, failed, path_of_url};
 use super::{ExportFailure, ExportMode, claim_repositories};
+use super::{ExportFile, collision, failed, path_of_url};
 use landfall_content::{BlobPackBytes, BlobRead, ContentError, MemoryBlobs};
 use landfall_git::{
     FetchRequest, GitError, ObjectDatabase, ObjectId, PackSending, SelectedObjects, send_pack,
 };
+use landfall_item::LockedGitRepository;
 use landfall_item::lockfile::Lock;
-use landfall_item::{LockedGitRepository, UrlFile};
 use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, RunReport, count_of};
 use landfall_model::{Algorithm, Digest, Failure, Limits, digest_of};
 use std::collections::BTreeMap;
@@ -124,11 +124,7 @@ pub fn export_git(
                 .map_err(ExportFailure::from),
         };
         match written {
-            Ok(written) => {
-                let written = written?;
-                report.bytes_transferred += written.bytes_transferred;
-                report.items.extend(written.items);
-            }
+            Ok(written) => report.append(written?),
             Err(failure) => report.items.push(ReportItem {
                 digest: Some(repository.digest.clone()),
                 ..ReportItem::new(
@@ -176,19 +172,8 @@ fn write_bundle(
     dry_run: bool,
     progress: &dyn Progress,
 ) -> RunReport {
-    let file = ExportFile {
-        file: UrlFile {
-            urls: Vec::new(),
-            ..UrlFile::plain(
-                EntryKind::Git,
-                &repository.name,
-                &bundle.digest,
-                bundle.size,
-            )
-        },
-        mode: DEFAULT_MODE,
-        paths: vec![path],
-    };
+    let GitBundle { digest, size, .. } = bundle;
+    let file = ExportFile::new(EntryKind::Git, &repository.name, digest, *size, path);
     write_all(vec![file], bundle, dir, dry_run, progress)
 }
 
@@ -309,21 +294,13 @@ impl RepositoryFiles {
                 report.items.push(kept);
                 continue;
             }
-            let file = ExportFile {
-                file: UrlFile {
-                    urls: Vec::new(),
-                    ..UrlFile::plain(kind, &name, &file.digest, file.size)
-                },
-                mode: DEFAULT_MODE,
-                paths: vec![path],
-            };
+            let file = ExportFile::new(kind, &name, &file.digest, file.size, path);
             let from = if is_made { &self.made } else { blobs };
             let written = write_all(vec![file], from, dir, dry_run, progress);
             let mut statuses = written.items.iter().map(|item| item.status);
             let is_written =
                 statuses.all(|status| !matches!(status, ItemStatus::Failed | ItemStatus::Missing));
-            report.bytes_transferred += written.bytes_transferred;
-            report.items.extend(written.items);
+            report.append(written);
             // refs must not name objects that could not be written: the folder may have the
             // repository of an earlier export, which stays whole
             if !is_written {

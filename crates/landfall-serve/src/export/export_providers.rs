@@ -1,18 +1,18 @@
 //! Exports providers as a mirror: the tree of the provider network mirror protocol, which is also a
 //! filesystem mirror.
 
+use super::ExportFile;
 use super::export_charts::may_exist;
 use super::export_files::write_all;
-use super::{DEFAULT_MODE, ExportFile};
 use super::{ExportMode, claim_files};
 use landfall_content::{BlobRead, MemoryBlobs};
 use landfall_item::lockfile::Lock;
-use landfall_item::{MirrorFile, ProviderMirror, UrlFile};
+use landfall_item::{MirrorFile, ProviderMirror};
 use landfall_model::report::{EntryKind, Progress, RunReport};
 use landfall_model::{Digest, Failure};
 use serde_json::Value;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A file of the mirror, with the blob that has its content.
 struct MirroredBlob {
@@ -72,8 +72,7 @@ pub fn export_providers(
     claim_files(dir, packages.iter().chain(&indexes), mode, is_document)?;
     let mut report = write_all(packages, blobs, dir, mode.dry_run, progress);
     let written = write_all(indexes, &documents, dir, mode.dry_run, progress);
-    report.bytes_transferred += written.bytes_transferred;
-    report.items.extend(written.items);
+    report.append(written);
     Ok(report)
 }
 
@@ -124,15 +123,10 @@ fn with_present(text: String, path: &Path) -> String {
 }
 
 fn export_files(blobs: &[MirroredBlob]) -> Vec<ExportFile<'_>> {
-    let files = blobs.iter().map(|blob| ExportFile {
-        file: UrlFile {
-            urls: Vec::new(),
-            ..UrlFile::plain(blob.kind, &blob.path, &blob.digest, blob.size)
-        },
-        mode: DEFAULT_MODE,
-        paths: vec![PathBuf::from(&blob.path)],
-    });
-    files.collect()
+    let files = blobs.iter();
+    files
+        .map(|blob| ExportFile::new(blob.kind, &blob.path, &blob.digest, blob.size, &blob.path))
+        .collect()
 }
 
 #[cfg(test)]

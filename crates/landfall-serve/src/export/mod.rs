@@ -13,7 +13,7 @@ use self::unpack::{are_members_unpacked, member_paths};
 use crate::catalog::UrlPath;
 use landfall_content::{ContentError, OutputGuard, OutputRecord};
 use landfall_item::UrlFile;
-use landfall_model::report::ItemStatus;
+use landfall_model::report::{EntryKind, ItemStatus};
 use landfall_model::{Digest, Failure, TransferSide, is_file_name};
 use landfall_os::{path_fault, path_key};
 use std::collections::BTreeMap;
@@ -110,6 +110,26 @@ struct ExportFile<'a> {
     mode: u32,
     /// The paths below the export folder.
     paths: Vec<PathBuf>,
+}
+
+impl<'a> ExportFile<'a> {
+    /// A file with one path, which is not that of a URL.
+    fn new(
+        kind: EntryKind,
+        name: &'a str,
+        digest: &'a Digest,
+        size: u64,
+        path: impl Into<PathBuf>,
+    ) -> ExportFile<'a> {
+        ExportFile {
+            file: UrlFile {
+                urls: Vec::new(),
+                ..UrlFile::plain(kind, name, digest, size)
+            },
+            mode: DEFAULT_MODE,
+            paths: vec![path.into()],
+        }
+    }
 }
 
 /// Determines the paths of `files`. Fails if a URL cannot be a path, or if two URLs with different
