@@ -14,6 +14,7 @@ use landfall_model::document::VersionsFrom;
 use std::str::FromStr;
 
 /// The candidates for a version in a manifest, separated by their age.
+#[derive(Default)]
 pub(super) struct AgedCandidates {
     /// The candidates that can be used, the newest first.
     pub(super) ready: Vec<VersionCandidate>,
@@ -29,10 +30,7 @@ impl UpdateRun<'_> {
         slot: &UpdatableVersion,
         candidates: Vec<VersionCandidate>,
     ) -> AgedCandidates {
-        let mut aged = AgedCandidates {
-            ready: Vec::new(),
-            waiting: Vec::new(),
-        };
+        let mut aged = AgedCandidates::default();
         let Some(min_age) = slot.min_age.clone().filter(|age| !age.is_zero()) else {
             aged.ready = candidates;
             return aged;

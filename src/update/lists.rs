@@ -51,7 +51,7 @@ impl UpdateRun<'_> {
             if let Some(waiting) = self.list_wait(&source, &name, &text) {
                 self.outcome.moves.push(VersionMove {
                     waiting: vec![waiting],
-                    ..unmoved_list(name, &old)
+                    ..unmoved_file(name, "list", &old)
                 });
                 continue;
             }
@@ -76,7 +76,7 @@ impl UpdateRun<'_> {
                     self.outcome.moves.push(VersionMove {
                         to: Some(text_digest(&text)),
                         items: items.collect(),
-                        ..unmoved_list(name, &old)
+                        ..unmoved_file(name, "list", &old)
                     });
                     (self.outcome.edited, self.outcome.manifest) = (edited, manifest);
                 }
@@ -157,8 +157,8 @@ impl UpdateRun<'_> {
     }
 }
 
-/// The report of a list that has the content `old` and is not replaced.
-fn unmoved_list(name: String, old: &str) -> VersionMove {
+/// The report of a list, trust root or TUF root that has the content `old` and is not replaced.
+fn unmoved_file(name: String, policy: &str, old: &str) -> VersionMove {
     VersionMove {
         at: SourceLocation {
             file: name.clone(),
@@ -166,7 +166,7 @@ fn unmoved_list(name: String, old: &str) -> VersionMove {
             column: 1,
         },
         name,
-        policy: "list".into(),
+        policy: policy.into(),
         from: text_digest(old),
         to: None,
         source: None,
@@ -224,22 +224,9 @@ impl UpdateRun<'_> {
         if old == new {
             return;
         }
-        let digest = |text: &str| Digest::sha256(text.as_bytes()).to_string();
-        let name = path.display().to_string();
         self.outcome.moves.push(VersionMove {
-            at: SourceLocation {
-                file: name.clone(),
-                line: 1,
-                column: 1,
-            },
-            name,
-            policy: "tuf".into(),
-            from: digest(old),
-            to: Some(digest(&new)),
-            source: None,
-            items: Vec::new(),
-            held: Vec::new(),
-            waiting: Vec::new(),
+            to: Some(text_digest(&new)),
+            ..unmoved_file(path.display().to_string(), "tuf", old)
         });
         self.outcome.edited.insert(path.to_owned(), new);
     }
