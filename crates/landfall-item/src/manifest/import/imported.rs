@@ -13,6 +13,7 @@ use landfall_model::{
 use serde_yaml::Mapping;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -90,10 +91,14 @@ struct ImportedFile {
 
 /// A repository, and the rule that selects its tags.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct ImportedSelector {
-    repository: String,
-    select: String,
-    except: Vec<String>,
+pub(super) struct ImportedSelector {
+    pub(super) repository: String,
+    /// A range of versions, or a pattern.
+    pub(super) select: String,
+    /// Tags that are not selected, or patterns of them.
+    pub(super) except: Vec<String>,
+    /// How many of the newest tags are selected; all of them if it is missing.
+    pub(super) newest: Option<NonZeroUsize>,
 }
 
 /// The platforms of an image. `None` means all.
@@ -211,26 +216,27 @@ impl ImportedItems {
             .or_insert(platforms);
     }
 
-    /// Adds the tags of `repository` that `select` selects, a range or a pattern, without those
-    /// that `except` matches. A rule that a manifest cannot express is not imported.
+    /// Adds the tags that `selector` selects. A rule that a manifest cannot express is not imported.
     pub(super) fn select(
         &mut self,
         at: ImportPosition<'_>,
-        repository: &str,
-        select: &str,
-        except: &[String],
+        selector: ImportedSelector,
         platforms: &[String],
     ) {
+        let ImportedSelector {
+            repository,
+            select,
+            except,
+            ..
+        } = &selector;
         let name: Result<ImageRef, ReferenceError> = repository.parse();
         let checked = name.map_err(|error| error.to_string()).and_then(|name| {
             let mut selection = VersionSelection::new(select).map_err(|error| error.to_string())?;
             for text in except {
                 selection.exclude(text).map_err(|error| error.to_string())?;
             }
-            let has_variable = [select, repository]
-                .into_iter()
-                .chain(except.iter().map(String::as_str));
-            if name.is_pinned() || has_variable.into_iter().any(|text| text.contains("${")) {
+            let mut texts = [select, repository].into_iter().chain(except);
+            if name.is_pinned() || texts.any(|text| text.contains("${")) {
                 return Err("list the tags that you need".into());
             }
             Ok(name)
@@ -248,8 +254,7 @@ impl ImportedItems {
         let platforms = self.platforms(at, repository, platforms);
         let selector = ImportedSelector {
             repository: name.to_string(),
-            select: select.to_owned(),
-            except: except.to_vec(),
+            ..selector
         };
         self.selectors
             .entry(selector)
@@ -538,9 +543,11 @@ pub fn manifest_of(imported: &ImportedItems, name: &str, title: &str) -> String 
         text += "  # `landfall update` selects the tags of these, and writes them here\n";
     }
     for (selector, platforms) in &imported.selectors {
+        let newest = selector.newest;
+        let newest = newest.map_or_else(String::new, |newest| format!(", newest: {newest}"));
         let _ = writeln!(
             text,
-            "  - {{repo: {}, select: {}{}{}}}",
+            "  - {{repo: {}, select: {}{newest}{}{}}}",
             quoted(&selector.repository),
             quoted(&selector.select),
             list("except", &selector.except),

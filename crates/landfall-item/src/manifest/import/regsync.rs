@@ -1,6 +1,6 @@
 //! `regsync`: its configuration, as defined in regclient/regclient, cmd/regsync/config.go.
 
-use super::imported::{ImportPosition, ImportSource, ImportedItems};
+use super::imported::{ImportPosition, ImportSource, ImportedItems, ImportedSelector};
 use super::yaml::{documents, list, map, mapping, note_other_keys, text, texts};
 use landfall_model::document::Diagnostic;
 use serde_yaml::{Mapping, Value};
@@ -72,14 +72,20 @@ fn read_tags(
     imported: &mut ImportedItems,
 ) {
     let denied: Vec<String> = texts(tags, "deny").iter().map(|one| whole(one)).collect();
+    let selector = |select: String| ImportedSelector {
+        repository: from.to_owned(),
+        select,
+        except: denied.clone(),
+        newest: None,
+    };
     let ranges = texts(tags, "semverRange");
     let allowed = texts(tags, "allow");
     if allowed.is_empty() && ranges.is_empty() {
         // without a rule, regsync copies all tags
-        return imported.select(at, from, "^(.*)$", &denied, platforms);
+        return imported.select(at, selector("^(.*)$".into()), platforms);
     }
     for range in ranges {
-        imported.select(at, from, &range, &denied, platforms);
+        imported.select(at, selector(range), platforms);
     }
     for tag in allowed {
         // an expression without special characters is a tag
@@ -89,7 +95,7 @@ fn read_tags(
         if is_tag && denied.is_empty() {
             imported.image(at, &format!("{from}:{tag}"), platforms);
         } else {
-            imported.select(at, from, &whole(&tag), &denied, platforms);
+            imported.select(at, selector(whole(&tag)), platforms);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `skopeo-sync`: the YAML source of `skopeo sync --src yaml`.
 
-use super::imported::{ImportSource, ImportedItems};
+use super::imported::{ImportSource, ImportedItems, ImportedSelector};
 use super::yaml::{documents, map, mapping, note_other_keys, scalar};
 use landfall_model::document::Diagnostic;
 use serde_yaml::Value;
@@ -58,7 +58,13 @@ pub(super) fn read(
                         rule = format!("^({before}(?:{inner}){after})$");
                     }
                     let at = format!("{host}, {key}");
-                    imported.select(source.at(&at), &name, &rule, &[], &[]);
+                    let selector = ImportedSelector {
+                        repository: name,
+                        select: rule,
+                        except: Vec::new(),
+                        newest: None,
+                    };
+                    imported.select(source.at(&at), selector, &[]);
                 }
             }
             let known = ["images", "images-by-tag-regex", "images-by-semver"];
