@@ -491,6 +491,7 @@ mod tests {
             digest: Digest::sha256(b""),
             architectures: Vec::new(),
             install: Vec::new(),
+            modules: Vec::new(),
             recommends: false,
             index: landfall_item::OfferedIndex::default(),
             base: Vec::new(),

@@ -28,7 +28,8 @@ pub(super) fn simulate_install(
             .iter()
             .map(|source| source.metadata.clone())
             .collect();
-        let mut offered = AvailablePackages::read(&metadata, &architectures, &set.install)?;
+        let mut offered =
+            AvailablePackages::read(&metadata, &architectures, &set.install, &set.modules)?;
         read_base(rpms, &mut offered.pool)
             .map_err(|error| Failure::failed(format!("the list of RPM packages: {error}")))?;
         offered.pool.index();

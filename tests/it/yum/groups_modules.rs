@@ -111,9 +111,9 @@ fn write_repository(place: &Place, folder: &str, packages: &str) {
     rpm_repository::write_indexes(&place.path(folder), &indexes);
 }
 
-/// What each list of words installs, as dnf and landfall choose it.
-#[test]
-fn words_of_groups_and_modules_are_chosen_as_by_dnf() {
+/// Compares what landfall and dnf choose: the streams that are enabled, the words to install, and
+/// the names of the expected packages, each separated by `|`.
+fn compare_with_dnf(cases: &[(&str, &str, &[&str])]) {
     if !need(&["dnf", "gpg"]) {
         return;
     }
@@ -123,6 +123,72 @@ fn words_of_groups_and_modules_are_chosen_as_by_dnf() {
     std::fs::create_dir_all(place.path("up")).unwrap();
     let server = file_server(&place.path("up"));
     write_repository(&place, "up/r", PACKAGES);
+    let mut manifest = "apiVersion: landfall/v1\nkind: Manifest\npackages:\n".to_owned();
+    let list = |words: &str| {
+        let words = words.split('|').filter(|word| !word.is_empty());
+        words.map(|word| format!("'{word}', ")).collect::<String>()
+    };
+    for (number, (streams, words, _)) in cases.iter().enumerate() {
+        manifest += &format!(
+            "- yum: {{name: case-{number}, url: '{}/r', key: key.asc, modules: [{}], install: [{}], \
+             base: none}}\n",
+            server.url(),
+            list(streams),
+            list(words)
+        );
+    }
+    place.write("m.yaml", manifest);
+    let ours = PackageSets::lock(&place, 3);
+    let folder = format!("file://{}", place.path("up/r").display());
+    let ask = |number: usize, subcommand: &[&str], words: &str| {
+        let mut ask = dnf(&place, &format!("dnf-{number}"), &folder, "gpgcheck=0\n");
+        ask.arg("--setopt=module_platform_id=platform:el9");
+        ask.args(subcommand).args(words.split('|'));
+        ask
+    };
+    let cases = cases.iter().enumerate();
+    let enabling = cases
+        .clone()
+        .filter(|(_, (streams, ..))| !streams.is_empty());
+    let enabling = enabling
+        .map(|(number, (streams, ..))| ask(number, &["--assumeyes", "module", "enable"], streams));
+    let enabling: Vec<Command> = enabling.collect();
+    let installing = cases
+        .clone()
+        .map(|(number, (_, words, _))| ask(number, &["--assumeno", "install"], words));
+    let installing: Vec<Command> = installing.collect();
+    let (Some(enabled), Some(answers)) =
+        (dnf_each(&place, &enabling), dnf_each(&place, &installing))
+    else {
+        return;
+    };
+    for answer in enabled {
+        let answer = String::from_utf8_lossy(&answer);
+        assert!(answer.contains("Complete!"), "{answer}");
+    }
+    let mut differences = Vec::new();
+    for ((number, (streams, words, names)), answer) in cases.zip(&answers) {
+        let shown = |[name, version, arch]: [&str; 3]| [name, arch, version].join(" ");
+        let ours = ours.chosen(&format!("yum:case-{number}"), shown);
+        let theirs = planned(answer);
+        let chosen = ours.clone().unwrap_or_default();
+        if chosen != theirs || ours.is_err() != theirs.is_empty() {
+            differences.push(format!(
+                "{streams} {words}: landfall {ours:?}, dnf {theirs:?}"
+            ));
+        }
+        let chosen: Vec<&str> = chosen
+            .iter()
+            .map(|one| one.split(' ').next().unwrap())
+            .collect();
+        assert_eq!(chosen, *names, "{streams} {words}");
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+/// What each list of words installs, as dnf and landfall choose it.
+#[test]
+fn words_of_groups_and_modules_are_chosen_as_by_dnf() {
     let cases: [(&str, &[&str]); 20] = [
         ("@core", &["libpager", "pager", "shell"]),
         (
@@ -169,47 +235,70 @@ fn words_of_groups_and_modules_are_chosen_as_by_dnf() {
         ("late", &["late"]),
         ("app-5", &[]),
     ];
-    let mut manifest = "apiVersion: landfall/v1\nkind: Manifest\npackages:\n".to_owned();
-    for (number, (words, _)) in cases.iter().enumerate() {
-        let words: Vec<String> = words.split('|').map(|word| format!("'{word}'")).collect();
-        manifest += &format!(
-            "- yum: {{name: case-{number}, url: '{}/r', key: key.asc, install: [{}], base: none}}\n",
-            server.url(),
-            words.join(", ")
+    let cases = cases.map(|(words, names)| ("", words, names));
+    compare_with_dnf(&cases);
+}
+
+/// Packages of a stream that is enabled without a profile, as by `dnf module enable`.
+#[test]
+fn packages_of_enabled_streams_are_chosen_as_by_dnf() {
+    compare_with_dnf(&[
+        ("app:2", "app", &["app", "libapp"]),
+        ("app:2", "app-tools", &["app-tools"]),
+        (
+            "app:2",
+            "app|app-tools|db",
+            &["app", "app-tools", "db", "libapp"],
+        ),
+        // another version of the package, which no stream has
+        ("app:2", "late", &["late"]),
+        ("app:2", "clone", &[]),
+        // a word without a stream means the one that is enabled
+        ("app:2", "@app", &["app", "libapp", "shell"]),
+        ("app:2", "@app:2/client", &["app", "libapp", "shell"]),
+        ("app:2", "@app:1/common", &[]),
+        ("app:2|tool", "tool", &["app", "libapp", "tool"]),
+        // a stream that has no profiles
+        ("db:12", "db", &["db"]),
+        ("db:12|app:1", "db|app", &["app", "db", "libapp"]),
+        ("app", "app", &["app", "libapp"]),
+    ]);
+}
+
+#[test]
+fn streams_that_cannot_be_enabled_are_explained() {
+    let Some(up) = YumUpstream::new() else { return };
+    write_repository(&up.place, "up/r", PACKAGES);
+    for (streams, reason) in [
+        ("none:1", "no source has the module 'none'"),
+        ("app:3", "no source has the module stream 'app:3', but "),
+        ("odd", "odd:1 requires the module gone, and no source has"),
+        ("'app:1', 'app:2'", "both 1 and 2 are requested"),
+        (
+            "'app:2', 'db:10'",
+            "app:2 requires the module db:12, and db:10 is requested",
+        ),
+    ] {
+        up.wants(&format!("modules: [{streams}], install: [app], base: none"));
+        let why = failure_reasons(&up.lock(1, &[]));
+        assert!(why.contains(reason), "{streams}: {why}");
+    }
+    for (stream, help) in [
+        ("app:2/client", r#"\"@app:2/client\" in `install`"#),
+        ("@app:2", "as for `dnf module enable`: nodejs:20"),
+        ("a*", "as for `dnf module enable`: nodejs:20"),
+        ("app:", "as for `dnf module enable`: nodejs:20"),
+        ("-y", "as for `dnf module enable`: nodejs:20"),
+    ] {
+        up.wants(&format!(
+            "modules: ['{stream}'], install: [app], base: none"
+        ));
+        let error = up.lock(2, &[])["error"].to_string();
+        assert!(
+            error.contains(&format!("`{stream}` is not a module stream")) && error.contains(help),
+            "{stream}: {error}"
         );
     }
-    place.write("m.yaml", manifest);
-    let ours = PackageSets::lock(&place, 3);
-    let folder = format!("file://{}", place.path("up/r").display());
-    let asks: Vec<Command> = cases
-        .iter()
-        .enumerate()
-        .map(|(number, (words, _))| {
-            let mut ask = dnf(&place, &format!("dnf-{number}"), &folder, "gpgcheck=0\n");
-            ask.arg("--setopt=module_platform_id=platform:el9");
-            ask.args(["--assumeno", "install"]).args(words.split('|'));
-            ask
-        })
-        .collect();
-    let Some(answers) = dnf_each(&place, &asks) else {
-        return;
-    };
-    let mut differences = Vec::new();
-    for (number, ((words, names), answer)) in cases.iter().zip(&answers).enumerate() {
-        let shown = |[name, version, arch]: [&str; 3]| [name, arch, version].join(" ");
-        let ours = ours.chosen(&format!("yum:case-{number}"), shown);
-        let theirs = planned(answer);
-        let chosen = ours.clone().unwrap_or_default();
-        if chosen != theirs || ours.is_err() != theirs.is_empty() {
-            differences.push(format!("{words}: landfall {ours:?}, dnf {theirs:?}"));
-        }
-        let chosen: Vec<&str> = chosen
-            .iter()
-            .map(|one| one.split(' ').next().unwrap())
-            .collect();
-        assert_eq!(chosen, *names, "{words}");
-    }
-    assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
 #[test]
@@ -502,6 +591,39 @@ fn dnf_installs_groups_and_modules_from_a_bundle() {
             "{file}"
         );
     }
+
+    // a stream that is enabled without a profile
+    up.wants("name: e, install: [app], modules: ['app:2'], base: none");
+    up.lock(0, &["--lock", "e.lock"]);
+    let with_stream = place.read("e.lock");
+    assert_eq!(locked(&with_stream), ["app 2-1", "libapp 2-1"]);
+    assert!(
+        with_stream.contains("  modules:\n  - app:2\n"),
+        "{with_stream}"
+    );
+    place.ok(&["pull", "--lock", "e.lock"]);
+    place.write("empty.rpms", "package base 0:1-1 noarch\n");
+    let simulate = [
+        "doctor",
+        "packages",
+        "--lock",
+        "e.lock",
+        "--rpms",
+        "empty.rpms",
+    ];
+    let report = place.json(0, &simulate);
+    assert_eq!(report["items"].as_array().unwrap().len(), 2, "{report}");
+    place.ok(&["export", "yum", "--lock", "e.lock", "-o", "enabled"]);
+    let folder = place.path(format!("enabled/{}/r", up.server.address));
+    let folder = format!("file://{}", folder.display());
+    let checks = "gpgcheck=0\n";
+    install("stream", &folder, checks, &["module", "enable", "app:2"]);
+    install("stream", &folder, checks, &["install", "app"]);
+    assert_eq!(place.read("stream/root/usr/share/libapp/lib"), "libapp 2\n");
+    // the same entry without the stream
+    up.wants("name: e, install: [app], base: none");
+    up.lock(0, &["--lock", "e.lock"]);
+    assert_eq!(locked(&place.read("e.lock")), ["app 1-1"]);
 
     // the installation is simulated with the carried indexes, and scripts are audited
     place.write("empty.rpms", "package base 0:1-1 noarch\n");

@@ -550,7 +550,7 @@ fn module_streams_are_handled_as_by_dnf() {
         (
             "app-2",
             "app-2 is offered by app-2-1.noarch of the module stream app:2, which is not active; \
-             `@app:2` in `install` enables it"
+             `modules: [\"app:2\"]` enables it"
                 .into(),
         ),
         (

@@ -140,6 +140,7 @@ pub(super) fn package_sets() -> Vec<LockedPackageSet> {
         digest: digest("set"),
         architectures: vec!["amd64".into(), "i386".into()],
         install: vec!["a=1:2-3".into()],
+        modules: Vec::new(),
         recommends: true,
         index: OfferedIndex::Trimmed,
         base: vec!["minimal".into()],
@@ -148,6 +149,7 @@ pub(super) fn package_sets() -> Vec<LockedPackageSet> {
     };
     let plain = LockedPackageSet {
         name: "yum:nodes".into(),
+        modules: vec!["nodejs:20".into()],
         recommends: false,
         index: OfferedIndex::Signed,
         base: Vec::new(),

@@ -229,6 +229,7 @@ pub(super) fn request(
         sources: source_requests,
         architectures,
         install,
+        modules: Vec::new(),
         recommends: entry.recommends,
         index: entry.index,
         bases,

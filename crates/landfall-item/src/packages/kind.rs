@@ -135,6 +135,7 @@ fn invalid_word(set: &LockedPackageSet) -> Option<&str> {
     }
     set.architectures
         .iter()
+        .chain(&set.modules)
         .map(String::as_str)
         .find(|text| !is_safe(text))
 }
@@ -207,6 +208,7 @@ pub(super) fn set(
         digest: Digest::sha256(b""),
         architectures: request.architectures.clone(),
         install: request.install.clone(),
+        modules: request.modules.clone(),
         recommends: request.recommends,
         index: request.index,
         base: request.bases.iter().map(ToString::to_string).collect(),

@@ -23,6 +23,10 @@ pub struct LockedPackageSet {
     /// The requested packages, as the manifest writes them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub install: Vec<String>,
+    /// The module streams that are enabled on the machines, as `name` or `name:stream`; none for
+    /// apt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub modules: Vec<String>,
     /// Whether recommended packages are installed as well.
     #[serde(default, skip_serializing_if = "is_default")]
     pub recommends: bool,

@@ -43,6 +43,7 @@ pub(super) fn set() -> LockedPackageSet {
         digest: Digest::sha256(b""),
         architectures: vec!["amd64".into()],
         install: vec!["tool".into()],
+        modules: Vec::new(),
         recommends: false,
         index: OfferedIndex::default(),
         base: Vec::new(),

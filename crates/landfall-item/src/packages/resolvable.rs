@@ -51,8 +51,12 @@ impl ItemRequest for PackageSetRequest {
         for text in &other.install {
             add_request(&mut self.install, text.clone());
         }
+        for text in &other.modules {
+            add_request(&mut self.modules, text.clone());
+        }
         if self.is_yum() {
             self.install.sort();
+            self.modules.sort();
         }
         Ok(())
     }
@@ -241,6 +245,7 @@ fn satisfies(old: &LockedPackageSet, request: &PackageSetRequest) -> bool {
     let bases: Vec<String> = request.bases.iter().map(ToString::to_string).collect();
     old.architectures == request.architectures
         && old.install == request.install
+        && old.modules == request.modules
         && old.recommends == request.recommends
         && old.base == bases
         && old.sources.len() == request.sources.len()
@@ -272,6 +277,9 @@ pub struct PackageSetRequest {
     /// The packages, as `apt-get install` or `dnf install` accepts them, without duplicates: for
     /// apt in the order of the manifest, which influences its choice; for dnf sorted.
     pub install: Vec<String>,
+    /// The module streams that are enabled on the machines, as `dnf module enable` accepts them,
+    /// sorted; none for apt.
+    pub modules: Vec<String>,
     /// Whether recommended packages are installed as well.
     pub recommends: bool,
     /// The metadata with which the packages are served.

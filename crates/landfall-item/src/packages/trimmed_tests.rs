@@ -57,6 +57,7 @@ fn set(blobs: &mut MemoryBlobs, seconds: u32, modules: Option<&str>) -> LockedPa
         digest: Digest::sha256(b""),
         architectures: vec!["x86_64".into()],
         install: vec!["tool".into()],
+        modules: Vec::new(),
         recommends: false,
         index: OfferedIndex::Trimmed,
         base: Vec::new(),

@@ -68,10 +68,10 @@ pub(super) async fn visible_packages(
         .map(|repository| repository.metadata)
         .collect();
     let native = request.architectures.first().cloned().unwrap_or_default();
-    let install = request.install.clone();
+    let (install, modules) = (request.install.clone(), request.modules.clone());
     let reading = tokio::task::spawn_blocking(move || {
         let native = Architectures::of(&native);
-        let mut offered = AvailablePackages::read(&metadata, &native, &install)?;
+        let mut offered = AvailablePackages::read(&metadata, &native, &install, &modules)?;
         offered.pool.index();
         Ok(offered.pool)
     });
@@ -131,7 +131,12 @@ fn lock(
         .map(|repository| repository.metadata.clone())
         .collect();
     for (number, base) in bases.iter().enumerate() {
-        let mut offered = AvailablePackages::read(&metadata, &architectures, &request.install)?;
+        let mut offered = AvailablePackages::read(
+            &metadata,
+            &architectures,
+            &request.install,
+            &request.modules,
+        )?;
         if let MachineBase::Rpms(text) = base {
             read_base(text, &mut offered.pool)?;
         }

@@ -54,6 +54,11 @@ pub struct YumEntry {
     /// The packages to install, as `dnf install` accepts them: a name, `name-version`, `name.arch`,
     /// `*` for any text, a file path, `capability >= 1`, `@group` or `@module:stream/profile`.
     pub install: Vec<String>,
+    /// The module streams that are enabled on the machine without a profile, as `dnf module enable`
+    /// accepts them, such as `nodejs:20`. Packages in `install` and their dependencies come from
+    /// these streams.
+    #[serde(default)]
+    pub modules: Vec<String>,
     /// The policy by which `landfall update` may change the versions in `install`, such as `patch`,
     /// `minor`, `"~1.7"` or `"*"`.
     #[serde(default)]
@@ -144,6 +149,7 @@ impl YumEntry {
             });
         }
         fields.add_list("install", &mut self.install);
+        fields.add_list("modules", &mut self.modules);
         fields.add("architectures", &mut self.architectures);
         fields.add("name", &mut self.name);
     }
@@ -222,12 +228,22 @@ pub(super) fn request(
         }
         install.insert(text.clone());
     }
+    let mut modules = BTreeSet::new();
+    for (index, text) in entry.modules.iter().enumerate() {
+        if let Some(help) = why_not_stream(text) {
+            return Err(reader
+                .item_at(node, "modules", index)
+                .fault(format!("`{text}` is not a module stream"), Some(help)));
+        }
+        modules.insert(text.clone());
+    }
     let name = shared.lock_name(node, reader)?;
     Ok(PackageSetRequest {
         name: name.unwrap_or_else(|| format!("yum:{}", source_requests[0].url)),
         sources: source_requests,
         architectures: vec![architecture],
         install: install.into_iter().collect(),
+        modules: modules.into_iter().collect(),
         recommends: entry.weak,
         index: entry.index,
         bases,
@@ -266,6 +282,22 @@ fn why_not_installable(text: &str) -> Option<&'static str> {
     let is_package =
         !text.is_empty() && !text.starts_with('-') && !text.chars().any(char::is_control);
     (!is_package).then_some("is not a package")
+}
+
+/// How to write `text` instead, if it is not a stream that `dnf module enable` accepts.
+fn why_not_stream(text: &str) -> Option<String> {
+    let name = text.trim_start_matches('@');
+    if text.contains('/') {
+        return Some(format!(
+            "write the stream without a profile here, or \"@{name}\" in `install`"
+        ));
+    }
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "-._+:".contains(c);
+    let is_stream = text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.chars().all(is_name)
+        && text.split(':').all(|part| !part.is_empty())
+        && text.split(':').count() <= 2;
+    (!is_stream).then(|| "write it as for `dnf module enable`: nodejs:20".into())
 }
 
 impl YumSourceEntry {

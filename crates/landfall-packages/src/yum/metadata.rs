@@ -130,16 +130,19 @@ impl PackedIndex {
 }
 
 impl AvailablePackages {
-    /// Reads the packages of `sources` that a machine of `architectures` can install. The lists of
-    /// all files are read only for paths in relations and in the requests `install`.
+    /// Reads the packages of `sources` that a machine of `architectures` can install, on which the
+    /// module streams `streams` are enabled. The lists of all files are read only for paths in
+    /// relations and in the requests `install`.
     ///
     /// # Errors
-    /// If an index is damaged or malformed, or `install` has an `@` word that names no group,
-    /// module stream or profile of the sources, or streams that exclude each other.
+    /// If an index is damaged or malformed, `install` has an `@` word that names no group, module
+    /// stream or profile of the sources, `streams` has one that no source has, or some of the
+    /// streams exclude each other.
     pub fn read(
         sources: &[SourceMetadata],
         architectures: &Architectures,
         install: &[String],
+        streams: &[String],
     ) -> Result<AvailablePackages, Failure> {
         let mut pool = Pool::default();
         let mut modules = Modules::default();
@@ -175,13 +178,18 @@ impl AvailablePackages {
                     .map_err(|error| source.failed(index, error))?;
             }
         }
+        let enabled = streams.iter().map(|word| modules.stream(word));
+        let enabled = enabled
+            .collect::<Result<Vec<ModuleRequest<'_>>, String>>()
+            .map_err(Failure::failed)?;
         let requested = install
             .iter()
             .filter_map(|word| word.strip_prefix('@'))
-            .filter_map(|word| modules.request(word).transpose())
+            .filter_map(|word| modules.request(word, &enabled).transpose())
             .collect::<Result<Vec<ModuleRequest<'_>>, String>>()
             .map_err(Failure::failed)?;
-        let active = modules.activate(&requested).map_err(Failure::failed)?;
+        let all = [&requested[..], &enabled[..]].concat();
+        let active = modules.activate(&all).map_err(Failure::failed)?;
         // packages are hidden after all sources are read, because a module of one source can hide
         // packages of another source, and before the lists of files are read, because hiding
         // changes the ids of packages
@@ -249,7 +257,7 @@ impl AvailablePackages {
             };
             sentences.push(format!(
                 "{wanted} is offered by {} of the module stream {}{others}, which is not active; \
-                 `@{}` in `install` enables it",
+                 `modules: [\"{}\"]` enables it",
                 first.nevra,
                 first.streams,
                 first.streams.split(' ').next().unwrap_or_default()

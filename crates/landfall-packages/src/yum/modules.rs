@@ -1,8 +1,8 @@
 //! `modules.yaml`: packages that belong to a stream of a module, as in RHEL 8 and 9.
 //!
-//! dnf hides the packages of every stream that is not active. Active are the streams that requests
-//! such as `@nginx:1.22` enable, the streams that these require, and the default streams of the
-//! other modules. A package outside of modules is hidden if it provides the name of a package of an
+//! dnf hides the packages of every stream that is not active. Active are the streams that are
+//! enabled, as by `dnf module enable nginx:1.22` or by requests such as `@nginx:1.22`, the streams
+//! that these require, and the default streams of the other modules. A package outside of modules is hidden if it provides the name of a package of an
 //! active stream. Repositories of hotfixes are exempt.
 
 use super::modules_yaml::{ModuleFields, NameList, read_documents};
@@ -139,12 +139,21 @@ impl Modules {
         self.defaults.get(module)?.stream.as_deref()
     }
 
+    /// The stream `word`, as in `name:stream` or `name`. Fails if no source has it, or if the stream
+    /// cannot be inferred.
+    pub(super) fn stream<'w>(&'w self, word: &'w str) -> Result<ModuleRequest<'w>, String> {
+        let name = word.split_once(':').map_or(word, |(name, _)| name);
+        self.request(word, &[])?
+            .ok_or_else(|| format!("no source has the module '{name}'"))
+    }
+
     /// The request that `word`, the text after the `@`, makes for a module; `None` if it names no
     /// module of the sources. Fails if the module has no such stream, or if the stream cannot be
-    /// inferred.
+    /// inferred. A word without a stream means the one in `enabled`, if there is one.
     pub(super) fn request<'w>(
         &'w self,
         word: &'w str,
+        enabled: &[ModuleRequest<'w>],
     ) -> Result<Option<ModuleRequest<'w>>, String> {
         let (spec, profile) = match word.split_once('/') {
             Some((spec, profile)) => (spec, Some(profile).filter(|profile| !profile.is_empty())),
@@ -158,7 +167,11 @@ impl Modules {
             return Ok(None);
         };
         let all = || listed(streams.keys().map(|stream| format!("@{name}:{stream}")));
-        let stream = match (stream, self.default_stream(name)) {
+        let own = enabled.iter().find(|one| one.name == name);
+        let default = own
+            .map(|one| one.stream)
+            .or_else(|| self.default_stream(name));
+        let stream = match (stream, default) {
             (Some(stream), _) if streams.contains_key(stream) => stream,
             (Some(_), _) => {
                 return Err(format!(
@@ -410,7 +423,10 @@ fn no_profile(
         _ => "no default profile".to_owned(),
     };
     let help = if written.is_empty() {
-        "it has no profiles at all; list packages instead".to_owned()
+        format!(
+            "it has no profiles at all; enable it with `modules: [\"{name}:{stream}\"]`, and list \
+             packages"
+        )
     } else {
         format!("write one of {written}")
     };

@@ -158,7 +158,7 @@ fn defaults(modules: &mut Modules, module: &str, stream: &str) {
 fn active(modules: &Modules, words: &[&str]) -> Result<Vec<String>, String> {
     let requests = words
         .iter()
-        .map(|word| modules.request(word).map(Option::unwrap));
+        .map(|word| modules.request(word, &[]).map(Option::unwrap));
     let requests = requests.collect::<Result<Vec<_>, _>>()?;
     let ActiveModules(active) = modules.activate(&requests)?;
     let active = active.into_iter();
@@ -221,7 +221,15 @@ fn streams_that_are_required_become_active() {
         let found = active(&all, words).unwrap_err();
         assert!(found.contains(why), "{words:?}: {found}");
     }
-    assert_eq!(all.request("none:1").unwrap(), None);
+    assert_eq!(all.request("none:1", &[]).unwrap(), None);
+    // a stream that is enabled comes before the default stream
+    let enabled = [all.stream("lib:2").unwrap()];
+    let request = all.request("lib", &enabled).unwrap().unwrap();
+    assert_eq!(all.activate(&[request]), all.activate(&enabled));
+    assert_eq!(
+        all.stream("none:1").unwrap_err(),
+        "no source has the module 'none'"
+    );
 }
 
 #[test]
@@ -229,7 +237,7 @@ fn profiles_are_those_of_the_request_or_the_defaults() {
     let mut all = modules("app:1 profile common = a b\n app:2 profile other = c");
     defaults(&mut all, "app", "1");
     let packages = |word: &str| {
-        let request = all.request(word)?.unwrap();
+        let request = all.request(word, &[])?.unwrap();
         let active = all.activate(std::slice::from_ref(&request))?;
         let (names, artifacts) = all.profile_packages(&request, &active)?;
         let names: Vec<String> = names.into_iter().map(str::to_owned).collect();

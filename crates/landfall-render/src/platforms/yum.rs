@@ -304,12 +304,17 @@ impl<'r> MachinePackages<'r> {
         }
     }
 
-    /// Returns the packages that the only suitable set requests; none if there are several sets.
-    pub(super) fn requested(&self, suitable: impl Fn(&LockedPackageSet) -> bool) -> Vec<&'r str> {
-        let sets: Vec<_> = self.sets.iter().filter(|set| suitable(set)).collect();
-        match sets[..] {
-            [set] => set.install.iter().map(String::as_str).collect(),
-            _ => Vec::new(),
+    /// Returns a list of the only suitable set, separated by blanks; nothing if there are several
+    /// sets.
+    pub(super) fn words(
+        &self,
+        suitable: impl Fn(&LockedPackageSet) -> bool,
+        list: impl Fn(&'r LockedPackageSet) -> &'r Vec<String>,
+    ) -> String {
+        let sets = self.sets.iter().copied().filter(|set| suitable(set));
+        match sets.collect::<Vec<_>>()[..] {
+            [set] => list(set).join(" "),
+            _ => String::new(),
         }
     }
 }

@@ -163,6 +163,7 @@ fn install_script(
         ("CONFIG_MODE", &*format!("{:04o}", one.mode)),
         ("APT_PACKAGES", &*apt.requested),
         ("YUM_PACKAGES", &*yum.requested),
+        ("YUM_MODULES", &*yum.modules),
         ("INTERFACE", network.interface.unwrap_or_default()),
         ("SERVICE_CIDR", network.service_cidr),
         ("NAMESERVER", network.nameserver.unwrap_or_default()),
@@ -226,6 +227,8 @@ fn cloud_init(script: &RenderedFile, request: &RenderRequest<'_>) -> RenderedFil
 struct PackageInstall {
     /// The names, separated by blanks.
     requested: String,
+    /// The module streams that are enabled before, separated by blanks.
+    modules: String,
     files: Vec<RenderedFile>,
 }
 
@@ -244,7 +247,8 @@ impl PackageInstall {
         // dnf.conf belongs to the distribution; the script names the folder of the sources to dnf
         files.retain(|file| file.path != "etc/dnf/dnf.conf");
         PackageInstall {
-            requested: packages.requested(suitable).join(" "),
+            requested: packages.words(suitable, |set| &set.install),
+            modules: packages.words(suitable, |set| &set.modules),
             files,
         }
     }
