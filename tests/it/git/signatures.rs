@@ -566,3 +566,77 @@ fn a_pin_of_an_unsigned_tag_is_not_kept_if_the_tag_must_be_signed_itself() {
     place.ok(&["lock", "-f", "m.yaml"]);
     assert_eq!(server.requests().len(), before);
 }
+
+/// A repository next to the manifest is verified like one of a server.
+#[test]
+fn signatures_in_a_local_repository_are_verified() {
+    let (true, Some(server)) = (need(&["ssh-keygen"]), GitServer::new()) else {
+        return;
+    };
+    let (repository, release) = release_repository(&server, 5);
+    ssh_key(&server, "other");
+    let tag = |args: &[&str]| signing(&server, &repository, &release, &[&["tag"], args].concat());
+    tag(&["-s", "-m", "one", "v1.0", "main"]);
+    tag(&["-a", "-m", "two", "v2.0", "main"]);
+    signed_commit(&server, &repository, &release, "signed");
+    let place = Place::new();
+    for key in ["release", "other"] {
+        place.write(&format!("{key}.pub"), public(&server, key));
+    }
+    let from = server.url("team/platform.git");
+    output(&place, ".", &["clone", "-q", "--mirror", &from, "bare"]);
+    output(&place, ".", &["clone", "-q", "-b", "signed", &from, "copy"]);
+    output(&place, "copy", &["branch", "-q", "main", "origin/main"]);
+    let bundle = ["bundle", "create", "-q", "../platform.bundle", "--all"];
+    output(&place, "bare", &bundle);
+    let url = "https://git.example.com/team/platform.git";
+    let requests = server.requests().len();
+    for path in ["bare", "copy", "platform.bundle"] {
+        let lock = |exit: i32, refs: &str, key: &str| {
+            let entry = format!("path: {path}, {refs}, verify: {{keys: [{key}.pub]}}");
+            place.write("m.yaml", manifest(url, &entry));
+            place.write("landfall.lock", "version: 1\n");
+            place.json(exit, &["lock", "-f", "m.yaml"])
+        };
+        lock(0, "refs: [v1.0, signed]", "release");
+        let pinned = locked(&place);
+        let verified = pinned["verified"].as_array().unwrap();
+        let names: Vec<&Value> = verified.iter().map(|one| &one["ref"]).collect();
+        assert_eq!(names, ["refs/heads/signed", "refs/tags/v1.0"], "{path}");
+        place.ok(&["pull"]);
+        let packed = format!("{path}.tar.zst");
+        place.ok(&["pack", "-o", &packed]);
+        place.ok(&["verify", &packed]);
+        for (refs, key, why) in [
+            ("ref: v1.0", "other", "refs/tags/v1.0 is not valid"),
+            ("ref: signed", "other", "refs/heads/signed is not valid"),
+            ("ref: v2.0", "release", "refs/tags/v2.0 is not signed"),
+            ("ref: main", "release", "refs/heads/main is not signed"),
+            ("tags: \"^v\"", "release", "v2.0 is not a signed tag"),
+        ] {
+            let report = lock(1, refs, key);
+            assert!(reason(&report).contains(why), "{path}: {report}");
+            assert!(!place.read("landfall.lock").contains("- refs/"), "{path}");
+        }
+        // a rule of the manifest
+        for (key, exit) in [("release", 0), ("other", 1)] {
+            let entry = manifest(url, &format!("path: {path}, ref: v1.0"));
+            let rule = format!("verify: [{{match: \"git+{url}\", keys: [{key}.pub]}}]\n");
+            place.write("m.yaml", entry + &rule);
+            place.write("landfall.lock", "version: 1\n");
+            place.json(exit, &["lock", "-f", "m.yaml"]);
+        }
+    }
+    assert_eq!(server.requests().len(), requests);
+    // a signed tag that was changed
+    let text = output(&place, "bare", &["cat-file", "tag", "v1.0"]);
+    place.write("tag", text.replace("one", "two"));
+    let write = ["hash-object", "-t", "tag", "-w", "../tag"];
+    let id = output(&place, "bare", &write);
+    output(&place, "bare", &["update-ref", "refs/tags/v1.0", id.trim()]);
+    let entry = "path: bare, ref: v1.0, verify: {keys: [release.pub]}";
+    place.write("m.yaml", manifest(url, entry));
+    place.write("landfall.lock", "version: 1\n");
+    let report = place.json(1, &["lock", "-f", "m.yaml"]);
+    assert!(reason(&report).contains("is not valid"), "{report}");
+}
