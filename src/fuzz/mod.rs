@@ -71,6 +71,11 @@ pub const TARGETS: &[Target] = &[
         run: git::pack,
     },
     Target {
+        name: "git_repository",
+        seeds: git::repository_seeds,
+        run: git::repository,
+    },
+    Target {
         name: "provider_package",
         seeds: providers::package_seeds,
         run: providers::package,

@@ -61,6 +61,7 @@ targets!(
     recipe,
     patch,
     git_pack,
+    git_repository,
     provider_package,
     provider_lock_file,
     yaml,
