@@ -71,6 +71,7 @@ platforms! {
     containerd: "containerd",
     crio: "crio",
     podman: "podman",
+    nerdctl: "nerdctl",
     k3s: "k3s",
     rke2: "rke2",
     k0s: "k0s",

@@ -15,6 +15,7 @@ mod kubermatic;
 mod kubernetes;
 mod kubespray;
 mod merged;
+mod nerdctl;
 mod node;
 mod node_machine;
 mod nodes_page;

@@ -4,11 +4,12 @@
 use super::place;
 
 /// Every platform whose nodes pull from the registry, with its arguments except `--site` and `-o`.
-const PLATFORMS: [&[&str]; 15] = [
+const PLATFORMS: [&[&str]; 16] = [
     &["containerd"],
     &["docker"],
     &["crio"],
     &["podman"],
+    &["nerdctl"],
     &["k3s"],
     &["rke2"],
     &["k0s"],

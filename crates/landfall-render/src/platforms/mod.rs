@@ -16,6 +16,7 @@ mod kubernetes;
 mod kubespray;
 mod kustomize;
 mod kyverno;
+mod nerdctl;
 mod node;
 mod openshift;
 mod registries_conf;
@@ -38,6 +39,7 @@ pub const PLATFORMS: &[&RenderPlatform] = &[
     &registries_conf::CRIO,
     &registries_conf::PODMAN,
     &docker::PLATFORM,
+    &nerdctl::PLATFORM,
     &registries_yaml::K3S,
     &registries_yaml::RKE2,
     &k0s::PLATFORM,

@@ -1,0 +1,77 @@
+//! `nerdctl`: containerd's hosts.toml files where nerdctl reads them, and the account.
+
+use super::containerd::{AUTH, FOLDER, account_by_header, hosts, other_accounts, unreadable};
+use crate::platform::{
+    OutputForm, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput,
+};
+use crate::rendered_file::RenderedFile;
+use landfall_model::{Consumer, Failure};
+
+const MODE: PlatformSetting = PlatformSetting {
+    key: "mode",
+    value_name: "MODE",
+    help: "Whether root runs nerdctl (rootful), or a user with a containerd of their own (rootless)",
+    default: Some("rootful"),
+    choices: &["rootful", "rootless"],
+};
+
+/// [`AUTH`] for a client that does not read accounts from containerd's configuration.
+const ACCOUNT: PlatformSetting = PlatformSetting {
+    help: "Where to write the account: in config.json (config), or in each hosts.toml as a header \
+           (header). nerdctl 1.x does not use the account in config.json for mirrors",
+    default: Some("config"),
+    ..AUTH
+};
+
+/// The folder of the hosts.toml files of rootless nerdctl, in the home folder of the user.
+const ROOTLESS_FOLDER: &str = ".config/containerd/certs.d";
+
+pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
+    name: "nerdctl",
+    about: "nerdctl: a hosts.toml for every upstream host, certificates and account",
+    details: "Paths in the output folder are the paths on a machine, or with --set mode=rootless \
+              the paths in the home folder of the user. Copy config.json to ~/.docker, or to the \
+              folder in DOCKER_CONFIG.",
+    settings: &[MODE, ACCOUNT],
+    consumer: Some(Consumer::Containerd),
+    writes: OutputForm::Files {
+        not_into: Some("hosts.toml and config.json are not YAML; write them with -o DIR"),
+    },
+    ..RenderPlatform::new(render)
+};
+
+fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
+    let registry = request.registry()?;
+    let by_header = account_by_header(request);
+    let is_rootless = request.settings.get(MODE.key) == Some("rootless");
+    let folder = if is_rootless {
+        ROOTLESS_FOLDER
+    } else {
+        &FOLDER[1..]
+    };
+    // the files refer to each other by relative paths
+    let in_folder = |file: RenderedFile| RenderedFile {
+        path: file.path.replacen(&FOLDER[1..], folder, 1),
+        ..file
+    };
+    let hosts = hosts(request, &registry, by_header)?;
+    let mut files: Vec<RenderedFile> = hosts.into_iter().map(in_folder).collect();
+    let account = if by_header {
+        None
+    } else {
+        registry.account(&request.mapping.target().prefix)?
+    };
+    if let Some(account) = account {
+        files.push(RenderedFile {
+            comments: false,
+            ..RenderedFile::new("config.json", registry.auth_file(&account)).secret(true)
+        });
+    }
+    let mut notes = other_accounts(request, &registry, by_header)?;
+    notes.extend(unreadable(request, &registry)?);
+    Ok(RenderedConfig {
+        output: RenderedOutput::Files(files),
+        notes,
+        ..RenderedConfig::default()
+    })
+}
