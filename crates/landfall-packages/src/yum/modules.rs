@@ -2,8 +2,9 @@
 //!
 //! dnf hides the packages of every stream that is not active. Active are the streams that are
 //! enabled, as by `dnf module enable nginx:1.22` or by requests such as `@nginx:1.22`, the streams
-//! that these require, and the default streams of the other modules. A package outside of modules is hidden if it provides the name of a package of an
-//! active stream. Repositories of hotfixes are exempt.
+//! that these require, and the default streams of the other modules. A package outside of modules
+//! is hidden if it provides the name of a package of an active stream. Repositories of hotfixes are
+//! exempt.
 
 use super::modules_yaml::{ModuleFields, NameList, read_documents};
 use super::pool::{PackageId, Pool, RpmRelationKind};
@@ -139,8 +140,8 @@ impl Modules {
         self.defaults.get(module)?.stream.as_deref()
     }
 
-    /// The stream `word`, as in `name:stream` or `name`. Fails if no source has it, or if the stream
-    /// cannot be inferred.
+    /// The stream `word`, as in `name:stream` or `name`. Fails if no source has it, or if the
+    /// stream cannot be inferred.
     pub(super) fn stream<'w>(&'w self, word: &'w str) -> Result<ModuleRequest<'w>, String> {
         let name = word.split_once(':').map_or(word, |(name, _)| name);
         self.request(word, &[])?

@@ -216,7 +216,8 @@ impl ImportedItems {
             .or_insert(platforms);
     }
 
-    /// Adds the tags that `selector` selects. A rule that a manifest cannot express is not imported.
+    /// Adds the tags that `selector` selects. A rule that a manifest cannot express is not
+    /// imported.
     pub(super) fn select(
         &mut self,
         at: ImportPosition<'_>,
