@@ -32,6 +32,22 @@ pub(crate) struct SymbolRange {
     pub(crate) extra: u8,
 }
 
+/// The range of the symbol with this index, in groups of `group` symbols that have equally many
+/// extra bits; the first two groups have none. `least` is the value of the first symbol.
+const fn symbol_range(index: usize, group: usize, least: u16) -> SymbolRange {
+    if index < group {
+        return SymbolRange {
+            base: least + index as u16,
+            extra: 0,
+        };
+    }
+    let extra = index / group - 1;
+    SymbolRange {
+        base: least + (((group + index % group) as u16) << extra),
+        extra: extra as u8,
+    }
+}
+
 /// The match lengths of symbols 257 to 285.
 pub(crate) const LENGTHS: [SymbolRange; 29] = {
     let mut ranges = [SymbolRange {
@@ -40,18 +56,7 @@ pub(crate) const LENGTHS: [SymbolRange; 29] = {
     }; 29];
     let mut at = 0;
     while at < 28 {
-        ranges[at] = if at < 8 {
-            SymbolRange {
-                base: 3 + at as u16,
-                extra: 0,
-            }
-        } else {
-            let extra = at / 4 - 1;
-            SymbolRange {
-                base: 3 + ((4 + at as u16 % 4) << extra),
-                extra: extra as u8,
-            }
-        };
+        ranges[at] = symbol_range(at, 4, 3);
         at += 1;
     }
     ranges
@@ -62,18 +67,7 @@ pub(crate) const DISTANCES: [SymbolRange; DISTANCE_SYMBOLS] = {
     let mut ranges = [SymbolRange { base: 1, extra: 0 }; DISTANCE_SYMBOLS];
     let mut at = 1;
     while at < DISTANCE_SYMBOLS {
-        ranges[at] = if at < 4 {
-            SymbolRange {
-                base: 1 + at as u16,
-                extra: 0,
-            }
-        } else {
-            let extra = at / 2 - 1;
-            SymbolRange {
-                base: 1 + ((2 + at as u16 % 2) << extra),
-                extra: extra as u8,
-            }
-        };
+        ranges[at] = symbol_range(at, 2, 1);
         at += 1;
     }
     ranges

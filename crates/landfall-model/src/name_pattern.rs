@@ -22,11 +22,6 @@ impl TextPattern {
         TextPattern(text.into())
     }
 
-    /// The text as it was written.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     /// Whether the whole of `text` matches.
     pub fn matches(&self, text: &str) -> bool {
         Wildcards::STAR.matches(&self.0, text)

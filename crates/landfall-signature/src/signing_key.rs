@@ -207,11 +207,6 @@ impl ImageSigningKey {
         Ok(ImageSigningKey { key, public })
     }
 
-    /// Returns the SHA-256 of the public key, as locks and reports contain it.
-    pub fn fingerprint(&self) -> Digest {
-        Digest::sha256(&self.public)
-    }
-
     /// Returns cosign's payload, which says that `repository` has `image`.
     pub fn payload(image: &Digest, repository: &str) -> Vec<u8> {
         let payload = json!({

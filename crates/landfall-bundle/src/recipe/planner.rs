@@ -517,18 +517,6 @@ pub struct RecipeSummary {
     pub unpatched: Vec<UnpatchedBlob>,
 }
 
-impl RecipeSummary {
-    /// The size in bytes of the blobs that have a recipe.
-    pub fn patched_bytes(&self) -> u64 {
-        sum_sizes(self.patched.iter().map(|one| one.blob.size))
-    }
-
-    /// The size in bytes of the recipes.
-    pub fn recipe_bytes(&self) -> u64 {
-        sum_sizes(self.patched.iter().map(|one| one.recipe_bytes))
-    }
-}
-
 /// A blob with a recipe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatchedBlob {
