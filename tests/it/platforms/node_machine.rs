@@ -178,3 +178,40 @@ fn the_script_installs_packages_with_dnf() {
     let output = installed(place, &up.server.url(), &[file]);
     assert_installed(&output, "landfall-conntrack", "landfall-netlink 1.1\n");
 }
+
+/// Without the stream, dnf on the machine would install version 1.1, which the lock lacks.
+#[test]
+fn the_script_enables_the_module_streams_of_the_lock() {
+    let Some(up) = YumUpstream::new() else { return };
+    let place = &up.place;
+    if !need(&["modifyrepo_c"]) || !can_copy(place) {
+        return;
+    }
+    let netlink = |version| {
+        let files: &[&str] = &["/usr/share/landfall-netlink/file"];
+        ("landfall-netlink", version, "", files)
+    };
+    up.build(&[
+        (
+            "landfall-conntrack",
+            "1.4",
+            "Requires: landfall-netlink >= 1\n",
+            &["/usr/share/landfall-conntrack/file"],
+        ),
+        netlink("1.1"),
+        netlink("2"),
+    ]);
+    up.index("gz");
+    let stream = "---\ndocument: modulemd\nversion: 2\ndata:\n  name: net\n  stream: \"2\"\n  \
+        version: 1\n  context: aaaa\n  arch: x86_64\n  summary: s\n  description: d\n  \
+        license: {module: [MIT]}\n  artifacts: {rpms: [landfall-netlink-0:2-1.noarch]}\n...\n";
+    place.write("up/modules.yaml", stream);
+    let mut modify = Command::new("modifyrepo_c");
+    modify.current_dir(place.path("up/r"));
+    run(modify.args(["--mdtype=modules", "../modules.yaml", "repodata"]));
+    up.sign();
+    up.wants("modules: ['net:2'], install: [landfall-conntrack], base: none");
+    let file = "usr/share/landfall-netlink/file";
+    let output = installed(place, &up.server.url(), &[file]);
+    assert_installed(&output, "landfall-conntrack", "landfall-netlink 2\n");
+}
