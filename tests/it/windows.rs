@@ -4,6 +4,7 @@
 
 use crate::kills::{assert_resumed, blob_progress, finish, kill, moved, slow};
 use crate::support::faults::Rig;
+use crate::support::git::{GitServer, git, history};
 use crate::support::images::sha256;
 use crate::support::peers::{file_server, start_landfall};
 use crate::support::world::NEEDS;
@@ -354,6 +355,43 @@ fn a_server_on_windows_delivers_and_accepts_content() {
             };
             assert_eq!(sha256(&found.body), digest.to_string(), "{}", found.text());
         }
+    }
+}
+
+/// The bundle, the packs and the loose objects of a repository are read with Windows' files.
+#[test]
+fn git_repositories_next_to_the_manifest_are_read_as_on_linux() {
+    let (Some(windows), Some(server)) = (Windows::find(), GitServer::new()) else {
+        return;
+    };
+    let repository = server.create("team/app.git");
+    server.import(&repository, &history("main", 0, 20));
+    server.git(&repository, &["tag", "-a", "-m", "one", "v1.0", "main~3"]);
+    let place = Place::new();
+    let url = server.url("team/app.git");
+    let here = |folder: &str, args: &[&str]| run(&mut git(&place, &place.path(folder), args));
+    here(".", &["clone", "-q", "--mirror", &url, "bare"]);
+    here(".", &["clone", "-q", &url, "copy"]);
+    place.write("copy/more", "more");
+    here("copy", &["add", "more"]);
+    here("copy", &["commit", "-q", "-m", "more"]);
+    here(
+        "copy",
+        &["bundle", "create", "-q", "../app.bundle", "--all"],
+    );
+    for path in ["bare", "copy", "app.bundle"] {
+        let entry = format!("{{url: \"{url}\", path: {path}, ref: main, tags: \"^v1\"}}");
+        let head = "apiVersion: landfall/v1\nkind: Manifest\ngit:\n- ";
+        place.write("m.yaml", format!("{head}{entry}\n"));
+        let lock = ["lock", "-f", "m.yaml", "--lock"];
+        let linux = ["linux.lock", "--store", &format!("{path}-linux")];
+        place.ok(&[&lock[..], &linux].concat());
+        let own = ["windows.lock", "--store", &format!("{path}-windows")];
+        windows.run(&place, 0, &[&lock[..], &own].concat());
+        assert_eq!(place.read("windows.lock"), place.read("linux.lock"));
+        // read again: this store has no objects yet
+        let pull = ["pull", "windows.lock", "--store", &format!("{path}-new")];
+        windows.run(&place, 0, &pull);
     }
 }
 
