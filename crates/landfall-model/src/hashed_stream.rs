@@ -139,6 +139,9 @@ impl<R: Read, F: Fn(&R) -> io::Error> DigestCheckedReader<R, F> {
 
 impl<R: Read, F: Fn(&R) -> io::Error> Read for DigestCheckedReader<R, F> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.has_failed {
+            return Ok(0);
+        }
         let count = match self.reader.read(buffer) {
             Err(error) if error.kind() != ErrorKind::Interrupted => {
                 // what was read so far does not show whether the content is right
@@ -147,9 +150,6 @@ impl<R: Read, F: Fn(&R) -> io::Error> Read for DigestCheckedReader<R, F> {
             }
             read => read?,
         };
-        if self.has_failed {
-            return Ok(0);
-        }
         if let Some(hasher) = &mut self.hasher {
             hasher.update(&buffer[..count]);
         }
