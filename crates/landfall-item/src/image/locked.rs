@@ -219,7 +219,8 @@ pub(crate) mod blob_lines {
         source: D,
     ) -> Result<Vec<Descriptor>, D::Error> {
         let lines = Vec::<String>::deserialize(source)?;
-        // a lock may have a million blobs, and `collect` into a `Result` reserves more than is needed
+        // a lock may have a million blobs, and `collect` into a `Result` reserves more than is
+        // needed
         let mut blobs = Vec::with_capacity(lines.len());
         for line in lines {
             blobs.push(read_blob(&line).map_err(Error::custom)?);

@@ -1,5 +1,5 @@
-//! The rules about references in documents: a file for each subject, and a row of the table for each
-//! function that the walk calls.
+//! The rules about references in documents: a file for each subject, and a row of the table for
+//! each function that the walk calls.
 //!
 //! The walk finds the rules in this table only. A value that is a reference as a whole, and texts
 //! within values, need no rule.

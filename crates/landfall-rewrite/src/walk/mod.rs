@@ -201,9 +201,9 @@ pub(super) type CollectCandidates = for<'s> fn(
     &[usize],
 ) -> Vec<usize>;
 
-/// The rules about the references of documents: shapes in which they are written, positions at which
-/// images are named, and values that are left alone. `rules/` has their functions and the table.
-/// The walk calls the functions of a list in their order.
+/// The rules about the references of documents: shapes in which they are written, positions at
+/// which images are named, and values that are left alone. `rules/` has their functions and the
+/// table. The walk calls the functions of a list in their order.
 pub(super) struct ReferenceRules {
     /// Returns what is not collected in the document with this root.
     pub skips: fn(&YamlNode<'_>) -> Collects,
@@ -217,14 +217,16 @@ pub(super) struct ReferenceRules {
     /// The images whose parts are several entries of a mapping, whether the lock contains them or
     /// not.
     pub candidates: &'static [CollectCandidates],
-    /// Set properties in the context of a value. Its key in the mapping is the `key` of the context.
+    /// Set properties in the context of a value. Its key in the mapping is the `key` of the
+    /// context.
     pub entry: &'static [fn(&MappingContext<'_>, &YamlNode<'_>, &mut NodeContext<'_>)],
     /// Set properties in the context of an item of a list, after the item of the second argument.
     pub item: &'static [fn(&NodeContext<'_>, Option<&YamlNode<'_>>, &mut NodeContext<'_>)],
     /// Return the candidate that the text of a scalar is. The first one counts.
     pub claim: &'static [ClaimCandidate],
     /// Decodes and scans a value. The arguments say whether the document declares the value as
-    /// encoded, and in how many texts the document is nested. `None` if the value cannot be decoded.
+    /// encoded, and in how many texts the document is nested. `None` if the value cannot be
+    /// decoded.
     pub decode: fn(&ReferenceScanner<'_>, &str, bool, usize) -> Option<ScanResult>,
 }
 
