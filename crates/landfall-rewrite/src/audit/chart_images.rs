@@ -32,13 +32,11 @@ const NOT_INSTALLED: [&str; 5] = ["/ci/", "/tests/", "/examples/", "/docs/", "/h
 /// # Errors
 /// If the values cannot be written as YAML.
 pub fn chart_images(
-    mut chart: HelmChart,
+    chart: HelmChart,
     user: &Mapping,
     rendered: Option<&str>,
     inventory: &Inventory<'_>,
 ) -> Result<Vec<FileFinding>, serde_yaml::Error> {
-    // must precede the completion of the values, which takes default tags from `appVersion`
-    chart.apply_tag_prefix_of_templates();
     let mut values = chart.effective(user);
     let mut found: Vec<FileFinding> = Vec::new();
     let name = chart.name.clone();
@@ -472,6 +470,34 @@ mod tests {
         let found = chart_images(chart, &Mapping::new(), None, &inventory).unwrap();
         let found: Vec<String> = found.into_iter().map(|one| one.finding.reference).collect();
         assert_eq!(found, ["quay.io/x/a:1", "quay.io/x/b:2"]);
+    }
+
+    /// An audit, `discover` and `render helm-values` complete the values of a chart alike.
+    #[test]
+    fn the_default_tag_has_the_prefix_that_the_templates_of_its_chart_write() {
+        let dir = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        let chart = |name: &str| format!("name: {name}\nversion: 1.0.0\nappVersion: 1.12.1\n");
+        let values = "image: {repository: quay.io/x/a, tag: ''}\n";
+        put("Chart.yaml", &chart("c"));
+        put("values.yaml", values);
+        put(
+            "templates/d.yaml",
+            "image: {{ printf \"v%s\" $.Chart.AppVersion }}\n",
+        );
+        put("charts/s/Chart.yaml", &chart("s"));
+        put("charts/s/values.yaml", values);
+        let chart = HelmChart::load(dir.path(), &Limits::default()).unwrap();
+        let lock = Lock::parse("l", "version: 1\n").unwrap();
+        let inventory = Inventory::new(&lock, None, None, "2026-01-01");
+        let mut values = chart.effective(&Mapping::new());
+        fill_template_defaults(&chart, &mut values, &inventory);
+        assert_eq!(values["image"]["tag"], "v1.12.1");
+        assert_eq!(values["s"]["image"]["tag"], "1.12.1");
     }
 
     #[test]

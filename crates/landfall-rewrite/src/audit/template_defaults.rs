@@ -86,10 +86,10 @@ impl DefaultFiller<'_> {
             default,
             ..for_subcharts.clone()
         };
-        let version = tag.as_deref().or(chart.app_version.as_deref());
+        let version = tag.or_else(|| chart.default_tag());
         let scope = ChartScope {
             registries: &registries,
-            version,
+            version: version.as_deref(),
         };
         let inherited = self.filled.inherited.len();
         self.references(values, scope, false);

@@ -240,39 +240,20 @@ impl HelmChart {
         }
     }
 
-    /// Adds the prefix `v` to `appVersion`, or removes it, if the templates do so when they use
-    /// `appVersion` as the tag.
-    pub fn apply_tag_prefix_of_templates(&mut self) {
-        self.subcharts
-            .iter_mut()
-            .for_each(HelmChart::apply_tag_prefix_of_templates);
-        // without `appVersion`, templates have no default tag
-        let Some(version) = &self.app_version else {
-            return;
-        };
-        let texts = || {
-            self.documents
-                .iter()
-                .chain(&self.helpers)
-                .map(|(_, text)| text)
-        };
-        let contains_any =
-            |words: &[&str]| texts().any(|text| words.iter().any(|words| text.contains(words)));
-        let adding = [
-            "\"v%s\" .Chart.AppVersion",
-            "\"v%s\" $.Chart.AppVersion",
-            "v{{ .Chart.AppVersion",
-            "v{{.Chart.AppVersion",
-        ];
-        let removing = [
-            "trimPrefix \"v\" .Chart.AppVersion",
-            ".Chart.AppVersion | trimPrefix \"v\"",
-        ];
-        self.app_version = Some(match version.strip_prefix('v') {
-            None if contains_any(&adding) => format!("v{version}"),
-            Some(bare) if contains_any(&removing) => bare.to_owned(),
-            _ => version.clone(),
-        });
+    /// The tag of images without one: `appVersion`, with the prefix `v` added or removed if the
+    /// templates do so. `None` without `appVersion`.
+    pub(crate) fn default_tag(&self) -> Option<String> {
+        let version = self.app_version.as_deref()?;
+        let texts = || self.documents.iter().chain(&self.helpers);
+        Some(match version.strip_prefix('v') {
+            None if texts().any(|(_, text)| uses_of_version(text).any(is_prefixed)) => {
+                format!("v{version}")
+            }
+            Some(bare) if texts().any(|(_, text)| uses_of_version(text).any(is_stripped)) => {
+                bare.to_owned()
+            }
+            _ => version.to_owned(),
+        })
     }
 
     /// The file, line and column of the value at `path` in the values file, or in that of a
@@ -406,6 +387,30 @@ pub(super) fn convert_whole_floats(value: &mut Value) {
     }
 }
 
+const VERSION: &str = ".Chart.AppVersion";
+
+/// The texts before and after each use of the version in a template. The text before it ends with
+/// the function or the braces: `$`, `$root` and `(` are removed.
+fn uses_of_version(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.match_indices(VERSION).map(|(at, _)| {
+        let of_root = |c: char| c.is_ascii_alphanumeric() || "$_.(".contains(c);
+        let before = text[..at].trim_end_matches(of_root).trim_end();
+        (before, &text[at + VERSION.len()..])
+    })
+}
+
+/// Whether a template writes `v` before the version.
+fn is_prefixed((before, _): (&str, &str)) -> bool {
+    ["\"v%s\"", "\"v%v\"", "print \"v\"", "v{{", "v{{-"]
+        .iter()
+        .any(|end| before.ends_with(end))
+}
+
+/// Whether a template removes the prefix `v` from the version.
+fn is_stripped((before, after): (&str, &str)) -> bool {
+    before.ends_with("trimPrefix \"v\"") || after.trim_start().starts_with("| trimPrefix \"v\"")
+}
+
 /// The text that Helm makes of a number: `1` for `1.0`.
 fn number_text(number: &Number) -> String {
     match number.as_f64().filter(|_| number.is_f64()) {
@@ -418,6 +423,32 @@ fn number_text(number: &Number) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn templates_show_the_prefix_of_the_version() {
+        for text in [
+            "{{ .Values.tag | default (printf \"v%s\" .Chart.AppVersion) }}",
+            "{{ printf \"v%s\" $.Chart.AppVersion }}",
+            "{{ printf \"v%v\" (.context.Chart.AppVersion | toString) }}",
+            "{{- print \"v\" .Chart.AppVersion -}}",
+            "image: a/b:v{{ .Chart.AppVersion }}",
+            "image: a/b:v{{- $root.Chart.AppVersion }}",
+        ] {
+            assert!(uses_of_version(text).any(is_prefixed), "{text}");
+            assert!(!uses_of_version(text).any(is_stripped), "{text}");
+        }
+        for text in [
+            "{{ trimPrefix \"v\" .Chart.AppVersion }}",
+            "{{ .Chart.AppVersion | trimPrefix \"v\" }}",
+        ] {
+            assert!(uses_of_version(text).any(is_stripped), "{text}");
+            assert!(!uses_of_version(text).any(is_prefixed), "{text}");
+        }
+        for text in ["image: a/b:{{ .Chart.AppVersion }}", "version: v1", ""] {
+            assert!(!uses_of_version(text).any(is_prefixed), "{text}");
+            assert!(!uses_of_version(text).any(is_stripped), "{text}");
+        }
+    }
 
     /// Compared with `helm template` of Helm 3.18.
     #[test]
