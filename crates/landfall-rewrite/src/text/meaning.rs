@@ -317,6 +317,51 @@ fn has_registry_beside(text: &str, line: &Range<usize>) -> bool {
         .any(|line| line.column == own.column && line.is_registry())
 }
 
+/// The offsets of the untagged images of containers in a text that is YAML except for its
+/// placeholders: `busybox` in `image: busybox`.
+pub(super) fn untagged_container_images(text: &str) -> Vec<usize> {
+    let mut found = Vec::new();
+    // most texts have no containers
+    if !text.contains("ontainers:") {
+        return found;
+    }
+    // the keys around the current line: the column of each, and whether its value is containers
+    let mut around: Vec<(usize, bool)> = Vec::new();
+    let mut end = 0;
+    for line in text.split_inclusive('\n') {
+        let start = end;
+        end += line.len();
+        let Some(KeyLine {
+            column,
+            is_item,
+            content,
+        }) = KeyLine::of(line)
+        else {
+            continue;
+        };
+        // a list may begin in the column of its key
+        let dash = line.find('-').filter(|_| is_item);
+        around.retain(|(other, _)| dash.map_or(*other < column, |dash| *other <= dash));
+        let Some((key, value)) = content.split_once(':') else {
+            continue;
+        };
+        let image = value.trim_start().trim_start_matches(['"', '\'']);
+        let name = image.trim_end().trim_end_matches(['"', '\'']);
+        let is_image = key == "image" && around.last().is_some_and(|(_, containers)| *containers);
+        if is_image
+            && name
+                .parse::<ImageRef>()
+                .is_ok_and(|image| !image.is_pinned())
+        {
+            found.push(start + column + content.len() - image.len());
+        }
+        let containers = value.trim().is_empty()
+            && ["containers", "initContainers", "ephemeralContainers"].contains(&key);
+        around.push((column, containers));
+    }
+    found
+}
+
 /// A line with a key, or the first line of a list item.
 struct KeyLine<'t> {
     /// The column of the key, after the dashes of lists.

@@ -14,7 +14,7 @@ mod url;
 mod variables;
 
 use self::dockerfile::dockerfiles;
-use self::meaning::{NeighbouringRegistry, comments, decide};
+use self::meaning::{NeighbouringRegistry, comments, decide, untagged_container_images};
 use crate::index::pin;
 use crate::occurrence::{Occurrence, ReferenceRole};
 use crate::scan_result::ScanSettings;
@@ -324,7 +324,7 @@ fn ends(after: &str) -> bool {
 
 /// The positions with a special meaning in a text.
 pub(super) struct TextMarks {
-    /// The offsets of the images of Dockerfiles.
+    /// The offsets of the images of Dockerfiles, and of the untagged images of containers.
     images: BTreeSet<usize>,
     kept: Vec<(Range<usize>, &'static str)>,
     registry: NeighbouringRegistry,
@@ -332,7 +332,7 @@ pub(super) struct TextMarks {
 
 impl TextMarks {
     pub(super) fn of(text: &str) -> TextMarks {
-        let mut offsets = BTreeSet::new();
+        let mut offsets = BTreeSet::from_iter(untagged_container_images(text));
         for part in dockerfiles(text) {
             let images = images(&text[part.clone()]).into_iter();
             offsets.extend(images.map(|image| part.start + image.origin.start));
@@ -344,7 +344,8 @@ impl TextMarks {
         }
     }
 
-    /// Whether an image of a Dockerfile begins at the byte `at`.
+    /// Whether an image of a Dockerfile, or an untagged image of a container, begins at the byte
+    /// `at`.
     pub(super) fn is_image(&self, at: usize) -> bool {
         self.images.contains(&at)
     }

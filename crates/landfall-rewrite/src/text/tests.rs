@@ -65,11 +65,41 @@ fn scanning_a_text_takes_linear_time() {
         "image: quay.io/a/b:v1 ",
         "${",
         "x://",
+        "containers:\n - image: nginx\n",
+        "initContainers:\nx:\n - - a: b\n  image: nginx\n",
     ];
     for one in ones {
         assert_linear(1_000, |count| {
             drop(scan(&one.repeat(count), TextSyntax::Text, &known()))
         });
+    }
+}
+
+/// A container without a tag runs `latest`; elsewhere in a template, another key may be the tag.
+#[test]
+fn the_image_of_a_container_in_a_template_needs_no_tag() {
+    let of = |template: &str| {
+        let text = template.replace("IMAGE", "nginx");
+        let result = rewrite(&text, TextSyntax::Text, &known(), RewriteOptions::default());
+        let is_changed = result.text == template.replace("IMAGE", "r:5/p/library/nginx");
+        assert!(is_changed || result.text == text, "{}", result.text);
+        is_changed
+    };
+    for template in [
+        "{{ if .x }}\nspec:\n  containers:\n    - name: a\n      image: IMAGE\n{{ end }}\n",
+        "{{ if .x }}\nspec:\n  containers:\n  - image: \"IMAGE\"\n    name: a\n",
+        "spec:\n  {{- with .x }}\n  initContainers:\n  {{- end }}\n    - env:\n      - {name: a}\n      image: 'IMAGE'\n",
+        "cat <<E\n  containers:\n  - name: b\n    args:\n    - x\n    - y: z\n    image: IMAGE\nE\n",
+    ] {
+        assert!(of(template), "{template}");
+    }
+    for template in [
+        "{{ if .x }}\nmy:\n  image: IMAGE\n  version: 3\n",
+        "{{ if .x }}\nspec:\n  containers:\n  - name: a\n  other:\n    image: IMAGE\n",
+        "{{ if .x }}\nspec:\n  containers:\n  - name: a\n    config:\n      image: IMAGE\n",
+        "{{ if .x }}\nspec:\n  containers: []\nimage: IMAGE\n",
+    ] {
+        assert!(!of(template), "{template}");
     }
 }
 
