@@ -221,6 +221,9 @@ pub(crate) struct SplitReference<'s> {
     /// `base` with the text that Helm makes of the tag, if the tag is a number that Helm writes in
     /// another way (`1.1` for `1.10`). Other programs use the tag as written.
     pub(crate) with_helm_tag: Option<String>,
+    /// The name on Docker Hub of an image with neither a host nor a tag, whose mapping has an empty
+    /// key for the tag.
+    pub(crate) on_docker_hub: Option<String>,
     /// Whether a merged mapping (`<<`) may supply a missing part.
     pub(super) merged: bool,
 }
@@ -243,7 +246,11 @@ impl<'s> SplitReference<'s> {
             .into_iter()
             .zip(rooms)
             .filter_map(|(group, room)| {
-                let reference = SplitReference::new(entries, &group, document, merges, room)?;
+                let mut reference = SplitReference::new(entries, &group, document, merges, room)?;
+                if reference.is_short() && is_untagged_image(entries, &group, document) {
+                    let name = reference.whole.parse::<ImageRef>();
+                    reference.on_docker_hub = name.ok().map(|reference| reference.name());
+                }
                 Some((group, reference))
             })
             .collect()
@@ -303,9 +310,36 @@ impl<'s> SplitReference<'s> {
             base,
             whole,
             with_helm_tag,
+            on_docker_hub: None,
             merged,
         })
     }
+
+    /// Whether it has neither a registry, a host, a tag nor a digest.
+    fn is_short(&self) -> bool {
+        self.registry.is_none() && pin(&self.whole).is_empty() && !has_host(&self.whole)
+    }
+}
+
+/// Whether the mapping has a key for the tag of the image, without a value: charts take the tag from
+/// `appVersion` then. Not if it has such a key for the registry: then that is set elsewhere, too.
+fn is_untagged_image(
+    entries: &[YamlEntry<'_>],
+    group: &PartGroup,
+    document: &YamlDocument<'_>,
+) -> bool {
+    let key = |at: usize| part(&entries[at].key.scalar()?.value);
+    // `image` and `name` may be anything
+    let Some((stem, _)) = group.get(&PartKind::Repository).and_then(|at| key(*at)) else {
+        return false;
+    };
+    let has_empty = |wanted: PartKind| {
+        (0..entries.len()).any(|at| {
+            key(at).is_some_and(|(other, part)| other == stem && part == wanted)
+                && document.text(&entries[at].value).is_none()
+        })
+    };
+    has_empty(PartKind::Tag) && !has_empty(PartKind::Registry)
 }
 
 /// The text that Helm makes of the plain number `node` with a fraction, if it differs.

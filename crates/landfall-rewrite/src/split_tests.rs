@@ -79,6 +79,45 @@ fn a_number_is_also_looked_up_as_helm_reads_it() {
     }
 }
 
+/// Charts leave the tag to `appVersion`, and the registry to Docker Hub.
+#[test]
+fn an_image_without_host_and_tag_is_one_of_docker_hub() {
+    for (source, expected) in [
+        (
+            "image: {repository: nginx, tag: \"\"}",
+            "image: {repository: r:5/p/library/nginx, tag: \"\"}",
+        ),
+        (
+            "initImage:\n  repository: nginx\n  tag:\n",
+            "initImage:\n  repository: r:5/p/library/nginx\n  tag:\n",
+        ),
+        (
+            "web: {repository: nginx, tag: ~}",
+            "web: {repository: r:5/p/library/nginx, tag: ~}",
+        ),
+        (
+            "{webRepository: nginx, webTag: ''}",
+            "{webRepository: r:5/p/library/nginx, webTag: ''}",
+        ),
+    ] {
+        becomes(source, expected);
+    }
+    for source in [
+        "image: {registry: '', repository: nginx, tag: ''}",
+        "image: {repository: nginx}",
+        "{repository: nginx, otherTag: ''}",
+    ] {
+        stays(source, "neither a host nor a tag");
+    }
+    let other = at_site(&["quay.io/a/b:1"], "", "image: {repository: a/b, tag: ''}");
+    assert_eq!(other, ("image: {repository: a/b, tag: ''}".into(), vec![]));
+    let two = ["docker.io/a/b:1", "docker.io/a/b-x:1"];
+    assert_eq!(
+        at_site(&two, "", "image: {repository: a/b, tag: ''}"),
+        ("image: {repository: r:5/a/b, tag: ''}".into(), vec![])
+    );
+}
+
 #[test]
 fn split_references_that_cannot_be_decided_are_not_changed() {
     stays(

@@ -127,7 +127,7 @@ fn decide<'s>(
     true
 }
 
-/// Looks up `reference` as it is written, or else with the tag as Helm reads it.
+/// Looks up `reference` as it is written or at Docker Hub, or else with the tag as Helm reads it.
 fn lookup(reference: &SplitReference<'_>, settings: &ScanSettings<'_>) -> ReferenceLookup {
     let pin = settings.options.pin;
     let find = |name: &str| settings.index.lookup(name, ReferenceRole::Repository, pin);
@@ -137,7 +137,8 @@ fn lookup(reference: &SplitReference<'_>, settings: &ScanSettings<'_>) -> Refere
             ReferenceLookup::Known(_) | ReferenceLookup::Settled(Some(_))
         )
     };
-    let written = find(&reference.whole);
+    let name = reference.on_docker_hub.as_ref();
+    let written = find(name.unwrap_or(&reference.whole));
     if is_locked(&written) {
         return written;
     }
@@ -311,9 +312,17 @@ fn editable_scalar<'s>(
     }
 }
 
-/// `reference` as it is written, or with the tag as Helm reads it if only that is in the lock.
+/// `reference` as it is written, or at Docker Hub, or with the tag as Helm reads it, if only that is
+/// in the lock.
 fn locked_form<'r>(reference: &'r SplitReference<'_>, inventory: &Inventory<'_>) -> &'r str {
     let is_locked = |name: &str| inventory.has_image(name);
+    if let Some(name) = reference
+        .on_docker_hub
+        .as_deref()
+        .filter(|name| is_locked(name))
+    {
+        return name;
+    }
     let with_helm_tag = reference.with_helm_tag.as_deref();
     with_helm_tag
         .filter(|name| !is_locked(&reference.whole) && is_locked(name))
