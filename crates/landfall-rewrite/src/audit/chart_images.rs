@@ -486,7 +486,7 @@ mod tests {
         put("Chart.yaml", &chart("c"));
         put("values.yaml", values);
         put(
-            "templates/d.yaml",
+            "templates/_h.tpl",
             "image: {{ printf \"v%s\" $.Chart.AppVersion }}\n",
         );
         put("charts/s/Chart.yaml", &chart("s"));

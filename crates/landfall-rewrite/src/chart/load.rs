@@ -372,7 +372,7 @@ impl FileCollector<'_> {
         self.check_count(&charts)
     }
 
-    /// Adds the documents in `dir` and below it. A link to a folder is not followed.
+    /// Adds the documents and helpers in `dir` and below it. A link to a folder is not followed.
     fn add_documents(&mut self, dir: &Path, prefix: &str) -> Result<(), ChartError> {
         // a chart need not have this folder
         if !file_type(dir)?.is_some_and(|kind| kind.is_dir()) {
@@ -389,9 +389,7 @@ impl FileCollector<'_> {
                 .map_err(|source| cannot_open(&path, source))?;
             if kind.is_dir() {
                 self.add_documents(&path, &format!("{prefix}{name}/"))?;
-            } else if is_document(Path::new(&*name))
-                && file_type(&path)?.is_some_and(|kind| kind.is_file())
-            {
+            } else if is_text(&name) && file_type(&path)?.is_some_and(|kind| kind.is_file()) {
                 self.add_file(&path, format!("{prefix}{name}"))?;
             }
         }
