@@ -500,6 +500,66 @@ mod tests {
         assert_eq!(values["s"]["image"]["tag"], "1.12.1");
     }
 
+    /// Istio names its registry `hub`. A template that does not use the globals of its parent takes
+    /// the tag from `appVersion`.
+    #[test]
+    fn global_values_complete_the_images_of_charts_that_use_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        let chart = |name: &str| format!("name: {name}\nversion: 1.0.0\nappVersion: '9'\n");
+        put("Chart.yaml", &chart("c"));
+        put(
+            "values.yaml",
+            "global: {hub: docker.io/istio, tag: 1.27.0, imageTag: v3}\n",
+        );
+        let values = "{image: pilot, hub: '', tag: '', global: {proxy: {image: proxyv2}}}";
+        let values = format!("_internal_defaults_do_not_set:\n  {values}\n");
+        put("charts/i/Chart.yaml", &chart("i"));
+        put("charts/i/values.yaml", &values);
+        put(
+            "charts/i/templates/d.yaml",
+            "x: {{ .Values.hub | default .Values.global.hub }}\ny: {{ .Values.global.tag }}\n",
+        );
+        put("charts/t/Chart.yaml", &chart("t"));
+        put(
+            "charts/t/values.yaml",
+            "image: {repository: quay.io/x/t, tag: ''}\n",
+        );
+        put(
+            "charts/t/templates/d.yaml",
+            "{{ .Values.global.imageTag }}\n",
+        );
+        put("charts/o/Chart.yaml", &chart("o"));
+        put(
+            "charts/o/values.yaml",
+            "image: {repository: quay.io/x/o, tag: ''}\nother: {image: word}\n",
+        );
+        let chart = HelmChart::load(dir.path(), &Limits::default()).unwrap();
+        let lock = Lock::parse("l", "version: 1\n").unwrap();
+        let inventory = Inventory::new(&lock, None, None, "2026-01-01");
+        let found = chart_images(chart, &Mapping::new(), None, &inventory).unwrap();
+        let at = found
+            .iter()
+            .map(|one| (one.finding.line, one.finding.column));
+        assert!(
+            at.into_iter().any(|at| at == (2, 11)),
+            "pilot, in the values of Istio"
+        );
+        let found: BTreeSet<String> = found.into_iter().map(|one| one.finding.reference).collect();
+        let expected = [
+            "docker.io/istio/pilot:1.27.0",
+            "docker.io/istio/proxyv2:1.27.0",
+            "quay.io/x/o:9",
+            "quay.io/x/t:v3",
+            "word",
+        ];
+        assert_eq!(found, expected.map(str::to_owned).into());
+    }
+
     #[test]
     fn a_number_in_a_separate_values_file_is_also_looked_up_as_templates_print_it() {
         let lock = "version: 1\nimages:\n- {name: 'quay.io/x/a:1.1', mediaType: m, size: 1, digest: \

@@ -1,6 +1,6 @@
-//! Completes the values of a chart as templates usually do: with `appVersion` as the default tag,
-//! `global.imageRegistry` in place of all registries, and a default registry for images that name
-//! none.
+//! Completes the values of a chart as templates usually do: with `global.imageTag` or `appVersion`
+//! as the default tag, `global.imageRegistry` in place of all registries, and a default registry for
+//! images that name none.
 
 use crate::chart::{HelmChart, plain};
 use crate::inventory::Inventory;
@@ -34,7 +34,7 @@ pub fn fill_template_defaults(
         path: Vec::new(),
         filled: TemplateDefaults::default(),
     };
-    filler.chart(chart, values, InheritedRegistries::default());
+    filler.chart(chart, values, InheritedDefaults::default());
     filler.filled
 }
 
@@ -44,29 +44,40 @@ struct DefaultFiller<'a> {
     filled: TemplateDefaults,
 }
 
-/// The registries that a chart inherits from its parent or sets for all its images.
+/// What a chart inherits from its parent or sets for all its images.
 #[derive(Debug, Clone, Default)]
-struct InheritedRegistries {
+struct InheritedDefaults {
     /// The registry that replaces all others.
     global: Option<String>,
     /// The registry of images that have none of their own.
     default: Option<String>,
+    /// Istio's `global.hub`, a registry like `default`.
+    hub: Option<String>,
+    /// The tags of images that have none of their own, by [`GLOBAL_TAGS`].
+    tags: [Option<String>; 2],
 }
+
+/// The keys of tags in `global`.
+const GLOBAL_TAGS: [&str; 2] = ["imageTag", "tag"];
 
 /// The defaults within a chart.
 #[derive(Clone, Copy)]
 struct ChartScope<'a> {
-    registries: &'a InheritedRegistries,
+    registries: &'a InheritedDefaults,
+    /// Istio's registry of images whose name has no slash.
+    hub: Option<&'a str>,
     version: Option<&'a str>,
 }
 
 impl DefaultFiller<'_> {
-    fn chart(&mut self, chart: &HelmChart, values: &mut Mapping, above: InheritedRegistries) {
+    fn chart(&mut self, chart: &HelmChart, values: &mut Mapping, above: InheritedDefaults) {
         let global = self.registry(values, &["global", "imageRegistry"]);
         // in ingress-nginx, this is the default registry; in other charts, it is the registry of
         // all images. In those charts, it can be treated as a default too, because images with a
         // registry of their own have the same registry.
         let shared = self.registry(values, &["global", "image", "registry"]);
+        let hub = registry_at(values, &["global", "hub"]);
+        let tags = GLOBAL_TAGS.map(|key| text_at(values, &["global", key]));
         let has_image = ["repository", "image", "name"]
             .iter()
             .any(|key| values.contains_key(*key));
@@ -77,18 +88,31 @@ impl DefaultFiller<'_> {
         };
         let tag = values.get("tag").and_then(plain).filter(|_| own.is_some());
         // the globals of a parent override those of a subchart
-        let for_subcharts = InheritedRegistries {
+        let for_subcharts = InheritedDefaults {
             global: above.global.or(global),
             default: above.default.or(shared),
+            hub: above.hub.or(hub),
+            tags: std::array::from_fn(|at| above.tags[at].clone().or_else(|| tags[at].clone())),
         };
-        let default = own.clone().or_else(|| for_subcharts.default.clone());
-        let registries = InheritedRegistries {
+        // a parent may set the hub and the tags for other charts
+        let hub = for_subcharts.hub.clone();
+        let hub = hub.filter(|_| chart.uses(".global.hub"));
+        let default = own
+            .clone()
+            .or_else(|| for_subcharts.default.clone())
+            .or_else(|| hub.clone());
+        let registries = InheritedDefaults {
             default,
             ..for_subcharts.clone()
         };
-        let version = tag.or_else(|| chart.default_tag());
+        let global_tags = GLOBAL_TAGS.into_iter().zip(&for_subcharts.tags);
+        let mut used = global_tags.filter(|(key, _)| chart.uses(&format!(".global.{key}")));
+        let version = tag
+            .or_else(|| used.find_map(|(_, tag)| tag.clone()))
+            .or_else(|| chart.default_tag());
         let scope = ChartScope {
             registries: &registries,
+            hub: hub.as_deref(),
             version: version.as_deref(),
         };
         let inherited = self.filled.inherited.len();
@@ -147,8 +171,16 @@ impl DefaultFiller<'_> {
         }
     }
 
-    /// Completes the split references of a mapping.
+    /// Completes the references of a mapping.
     fn references(&mut self, values: &mut Mapping, scope: ChartScope<'_>, under_image: bool) {
+        if let (Some(hub), Some(tag)) = (scope.hub, scope.version)
+            && !["hub", "tag"].iter().any(|key| values.contains_key(*key))
+            && let Some(Value::String(image)) = values.get_mut("image")
+            && !image.is_empty()
+            && !image.contains(['/', ':', '@', '{'])
+        {
+            *image = format!("{hub}/{image}:{tag}");
+        }
         let mut groups: BTreeMap<String, BTreeMap<PartKind, String>> = BTreeMap::new();
         for key in values.keys().filter_map(Value::as_str) {
             if let Some((stem, part)) = part(key) {
@@ -215,7 +247,7 @@ impl DefaultFiller<'_> {
         &mut self,
         values: &mut Mapping,
         keys: &BTreeMap<PartKind, String>,
-        registries: &InheritedRegistries,
+        registries: &InheritedDefaults,
         is_image: bool,
         repository: &str,
     ) {
@@ -333,13 +365,16 @@ fn add_image(values: &Mapping, stem: &str, keys: &mut BTreeMap<PartKind, String>
 
 /// The registry at `path` of `values`.
 fn registry_at(values: &Mapping, path: &[&str]) -> Option<String> {
+    text_at(values, path).filter(|text| has_host(&format!("{text}/x")))
+}
+
+/// The text at `path` of `values`.
+fn text_at(values: &Mapping, path: &[&str]) -> Option<String> {
     let (first, rest) = path.split_first()?;
     let value = rest
         .iter()
         .fold(values.get(*first), |value, key| value?.get(*key));
-    value
-        .and_then(plain)
-        .filter(|text| has_host(&format!("{text}/x")))
+    value.and_then(plain)
 }
 
 /// The tags that templates make from `version`: often they add a `v`, or remove it.

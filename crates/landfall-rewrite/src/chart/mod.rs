@@ -117,12 +117,20 @@ impl ChartTemplate<'_> {
     }
 }
 
+/// The key of all default values in Istio's charts, whose templates merge them into the values of
+/// the user.
+const ISTIO_DEFAULTS: &str = "_internal_defaults_do_not_set";
+
 impl HelmChart {
     /// The effective values: the default values with those of the subcharts under their keys,
     /// combined as Helm does it and overridden by `over`.
     pub fn effective(&self, over: &Mapping) -> Mapping {
         let mut values = over.clone();
+        if let Some(Value::Mapping(defaults)) = self.values.get(ISTIO_DEFAULTS) {
+            coalesce(&mut values, defaults);
+        }
         coalesce(&mut values, &self.values);
+        values.remove(ISTIO_DEFAULTS);
         values.values_mut().for_each(convert_whole_floats);
         for chart in &self.subcharts {
             let mut own = match values.get(&chart.key) {
@@ -244,16 +252,27 @@ impl HelmChart {
     /// templates do so. `None` without `appVersion`.
     pub(crate) fn default_tag(&self) -> Option<String> {
         let version = self.app_version.as_deref()?;
-        let texts = || self.documents.iter().chain(&self.helpers);
+        let mut texts = self.texts();
         Some(match version.strip_prefix('v') {
-            None if texts().any(|(_, text)| uses_of_version(text).any(is_prefixed)) => {
+            None if texts.any(|text| uses_of_version(text).any(is_prefixed)) => {
                 format!("v{version}")
             }
-            Some(bare) if texts().any(|(_, text)| uses_of_version(text).any(is_stripped)) => {
+            Some(bare) if texts.any(|text| uses_of_version(text).any(is_stripped)) => {
                 bare.to_owned()
             }
             _ => version.to_owned(),
         })
+    }
+
+    /// Whether a template contains `word`.
+    pub(crate) fn uses(&self, word: &str) -> bool {
+        self.texts().any(|text| text.contains(word))
+    }
+
+    /// Its own templates, helpers and other documents.
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        let files = self.documents.iter().chain(&self.helpers);
+        files.map(|(_, text)| text.as_str())
     }
 
     /// The file, line and column of the value at `path` in the values file, or in that of a
@@ -261,6 +280,14 @@ impl HelmChart {
     pub fn value_position(&self, path: &[String]) -> (String, usize, usize) {
         let root = YamlNode::parse(&self.values_text).unwrap_or_default();
         let mut node = &root;
+        if let YamlNode::Mapping(mapping) = node
+            && let Some(entry) = mapping
+                .entries
+                .iter()
+                .find(|entry| is_key(&entry.key, ISTIO_DEFAULTS))
+        {
+            node = &entry.value;
+        }
         let mut depth = 0;
         for key in path {
             let YamlNode::Mapping(mapping) = node else {
