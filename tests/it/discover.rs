@@ -79,6 +79,48 @@ fn urls_of_pages_dockerfiles_and_scripts_are_drafted() {
     );
 }
 
+/// Strimzi's chart has a link with a fragment in its notes, and many projects pin one digest by
+/// several tags.
+#[test]
+fn init_writes_a_valid_manifest_whatever_the_files_name() {
+    let place = place();
+    let digest = format!("sha256:{}", "a".repeat(64));
+    place.write(
+        "t/c/Chart.yaml",
+        "apiVersion: v2\nname: c\nversion: 1.0.0\n",
+    );
+    place.write(
+        "t/c/templates/NOTES.txt",
+        "Read the documentation:\n\nhttps://docs.test/latest/deploying.html#chart\n",
+    );
+    place.write(
+        "t/pods.yaml",
+        format!(
+            "containers:\n- image: quay.io/x/a:latest@{digest}\n- image: quay.io/x/a:nonroot@{digest}\n"
+        ),
+    );
+    place.write(
+        "t/run.sh",
+        "#!/bin/sh\ncurl -LO https://dl.test/a.tgz#part\ncurl -LO HTTPS://DL.test:443/b/../a.tgz\n\
+         curl -LO https://dl.test:99999/c.tgz\n",
+    );
+    place.write(
+        "t/app.yaml",
+        "kind: Application\nspec:\n  source: {repoURL: 'https://git.test/a.git?x=1', path: p, targetRevision: v1}\n",
+    );
+    place.ok(&["init", "t", "-o", "kit"]);
+    let manifest = place.read("kit/manifest.yaml");
+    for line in [
+        &*format!("  - quay.io/x/a@{digest}  # t/pods.yaml:2 and 1 more\n"),
+        "  - url: \"https://dl.test/a.tgz\"  # t/run.sh:2 and 1 more\n",
+        "  # - https://dl.test:99999/c.tgz  # t/run.sh:4; this is not a URL",
+        "  # - git+https://git.test/a.git?x=1  # t/app.yaml:3; this is not the URL of a repository",
+    ] {
+        assert!(manifest.contains(line), "{line} is not in:\n{manifest}");
+    }
+    assert!(!manifest.contains("docs.test"), "{manifest}");
+}
+
 #[test]
 fn discover_drafts_a_manifest_with_helm_and_without() {
     let place = place();

@@ -383,7 +383,7 @@ pub(super) fn lfs_url(text: &str) -> Result<String, String> {
 }
 
 /// The normal form of the URL of a repository. The error says why `text` is not such a URL.
-pub(super) fn normal_url(text: &str) -> Result<String, String> {
+pub(crate) fn normal_url(text: &str) -> Result<String, String> {
     if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
         return Err("this URL contains white space".into());
     }

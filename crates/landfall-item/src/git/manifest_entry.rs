@@ -246,17 +246,25 @@ fn lfs_server_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
 
 /// Checks the name of a branch or tag, or the id of a commit.
 fn ref_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
+    check_ref(text).map_err(|why| {
+        let help = "write v1.4.0, the full name as in refs/heads/main, or the id of a commit";
+        span.fault(why, Some(help.into()))
+    })?;
+    Ok(text.to_owned())
+}
+
+/// Checks the name of a branch or tag, or the id of a commit. The error says what is wrong.
+pub(crate) fn check_ref(text: &str) -> Result<(), String> {
     let full = match text.strip_prefix("refs/") {
         Some(_) => text.to_owned(),
         None => format!("refs/tags/{text}"),
     };
     let is_carried = full.starts_with("refs/heads/") || full.starts_with("refs/tags/");
     if is_carried && is_ref_name(&full) {
-        return Ok(text.to_owned());
+        return Ok(());
     }
-    Err(span.fault(
-        format!("`{text}` is not the name of a branch or tag, or the id of a commit"),
-        Some("write v1.4.0, the full name as in refs/heads/main, or the id of a commit".into()),
+    Err(format!(
+        "`{text}` is not the name of a branch or tag, or the id of a commit"
     ))
 }
 

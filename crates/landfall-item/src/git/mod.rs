@@ -15,10 +15,10 @@ mod signatures;
 mod verify;
 
 pub(crate) use self::kind::{entry, own_repository};
-pub(crate) use self::locked::url_of;
 pub use self::locked::{
     LockedGitPack, LockedGitRef, LockedGitRepository, LockedGitSubmodule, LockedLargeFile,
     VerifiedGitRef,
 };
-pub(crate) use self::manifest_entry::GitEntry;
+pub(crate) use self::locked::{normal_url, url_of};
+pub(crate) use self::manifest_entry::{GitEntry, check_ref};
 pub use self::request::GitRequest;

@@ -1,9 +1,12 @@
 //! Drafts a manifest: pinned images, files and git repositories become entries; other images and
 //! unclear items become comments.
 
+use crate::file::file_url;
+use crate::git::{check_ref, normal_url};
 use crate::text;
 use landfall_model::report::one_line;
-use landfall_model::{Digest, ImageRef, PlatformRequest};
+use landfall_model::{Digest, ImageRef, PlatformRequest, redact_urls};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -37,6 +40,30 @@ pub enum DraftItem {
         /// The reason why it is not certain that it is an item.
         why: String,
     },
+}
+
+impl DraftItem {
+    /// The item with its URL in normal form. An item that a manifest cannot have is unclear: `lock`
+    /// rejects a manifest as a whole if one entry is not valid.
+    fn checked(&self) -> Cow<'_, DraftItem> {
+        let (text, checked) = match self {
+            DraftItem::Image(_) | DraftItem::Unclear { .. } => return Cow::Borrowed(self),
+            DraftItem::Url(url) => {
+                let checked = file_url(url).map_err(|error| error.message);
+                (url.clone(), checked.map(|url| DraftItem::Url(url.into())))
+            }
+            DraftItem::Git { url, revision } => {
+                let checked = check_ref(revision).and_then(|()| normal_url(url));
+                let revision = revision.clone();
+                let item = checked.map(|url| DraftItem::Git { url, revision });
+                (format!("git+{url}"), item)
+            }
+        };
+        Cow::Owned(checked.unwrap_or_else(|why| DraftItem::Unclear {
+            text: redact_urls(&text),
+            why,
+        }))
+    }
 }
 
 /// The text of a drafted manifest, and the numbers of its items.
@@ -96,7 +123,7 @@ pub fn draft(name: &str, title: &str, platforms: &str, found: &[DraftEntry]) -> 
     let mut unclear: BTreeMap<String, DraftLine> = BTreeMap::new();
     // one `DraftLine` for each item, however often the item occurs
     for entry in found {
-        let line = match &entry.what {
+        let line = match &*entry.what.checked() {
             DraftItem::Image(image) => {
                 let name = ImageRef {
                     digest: None,
@@ -121,13 +148,21 @@ pub fn draft(name: &str, title: &str, platforms: &str, found: &[DraftEntry]) -> 
         };
         line.positions.insert(entry.at.clone());
     }
-    let mut pinned = Vec::new();
+    // several tags can have one digest, by which the image is listed
+    let mut pinned: BTreeMap<String, DraftLine> = BTreeMap::new();
     let mut open = Vec::new();
     let mut unpinned = Vec::new();
     for (name, line) in &images {
         for (reference, why) in line.references(name) {
             match why {
-                None => pinned.push(format!("  - {}{}", quoted(&reference), line.comment(None))),
+                None => {
+                    let places = line.positions.iter().cloned();
+                    pinned
+                        .entry(reference)
+                        .or_default()
+                        .positions
+                        .extend(places);
+                }
                 Some(why) => {
                     open.push(format!("  # - {reference}{}", line.comment(Some(why))));
                     unpinned.push(format!("{reference} ({})", line.positions_and(Some(why))));
@@ -149,7 +184,10 @@ pub fn draft(name: &str, title: &str, platforms: &str, found: &[DraftEntry]) -> 
     } else {
         "\nimages:\n"
     };
-    for line in pinned.iter().chain(&open) {
+    for (reference, line) in &pinned {
+        let _ = writeln!(text, "  - {}{}", quoted(reference), line.comment(None));
+    }
+    for line in &open {
         text.extend([line, "\n"]);
     }
     if !urls.is_empty() {
@@ -391,6 +429,62 @@ mod tests {
             ]
         );
         assert!(draft("m", "t", "", &[]).text.ends_with("images: []\n"));
+    }
+
+    #[test]
+    fn a_draft_is_a_valid_manifest_whatever_was_found() {
+        let digest = Digest::sha256(b"a");
+        let file = |url: &str| DraftEntry {
+            what: DraftItem::Url(url.into()),
+            at: "f.sh:1".into(),
+        };
+        let git = |url: &str, revision: &str| DraftEntry {
+            what: DraftItem::Git {
+                url: url.into(),
+                revision: revision.into(),
+            },
+            at: "g.yaml:2".into(),
+        };
+        let found = [
+            // one digest with several tags, of which none is pinned by itself
+            image(&format!("quay.io/x/y:latest@{digest}"), "a.yaml:1"),
+            image(&format!("quay.io/x/y:nonroot@{digest}"), "b.yaml:2"),
+            image(&format!("quay.io/x/y@{digest}"), "c.yaml:3"),
+            // other forms of one URL
+            file("https://h.test/a.tgz"),
+            file("HTTPS://H.test:443/x/../a.tgz"),
+            file("https://h.test/page.html#part"),
+            file("https://u:secret@h.test:99999/a.tgz"),
+            git("https://h.test/a.git", "v1"),
+            git("https://H.test:443/a.git", "main"),
+            git("https://h.test/b.git#part", "v1"),
+            git("https://h.test/c.git", "[ab]"),
+        ];
+        let drafted = draft("m", "t", "", &found);
+        let text = &drafted.text;
+        assert_eq!((drafted.entries, drafted.comments), (3, 4), "{text}");
+        let all = [
+            &*format!("  - quay.io/x/y@{digest}  # a.yaml:1 and 2 more\n"),
+            "  # - https://h.test/page.html#part  # f.sh:1; the URL of a file must not contain",
+            "  # - https://***@h.test:99999/a.tgz  # f.sh:1; this is not a URL: invalid port",
+            "  # - git+https://h.test/b.git#part  # g.yaml:2; this is not the URL of a repository\n",
+            "  # - git+https://h.test/c.git  # g.yaml:2; `[ab]` is not the name of a branch or tag",
+            "  - url: \"https://h.test/a.tgz\"  # f.sh:1\n",
+            "  - {url: \"https://h.test/a.git\", refs: [\"main\", \"v1\"]}  # g.yaml:2\n",
+        ];
+        for line in all {
+            assert!(text.contains(line), "{line} is not in:\n{text}");
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("m.yaml");
+        std::fs::write(&path, text).unwrap();
+        let requests = load(&[path]).unwrap().requests;
+        let lengths = (
+            requests.images.len(),
+            requests.files.len(),
+            requests.git.len(),
+        );
+        assert_eq!(lengths, (1, 1, 1));
     }
 
     #[test]

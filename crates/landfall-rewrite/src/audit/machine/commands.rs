@@ -332,6 +332,8 @@ pub(super) fn is_package(word: &str) -> bool {
 
 /// The file that a program fetches for the argument `word`.
 pub(super) fn fetched(word: &str) -> Option<MachineInstall> {
+    // a fragment is not sent to the server
+    let word = word.split('#').next().unwrap_or_default();
     let rest = after_web_scheme(word)?;
     let (host, path) = rest.split_once('/')?;
     if word.contains(['$', '{', '}']) {

@@ -128,6 +128,8 @@ pub(super) fn fetches_in(path: &Path, text: &str) -> Vec<PlacedInstall> {
 fn url_lines(path: &Path, text: &str) -> Vec<PlacedInstall> {
     let ending = path.extension().and_then(|ending| ending.to_str());
     let blocks = match ending {
+        // in the notes of a chart, a URL on a line of its own is a link
+        _ if path.ends_with("NOTES.txt") => return Vec::new(),
         _ if is_page(path) => code_blocks(text),
         Some("txt" | "list") => std::iter::once(0..text.len()).collect(),
         _ => return Vec::new(),
