@@ -217,6 +217,14 @@ fn discover_drafts_platforms() {
         ),
         "{both}"
     );
+    // a pod with this affinity runs on either, so an image may lack one of them
+    place.write(
+        "d.yaml",
+        "nodeAffinity: {x: [{key: kubernetes.io/arch, operator: In, values: [amd64, ppc64le]}]}\n",
+    );
+    let either = draft(&["a.yaml", "d.yaml"]);
+    let platforms = "\nplatforms: [\"linux/amd64?\", linux/arm64, \"linux/ppc64le?\"]  # from node";
+    assert!(either.contains(platforms), "{either}");
     assert!(
         draft(&["a.yaml", "--platform", "linux/s390x"])
             .contains("\nplatforms: [linux/s390x]  # of all")

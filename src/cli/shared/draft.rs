@@ -223,7 +223,7 @@ fn platforms(request: &DraftRequest<'_>, paths: &[PathBuf]) -> Result<String, Cl
         return Ok(platforms_line(request.platforms, "of all images here"));
     }
     let found = node_platforms(paths)?;
-    let places: Vec<&String> = found.values().flatten().collect();
+    let places: Vec<&String> = found.iter().flat_map(|(_, places)| places).collect();
     let more = if places.len() > 1 {
         format!(" and {} more", places.len() - 1)
     } else {
@@ -233,7 +233,7 @@ fn platforms(request: &DraftRequest<'_>, paths: &[PathBuf]) -> Result<String, Cl
         "from node selectors in {}{more}",
         places.first().map_or("", |place| place.as_str())
     );
-    let found: Vec<PlatformRequest> = found.into_keys().map(PlatformRequest::from).collect();
+    let found: Vec<PlatformRequest> = found.into_iter().map(|(platform, _)| platform).collect();
     Ok(platforms_line(&found, &why))
 }
 

@@ -5,7 +5,7 @@ use crate::inputs::{InputContent, RewriteError, inputs, read};
 use crate::walk::ImageCandidate;
 use crate::yaml::{self, YamlEntry, YamlMapping, YamlNode, YamlSequence};
 use landfall_model::document::LineIndex;
-use landfall_model::{Digest, Platform};
+use landfall_model::{Digest, Platform, PlatformRequest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -105,28 +105,34 @@ const SYSTEM: [&str; 2] = ["kubernetes.io/os", "beta.kubernetes.io/os"];
 const DEFAULT_SYSTEM: &str = "linux";
 
 /// Returns the platforms that the files at `paths` require, each with its positions (`file:line`).
-/// Files that cannot be read are skipped.
+/// A platform that is only one of several of an affinity is optional. Files that cannot be read are
+/// skipped.
 ///
 /// # Errors
 /// If a path cannot be listed.
-pub fn node_platforms(paths: &[PathBuf]) -> Result<BTreeMap<Platform, Vec<String>>, RewriteError> {
-    let mut found: BTreeMap<Platform, Vec<String>> = BTreeMap::new();
+pub fn node_platforms(
+    paths: &[PathBuf],
+) -> Result<Vec<(PlatformRequest, Vec<String>)>, RewriteError> {
+    let mut found: BTreeMap<Platform, (bool, Vec<String>)> = BTreeMap::new();
     for input in inputs(paths, None)? {
         let Ok(InputContent::Text(text)) = read(&input) else {
             continue;
         };
-        for (platform, line) in of_text(&text) {
-            found
-                .entry(platform)
-                .or_default()
-                .push(format!("{}:{line}", input.path.display()));
+        for (PlatformRequest { platform, optional }, line) in of_text(&text) {
+            let (all_optional, places) = found.entry(platform).or_insert((true, Vec::new()));
+            *all_optional &= optional;
+            places.push(format!("{}:{line}", input.path.display()));
         }
     }
-    Ok(found)
+    let found = found.into_iter().map(|(platform, (optional, places))| {
+        let request = PlatformRequest { platform, optional };
+        (request, places)
+    });
+    Ok(found.collect())
 }
 
 /// The platforms that a text requires, with their lines.
-fn of_text(text: &str) -> Vec<(Platform, usize)> {
+fn of_text(text: &str) -> Vec<(PlatformRequest, usize)> {
     if !text.contains(LABEL) {
         return Vec::new();
     }
@@ -139,19 +145,33 @@ fn of_text(text: &str) -> Vec<(Platform, usize)> {
         .filter_map(|document| document.root.as_ref())
         .for_each(|root| walk(root, &[DEFAULT_SYSTEM], &mut found));
     let lines = LineIndex::new(text);
-    let platform = |(system, architecture, at): &(String, String, usize)| {
-        Some((platform(system, architecture)?, lines.line_column(*at).0))
+    let request = |one: &SelectedNodes| {
+        let request = PlatformRequest {
+            platform: platform(&one.system, &one.architecture)?,
+            optional: one.is_alternative,
+        };
+        Some((request, lines.line_column(one.at).0))
     };
-    found.iter().filter_map(platform).collect()
+    found.iter().filter_map(request).collect()
+}
+
+/// A system and an architecture that a selector or an affinity requires.
+struct SelectedNodes {
+    system: String,
+    architecture: String,
+    /// Whether nodes of another architecture will do as well.
+    is_alternative: bool,
+    /// The offset of the architecture.
+    at: usize,
 }
 
 fn platform(system: &str, architecture: &str) -> Option<Platform> {
     format!("{system}/{architecture}").parse().ok()
 }
 
-/// Adds the systems and architectures that `node` requires, with their offsets. `systems` are the
-/// systems that apply unless `node` names its own.
-fn walk<'n>(node: &'n YamlNode<'n>, systems: &[&'n str], found: &mut Vec<(String, String, usize)>) {
+/// Adds the systems and architectures that `node` requires. `systems` are the systems that apply
+/// unless `node` names its own.
+fn walk<'n>(node: &'n YamlNode<'n>, systems: &[&'n str], found: &mut Vec<SelectedNodes>) {
     match node {
         YamlNode::Sequence(YamlSequence { items, .. }) => {
             // the expressions of a list apply together; each system counts once, so that a hostile
@@ -213,28 +233,32 @@ fn is_expression(entries: &[YamlEntry<'_>], labels: &[&str]) -> bool {
 
 /// The architectures that the entries of one mapping require: `LABEL: amd64` of a selector, or
 /// `{key: LABEL, operator: In, values: [amd64]}` of an affinity. Each architecture is returned once
-/// for each of `systems`, as the system, the architecture and the offset of the architecture.
-fn selected(entries: &[YamlEntry<'_>], systems: &[&str]) -> Vec<(String, String, usize)> {
+/// for each of `systems`.
+fn selected(entries: &[YamlEntry<'_>], systems: &[&str]) -> Vec<SelectedNodes> {
     let scalar = |node: &YamlNode<'_>| {
         let scalar = node.scalar()?;
         Some((scalar.text()?.to_owned(), scalar.span.start))
     };
     let is_expression = is_expression(entries, &ARCHITECTURE);
-    let values = entries
-        .iter()
-        .flat_map(|YamlEntry { key, value }| match (scalar(key), value) {
+    let mut found = Vec::new();
+    for YamlEntry { key, value } in entries {
+        let values: Vec<&YamlNode<'_>> = match (scalar(key), value) {
             (Some((key, _)), value) if ARCHITECTURE.contains(&key.as_str()) => vec![value],
             (Some((key, _)), YamlNode::Sequence(YamlSequence { items, .. }))
                 if is_expression && key == "values" =>
             {
                 items.iter().collect()
             }
-            _ => Vec::new(),
-        });
-    let mut found = Vec::new();
-    for (architecture, at) in values.filter_map(scalar) {
-        for system in systems {
-            found.push(((*system).to_owned(), architecture.clone(), at));
+            _ => continue,
+        };
+        let is_alternative = values.len() > 1;
+        for (architecture, at) in values.into_iter().filter_map(scalar) {
+            found.extend(systems.iter().map(|system| SelectedNodes {
+                system: (*system).to_owned(),
+                architecture: architecture.clone(),
+                is_alternative,
+                at,
+            }));
         }
     }
     found
@@ -251,7 +275,7 @@ struct TemplateLine<'t> {
 
 /// Reads the lines `LABEL: amd64` of a text that is not YAML. The label for the system applies to
 /// the lines around it with the same indentation.
-fn of_template(text: &str) -> Vec<(Platform, usize)> {
+fn of_template(text: &str) -> Vec<(PlatformRequest, usize)> {
     let mut lines = Vec::new();
     for (at, line) in text.lines().enumerate() {
         let content = line.trim_start();
@@ -277,7 +301,8 @@ fn of_template(text: &str) -> Vec<(Platform, usize)> {
             .iter()
             .filter(|one| ARCHITECTURE.contains(&one.key))
         {
-            found.extend(platform(system, one.value).map(|platform| (platform, one.line)));
+            let platform = platform(system, one.value).map(PlatformRequest::from);
+            found.extend(platform.map(|platform| (platform, one.line)));
         }
     }
     found
@@ -345,8 +370,9 @@ mod tests {
             [
                 "linux/amd64 2",
                 "windows/amd64 6",
-                "linux/arm64 11",
-                "linux/s390x 11"
+                // the pod runs on either
+                "linux/arm64? 11",
+                "linux/s390x? 11"
             ]
         );
         let template = "{{- if .x }}\nnodeSelector:\n  \"kubernetes.io/arch\": 'arm64'\n  kubernetes.io/arch: {{ .y }}\n{{- end }}\n";
