@@ -769,6 +769,48 @@ fn charts_are_read_as_charts() {
 }
 
 #[test]
+fn the_image_of_a_job_of_gitlab_is_found() {
+    let report = audit(
+        4,
+        "build:\n  image:\n    name: x/helm:3.14\n    entrypoint: ['']\n",
+    );
+    assert_eq!(
+        finding_lines(&report, "missing"),
+        ["3:11 x/helm:3.14 | not in the lock"]
+    );
+}
+
+/// As in charts of Artifactory and Clickhouse. The version of the chart is not that of the image.
+#[test]
+fn the_version_of_an_image_in_a_chart_is_its_tag() {
+    let place = place();
+    place.write(
+        "c/Chart.yaml",
+        "apiVersion: v2\nname: c\nversion: 1.0.0\nappVersion: 2.42.0\n",
+    );
+    place.write(
+        "c/values.yaml",
+        "filebeat: {image: {repository: quay.io/x/filebeat, version: 7.16.2}}\n\
+         tabix: {image: x/tabix, imageVersion: stable}\nserver: {image: x/server, imageVersion: ~}\n",
+    );
+    let report = place.json(4, &["audit", "c"]);
+    let missing = finding_lines(&report, "missing");
+    let names: Vec<&str> = missing
+        .iter()
+        .filter_map(|line| line.split(' ').nth(1))
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "quay.io/x/filebeat:7.16.2",
+            "x/tabix:stable",
+            "x/server:2.42.0"
+        ],
+        "{report}"
+    );
+}
+
+#[test]
 fn missing_references_can_be_locked_and_are_then_found() {
     if !need(&["gzip"]) {
         return;

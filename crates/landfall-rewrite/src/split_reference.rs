@@ -17,7 +17,7 @@ pub(crate) enum PartKind {
     Digest,
 }
 
-const ENDINGS: [(&str, PartKind); 9] = [
+const ENDINGS: [(&str, PartKind); 10] = [
     // the keys of kustomize; `newtag` also ends with `tag`, so it must precede `tag`
     ("newname", PartKind::Repository),
     ("newtag", PartKind::Tag),
@@ -28,6 +28,8 @@ const ENDINGS: [(&str, PartKind); 9] = [
     ("digest", PartKind::Digest),
     ("sha", PartKind::Digest),
     ("hub", PartKind::Registry),
+    // only `imageVersion`; see `part`
+    ("version", PartKind::Tag),
 ];
 
 /// The position of each part of one reference in its mapping. Usually their keys have the same
@@ -50,6 +52,10 @@ pub(crate) fn part(key: &str) -> Option<(String, PartKind)> {
         let (beginning, end) = key.split_at(at);
         end.eq_ignore_ascii_case(ending).then_some(())?;
         let stem = beginning.trim_end_matches(['_', '-', '.']);
+        // any other version need not be that of an image
+        if *ending == "version" && !stem.eq_ignore_ascii_case("image") {
+            return None;
+        }
         let word =
             stem.len() < beginning.len() || stem.is_empty() || end.starts_with(char::is_uppercase);
         word.then(|| (stem.to_ascii_lowercase(), *part))
@@ -98,9 +104,10 @@ pub(crate) fn part_groups(
         {
             group.entry(PartKind::Repository).or_insert(at);
         }
-        // in a mapping with `registry` and a repository, `version` is the tag (Calico)
+        // in a mapping with a repository, `version` is the tag if there is a `registry` (Calico), or
+        // if the mapping is under a key that ends with `image` (JFrog)
         if let Some(at) = text_position(entries, "version", document)
-            && has_registry
+            && (has_registry || in_image)
             && group.contains_key(&PartKind::Repository)
             && !group.contains_key(&PartKind::Digest)
         {

@@ -46,6 +46,20 @@ fn split_references_are_rewritten() {
         "{image: r:5/p/library/nginx, imageTag: '1.27'}",
     );
     becomes(
+        "{image: nginx, imageVersion: '1.27'}",
+        "{image: r:5/p/library/nginx, imageVersion: '1.27'}",
+    );
+    becomes(
+        "x: {image: {repository: quay.io/a/b, version: v1}}",
+        "x: {image: {repository: r:5/p/a/b, version: v1}}",
+    );
+    // GitLab CI; a name without a tag need not be that of an image
+    becomes(
+        "image: {name: 'nginx:1.27', entrypoint: ['']}",
+        "image: {name: 'r:5/p/library/nginx:1.27', entrypoint: ['']}",
+    );
+    becomes("image: {name: nginx}", "image: {name: nginx}");
+    becomes(
         "{registry: quay.io, image: {repository: x}}",
         "{registry: quay.io, image: {repository: x}}",
     );
@@ -125,6 +139,8 @@ fn split_references_that_cannot_be_decided_are_not_changed() {
         "only as v1",
     );
     stays("{image: nginx, tag: '1.28'}", "only as");
+    stays("{image: nginx, imageVersion: '1.28'}", "only as");
+    stays("image: {repository: quay.io/a/b, version: v2}", "only as");
     stays("{repository: nginx}", "neither a host nor a tag");
     stays(
         "{repository: quay.io/a/b, tag: '{{ .Chart.AppVersion }}'}",

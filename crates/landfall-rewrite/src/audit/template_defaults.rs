@@ -204,6 +204,9 @@ impl DefaultFiller<'_> {
         let no_digest = values.get("useDigest") == Some(&Value::Bool(false));
         for (stem, mut keys) in groups {
             add_image(values, &stem, &mut keys);
+            if stem.is_empty() && (under_image || keys.contains_key(&PartKind::Registry)) {
+                add_version(values, &mut keys);
+            }
             let Some(repository) = keys
                 .get(&PartKind::Repository)
                 .and_then(|key| plain(values.get(key)?))
@@ -383,6 +386,16 @@ fn versions(version: &str) -> [String; 2] {
         .strip_prefix('v')
         .map_or_else(|| format!("v{version}"), str::to_owned);
     [version.to_owned(), other]
+}
+
+/// Makes the key `version` the tag of a repository that has neither tag nor digest.
+fn add_version(values: &Mapping, keys: &mut BTreeMap<PartKind, String>) {
+    let has_version = values.get("version").and_then(plain).is_some();
+    let has = |part: PartKind| keys.contains_key(&part);
+    if has_version && has(PartKind::Repository) && !has(PartKind::Digest) {
+        keys.entry(PartKind::Tag)
+            .or_insert_with(|| "version".into());
+    }
 }
 
 /// The key of the registry or tag in `keys` or, if there is none, the key that it would have.

@@ -111,6 +111,30 @@ fn is_container(key: Option<&str>, above: Option<&str>, in_container: bool) -> b
     above == Some(SERVICES) || key.is_some_and(|key| SINGLE.contains(&key) && !in_container)
 }
 
+/// The keys of an image in GitLab CI.
+const JOB_IMAGE: [&str; 4] = ["name", "entrypoint", "pull_policy", "docker"];
+
+/// Marks the image of a job of GitLab CI: `image: {name: a/b:1, entrypoint: [""]}`.
+pub(super) fn mark_job_image(
+    members: &MappingContext<'_>,
+    value: &YamlNode<'_>,
+    child: &mut NodeContext<'_>,
+) {
+    if child.key != Some("name") || members.around.key != Some("image") {
+        return;
+    }
+    let is_known = |key: &YamlNode<'_>| JOB_IMAGE.iter().any(|name| key.is_text(name));
+    let name = value.scalar().and_then(YamlScalar::text);
+    let is_pinned = |name: &str| {
+        let reference = name.trim().parse::<ImageRef>();
+        reference.is_ok_and(|reference| reference.is_pinned())
+    };
+    if members.entries.iter().all(|entry| is_known(&entry.key)) && name.is_some_and(is_pinned) {
+        child.role = ReferenceRole::Image;
+        child.read_as = Some("image");
+    }
+}
+
 /// Keys of lists in the status of a pod.
 const STATUSES: [&str; 3] = [
     "containerStatuses",
