@@ -176,6 +176,55 @@ fn default_registries_apply_to_images_without_a_registry() {
     );
 }
 
+/// Templates of Rancher, RKE2, Longhorn and others put one registry before the names of all images,
+/// also before a name that has a registry already.
+#[test]
+fn the_registry_before_all_names_is_set_instead_of_each_name() {
+    let template = "image: {{ .Values.global.cattle.systemDefaultRegistry }}/{{ .Values.ui.image.repository }}\n";
+    let ui = "ui: {image: {repository: longhornio/ui, tag: v1}}\n";
+    let site = "r.example:5000";
+    let named = json!({"image": {"repository": "p/longhornio/ui"}});
+    for global in [
+        "global: {cattle: {systemDefaultRegistry: ''}}\n",
+        "global: {cattle: {systemDefaultRegistry: docker.io}}\n",
+    ] {
+        let report = rendered(0, &format!("{global}{ui}"), template);
+        let expected = json!({"global": {"cattle": {"systemDefaultRegistry": site}}, "ui": named});
+        assert_eq!(report["values"], expected, "{global}");
+    }
+    // Rancher's monitoring, whose templates use either registry
+    let both = "global: {cattle: {systemDefaultRegistry: ''}, imageRegistry: docker.io}\n";
+    let values = &rendered(0, &format!("{both}{ui}"), template)["values"];
+    let expected = json!({"cattle": {"systemDefaultRegistry": site}, "imageRegistry": site});
+    assert_eq!(values["global"], expected);
+    assert_eq!(values["ui"]["image"]["repository"], "p/longhornio/ui");
+    // NeuVector, with a registry of its own
+    let neuvector = "global: {systemDefaultRegistry: ''}\nregistry: docker.io\n\
+                     controller: {image: {repository: neuvector/controller, tag: 5.6.0}}\n";
+    assert_eq!(
+        rendered(0, neuvector, template)["values"],
+        json!({
+            "global": {"systemDefaultRegistry": site},
+            "registry": site,
+            "controller": {"image": {"repository": "p/neuvector/controller"}},
+        })
+    );
+    // a registry before a host would make a wrong name, and so would one that no template uses
+    let empty = "global: {cattle: {systemDefaultRegistry: ''}}\n";
+    let whole = json!({"image": {"repository": "r.example:5000/p/longhornio/ui"}});
+    let host =
+        format!("{empty}{ui}kubectl: {{repository: registry.k8s.io/kubectl, tag: v1.34.0}}\n");
+    let list = format!("{empty}{ui}more: [{{x: {{repository: longhornio/ui, tag: v1}}}}]\n");
+    for (values, template) in [
+        (&*host, template),
+        (&list, template),
+        (&format!("{empty}{ui}"), ""),
+    ] {
+        let overlay = &rendered(0, values, template)["values"];
+        assert_eq!((&overlay["global"], &overlay["ui"]), (&Value::Null, &whole));
+    }
+}
+
 #[test]
 fn tags_may_be_composed_by_a_template() {
     // `-distroless` is appended to the tag, or to appVersion

@@ -55,6 +55,8 @@ struct InheritedDefaults {
     hub: Option<String>,
     /// The tags of images that have none of their own, by [`GLOBAL_TAGS`].
     tags: [Option<String>; 2],
+    /// Whether the parent has a registry that Rancher's templates put before all names.
+    is_prefixed: bool,
 }
 
 /// The keys of tags in `global`.
@@ -78,6 +80,11 @@ impl DefaultFiller<'_> {
         let shared = self.registry(values, &["global", "image", "registry"]);
         let hub = registry_at(values, &["global", "hub"]);
         let tags = GLOBAL_TAGS.map(|key| text_at(values, &["global", key]));
+        let before_all = if above.is_prefixed {
+            None
+        } else {
+            self.registry_before_all(chart, values)
+        };
         let has_image = ["repository", "image", "name"]
             .iter()
             .any(|key| values.contains_key(*key));
@@ -90,7 +97,8 @@ impl DefaultFiller<'_> {
         // the globals of a parent override those of a subchart
         let for_subcharts = InheritedDefaults {
             global: above.global.or(global),
-            default: above.default.or(shared),
+            is_prefixed: above.is_prefixed || before_all.is_some(),
+            default: above.default.or(shared).or(before_all),
             hub: above.hub.or(hub),
             tags: std::array::from_fn(|at| above.tags[at].clone().or_else(|| tags[at].clone())),
         };
@@ -144,6 +152,45 @@ impl DefaultFiller<'_> {
         self.filled
             .registries
             .push(self.path.iter().cloned().chain(path).collect());
+        Some(registry)
+    }
+
+    /// Returns the registry that the templates of Rancher's charts put before the names of all
+    /// images, and records its paths. If its keys are empty, the images are those of Docker Hub,
+    /// and the registry is filled in.
+    ///
+    /// `None` if the chart has no such key, or if a value names a host: the templates would put the
+    /// registry before that host.
+    fn registry_before_all(&mut self, chart: &HelmChart, values: &mut Mapping) -> Option<String> {
+        const KEYS: [&[&str]; 3] = [
+            &["global", "cattle", "systemDefaultRegistry"],
+            &["global", "systemDefaultRegistry"],
+            &["systemDefaultRegistry"],
+        ];
+        let is_used = |(_, text): &&(String, String)| text.contains("systemDefaultRegistry");
+        let mut templates = chart.documents().into_iter().chain(chart.helpers());
+        let keys: Vec<_> = KEYS
+            .into_iter()
+            .filter(|path| {
+                at(values, path).is_some_and(|value| value.is_null() || value.is_string())
+            })
+            .collect();
+        if keys.is_empty()
+            || !has_only_names(values)
+            || !templates.any(|template| is_used(&template))
+        {
+            return None;
+        }
+        let set = keys.iter().find_map(|path| registry_at(values, path));
+        let registry = set.unwrap_or_else(|| "docker.io".into());
+        for path in keys {
+            let keys = path.iter().map(|key| (*key).to_owned());
+            let keys = self.path.iter().cloned().chain(keys).collect();
+            self.filled.registries.push(keys);
+            if let Some(value) = at_mut(values, path) {
+                *value = registry.as_str().into();
+            }
+        }
         Some(registry)
     }
 
@@ -366,28 +413,6 @@ fn add_image(values: &Mapping, stem: &str, keys: &mut BTreeMap<PartKind, String>
     }
 }
 
-/// The registry at `path` of `values`.
-fn registry_at(values: &Mapping, path: &[&str]) -> Option<String> {
-    text_at(values, path).filter(|text| has_host(&format!("{text}/x")))
-}
-
-/// The text at `path` of `values`.
-fn text_at(values: &Mapping, path: &[&str]) -> Option<String> {
-    let (first, rest) = path.split_first()?;
-    let value = rest
-        .iter()
-        .fold(values.get(*first), |value, key| value?.get(*key));
-    value.and_then(plain)
-}
-
-/// The tags that templates make from `version`: often they add a `v`, or remove it.
-fn versions(version: &str) -> [String; 2] {
-    let other = version
-        .strip_prefix('v')
-        .map_or_else(|| format!("v{version}"), str::to_owned);
-    [version.to_owned(), other]
-}
-
 /// Makes the key `version` the tag of a repository that has neither tag nor digest.
 fn add_version(values: &Mapping, keys: &mut BTreeMap<PartKind, String>) {
     let has_version = values.get("version").and_then(plain).is_some();
@@ -396,6 +421,67 @@ fn add_version(values: &Mapping, keys: &mut BTreeMap<PartKind, String>) {
         keys.entry(PartKind::Tag)
             .or_insert_with(|| "version".into());
     }
+}
+
+/// The registry at `path` of `values`.
+fn registry_at(values: &Mapping, path: &[&str]) -> Option<String> {
+    text_at(values, path).filter(|text| has_host(&format!("{text}/x")))
+}
+
+/// The text at `path` of `values`.
+fn text_at(values: &Mapping, path: &[&str]) -> Option<String> {
+    at(values, path).and_then(plain)
+}
+
+fn at<'v>(values: &'v Mapping, path: &[&str]) -> Option<&'v Value> {
+    let (first, rest) = path.split_first()?;
+    rest.iter()
+        .fold(values.get(*first), |value, key| value?.get(*key))
+}
+
+fn at_mut<'v>(values: &'v mut Mapping, path: &[&str]) -> Option<&'v mut Value> {
+    let (first, rest) = path.split_first()?;
+    rest.iter()
+        .fold(values.get_mut(*first), |value, key| value?.get_mut(*key))
+}
+
+/// Whether all images in `values` are split references whose repositories name no host, and none of
+/// them is in a list.
+fn has_only_names(values: &Mapping) -> bool {
+    values.iter().all(|(key, value)| {
+        let key = key.as_str().unwrap_or_default();
+        let names_repository = matches!(part(key), Some((_, PartKind::Repository)));
+        match value {
+            Value::String(name) if names_repository => !has_host(name),
+            Value::String(text) => {
+                let is_image = key.to_ascii_lowercase().ends_with("image");
+                !is_image || text.is_empty() || text.contains("{{")
+            }
+            Value::Mapping(values) => has_only_names(values),
+            Value::Sequence(items) => items.iter().all(has_no_repository),
+            _ => true,
+        }
+    })
+}
+
+/// Whether an item of a list neither is nor contains a split reference.
+fn has_no_repository(item: &Value) -> bool {
+    match item {
+        Value::Sequence(items) => items.iter().all(has_no_repository),
+        Value::Mapping(values) => values.iter().all(|(key, value)| {
+            let part = key.as_str().and_then(part);
+            !matches!(part, Some((_, PartKind::Repository))) && has_no_repository(value)
+        }),
+        _ => true,
+    }
+}
+
+/// The tags that templates make from `version`: often they add a `v`, or remove it.
+fn versions(version: &str) -> [String; 2] {
+    let other = version
+        .strip_prefix('v')
+        .map_or_else(|| format!("v{version}"), str::to_owned);
+    [version.to_owned(), other]
 }
 
 /// The key of the registry or tag in `keys` or, if there is none, the key that it would have.
