@@ -232,19 +232,25 @@ fn documents_inside_documents_are_searched_up_to_a_limit() {
         finding_lines(&report, "missing")[0],
         "5:14 quay.io/x/a:1 | not in the lock"
     );
-    // documents that are nested deeper than the limit are not searched
-    let deep = (0..40).fold("image: quay.io/x/a:1\n".to_owned(), |inner, _| {
-        format!(
-            "a: |\n{}",
-            inner
-                .lines()
-                .map(|line| format!(" {line}\n"))
-                .collect::<String>()
-        )
-    });
+    // texts that are nested deeper than the limit are not read as documents, only word by word
+    let deep = |image: &str| {
+        (0..40).fold(format!("image: {image}\n"), |inner, _| {
+            format!(
+                "a: |\n{}",
+                inner
+                    .lines()
+                    .map(|line| format!(" {line}\n"))
+                    .collect::<String>()
+            )
+        })
+    };
     assert_eq!(
-        finding_lines(&audit(0, &deep), "missing"),
+        finding_lines(&audit(0, &deep("x/a:1")), "missing"),
         Vec::<String>::new()
+    );
+    assert_eq!(
+        finding_lines(&audit(4, &deep("quay.io/x/a:1")), "missing"),
+        ["41:48 quay.io/x/a:1 | not in the lock"]
     );
 }
 
@@ -349,6 +355,49 @@ fn images_in_encoded_texts_and_scripts_are_found() {
         "{missing:?}"
     );
     assert_eq!(missing[1], "quay.io/prometheus/node-exporter:v2");
+}
+
+/// The keys are not at the beginning of a line, so the lines are not read as entries.
+#[test]
+fn images_after_keys_within_lines_of_texts_are_missing() {
+    let place = place();
+    place.write(
+        "run.sh",
+        "#!/bin/sh\nkubectl run a --image=quay.io/x/flag:1\nexport A_IMAGE=quay.io/x/variable:1 B=1\n\
+         kubectl patch p -p '{\"spec\":{\"image\":\"quay.io/x/patch:1\"}}'\ndocker run quay.io/x/word:1\n",
+    );
+    // a catalogue of OLM as its server sends it
+    let digest = format!("sha256:{}", "b".repeat(64));
+    place.write(
+        "catalog.json",
+        format!(
+            "{{\"schema\":\"olm.package\",\"name\":\"x\"}}\n\
+             {{\"image\":\"quay.io/x/bundle:1\",\"relatedImages\":[{{\"image\":\"quay.io/x/r@{digest}\"}}]}}\n"
+        ),
+    );
+    place.write(
+        "pod.yaml",
+        "command: [sh, -c, 'kubectl run a --image=quay.io/x/inner:1']\n",
+    );
+    let report = place.json(4, &["audit", "run.sh", "catalog.json", "pod.yaml"]);
+    let new = "not in the lock";
+    assert_eq!(
+        finding_lines(&report, "missing"),
+        [
+            format!("run.sh:2:23 quay.io/x/flag:1 | {new}"),
+            format!("run.sh:3:16 quay.io/x/variable:1 | {new}"),
+            format!("run.sh:4:39 quay.io/x/patch:1 | {new}"),
+            format!("catalog.json:2:11 quay.io/x/bundle:1 | {new}"),
+            format!("catalog.json:2:58 quay.io/x/r@{digest} | {new}"),
+            format!("pod.yaml:1:42 quay.io/x/inner:1 | {new}"),
+        ]
+    );
+    let undecided = finding_lines(&report, "undecided");
+    assert_eq!(undecided.len(), 1, "{undecided:?}");
+    assert!(
+        undecided[0].starts_with("run.sh:5:12 quay.io/x/word:1 | not in the lock; it is a word"),
+        "{undecided:?}"
+    );
 }
 
 fn base64(text: &str) -> String {

@@ -63,11 +63,6 @@ fn whole(
         pin(word).is_empty() && role != ReferenceRole::Container && key.is_some_and(has_tag_beside);
     match settings.index.lookup(word, role, settings.options.pin) {
         ReferenceLookup::Unknown => {
-            let role = if role == ReferenceRole::Text && is_in_call(&text[..span.start]) {
-                ReferenceRole::Literal
-            } else {
-                role
-            };
             let meaning = unknown(settings, word, role)?;
             Some(Occurrence::new(span.start, word, role, meaning))
         }
@@ -75,6 +70,12 @@ fn whole(
         ReferenceLookup::Known(_) | ReferenceLookup::Left(_) if untagged => {
             Some(occurrence(ReferenceMeaning::left(
                 "the text is not YAML, so its tag may be the value of another key",
+            let is_named = key.is_some_and(is_image_key);
+            let is_certain = is_named || is_in_call(&text[..span.start]);
+            let role = match meaning {
+                ReferenceMeaning::Unknown if is_certain => ReferenceRole::Literal,
+                _ => role,
+            };
             )))
         }
         ReferenceLookup::Known(_) | ReferenceLookup::Left(_)
