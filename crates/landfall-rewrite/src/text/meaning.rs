@@ -27,6 +27,7 @@ pub(super) fn decide(
         return headless(settings, text, span);
     }
     let key = key(&text[..placeholder.unwrap_or(span.start)]);
+    let role_of_text = role;
     let role = match key {
         _ if marks.is_image(placeholder.unwrap_or(span.start)) => ReferenceRole::Container,
         Some(key) if is_image_key(key) => ReferenceRole::Image,
@@ -38,8 +39,13 @@ pub(super) fn decide(
     let is_pattern = before.ends_with(['^', '*', '~', '!']);
     match end(text, span) {
         _ if is_pattern => incomplete(settings, text, span, role, &WordEnd::Pattern),
+        _ if before.ends_with('}') => appended(settings, text, span),
         _ if !begins(before) => None,
         WordEnd::At(end) => whole(settings, text, span.start..end, role, key, marks),
+        // a name at the beginning of the text is that of its image: `nginx:${TAG}`
+        end if role_of_text.is_image() && before.trim_start().is_empty() => {
+            incomplete(settings, text, span, role_of_text, &end)
+        }
         end => incomplete(settings, text, span, role, &end),
     }
 }
@@ -64,18 +70,18 @@ fn whole(
     match settings.index.lookup(word, role, settings.options.pin) {
         ReferenceLookup::Unknown => {
             let meaning = unknown(settings, word, role)?;
-            Some(Occurrence::new(span.start, word, role, meaning))
-        }
-        ReferenceLookup::Settled(item) => Some(occurrence(ReferenceMeaning::Settled { item })),
-        ReferenceLookup::Known(_) | ReferenceLookup::Left(_) if untagged => {
-            Some(occurrence(ReferenceMeaning::left(
-                "the text is not YAML, so its tag may be the value of another key",
             let is_named = key.is_some_and(is_image_key);
             let is_certain = is_named || is_in_call(&text[..span.start]);
             let role = match meaning {
                 ReferenceMeaning::Unknown if is_certain => ReferenceRole::Literal,
                 _ => role,
             };
+            Some(Occurrence::new(span.start, word, role, meaning))
+        }
+        ReferenceLookup::Settled(item) => Some(occurrence(ReferenceMeaning::Settled { item })),
+        ReferenceLookup::Known(_) | ReferenceLookup::Left(_) if untagged => {
+            Some(occurrence(ReferenceMeaning::left(
+                "the text is not YAML, so its tag may be the value of another key",
             )))
         }
         ReferenceLookup::Known(_) | ReferenceLookup::Left(_)
@@ -166,6 +172,21 @@ fn headless(settings: &ScanSettings<'_>, text: &str, span: &Range<usize>) -> Opt
     let name = &path[..path.len() - pin(path).len()];
     let full = settings.index.by_path(name)?;
     let why = format!("its host is a placeholder; the lock has {full}");
+    let written = reference_at(&text[span.start..], settings.limits.reference_bytes);
+    Some(Occurrence::new(
+        span.start,
+        written,
+        ReferenceRole::Text,
+        ReferenceMeaning::Left { why },
+    ))
+}
+
+/// The meaning of a name after a placeholder: `${MIRROR}quay.io/repository:tag`.
+fn appended(settings: &ScanSettings<'_>, text: &str, span: &Range<usize>) -> Option<Occurrence> {
+    let word = text[span.clone()].trim_end_matches([':', '@', '.']);
+    let name = &word[..word.len() - pin(word).len()];
+    let tags = settings.index.tags(name, ReferenceRole::Text)?;
+    let why = format!("a placeholder precedes it; the lock has {tags}");
     let written = reference_at(&text[span.start..], settings.limits.reference_bytes);
     Some(Occurrence::new(
         span.start,

@@ -72,6 +72,24 @@ fn references_with_computed_tags_are_not_changed() {
         assert_eq!(new, value);
         assert_eq!(left.len(), 1, "{value}: {left:?}");
     }
+    // a short name is certainly that of an image only if it begins the value of an image
+    for text in [
+        "image: nginx:${TAG}",
+        "containers: [{image: 'nginx:{{ .v }}'}]",
+        "services: {a: {image: 'nginx:${TAG:-1.27}'}}",
+        "image: ' nginx:${{ matrix.v }}'",
+    ] {
+        stays(text, "its tag or digest is a placeholder");
+    }
+    becomes("a: nginx:${TAG}", "a: nginx:${TAG}");
+    becomes("image: x nginx:${TAG}", "image: x nginx:${TAG}");
+    for text in [
+        "image: ${MIRROR:-}quay.io/a/b:v1",
+        "image: '{{ .mirror }}quay.io/a/b:v1'",
+        "a: see {{ if .x }}quay.io/a/b:v1{{ end }}",
+    ] {
+        stays(text, "a placeholder precedes it; the lock has v1");
+    }
     // a colon in a sentence
     becomes(
         "a: the image quay.io/a/b:v1, quay.io/a/b: it",
