@@ -213,6 +213,27 @@ fn an_audit_lists_artifacts_that_the_lock_lacks() {
             "missing",
             "",
         ),
+        // charts of k3s and Fleet, and of Kustomize
+        (
+            json!({"chart": "oci://ghcr.io/org/app", "version": "6.5.0"}),
+            "held",
+            "",
+        ),
+        (
+            json!({"chart": "oci://ghcr.io/org/app", "version": "7.0.0"}),
+            "missing",
+            "only as 6.5.0; it is a chart",
+        ),
+        (
+            json!({"helmCharts": [{"name": "app", "repo": "oci://ghcr.io/org", "version": "6.5.0"}]}),
+            "held",
+            "",
+        ),
+        (
+            json!({"helmCharts": [{"name": "app", "repo": "https://charts.test", "version": "1.0.0"}]}),
+            "missing",
+            "charts.test/app:1.0.0",
+        ),
     ] {
         place.write("app.yaml", json!({"spec": spec}).to_string());
         let exit = if status == "missing" { 4 } else { 0 };

@@ -189,8 +189,8 @@ impl<'t> SourceAddress<'t> {
     }
 }
 
-// Sources that GitOps controllers pull from a registry: Flux's OCIRepository and HelmRepository,
-// and the sources of an Argo CD Application.
+// Sources that controllers and Kustomize pull from a registry: Flux's OCIRepository and
+// HelmRepository, the sources of an Argo CD Application, and charts of k3s, Fleet and Kustomize.
 
 /// A source in a registry, from the keys of one mapping.
 pub(crate) struct GitopsSource<'s> {
@@ -224,7 +224,9 @@ impl<'s> GitopsSource<'s> {
     /// The source in a mapping. `None` if the mapping is not a source, or the source is not in a
     /// registry.
     pub(crate) fn of(entries: &'s [YamlEntry<'s>]) -> Option<GitopsSource<'s>> {
-        flux_source(entries).or_else(|| argo_source(entries))
+        flux_source(entries)
+            .or_else(|| argo_source(entries))
+            .or_else(|| chart_source(entries))
     }
 
     /// The text of the address, without blanks around it.
@@ -311,21 +313,47 @@ fn argo_source<'s>(entries: &'s [YamlEntry<'s>]) -> Option<GitopsSource<'s>> {
         return None;
     }
     let (_, revision) = text_entry(entries, "targetRevision")?;
-    let text = revision.value.trim();
-    let version = if text.parse::<Digest>().is_ok() {
-        SourceVersion::Digest(text, revision)
-    } else if is_tag(text) {
-        SourceVersion::Tag(text)
-    } else {
-        SourceVersion::Range(text)
-    };
     Some(GitopsSource {
         at,
         address,
         chart,
-        version,
+        version: version_of(revision),
         is_chart: chart.is_some(),
     })
+}
+
+/// A chart of k3s (helm.cattle.io) or of Fleet, with an address that ends in its name, or one of
+/// the `helmCharts` of a kustomization, whose name Kustomize appends.
+fn chart_source<'s>(entries: &'s [YamlEntry<'s>]) -> Option<GitopsSource<'s>> {
+    let in_registry = |key: &str| {
+        text_entry(entries, key).filter(|(_, address)| address.value.trim().starts_with(SCHEME))
+    };
+    let (at, address, chart) = match in_registry("chart") {
+        Some((at, address)) => (at, address, None),
+        None => {
+            let (at, address) = in_registry("repo")?;
+            (at, address, Some(text_of(entries, "name")?.trim()))
+        }
+    };
+    let (_, version) = text_entry(entries, "version")?;
+    Some(GitopsSource {
+        at,
+        address,
+        chart,
+        version: version_of(version),
+        is_chart: true,
+    })
+}
+
+fn version_of<'s>(scalar: &'s YamlScalar<'s>) -> SourceVersion<'s> {
+    let text = scalar.value.trim();
+    if text.parse::<Digest>().is_ok() {
+        SourceVersion::Digest(text, scalar)
+    } else if is_tag(text) {
+        SourceVersion::Tag(text)
+    } else {
+        SourceVersion::Range(text)
+    }
 }
 
 /// Whether `text` is a tag, and not a range of versions such as `1.x`.

@@ -31,14 +31,15 @@ struct InstalledChart<'d> {
     version: Option<&'d str>,
 }
 
-/// Charts that Argo CD, Flux and k3s install: repository, name and version in keys of their own.
+/// Charts that Argo CD, Flux, k3s and Kustomize install: repository, name and version in keys of
+/// their own.
 pub(super) fn chart_candidates<'s>(
     collector: &mut ReferenceCollector<'_, 's>,
     inventory: &Inventory<'_>,
     members: &MappingContext<'s>,
     _taken: &[usize],
 ) -> Vec<usize> {
-    let Some(chart) = installed_chart(members.entries) else {
+    let Some(chart) = installed_chart(members) else {
         return Vec::new();
     };
     let Some(at) = value_of(members.entries, chart.keys[0]).and_then(start_of) else {
@@ -53,12 +54,23 @@ pub(super) fn chart_candidates<'s>(
 }
 
 /// The chart that a mapping installs, if it installs one.
-fn installed_chart<'d>(entries: &'d [YamlEntry<'d>]) -> Option<InstalledChart<'d>> {
+fn installed_chart<'d>(members: &MappingContext<'d>) -> Option<InstalledChart<'d>> {
+    let entries = members.entries;
     let part = |key: &str| {
         let text = text_of(entries, key)?.trim();
         (!text.is_empty()).then_some(text)
     };
-    let chart = part("chart")?;
+    // Kustomize's `helmCharts`
+    if members.around.key.is_none() && members.around.above == Some("helmCharts") {
+        return Some(InstalledChart {
+            keys: ["repo", "name"],
+            repository: part("repo")?,
+            chart: part("name")?,
+            version: part("version"),
+        });
+    }
+    // `gitops_candidates` reads an address with the name of the chart
+    let chart = part("chart").filter(|chart| !chart.starts_with("oci://"))?;
     // Argo CD's source
     if let Some(repository) = part("repoURL") {
         return Some(InstalledChart {
@@ -454,6 +466,21 @@ mod tests {
         );
         stays(
             "source: {repoURL: oci://quay.io/a/b, targetRevision: v2}",
+            "only as v1",
+        );
+        // k3s and Fleet, and Kustomize
+        for version in ["1.10", "1.x"] {
+            becomes(
+                &format!("spec: {{chart: oci://quay.io/c/d, version: {version}}}"),
+                &format!("spec: {{chart: oci://r:5/p/c/d, version: {version}}}"),
+            );
+            becomes(
+                &format!("helmCharts: [{{name: d, repo: oci://quay.io/c, version: {version}}}]"),
+                &format!("helmCharts: [{{name: d, repo: oci://r:5/p/c, version: {version}}}]"),
+            );
+        }
+        stays(
+            "helm: {chart: oci://quay.io/a/b, version: v2}",
             "only as v1",
         );
         // an artifact and a chart that are not locked, an HTTP repository, and a git repository
