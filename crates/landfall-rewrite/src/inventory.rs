@@ -548,24 +548,38 @@ impl LockCoverage {
 
 /// Whether `host` is a public registry or is named like one.
 pub(super) fn is_registry(host: &str) -> bool {
-    const HOSTS: [&str; 11] = [
+    const HOSTS: [&str; 16] = [
+        "cgr.dev",
+        "container-registry.oracle.com",
+        "dhi.io",
         "docker.io",
         "gcr.io",
         "ghcr.io",
+        "icr.io",
         "k8s.gcr.io",
+        "lscr.io",
         "mcr.microsoft.com",
         "nvcr.io",
+        "projects.packages.broadcom.com",
+        "projects.registry.vmware.com",
         "public.ecr.aws",
         "quay.io",
-        "registry.access.redhat.com",
-        "registry.gitlab.com",
-        "registry.redhat.io",
+        "releases-docker.jfrog.io",
     ];
-    const ENDINGS: [&str; 4] = [".gcr.io", ".pkg.dev", ".azurecr.io", ".amazonaws.com"];
+    const ENDINGS: [&str; 6] = [
+        ".amazonaws.com",
+        ".azurecr.io",
+        ".gcr.io",
+        ".icr.io",
+        ".ocir.io",
+        ".pkg.dev",
+    ];
+    // `xpkg` has packages of Crossplane
+    const BEGINNINGS: [&str; 4] = ["cr.", "docker.", "registry.", "xpkg."];
     let name = host.split(':').next().unwrap_or(host);
     HOSTS.contains(&name)
         || ENDINGS.iter().any(|ending| name.ends_with(ending))
-        || ["registry.", "docker."]
+        || BEGINNINGS
             .iter()
             .any(|beginning| name.starts_with(beginning))
 }
@@ -600,6 +614,26 @@ pub(super) fn why_impossible(reference: &ImageRef) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn public_registries_are_known_by_their_hosts() {
+        for host in [
+            "cgr.dev",
+            "cp.icr.io",
+            "cr.fluentbit.io",
+            "docker.elastic.co",
+            "fra.ocir.io",
+            "public.ecr.aws:443",
+            "registry.redhat.io",
+            "us-docker.pkg.dev",
+            "xpkg.crossplane.io",
+        ] {
+            assert!(is_registry(host), "{host}");
+        }
+        for host in ["example.com", "crates.io", "dl.k8s.io", "github.com"] {
+            assert!(!is_registry(host), "{host}");
+        }
+    }
 
     #[test]
     fn urls_are_found_by_text_location_and_shape() {
