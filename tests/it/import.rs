@@ -91,6 +91,20 @@ fn a_list_becomes_a_manifest_and_entries_that_cannot_be_imported_are_reported() 
     }
 }
 
+/// `docker images … > list.txt` of Windows PowerShell writes UTF-16.
+#[test]
+fn a_list_in_utf16_is_read() {
+    let place = Place::new();
+    let text = "\u{feff}nginx:1.27\r\nquay.io/x/app:v1\r\n";
+    let bytes: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    place.write("list.txt", bytes);
+    let printed = place.ok(&["import", "images-txt", "list.txt", "-o", "out"]);
+    assert!(printed.contains("with 2 entries"), "{printed}");
+    place.ok(&["init", "list.txt", "-o", "kit"]);
+    let manifest = place.read("kit/manifest.yaml");
+    assert!(manifest.contains("format: images-txt"), "{manifest}");
+}
+
 #[test]
 fn a_list_is_read_from_a_pipe() {
     let place = Place::new();

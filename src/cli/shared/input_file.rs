@@ -9,7 +9,7 @@ use landfall_bundle::{Bundle, DeltaBase, is_split};
 use landfall_item::lockfile::Lock;
 use landfall_item::manifest::{self, FileOverrides, MergedManifest};
 use landfall_model::config::Site;
-use landfall_model::document::{open_input, read_input};
+use landfall_model::document::{open_input, read_input, utf16_units};
 use landfall_model::{Digest, PlatformRequest, TargetRegistry, has_host};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -63,13 +63,15 @@ impl FileKind {
         if bytes.starts_with(&zstd::zstd_safe::MAGICNUMBER.to_le_bytes()) {
             return Some(FileKind::Bundle);
         }
-        let text = match std::str::from_utf8(&bytes) {
-            Ok(text) => text,
+        let utf16 = utf16_units(&bytes).map(|units| String::from_utf16_lossy(&units));
+        let text = match (&utf16, std::str::from_utf8(&bytes)) {
+            (Some(text), _) => text,
+            (None, Ok(text)) => text,
             // The end of the sample may be within a character.
-            Err(error) if error.error_len().is_none() => {
+            (None, Err(error)) if error.error_len().is_none() => {
                 std::str::from_utf8(&bytes[..error.valid_up_to()]).ok()?
             }
-            Err(_) => return None,
+            (None, Err(_)) => return None,
         };
         let text = text.trim_start_matches('\u{feff}');
         let has = |start: &str| text.lines().any(|line| line.starts_with(start));

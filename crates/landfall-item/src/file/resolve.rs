@@ -10,6 +10,7 @@ use futures_util::StreamExt;
 use landfall_content::upstream::{expect_file, get_file, head_file};
 use landfall_content::{BlobRead, LocalForm};
 use landfall_http::{BodyFailure, ErrorKind, HttpError, HttpResponse};
+use landfall_model::document::utf16_units;
 use landfall_model::sign::{FileKey, SignatureTime};
 use landfall_model::{Algorithm, Digest, Hasher, digest_of};
 use percent_encoding::percent_decode_str;
@@ -318,14 +319,9 @@ async fn download_once(
 
 /// The text of a checksum file. PowerShell writes UTF-16.
 pub(super) fn text_of(bytes: &[u8]) -> String {
-    let decode = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
-        let units = bytes.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
-        String::from_utf16_lossy(&units.collect::<Vec<u16>>())
-    };
-    match bytes {
-        [0xff, 0xfe, rest @ ..] => decode(rest, u16::from_le_bytes),
-        [0xfe, 0xff, rest @ ..] => decode(rest, u16::from_be_bytes),
-        _ => String::from_utf8_lossy(bytes).into_owned(),
+    match utf16_units(bytes) {
+        Some(units) => String::from_utf16_lossy(&units),
+        None => String::from_utf8_lossy(bytes).into_owned(),
     }
 }
 

@@ -81,14 +81,35 @@ pub fn read_input(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads an input file as text.
+/// Reads an input file as text: in UTF-8, or in UTF-16 as `>` of PowerShell writes it.
 ///
 /// # Errors
-/// Like [`read_input`], and if the content is not UTF-8.
+/// Like [`read_input`], and if the content is no such text.
 pub fn read_text_input(path: impl AsRef<Path>) -> io::Result<String> {
-    let mut text = String::new();
-    open_input(path)?.read_to_string(&mut text)?;
-    Ok(text)
+    let bytes = read_input(path)?;
+    let text = match utf16_units(&bytes) {
+        Some(units) => String::from_utf16(&units).ok(),
+        None => String::from_utf8(bytes).ok(),
+    };
+    text.ok_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            "stream did not contain valid UTF-8",
+        )
+    })
+}
+
+/// The units of a text in UTF-16 that begins with a byte order mark, without that mark.
+pub fn utf16_units(bytes: &[u8]) -> Option<Vec<u16>> {
+    let units = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
+        let pairs = bytes.chunks_exact(2);
+        pairs.map(|pair| unit([pair[0], pair[1]])).collect()
+    };
+    match bytes {
+        [0xff, 0xfe, rest @ ..] => Some(units(rest, u16::from_le_bytes)),
+        [0xfe, 0xff, rest @ ..] => Some(units(rest, u16::from_be_bytes)),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -133,6 +154,15 @@ mod tests {
             assert!(!is_pipe(&path), "{}", path.display());
         }
         assert_eq!(read_text_input(&file).unwrap(), "text");
+        for bytes in [&b"\xff\xfea\0\xe9\0"[..], b"\xfe\xff\0a\0\xe9"] {
+            std::fs::write(&file, bytes).unwrap();
+            assert_eq!(read_text_input(&file).unwrap(), "a\u{e9}");
+        }
+        for bytes in [&b"\xff\xfe\0\xd8"[..], b"a\xe9"] {
+            std::fs::write(&file, bytes).unwrap();
+            let error = read_text_input(&file).unwrap_err();
+            assert!(error.to_string().contains("valid UTF-8"), "{error}");
+        }
         assert_eq!(read_input(Path::new("/dev/null")).unwrap(), b"");
         assert!(open_input(dir.path().join("none")).is_err());
     }

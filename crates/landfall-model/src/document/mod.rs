@@ -23,7 +23,7 @@ pub use self::control_characters::control_characters;
 pub use self::diagnostic::Diagnostic;
 pub use self::explain::nearest;
 pub use self::file_kinds::{
-    is_leftover, is_pipe, open_input, output_descriptor, read_input, read_text_input,
+    is_leftover, is_pipe, open_input, output_descriptor, read_input, read_text_input, utf16_units,
 };
 pub use self::merge::{
     DecodedText, MergeError, MergeRules, ObjectPosition, SiteFacts, documents, merge, objects,
