@@ -71,18 +71,22 @@ impl Platform {
     /// Whether an image for `self` satisfies a request for `wanted`.
     ///
     /// A wanted platform without a variant accepts any variant. `arm64` and `arm64/v8` are the
-    /// same.
+    /// same, and an image for `arm` is one for `arm/v7`.
     pub fn satisfies(&self, wanted: &Platform) -> bool {
-        let variant = wanted.distinct_variant();
+        let accepts_any = wanted.variant.is_none() || wanted.distinct_variant().is_none();
         self.os == wanted.os
             && self.architecture == wanted.architecture
-            && (variant.is_none() || variant == self.distinct_variant())
+            && (accepts_any || wanted.distinct_variant() == self.distinct_variant())
     }
 
+    /// The variant, with the default one as containerd has it: some builders write it, and others
+    /// leave it out.
     fn distinct_variant(&self) -> Option<&str> {
-        // v8 is the default variant of arm64: some builders write it, and others leave it out
-        let is_implied = |variant: &&str| self.architecture == "arm64" && *variant == "v8";
-        self.variant.as_deref().filter(|v| !is_implied(v))
+        match (&*self.architecture, self.variant.as_deref()) {
+            ("arm64", Some("v8")) => None,
+            ("arm", None) => Some("v7"),
+            (_, variant) => variant,
+        }
     }
 
     /// Whether the operating system or the architecture is `unknown`, as in `unknown/unknown`, the
@@ -211,11 +215,14 @@ mod tests {
     }
 
     #[test]
-    fn a_wanted_variant_must_match_and_arm64_means_v8() {
+    fn a_wanted_variant_must_match_unless_it_is_the_default_one() {
         assert!(p("linux/arm64/v8").satisfies(&p("linux/arm64")));
         assert!(p("linux/arm64").satisfies(&p("linux/arm64/v8")));
         assert!(p("linux/arm/v7").satisfies(&p("linux/arm")));
         assert!(!p("linux/arm/v6").satisfies(&p("linux/arm/v7")));
+        // as in indexes of Kubernetes
+        assert!(p("linux/arm").satisfies(&p("linux/arm/v7")));
+        assert!(!p("linux/arm").satisfies(&p("linux/arm/v6")));
         assert!(!p("linux/amd64").satisfies(&p("linux/arm64")));
     }
 
