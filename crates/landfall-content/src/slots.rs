@@ -2,8 +2,8 @@
 //!
 //! Everything that reads or writes a blob during a run waits for a [`TransferSlot`]: the downloads
 //! of `pull`, the uploads and mounts of `push`, and helpers that fetch ranges of a big blob. Each
-//! waits in a queue, with a rank. A free slot serves one end of its own queue; if that queue is
-//! empty, it serves the queues before it; if nothing else waits at all, it serves helpers.
+//! waits in a queue, with a rank. A free slot serves one end of its own queue, or of the next queue
+//! in its list if that queue is empty. Helpers wait in the last queue of the list.
 //!
 //! If running transfers already wait for a host, further transfers from this host are next only if
 //! no other host has any. The number of running transfers per host is limited as well. So a slow
@@ -31,19 +31,18 @@ struct SlotPool {
 struct SlotState {
     /// In the order in which they serve.
     kinds: Vec<SlotKind>,
+    /// The last one is that of the helpers, which wait for slots that nothing else needs.
     queues: Vec<Queue>,
-    /// The helpers, which wait for slots that nothing else needs.
-    helpers: Queue,
     hosts: HashMap<Arc<str>, HostLoad>,
     /// Distinguishes transfers of equal rank: the one that has waited longest is next.
     next_number: u64,
 }
 
-/// Slots that serve one queue from one end.
+/// Slots that serve the same queues from one end.
 struct SlotKind {
-    queue: usize,
+    /// The numbers of the queues. A queue is served if those before it in the list are empty.
+    queues: Vec<usize>,
     end: QueueEnd,
-    helps: bool,
     free: usize,
 }
 
@@ -82,22 +81,8 @@ pub struct TransferSlot {
     host: Arc<str>,
 }
 
-/// The number of the queue of helpers.
-const HELPERS: usize = usize::MAX;
-
 /// One upload slot in this many serves the smallest blob first.
 const SMALLEST_FIRST: usize = 4;
-
-impl SlotKind {
-    fn new(queue: usize, end: QueueEnd, free: usize) -> SlotKind {
-        SlotKind {
-            queue,
-            end,
-            helps: false,
-            free,
-        }
-    }
-}
 
 impl Queue {
     /// Removes and returns what is next at this end, with its host.
@@ -146,17 +131,11 @@ impl SlotState {
         change(self.hosts.entry(host.clone()).or_default());
     }
 
-    /// Returns the queue with this number, or [`HELPERS`].
-    fn queue(&mut self, number: usize) -> &mut Queue {
-        self.queues.get_mut(number).unwrap_or(&mut self.helpers)
-    }
-
     /// Takes a free slot for whatever is next, if there are both.
     fn take(&mut self, per_host: usize) -> Option<(usize, Arc<str>, Waiter)> {
         let SlotState {
             kinds,
             queues,
-            helpers,
             hosts,
             ..
         } = self;
@@ -168,19 +147,9 @@ impl SlotState {
             .enumerate()
             .filter(|(_, kind)| kind.free > 0);
         for (number, kind) in free {
-            let (earlier, own) = queues.split_at_mut(kind.queue);
-            let Some(own) = own.first_mut() else {
-                continue;
-            };
-            let mut next = own.pop(kind.end, is_open, is_waited_for);
-            if next.is_none() && own.0.is_empty() {
-                next = earlier
-                    .iter_mut()
-                    .find_map(|queue| queue.pop(QueueEnd::First, is_open, is_waited_for));
-            }
-            if next.is_none() && kind.helps && queues.iter().all(|queue| queue.0.is_empty()) {
-                next = helpers.pop(QueueEnd::First, |_| true, |_| false);
-            }
+            let mut served = kind.queues.iter().copied();
+            let first = served.find(|queue| !queues[*queue].0.is_empty());
+            let next = first.and_then(|queue| queues[queue].pop(kind.end, is_open, is_waited_for));
             if let Some((host, waiter)) = next {
                 kind.free -= 1;
                 return Some((number, host, waiter));
@@ -214,12 +183,16 @@ impl SlotPool {
 }
 
 impl TransferSlots {
-    /// Returns this many slots for each queue. At most `per_host` transfers of one host run at the
-    /// same time. The slots of the last queue serve helpers, too.
+    /// Returns this many slots for each queue, which also serve the queues before it. At most
+    /// `per_host` transfers of one host run at the same time. The slots of the last queue serve
+    /// helpers, too.
     pub(super) fn new(slots: &[usize], per_host: usize) -> TransferSlots {
-        let kinds = slots.iter().enumerate();
-        // a limit of 0 would never begin a transfer
-        let kinds = kinds.map(|(queue, free)| SlotKind::new(queue, QueueEnd::First, *free.max(&1)));
+        let kinds = slots.iter().enumerate().map(|(queue, free)| SlotKind {
+            queues: std::iter::once(queue).chain(0..queue).collect(),
+            end: QueueEnd::First,
+            // a limit of 0 would never begin a transfer
+            free: *free.max(&1),
+        });
         TransferSlots::of_kinds(kinds.collect(), slots.len(), per_host)
     }
 
@@ -232,11 +205,16 @@ impl TransferSlots {
     pub fn for_uploads(slots: usize) -> TransferSlots {
         let slots = slots.max(1);
         let smallest = slots / SMALLEST_FIRST;
-        let kinds = vec![
-            SlotKind::new(0, QueueEnd::First, slots - smallest),
-            SlotKind::new(0, QueueEnd::Last, smallest),
+        let kinds = [
+            (QueueEnd::First, slots - smallest),
+            (QueueEnd::Last, smallest),
         ];
-        TransferSlots::of_kinds(kinds, 1, slots)
+        let kinds = kinds.map(|(end, free)| SlotKind {
+            queues: vec![0],
+            end,
+            free,
+        });
+        TransferSlots::of_kinds(kinds.into(), 1, slots)
     }
 
     /// Returns `slots` slots that only helpers use.
@@ -244,14 +222,15 @@ impl TransferSlots {
         TransferSlots::new(&[slots], slots)
     }
 
-    fn of_kinds(mut kinds: Vec<SlotKind>, queues: usize, per_host: usize) -> TransferSlots {
+    /// Returns slots of these kinds, the last of which serve helpers, too: the queue with the number
+    /// `helpers`.
+    fn of_kinds(mut kinds: Vec<SlotKind>, helpers: usize, per_host: usize) -> TransferSlots {
         if let Some(last) = kinds.last_mut() {
-            last.helps = true;
+            last.queues.push(helpers);
         }
         let state = SlotState {
             kinds,
-            queues: (0..queues).map(|_| Queue::default()).collect(),
-            helpers: Queue::default(),
+            queues: (0..=helpers).map(|_| Queue::default()).collect(),
             hosts: HashMap::new(),
             next_number: 0,
         };
@@ -272,7 +251,7 @@ impl TransferSlots {
         let mut state = locked(&self.0.state);
         let place = (rank, state.next_number);
         state.next_number += 1;
-        let waiting = state.queue(queue).0.entry(host.clone()).or_default();
+        let waiting = state.queues[queue].0.entry(host.clone()).or_default();
         waiting.insert(place, waiter);
         place
     }
@@ -285,7 +264,9 @@ impl TransferSlots {
     /// Drops what waits in the queues, but not the helpers.
     pub(super) fn clear(&self) {
         let mut state = locked(&self.0.state);
-        state.queues.fill_with(Queue::default);
+        if let Some((_helpers, queues)) = state.queues.split_last_mut() {
+            queues.fill_with(Queue::default);
+        }
     }
 
     /// Whether running transfers wait for this host.
@@ -305,7 +286,8 @@ impl TransferSlots {
 
     /// Waits for a slot that nothing else needs.
     pub(super) async fn acquire_idle(&self) -> TransferSlot {
-        self.wait(HELPERS, &Arc::default(), 0).await
+        let helpers = locked(&self.0.state).queues.len() - 1;
+        self.wait(helpers, &Arc::default(), 0).await
     }
 
     async fn wait(&self, queue: usize, host: &Arc<str>, rank: u64) -> TransferSlot {
@@ -342,7 +324,7 @@ struct DequeueOnDrop<'a> {
 impl Drop for DequeueOnDrop<'_> {
     fn drop(&mut self) {
         let mut state = locked(&self.slots.0.state);
-        drop(state.queue(self.queue).remove(self.host, self.place));
+        drop(state.queues[self.queue].remove(self.host, self.place));
     }
 }
 
@@ -538,7 +520,7 @@ mod tests {
         let mut cancelled = Box::pin(slots.acquire_idle());
         assert!(slot_after_queuing(&mut cancelled).is_none());
         drop(cancelled);
-        assert!(locked(&slots.0.state).helpers.0.is_empty());
+        assert!(locked(&slots.0.state).queues[2].0.is_empty());
         drop(held);
         assert_eq!(
             free(&slots),
