@@ -111,9 +111,8 @@ impl LocalSink {
         let blob = opener.part().descriptor.clone();
         // it hashes what an earlier run wrote, and waits while another process writes the blob
         let busy = opener.activity().busy();
-        let beginning = blocking(move || store.begin(&blob, keep_ranges)).await;
+        let begun = blocking(move || store.begin(&blob, keep_ranges)).await?;
         drop(busy);
-        let begun = beginning.map_err(FailedAttempt::beginning)?;
         let Descriptor { digest, size, .. } = &opener.part().descriptor;
         match &begun {
             None => info!(%digest, "already in the store"),

@@ -42,11 +42,6 @@ impl FailedAttempt {
         FailedAttempt { error, cause }
     }
 
-    /// Returns the attempt that failed because the sink could not begin the write.
-    pub(super) fn beginning(error: TransferError) -> FailedAttempt {
-        FailedAttempt::new(error, FailureCause::Final)
-    }
-
     /// Returns the attempt that failed because the source could not be opened. The transport has
     /// retried already, so this is final.
     pub(super) fn opening(error: HttpError) -> FailedAttempt {
@@ -56,27 +51,20 @@ impl FailedAttempt {
     /// Returns the attempt that failed because a stream of the source failed. The stream is not
     /// opened again within this attempt.
     pub(super) fn reading(error: HttpError) -> FailedAttempt {
-        let cause = if error.kind == ErrorKind::Invalid {
+        TransferError::source(error).into()
+    }
+}
+
+/// Wrong bytes are the fault of the source; every other failure is final.
+impl From<TransferError> for FailedAttempt {
+    fn from(error: TransferError) -> FailedAttempt {
+        let is_wrong = error.side == TransferSide::Source && error.why.kind == ErrorKind::Invalid;
+        let cause = if is_wrong {
             FailureCause::Wrong
         } else {
             FailureCause::Final
         };
-        FailedAttempt::new(TransferError::source(error), cause)
-    }
-}
-
-/// A failed write: wrong bytes are the fault of the source, every other failure is final.
-impl From<TransferError> for FailedAttempt {
-    fn from(error: TransferError) -> FailedAttempt {
-        let is_wrong = error.side == TransferSide::Source && error.why.kind == ErrorKind::Invalid;
-        FailedAttempt::new(
-            error,
-            if is_wrong {
-                FailureCause::Wrong
-            } else {
-                FailureCause::Final
-            },
-        )
+        FailedAttempt::new(error, cause)
     }
 }
 

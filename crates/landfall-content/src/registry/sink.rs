@@ -60,8 +60,8 @@ impl BlobSink for RegistrySink {
         Box::pin(async move {
             let sink = &*self.0;
             let blob = &opener.part().descriptor;
-            let begun = sink.begin(blob).await.map_err(TransferError::destination);
-            let Some(upload) = begun.map_err(FailedAttempt::beginning)? else {
+            let begun = sink.begin(blob).await;
+            let Some(upload) = begun.map_err(TransferError::destination)? else {
                 return Ok(false);
             };
             let session = &*sink.session;

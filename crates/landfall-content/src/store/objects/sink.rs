@@ -45,8 +45,7 @@ impl BlobSink for ObjectSink {
                 return Ok(true);
             }
             let begun = MultipartUpload::begin(store, blob).await;
-            let begun = begun.map_err(TransferError::destination);
-            let Some(upload) = begun.map_err(FailedAttempt::beginning)? else {
+            let Some(upload) = begun.map_err(TransferError::destination)? else {
                 return Ok(false);
             };
             let upload = Arc::new(upload);
