@@ -199,34 +199,29 @@ pub fn verify_stream(stream: ByteStream, descriptor: &Descriptor) -> ByteStream 
     struct StreamState {
         stream: ByteStream,
         /// `None` after the end or an error.
-        hasher: Option<Hasher>,
+        hash: Option<BlobHash>,
         held_back: Option<Bytes>,
-        received: u64,
-        descriptor: Descriptor,
     }
     let state = StreamState {
         stream,
-        hasher: Some(Hasher::new(descriptor.digest.algorithm())),
+        hash: Some(BlobHash::new(descriptor)),
         held_back: None,
-        received: 0,
-        descriptor: descriptor.clone(),
     };
     futures_util::stream::unfold(state, |mut state| async move {
         loop {
             // a stream must not be polled again after its end or an error
-            state.hasher.as_ref()?;
+            let hash = state.hash.as_mut()?;
             match state.stream.next().await {
                 // an empty piece must not release the piece that is held back
                 Some(Ok(bytes)) if bytes.is_empty() => {}
                 Some(Ok(bytes)) => {
-                    state.hasher.as_mut()?.update(&bytes);
-                    state.received += bytes.len() as u64;
-                    let Descriptor { digest, size, .. } = &state.descriptor;
+                    hash.update(&bytes);
+                    let Descriptor { digest, size, .. } = &hash.blob;
                     // a receiver that stops at `size` would never learn that the digest is wrong
-                    if state.received > *size {
+                    if hash.offset > *size {
                         let message =
                             format!("received wrong bytes: more than the {size} bytes of {digest}");
-                        state.hasher = None;
+                        state.hash = None;
                         return Some((Err(HttpError::new(ErrorKind::Invalid, message)), state));
                     }
                     if let Some(previous) = state.held_back.replace(bytes) {
@@ -234,22 +229,15 @@ pub fn verify_stream(stream: ByteStream, descriptor: &Descriptor) -> ByteStream 
                     }
                 }
                 Some(Err(error)) => {
-                    state.hasher = None;
+                    state.hash = None;
                     return Some((Err(error), state));
                 }
                 None => {
-                    let found = state.hasher.take()?.finish();
-                    let wanted = &state.descriptor;
-                    if found == wanted.digest && state.received == wanted.size {
-                        return state.held_back.take().map(|last| (Ok(last), state));
-                    }
-                    let error = if state.received < wanted.size {
-                        truncated(wanted, state.received)
-                    } else {
-                        let digest = &wanted.digest;
-                        let message =
-                            format!("received wrong bytes: expected {digest}, got {found}");
-                        HttpError::new(ErrorKind::Invalid, message)
+                    let hash = state.hash.take()?;
+                    let error = match hash.check() {
+                        Ok(()) => return state.held_back.take().map(|last| (Ok(last), state)),
+                        Err(WriteError::Size { found, .. }) => truncated(&hash.blob, found),
+                        Err(wrong) => HttpError::new(ErrorKind::Invalid, wrong.to_string()),
                     };
                     return Some((Err(error), state));
                 }

@@ -4,6 +4,7 @@ use super::content::BlobSizes;
 use super::gc::ClaimedLock;
 use super::{content, gc};
 use crate::bucket::{Bucket, BucketObject, PutCondition, PutOutcome};
+use crate::verified_writer::BlobHash;
 use crate::{ContentError, WriteError};
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
@@ -250,20 +251,9 @@ impl BucketStore {
         bytes: Bytes,
     ) -> Result<(), WriteError> {
         let Descriptor { digest, size, .. } = descriptor;
-        if bytes.len() as u64 != *size {
-            return Err(WriteError::Size {
-                wanted: digest.clone(),
-                size: *size,
-                found: bytes.len() as u64,
-            });
-        }
-        if !digest.matches(&bytes) {
-            let found = Digest::compute(digest.algorithm(), &bytes);
-            return Err(WriteError::Digest {
-                wanted: digest.clone(),
-                found,
-            });
-        }
+        let mut hash = BlobHash::new(descriptor);
+        hash.update(&bytes);
+        hash.check()?;
         let bucket = self.bucket();
         let key = blob(digest);
         let put = async {
