@@ -87,7 +87,7 @@ pub(crate) async fn pull(
     let mut schedule = TransferSchedule::new(queues, MANIFEST_SLOTS + limits.jobs, watchdog);
     // slots that no blob needs help with the big ones
     let idle = IdleSlots::new(schedule.slots());
-    let sink = into.clone().sink(limits, Some(idle));
+    let sink = into.clone().sink(limits, Some(idle), None);
     let transfer = Arc::new(Transfer {
         source,
         sink,

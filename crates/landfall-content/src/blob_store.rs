@@ -1,14 +1,15 @@
 //! The traits for destinations of a pull: a store, or a bundle that is written straight from
 //! upstream; and what a destination has of a blob.
 
-use crate::follower::Follower;
-use crate::{BlobRead, DiskSpace, FailedAttempt, IdleSlots, LockEntry, PartOpener, WriteError};
+use crate::{
+    BlobRead, DiskSpace, FailedAttempt, FollowerSender, IdleSlots, LockEntry, PartOpener,
+    WriteError,
+};
 use futures_util::future::BoxFuture;
 use landfall_model::{Descriptor, Digest, Limits};
 use std::collections::{BTreeSet, HashSet};
 use std::fmt::Debug;
 use std::sync::Arc;
-use tokio::sync::oneshot;
 
 /// The destination of a pull. Blobs that it already has can be read from it.
 pub trait BlobStore: BlobRead {
@@ -44,21 +45,14 @@ pub trait BlobStore: BlobRead {
     fn put(&self, descriptor: &Descriptor, bytes: &[u8]) -> Result<(), WriteError>;
 
     /// Returns this store as a sink. Big blobs may be written over several connections while
-    /// `slots` are idle.
-    fn sink(self: Arc<Self>, limits: Limits, slots: Option<IdleSlots>) -> Arc<dyn BlobSink>;
-
-    /// Like [`BlobStore::sink`], for a single blob. If the store can show a blob while it is being
-    /// written, it sends a follower of the first write to `follower`.
-    fn sink_with_follower(
+    /// `slots` are idle. A store that can show a blob while it is being written sends a follower of
+    /// the first write to `follower`; others drop the channel.
+    fn sink(
         self: Arc<Self>,
         limits: Limits,
-        slots: IdleSlots,
-        follower: oneshot::Sender<Follower>,
-    ) -> Arc<dyn BlobSink> {
-        // a closed channel tells the receiver to wait for the whole blob
-        drop(follower);
-        self.sink(limits, Some(slots))
-    }
+        slots: Option<IdleSlots>,
+        follower: Option<FollowerSender>,
+    ) -> Arc<dyn BlobSink>;
 
     /// Returns the space that these blobs need and the free space, or `None` if the store does not
     /// know it. Partly written blobs need less.

@@ -56,10 +56,9 @@ impl CachedSource {
     async fn read_through(&self, part: &EntryPart, offset: u64) -> Result<OpenedPart, HttpError> {
         let (follower, begun) = oneshot::channel();
         // a sink of its own, because the follower is for this blob alone
-        let sink = self
-            .store
-            .clone()
-            .sink_with_follower(self.limits, self.slots.clone(), follower);
+        let slots = Some(self.slots.clone());
+        let sink = self.store.clone();
+        let sink = sink.sink(self.limits, slots, Some(follower));
         let transfer = Transfer {
             source: self.upstream.clone(),
             sink,

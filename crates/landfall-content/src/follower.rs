@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use landfall_http::{ByteStream, ErrorKind, HttpError};
 use std::ops::Range;
 use std::sync::Arc;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinError, JoinHandle};
 
 /// The largest piece of the stream in bytes.
@@ -31,6 +31,9 @@ pub struct Follower {
     pub(super) partial: Arc<dyn PartialBlob>,
     pub(super) progress: watch::Receiver<WriteProgress>,
 }
+
+/// Receives the follower of a write, if there is one.
+pub type FollowerSender = oneshot::Sender<Follower>;
 
 /// The task that transfers the followed blob. It is aborted when the reader is dropped.
 pub(super) struct BackgroundTransfer(pub(super) JoinHandle<Result<TransferOutcome, TransferError>>);

@@ -136,7 +136,7 @@ pub use crate::blob_store::{
 };
 pub use crate::cached_source::{CachePolicy, CachedSource};
 pub use crate::error::{TransferError, WriteError};
-pub use crate::follower::Follower;
+pub use crate::follower::{Follower, FollowerSender};
 pub use crate::git_packs::{BlobPackBytes, GitPack, GitPacks};
 pub(crate) use crate::local_content::read_failure;
 pub use crate::local_content::{LocalContent, LocalForm, open_local, path_below};

@@ -1,11 +1,10 @@
 //! Stores whose blobs are local files, and the sink that writes to them.
 
-use crate::follower::Follower;
 use crate::parallel::fetch_parallel;
 use crate::verified_writer::blocking;
 use crate::{
-    BlobRead, BlobSink, BlobStore, ByteRange, EntryPart, FailedAttempt, IdleSlots, OpenedPart,
-    PartOpener, PartOrigin, PartSource, VerifiedWriter, WriteError, read_blocking,
+    BlobRead, BlobSink, BlobStore, ByteRange, EntryPart, FailedAttempt, FollowerSender, IdleSlots,
+    OpenedPart, PartOpener, PartOrigin, PartSource, VerifiedWriter, WriteError, read_blocking,
 };
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
@@ -13,7 +12,7 @@ use landfall_http::{ErrorKind, HttpError};
 use landfall_model::{Descriptor, Digest, Limits, locked};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::Semaphore;
 use tracing::{debug, info};
 
 /// A store whose blobs are local files.
@@ -41,27 +40,23 @@ pub struct LocalSink {
     /// `None` if every blob is written over one connection.
     slots: Option<IdleSlots>,
     /// Receives a follower of the first write.
-    follower: Mutex<Option<oneshot::Sender<Follower>>>,
+    follower: Mutex<Option<FollowerSender>>,
 }
 
 impl LocalSink {
     /// Returns a sink for `store`. A big blob is written over several connections if `slots` are
-    /// idle.
-    pub fn new(store: Arc<dyn LocalStore>, limits: Limits, slots: Option<IdleSlots>) -> LocalSink {
+    /// idle. A follower of the first write is sent to `follower`.
+    pub fn new(
+        store: Arc<dyn LocalStore>,
+        limits: Limits,
+        slots: Option<IdleSlots>,
+        follower: Option<FollowerSender>,
+    ) -> LocalSink {
         LocalSink {
             store,
             limits,
             slots,
-            follower: Mutex::default(),
-        }
-    }
-
-    /// Sends a follower of the first write to `follower`, for a sink of a single blob.
-    #[must_use]
-    pub fn with_follower(self, follower: oneshot::Sender<Follower>) -> LocalSink {
-        LocalSink {
-            follower: Mutex::new(Some(follower)),
-            ..self
+            follower: Mutex::new(follower),
         }
     }
 }
@@ -194,7 +189,6 @@ const MAX_LOCAL_STREAMS: usize = 4;
 
 /// An upstream source with local copies in front of it.
 pub struct LocalFirst {
-    blobs: Arc<dyn BlobRead>,
     local: LocalSource,
     upstream: Arc<dyn PartSource>,
     local_streams: Arc<Semaphore>,
@@ -205,10 +199,8 @@ pub struct LocalFirst {
 impl LocalFirst {
     /// Puts the local copies in `blobs` in front of `upstream`.
     pub fn new(blobs: Arc<dyn BlobRead>, upstream: Arc<dyn PartSource>) -> LocalFirst {
-        let local = LocalSource(blobs.clone());
         LocalFirst {
-            blobs,
-            local,
+            local: LocalSource(blobs),
             upstream,
             local_streams: Arc::new(Semaphore::new(MAX_LOCAL_STREAMS)),
             corrupt: Arc::default(),
@@ -217,10 +209,8 @@ impl LocalFirst {
 
     /// Whether there is a local copy of the right size that has not turned out wrong.
     fn has_local_copy(&self, part: &EntryPart) -> bool {
-        let digest = &part.descriptor.digest;
-        let is_corrupt = locked(&self.corrupt).contains(digest);
-        let size = self.blobs.stat(digest);
-        !is_corrupt && size.is_ok_and(|size| size == Some(part.descriptor.size))
+        let blob = &part.descriptor;
+        !locked(&self.corrupt).contains(&blob.digest) && self.local.0.holds(blob).unwrap_or(false)
     }
 
     async fn open_local_copy(

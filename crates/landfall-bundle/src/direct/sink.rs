@@ -7,8 +7,8 @@ use crate::format::header;
 use crate::format::stored::{FrameStream, runs, stored_len, stored_position};
 use crate::plan::ContentSource;
 use landfall_content::{
-    BlobRead, BlobSink, BlobStore, ByteRange, ContentError, IdleSlots, LocalSink, LocalStore,
-    LockEntry, PartialBlob, VerifiedWriter, WriteError,
+    BlobRead, BlobSink, BlobStore, ByteRange, ContentError, FollowerSender, IdleSlots, LocalSink,
+    LocalStore, LockEntry, PartialBlob, VerifiedWriter, WriteError,
 };
 use landfall_model::{Descriptor, Digest, Limits, locked};
 use landfall_os::FileExt;
@@ -112,8 +112,13 @@ impl BlobStore for DirectBundle {
         Ok(())
     }
 
-    fn sink(self: Arc<Self>, limits: Limits, slots: Option<IdleSlots>) -> Arc<dyn BlobSink> {
-        Arc::new(LocalSink::new(self, limits, slots))
+    fn sink(
+        self: Arc<Self>,
+        limits: Limits,
+        slots: Option<IdleSlots>,
+        follower: Option<FollowerSender>,
+    ) -> Arc<dyn BlobSink> {
+        Arc::new(LocalSink::new(self, limits, slots, follower))
     }
 
     fn fetch_rank(&self, descriptor: &Descriptor) -> u64 {

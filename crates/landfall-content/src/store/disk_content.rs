@@ -3,7 +3,7 @@
 use super::disk_store::DiskStore;
 use super::partial_file;
 use crate::{
-    BlobRead, BlobSink, BlobStore, ByteRange, ContentError, DiskSpace, FileStamp, Follower,
+    BlobRead, BlobSink, BlobStore, ByteRange, ContentError, DiskSpace, FileStamp, FollowerSender,
     IdleSlots, LocalSink, LocalStore, LockEntry, VerifiedRead, VerifiedWriter, WriteError,
     if_exists,
 };
@@ -12,7 +12,6 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
-use tokio::sync::oneshot;
 
 impl DiskStore {
     /// Begins to write a blob, or resumes the write of an earlier run. Waits while another process
@@ -98,17 +97,13 @@ impl BlobStore for DiskStore {
         self.put(descriptor, bytes)
     }
 
-    fn sink(self: Arc<Self>, limits: Limits, slots: Option<IdleSlots>) -> Arc<dyn BlobSink> {
-        Arc::new(LocalSink::new(self, limits, slots))
-    }
-
-    fn sink_with_follower(
+    fn sink(
         self: Arc<Self>,
         limits: Limits,
-        slots: IdleSlots,
-        follower: oneshot::Sender<Follower>,
+        slots: Option<IdleSlots>,
+        follower: Option<FollowerSender>,
     ) -> Arc<dyn BlobSink> {
-        Arc::new(LocalSink::new(self, limits, Some(slots)).with_follower(follower))
+        Arc::new(LocalSink::new(self, limits, slots, follower))
     }
 
     fn disk_space(

@@ -143,7 +143,7 @@ async fn an_upload_to_an_object_store_is_resumed_after_its_parts() {
     let source = Arc::new(RecordedSource(content, Mutex::default()));
     let transfer = Transfer {
         source: source.clone(),
-        sink: store.sink(Limits::default(), None),
+        sink: store.sink(Limits::default(), None, None),
         limits: Limits::default(),
         progress: Arc::new(SilentProgress),
         activity: Activity::default(),

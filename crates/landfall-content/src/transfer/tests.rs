@@ -162,7 +162,7 @@ async fn a_source_is_resumed_whether_the_sink_can_resume_or_not() {
 
     let dir = tempfile::tempdir().unwrap();
     let disk = Arc::new(DiskStore::open(dir.path()).unwrap());
-    let local = || Arc::new(LocalSink::new(disk.clone(), Limits::default(), None));
+    let local = || Arc::new(LocalSink::new(disk.clone(), Limits::default(), None, None));
     let run = transfer(&cut, local()).await;
     assert_eq!(
         (run.result.unwrap(), run.offsets),
@@ -206,7 +206,7 @@ async fn a_partial_blob_is_hashed_once_however_often_the_source_breaks_off() {
             parallel_from,
             ..Limits::default()
         };
-        let sink = LocalSink::new(disk, limits, Some(slots));
+        let sink = LocalSink::new(disk, limits, Some(slots), None);
         let sink = Arc::new(CountingSink(sink, AtomicUsize::new(0)));
         let run = transfer(&cuts, sink.clone()).await;
         assert_eq!(
@@ -391,7 +391,7 @@ async fn a_transfer_that_waits_for_another_process_is_not_stuck() {
     let dir = tempfile::tempdir().unwrap();
     let disk = DiskStore::open(dir.path()).unwrap();
     let activity = Activity::default();
-    let sink = LocalSink::new(Arc::new(disk.clone()), Limits::default(), None);
+    let sink = LocalSink::new(Arc::new(disk.clone()), Limits::default(), None, None);
     let (transfer, part) = local_transfer(Arc::new(sink), &activity);
     // its lock is like that of another process
     let other = disk.writer(&part.descriptor).unwrap().unwrap();

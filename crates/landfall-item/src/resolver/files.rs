@@ -150,7 +150,12 @@ impl Resolver {
         let limits = *self.limits();
         let transfer = Transfer {
             source: Arc::new(Upstreams::new(self.sessions.clone())),
-            sink: Arc::new(LocalSink::new(Arc::new(self.disk.clone()), limits, None)),
+            sink: Arc::new(LocalSink::new(
+                Arc::new(self.disk.clone()),
+                limits,
+                None,
+                None,
+            )),
             limits,
             progress: Arc::new(SilentProgress),
             activity: Activity::default(),

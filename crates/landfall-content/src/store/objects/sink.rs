@@ -8,8 +8,8 @@ use super::upload_record::{MIN_PART_SIZE, OwnUploadRecord, encode_hash_state};
 use crate::bucket::{BucketObject, block_on};
 use crate::verified_writer::BlobHash;
 use crate::{
-    BlobRead, BlobSink, BlobStore, FailedAttempt, FailureCause, IdleSlots, LockEntry, PartOpener,
-    TransferError, WriteError,
+    BlobRead, BlobSink, BlobStore, FailedAttempt, FailureCause, FollowerSender, IdleSlots,
+    LockEntry, PartOpener, TransferError, WriteError,
 };
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
@@ -346,7 +346,12 @@ impl BlobStore for BucketStore {
         block_on(putting).map_err(refused)?
     }
 
-    fn sink(self: Arc<Self>, _: Limits, _: Option<IdleSlots>) -> Arc<dyn BlobSink> {
+    fn sink(
+        self: Arc<Self>,
+        _: Limits,
+        _: Option<IdleSlots>,
+        _: Option<FollowerSender>,
+    ) -> Arc<dyn BlobSink> {
         // no parallel ranges: the parts of an upload are hashed in order
         Arc::new(ObjectSink((*self).clone()))
     }
