@@ -9,7 +9,10 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use landfall_bundle::{BlobReference, RebuiltBlobs};
 use landfall_content::registry::RegistrySession;
-use landfall_content::{EntryPart, OpenedPart, PartSource, run_concurrently};
+use landfall_content::upstream::RegistryParts;
+use landfall_content::{
+    EntryPart, OpenedPart, PartOrigin, PartSource, resuming_stream, run_concurrently,
+};
 use landfall_http::{ErrorKind, HttpError};
 use landfall_item::lockfile::Lock;
 use landfall_model::report::count_of;
@@ -365,54 +368,31 @@ async fn fetch(
     if uploader.dry_run {
         return Ok(());
     }
-    download(session, rebuilt, base, &repository).await
+    download(uploader, rebuilt, base, repository).await
 }
 
 /// Downloads a blob, continuing where a connection broke.
 async fn download(
-    session: &RegistrySession,
+    uploader: &Uploader,
     rebuilt: &RebuiltBlobs,
     base: &Descriptor,
-    repository: &str,
+    repository: String,
 ) -> Result<(), String> {
+    let part = EntryPart {
+        descriptor: base.clone(),
+        origin: PartOrigin::Blob {
+            registry: uploader.session.host().into(),
+            repository: repository.into(),
+        },
+    };
+    let registry = Arc::new(RegistryParts(uploader.session.clone()));
+    let mut stream = resuming_stream(registry, &part, 0, &uploader.limits);
     let mut writer = rebuilt
         .base_writer(base)
         .map_err(|error| error.to_string())?;
-    let mut failures_in_a_row = 0;
-    while writer.written() < base.size {
-        let before = writer.written();
-        let opened = session.blob(repository, base, before).await;
-        let (start, mut stream) = opened.map_err(|error| error.to_string())?;
-        let mut skip = before.saturating_sub(start);
-        let mut failure = None;
-        while let Some(piece) = stream.next().await {
-            match piece {
-                Ok(piece) => {
-                    // a server may ignore the range and send the blob from its beginning
-                    let skipped = skip.min(piece.len() as u64);
-                    skip -= skipped;
-                    let rest = &piece[skipped as usize..];
-                    tokio::task::block_in_place(|| writer.write(rest))
-                        .map_err(|error| error.to_string())?;
-                }
-                Err(error) => {
-                    failure = Some(error.to_string());
-                    break;
-                }
-            }
-        }
-        failures_in_a_row = if writer.written() > before {
-            0
-        } else {
-            failures_in_a_row + 1
-        };
-        if writer.written() < base.size && failures_in_a_row >= MAX_FAILURES {
-            return Err(failure.unwrap_or_else(|| "the response ended early".into()));
-        }
+    while let Some(piece) = stream.next().await {
+        let piece = piece.map_err(|error| error.to_string())?;
+        tokio::task::block_in_place(|| writer.write(&piece)).map_err(|error| error.to_string())?;
     }
     writer.finish().map_err(|error| error.to_string())
 }
-
-/// The number of successive responses without a new byte after which a download is given up.
-/// Retries of a single request by `landfall-http` do not count.
-const MAX_FAILURES: u32 = 3;

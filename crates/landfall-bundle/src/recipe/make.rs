@@ -355,11 +355,6 @@ impl<W: Write> HashedWriter<W> {
         }
     }
 
-    /// How many more bytes may be written.
-    pub(super) fn left(&self) -> u64 {
-        self.left
-    }
-
     /// Returns the sink and the digest of the written bytes. Fails if bytes are missing.
     pub(super) fn finish(mut self) -> io::Result<(W, Digest)> {
         self.sink.flush()?;

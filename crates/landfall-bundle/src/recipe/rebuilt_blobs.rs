@@ -424,11 +424,6 @@ pub struct BaseWriter<'a> {
 }
 
 impl BaseWriter<'_> {
-    /// The number of bytes so far.
-    pub fn written(&self) -> u64 {
-        self.blob.size - self.out.left()
-    }
-
     /// Appends bytes of the blob.
     ///
     /// # Errors
