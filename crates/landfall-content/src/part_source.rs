@@ -9,13 +9,15 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt, TryStreamExt};
 use landfall_http::{
-    Activity, ByteStream, ErrorKind, HttpError, LendableSlot, UnlimitedSlot, lend_while_waiting,
+    Activity, ByteStream, ErrorKind, HttpError, LendableSlot, Transport, UnlimitedSlot,
+    lend_while_waiting,
 };
 use landfall_model::report::{Progress, SilentProgress};
 use landfall_model::{Descriptor, Digest, Limits, locked};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tracing::warn;
+use url::Url;
 
 /// A source of parts: upstream (registries, web servers and git servers), or a store or bundle.
 pub trait PartSource: Send + Sync {
@@ -73,20 +75,16 @@ impl OpenedPart {
         OpenedPart::unchecked(0, futures_util::stream::iter([Ok(bytes)]).boxed())
     }
 
-    /// Returns a stream that a server began at `start`. If `start` is not 0 and the bytes turn out
-    /// wrong, `distrust` is called, which ends requests for ranges. A part made of two responses
+    /// Returns a stream that the server of `url` began at `start`. If `start` is not 0 and the bytes
+    /// turn out wrong, no more ranges are requested from that server. A part made of two responses
     /// does not show which response was wrong, so the next attempt fetches the whole part.
-    pub fn ranged(
-        start: u64,
-        stream: ByteStream,
-        distrust: impl FnOnce() + Send + 'static,
-    ) -> OpenedPart {
+    pub fn ranged(start: u64, stream: ByteStream, transport: &Transport, url: &Url) -> OpenedPart {
         let opened = OpenedPart::unchecked(start, stream);
-        if start > 0 {
-            opened.on_corrupt(distrust)
-        } else {
-            opened
+        if start == 0 {
+            return opened;
         }
+        let (transport, url) = (transport.clone(), url.clone());
+        opened.on_corrupt(move || transport.distrust_ranges(&url))
     }
 
     /// Sets the function that is called if these bytes turn out wrong.

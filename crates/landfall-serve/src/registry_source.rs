@@ -299,7 +299,7 @@ async fn read_small_blob(
     if blob.size > max {
         return Ok(None);
     }
-    let (_, mut stream) = session.blob(repository, blob, 0).await?;
+    let mut stream = session.blob(repository, blob, 0).await?.stream;
     let mut bytes = Vec::new();
     while let Some(piece) = stream.next().await {
         bytes.extend_from_slice(&piece?);

@@ -1,13 +1,14 @@
 //! Writes blobs to a repository of a registry. A blob that is present is not sent; a blob that
 //! another repository has is mounted if possible.
 
+use super::challenge::TokenScope;
 use super::error_codes::is_quota_error;
 use super::session::RegistrySession;
 use super::upload::{FailedUpload, UploadSession, may_restart_upload, refuses_mount};
-use crate::{BlobSink, FailedAttempt, FailureCause, PartOpener, TransferError};
+use crate::{BlobSink, FailedAttempt, FailureCause, OpenedPart, PartOpener, TransferError};
 use futures_util::future::BoxFuture;
 use landfall_http::{
-    ByteStream, ErrorKind, HttpError, HttpRequest, RequestPurpose, send_from_offset,
+    ErrorKind, HttpError, HttpRequest, HttpResponse, RequestPurpose, send_from_offset,
 };
 use landfall_model::{Descriptor, Digest, locked};
 use reqwest::header::{CONTENT_LENGTH, RANGE};
@@ -19,10 +20,7 @@ use tracing::info;
 use url::Url;
 
 /// A repository of a registry as a [`BlobSink`].
-#[derive(Clone)]
-pub struct RegistrySink(Arc<RegistrySinkInner>);
-
-struct RegistrySinkInner {
+pub struct RegistrySink {
     session: Arc<RegistrySession>,
     repository: Arc<str>,
     /// The repository that blobs are mounted from.
@@ -41,13 +39,13 @@ impl RegistrySink {
         repository: Arc<str>,
         from: Option<Arc<str>>,
     ) -> RegistrySink {
-        RegistrySink(Arc::new(RegistrySinkInner {
+        RegistrySink {
             session,
             repository,
             from,
             refuses_mounts: AtomicBool::new(false),
             cuts: Mutex::default(),
-        }))
+        }
     }
 }
 
@@ -58,20 +56,19 @@ impl BlobSink for RegistrySink {
         _in_order: bool,
     ) -> BoxFuture<'a, Result<bool, FailedAttempt>> {
         Box::pin(async move {
-            let sink = &*self.0;
             let blob = &opener.part().descriptor;
-            let begun = sink.begin(blob).await;
+            let begun = self.begin(blob).await;
             let Some(upload) = begun.map_err(TransferError::destination)? else {
                 return Ok(false);
             };
-            let session = &*sink.session;
-            let repository = &*sink.repository;
+            let session = &*self.session;
+            let repository = &*self.repository;
             // registries discard a body that broke off, so each attempt starts at byte 0
             if let Err(failed) = session.send_body(repository, blob, upload, opener).await {
                 // a source that broke off ends the body, which looks like a failure of the
                 // destination
                 return Err(opener.failure().unwrap_or_else(|| {
-                    let cause = sink.failure_cause(&blob.digest, &failed);
+                    let cause = self.failure_cause(&blob.digest, &failed);
                     FailedAttempt::new(TransferError::destination(failed.error), cause)
                 }));
             }
@@ -82,7 +79,7 @@ impl BlobSink for RegistrySink {
     }
 }
 
-impl RegistrySinkInner {
+impl RegistrySink {
     /// Begins the upload of a blob. Returns `None` if the repository has the blob now.
     async fn begin(&self, blob: &Descriptor) -> Result<Option<UploadSession>, HttpError> {
         let session = &*self.session;
@@ -178,8 +175,8 @@ impl RegistrySinkInner {
 // Reads and looks up the blobs of a registry.
 
 impl RegistrySession {
-    /// Streams a blob from `offset` on. Returns the offset at which the stream really starts, which
-    /// is 0 if the registry ignores ranges. The digest is not verified here.
+    /// Opens a blob at `offset`, or at 0 if the registry ignores ranges. The digest is not verified
+    /// here.
     ///
     /// # Errors
     /// If the blob does not exist, or the request fails; with the message of the registry.
@@ -188,7 +185,7 @@ impl RegistrySession {
         repository: &str,
         blob: &Descriptor,
         offset: u64,
-    ) -> Result<(u64, ByteStream), HttpError> {
+    ) -> Result<OpenedPart, HttpError> {
         let url = self.blob_url(repository, &blob.digest)?;
         let scope = self.scope(repository, false);
         let send = |range: Option<String>| {
@@ -210,9 +207,12 @@ impl RegistrySession {
                 |status| matches!(status, StatusCode::OK | StatusCode::PARTIAL_CONTENT),
             )
             .await?;
-        Ok((
+        let stream = response.content_stream(blob.size - start, &name).await?;
+        Ok(OpenedPart::ranged(
             start,
-            response.content_stream(blob.size - start, &name).await?,
+            stream,
+            &self.transport,
+            &self.base,
         ))
     }
 
@@ -225,25 +225,14 @@ impl RegistrySession {
         self.url(repository, &format!("blobs/{digest}"))
     }
 
-    /// Requests no more ranges from this registry, because its ranges had wrong bytes.
-    pub fn distrust_ranges(&self) {
-        self.transport.distrust_ranges(&self.base);
-    }
-
     /// Whether the repository has the blob. An unclear response counts as no: the upload then shows
     /// whether the registry has it.
     ///
     /// # Errors
     /// If the request fails.
     pub async fn has_blob(&self, repository: &str, digest: &Digest) -> Result<bool, HttpError> {
-        let url = self.blob_url(repository, digest)?;
         let scope = self.scope(repository, true);
-        let response = self
-            .send(
-                HttpRequest::new(Method::HEAD, url, RequestPurpose::Registry),
-                &scope,
-            )
-            .await?;
+        let response = self.head_blob(repository, digest, &scope).await?;
         // 403 and other errors mean "unknown"
         Ok(response.status == StatusCode::OK && !response.is_page())
     }
@@ -257,14 +246,8 @@ impl RegistrySession {
         repository: &str,
         blob: &Descriptor,
     ) -> Result<bool, HttpError> {
-        let url = self.blob_url(repository, &blob.digest)?;
         let scope = self.scope(repository, false);
-        let response = self
-            .send(
-                HttpRequest::new(Method::HEAD, url, RequestPurpose::Registry),
-                &scope,
-            )
-            .await?;
+        let response = self.head_blob(repository, &blob.digest, &scope).await?;
         let response = self
             .expect_status(
                 response,
@@ -273,10 +256,7 @@ impl RegistrySession {
                 |status| matches!(status, StatusCode::OK | StatusCode::NOT_FOUND),
             )
             .await?;
-        let length = response
-            .header(CONTENT_LENGTH.as_str())
-            .and_then(|length| length.parse().ok());
-        let has_size = length.is_none_or(|length: u64| length == blob.size);
+        let has_size = content_length(&response).is_none_or(|length| length == blob.size);
         Ok(response.status == StatusCode::OK && !response.is_page() && has_size)
     }
 
@@ -290,22 +270,13 @@ impl RegistrySession {
         repository: &str,
         digest: &Digest,
     ) -> Result<Option<u64>, HttpError> {
-        let url = self.blob_url(repository, digest)?;
         let scope = self.scope(repository, false);
-        let response = match self
-            .send(
-                HttpRequest::new(Method::HEAD, url, RequestPurpose::Registry),
-                &scope,
-            )
-            .await
-        {
+        let response = match self.head_blob(repository, digest, &scope).await {
             Err(error) if error.kind == ErrorKind::Denied => return Ok(None),
             response => response?,
         };
         match response.status {
-            StatusCode::OK if !response.is_page() => Ok(response
-                .header(CONTENT_LENGTH.as_str())
-                .and_then(|length| length.parse().ok())),
+            StatusCode::OK if !response.is_page() => Ok(content_length(&response)),
             status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
                 let error = self
                     .status_error(status, &scope, status.to_string(), Vec::new())
@@ -317,4 +288,19 @@ impl RegistrySession {
             _ => Ok(None),
         }
     }
+
+    async fn head_blob(
+        &self,
+        repository: &str,
+        digest: &Digest,
+        scope: &TokenScope,
+    ) -> Result<HttpResponse, HttpError> {
+        let url = self.blob_url(repository, digest)?;
+        let request = HttpRequest::new(Method::HEAD, url, RequestPurpose::Registry);
+        self.send(request, scope).await
+    }
+}
+
+fn content_length(response: &HttpResponse) -> Option<u64> {
+    response.header(CONTENT_LENGTH.as_str())?.parse().ok()
 }

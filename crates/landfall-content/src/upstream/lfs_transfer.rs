@@ -102,10 +102,7 @@ pub(super) async fn open_large_file(
     let response = expect_success(response).await?;
     let rest = file.size.saturating_sub(start);
     let stream = response.content_stream(rest, "the large file").await?;
-    let transport = transport.clone();
-    Ok(OpenedPart::ranged(start, stream, move || {
-        transport.distrust_ranges(&target);
-    }))
+    Ok(OpenedPart::ranged(start, stream, transport, &target))
 }
 
 /// Returns the number of large files that a Git LFS server lacks. Uploads nothing.

@@ -152,10 +152,7 @@ impl PartSource for Upstreams {
                     } else {
                         response.content_stream(size - start, "the file").await?
                     };
-                    let transport = self.sessions.transport().clone();
-                    Ok(OpenedPart::ranged(start, stream, move || {
-                        transport.distrust_ranges(&target);
-                    }))
+                    Ok(OpenedPart::ranged(start, stream, transport, &target))
                 }
                 PartOrigin::Git { repository, pack } => {
                     self.open_git(repository, *pack, offset).await
@@ -194,7 +191,7 @@ async fn open(
     offset: u64,
 ) -> Result<OpenedPart, HttpError> {
     let digest = &part.descriptor.digest;
-    let lacks = match open_registry_blob(session, repository, &part.descriptor, offset).await {
+    let lacks = match session.blob(repository, &part.descriptor, offset).await {
         // a registry may deny a blob that it lacks; after other errors it may still have it
         Err(error) if error.may_be_missing() => error,
         other => return other,
@@ -252,11 +249,13 @@ async fn open_url(
     let (start, response) =
         send_from_offset(sessions.transport(), &target, offset, size, send).await?;
     let stream = expect_file(response, url).await?.stream();
-    let transport = sessions.transport().clone();
     // if the bytes turn out wrong, this host is distrusted, not the registry
-    Ok(OpenedPart::ranged(start, stream, move || {
-        transport.distrust_ranges(&target);
-    }))
+    Ok(OpenedPart::ranged(
+        start,
+        stream,
+        sessions.transport(),
+        &target,
+    ))
 }
 
 // Blobs of registries as parts.
@@ -279,7 +278,7 @@ impl PartSource for RegistryParts {
                     Ok(OpenedPart::whole(manifest.bytes))
                 }
                 PartOrigin::Blob { repository, .. } => {
-                    open_registry_blob(session, repository, &part.descriptor, offset).await
+                    session.blob(repository, &part.descriptor, offset).await
                 }
                 _ => Err(HttpError::new(
                     ErrorKind::Local,
@@ -288,21 +287,6 @@ impl PartSource for RegistryParts {
             }
         })
     }
-}
-
-/// Opens a blob of a registry at `offset`. If the response starts in the middle of the blob and the
-/// blob turns out wrong, no more ranges are requested from the registry.
-async fn open_registry_blob(
-    session: &Arc<RegistrySession>,
-    repository: &str,
-    blob: &Descriptor,
-    offset: u64,
-) -> Result<OpenedPart, HttpError> {
-    let (start, stream) = session.blob(repository, blob, offset).await?;
-    let session = session.clone();
-    Ok(OpenedPart::ranged(start, stream, move || {
-        session.distrust_ranges();
-    }))
 }
 
 #[cfg(test)]
