@@ -35,14 +35,6 @@ struct GitRemote<'a> {
     answered: Url,
 }
 
-/// A pack from a git server.
-pub struct FetchedPack {
-    /// An unnamed file with the pack.
-    pub file: File,
-    /// The size of the pack in bytes.
-    pub size: u64,
-}
-
 /// Lists the branches and tags of the repository at `url`, and `HEAD`.
 ///
 /// # Errors
@@ -84,7 +76,7 @@ pub async fn fetch_pack(
     wants: &[ObjectId],
     haves: &[ObjectId],
     depth: Option<u32>,
-) -> Result<FetchedPack, HttpError> {
+) -> Result<File, HttpError> {
     let remote = GitRemote::connect(sessions, url).await?;
     // git's protocol cannot resume a pack
     let receive = async || {
@@ -97,7 +89,7 @@ pub async fn fetch_pack(
 async fn receive_pack(
     answer: HttpResponse,
     limits: &Limits,
-) -> Result<FetchedPack, BodyFailure<HttpError>> {
+) -> Result<File, BodyFailure<HttpError>> {
     let answered = answer.url.clone();
     let local = |error: std::io::Error| {
         let words = format!("cannot write a temporary file: {error}");
@@ -127,7 +119,7 @@ async fn receive_pack(
         let error = HttpError::new(ErrorKind::Network, error.to_string()).at(&answered);
         BodyFailure::Broke(error)
     })?;
-    Ok(FetchedPack { file, size })
+    Ok(file)
 }
 
 impl<'a> GitRemote<'a> {
@@ -293,7 +285,10 @@ pub async fn push_refs(
     let length = head.len() as u64 + push.size;
     let pack = push.pack.clone();
     let open = move || {
-        let pack = FileFrom::new(pack.clone(), 0);
+        let pack = FileFrom {
+            file: pack.clone(),
+            at: 0,
+        };
         let body = read_blocking(Box::new(Cursor::new(head.clone()).chain(pack)));
         async move { Ok(body) }.boxed()
     };
@@ -313,20 +308,7 @@ pub async fn push_refs(
 
 // Writes landfall's packs of a git repository from the pack that its server sends.
 
-/// A pack that landfall wrote into an unnamed file.
-pub(super) struct WrittenPack {
-    file: Arc<File>,
-}
-
-/// The digest and size of a pack that was written.
-pub struct PackFacts {
-    /// SHA-256 of the pack.
-    pub digest: Digest,
-    /// The size of the pack in bytes.
-    pub size: u64,
-}
-
-/// Writes the pack of `plan` into `file`.
+/// Writes the pack of `plan` into `file`. Returns the SHA-256 of the pack, and its size in bytes.
 ///
 /// # Errors
 /// If an object cannot be read, or the file cannot be written.
@@ -334,34 +316,21 @@ pub fn write_pack_file(
     database: &ObjectDatabase,
     plan: &GitPackPlan,
     file: &File,
-) -> Result<PackFacts, GitError> {
+) -> Result<(Digest, u64), GitError> {
     let mut hashed = HashedStream::new(file, Algorithm::Sha256);
     let mut buffered = BufWriter::with_capacity(256 << 10, &mut hashed);
     let size = write_pack(database, plan, &mut buffered)?;
     buffered.flush().map_err(GitError::WritePack)?;
     drop(buffered);
     let (_, digest) = hashed.finish();
-    Ok(PackFacts { digest, size })
-}
-
-impl WrittenPack {
-    /// Reads the pack from `offset`.
-    pub(super) fn reader(&self, offset: u64) -> Box<dyn Read + Send> {
-        Box::new(FileFrom::new(self.file.clone(), offset))
-    }
+    Ok((digest, size))
 }
 
 /// Reads a file from an offset, without moving the position that all readers of the file share.
 pub(super) struct FileFrom {
-    file: Arc<File>,
-    at: u64,
-}
-
-impl FileFrom {
-    /// Reads `file` from the offset `at`.
-    pub(super) fn new(file: Arc<File>, at: u64) -> FileFrom {
-        FileFrom { file, at }
-    }
+    pub(super) file: Arc<File>,
+    /// The offset of the next byte.
+    pub(super) at: u64,
 }
 
 impl Read for FileFrom {
@@ -372,20 +341,18 @@ impl Read for FileFrom {
     }
 }
 
-/// Fetches a repository and writes all its packs.
+/// Fetches a repository and writes all its packs into unnamed files.
 pub(super) async fn fetch_packs(
     sessions: &RegistrySessions,
     folder: &Path,
     packs: Arc<GitPacks>,
-) -> Result<Arc<Vec<WrittenPack>>, HttpError> {
+) -> Result<Vec<Arc<File>>, HttpError> {
     let written = write_packs(sessions, folder, packs, |database, plan| {
         let file = tempfile::tempfile().map_err(GitError::WritePack)?;
         write_pack_file(database, plan, &file)?;
-        Ok(WrittenPack {
-            file: Arc::new(file),
-        })
+        Ok(Arc::new(file))
     });
-    written.await.map(Arc::new)
+    written.await
 }
 
 /// Fetches a repository, or reads it if it is next to the lock in `folder`, and lets `write` write
@@ -418,7 +385,7 @@ pub async fn write_packs<T: Send + 'static>(
                 .map_err(|error| local(changed_repository(path, &error)));
         };
         let mut database = ObjectDatabase::new(limits);
-        let added = database.add_pack(Arc::new(fetched.file));
+        let added = database.add_pack(Arc::new(fetched));
         added
             .and_then(|()| write_all(database, &packs, write))
             .map_err(git_error)

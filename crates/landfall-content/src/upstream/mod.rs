@@ -5,7 +5,7 @@ mod file;
 mod git_remote;
 mod lfs_transfer;
 
-use self::git_remote::{FileFrom, WrittenPack};
+use self::git_remote::FileFrom;
 use self::lfs_transfer::open_large_file;
 use crate::registry::{RegistrySession, RegistrySessions};
 use crate::{EntryPart, GitPacks, LocalContent, OpenedPart, PartOrigin, PartSource, read_blocking};
@@ -14,14 +14,15 @@ use landfall_http::{ErrorKind, HttpError, HttpRequest, OnceMap, RequestPurpose, 
 use landfall_model::{Descriptor, Digest, JsonText};
 use reqwest::Method;
 use reqwest::header::RANGE;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
 pub use self::file::{expect_file, expect_success, get_file, head_file, is_page, post_json};
 pub use self::git_remote::{
-    FetchedPack, GitPush, GitReceiver, PackFacts, fetch_pack, git_error, list_refs, push_refs,
-    pushed_refs, write_pack_file, write_packs,
+    GitPush, GitReceiver, fetch_pack, git_error, list_refs, push_refs, pushed_refs,
+    write_pack_file, write_packs,
 };
 #[cfg(any(test, fuzzing, feature = "testkit"))]
 pub use self::lfs_transfer::fuzz;
@@ -34,7 +35,7 @@ pub struct Upstreams {
     sessions: Arc<RegistrySessions>,
     /// The packs of git repositories that this run wrote: one fetch yields all packs of a
     /// repository.
-    git: OnceMap<Arc<GitPacks>, Arc<Vec<WrittenPack>>>,
+    git: OnceMap<Arc<GitPacks>, Vec<Arc<File>>>,
     /// The folder of the lock, to which the paths of local content are relative.
     folder: PathBuf,
 }
@@ -74,8 +75,7 @@ impl Upstreams {
         let opening = spawn_blocking(move || content.open(&folder, &descriptor));
         let file = opening.await.map_err(|error| local(error.to_string()))?;
         drop(busy);
-        let file = FileFrom::new(Arc::new(file.map_err(local)?), offset);
-        Ok(OpenedPart::unchecked(offset, read_blocking(Box::new(file))))
+        Ok(file_from(Arc::new(file.map_err(local)?), offset))
     }
 
     /// Opens a pack of a git repository. The first call for a repository fetches it and writes all
@@ -92,14 +92,16 @@ impl Upstreams {
                 git_remote::fetch_packs(&self.sessions, &self.folder, repository.clone())
             })
             .await?;
-        let written = packs
+        let file = packs
             .get(pack)
             .ok_or_else(|| HttpError::new(ErrorKind::Invalid, "the repository has no such pack"))?;
-        Ok(OpenedPart::unchecked(
-            offset,
-            read_blocking(written.reader(offset)),
-        ))
+        Ok(file_from(file.clone(), offset))
     }
+}
+
+/// Reads a part from its file.
+fn file_from(file: Arc<File>, at: u64) -> OpenedPart {
+    OpenedPart::unchecked(at, read_blocking(Box::new(FileFrom { file, at })))
 }
 
 impl PartSource for Upstreams {

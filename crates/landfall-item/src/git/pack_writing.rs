@@ -7,12 +7,12 @@ use super::request::GitRequest;
 use super::resolve::GitResolveError;
 use super::signatures::verified_refs;
 use landfall_content::store::DiskStore;
-use landfall_content::upstream::{PackFacts, write_pack_file};
+use landfall_content::upstream::write_pack_file;
 use landfall_content::{BlobPackBytes, DiskSpace, GitPacks};
 use landfall_git::{
     GitError, GitPackPlan, ObjectDatabase, ObjectId, PackBytes, reaches, shallow_boundary,
 };
-use landfall_model::{Failure, Limits, human_size};
+use landfall_model::{Digest, Failure, Limits, human_size};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -140,10 +140,10 @@ impl PackWriting {
         if !plan.is_empty() {
             let needed = plan.least_size(database);
             check_space(self.disk.dir(), needed).map_err(GitError::WritePack)?;
-            let facts = store_pack(&self.disk, database, &plan)?;
+            let (digest, size) = store_pack(&self.disk, database, &plan)?;
             packs.push(LockedGitPack {
-                digest: facts.digest,
-                size: facts.size,
+                digest,
+                size,
                 tips: self.wants,
             });
         }
@@ -155,17 +155,17 @@ impl PackWriting {
     }
 }
 
-/// Writes the pack of `plan` to the store.
+/// Writes the pack of `plan` to the store. Returns its digest, and its size in bytes.
 pub(super) fn store_pack(
     disk: &DiskStore,
     database: &ObjectDatabase,
     plan: &GitPackPlan,
-) -> Result<PackFacts, GitError> {
+) -> Result<(Digest, u64), GitError> {
     let failed = |error| GitError::WritePack(io::Error::other(error));
     let file = disk.temporary_file().map_err(failed)?;
-    let facts = write_pack_file(database, plan, file.as_file())?;
-    disk.adopt(file, &facts.digest).map_err(failed)?;
-    Ok(facts)
+    let (digest, size) = write_pack_file(database, plan, file.as_file())?;
+    disk.adopt(file, &digest).map_err(failed)?;
+    Ok((digest, size))
 }
 
 /// Checks that a pack of at least `needed` bytes fits on the disk: a small pack of a server may

@@ -205,7 +205,7 @@ impl GitSource {
         let Some((repository, _)) = &self.local else {
             let sessions = resolver.sessions();
             let pack = fetch_pack(sessions, &request.url, new, haves, request.depth).await?;
-            return Ok(vec![Arc::new(pack.file)]);
+            return Ok(vec![Arc::new(pack)]);
         };
         let repository = repository.clone();
         let limits = *resolver.limits();
