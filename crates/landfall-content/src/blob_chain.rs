@@ -10,6 +10,16 @@ use std::sync::Arc;
 /// copy turns out damaged, reading continues at the same byte in the next one.
 pub struct BlobChain(pub Vec<Arc<dyn BlobRead>>);
 
+impl BlobChain {
+    /// Returns the readers that have the blob, each with the size of its copy.
+    fn copies(&self, digest: &Digest) -> impl Iterator<Item = (u64, &Arc<dyn BlobRead>)> {
+        let size = |blobs: &Arc<dyn BlobRead>| blobs.stat(digest).ok().flatten();
+        self.0
+            .iter()
+            .filter_map(move |blobs| Some((size(blobs)?, blobs)))
+    }
+}
+
 impl BlobRead for BlobChain {
     fn stat(&self, digest: &Digest) -> Result<Option<u64>, ContentError> {
         for blobs in &self.0 {
@@ -33,11 +43,7 @@ impl BlobRead for BlobChain {
         let Some(first) = self.stat(digest)? else {
             return Err(ContentError::missing(digest));
         };
-        let copies = self.0.iter().filter_map(|blobs| {
-            let size = blobs.stat(digest).ok()??;
-            Some((size, Arc::clone(blobs)))
-        });
-        let mut copies: Vec<(u64, Arc<dyn BlobRead>)> = copies.collect();
+        let mut copies: Vec<(u64, &Arc<dyn BlobRead>)> = self.copies(digest).collect();
         let size = if copies.iter().all(|(size, _)| *size == first) {
             first
         } else {
@@ -47,7 +53,7 @@ impl BlobRead for BlobChain {
         copies.retain(|(found, _)| *found == size);
         let mut reader = ChainReader {
             digest: digest.clone(),
-            unopened: copies.into_iter().map(|(_, blobs)| blobs).collect(),
+            unopened: copies.into_iter().map(|(_, blobs)| blobs.clone()).collect(),
             current: Box::new(std::io::empty()),
             remaining: size.saturating_sub(offset),
             offset,
@@ -67,13 +73,10 @@ impl BlobRead for BlobChain {
     }
 
     fn open_whole(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, ContentError> {
-        let mut holders = self
-            .0
-            .iter()
-            .filter(|blobs| blobs.stat(digest).is_ok_and(|size| size.is_some()));
+        let mut copies = self.copies(digest);
         // without a second copy there is nothing to continue with, so the reader's own check
         // suffices and the blob need not be hashed here as well
-        if let (Some(only), None) = (holders.next(), holders.next()) {
+        if let (Some((_, only)), None) = (copies.next(), copies.next()) {
             return only.open_whole(digest);
         }
         self.open(digest, 0)
@@ -84,17 +87,13 @@ impl BlobRead for BlobChain {
         digest: &Digest,
         number: usize,
     ) -> Result<Option<Box<dyn Read + Send>>, ContentError> {
-        let mut holders = self
-            .0
-            .iter()
-            .filter(|blobs| blobs.stat(digest).is_ok_and(|size| size.is_some()));
-        let copy = holders.nth(number);
-        copy.map(|blobs| blobs.open_whole(digest)).transpose()
+        let copy = self.copies(digest).nth(number);
+        copy.map(|(_, blobs)| blobs.open_whole(digest)).transpose()
     }
 }
 
 /// Returns the size of the first copy whose bytes have the digest, or `None` if no copy is intact.
-fn intact_size(copies: &[(u64, Arc<dyn BlobRead>)], digest: &Digest) -> Option<u64> {
+fn intact_size(copies: &[(u64, &Arc<dyn BlobRead>)], digest: &Digest) -> Option<u64> {
     let is_intact = |blobs: &Arc<dyn BlobRead>| {
         let mut reader = blobs.open(digest, 0).map_err(io::Error::other)?;
         has_digest(&mut reader, digest)

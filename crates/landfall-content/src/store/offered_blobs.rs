@@ -2,14 +2,13 @@
 //! object store, all ranges of a blob are read from the version of its object that was examined
 //! first.
 
-use super::disk_store::DiskStore;
+use super::objects::unreadable;
 use super::served_store::ServedStore;
 use crate::bucket::{Bucket, OpenObject};
 use crate::{
     BlobRead, ContentError, FileStamp, LockEntry, PresignedUrls, RangeRead, RangeReader,
     VerifiedRead,
 };
-use landfall_http::ErrorKind;
 use landfall_model::{Digest, DigestCheckedReader, locked};
 use std::collections::HashMap;
 use std::io::{self, Read};
@@ -23,13 +22,9 @@ const URL_LIFETIME: Duration = Duration::from_mins(15);
 pub struct OfferedBlobs {
     /// The sizes of the blobs according to the locks, so that no request is needed to get them.
     sizes: HashMap<Digest, u64>,
-    storage: OfferedStorage,
-}
-
-enum OfferedStorage {
-    Disk(DiskStore),
-    /// A folder of an object store, with the objects that were examined.
-    Bucket(Bucket, Mutex<HashMap<Digest, OpenObject>>),
+    store: ServedStore,
+    /// The objects of an object store that were examined.
+    objects: Mutex<HashMap<Digest, OpenObject>>,
 }
 
 impl OfferedBlobs {
@@ -39,11 +34,11 @@ impl OfferedBlobs {
         let sizes = parts
             .map(|part| (part.descriptor.digest, part.descriptor.size))
             .collect();
-        let storage = match store {
-            ServedStore::Disk(disk) => OfferedStorage::Disk(disk.clone()),
-            ServedStore::Bucket(bucket) => OfferedStorage::Bucket(bucket.clone(), Mutex::default()),
-        };
-        OfferedBlobs { sizes, storage }
+        OfferedBlobs {
+            sizes,
+            store: store.clone(),
+            objects: Mutex::default(),
+        }
     }
 
     fn size(&self, digest: &Digest) -> Result<u64, ContentError> {
@@ -54,47 +49,35 @@ impl OfferedBlobs {
     }
 
     /// Returns the object that holds the blob, as it was when it was first examined.
-    fn object(
-        &self,
-        bucket: &Bucket,
-        known: &Mutex<HashMap<Digest, OpenObject>>,
-        digest: &Digest,
-    ) -> Result<OpenObject, ContentError> {
+    fn object(&self, bucket: &Bucket, digest: &Digest) -> Result<OpenObject, ContentError> {
         let size = self.size(digest)?;
-        let object = locked(known).get(digest).cloned();
+        let object = locked(&self.objects).get(digest).cloned();
         if let Some(object) = object {
             return Ok(object);
         }
-        let object = match OpenObject::open(bucket, &digest.layout_path()) {
-            Ok(object) => object,
-            Err(error) if error.kind == ErrorKind::NotFound => {
-                return Err(ContentError::missing(digest));
-            }
-            Err(error) => return Err(ContentError::read(digest, io::Error::other(error))),
-        };
+        let object = OpenObject::open(bucket, &digest.layout_path())
+            .map_err(|error| unreadable(digest, error))?;
         // content of another size has another digest, so it need not be read
         if object.size() != size {
             return Err(ContentError::damaged(digest));
         }
-        locked(known).insert(digest.clone(), object.clone());
+        locked(&self.objects).insert(digest.clone(), object.clone());
         Ok(object)
     }
 
     /// Opens the blob at `offset`, in the object that was examined first. Fails if that object was
     /// replaced; the next call then examines the new object.
     fn reader(&self, digest: &Digest, offset: u64) -> Result<Box<dyn Read + Send>, ContentError> {
-        let (bucket, known) = match &self.storage {
-            OfferedStorage::Disk(disk) => return disk.open(digest, offset),
-            OfferedStorage::Bucket(bucket, known) => (bucket, known),
+        let object = match &self.store {
+            ServedStore::Disk(disk) => return disk.open(digest, offset),
+            ServedStore::Bucket(bucket) => self.object(bucket, digest)?,
         };
-        let object = self.object(bucket, known, digest)?;
         let range = offset.min(object.size())..object.size();
         match RangeReader::begin(Arc::new(object), range) {
             Ok(reader) => Ok(Box::new(reader)),
             Err(source) => {
-                locked(known)
-                    // a replaced object is verified again, because its version differs
-                    .remove(digest);
+                // a replaced object is verified again, because its version differs
+                locked(&self.objects).remove(digest);
                 Err(ContentError::read(digest, source))
             }
         }
@@ -123,11 +106,9 @@ impl BlobRead for OfferedBlobs {
 impl VerifiedRead for OfferedBlobs {
     fn file_stamps(&self, digest: &Digest) -> Result<Vec<FileStamp>, ContentError> {
         self.size(digest)?;
-        match &self.storage {
-            OfferedStorage::Disk(disk) => disk.file_stamps(digest),
-            OfferedStorage::Bucket(bucket, known) => {
-                Ok(vec![self.object(bucket, known, digest)?.file_stamp()])
-            }
+        match &self.store {
+            ServedStore::Disk(disk) => disk.file_stamps(digest),
+            ServedStore::Bucket(bucket) => Ok(vec![self.object(bucket, digest)?.file_stamp()]),
         }
     }
 
@@ -141,7 +122,7 @@ impl VerifiedRead for OfferedBlobs {
     }
 
     fn is_remote(&self) -> bool {
-        matches!(self.storage, OfferedStorage::Bucket(..))
+        matches!(self.store, ServedStore::Bucket(_))
     }
 
     fn as_presigned_urls(&self) -> Option<&dyn PresignedUrls> {
@@ -152,7 +133,7 @@ impl VerifiedRead for OfferedBlobs {
 impl PresignedUrls for OfferedBlobs {
     fn presigned_url(&self, digest: &Digest) -> Result<Option<String>, ContentError> {
         self.size(digest)?;
-        let OfferedStorage::Bucket(bucket, _) = &self.storage else {
+        let ServedStore::Bucket(bucket) = &self.store else {
             return Ok(None);
         };
         let bucket = bucket.clone();

@@ -333,7 +333,7 @@ pub(super) fn refused(error: HttpError) -> WriteError {
 }
 
 /// Turns a failed request to the object store into an error of reading a blob.
-pub(super) fn unreadable(digest: &Digest, error: HttpError) -> ContentError {
+pub(in crate::store) fn unreadable(digest: &Digest, error: HttpError) -> ContentError {
     match error.kind {
         ErrorKind::NotFound => ContentError::missing(digest),
         _ => ContentError::read(digest, std::io::Error::other(error)),

@@ -21,6 +21,7 @@ mod gc;
 mod sink;
 mod upload_record;
 
+pub(super) use self::bucket_store::unreadable;
 pub use self::bucket_store::{BucketStore, StoreTimeouts};
 #[cfg(any(test, feature = "testkit"))]
 pub use self::content::index_list;
