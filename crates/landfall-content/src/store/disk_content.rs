@@ -7,7 +7,7 @@ use crate::{
     IdleSlots, LocalSink, LocalStore, LockEntry, VerifiedRead, VerifiedWriter, WriteError,
     if_exists,
 };
-use landfall_model::{Descriptor, Digest, Limits};
+use landfall_model::{Descriptor, Digest, Limits, sum_sizes};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
@@ -90,7 +90,10 @@ impl BlobStore for DiskStore {
     }
 
     fn needs_hashing(&self, descriptor: &Descriptor, rehash: bool) -> bool {
-        self.is_unhashed(&descriptor.digest, rehash)
+        let Descriptor { digest, .. } = descriptor;
+        // a missing file has nothing to hash
+        FileStamp::at(&self.path(digest))
+            .is_ok_and(|file_stamp| rehash || !self.records().is_unchanged(digest, file_stamp))
     }
 
     fn put(&self, descriptor: &Descriptor, bytes: &[u8]) -> Result<(), WriteError> {
@@ -110,14 +113,20 @@ impl BlobStore for DiskStore {
         &self,
         wanted: &mut dyn Iterator<Item = (&Digest, u64)>,
     ) -> Result<Option<DiskSpace>, WriteError> {
-        DiskStore::disk_space(self, wanted).map(Some)
+        // a partly written blob needs less
+        let needed =
+            wanted.map(|(digest, size)| size.saturating_sub(self.partial_size_on_disk(digest)));
+        let space = DiskSpace::measure(self.dir(), sum_sizes(needed));
+        space.map(Some).map_err(io("look at", self.dir()))
     }
 
     fn record_complete(
         &self,
         entries: &mut dyn Iterator<Item = LockEntry>,
     ) -> Result<(), WriteError> {
-        DiskStore::add_to_index(self, entries)
+        // first, so that after a crash the index names no blob that is missing
+        self.sync_names()?;
+        self.edit_index(|index| index.add(entries))
     }
 }
 

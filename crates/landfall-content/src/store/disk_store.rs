@@ -3,12 +3,9 @@
 use super::disk_content::io;
 use super::layout_index::LayoutIndex;
 use super::verified_journal::VerifiedJournal;
-use crate::{
-    DiskSpace, FileStamp, LockEntry, WriteError, if_exists, sync_folder, temporary_file_in,
-};
-use landfall_model::{Digest, Hasher, INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT, read_chunks, sum_sizes};
+use crate::{FileStamp, WriteError, if_exists, sync_folder, temporary_file_in};
+use landfall_model::{Digest, Hasher, INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT, read_chunks};
 use landfall_os::{allocated_bytes, is_at};
-use std::borrow::Borrow;
 use std::collections::BTreeSet;
 use std::fs::{DirEntry, File, TryLockError};
 use std::io::Write;
@@ -187,13 +184,6 @@ impl DiskStore {
         Ok(is_good)
     }
 
-    /// Whether the file of the blob exists and must be hashed before it counts as intact. With
-    /// `rehash`, every existing file must be hashed, even if the journal lists it.
-    pub(super) fn is_unhashed(&self, digest: &Digest, rehash: bool) -> bool {
-        FileStamp::at(&self.path(digest))
-            .is_ok_and(|file_stamp| rehash || !self.0.records.is_unchanged(digest, file_stamp))
-    }
-
     /// Hashes the blob, even if the journal lists it, and removes it if it is damaged. Returns
     /// whether it is present and intact.
     ///
@@ -274,37 +264,10 @@ impl DiskStore {
         self.0.dir.join(".landfall/partial").join(name)
     }
 
-    /// Returns the space that the `wanted` blobs need, and the free space. A partly written blob
-    /// needs less.
-    ///
-    /// # Errors
-    /// If the file system cannot be queried.
-    pub fn disk_space<'a>(
-        &self,
-        wanted: impl Iterator<Item = (&'a Digest, u64)>,
-    ) -> Result<DiskSpace, WriteError> {
-        let needed =
-            wanted.map(|(digest, size)| size.saturating_sub(self.partial_size_on_disk(digest)));
-        DiskSpace::measure(&self.0.dir, sum_sizes(needed)).map_err(io("look at", &self.0.dir))
-    }
-
     /// Returns how many bytes the partial file of a blob occupies; it may have holes.
-    fn partial_size_on_disk(&self, digest: &Digest) -> u64 {
+    pub(super) fn partial_size_on_disk(&self, digest: &Digest) -> u64 {
         let metadata = std::fs::metadata(self.partial_path(digest));
         metadata.map_or(0, |metadata| allocated_bytes(&metadata))
-    }
-
-    /// Adds the entries to `index.json`. Syncs the folders of blobs first, so that after a crash
-    /// the index names no blob that is missing.
-    ///
-    /// # Errors
-    /// If `index.json` cannot be read or written.
-    pub fn add_to_index(
-        &self,
-        entries: impl IntoIterator<Item = impl Borrow<LockEntry>>,
-    ) -> Result<(), WriteError> {
-        self.sync_names()?;
-        self.edit_index(|index| index.add(entries))
     }
 
     /// Syncs the names of all blobs to disk.
@@ -360,7 +323,7 @@ impl DiskStore {
         )
     }
 
-    fn edit_index(&self, edit: impl FnOnce(&mut LayoutIndex)) -> Result<(), WriteError> {
+    pub(super) fn edit_index(&self, edit: impl FnOnce(&mut LayoutIndex)) -> Result<(), WriteError> {
         // read, edit and write under one lock: two pulls may add their entries at the same time
         let _guard = self.guard()?;
         let path = self.0.dir.join(INDEX_FILE);
