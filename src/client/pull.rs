@@ -61,8 +61,7 @@ impl Client {
     ) -> Result<Vec<ReportItem>, Failure> {
         let into: Arc<dyn LocalStore> = Arc::new(store.clone());
         let share = ShardShare::new(lock, self.shard);
-        let mut imported = self.copy_from_archives(&share, &into).await?;
-        imported.extend(self.copy_archived_images(lock, &share, &into).await?);
+        let imported = self.import(lock, &share, &into).await?;
         self.pull_to(lock, into, rehash, &imported).await
     }
 
@@ -132,6 +131,19 @@ impl Client {
         Ok(items)
     }
 
+    /// Copies the blobs of `share` that `into` lacks and that archives have: those of `--from`, and
+    /// those next to the lock. Returns their digests.
+    async fn import(
+        &self,
+        lock: &Lock,
+        share: &ShardShare<'_>,
+        into: &Arc<dyn LocalStore>,
+    ) -> Result<BTreeSet<Digest>, Failure> {
+        let mut imported = self.copy_from_archives(share, into).await?;
+        imported.extend(self.copy_archived_images(lock, share, into).await?);
+        Ok(imported)
+    }
+
     /// Copies the blobs of `share` that the archives have and `into` lacks. Returns their digests.
     async fn copy_from_archives(
         &self,
@@ -145,12 +157,9 @@ impl Client {
             (self.archives.clone(), into.clone(), self.progress.clone());
         let wanted = unique_blobs(share.each_entry());
         let copying = tokio::task::spawn_blocking(move || {
-            let present = present_blobs(&*into, wanted.clone(), false, &*progress)?;
-            let mut wanted: BTreeMap<_, _> = wanted
-                .into_iter()
-                .filter(|blob| !present.contains(&blob.digest))
-                .map(|blob| (blob.digest.clone(), blob))
-                .collect();
+            let lacking = lacking(&*into, wanted, &*progress)?.into_iter();
+            let mut wanted: BTreeMap<_, _> =
+                lacking.map(|blob| (blob.digest.clone(), blob)).collect();
             progress.begin(
                 "copy",
                 wanted.len() as u64,
@@ -206,10 +215,7 @@ impl Client {
             for (path, name) in archived {
                 let own = wanted.iter().filter(|(item, _)| *item == name.to_string());
                 let own: Vec<Descriptor> = own.map(|(_, blob)| blob.clone()).collect();
-                let present = present_blobs(&*into, own.clone(), false, &*progress)?;
-                let lacking = own.into_iter();
-                let lacking = lacking.filter(|blob| !present.contains(&blob.digest));
-                let lacking: Vec<Descriptor> = lacking.collect();
+                let lacking = lacking(&*into, own, &*progress)?;
                 if lacking.is_empty() {
                     continue;
                 }
@@ -297,12 +303,7 @@ impl Client {
             let into: Arc<dyn LocalStore> = local;
             // Several runners cannot write one bundle, so there are no shards here.
             let share = ShardShare::new(lock, Shard::default());
-            let copied = async {
-                let mut imported = self.copy_from_archives(&share, &into).await?;
-                imported.extend(self.copy_archived_images(lock, &share, &into).await?);
-                Ok::<_, Failure>(imported)
-            };
-            let pulled = match copied.await {
+            let pulled = match self.import(lock, &share, &into).await {
                 Ok(imported) => {
                     let into: Arc<dyn BlobStore> = into;
                     self.pull_into(&share, source, &into, rehash, &imported)
@@ -336,6 +337,17 @@ impl Client {
         let packed = blocking(move || whole.publish()).await?;
         Ok((items, Some(packed)))
     }
+}
+
+/// The blobs of `wanted` that `store` lacks.
+fn lacking(
+    store: &dyn BlobStore,
+    mut wanted: Vec<Descriptor>,
+    progress: &dyn Progress,
+) -> Result<Vec<Descriptor>, WriteError> {
+    let present = present_blobs(store, wanted.clone(), false, progress)?;
+    wanted.retain(|blob| !present.contains(&blob.digest));
+    Ok(wanted)
 }
 
 /// Runs blocking work on a bundle, on a thread that may block.

@@ -190,9 +190,7 @@ impl ParallelFetch {
             let bytes = bytes.map_err(|error| self.opener.failed(error))?;
             // read again after the wait, because a helper may have taken the second half meanwhile
             let end = self.plan().first.1;
-            let piece = &bytes[..bytes
-                .len()
-                .min(usize::try_from(end.saturating_sub(writer.offset())).unwrap_or(usize::MAX))];
+            let piece = up_to(end, writer.offset(), &bytes);
             writer.write(piece)?;
             self.opener.count_received(piece.len());
             self.plan().advance_first(writer.offset());
@@ -242,9 +240,7 @@ impl ParallelFetch {
         while let Some(bytes) = stream.next().await {
             let bytes = bytes.map_err(FailedAttempt::reading)?;
             let end = self.plan().helpers.get(&helper).map_or(at, |work| work.end);
-            let piece = &bytes[..bytes
-                .len()
-                .min(usize::try_from(end.saturating_sub(at)).unwrap_or(usize::MAX))];
+            let piece = up_to(end, at, &bytes);
             self.partial.write(piece, at)?;
             self.opener.count_received(piece.len());
             at += piece.len() as u64;
@@ -264,6 +260,12 @@ impl ParallelFetch {
             at,
         )))
     }
+}
+
+/// Returns those of the bytes at the offset `at` that are before `end`.
+fn up_to(end: u64, at: u64, bytes: &[u8]) -> &[u8] {
+    let length = end.saturating_sub(at).min(bytes.len() as u64);
+    &bytes[..length as usize]
 }
 
 // Which connection fetches which range.

@@ -120,7 +120,7 @@ fn parameter_value(text: &str) -> (String, &str) {
 }
 
 /// The access that a request needs, as it is requested from the token service.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct TokenScope {
     /// The repository; empty for a login that is not about a repository.
     pub(super) repository: String,

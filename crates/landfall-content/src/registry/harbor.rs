@@ -168,8 +168,7 @@ impl RegistrySession {
             let scope = TokenScope {
                 repository: project.into(),
                 push: true,
-                delete: false,
-                from: None,
+                ..TokenScope::default()
             };
             if let Some(header) = self.auth.basic(&scope).await? {
                 request = request.header(AUTHORIZATION, &header);

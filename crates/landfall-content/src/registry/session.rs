@@ -270,8 +270,7 @@ impl RegistrySession {
         TokenScope {
             repository: self.full(repository),
             push,
-            delete: false,
-            from: None,
+            ..TokenScope::default()
         }
     }
 

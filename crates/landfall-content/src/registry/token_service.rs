@@ -290,9 +290,7 @@ impl Auth {
             .unwrap_or(&scope.repository);
         let there = TokenScope {
             repository: repository.into(),
-            push: false,
-            delete: false,
-            from: None,
+            ..TokenScope::default()
         };
         *token = Some(
             self.anonymous_token(&there, &realm, service.as_deref())
