@@ -186,7 +186,7 @@ impl Preflight<'_> {
                 continue;
             }
             let session = &self.uploader.session;
-            let Some(free) = session.quota(name).await.and_then(|quota| quota.free()) else {
+            let Some(free) = session.free_quota(name).await else {
                 continue;
             };
             let blobs = self.new_blobs(name, &stops);

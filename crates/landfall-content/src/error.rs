@@ -55,17 +55,12 @@ impl From<tokio::task::JoinError> for WriteError {
 impl WriteError {
     /// Returns the error for an operation on a file that failed.
     pub fn io(action: &'static str, path: &Path, source: std::io::Error) -> WriteError {
-        let hint = if is_full(&source) {
-            "; free some space and run it again to resume"
-        } else {
-            ""
-        };
         WriteError::Io {
             sink: "",
             action,
             path: path.into(),
+            hint: hint(&source),
             source,
-            hint,
         }
     }
 
@@ -88,6 +83,15 @@ impl From<WriteError> for std::io::Error {
 impl From<WriteError> for Failure {
     fn from(error: WriteError) -> Failure {
         Failure::failed(error.to_string()).on(TransferSide::Destination)
+    }
+}
+
+/// What to do about an error of the operating system, beginning with a semicolon; may be empty.
+pub(super) fn hint(error: &std::io::Error) -> &'static str {
+    if is_full(error) {
+        "; free some space and run it again to resume"
+    } else {
+        ""
     }
 }
 

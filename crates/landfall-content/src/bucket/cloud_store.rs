@@ -78,30 +78,26 @@ pub(super) fn open(
                 .with_bucket_name(bucket)
                 .with_retry(retry)
                 .with_http_connector(service);
-            builder
-                .build()
-                .map(|store| Arc::new(store) as Arc<dyn CloudStore>)
+            builder.build().map(shared)
         }
         BucketProtocol::Google => {
             let builder = GoogleCloudStorageBuilder::from_env()
                 .with_bucket_name(bucket)
                 .with_retry(retry);
-            builder
-                .with_http_connector(service)
-                .build()
-                .map(|store| Arc::new(store) as Arc<dyn CloudStore>)
+            builder.with_http_connector(service).build().map(shared)
         }
         BucketProtocol::Azure => {
             let builder = MicrosoftAzureBuilder::from_env()
                 .with_container_name(bucket)
                 .with_retry(retry);
-            builder
-                .with_http_connector(service)
-                .build()
-                .map(|store| Arc::new(store) as Arc<dyn CloudStore>)
+            builder.with_http_connector(service).build().map(shared)
         }
     };
     opened.map_err(|error| setting_error(location, error.to_string()))
+}
+
+fn shared(store: impl CloudStore) -> Arc<dyn CloudStore> {
+    Arc::new(store)
 }
 
 fn setting_error(location: &BucketLocation, why: String) -> HttpError {

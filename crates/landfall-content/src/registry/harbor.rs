@@ -9,22 +9,6 @@ use reqwest::{Method, StatusCode};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The storage quota of a Harbor project, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ProjectQuota {
-    /// The limit; `None` for no limit.
-    pub hard: Option<u64>,
-    /// The number of used bytes.
-    pub used: u64,
-}
-
-impl ProjectQuota {
-    /// Returns the number of free bytes, or `None` without a limit.
-    pub fn free(&self) -> Option<u64> {
-        self.hard.map(|hard| hard.saturating_sub(self.used))
-    }
-}
-
 impl RegistrySession {
     /// Whether the registry is Harbor, which answers `GET /api/v2.0/systeminfo` without an account.
     pub async fn is_harbor(&self) -> bool {
@@ -91,8 +75,9 @@ impl RegistrySession {
         Ok(())
     }
 
-    /// Returns the storage quota of a project, or `None` if it cannot be read.
-    pub async fn quota(&self, project: &str) -> Option<ProjectQuota> {
+    /// Returns the free bytes of a project's storage quota, or `None` if it has no limit or cannot
+    /// be read.
+    pub async fn free_quota(&self, project: &str) -> Option<u64> {
         #[derive(Deserialize)]
         struct Summary {
             quota: Amounts,
@@ -117,13 +102,13 @@ impl RegistrySession {
             .ok()?;
         let quota = from_json::<Summary>(&body).ok()?.quota;
         // -1 means no limit
-        let hard = u64::try_from(*quota.hard.get("storage")?).ok();
+        let hard = u64::try_from(*quota.hard.get("storage")?).ok()?;
         let used = quota
             .used
             .get("storage")
             .and_then(|used| u64::try_from(*used).ok())
             .unwrap_or(0);
-        Some(ProjectQuota { hard, used })
+        Some(hard.saturating_sub(used))
     }
 
     async fn harbor(

@@ -2,6 +2,7 @@
 
 use super::disk_store::DiskStore;
 use super::partial_file;
+use crate::error::hint;
 use crate::{
     BlobRead, BlobSink, BlobStore, ByteRange, ContentError, DiskSpace, FileStamp, FollowerSender,
     IdleSlots, LocalSink, LocalStore, LockEntry, VerifiedRead, VerifiedWriter, WriteError,
@@ -143,29 +144,16 @@ impl LocalStore for DiskStore {
 /// Returns a function that turns an I/O error into the error of `action` on `path` in the store.
 pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> WriteError {
     move |source| {
-        let denied = source.kind() == std::io::ErrorKind::PermissionDenied;
-        match WriteError::io(action, path, source) {
-            WriteError::Io {
-                action,
-                path,
-                source,
-                hint,
-                ..
-            } => {
-                let hint = if denied {
-                    "; choose another store with --store DIR"
-                } else {
-                    hint
-                };
-                WriteError::Io {
-                    sink: "store: ",
-                    action,
-                    path,
-                    source,
-                    hint,
-                }
-            }
-            other => other,
+        let hint = match source.kind() {
+            std::io::ErrorKind::PermissionDenied => "; choose another store with --store DIR",
+            _ => hint(&source),
+        };
+        WriteError::Io {
+            sink: "store: ",
+            action,
+            path: path.into(),
+            source,
+            hint,
         }
     }
 }
