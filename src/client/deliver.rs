@@ -3,7 +3,7 @@
 use crate::push::{
     GitCollision, GitTarget, Omitted, PushContent, PushOptions, Pushed, push, push_git,
 };
-use landfall_content::archives::{ArchivedImages, ImportedBlobs, SourceArchive};
+use landfall_content::archives::{ImportedBlobs, SourceArchive};
 use landfall_content::registry::RegistrySessions;
 use landfall_content::store::DiskStore;
 use landfall_content::upstream::Upstreams;
@@ -172,15 +172,7 @@ impl Client {
 
     /// The sources of the content of a lock.
     pub(super) fn upstreams(&self) -> Arc<dyn PartSource> {
-        let upstreams = Upstreams::new(self.sessions.clone()).beside_lock_in(&self.lock_folder);
-        let activity = self.sessions.transport().activity().clone();
-        let folder = self.lock_folder.clone();
-        Arc::new(ArchivedImages::new(
-            Arc::new(upstreams),
-            folder,
-            self.limits,
-            activity,
-        ))
+        Arc::new(Upstreams::new(self.sessions.clone()).beside_lock_in(&self.lock_folder))
     }
 
     /// The longest wait that a server may request.

@@ -31,7 +31,7 @@ pub enum LocalForm {
     /// A chart with this name: a `.tgz`, or a folder that becomes one.
     Chart(String),
     /// An archive of another tool with the image of this name, of which the content is a part
-    /// ([`ArchivedImages`](crate::archives::ArchivedImages)).
+    /// ([`ImageInArchive`](crate::archives::ImageInArchive)).
     Image(ImageRef),
     /// A working copy, bare repository or git bundle, from whose objects packs are written.
     Repository,
@@ -78,9 +78,6 @@ impl LocalContent {
         let Some(path) = &self.path else {
             return Err(NOT_BESIDE_LOCK.into());
         };
-        if matches!(self.form, LocalForm::Image(_)) {
-            return Err(read_failure(path, &"it is a part of an archive"));
-        }
         let opened = folder.canonicalize().and_then(|folder| {
             let found = path_below(&folder, path)?;
             open_local(&folder, &found, &self.form, &Limits::default())

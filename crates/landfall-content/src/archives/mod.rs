@@ -14,7 +14,7 @@ mod import_blobs;
 mod members;
 mod source_archive;
 
-pub use self::archived_images::ArchivedImages;
+pub(crate) use self::archived_images::ArchivedImages;
 pub use self::image_in_archive::ImageInArchive;
 pub use self::image_names::{ArchiveImages, read_image_names};
 pub use self::import_blobs::{ImportedBlobs, find_blobs, import_blobs};

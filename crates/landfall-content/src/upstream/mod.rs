@@ -1,5 +1,5 @@
 //! The connected side as a source: registries for images, web servers for files, git servers for
-//! repositories.
+//! repositories, and content next to the lock.
 
 mod file;
 mod git_remote;
@@ -7,8 +7,11 @@ mod lfs_transfer;
 
 use self::git_remote::FileFrom;
 use self::lfs_transfer::open_large_file;
+use crate::archives::ArchivedImages;
 use crate::registry::{RegistrySession, RegistrySessions};
-use crate::{EntryPart, GitPacks, LocalContent, OpenedPart, PartOrigin, PartSource, read_blocking};
+use crate::{
+    EntryPart, GitPacks, LocalContent, LocalForm, OpenedPart, PartOrigin, PartSource, read_blocking,
+};
 use futures_util::future::BoxFuture;
 use landfall_http::{ErrorKind, HttpError, HttpRequest, OnceMap, RequestPurpose, send_from_offset};
 use landfall_model::{Descriptor, Digest, JsonText};
@@ -38,6 +41,7 @@ pub struct Upstreams {
     git: OnceMap<Arc<GitPacks>, Vec<Arc<File>>>,
     /// The folder of the lock, to which the paths of local content are relative.
     folder: PathBuf,
+    archived: ArchivedImages,
 }
 
 impl Upstreams {
@@ -48,6 +52,7 @@ impl Upstreams {
             sessions,
             git: OnceMap::default(),
             folder: ".".into(),
+            archived: ArchivedImages::default(),
         }
     }
 
@@ -161,6 +166,16 @@ impl PartSource for Upstreams {
                 }
                 PartOrigin::LargeFile(server) => {
                     open_large_file(&self.sessions, server, &part.descriptor, offset).await
+                }
+                PartOrigin::Local(LocalContent {
+                    path: Some(path),
+                    form: LocalForm::Image(name),
+                }) => {
+                    let transport = self.sessions.transport();
+                    let archived = &self.archived;
+                    archived
+                        .open(transport, &self.folder, path, name, &part.descriptor)
+                        .await
                 }
                 PartOrigin::Local(content) => {
                     self.open_local(content, &part.descriptor, offset).await
