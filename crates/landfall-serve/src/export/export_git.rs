@@ -12,7 +12,7 @@ use landfall_git::{
 use landfall_item::LockedGitRepository;
 use landfall_item::lockfile::Lock;
 use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, RunReport, count_of};
-use landfall_model::{Algorithm, Digest, Failure, Limits, digest_of};
+use landfall_model::{Algorithm, Descriptor, Digest, Failure, Limits, digest_of, media_type};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
@@ -261,9 +261,7 @@ fn repository_files(
 impl RepositoryFiles {
     /// Adds a file with generated content.
     fn make(&mut self, path: String, content: Vec<u8>) {
-        let digest = Digest::sha256(&content);
-        let size = content.len() as u64;
-        self.made.0.insert(digest.clone(), content.into());
+        let Descriptor { digest, size, .. } = self.made.put(content, media_type::OCTETS);
         self.files.push(RepositoryFile { path, digest, size });
     }
 

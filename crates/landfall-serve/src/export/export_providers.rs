@@ -9,18 +9,13 @@ use landfall_content::{BlobRead, MemoryBlobs};
 use landfall_item::lockfile::Lock;
 use landfall_item::{MirrorFile, ProviderMirror};
 use landfall_model::report::{EntryKind, Progress, RunReport};
-use landfall_model::{Digest, Failure};
+use landfall_model::{Descriptor, Digest, Failure, media_type};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
 
-/// A file of the mirror, with the blob that has its content.
-struct MirroredBlob {
-    path: String,
-    kind: EntryKind,
-    digest: Digest,
-    size: u64,
-}
+/// A file of the mirror: its path, and the digest and size of its content.
+type MirroredBlob = (String, Digest, u64);
 
 /// Writes every provider of `lock` from `blobs` to `dir`: packages and the JSON documents that list
 /// them. Documents that exist keep their other versions and platforms, unless their files are gone.
@@ -46,29 +41,16 @@ pub fn export_providers(
     for (path, file) in mirror.files() {
         match file {
             MirrorFile::Document(text) => {
-                let bytes = with_present(text, &dir.join(&path)).into_bytes();
-                let digest = Digest::sha256(&bytes);
-                let size = bytes.len() as u64;
-                documents.0.insert(digest.clone(), bytes.into());
-                let kind = EntryKind::Sidecar;
-                indexes.push(MirroredBlob {
-                    path,
-                    kind,
-                    digest,
-                    size,
-                });
+                let text = with_present(text, &dir.join(&path));
+                let Descriptor { digest, size, .. } = documents.put(text, media_type::OCTETS);
+                indexes.push((path, digest, size));
             }
-            MirrorFile::Package { digest, size } => packages.push(MirroredBlob {
-                path,
-                kind: EntryKind::Provider,
-                digest,
-                size,
-            }),
+            MirrorFile::Package { digest, size } => packages.push((path, digest, size)),
         }
     }
     // after the packages: a document must not name files that are not there yet
-    let packages = export_files(&packages);
-    let indexes = export_files(&indexes);
+    let packages = export_files(EntryKind::Provider, &packages);
+    let indexes = export_files(EntryKind::Sidecar, &indexes);
     claim_files(dir, packages.iter().chain(&indexes), mode, is_document)?;
     let mut report = write_all(packages, blobs, dir, mode.dry_run, progress);
     let written = write_all(indexes, &documents, dir, mode.dry_run, progress);
@@ -122,10 +104,10 @@ fn with_present(text: String, path: &Path) -> String {
     }
 }
 
-fn export_files(blobs: &[MirroredBlob]) -> Vec<ExportFile<'_>> {
+fn export_files(kind: EntryKind, blobs: &[MirroredBlob]) -> Vec<ExportFile<'_>> {
     let files = blobs.iter();
     files
-        .map(|blob| ExportFile::new(blob.kind, &blob.path, &blob.digest, blob.size, &blob.path))
+        .map(|(path, digest, size)| ExportFile::new(kind, path, digest, *size, path))
         .collect()
 }
 
