@@ -19,8 +19,8 @@ mod together;
 use self::outcome::PullOutcome;
 use landfall_content::{
     BlobStore, EntryPart, IdleSlots, ListedAttestations, LockEntry, PartOrigin, PartSource,
-    ScheduleStep, ScheduledTask, ShardEntry, Transfer, TransferError, TransferOutcome,
-    TransferSchedule, TransferSlot, Watchdog, WriteError, present_blobs, read_part, unique_blobs,
+    ScheduleStep, ShardEntry, Transfer, TransferError, TransferOutcome, TransferSchedule,
+    TransferSlot, Watchdog, WriteError, present_blobs, read_part, unique_blobs,
 };
 use landfall_http::Activity;
 use landfall_item::lockfile::{Lock, losses};
@@ -81,10 +81,12 @@ pub(crate) async fn pull(
     );
     progress.parts(tasks.len() as u64);
     // With one queue, the many small manifests would wait behind the biggest blobs.
-    let (manifests, blobs) = tasks.into_iter().partition(|task| task.is_manifest);
+    let (manifests, blobs): (Vec<PullTask>, Vec<PullTask>) =
+        tasks.into_iter().partition(|task| task.is_manifest);
     let queues = [(manifests, MANIFEST_SLOTS), (blobs, limits.jobs)];
     let watchdog = Watchdog::new(activity.clone(), limits.stuck);
-    let mut schedule = TransferSchedule::new(queues, MANIFEST_SLOTS + limits.jobs, watchdog);
+    let per_host = MANIFEST_SLOTS + limits.jobs;
+    let mut schedule = TransferSchedule::new(queues, |task| &task.host, per_host, watchdog);
     // slots that no blob needs help with the big ones
     let idle = IdleSlots::new(schedule.slots());
     let sink = into.clone().sink(limits, Some(idle), None);
@@ -205,12 +207,6 @@ struct PullTask {
     host: Arc<str>,
     /// The first entry that needs it.
     entry: usize,
-}
-
-impl ScheduledTask for PullTask {
-    fn host(&self) -> &Arc<str> {
-        &self.host
-    }
 }
 
 impl PullTask {

@@ -160,7 +160,7 @@ pub use crate::replace_file::{
 };
 pub use crate::retry::{FailedAttempt, FailureCause, Watchdog};
 pub use crate::schedule::{
-    ScheduleStep, ScheduledTask, TransferSchedule, run_concurrently, run_concurrently_by_host,
+    ScheduleStep, TransferSchedule, run_concurrently, run_concurrently_by_host,
 };
 pub use crate::slots::{TransferSlot, TransferSlots};
 pub use crate::transfer::{CopyError, Transfer, TransferOutcome, copy_checked};

@@ -10,12 +10,6 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tracing::debug;
 
-/// A task that a [`TransferSchedule`] begins.
-pub trait ScheduledTask {
-    /// Returns the host that the task reads from, or an empty string if it reads locally.
-    fn host(&self) -> &Arc<str>;
-}
-
 /// Begins tasks from queues, each with an order and slots of its own.
 pub struct TransferSchedule<T, R> {
     slots: TransferSlots,
@@ -37,11 +31,13 @@ pub enum ScheduleStep<T, R> {
     Done(R),
 }
 
-impl<T: ScheduledTask, R: Send + 'static> TransferSchedule<T, R> {
-    /// Returns a schedule for these queues, each with its number of slots. At most `per_host` tasks
-    /// of one host run at the same time.
+impl<T, R: Send + 'static> TransferSchedule<T, R> {
+    /// Returns a schedule for these queues, each with its number of slots. `host` returns the host
+    /// that a task reads from, or an empty string if it reads locally. At most `per_host` tasks of
+    /// one host run at the same time.
     pub fn new(
         queues: impl IntoIterator<Item = (Vec<T>, usize)>,
+        host: impl Fn(&T) -> &Arc<str>,
         per_host: usize,
         watchdog: Watchdog,
     ) -> TransferSchedule<T, R> {
@@ -53,7 +49,7 @@ impl<T: ScheduledTask, R: Send + 'static> TransferSchedule<T, R> {
             for task in waiting {
                 let (at, sender) = (tasks.len(), sender.clone());
                 let waiter = Box::new(move |slot| drop(sender.send((at, slot))));
-                slots.enqueue(queue, task.host(), at as u64, waiter);
+                slots.enqueue(queue, host(&task), at as u64, waiter);
                 tasks.push(Some(task));
             }
         }
@@ -117,7 +113,7 @@ impl<T: ScheduledTask, R: Send + 'static> TransferSchedule<T, R> {
     fn begin_task(&mut self, at: usize, slot: TransferSlot) -> Option<ScheduleStep<T, R>> {
         let task = self.tasks.get_mut(at)?.take()?;
         debug!(
-            host = %task.host(),
+            host = %slot.host(),
             waited = ?self.began.elapsed(),
             "a transfer slot is free; the next transfer begins"
         );
@@ -204,12 +200,6 @@ mod tests {
 
     static HERE: LazyLock<Arc<str>> = LazyLock::new(|| "here".into());
 
-    impl ScheduledTask for &str {
-        fn host(&self) -> &Arc<str> {
-            &HERE
-        }
-    }
-
     fn watchdog() -> Watchdog {
         Watchdog::new(Activity::default(), Duration::from_mins(10))
     }
@@ -217,7 +207,7 @@ mod tests {
     fn schedule<R: Send + 'static>(
         queues: [(Vec<&'static str>, usize); 2],
     ) -> TransferSchedule<&'static str, R> {
-        TransferSchedule::new(queues, 100, watchdog())
+        TransferSchedule::new(queues, |_| &HERE, 100, watchdog())
     }
 
     #[tokio::test]
@@ -261,19 +251,13 @@ mod tests {
     /// A task of a host.
     struct HostTask(Arc<str>, usize);
 
-    impl ScheduledTask for HostTask {
-        fn host(&self) -> &Arc<str> {
-            &self.0
-        }
-    }
-
     #[tokio::test]
     async fn tasks_waiting_for_one_host_do_not_block_other_hosts() {
         let tasks = (0..40)
             .map(|at| HostTask(if at < 20 { "sick" } else { "well" }.into(), at))
             .collect();
         let mut schedule: TransferSchedule<HostTask, ()> =
-            TransferSchedule::new([(tasks, 4)], 6, watchdog());
+            TransferSchedule::new([(tasks, 4)], |task| &task.0, 6, watchdog());
         let mut slots = Vec::new();
         let mut begin = |schedule: &mut TransferSchedule<HostTask, ()>| {
             let mut begun = Vec::new();
@@ -306,7 +290,8 @@ mod tests {
     #[tokio::test]
     async fn deadlocked_tasks_are_aborted() {
         let watchdog = Watchdog::new(Activity::default(), Duration::from_millis(40));
-        let mut schedule = TransferSchedule::new([(vec!["a", "b", "c"], 2)], 2, watchdog);
+        let mut schedule =
+            TransferSchedule::new([(vec!["a", "b", "c"], 2)], |_| &HERE, 2, watchdog);
         let mut begun = Vec::new();
         while let Some(step) = schedule.step().await {
             match step {
@@ -330,6 +315,7 @@ mod tests {
         let activity = Activity::default();
         let mut schedule = TransferSchedule::new(
             [(vec!["a"], 1)],
+            |_| &HERE,
             1,
             Watchdog::new(activity.clone(), Duration::from_millis(8)),
         );

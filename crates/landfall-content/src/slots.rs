@@ -329,6 +329,10 @@ impl Drop for DequeueOnDrop<'_> {
 }
 
 impl TransferSlot {
+    pub(super) fn host(&self) -> &str {
+        &self.host
+    }
+
     /// Puts the slot back, unless it is lent, and gives the free slots to what waits.
     fn release(&self, change: impl FnOnce(&mut HostLoad)) {
         let mut state = locked(&self.pool.state);
