@@ -6,6 +6,7 @@ use super::disk_content::io;
 use super::disk_store::DiskStore;
 use crate::bucket::{Bucket, BucketObject, ConditionalGet, PutCondition, PutOutcome};
 use crate::if_exists;
+use bytes::Bytes;
 use landfall_model::{Digest, Failure, Limits};
 use serde::{Deserialize, Serialize};
 
@@ -61,16 +62,8 @@ impl ServedStore {
     /// # Errors
     /// If it cannot be read, or has a version that this release does not know.
     pub async fn current(&self) -> Result<Option<ReadPointer>, Failure> {
-        let found = match self {
-            ServedStore::Disk(disk) => {
-                read_own_file(disk, POINTER)?.map(|bytes| (bytes.into(), None))
-            }
-            ServedStore::Bucket(bucket) => bucket
-                .get(POINTER, Limits::default().document_bytes as u64)
-                .await?
-                .map(|(bytes, object)| (bytes, Some(object))),
-        };
-        let Some((bytes, object)) = found else {
+        let limit = Limits::default().document_bytes;
+        let Some((bytes, object)) = self.read(POINTER, limit).await? else {
             return Ok(None);
         };
         Ok(Some(ReadPointer {
@@ -118,14 +111,8 @@ impl ServedStore {
     /// Like [`ServedStore::lock`]. The inner result is an error if the lock is missing or damaged.
     async fn read_lock(&self, fingerprint: &Digest) -> Result<Result<String, Failure>, Failure> {
         let key = format!("{LOCKS}/{}", fingerprint.hex());
-        let bytes = match self {
-            ServedStore::Disk(disk) => read_own_file(disk, &key)?.map(Into::into),
-            ServedStore::Bucket(bucket) => bucket
-                .get(&key, Limits::default().contents_bytes as u64)
-                .await?
-                .map(|(bytes, _)| bytes),
-        };
-        let Some(bytes): Option<bytes::Bytes> = bytes else {
+        let limit = Limits::default().contents_bytes;
+        let Some((bytes, _)) = self.read(&key, limit).await? else {
             let why = "it is missing; run `landfall publish` again";
             return Ok(Err(self.damaged(&key, why)));
         };
@@ -135,6 +122,22 @@ impl ServedStore {
             return Ok(Err(self.damaged(&key, why)));
         }
         Ok(Ok(String::from_utf8_lossy(&bytes).into_owned()))
+    }
+
+    /// Reads the pointer or a lock; in an object store, one of at most `limit` bytes. Returns `None`
+    /// if it is missing.
+    async fn read(
+        &self,
+        key: &str,
+        limit: usize,
+    ) -> Result<Option<(Bytes, Option<BucketObject>)>, Failure> {
+        Ok(match self {
+            ServedStore::Disk(disk) => read_own_file(disk, key)?.map(|bytes| (bytes.into(), None)),
+            ServedStore::Bucket(bucket) => bucket
+                .get(key, limit as u64)
+                .await?
+                .map(|(bytes, object)| (bytes, Some(object))),
+        })
     }
 
     /// Returns the pointer, the text of its lock, and the text of the previous lock if it still
