@@ -18,7 +18,7 @@ use landfall_item::lockfile::{Lock, losses};
 use landfall_model::report::{ItemStatus, Progress, ReportItem};
 use landfall_model::sign::{PublicKey, Signer};
 use landfall_model::{Descriptor, Digest, Failure, ImageRef, Shard, locked, sum_sizes};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -200,21 +200,17 @@ impl Client {
         if archived.is_empty() {
             return Ok(BTreeSet::new());
         }
-        let wanted = share.each_entry().flat_map(|entry| {
-            let parts = entry.parts.iter().map(|part| part.descriptor.clone());
-            let name = entry.name.clone();
-            parts
-                .map(move |blob| (name.clone(), blob))
-                .collect::<Vec<_>>()
-        });
-        let wanted: Vec<(String, Descriptor)> = wanted.collect();
+        let mut wanted: HashMap<String, Vec<Descriptor>> = HashMap::new();
+        for entry in share.each_entry() {
+            let blobs = entry.parts.into_iter().map(|part| part.descriptor);
+            wanted.entry(entry.name).or_default().extend(blobs);
+        }
         let (into, progress) = (into.clone(), self.progress.clone());
         let (folder, limits) = (self.lock_folder.clone(), self.limits);
         let copying = tokio::task::spawn_blocking(move || {
             let mut imported = BTreeSet::new();
             for (path, name) in archived {
-                let own = wanted.iter().filter(|(item, _)| *item == name.to_string());
-                let own: Vec<Descriptor> = own.map(|(_, blob)| blob.clone()).collect();
+                let own = wanted.get(&name.to_string()).cloned().unwrap_or_default();
                 let lacking = lacking(&*into, own, &*progress)?;
                 if lacking.is_empty() {
                     continue;
