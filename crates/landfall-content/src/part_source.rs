@@ -75,9 +75,10 @@ impl OpenedPart {
         OpenedPart::unchecked(0, futures_util::stream::iter([Ok(bytes)]).boxed())
     }
 
-    /// Returns a stream that the server of `url` began at `start`. If `start` is not 0 and the bytes
-    /// turn out wrong, no more ranges are requested from that server. A part made of two responses
-    /// does not show which response was wrong, so the next attempt fetches the whole part.
+    /// Returns a stream that the server of `url` began at `start`. If `start` is not 0 and the
+    /// bytes turn out wrong, no more ranges are requested from that server. A part made of two
+    /// responses does not show which response was wrong, so the next attempt fetches the whole
+    /// part.
     pub fn ranged(start: u64, stream: ByteStream, transport: &Transport, url: &Url) -> OpenedPart {
         let opened = OpenedPart::unchecked(start, stream);
         if start == 0 {

@@ -222,8 +222,8 @@ impl TransferSlots {
         TransferSlots::new(&[slots], slots)
     }
 
-    /// Returns slots of these kinds, the last of which serve helpers, too: the queue with the number
-    /// `helpers`.
+    /// Returns slots of these kinds, the last of which serve helpers, too: the queue with the
+    /// number `helpers`.
     fn of_kinds(mut kinds: Vec<SlotKind>, helpers: usize, per_host: usize) -> TransferSlots {
         if let Some(last) = kinds.last_mut() {
             last.queues.push(helpers);

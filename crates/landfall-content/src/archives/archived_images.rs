@@ -25,8 +25,8 @@ const PIECE: u64 = 256 << 10;
 pub(crate) struct ArchivedImages(OnceMap<(String, ImageRef), Arc<ImageInArchive>>);
 
 impl ArchivedImages {
-    /// Opens a part of the image `name` in the archive at `path`, which is relative to `folder`, the
-    /// folder of the lock. Work on the archive counts for the activity of `transport`.
+    /// Opens a part of the image `name` in the archive at `path`, which is relative to `folder`,
+    /// the folder of the lock. Work on the archive counts for the activity of `transport`.
     pub(crate) async fn open(
         &self,
         transport: &Transport,

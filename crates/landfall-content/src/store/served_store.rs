@@ -124,8 +124,8 @@ impl ServedStore {
         Ok(Ok(String::from_utf8_lossy(&bytes).into_owned()))
     }
 
-    /// Reads the pointer or a lock; in an object store, one of at most `limit` bytes. Returns `None`
-    /// if it is missing.
+    /// Reads the pointer or a lock; in an object store, one of at most `limit` bytes. Returns
+    /// `None` if it is missing.
     async fn read(
         &self,
         key: &str,
