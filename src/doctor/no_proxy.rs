@@ -5,6 +5,7 @@
 use super::lint::GO;
 use super::{CheckStatus, LintMessage};
 use landfall_http::ineffective_entry;
+use landfall_model::without_brackets;
 use std::net::IpAddr;
 
 /// Messages about the comma-separated entries of the setting `source`.
@@ -129,10 +130,7 @@ impl NoProxyEntryForm {
             Some((host, port)) => (host, Some(port)),
             None => (entry, None),
         };
-        match (
-            port,
-            host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok(),
-        ) {
+        match (port, without_brackets(host).parse::<IpAddr>().is_ok()) {
             (Some(_), is_address) => NoProxyEntryForm::Port(is_address),
             _ if host.starts_with("*.") => NoProxyEntryForm::Star,
             _ if host.starts_with('.') => NoProxyEntryForm::Below,
@@ -183,7 +181,7 @@ impl NoProxyEntryForm {
             NoProxyEntryForm::Port(is_address) => {
                 let without = entry
                     .rsplit_once(':')
-                    .map(|(host, _)| host.trim_matches(['[', ']']).to_owned());
+                    .map(|(host, _)| without_brackets(host).to_owned());
                 if *is_address {
                     vec![(
                         &["curl", "wget", "apt", "requests"],
@@ -247,7 +245,7 @@ impl NoProxyEntryForm {
             // Patterns of Java have no port.
             NoProxyEntryForm::Port(_) => {
                 let host = lower.rsplit_once(':').map_or(&*lower, |(host, _)| host);
-                let host = host.trim_matches(['[', ']']);
+                let host = without_brackets(host);
                 NoProxyEntryForm::of(host).java(host)
             }
             // By Go's rules a name also covers the names below it.

@@ -5,6 +5,7 @@ use crate::clients::{TlsError, TlsProfile};
 use crate::error::{ErrorKind, HttpError, describe_io, describe_known};
 use crate::proxy::ProxyUrl;
 use base64::Engine as _;
+use landfall_model::without_brackets;
 use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use rustls::pki_types::ServerName;
@@ -74,7 +75,7 @@ async fn within<T>(work: impl Future<Output = Result<T, ConnectError>>) -> Resul
 /// Returns the addresses of a host, as this machine resolves it.
 pub(super) async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, ConnectError> {
     // an IPv6 address has brackets in a URL, but not for the resolver
-    let name = host.trim_matches(['[', ']']);
+    let name = without_brackets(host);
     let found = async {
         tokio::net::lookup_host((name, port))
             .await
@@ -84,7 +85,7 @@ pub(super) async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Co
 }
 
 pub(super) async fn connect_tcp(host: &str, port: u16) -> Result<TcpStream, ConnectError> {
-    let name = host.trim_matches(['[', ']']);
+    let name = without_brackets(host);
     within(async {
         TcpStream::connect((name, port))
             .await
@@ -101,8 +102,8 @@ pub(super) async fn handshake(
 ) -> Result<TlsStream<Connection>, ConnectError> {
     let config = tls.config()?;
     // rustls recognizes an IPv6 address only without brackets
-    let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned())
-        .map_err(ConnectError::new)?;
+    let name =
+        ServerName::try_from(without_brackets(host).to_owned()).map_err(ConnectError::new)?;
     let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(config));
     within(async {
         connector
@@ -210,7 +211,7 @@ pub(super) enum ProbedProtocol {
 /// Whether the host may be probed: `localhost`, a loopback address or a private one.
 pub(super) fn may_probe(host: &str) -> bool {
     // no other names, because their addresses can change
-    match host.trim_matches(['[', ']']).parse::<IpAddr>() {
+    match without_brackets(host).parse::<IpAddr>() {
         Ok(IpAddr::V4(address)) => address.is_loopback() || address.is_private(),
         Ok(IpAddr::V6(address)) => address.is_loopback() || address.is_unique_local(),
         Err(_) => host == "localhost",
@@ -243,7 +244,7 @@ pub(super) async fn probe(
 
 /// Sends a ClientHello and reads the first bytes of the answer.
 async fn first_bytes(host: &str, port: u16) -> Result<[u8; 5], HttpError> {
-    let name = host.trim_matches(['[', ']']);
+    let name = without_brackets(host);
     let mut stream = TcpStream::connect((name, port)).await.map_err(|error| {
         HttpError::new(ErrorKind::Network, connect_message(host, port, &error)).caused_by(error)
     })?;

@@ -2,7 +2,7 @@
 //! containerd and kubelet follow them, so landfall and the nodes agree about which hosts are
 //! reached directly.
 
-use landfall_model::AddressRange;
+use landfall_model::{AddressRange, without_brackets};
 use std::net::{IpAddr, Ipv4Addr};
 
 /// An entry of NO_PROXY, or a key of the site that has the same effect.
@@ -100,7 +100,7 @@ impl NoProxyEntry {
         let lower = written.to_ascii_lowercase();
         let (host, port) = match split_host_port(&lower) {
             Some((host, port)) => (host.to_owned(), Some(port.to_owned())),
-            None => (lower.trim_matches(['[', ']']).to_owned(), None),
+            None => (without_brackets(&lower).to_owned(), None),
         };
         NoProxyEntry {
             entry: written.into(),
@@ -265,7 +265,7 @@ pub fn ineffective_entry(entry: &str) -> Option<IneffectiveEntry> {
     }
     // Go removes brackets only if a port follows them
     if entry.ends_with(']') {
-        let bare = entry.trim_matches(['[', ']']).to_owned();
+        let bare = without_brackets(entry).to_owned();
         return ineffective(
             "ignore it: an IPv6 address is written without brackets",
             Some(bare),

@@ -8,6 +8,7 @@ use crate::ledger::{Contact, RequestPurpose};
 use crate::proxy::ProxyUrl;
 use crate::transport::Transport;
 use crate::verifier::Certificate;
+use landfall_model::without_brackets;
 use rustls::client::verify_server_name;
 use rustls::pki_types::ServerName;
 use rustls::server::ParsedCertificate;
@@ -105,7 +106,7 @@ impl Transport {
         port: u16,
         route: ConnectRoute,
     ) -> Result<ConnectOutcome, HttpError> {
-        let name = host.trim_matches(['[', ']']);
+        let name = without_brackets(host);
         let host_text = if name.contains(':') {
             format!("[{name}]")
         } else {
@@ -160,7 +161,7 @@ impl Transport {
     ) -> Result<PresentedCertificate, HttpError> {
         let choice = self.proxies().choose(url);
         let stream = self.open(url, choice.proxy).await?;
-        let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+        let host = without_brackets(url.host_str().unwrap_or_default());
         // an untrusted certificate is shown too: the caller asks which one the server presents
         let profile = TlsProfile {
             skip_verify: true,

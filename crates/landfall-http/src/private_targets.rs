@@ -7,7 +7,7 @@ use crate::exchange::HttpRequest;
 use crate::no_proxy::{NoProxyEntry, RequestTarget, ineffective_entry};
 use crate::proxy::ProxyUrl;
 use crate::transport::{AddressScope, Transport};
-use landfall_model::{Failure, is_dns_name, locked};
+use landfall_model::{Failure, is_dns_name, locked, without_brackets};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use url::Url;
@@ -134,7 +134,7 @@ fn embeds_private_v4(address: Ipv6Addr) -> bool {
 
 /// Returns the address if the host of a URL is one, with or without brackets; `None` for a name.
 pub(super) fn address_literal(host: &str) -> Option<IpAddr> {
-    host.trim_matches(['[', ']']).parse().ok()
+    without_brackets(host).parse().ok()
 }
 
 /// The error for a name whose addresses are all private, if the site allows none of them.

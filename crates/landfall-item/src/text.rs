@@ -4,7 +4,7 @@
 use crate::item_kind::{EntryContext, ManifestResult};
 use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};
 use landfall_model::{
-    Digest, Failure, ImageRef, Platform, UpdatePolicy, is_same_host, is_same_url,
+    Digest, Failure, ImageRef, Platform, UpdatePolicy, is_same_host, is_same_url, without_scheme,
 };
 use std::fmt::{self, Display};
 
@@ -83,7 +83,7 @@ pub(crate) fn digest_tag(digest: &Digest) -> String {
 /// The host in the name of an item: the text before the first `/`, without a scheme. Empty if the
 /// name has no host.
 pub fn host_in(name: &str) -> &str {
-    let rest = name.split_once("://").map_or(name, |(_, rest)| rest);
+    let rest = without_scheme(name);
     rest.split_once('/').map_or("", |(host, _)| host)
 }
 

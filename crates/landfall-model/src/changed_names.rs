@@ -2,7 +2,7 @@
 //! replace old ones, each with its date and source. `lock`, `egress`, `doctor` and `render` read
 //! this table, and the manual prints it.
 
-use super::ImageRef;
+use super::{ImageRef, without_scheme};
 use std::collections::BTreeMap;
 
 /// A name that changed: a host, or the beginning of a repository or URL without its scheme.
@@ -209,7 +209,7 @@ const fn changed(
 impl ChangedName {
     /// Returns the row for an image, a URL or a host.
     pub fn of(written: &str) -> Option<&'static ChangedName> {
-        let name = written.split_once("://").map_or(written, |(_, rest)| rest);
+        let name = without_scheme(written);
         let matches = |row: &&ChangedName| {
             name.strip_prefix(row.name)
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', ':', '@', ' ']))

@@ -9,6 +9,11 @@ pub fn split_port(text: &str) -> (&str, Option<&str>) {
     }
 }
 
+/// The host without the brackets of an IPv6 address.
+pub fn without_brackets(host: &str) -> &str {
+    host.trim_matches(['[', ']'])
+}
+
 /// Whether `text` is a DNS name (RFC 1123, section 2.1) of at most 253 characters.
 ///
 /// URL parsers accept more as a host: `*.*`, `-i` and `a"b`, for example.

@@ -70,7 +70,9 @@ pub use crate::file_name::{FolderPacking, LOCAL_PREFIX, is_file_name, is_path_be
 pub use crate::hashed_stream::{
     DigestCheckedReader, HashedStream, digest_of, for_each_chunk, has_digest, read_chunks,
 };
-pub use crate::host_name::{has_host_characters, is_dns_name, is_example_name, split_port};
+pub use crate::host_name::{
+    has_host_characters, is_dns_name, is_example_name, split_port, without_brackets,
+};
 pub use crate::json::{from_json, without_bom};
 pub use crate::limits::Limits;
 pub use crate::manifest::{
@@ -100,4 +102,4 @@ pub use crate::update_policy::{MinimumAge, PackageVersion, UpdatePolicy};
 pub use crate::version::TagVersion;
 pub use crate::version_range::ReleaseLine;
 pub use crate::version_selection::VersionSelection;
-pub use crate::web_url::{after_web_scheme, is_web_url, normal_web_url};
+pub use crate::web_url::{after_web_scheme, is_web_url, normal_web_url, without_scheme};

@@ -1,7 +1,12 @@
-//! http and https URLs as people and tools write them. Equal URLs may differ in the case of scheme
+//! URLs as people and tools write them. Equal http and https URLs may differ in the case of scheme
 //! and host, in a default port, in dot segments and in percent-encoding (RFC 3986, 6.2.2).
 
 use url::Url;
+
+/// The part of a URL after `://`: its host and path. A text without `://` is returned as it is.
+pub fn without_scheme(text: &str) -> &str {
+    text.split_once("://").map_or(text, |(_, rest)| rest)
+}
 
 /// The part of an http or https URL after `://`. `None` for any other text.
 pub fn after_web_scheme(text: &str) -> Option<&str> {

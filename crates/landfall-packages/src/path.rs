@@ -1,6 +1,6 @@
 //! Paths below the URL of a repository. They come from its indexes, so they are checked.
 
-use landfall_model::{Failure, is_path_below};
+use landfall_model::{Failure, is_path_below, without_scheme};
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
 /// The characters that are percent-encoded in the path of a URL. `+`, `~` and `:` are common in the
@@ -106,8 +106,7 @@ fn is_file_path(path: &str) -> bool {
 
 /// The host of a URL, without the default port. http and https count as one host.
 pub fn host_of(url: &str) -> &str {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let host = rest.split('/').next().unwrap_or_default();
+    let host = without_scheme(url).split('/').next().unwrap_or_default();
     let default = if url.starts_with("https") {
         ":443"
     } else {

@@ -8,6 +8,7 @@ use landfall_model::config::{PathDestinations, Site};
 use landfall_model::document::read_text_input;
 use landfall_model::{
     Destination, Failure, ImageRef, TargetRegistry, alias_hosts, path_prefix, split_port,
+    without_brackets,
 };
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -117,8 +118,7 @@ impl<'s> NodeRegistry<'s> {
     /// configured: landfall probes such a registry for plain HTTP, but nodes use only https.
     pub(super) fn scheme_note(&self, takes_plain_http: bool) -> Option<String> {
         let (host, _) = split_port(&self.target.registry);
-        let is_address =
-            host == "localhost" || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+        let is_address = host == "localhost" || without_brackets(host).parse::<IpAddr>().is_ok();
         let is_configured =
             self.plain_http || self.ca.is_some() || self.client.is_some() || self.skip_verify;
         if !is_address || is_configured {

@@ -7,7 +7,7 @@ use crate::rendered_file::RenderedFile;
 use landfall_content::registry::site_proxy_accounts;
 use landfall_http::ineffective_entry;
 use landfall_model::config::Site;
-use landfall_model::{Failure, TargetRegistry, split_port};
+use landfall_model::{Failure, TargetRegistry, split_port, without_brackets};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_yaml::Value;
 use std::net::IpAddr;
@@ -126,7 +126,7 @@ impl NoProxyEntries {
                 .host_str()
                 .map(str::to_owned)
         });
-        let files = files.map(|host| host.trim_matches(['[', ']']).to_owned());
+        let files = files.map(|host| without_brackets(&host).to_owned());
         NoProxyEntries {
             domain: cluster
                 .domain
@@ -234,7 +234,7 @@ fn host_of(text: &str) -> &str {
     let (host, port) = split_port(text);
     let is_port = port.is_none_or(|port| port.parse::<u16>().is_ok());
     let host = if is_port { host } else { text };
-    host.trim_matches(['[', ']'])
+    without_brackets(host)
 }
 
 // The site's proxy in the forms that nodes, pods and static pods need.

@@ -5,7 +5,9 @@ use crate::index::{
 };
 use landfall_item::lockfile::Lock;
 use landfall_item::{LockedGitRepository, LockedPackageSet};
-use landfall_model::{DestinationMap, Digest, ImageRef, TargetRegistry, has_host, normal_web_url};
+use landfall_model::{
+    DestinationMap, Digest, ImageRef, TargetRegistry, has_host, normal_web_url, without_scheme,
+};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -476,11 +478,6 @@ fn may_have_other_form(url: &str) -> bool {
             .split("://")
             .next()
             .is_some_and(|scheme| scheme != scheme.to_ascii_lowercase())
-}
-
-/// The host and path of a URL.
-fn without_scheme(url: &str) -> &str {
-    url.split_once("://").map_or(url, |(_, rest)| rest)
 }
 
 /// The host and path of a URL with all numbers replaced by 0, so that the URLs of two versions of a

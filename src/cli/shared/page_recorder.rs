@@ -16,7 +16,7 @@ use landfall_model::report::page::{ItemContent, PackageRow, ReportPage, RunPhase
 use landfall_model::report::{
     EntryKind, ErrorInfo, Notice, NoticeKind, Progress, RunStatus, count_of,
 };
-use landfall_model::{ImageRef, locked};
+use landfall_model::{ImageRef, locked, without_scheme};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -193,7 +193,7 @@ fn group(image: Option<&ImageRef>, name: &str) -> String {
             None => image.registry.clone(),
         },
         None => {
-            let host = name.split_once("://").map_or(name, |(_, rest)| rest);
+            let host = without_scheme(name);
             host.split('/').next().unwrap_or(host).to_owned()
         }
     }

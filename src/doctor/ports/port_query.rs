@@ -6,7 +6,7 @@ use crate::doctor::ports;
 use landfall_http::ConnectRoute;
 use landfall_item::lockfile::Endpoint;
 use landfall_model::document::nearest;
-use landfall_model::{Failure, TUNNELING, split_port};
+use landfall_model::{Failure, TUNNELING, split_port, without_brackets};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -361,7 +361,7 @@ fn address(text: &str) -> Option<(String, Option<u16>)> {
         (host, Some(port)) => (host, Some(port.parse().ok().filter(|port| *port > 0)?)),
         (host, None) => (host, None),
     };
-    let host = host.trim_matches(['[', ']']);
+    let host = without_brackets(host);
     let is_name = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
     let is_valid =
         host.parse::<std::net::IpAddr>().is_ok() || !host.is_empty() && host.chars().all(is_name);

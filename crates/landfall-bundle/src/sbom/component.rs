@@ -4,7 +4,7 @@ use super::{LinkedDocument, ReferrerKind};
 use landfall_content::LockEntry;
 use landfall_item::PackageDescription;
 use landfall_model::report::EntryKind;
-use landfall_model::{Algorithm, Digest, ImageRef, local_path};
+use landfall_model::{Algorithm, Digest, ImageRef, local_path, without_scheme};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -296,9 +296,7 @@ fn namespace(vendor: Option<&str>, repository: &str) -> String {
     if is_name {
         return first.to_owned();
     }
-    let rest = repository
-        .split_once("://")
-        .map_or(repository, |(_, rest)| rest);
+    let rest = without_scheme(repository);
     let authority = rest.split('/').next().unwrap_or(rest);
     let host = match authority
         .strip_prefix('[')

@@ -7,7 +7,7 @@ use crate::artifact::{self, TITLE, URL};
 use crate::text::{digest_tag, oversize};
 use landfall_content::{EntryPart, LocalContent, LocalForm, LockEntry, PartOrigin};
 use landfall_model::report::EntryKind;
-use landfall_model::{Descriptor, Digest, is_path_below, local_path, media_type};
+use landfall_model::{Descriptor, Digest, is_path_below, local_path, media_type, without_brackets};
 use serde_json::json;
 use std::borrow::Cow;
 
@@ -190,7 +190,7 @@ pub fn file_repository(url: &str) -> String {
 /// Returns `host` as a component of a repository path. The component must not contain the brackets
 /// and colons of an IPv6 address, and must begin and end with a letter or digit.
 fn repository_component(host: &str) -> String {
-    let mut component = host.trim_matches(['[', ']']).replace(':', "-");
+    let mut component = without_brackets(host).replace(':', "-");
     if component.starts_with('-') {
         component.insert(0, '0');
     }

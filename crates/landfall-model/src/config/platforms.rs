@@ -2,7 +2,7 @@
 
 use super::ClusterNoProxy;
 use crate::document::{Diagnostic, YamlNode};
-use crate::{is_dns_name, split_port};
+use crate::{is_dns_name, split_port, without_brackets, without_scheme};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -129,13 +129,12 @@ fn is_name(name: &str) -> bool {
 /// Returns the name in `written`: a URL, a `host:port`, or a name with a needless escape or a final
 /// dot.
 fn contained_name(written: &str) -> Option<String> {
-    let host = written.split_once("://").map_or(written, |(_, rest)| rest);
-    let host = host.split('/').next().unwrap_or_default();
-    let host = split_port(host)
-        .0
-        .trim_start_matches('\\')
-        .trim_end_matches('.')
-        .trim_matches(['[', ']']);
+    let host = without_scheme(written)
+        .split('/')
+        .next()
+        .unwrap_or_default();
+    let (host, _) = split_port(host);
+    let host = without_brackets(host.trim_start_matches('\\').trim_end_matches('.'));
     is_name(host).then(|| host.to_owned())
 }
 

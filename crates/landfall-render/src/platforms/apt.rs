@@ -4,7 +4,7 @@ use crate::platform::{OutputForm, PlatformSetting, RenderPlatform, RenderRequest
 use crate::rendered_file::RenderedFile;
 use crate::signature_policy::{PACKAGES_KEY, packages_key};
 use landfall_item::{LockedPackageSet, OfferedIndex, PackageSource};
-use landfall_model::Failure;
+use landfall_model::{Failure, without_brackets, without_scheme};
 use landfall_packages::apt;
 use std::collections::{BTreeMap, BTreeSet};
 use url::Url;
@@ -152,7 +152,7 @@ fn preferences(set: &LockedPackageSet, url: &str, only: bool) -> String {
     });
     let host = Url::parse(url)
         .ok()
-        .and_then(|url| Some(url.host_str()?.trim_matches(['[', ']']).to_owned()));
+        .and_then(|url| Some(without_brackets(url.host_str()?).to_owned()));
     let others = format!(
         "Package: *\nPin: origin \"{}\"\nPin-Priority: -1\n",
         host.unwrap_or_default()
@@ -180,10 +180,7 @@ fn stanza(set: &LockedPackageSet, source: &PackageSource, url: &str) -> String {
         valid_until,
         ..
     } = source;
-    let path = source
-        .url
-        .split_once("://")
-        .map_or(source.url.as_str(), |(_, path)| path);
+    let path = without_scheme(&source.url);
     let (languages, targets) = wanted_indexes(source);
     let mut text = format!("Types: deb\nURIs: {url}/{path}\nSuites: {suite}\n");
     if !components.is_empty() {
@@ -262,8 +259,7 @@ fn folder_names<'s>(names: impl Iterator<Item = &'s str>) -> Result<Vec<String>,
 /// Returns the name of a set as a folder name.
 fn word(name: &str) -> String {
     let name = name.strip_prefix("apt:").unwrap_or(name);
-    let name = name.split_once("://").map_or(name, |(_, rest)| rest);
-    let word: String = name
+    let word: String = without_scheme(name)
         .chars()
         .map(|c| {
             if c.is_ascii_alphanumeric() || c == '.' {

@@ -3,7 +3,7 @@
 use crate::platform::{OutputForm, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig};
 use crate::rendered_file::header;
 use landfall_item::LockedGitRepository;
-use landfall_model::Failure;
+use landfall_model::{Failure, without_scheme};
 use std::collections::BTreeSet;
 
 const URL: PlatformSetting = PlatformSetting::new(
@@ -54,8 +54,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
     urls.extend(servers.into_iter().map(str::to_owned));
     let mut text = header("landfall render git");
     for url in &urls {
-        let path = url.split_once("://").map_or(url.as_str(), |(_, path)| path);
-        let mirror = quoted(&format!("{base}/{path}"));
+        let mirror = quoted(&format!("{base}/{}", without_scheme(url)));
         text += &format!("[url {mirror}]\n\tinsteadOf = {}\n", quoted(url));
     }
     text += &longer_names(&urls);

@@ -7,7 +7,7 @@ use crate::platform::{
 };
 use crate::proxy::{NoProxyDialect, ProxyAddress};
 use crate::rendered_file::RenderedFile;
-use landfall_model::{Consumer, Failure};
+use landfall_model::{Consumer, Failure, without_scheme};
 use serde_yaml::{Mapping, Value};
 
 const VIA: PlatformSetting = PlatformSetting {
@@ -214,8 +214,8 @@ fn assets(request: &RenderRequest<'_>, notes: &mut Vec<String>) -> Value {
             request.file_server(),
         ) {
             (&[url], Some(files)) => {
-                let path = url.split_once("://").map_or(url, |(_, path)| path);
-                assets.insert(key.into(), map([("url", format!("{files}/{path}").into())]));
+                let url = format!("{files}/{}", without_scheme(url));
+                assets.insert(key.into(), map([("url", url.into())]));
             }
             (_, None) => {
                 let why =

@@ -7,7 +7,7 @@ use crate::platform::{
 use crate::rendered_file::RenderedFile;
 use crate::signature_policy::{PACKAGES_KEY, packages_key};
 use landfall_item::{LockedPackageSet, OfferedIndex, PackageSource};
-use landfall_model::{Digest, Failure};
+use landfall_model::{Digest, Failure, without_scheme};
 use std::collections::{BTreeMap, BTreeSet};
 
 const OTHERS: PlatformSetting = PlatformSetting {
@@ -154,14 +154,8 @@ fn carried<'s>(sets: &[&'s LockedPackageSet]) -> BTreeMap<&'s str, BTreeSet<Stri
 /// Returns the identifier of a repository, `landfall-HOST-…`. The identifier depends only on the
 /// URL, so that a new lock does not rename the repository.
 fn id(source: &PackageSource) -> String {
-    let host = source
-        .url
-        .split("://")
-        .nth(1)
-        .unwrap_or(&source.url)
-        .split('/')
-        .next()
-        .unwrap_or_default();
+    let host = without_scheme(&source.url);
+    let host = host.split('/').next().unwrap_or_default();
     let host = host.replace(|c: char| !c.is_ascii_alphanumeric() && c != '.', "-");
     format!(
         "landfall-{host}-{}",
@@ -176,10 +170,7 @@ fn repository(
     keys: &[String],
     is_signed: bool,
 ) -> String {
-    let below = source
-        .url
-        .split_once("://")
-        .map_or(source.url.as_str(), |(_, below)| below);
+    let below = without_scheme(&source.url);
     let keys: Vec<String> = keys.iter().map(|key| format!("file:///{key}")).collect();
     format!(
         "[{id}]\nname={url}, carried by landfall\nbaseurl={files}/{below}\nenabled=1\ngpgcheck=1\n\

@@ -6,7 +6,7 @@ use crate::git_source::{GitSource, GitSourceForm, GitUse};
 use crate::inventory::{Inventory, LockCoverage};
 use landfall_item::LockedGitRepository;
 use landfall_model::document::LineIndex;
-use landfall_model::redact_reference;
+use landfall_model::{redact_reference, without_scheme};
 use std::path::Path;
 
 /// How many refs a message names.
@@ -44,7 +44,7 @@ impl Inventory<'_> {
             why,
         };
         let upstream = self.file_at_site(&used.url);
-        let url = location(upstream.as_deref().unwrap_or(&used.url));
+        let url = without_scheme(upstream.as_deref().unwrap_or(&used.url));
         let Some(repository) = repository_at(self.repositories(), url) else {
             return missing("the lock does not have this git repository".into());
         };
@@ -55,7 +55,10 @@ impl Inventory<'_> {
             );
             return LockCoverage::Undecided { why };
         }
-        let has_url = repository.urls().iter().any(|one| location(one) == url);
+        let has_url = repository
+            .urls()
+            .iter()
+            .any(|one| without_scheme(one) == url);
         if !has_url && !used.is_source && upstream.is_none() {
             return missing(format!(
                 "the lock has {name}; write its URL here, or add this URL to the manifest"
@@ -76,17 +79,14 @@ fn repository_at<'r>(
     url: &str,
 ) -> Option<&'r LockedGitRepository> {
     let plain = url.trim_end_matches(".git");
-    let exact = repositories.iter().find(|one| location(one.url()) == url);
+    let exact = repositories
+        .iter()
+        .find(|one| without_scheme(one.url()) == url);
     exact.or_else(|| {
         repositories
             .iter()
-            .find(|one| location(one.url()).trim_end_matches(".git") == plain)
+            .find(|one| without_scheme(one.url()).trim_end_matches(".git") == plain)
     })
-}
-
-/// The host and path of a URL.
-fn location(url: &str) -> &str {
-    url.split_once("://").map_or(url, |(_, rest)| rest)
 }
 
 /// The reason why a version of a locked repository is missing from the lock, or may be missing.

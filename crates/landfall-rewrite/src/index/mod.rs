@@ -12,6 +12,7 @@ use landfall_item::LockedItem;
 use landfall_item::lockfile::Lock;
 use landfall_model::{
     Destination, DestinationMap, Digest, ImageRef, after_web_scheme, alias_hosts, normal_web_url,
+    without_scheme,
 };
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -333,10 +334,7 @@ impl FileUrlIndex {
 
     /// Returns words such that every text with a known URL contains at least one of them.
     pub(super) fn words(&self) -> impl Iterator<Item = &str> {
-        let base = self
-            .base
-            .as_deref()
-            .map(|base| base.split_once("://").map_or(base, |(_, rest)| rest));
+        let base = self.base.as_deref().map(without_scheme);
         self.hosts
             .iter()
             .chain(&self.mirrored)

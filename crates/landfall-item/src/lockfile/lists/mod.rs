@@ -10,7 +10,7 @@ use crate::lockfile::Lock;
 use crate::text::platform_text;
 use crate::{LockedFile, LockedImage};
 use landfall_model::report::EntryKind;
-use landfall_model::{DestinationMap, ImageRef, local_path, sum_sizes};
+use landfall_model::{DestinationMap, ImageRef, local_path, sum_sizes, without_scheme};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -262,10 +262,7 @@ fn sources(input: &ExportInput<'_>) -> ExportedList {
         let entry = item.entry();
         let name = item.name().into_owned();
         let bytes = sum_sizes(entry.parts.iter().map(|part| part.descriptor.size));
-        let without_scheme = name
-            .split_once("://")
-            .map_or(name.as_str(), |(_, rest)| rest);
-        let host = without_scheme.split('/').next().unwrap_or_default();
+        let host = without_scheme(&name).split('/').next().unwrap_or_default();
         let origin = if item.is_local() { "local" } else { host };
         let licence = input.licences.get(&name).map_or("", String::as_str);
         let _ = writeln!(

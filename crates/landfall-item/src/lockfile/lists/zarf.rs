@@ -3,6 +3,7 @@
 use super::{ExportInput, ExportedList, quoted};
 use crate::lockfile::Lock;
 use crate::text;
+use landfall_model::without_scheme;
 use std::fmt::Write as _;
 
 pub(super) fn write(input: &ExportInput<'_>) -> ExportedList {
@@ -35,10 +36,7 @@ pub(super) fn write(input: &ExportInput<'_>) -> ExportedList {
         text += "    files:\n";
     }
     for file in files {
-        let target = file
-            .name
-            .split_once("://")
-            .map_or(file.name.as_str(), |(_, path)| path);
+        let target = without_scheme(&file.name);
         let target = target.split(['?', '#']).next().unwrap_or_default();
         let hex = file.digest.to_string();
         let hex = hex.strip_prefix("sha256:").unwrap_or(&hex);
