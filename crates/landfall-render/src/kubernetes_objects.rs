@@ -64,6 +64,41 @@ pub(super) fn metadata(name: &str, namespace: Option<&str>) -> Value {
     map([("name", name.into()), ("namespace", optional(namespace))])
 }
 
+/// Returns an object whose content is one entry, such as `spec`.
+pub(super) fn object(
+    api_version: &str,
+    kind: &str,
+    metadata: Value,
+    content: (&str, Value),
+) -> Value {
+    map([
+        ("apiVersion", api_version.into()),
+        ("kind", kind.into()),
+        ("metadata", metadata),
+        content,
+    ])
+}
+
+/// Returns the `KubeadmControlPlane` of Cluster API with the kubeadm configuration `spec`.
+pub(super) fn kubeadm_control_plane(metadata: Value, spec: Value) -> Value {
+    object(
+        "controlplane.cluster.x-k8s.io/v1beta1",
+        "KubeadmControlPlane",
+        metadata,
+        ("spec", map([("kubeadmConfigSpec", spec)])),
+    )
+}
+
+/// Returns the `KubeadmConfigTemplate` of Cluster API with the kubeadm configuration `spec`.
+pub(super) fn kubeadm_config_template(metadata: Value, spec: Value) -> Value {
+    object(
+        "bootstrap.cluster.x-k8s.io/v1beta1",
+        "KubeadmConfigTemplate",
+        metadata,
+        ("spec", map([("template", map([("spec", spec)]))])),
+    )
+}
+
 /// Returns a Secret of the type `kind` (`Opaque` if `None`) with these keys and values.
 pub(super) fn secret(metadata: Value, kind: Option<&str>, texts: &[(&str, &str)]) -> Value {
     let data: Mapping = texts

@@ -10,7 +10,7 @@ use landfall_model::document::{
 };
 use serde_yaml::{Mapping, Value};
 use std::path::Path;
-use url::Url;
+use url::{Position, Url};
 
 /// A file of the user into which rendered documents were merged.
 #[derive(Debug, Default)]
@@ -306,11 +306,8 @@ pub fn site_facts(request: &RenderRequest<'_>) -> Result<SiteFacts, Failure> {
 /// Returns `host[:port]` of a URL.
 fn authority(url: &str) -> Option<String> {
     let url = Url::parse(url).ok()?;
-    let host = url.host_str()?;
-    Some(
-        url.port()
-            .map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")),
-    )
+    let authority = &url[Position::BeforeHost..Position::AfterPort];
+    url.has_host().then(|| authority.to_owned())
 }
 
 /// The labels with which Cluster API, Giant Swarm and TKG name the cluster of an object.

@@ -109,6 +109,16 @@ impl<'s> NodeRegistry<'s> {
         if self.plain_http { "http" } else { "https" }
     }
 
+    /// Whether nodes do not verify the registry: it has plain HTTP, or they accept any certificate.
+    pub fn is_insecure(&self) -> bool {
+        self.plain_http || self.skip_verify
+    }
+
+    /// Whether the site has any credentials for the registry or for paths of it.
+    pub fn has_any_account(&self) -> bool {
+        self.has_account() || self.has_accounts_of_paths()
+    }
+
     /// Returns the URL of the registry without a path: `scheme://host[:port]`.
     pub fn url(&self) -> String {
         format!("{}://{}", self.scheme(), self.target.registry)
@@ -390,31 +400,22 @@ pub(super) fn registry_locations(request: &RenderRequest<'_>) -> Vec<(String, St
     let registry = &request.mapping.target().registry;
     let mut locations = Vec::new();
     for (host, paths) in host_paths(request) {
-        locations.push((host.clone(), location(registry, &paths.prefix)));
+        locations.push((host.clone(), join_path(registry, &paths.prefix)));
         let others = paths.others.iter();
         locations.extend(
             others.map(|(repository, path)| {
-                (format!("{host}/{repository}"), location(registry, path))
+                (format!("{host}/{repository}"), join_path(registry, path))
             }),
         );
     }
     locations
 }
 
-fn location(registry: &str, path: &str) -> String {
-    if path.is_empty() {
-        registry.to_owned()
-    } else {
-        format!("{registry}/{path}")
-    }
-}
-
-/// Joins `prefix`, which may be empty, and `repository`.
-pub(super) fn join_path(prefix: &str, repository: &str) -> String {
-    if prefix.is_empty() {
-        repository.to_owned()
-    } else {
-        format!("{prefix}/{repository}")
+/// Joins two parts of a path, one of which may be empty.
+pub(super) fn join_path(first: &str, second: &str) -> String {
+    match (first, second) {
+        ("", one) | (one, "") => one.to_owned(),
+        (first, second) => format!("{first}/{second}"),
     }
 }
 
@@ -499,16 +500,10 @@ fn add_mirror(
         .find(|prefix| *prefix == usual)
         .or_else(|| prefixes().next())
     {
-        let repository = if prefix.is_empty() {
-            image.repository.clone()
-        } else {
-            format!("{prefix}/{}", image.repository)
-        };
-        let mirror = HostMirror {
+        mirrors.push(HostMirror {
             prefix: prefix.into(),
-            repository,
-        };
-        mirrors.push(mirror);
+            repository: join_path(prefix, &image.repository),
+        });
     }
 }
 
@@ -558,13 +553,11 @@ fn check_unambiguous(
             continue;
         };
         // the names in the order in which a client requests them
-        let requested = mirrors.iter().map(|mirror| match mirror.prefix.as_str() {
-            "" => format!("{}:{tag}", image.name.repository),
-            prefix => format!("{prefix}/{}:{tag}", image.name.repository),
+        let mut requested = mirrors.iter().map(|mirror| {
+            let repository = join_path(&mirror.prefix, &image.name.repository);
+            format!("{repository}:{tag}")
         });
-        let first = requested
-            .into_iter()
-            .find_map(|name| Some((name.clone(), *by_name.get(&name)?)));
+        let first = requested.find_map(|name| Some((name.clone(), *by_name.get(&name)?)));
         if let Some((name, (other, digest))) = first
             && *digest != image.digest
         {

@@ -302,6 +302,18 @@ impl<'r> RenderRequest<'r> {
         Some(files.trim_end_matches('/'))
     }
 
+    /// Returns the URL of the server that has `what`, without a slash at the end: that of the
+    /// setting `url`, or else the site's file server. Fails if there is neither.
+    pub(super) fn files_url(&self, what: &str) -> Result<&str, Failure> {
+        let url = self.settings.get("url").or(self.file_server());
+        url.map(|url| url.trim_end_matches('/')).ok_or_else(|| {
+            Failure::usage(format!(
+                "machines have no URL for the {what}; add `files: http://HOST:PORT` to the site, \
+                 or use --set url=http://HOST:PORT"
+            ))
+        })
+    }
+
     /// Returns the hosts that bypass the proxy.
     pub fn no_proxy(&self) -> NoProxyEntries {
         NoProxyEntries::of(self.site, self.target)

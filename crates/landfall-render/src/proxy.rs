@@ -406,6 +406,15 @@ impl PodProxy {
         .into()
     }
 
+    /// Returns the values by the names of the variables in lower case.
+    pub(super) fn lower_case_values(&self) -> Value {
+        map([
+            ("http_proxy", self.http.as_str().into()),
+            ("https_proxy", self.https.as_str().into()),
+            ("no_proxy", self.no_proxy.as_str().into()),
+        ])
+    }
+
     /// Returns the chart values `http`, `https` and `noProxy`, as in the charts of Giant Swarm.
     pub(super) fn chart_values(&self) -> Value {
         map([

@@ -299,30 +299,37 @@ pub(super) fn locked_sandbox_image<'r>(
     runtime: &str,
     notes: &mut Vec<String>,
 ) -> Result<Option<&'r ImageRef>, Failure> {
-    if let Some(locked) = request.named_image(SANDBOX.key)? {
+    let none = format!(
+        "the lock has no image named pause: pod sandboxes need the one in {runtime}'s configuration"
+    );
+    let several = "the configuration has no sandbox image for pods";
+    let is_it = |image: &ImageRef| image.repository.rsplit('/').next() == Some("pause");
+    named_or_only_image(request, SANDBOX.key, is_it, [&none, several], notes)
+}
+
+/// Returns the locked image that the setting `key` names, or else the only one that `is_it` accepts.
+/// Returns `None` with a note if there is none, or several; `notes_of` are the notes for these cases.
+/// Fails if the setting does not name a locked image.
+pub(super) fn named_or_only_image<'r>(
+    request: &RenderRequest<'r>,
+    key: &str,
+    is_it: impl Fn(&ImageRef) -> bool,
+    notes_of: [&str; 2],
+    notes: &mut Vec<String>,
+) -> Result<Option<&'r ImageRef>, Failure> {
+    if let Some(locked) = request.named_image(key)? {
         return Ok(Some(locked));
     }
-    let images: Vec<&ImageRef> = request
-        .images()
-        .filter(|image| image.repository.rsplit('/').next() == Some("pause"))
-        .collect();
-    match images[..] {
-        [] => {
-            notes.push(format!(
-                "the lock has no image named pause: pod sandboxes need the one in {runtime}'s \
-                 configuration"
-            ));
-            Ok(None)
+    let [none, several] = notes_of;
+    let images: Vec<&ImageRef> = request.images().filter(|image| is_it(image)).collect();
+    notes.push(match images[..] {
+        [image] => return Ok(Some(image)),
+        [] => none.to_owned(),
+        ref images => {
+            let names: Vec<String> = images.iter().map(ToString::to_string).collect();
+            let names = names.join(", ");
+            format!("{several}; choose one with --set {key}=IMAGE: {names}")
         }
-        [image] => Ok(Some(image)),
-        ref several => {
-            let names: Vec<String> = several.iter().map(ToString::to_string).collect();
-            notes.push(format!(
-                "the configuration has no sandbox image for pods; choose one with --set \
-                 sandbox=IMAGE: {}",
-                names.join(", ")
-            ));
-            Ok(None)
-        }
-    }
+    });
+    Ok(None)
 }

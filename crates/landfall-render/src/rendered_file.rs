@@ -40,6 +40,17 @@ impl RenderedFile {
         }
     }
 
+    /// Creates a file of a format without comments, which gets no header.
+    pub(super) fn without_comments(
+        path: impl Into<String>,
+        text: impl Into<String>,
+    ) -> RenderedFile {
+        RenderedFile {
+            comments: false,
+            ..RenderedFile::new(path, text)
+        }
+    }
+
     /// Sets the mode of the file.
     #[must_use]
     pub fn mode(self, mode: u32) -> RenderedFile {

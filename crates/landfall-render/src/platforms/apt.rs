@@ -51,13 +51,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         let notes = vec!["the lock has no apt packages, so there is nothing to write".into()];
         return Ok(RenderedConfig::of_files(Vec::new(), notes));
     }
-    let url = request.settings.get(URL.key).or(request.file_server());
-    let url = url.map(|url| url.trim_end_matches('/')).ok_or_else(|| {
-        Failure::usage(
-            "machines have no URL for the packages; add `files: http://HOST:PORT` to \
-             the site, or use --set url=http://HOST:PORT",
-        )
-    })?;
+    let url = request.files_url("packages")?;
     let only = request.settings.get(OTHERS.key) != Some("stay");
     let site_key = packages_key(request, &sets)?;
     let folders = folder_names(sets.iter().map(|set| set.name.as_str()))?;
@@ -94,10 +88,7 @@ pub(super) fn source_files(
     };
     let mut files: Vec<RenderedFile> = keys
         .into_iter()
-        .map(|(name, key)| RenderedFile {
-            comments: false,
-            ..RenderedFile::new(key_path(name), key)
-        })
+        .map(|(name, key)| RenderedFile::without_comments(key_path(name), key))
         .collect();
     let sources: Vec<String> = set
         .sources

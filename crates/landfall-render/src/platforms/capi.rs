@@ -1,10 +1,12 @@
 //! `capi`: patches of the kubeadm objects of Cluster API. The files of machines come from a Secret,
 //! so that no other object contains credentials.
 
-use super::containerd::{hosts, other_accounts, unreadable};
+use super::containerd::{FOLDER, hosts, other_accounts, unreadable};
 use super::systemd::{DropInForm, drop_in};
 use super::yum::{MachinePackages, PACKAGE_SET};
-use crate::kubernetes_objects::{document, map, metadata, secret, texts};
+use crate::kubernetes_objects::{
+    document, kubeadm_config_template, kubeadm_control_plane, map, metadata, secret, texts,
+};
 use crate::platform::{
     CLOUD_PROVIDER, CLUSTER, NAMESPACE, PlatformSetting, RenderPlatform, RenderRequest,
     RenderedConfig,
@@ -60,7 +62,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
     let mut notes = Vec::new();
     if request.target.is_some() {
         let registry = request.registry()?;
-        workers.extend(hosts(request, &registry, true)?);
+        workers.extend(hosts(request, &registry, true, FOLDER)?);
         notes.extend(other_accounts(request, &registry, true)?);
         notes.extend(unreadable(request, &registry)?);
     }
@@ -74,7 +76,16 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         control_plane.extend(static_pod_patches(&proxy.variables(), proxy.has_account));
     }
     let name = format!("{cluster}-landfall");
-    let of_kubeadm = |files: &[RenderedFile], joins: &[&str]| kubeadm_spec(files, joins, &name);
+    let control_plane_name = object_name(CONTROL_PLANE.key, "control-plane")?;
+    let joins = ["initConfiguration", "joinConfiguration"];
+    let control_plane_object = kubeadm_control_plane(
+        metadata(&control_plane_name, Some(namespace)),
+        kubeadm_spec(&control_plane, &joins, &name),
+    );
+    let workers_object = kubeadm_config_template(
+        metadata(&object_name(WORKERS.key, "md-0")?, Some(namespace)),
+        kubeadm_spec(&workers, &[], &name),
+    );
     let has_secret = control_plane.iter().any(|file| file.secret);
     let keys: Vec<(String, &str)> = control_plane
         .iter()
@@ -92,40 +103,9 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         .secret(has_secret),
         RenderedFile::new(
             "kubeadm-control-plane.yaml",
-            document(&map([
-                ("apiVersion", "controlplane.cluster.x-k8s.io/v1beta1".into()),
-                ("kind", "KubeadmControlPlane".into()),
-                (
-                    "metadata",
-                    metadata(
-                        &object_name(CONTROL_PLANE.key, "control-plane")?,
-                        Some(namespace),
-                    ),
-                ),
-                (
-                    "spec",
-                    map([(
-                        "kubeadmConfigSpec",
-                        of_kubeadm(&control_plane, &["initConfiguration", "joinConfiguration"]),
-                    )]),
-                ),
-            ])),
+            document(&control_plane_object),
         ),
-        RenderedFile::new(
-            "kubeadm-config-template.yaml",
-            document(&map([
-                ("apiVersion", "bootstrap.cluster.x-k8s.io/v1beta1".into()),
-                ("kind", "KubeadmConfigTemplate".into()),
-                (
-                    "metadata",
-                    metadata(&object_name(WORKERS.key, "md-0")?, Some(namespace)),
-                ),
-                (
-                    "spec",
-                    map([("template", map([("spec", of_kubeadm(&workers, &[]))]))]),
-                ),
-            ])),
-        ),
+        RenderedFile::new("kubeadm-config-template.yaml", document(&workers_object)),
     ];
     Ok(RenderedConfig::of_files(files, notes))
 }

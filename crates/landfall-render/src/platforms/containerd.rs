@@ -44,7 +44,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
     let registry = request.registry()?;
     let mut notes = Vec::new();
     let by_header = account_by_header(request);
-    let mut files = hosts(request, &registry, by_header)?;
+    let mut files = hosts(request, &registry, by_header, FOLDER)?;
     let sandbox = sandbox_image(request, &mut notes)?;
     for release in [ContainerdRelease::One, ContainerdRelease::Two] {
         files.push(config(
@@ -78,21 +78,22 @@ fn folder(host: &str) -> String {
     }
 }
 
-/// Returns the files of all hosts, and the certificates that they refer to.
+/// Returns the files of all hosts below `certs_d`, such as [`FOLDER`], and the certificates that they
+/// refer to by relative paths.
 pub(super) fn hosts(
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,
     by_header: bool,
+    certs_d: &str,
 ) -> Result<Vec<RenderedFile>, Failure> {
+    let certs_d = certs_d.trim_start_matches('/');
     let mut files = Vec::new();
     for (host, mirrors) in host_mirrors(request)? {
-        files.push(hosts_toml(&host, &mirrors, request, registry, by_header)?);
+        let file = hosts_toml(&host, &mirrors, request, registry, by_header)?;
+        files.push(file.in_folder(certs_d));
     }
-    files.extend(registry.trust(&format!(
-        "{}/{}",
-        &FOLDER[1..],
-        folder(&registry.target.registry)
-    )));
+    let own = folder(&registry.target.registry);
+    files.extend(registry.trust(&format!("{certs_d}/{own}")));
     Ok(files)
 }
 
@@ -143,7 +144,7 @@ fn hosts_toml(
     if is_bracketed(registry) && upstream.is_none() && mirrors.len() == 1 {
         "\n[host]\n".clone_into(&mut tables);
     }
-    let path = format!("{}/{}/hosts.toml", &FOLDER[1..], folder(host));
+    let path = format!("{}/hosts.toml", folder(host));
     Ok(RenderedFile::new(path, root + &tables).secret(secret))
 }
 

@@ -42,7 +42,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
             return Err(Failure::refused(why));
         }
         daemon.insert("registry-mirrors".into(), json!([registry.url()]));
-        if registry.has_account() || registry.has_accounts_of_paths() {
+        if registry.has_any_account() {
             notes.push(
                 "the daemon uses a mirror without an account: pulls by Docker Hub names \
                  require a registry that allows anonymous pulls"
@@ -50,7 +50,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
             );
         }
     }
-    if registry.plain_http || registry.skip_verify {
+    if registry.is_insecure() {
         daemon.insert("insecure-registries".into(), json!([own]));
     }
     let others = request
@@ -68,10 +68,8 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         ));
     }
     let text = format!("{:#}\n", Value::Object(daemon));
-    let mut files = vec![RenderedFile {
-        comments: false,
-        ..RenderedFile::new("etc/docker/daemon.json", text)
-    }];
+    let path = "etc/docker/daemon.json";
+    let mut files = vec![RenderedFile::without_comments(path, text)];
     files.extend(registry.trust(&format!("etc/docker/certs.d/{own}")));
     files.extend(drop_in("docker", DropInForm::SixVariables, request)?);
     Ok(RenderedConfig::of_files(files, notes))

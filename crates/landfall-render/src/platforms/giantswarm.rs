@@ -2,7 +2,7 @@
 
 use super::capi::file_from;
 use super::systemd::{DropInForm, drop_in};
-use crate::kubernetes_objects::{document, map, metadata, secret};
+use crate::kubernetes_objects::{document, map, metadata, object, secret};
 use crate::platform::{
     CLOUD_PROVIDER, CLUSTER, NAMESPACE, PlatformSetting, RenderPlatform, RenderRequest,
     RenderedConfig,
@@ -212,14 +212,8 @@ fn app(request: &RenderRequest<'_>, cluster: &str, namespace: &str) -> Result<Va
     let source = metadata(&format!("{cluster}-cluster-values"), Some(namespace));
     let config = map([("configMap", source.clone()), ("secret", source)]);
     let app = |metadata: Value, spec: Value| {
-        let version = "application.giantswarm.io/v1alpha1".into();
-        let kind = "App".into();
-        map([
-            ("apiVersion", version),
-            ("kind", kind),
-            ("metadata", metadata),
-            ("spec", spec),
-        ])
+        let version = "application.giantswarm.io/v1alpha1";
+        object(version, "App", metadata, ("spec", spec))
     };
     let Some(name) = request.settings.object_name(APP.key)? else {
         if let Some(setting) = [CATALOG, VERSION, TARGET_NAMESPACE]

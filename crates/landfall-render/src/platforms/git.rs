@@ -33,13 +33,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         let notes = vec!["the lock has no git repositories, so there is nothing to write".into()];
         return Ok(RenderedConfig::of_text(String::new(), notes));
     }
-    let url = request.settings.get(URL.key).or(request.file_server());
-    let base = url.map(|url| url.trim_end_matches('/')).ok_or_else(|| {
-        Failure::usage(
-            "machines have no URL for the repositories; add `files: http://HOST:PORT` \
-             to the site, or use --set url=http://HOST:PORT",
-        )
-    })?;
+    let base = request.files_url("repositories")?;
     let mut urls: Vec<String> = request
         .lock
         .git

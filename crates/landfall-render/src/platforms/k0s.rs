@@ -1,7 +1,7 @@
 //! `k0s`: containerd's hosts.toml files and configuration where k0s reads them, and the proxy.
 
 use super::containerd::{
-    AUTH, ContainerdRelease, FOLDER, account_by_header, config, hosts, other_accounts, unreadable,
+    AUTH, ContainerdRelease, account_by_header, config, hosts, other_accounts, unreadable,
 };
 use super::systemd::{DropInForm, drop_in, only_drop_ins};
 use crate::platform::{
@@ -47,13 +47,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
     let registry = request.registry()?;
     let by_header = account_by_header(request);
     let hosts_folder = format!("{DROP_INS}/certs.d");
-    // the files refer to each other by relative paths
-    let in_k0s = |file: RenderedFile| RenderedFile {
-        path: file.path.replacen(&FOLDER[1..], &hosts_folder[1..], 1),
-        ..file
-    };
-    let hosts = hosts(request, &registry, by_header)?;
-    let mut files: Vec<RenderedFile> = hosts.into_iter().map(in_k0s).collect();
+    let mut files = hosts(request, &registry, by_header, &hosts_folder)?;
     let has_containerd_2 = request.settings.get(VERSION.key) == Some("1.36");
     let release = if has_containerd_2 {
         ContainerdRelease::Two

@@ -1,6 +1,6 @@
 //! `kyverno`: policies that point the images of all pods at the registry and add the proxy.
 
-use crate::kubernetes_objects::{document, map, texts};
+use crate::kubernetes_objects::{document, map, metadata, object, texts};
 use crate::node_registry::{host_paths, join_path};
 use crate::platform::{RenderPlatform, RenderRequest, RenderedConfig, SITE_CLUSTER};
 use crate::proxy::{NoProxyDialect, PodProxy, env};
@@ -74,15 +74,9 @@ fn verify(request: &RenderRequest<'_>, public_key: &str) -> Value {
 const LISTS: [&str; 3] = ["initContainers", "containers", "ephemeralContainers"];
 
 fn policy(name: &str, rules: Vec<Value>) -> Value {
-    map([
-        ("apiVersion", "kyverno.io/v1".into()),
-        ("kind", "ClusterPolicy".into()),
-        ("metadata", map([("name", name.into())])),
-        (
-            "spec",
-            map([("background", false.into()), ("rules", rules.into())]),
-        ),
-    ])
+    let spec = map([("background", false.into()), ("rules", rules.into())]);
+    let metadata = metadata(name, None);
+    object("kyverno.io/v1", "ClusterPolicy", metadata, ("spec", spec))
 }
 
 fn pods() -> Value {

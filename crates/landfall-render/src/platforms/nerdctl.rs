@@ -1,9 +1,7 @@
 //! `nerdctl`: containerd's hosts.toml files where nerdctl reads them, and the account.
 
 use super::containerd::{AUTH, FOLDER, account_by_header, hosts, other_accounts, unreadable};
-use crate::platform::{
-    OutputForm, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig, RenderedOutput,
-};
+use crate::platform::{OutputForm, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig};
 use crate::rendered_file::RenderedFile;
 use landfall_model::{Consumer, Failure};
 
@@ -44,34 +42,18 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
     let registry = request.registry()?;
     let by_header = account_by_header(request);
     let is_rootless = request.settings.get(MODE.key) == Some("rootless");
-    let folder = if is_rootless {
-        ROOTLESS_FOLDER
-    } else {
-        &FOLDER[1..]
-    };
-    // the files refer to each other by relative paths
-    let in_folder = |file: RenderedFile| RenderedFile {
-        path: file.path.replacen(&FOLDER[1..], folder, 1),
-        ..file
-    };
-    let hosts = hosts(request, &registry, by_header)?;
-    let mut files: Vec<RenderedFile> = hosts.into_iter().map(in_folder).collect();
+    let folder = if is_rootless { ROOTLESS_FOLDER } else { FOLDER };
+    let mut files = hosts(request, &registry, by_header, folder)?;
     let account = if by_header {
         None
     } else {
         registry.account(&request.mapping.target().prefix)?
     };
     if let Some(account) = account {
-        files.push(RenderedFile {
-            comments: false,
-            ..RenderedFile::new("config.json", registry.auth_file(&account)).secret(true)
-        });
+        let text = registry.auth_file(&account);
+        files.push(RenderedFile::without_comments("config.json", text).secret(true));
     }
     let mut notes = other_accounts(request, &registry, by_header)?;
     notes.extend(unreadable(request, &registry)?);
-    Ok(RenderedConfig {
-        output: RenderedOutput::Files(files),
-        notes,
-        ..RenderedConfig::default()
-    })
+    Ok(RenderedConfig::of_files(files, notes))
 }

@@ -1,6 +1,6 @@
 //! `openshift`: mirror sets for pulls by digest and by tag, and the trust in the registry.
 
-use crate::kubernetes_objects::{document, map, metadata, texts};
+use crate::kubernetes_objects::{document, map, metadata, object, texts};
 use crate::node_registry::registry_locations;
 use crate::platform::{RenderPlatform, RenderRequest, RenderedConfig};
 use crate::rendered_file::RenderedFile;
@@ -36,12 +36,8 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
             ])
         };
         let list: Vec<Value> = sources.iter().map(mirror).collect();
-        document(&map([
-            ("apiVersion", "config.openshift.io/v1".into()),
-            ("kind", kind.into()),
-            ("metadata", metadata("landfall", None)),
-            ("spec", map([(key, list.into())])),
-        ]))
+        let spec = map([(key, list.into())]);
+        config_object(kind, "landfall", spec)
     };
     let mut files = vec![
         RenderedFile::new(
@@ -62,47 +58,29 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         }
         // a key of a ConfigMap cannot contain `:`, so the port follows two dots
         let key = own.replace(':', "..");
-        files.push(RenderedFile::new(
-            "registry-ca.yaml",
-            document(&map([
-                ("apiVersion", "v1".into()),
-                ("kind", "ConfigMap".into()),
-                (
-                    "metadata",
-                    metadata("landfall-registry-ca", Some("openshift-config")),
-                ),
-                ("data", map([(key.as_str(), ca.as_str().into())])),
-            ])),
-        ));
+        let metadata = metadata("landfall-registry-ca", Some("openshift-config"));
+        let data = map([(key.as_str(), ca.as_str().into())]);
+        let map = object("v1", "ConfigMap", metadata, ("data", data));
+        files.push(RenderedFile::new("registry-ca.yaml", document(&map)));
     }
     let trusted = registry.ca.as_ref().map_or(Value::Null, |_| {
         map([("name", "landfall-registry-ca".into())])
     });
-    let insecure = registry.plain_http || registry.skip_verify;
-    let insecure = if insecure {
+    let insecure = if registry.is_insecure() {
         map([("insecureRegistries", texts([own.as_str()]))])
     } else {
         Value::Null
     };
     if !trusted.is_null() || !insecure.is_null() {
-        files.push(RenderedFile::new(
-            "image-config.yaml",
-            document(&map([
-                ("apiVersion", "config.openshift.io/v1".into()),
-                ("kind", "Image".into()),
-                ("metadata", metadata("cluster", None)),
-                (
-                    "spec",
-                    map([
-                        ("additionalTrustedCA", trusted),
-                        ("registrySources", insecure),
-                    ]),
-                ),
-            ])),
-        ));
+        let spec = map([
+            ("additionalTrustedCA", trusted),
+            ("registrySources", insecure),
+        ]);
+        let config = config_object("Image", "cluster", spec);
+        files.push(RenderedFile::new("image-config.yaml", config));
     }
     let mut notes = Vec::new();
-    if registry.has_account() || registry.has_accounts_of_paths() {
+    if registry.has_any_account() {
         notes.push(
             "add the registry's account to the cluster's pull secret: `oc set data \
              secret/pull-secret -n openshift-config`"
@@ -110,4 +88,15 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         );
     }
     Ok(RenderedConfig::of_files(files, notes))
+}
+
+/// Returns an object of the cluster's configuration.
+fn config_object(kind: &str, name: &str, spec: Value) -> String {
+    let metadata = metadata(name, None);
+    document(&object(
+        "config.openshift.io/v1",
+        kind,
+        metadata,
+        ("spec", spec),
+    ))
 }

@@ -67,16 +67,11 @@ fn render(is_crio: bool, request: &RenderRequest<'_>) -> Result<RenderedConfig, 
         } else {
             "auth.json"
         };
-        files.push(RenderedFile {
-            comments: false,
-            ..RenderedFile::new(path, text).secret(true)
-        });
+        files.push(RenderedFile::without_comments(path, text).secret(true));
     }
     if let Some((policy, attachments)) = signature_policy(request)? {
-        files.push(RenderedFile {
-            comments: false,
-            ..RenderedFile::new("etc/containers/policy.json", policy)
-        });
+        let path = "etc/containers/policy.json";
+        files.push(RenderedFile::without_comments(path, policy));
         files.push(RenderedFile::new(
             "etc/containers/registries.d/50-landfall.yaml",
             attachments,
@@ -110,7 +105,7 @@ fn registries_conf(request: &RenderRequest<'_>, registry: &NodeRegistry<'_>) -> 
         hosts.collect::<Vec<_>>().join(", ")
     );
     let own = &registry.target.registry;
-    let insecure = registry.plain_http || registry.skip_verify;
+    let insecure = registry.is_insecure();
     if insecure {
         text += &format!(
             "\n[[registry]]\nlocation = {}\ninsecure = true\n",

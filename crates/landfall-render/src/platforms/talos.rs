@@ -9,6 +9,7 @@ use crate::platform::{
     SITE_CLUSTER,
 };
 use crate::proxy::{NoProxyDialect, PodProxy};
+use crate::render::named_or_only_image;
 use crate::rendered_file::RenderedFile;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -64,31 +65,9 @@ fn installer_image<'r>(
     request: &RenderRequest<'r>,
     notes: &mut Vec<String>,
 ) -> Result<Option<&'r ImageRef>, Failure> {
-    if let Some(named) = request.named_image(INSTALLER.key)? {
-        return Ok(Some(named));
-    }
-    let installers: Vec<&ImageRef> = request
-        .images()
-        .filter(|image| is_installer(image))
-        .collect();
-    match installers[..] {
-        [] => {
-            notes.push(
-                "the lock has no installer image: set the installer in the machine configuration"
-                    .into(),
-            );
-            Ok(None)
-        }
-        [image] => Ok(Some(image)),
-        ref several => {
-            let names: Vec<String> = several.iter().map(ToString::to_string).collect();
-            notes.push(format!(
-                "the patch has no installer; choose one with --set installer=IMAGE: {}",
-                names.join(", ")
-            ));
-            Ok(None)
-        }
-    }
+    let none = "the lock has no installer image: set the installer in the machine configuration";
+    let several = "the patch has no installer";
+    named_or_only_image(request, INSTALLER.key, is_installer, [none, several], notes)
 }
 
 /// Whether `image` is an installer from a release (`siderolabs/installer`) or from the Image
@@ -107,11 +86,7 @@ fn proxy_file(request: &RenderRequest<'_>) -> Result<Option<RenderedFile>, Failu
     };
     // the names in Talos' documentation; its services are written in Go, which reads the names in
     // lower and in upper case
-    let variables = map([
-        ("http_proxy", proxy.http.into()),
-        ("https_proxy", proxy.https.into()),
-        ("no_proxy", proxy.no_proxy.into()),
-    ]);
+    let variables = proxy.lower_case_values();
     let mut documents = if TalosVersion::of(request) < TalosVersion::V1_13 {
         vec![map([("machine", map([("env", variables)]))])]
     } else {

@@ -2,7 +2,8 @@
 
 use super::systemd::{DropInForm, drop_in};
 use crate::kubernetes_objects::{
-    document, map, metadata, node_file, optional, secret, some_map, texts,
+    document, kubeadm_config_template, kubeadm_control_plane, map, metadata, node_file, optional,
+    secret, some_map, texts,
 };
 use crate::platform::{
     CLUSTER, NAMESPACE, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig, wrong_value,
@@ -256,7 +257,7 @@ impl TkgRepository {
                 pause.name()
             ));
         }
-        if registry.has_account() || registry.has_accounts_of_paths() {
+        if registry.has_any_account() {
             notes.push(
                 "TKG does not support an account for the registry: nodes pull without one".into(),
             );
@@ -408,35 +409,17 @@ impl ClusterMachines {
             spec.insert("clusterConfiguration".into(), cluster);
         }
         spec.extend(self.spec(&["initConfiguration", "joinConfiguration"]));
-        map([
-            ("apiVersion", "controlplane.cluster.x-k8s.io/v1beta1".into()),
-            ("kind", "KubeadmControlPlane".into()),
-            (
-                "metadata",
-                metadata(
-                    &format!("{}-control-plane", names.cluster),
-                    Some(names.namespace),
-                ),
-            ),
-            ("spec", map([("kubeadmConfigSpec", Value::Mapping(spec))])),
-        ])
+        let name = format!("{}-control-plane", names.cluster);
+        let metadata = metadata(&name, Some(names.namespace));
+        kubeadm_control_plane(metadata, Value::Mapping(spec))
     }
 
     /// Returns the patch of the workers.
     pub(super) fn workers(&self, names: &ClusterNames<'_>) -> Value {
         let spec = self.spec(&["joinConfiguration"]).into_iter().collect();
-        map([
-            ("apiVersion", "bootstrap.cluster.x-k8s.io/v1beta1".into()),
-            ("kind", "KubeadmConfigTemplate".into()),
-            (
-                "metadata",
-                metadata(&format!("{}-md-0", names.cluster), Some(names.namespace)),
-            ),
-            (
-                "spec",
-                map([("template", map([("spec", Value::Mapping(spec))]))]),
-            ),
-        ])
+        let name = format!("{}-md-0", names.cluster);
+        let metadata = metadata(&name, Some(names.namespace));
+        kubeadm_config_template(metadata, Value::Mapping(spec))
     }
 }
 
@@ -455,11 +438,7 @@ pub(super) fn vsphere(names: &ClusterNames<'_>, part: &str, kind: &str, proxy: &
             "cpi" => "vsphereCPI",
             _ => "vsphereCSI",
         },
-        map([
-            ("http_proxy", proxy.http.as_str().into()),
-            ("https_proxy", proxy.https.as_str().into()),
-            ("no_proxy", proxy.no_proxy.as_str().into()),
-        ]),
+        proxy.lower_case_values(),
     )]));
     secret(
         metadata,

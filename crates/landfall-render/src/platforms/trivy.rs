@@ -59,10 +59,8 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
     let ca = registry.ca.iter();
     files.extend(ca.map(|ca| RenderedFile::new(format!("{FOLDER}/ca.crt"), ca.clone())));
     if let Some(text) = auth_file_of_repositories(request, &registry)? {
-        files.push(RenderedFile {
-            comments: false,
-            ..RenderedFile::new(format!("{FOLDER}/config.json"), text).secret(true)
-        });
+        let path = format!("{FOLDER}/config.json");
+        files.push(RenderedFile::without_comments(path, text).secret(true));
         notes.push(format!(
             "set DOCKER_CONFIG=/{FOLDER}, so that Trivy reads the account of the registry"
         ));
@@ -89,7 +87,7 @@ fn trivy_yaml(
     notes: &mut Vec<String>,
 ) -> String {
     let mut text = String::new();
-    if registry.plain_http || registry.skip_verify {
+    if registry.is_insecure() {
         // `insecure` also allows plain http
         text += "insecure: true\n";
     }
@@ -149,11 +147,7 @@ fn mirrors(request: &RenderRequest<'_>) -> String {
             "docker.io" => "index.docker.io",
             host => host,
         };
-        let mirror = if paths.prefix.is_empty() {
-            registry.clone()
-        } else {
-            join_path(registry, &paths.prefix)
-        };
+        let mirror = join_path(registry, &paths.prefix);
         let [host, mirror] = [host, &mirror].map(quoted_string);
         text += &format!("    {host}:\n    - {mirror}\n");
     }

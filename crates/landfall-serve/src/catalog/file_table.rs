@@ -7,6 +7,7 @@ use landfall_model::{Digest, local_path};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, OnceLock};
+use url::{Position, Url};
 
 /// The folder of local files below `/files/`.
 const LOCAL_HOST: &str = "local";
@@ -40,14 +41,10 @@ impl UrlPath {
                 query: None,
             });
         }
-        let url = url::Url::parse(url).ok()?;
-        let port = match url.port() {
-            Some(port) => format!(":{port}"),
-            None => String::new(),
-        };
+        let url = Url::parse(url).ok().filter(Url::has_host)?;
         Some(UrlPath {
             // the parser omits the default port of the scheme
-            host: format!("{}{port}", url.host_str()?),
+            host: url[Position::BeforeHost..Position::AfterPort].to_owned(),
             path: percent_decode_str(url.path())
                 .decode_utf8_lossy()
                 .into_owned(),
@@ -75,7 +72,7 @@ pub(crate) fn file_link(url: &str) -> Option<String> {
         let path = utf8_percent_encode(&path, IN_PATH);
         return Some(format!("/files/{host}{path}"));
     }
-    let url = url::Url::parse(url).ok()?;
+    let url = Url::parse(url).ok()?;
     let mut link = format!("/files/{host}{}", url.path());
     if let Some(query) = url.query() {
         link += "?";

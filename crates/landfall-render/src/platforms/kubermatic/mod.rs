@@ -12,7 +12,7 @@ mod seed;
 use self::profile::{PACKAGES, PROFILES, profiles};
 use self::seed::{DATACENTER, SEED, datacenters, seed};
 use super::yum::PACKAGE_SET;
-use crate::kubernetes_objects::{document, map, metadata, optional, secret, some_map};
+use crate::kubernetes_objects::{document, map, metadata, object, optional, secret, some_map};
 use crate::node_registry::{NodeRegistry, separate_accounts_note};
 use crate::platform::{
     BasicCredentials, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig, SITE_CLUSTER,
@@ -147,12 +147,9 @@ fn authorities(
 }
 
 fn ca_bundle(authorities: String) -> Value {
-    map([
-        ("apiVersion", "v1".into()),
-        ("kind", "ConfigMap".into()),
-        ("metadata", metadata("ca-bundle", Some(NAMESPACE))),
-        ("data", map([("ca-bundle.pem", authorities.into())])),
-    ])
+    let data = map([("ca-bundle.pem", authorities.into())]);
+    let metadata = metadata("ca-bundle", Some(NAMESPACE));
+    object("v1", "ConfigMap", metadata, ("data", data))
 }
 
 /// Returns the Secret of a user cluster from which operating-system-manager configures the
@@ -270,34 +267,27 @@ pub(super) fn configuration(
             ),
         ])
     });
-    let has_ca = registry.ca.is_some();
-    map([
-        ("apiVersion", "kubermatic.k8c.io/v1".into()),
-        ("kind", "KubermaticConfiguration".into()),
-        ("metadata", metadata("kubermatic", Some(NAMESPACE))),
-        (
-            "spec",
-            map([
-                ("imagePullSecret", pull_secret),
-                (
-                    "caBundle",
-                    if has_ca {
-                        map([("kind", "ConfigMap".into()), ("name", "ca-bundle".into())])
-                    } else {
-                        Value::Null
-                    },
-                ),
-                ("proxy", proxy),
-                ("api", repository(request, &DASHBOARD)),
-                ("ui", repository(request, &DASHBOARD)),
-                ("masterController", kubermatic()),
-                ("seedController", kubermatic()),
-                ("webhook", kubermatic()),
-                ("userCluster", user_cluster),
-                ("applications", catalog),
-            ]),
-        ),
-    ])
+    let ca_bundle = registry.ca.as_ref().map_or(Value::Null, |_| {
+        map([("kind", "ConfigMap".into()), ("name", "ca-bundle".into())])
+    });
+    let spec = map([
+        ("imagePullSecret", pull_secret),
+        ("caBundle", ca_bundle),
+        ("proxy", proxy),
+        ("api", repository(request, &DASHBOARD)),
+        ("ui", repository(request, &DASHBOARD)),
+        ("masterController", kubermatic()),
+        ("seedController", kubermatic()),
+        ("webhook", kubermatic()),
+        ("userCluster", user_cluster),
+        ("applications", catalog),
+    ]);
+    object(
+        "kubermatic.k8c.io/v1",
+        "KubermaticConfiguration",
+        metadata("kubermatic", Some(NAMESPACE)),
+        ("spec", spec),
+    )
 }
 
 /// Returns the repository of KKP's application charts.

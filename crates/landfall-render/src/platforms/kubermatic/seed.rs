@@ -3,7 +3,7 @@
 
 use super::profile::{self, MachineProfile};
 use super::{KubermaticProxy, NAMESPACE, at_registry, no_proxy, repository};
-use crate::kubernetes_objects::{map, metadata, optional, some_map, texts};
+use crate::kubernetes_objects::{map, metadata, object, optional, some_map, texts};
 use crate::node_registry::{NodeRegistry, host_mirrors};
 use crate::platform::{PlatformSetting, RenderRequest, wrong_value};
 use crate::proxy::NoProxyDialect;
@@ -83,7 +83,7 @@ pub(super) fn seed(
         .filter_map(Value::as_str)
         .filter(|host| registry.skip_verify && host != own);
     let insecure: Vec<&str> = [own.as_str()].into_iter().chain(hosts).collect();
-    let insecure = if registry.plain_http || registry.skip_verify {
+    let insecure = if registry.is_insecure() {
         texts(insecure)
     } else {
         Value::Null
@@ -126,25 +126,19 @@ pub(super) fn seed(
             repository(request, &["quay.io/kubermatic/nodeport-proxy"]),
         ),
     ]);
-    Ok(map([
-        ("apiVersion", "kubermatic.k8c.io/v1".into()),
-        ("kind", "Seed".into()),
-        (
-            "metadata",
-            metadata(
-                request.settings.object_name(SEED.key)?.unwrap_or_default(),
-                Some(NAMESPACE),
-            ),
-        ),
-        (
-            "spec",
-            map([
-                ("proxySettings", proxy_settings),
-                ("nodeportProxy", node_port_proxy),
-                ("datacenters", datacenters),
-            ]),
-        ),
-    ]))
+    let spec = map([
+        ("proxySettings", proxy_settings),
+        ("nodeportProxy", node_port_proxy),
+        ("datacenters", datacenters),
+    ]);
+    let name = request.settings.object_name(SEED.key)?.unwrap_or_default();
+    let metadata = metadata(name, Some(NAMESPACE));
+    Ok(object(
+        "kubermatic.k8c.io/v1",
+        "Seed",
+        metadata,
+        ("spec", spec),
+    ))
 }
 
 /// Returns the datacenters of the Seed, each with these node settings and this specification.
@@ -246,7 +240,7 @@ pub(super) fn datacenters(
     // give machines a certificate authority. An insecure registry is used without verification of
     // its certificate, so landfall lists the registry only if the site says that it uses plain HTTP
     // or disables that verification.
-    let insecure = if registry.plain_http || registry.skip_verify {
+    let insecure = if registry.is_insecure() {
         texts([registry.target.registry.as_str()])
     } else {
         Value::Null

@@ -2,7 +2,7 @@
 //! store is in the environment, and lock and site are in a volume.
 
 use super::LandfallDeployment;
-use crate::kubernetes_objects::{map, optional};
+use crate::kubernetes_objects::{self, map, optional};
 use serde_yaml::Value;
 
 /// The folder of lock and site.
@@ -77,12 +77,7 @@ pub(super) fn object(
         ("namespace", optional(wanted.namespace)),
         ("labels", labels(component)),
     ]);
-    map([
-        ("apiVersion", kind.api_version.into()),
-        ("kind", kind.name.into()),
-        ("metadata", metadata),
-        ("spec", spec),
-    ])
+    kubernetes_objects::object(kind.api_version, kind.name, metadata, ("spec", spec))
 }
 
 /// Returns the mapping `base` with the entries `more`.

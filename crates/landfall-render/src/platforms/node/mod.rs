@@ -340,10 +340,7 @@ impl<'r> Network<'r> {
             ],
         });
         let path = "etc/cni/net.d/10-landfall.conflist";
-        Some(RenderedFile {
-            comments: false,
-            ..RenderedFile::new(path, format!("{list:#}\n"))
-        })
+        Some(RenderedFile::without_comments(path, format!("{list:#}\n")))
     }
 
     /// Returns the unit that adds the routes at every start.
@@ -465,7 +462,7 @@ fn configuration(
     if request.target.is_some() {
         let registry = request.registry()?;
         let by_header = account_by_header(request);
-        files.extend(hosts(request, &registry, by_header)?);
+        files.extend(hosts(request, &registry, by_header, FOLDER)?);
         notes.extend(unreadable(request, &registry)?);
         notes.extend(other_accounts(request, &registry, by_header)?);
     }
