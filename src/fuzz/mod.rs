@@ -33,153 +33,77 @@ pub struct Target {
     pub run: fn(&[u8]),
 }
 
+const fn target(name: &'static str, seeds: fn() -> Vec<Vec<u8>>, run: fn(&[u8])) -> Target {
+    Target { name, seeds, run }
+}
+
 /// All fuzz targets, each with its seeds.
 pub const TARGETS: &[Target] = &[
-    Target {
-        name: "reader",
-        seeds: || vec![bundles::seeds()[0].clone()],
-        run: bundles::reader,
-    },
-    Target {
-        name: "footer",
-        seeds: || vec![bundles::seeds()[1].clone()],
-        run: bundles::footer,
-    },
-    Target {
-        name: "index",
-        seeds: || vec![bundles::seeds()[2].clone()],
-        run: bundles::index,
-    },
-    Target {
-        name: "deflate",
-        seeds: deflate::stream_seeds,
-        run: deflate::deflate,
-    },
-    Target {
-        name: "recipe",
-        seeds: deflate::recipe_seeds,
-        run: deflate::recipe,
-    },
-    Target {
-        name: "patch",
-        seeds: patch::seeds,
-        run: patch::patch,
-    },
-    Target {
-        name: "git_pack",
-        seeds: git::pack_seeds,
-        run: git::pack,
-    },
-    Target {
-        name: "git_repository",
-        seeds: git::repository_seeds,
-        run: git::repository,
-    },
-    Target {
-        name: "provider_package",
-        seeds: providers::package_seeds,
-        run: providers::package,
-    },
-    Target {
-        name: "provider_lock_file",
-        seeds: providers::lock_file_seeds,
-        run: providers::lock_file,
-    },
-    Target {
-        name: "yaml",
-        seeds: documents::yaml_seeds,
-        run: documents::yaml,
-    },
-    Target {
-        name: "merge",
-        seeds: documents::yaml_seeds,
-        run: documents::merge,
-    },
-    Target {
-        name: "lock",
-        seeds: documents::lock_seeds,
-        run: documents::lock,
-    },
-    Target {
-        name: "chart",
-        seeds: charts::seeds,
-        run: charts::chart,
-    },
-    Target {
-        name: "image_archive",
-        seeds: charts::archive_seeds,
-        run: charts::image_archive,
-    },
-    Target {
-        name: "deb",
-        seeds: packages::deb_seeds,
-        run: packages::deb,
-    },
-    Target {
-        name: "rpm",
-        seeds: packages::rpm_seeds,
-        run: packages::rpm,
-    },
-    Target {
-        name: "apt",
-        seeds: packages::apt_seeds,
-        run: packages::apt,
-    },
-    Target {
-        name: "yum",
-        seeds: packages::yum_seeds,
-        run: packages::yum,
-    },
-    Target {
-        name: "openpgp",
-        seeds: packages::openpgp_seeds,
-        run: packages::openpgp,
-    },
-    Target {
-        name: "image_signature",
-        seeds: signatures::signature_seeds,
-        run: landfall_signature::fuzz,
-    },
-    Target {
-        name: "egress",
-        seeds: network::egress_seeds,
-        run: network::egress,
-    },
-    Target {
-        name: "evidence",
-        seeds: network::evidence_seeds,
-        run: network::evidence,
-    },
-    Target {
-        name: "htpasswd",
-        seeds: network::htpasswd_seeds,
-        run: network::htpasswd,
-    },
-    Target {
-        name: "node_config",
-        seeds: network::node_config_seeds,
-        run: network::node_config,
-    },
-    Target {
-        name: "registry_error",
-        seeds: network::error_seeds,
-        run: network::registry_error,
-    },
-    Target {
-        name: "lfs_answer",
-        seeds: network::lfs_answer_seeds,
-        run: network::lfs_answer,
-    },
-    Target {
-        name: "token",
-        seeds: network::token_seeds,
-        run: network::token,
-    },
-    Target {
-        name: "sbom",
-        seeds: network::sbom_seeds,
-        run: network::sbom,
-    },
+    target(
+        "reader",
+        || vec![bundles::seeds()[0].clone()],
+        bundles::reader,
+    ),
+    target(
+        "footer",
+        || vec![bundles::seeds()[1].clone()],
+        bundles::footer,
+    ),
+    target(
+        "index",
+        || vec![bundles::seeds()[2].clone()],
+        bundles::index,
+    ),
+    target("deflate", deflate::stream_seeds, deflate::deflate),
+    target("recipe", deflate::recipe_seeds, deflate::recipe),
+    target("patch", patch::seeds, patch::patch),
+    target("git_pack", git::pack_seeds, git::pack),
+    target("git_repository", git::repository_seeds, git::repository),
+    target(
+        "provider_package",
+        providers::package_seeds,
+        providers::package,
+    ),
+    target(
+        "provider_lock_file",
+        providers::lock_file_seeds,
+        providers::lock_file,
+    ),
+    target("yaml", documents::yaml_seeds, documents::yaml),
+    target("merge", documents::yaml_seeds, documents::merge),
+    target("lock", documents::lock_seeds, documents::lock),
+    target("chart", charts::seeds, charts::chart),
+    target(
+        "image_archive",
+        charts::archive_seeds,
+        charts::image_archive,
+    ),
+    target("deb", packages::deb_seeds, packages::deb),
+    target("rpm", packages::rpm_seeds, packages::rpm),
+    target("apt", packages::apt_seeds, packages::apt),
+    target("yum", packages::yum_seeds, packages::yum),
+    target("openpgp", packages::openpgp_seeds, packages::openpgp),
+    target(
+        "image_signature",
+        signatures::signature_seeds,
+        landfall_signature::fuzz,
+    ),
+    target("egress", network::egress_seeds, network::egress),
+    target("evidence", network::evidence_seeds, network::evidence),
+    target("htpasswd", network::htpasswd_seeds, network::htpasswd),
+    target(
+        "node_config",
+        network::node_config_seeds,
+        network::node_config,
+    ),
+    target(
+        "registry_error",
+        network::error_seeds,
+        network::registry_error,
+    ),
+    target("lfs_answer", network::lfs_answer_seeds, network::lfs_answer),
+    target("token", network::token_seeds, network::token),
+    target("sbom", network::sbom_seeds, network::sbom),
 ];
 
 /// Runs the target `name` with `bytes`.

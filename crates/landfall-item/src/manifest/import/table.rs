@@ -17,79 +17,58 @@ pub struct ImportFormat {
     pub about: &'static str,
     /// Reads a file of this format. Items and settings that a manifest cannot express are recorded
     /// in the [`ImportedItems`].
-    pub read: fn(&ImportSource, &mut ImportedItems) -> Result<(), Box<Diagnostic>>,
+    pub read: FormatReader,
+}
+
+/// A function that reads a file.
+type FormatReader = fn(&ImportSource, &mut ImportedItems) -> Result<(), Box<Diagnostic>>;
+
+const fn format(name: &'static str, about: &'static str, read: FormatReader) -> ImportFormat {
+    ImportFormat { name, about, read }
 }
 
 /// All formats, in the order of `--help`.
 pub const IMPORT_FORMATS: &[ImportFormat] = &[
-    ImportFormat {
-        name: "images-txt",
-        about: "one reference on each line, as in lists of RKE2, k3s, Rancher, k0s and hangar",
-        read: plain::images_txt,
-    },
-    ImportFormat {
-        name: "kkp",
-        about: "the log of `kubermatic-installer mirror-images --dry-run -o json`",
-        read: plain::kkp,
-    },
-    ImportFormat {
-        name: "kubeone",
-        about: "`kubeone config images list`",
-        read: plain::images_txt,
-    },
-    ImportFormat {
-        name: "kubeadm",
-        about: "`kubeadm config images list`, with or without -o json",
-        read: plain::kubeadm,
-    },
-    ImportFormat {
-        name: "tkg-bom",
-        about: "a bill of materials of TKG",
-        read: tkg_bom::read,
-    },
-    ImportFormat {
-        name: "hauler",
-        about: "Images, Files and Charts of Hauler",
-        read: hauler::read,
-    },
-    ImportFormat {
-        name: "zarf",
-        about: "zarf.yaml",
-        read: zarf::read,
-    },
-    ImportFormat {
-        name: "oc-mirror",
-        about: "an ImageSetConfiguration of oc-mirror",
-        read: oc_mirror::read,
-    },
-    ImportFormat {
-        name: "oc-mirror-mapping",
-        about: "the mapping.txt of oc-mirror",
-        read: mapping_txt::read,
-    },
-    ImportFormat {
-        name: "imgpkg-lock",
-        about: "an ImagesLock of imgpkg or kbld",
-        read: imgpkg_lock::read,
-    },
-    ImportFormat {
-        name: "dt-lock",
-        about: "the Images.lock of dt",
-        read: dt_lock::read,
-    },
-    ImportFormat {
-        name: "skopeo-sync",
-        about: "the YAML file of skopeo sync",
-        read: skopeo_sync::read,
-    },
-    ImportFormat {
-        name: "regsync",
-        about: "the configuration of regsync",
-        read: regsync::read,
-    },
-    ImportFormat {
-        name: "ocync",
-        about: "the configuration of ocync",
-        read: ocync::read,
-    },
+    format(
+        "images-txt",
+        "one reference on each line, as in lists of RKE2, k3s, Rancher, k0s and hangar",
+        plain::images_txt,
+    ),
+    format(
+        "kkp",
+        "the log of `kubermatic-installer mirror-images --dry-run -o json`",
+        plain::kkp,
+    ),
+    format("kubeone", "`kubeone config images list`", plain::images_txt),
+    format(
+        "kubeadm",
+        "`kubeadm config images list`, with or without -o json",
+        plain::kubeadm,
+    ),
+    format("tkg-bom", "a bill of materials of TKG", tkg_bom::read),
+    format("hauler", "Images, Files and Charts of Hauler", hauler::read),
+    format("zarf", "zarf.yaml", zarf::read),
+    format(
+        "oc-mirror",
+        "an ImageSetConfiguration of oc-mirror",
+        oc_mirror::read,
+    ),
+    format(
+        "oc-mirror-mapping",
+        "the mapping.txt of oc-mirror",
+        mapping_txt::read,
+    ),
+    format(
+        "imgpkg-lock",
+        "an ImagesLock of imgpkg or kbld",
+        imgpkg_lock::read,
+    ),
+    format("dt-lock", "the Images.lock of dt", dt_lock::read),
+    format(
+        "skopeo-sync",
+        "the YAML file of skopeo sync",
+        skopeo_sync::read,
+    ),
+    format("regsync", "the configuration of regsync", regsync::read),
+    format("ocync", "the configuration of ocync", ocync::read),
 ];
