@@ -214,7 +214,8 @@ impl LockRun<'_> {
         let fallback = pinned.filter(|old| request.accepts(old, self.resolver));
         let pinned = pinned.filter(|_| !is_moved);
         let is_accepted_loss = self.results.accepted.contains_key(name.as_str());
-        let upstream_error = match pinned.filter(|_| is_accepted_loss) {
+        let checked = pinned.filter(|old| is_accepted_loss && !old.as_item().is_local());
+        let upstream_error = match checked {
             Some(pinned) => R::check_upstream(self.resolver, pinned).await.err(),
             None => None,
         };

@@ -221,6 +221,23 @@ enum LookupStep {
     LogTime,
 }
 
+/// Looks up the item of `request` upstream, unless it is next to the manifest.
+async fn upstream_status(
+    request: &impl ItemRequest,
+    resolver: &Resolver,
+) -> Result<UpstreamStatus, ResolveError> {
+    let found = if request.is_local() {
+        Ok((None, None))
+    } else {
+        request.look_up(resolver).await
+    };
+    match found {
+        Ok((digest, size)) => Ok(UpstreamStatus::Present { digest, size }),
+        Err(cause) if cause.is_gone => Ok(UpstreamStatus::Gone),
+        Err(cause) => Err(cause),
+    }
+}
+
 /// Does one step of the lookups of the requests with these names, kind by kind.
 struct LookupVisitor<'s, 'a> {
     lookups: &'s mut UpstreamLookups<'a>,
@@ -262,7 +279,7 @@ impl RequestVisitor for LookupVisitor<'_, '_> {
             let mut found = UpstreamLookups::new(resolver);
             match (step, digest) {
                 (LookupStep::Status, _) => {
-                    let status = request.upstream_status(resolver).await;
+                    let status = upstream_status(request, resolver).await;
                     resolver.progress().item(&request.name().to_string());
                     found.results.insert(key(request), status);
                 }

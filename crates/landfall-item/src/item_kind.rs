@@ -275,7 +275,7 @@ pub trait ItemRequest: Clone + fmt::Debug + PartialEq + Sync {
         meets_rules(old, resolver)
     }
 
-    /// Checks that upstream still has `old`, the item of this name in the last lock.
+    /// Checks that upstream still has `old`, the item of this name in the last lock. It is not local.
     fn check_upstream(
         _resolver: &Resolver,
         _old: &Self::Item,
@@ -302,21 +302,20 @@ pub trait ItemRequest: Clone + fmt::Debug + PartialEq + Sync {
         None
     }
 
-    /// Looks up the item upstream by its name, with as few requests as possible.
-    fn upstream_status(
+    /// Looks up an item that is not local by its name, with as few requests as possible. Returns
+    /// its digest and the size of a file in bytes, if the answer contains them.
+    ///
+    /// # Errors
+    /// If upstream does not have the item, or cannot be asked.
+    fn look_up(
         &self,
         _resolver: &Resolver,
-    ) -> impl Future<Output = Result<UpstreamStatus, ResolveError>> {
-        async {
-            Ok(UpstreamStatus::Present {
-                digest: None,
-                size: None,
-            })
-        }
+    ) -> impl Future<Output = Result<(Option<Digest>, Option<u64>), ResolveError>> {
+        async { Ok((None, None)) }
     }
 
     /// Checks that what upstream has under this name can be locked as requested, with as few
-    /// requests as possible. `digest` is the digest that [`Self::upstream_status`] returned.
+    /// requests as possible. `digest` is the digest that [`Self::look_up`] returned.
     ///
     /// # Errors
     /// Why it cannot be locked, for example because it lacks a requested platform.

@@ -11,7 +11,6 @@ use crate::item_kind::meets_rules;
 use crate::text::{FieldConflict, merge_option};
 use crate::{
     DependencyRequest, Exclusion, ItemRequest, PinPolicy, ResolveError, ResolveOutcome, Resolver,
-    UpstreamStatus,
 };
 use jiff::Timestamp;
 use landfall_model::document::{SourceLocation, UpdateRule};
@@ -129,9 +128,6 @@ impl ItemRequest for ChartRequest {
     }
 
     async fn check_upstream(resolver: &Resolver, old: &LockedChart) -> Result<(), ResolveError> {
-        if old.name.folder().is_some() {
-            return Ok(());
-        }
         resolve::head(resolver, old).await.map(drop)
     }
 
@@ -147,39 +143,20 @@ impl ItemRequest for ChartRequest {
         Some((self.pin.as_ref()?, &self.at))
     }
 
-    async fn upstream_status(&self, resolver: &Resolver) -> Result<UpstreamStatus, ResolveError> {
-        if self.local.is_some() {
-            return Ok(UpstreamStatus::Present {
-                digest: None,
-                size: None,
-            });
+    async fn look_up(
+        &self,
+        resolver: &Resolver,
+    ) -> Result<(Option<Digest>, Option<u64>), ResolveError> {
+        if let Some(url) = &self.name.repository {
+            let archive = repository::archive(resolver, url, &self.name).await?;
+            // an index that points to a registry may name the digest of the archive or of the
+            // artifact
+            let is_oci = archive.urls.iter().any(|url| url.scheme() == "oci");
+            return Ok((archive.digest.filter(|_| !is_oci), None));
         }
-        let ImageRef {
-            registry,
-            repository,
-            tag,
-            ..
-        } = &self.name.reference;
-        let digest = async {
-            if let Some(url) = &self.name.repository {
-                let archive = repository::archive(resolver, url, &self.name).await?;
-                // an index that points to a registry may name the digest of the archive or of the
-                // artifact
-                let is_oci = archive.urls.iter().any(|url| url.scheme() == "oci");
-                return Ok(archive.digest.filter(|_| !is_oci));
-            }
-            let session = resolver.sessions().upstream(registry).await?;
-            let tag = tag.as_deref().unwrap_or_default();
-            let digest = session.head_manifest(repository, tag, false).await?;
-            digest.map(Some).ok_or_else(ResolveError::gone)
-        };
-        match digest.await {
-            Err(cause) if cause.is_gone => Ok(UpstreamStatus::Gone),
-            digest => Ok(UpstreamStatus::Present {
-                digest: digest?,
-                size: None,
-            }),
-        }
+        let reference = &self.name.reference;
+        let tag = reference.tag.as_deref().unwrap_or_default();
+        Ok((Some(resolver.head_manifest(reference, tag).await?), None))
     }
 
     async fn check_content(

@@ -450,13 +450,6 @@ pub(super) async fn head(
             }
         }
     };
-    let session = resolver.sessions().upstream(&reference.registry).await?;
-    let tag = reference.tag.unwrap_or_default();
-    match session
-        .head_manifest(&reference.repository, &tag, false)
-        .await?
-    {
-        Some(digest) => Ok(Some(digest)),
-        None => Err(ResolveError::gone()),
-    }
+    let tag = reference.tag.as_deref().unwrap_or_default();
+    resolver.head_manifest(&reference, tag).await.map(Some)
 }

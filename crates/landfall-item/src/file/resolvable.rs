@@ -6,11 +6,10 @@ use crate::item_kind::meets_rules;
 use crate::text::{FieldConflict, merge_option};
 use crate::{
     Exclusion, ItemRequest, LocalPlace, PinPolicy, ResolveError, ResolveOutcome, Resolver,
-    UpstreamStatus,
 };
+use landfall_model::Digest;
 use landfall_model::document::SourceLocation;
 use landfall_model::sign::FileKey;
-use landfall_model::{Digest, local_path};
 use std::fmt;
 
 impl ItemRequest for FileRequest {
@@ -107,9 +106,6 @@ impl ItemRequest for FileRequest {
     }
 
     async fn check_upstream(resolver: &Resolver, old: &LockedFile) -> Result<(), ResolveError> {
-        if local_path(&old.name).is_some() {
-            return Ok(());
-        }
         resolve::size_of(resolver, &old.name).await.map(drop)
     }
 
@@ -120,27 +116,15 @@ impl ItemRequest for FileRequest {
         }
     }
 
-    async fn upstream_status(&self, resolver: &Resolver) -> Result<UpstreamStatus, ResolveError> {
-        if self.local.is_some() {
-            return Ok(UpstreamStatus::Present {
-                digest: None,
-                size: None,
-            });
+    async fn look_up(
+        &self,
+        resolver: &Resolver,
+    ) -> Result<(Option<Digest>, Option<u64>), ResolveError> {
+        // without its checksum file, the file could not be locked either
+        if let Some(Checksum::Sidecar(url)) = &self.checksum {
+            resolve::size_of(resolver, url).await?;
         }
-        let size = async {
-            // without its checksum file, the file could not be locked either
-            if let Some(Checksum::Sidecar(url)) = &self.checksum {
-                resolve::size_of(resolver, url).await?;
-            }
-            resolve::size_of(resolver, &self.url).await
-        };
-        match size.await {
-            Err(cause) if cause.is_gone => Ok(UpstreamStatus::Gone),
-            size => Ok(UpstreamStatus::Present {
-                digest: None,
-                size: size?,
-            }),
-        }
+        Ok((None, resolve::size_of(resolver, &self.url).await?))
     }
 }
 

@@ -7,7 +7,7 @@ use super::signatures::{has_signed_tags, is_verified};
 use crate::text::{FieldConflict, merge_option};
 use crate::{
     DependencyRequest, Exclusion, ItemRequest, PinPolicy, ResolveError, ResolveOutcome, Resolver,
-    UpstreamStatus, host_in,
+    host_in,
 };
 use landfall_content::upstream::list_refs;
 use landfall_model::Digest;
@@ -158,9 +158,7 @@ impl ItemRequest for GitRequest {
         resolver: &Resolver,
         old: &LockedGitRepository,
     ) -> Result<(), ResolveError> {
-        if old.path.is_none() {
-            list_refs(resolver.sessions(), old.url()).await?;
-        }
+        list_refs(resolver.sessions(), old.url()).await?;
         Ok(())
     }
 
@@ -188,27 +186,13 @@ impl ItemRequest for GitRequest {
         found.map(drop).map_err(|error| error.cause)
     }
 
-    async fn upstream_status(&self, resolver: &Resolver) -> Result<UpstreamStatus, ResolveError> {
-        if self.place.is_some() {
-            return Ok(UpstreamStatus::Present {
-                digest: None,
-                size: None,
-            });
-        }
-        let chosen = match list_refs(resolver.sessions(), &self.url).await {
-            Ok(refs) => choose_refs(self, &refs).map(drop),
-            Err(error) => Err(error.into()),
-        };
-        match chosen {
-            Err(cause) if cause.is_gone => Ok(UpstreamStatus::Gone),
-            chosen => {
-                chosen?;
-                Ok(UpstreamStatus::Present {
-                    digest: None,
-                    size: None,
-                })
-            }
-        }
+    async fn look_up(
+        &self,
+        resolver: &Resolver,
+    ) -> Result<(Option<Digest>, Option<u64>), ResolveError> {
+        let refs = list_refs(resolver.sessions(), &self.url).await?;
+        choose_refs(self, &refs)?;
+        Ok((None, None))
     }
 }
 

@@ -238,13 +238,8 @@ async fn relocated(
 /// Whether a registry has the image `name`.
 async fn is_there(resolver: &Resolver, name: &ImageRef) -> bool {
     let digest = name.digest.as_ref().map(ToString::to_string);
-    let Ok(session) = resolver.sessions().upstream(&name.registry).await else {
-        return false;
-    };
-    let found = session
-        .head_manifest(&name.repository, &digest.unwrap_or_default(), false)
-        .await;
-    matches!(found, Ok(Some(_)))
+    let digest = digest.unwrap_or_default();
+    resolver.head_manifest(name, &digest).await.is_ok()
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ use super::{archived, referrers, resolve, signatures, verify};
 use crate::text::{FieldConflict, merge_option};
 use crate::{
     DependencyRequest, Exclusion, ItemRequest, PinPolicy, ResolveError, ResolveOutcome, Resolver,
-    UpstreamStatus,
 };
 use jiff::Timestamp;
 use landfall_model::document::{SourceLocation, UpdateRule};
@@ -100,22 +99,8 @@ impl ItemRequest for ImageRequest {
     }
 
     async fn check_upstream(resolver: &Resolver, old: &LockedImage) -> Result<(), ResolveError> {
-        if old.archive.is_some() {
-            return Ok(());
-        }
-        let ImageRef {
-            registry,
-            repository,
-            ..
-        } = &old.name;
-        let session = resolver.sessions().upstream(registry).await?;
-        match session
-            .head_manifest(repository, &old.digest.to_string(), false)
-            .await?
-        {
-            Some(_) => Ok(()),
-            None => Err(ResolveError::gone()),
-        }
+        let digest = old.digest.to_string();
+        resolver.head_manifest(&old.name, &digest).await.map(drop)
     }
 
     fn update_rule(&self) -> Option<&UpdateRule> {
@@ -130,34 +115,14 @@ impl ItemRequest for ImageRequest {
         Some((self.pin.as_ref()?, &self.at))
     }
 
-    async fn upstream_status(&self, resolver: &Resolver) -> Result<UpstreamStatus, ResolveError> {
-        if self.archive.is_some() {
-            return Ok(UpstreamStatus::Present {
-                digest: None,
-                size: None,
-            });
-        }
-        let ImageRef {
-            registry,
-            repository,
-            ..
-        } = &self.name;
-        let session = resolver.sessions().upstream(registry).await?;
+    async fn look_up(
+        &self,
+        resolver: &Resolver,
+    ) -> Result<(Option<Digest>, Option<u64>), ResolveError> {
         let digest = self.name.digest.as_ref().map(Digest::to_string);
         let reference = self.name.tag.clone().or(digest).unwrap_or_default();
-        // HEAD does not count against the pull limit of Docker Hub
-        match session
-            .head_manifest(repository, &reference, false)
-            .await
-            .map_err(ResolveError::from)
-        {
-            Ok(None) => Ok(UpstreamStatus::Gone),
-            Err(cause) if cause.is_gone => Ok(UpstreamStatus::Gone),
-            digest => Ok(UpstreamStatus::Present {
-                digest: digest?,
-                size: None,
-            }),
-        }
+        let digest = resolver.head_manifest(&self.name, &reference).await?;
+        Ok((Some(digest), None))
     }
 
     async fn check_content(

@@ -6,9 +6,7 @@ use super::registry::provider_versions;
 use super::resolve::{check_hashes, check_platforms, resolve};
 use crate::item_kind::meets_rules;
 use crate::text::{FieldConflict, merge_option};
-use crate::{
-    Exclusion, ItemRequest, PinPolicy, ResolveError, ResolveOutcome, Resolver, UpstreamStatus,
-};
+use crate::{Exclusion, ItemRequest, PinPolicy, ResolveError, ResolveOutcome, Resolver};
 use landfall_model::Digest;
 use landfall_model::document::{SourceLocation, UpdateRule};
 use std::collections::BTreeSet;
@@ -100,17 +98,12 @@ impl ItemRequest for ProviderRequest {
         self.update.as_ref()
     }
 
-    async fn upstream_status(&self, resolver: &Resolver) -> Result<UpstreamStatus, ResolveError> {
-        match find_version(resolver, &self.name).await {
-            Err(cause) if cause.is_gone => Ok(UpstreamStatus::Gone),
-            found => {
-                found?;
-                Ok(UpstreamStatus::Present {
-                    digest: None,
-                    size: None,
-                })
-            }
-        }
+    async fn look_up(
+        &self,
+        resolver: &Resolver,
+    ) -> Result<(Option<Digest>, Option<u64>), ResolveError> {
+        find_version(resolver, &self.name).await?;
+        Ok((None, None))
     }
 
     async fn check_content(

@@ -5,7 +5,7 @@ use super::state::Resolver;
 use crate::repositories::RepositoryTags;
 use landfall_content::BlobRead;
 use landfall_content::registry::FetchedManifest;
-use landfall_model::{Descriptor, ImageRef};
+use landfall_model::{Descriptor, Digest, ImageRef};
 
 impl Resolver {
     /// A manifest by tag or digest. If `known` is its descriptor, or an archive has the manifest,
@@ -47,6 +47,18 @@ impl Resolver {
             // another item fetched it, but the store could not keep it
             None => self.fetch_manifest(name, reference, known).await,
         }
+    }
+
+    /// The digest that the registry of `name` has for `reference`, a tag or a digest. Docker Hub
+    /// does not count this request against its limit of pulls.
+    pub(crate) async fn head_manifest(
+        &self,
+        name: &ImageRef,
+        reference: &str,
+    ) -> Result<Digest, ResolveError> {
+        let session = self.sessions().upstream(&name.registry).await?;
+        let found = session.head_manifest(&name.repository, reference, false);
+        found.await?.ok_or_else(ResolveError::gone)
     }
 
     fn stored_manifest(&self, descriptor: &Descriptor) -> Option<FetchedManifest> {
