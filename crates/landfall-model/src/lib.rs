@@ -85,7 +85,7 @@ pub use crate::name_pattern::Wildcards;
 pub use crate::name_pattern::{
     NamePattern, TextPattern, is_same_host, is_same_name, is_same_url, upstream_host,
 };
-pub use crate::null_default::{JsonText, null_as_default};
+pub use crate::null_default::{JsonText, null_as_default, text_or_mapping};
 pub use crate::platform::{Platform, PlatformRequest};
 pub use crate::redaction::{redact_document, redact_reference, redact_urls, redact_userinfo};
 pub use crate::reference::{

@@ -1,6 +1,8 @@
-//! Deserializes `null` as the default value, for documents that other tools write.
+//! Deserializes values that have several forms: `null` as the default value, for documents that
+//! other tools write; and a text in place of a mapping, for those that people write.
 
-use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -16,6 +18,50 @@ where
     T: Deserialize<'de> + Default,
 {
     Ok(Option::deserialize(source)?.unwrap_or_default())
+}
+
+/// Deserializes a text, or a mapping with the fields `F`. `expected` names both for the message about
+/// any other value.
+///
+/// # Errors
+/// If the value is of another type, or the fields are invalid.
+pub fn text_or_mapping<'de, D, F, T>(
+    source: D,
+    expected: &'static str,
+    of_text: fn(String) -> T,
+    of_fields: fn(F) -> T,
+) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    F: Deserialize<'de>,
+{
+    source.deserialize_any(TextOrMapping {
+        expected,
+        of_text,
+        of_fields,
+    })
+}
+
+struct TextOrMapping<F, T> {
+    expected: &'static str,
+    of_text: fn(String) -> T,
+    of_fields: fn(F) -> T,
+}
+
+impl<'de, F: Deserialize<'de>, T> Visitor<'de> for TextOrMapping<F, T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.expected)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+        Ok((self.of_text)(text.to_owned()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+        F::deserialize(MapAccessDeserializer::new(map)).map(self.of_fields)
+    }
 }
 
 // Reads single members of JSON objects that other tools wrote. Members that are not read may have

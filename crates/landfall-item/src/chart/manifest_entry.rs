@@ -17,13 +17,10 @@ use crate::{
 };
 use landfall_content::LocalForm;
 use landfall_model::document::{ArchiveBudget, SourceSpan, UpdateRule, YamlNode, read_input};
-use landfall_model::{Digest, Limits};
+use landfall_model::{Digest, Limits, text_or_mapping};
 use schemars::JsonSchema;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
-use std::fmt;
 use std::num::NonZeroUsize;
 
 /// A Helm chart in a manifest.
@@ -107,21 +104,9 @@ pub enum ValuesEntry {
 
 impl<'de> Deserialize<'de> for ChartEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ChartEntry, D::Error> {
-        struct ChartEntryVisitor;
-        impl<'de> Visitor<'de> for ChartEntryVisitor {
-            type Value = ChartEntry;
-            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("oci://registry/path/name:version, or a mapping with `ref` or `repo`")
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<ChartEntry, E> {
-                Ok(ChartEntry::Short(text.into()))
-            }
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ChartEntry, A::Error> {
-                let full = FullChart::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(ChartEntry::Full(Box::new(full)))
-            }
-        }
-        deserializer.deserialize_any(ChartEntryVisitor)
+        let expected = "oci://registry/path/name:version, or a mapping with `ref` or `repo`";
+        let full = |full| ChartEntry::Full(Box::new(full));
+        text_or_mapping(deserializer, expected, ChartEntry::Short, full)
     }
 }
 

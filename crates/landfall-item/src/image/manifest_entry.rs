@@ -10,12 +10,9 @@ use crate::version_selector::{
 use crate::{EntryPathStep, ManifestEntry, MovableVersion};
 use landfall_content::LocalForm;
 use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};
-use landfall_model::{Digest, ImageRef, PlatformRequest, ReferenceError};
+use landfall_model::{Digest, ImageRef, PlatformRequest, ReferenceError, text_or_mapping};
 use schemars::JsonSchema;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use std::fmt;
 use std::num::NonZeroUsize;
 
 /// A container image in a manifest.
@@ -88,21 +85,9 @@ impl ImageEntry {
 
 impl<'de> Deserialize<'de> for ImageEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ImageEntry, D::Error> {
-        struct ImageEntryVisitor;
-        impl<'de> Visitor<'de> for ImageEntryVisitor {
-            type Value = ImageEntry;
-            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("an image reference, or a mapping with `ref` or `repo`")
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<ImageEntry, E> {
-                Ok(ImageEntry::Short(text.into()))
-            }
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ImageEntry, A::Error> {
-                let full = FullImage::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(ImageEntry::Full(Box::new(full)))
-            }
-        }
-        deserializer.deserialize_any(ImageEntryVisitor)
+        let expected = "an image reference, or a mapping with `ref` or `repo`";
+        let full = |full| ImageEntry::Full(Box::new(full));
+        text_or_mapping(deserializer, expected, ImageEntry::Short, full)
     }
 }
 

@@ -1,9 +1,7 @@
 //! The value of `update` in a manifest: a policy, or a mapping with a policy and further rules.
 
-use crate::MinimumAge;
+use crate::{MinimumAge, text_or_mapping};
 use schemars::JsonSchema;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -90,29 +88,13 @@ impl fmt::Display for UpdateRule {
 
 impl<'de> Deserialize<'de> for UpdateRule {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<UpdateRule, D::Error> {
-        struct UpdateRuleVisitor;
-        impl<'de> Visitor<'de> for UpdateRuleVisitor {
-            type Value = UpdateRule;
-            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("an update policy, or a mapping with `policy`")
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<UpdateRule, E> {
-                Ok(UpdateRule::new(text))
-            }
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<UpdateRule, A::Error> {
-                let UpdateRuleFields {
-                    policy,
-                    min_age,
-                    keep,
-                } = UpdateRuleFields::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(UpdateRule {
-                    policy,
-                    min_age,
-                    keep,
-                })
-            }
-        }
-        deserializer.deserialize_any(UpdateRuleVisitor)
+        let expected = "an update policy, or a mapping with `policy`";
+        let of_fields = |fields: UpdateRuleFields| UpdateRule {
+            policy: fields.policy,
+            min_age: fields.min_age,
+            keep: fields.keep,
+        };
+        text_or_mapping(deserializer, expected, UpdateRule::new, of_fields)
     }
 }
 
@@ -129,7 +111,7 @@ impl JsonSchema for UpdateRule {
 impl<'de> Deserialize<'de> for MinimumAge {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<MinimumAge, D::Error> {
         let text = String::deserialize(deserializer)?;
-        text.parse().map_err(de::Error::custom)
+        text.parse().map_err(serde::de::Error::custom)
     }
 }
 
