@@ -1,11 +1,10 @@
 //! Packages for apt in a manifest, and how they expand to requests.
 
 use super::fetch::LANGUAGE;
-use super::fields::{OneOrMore, SharedFields, VariablePin, is_word, read_bases, repository_url};
+use super::fields::{OneOrMore, PinnedVersion, SharedFields, is_word, read_bases, repository_url};
 use super::resolvable::{
     MachineBase, OfferedIndex, PackageSetRequest, PackageSourceRequest, add_request,
 };
-use crate::MovableVersion;
 use crate::item_kind::{EntryContext, EntryFields, ManifestResult};
 use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};
 use landfall_packages::apt::{
@@ -14,7 +13,6 @@ use landfall_packages::apt::{
 use landfall_packages::is_plain_path;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::ops::Range;
 
 /// Packages for apt, for one kind of machine, from one repository or from `sources`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -152,44 +150,23 @@ impl AptEntry {
         fields.add("name", &mut self.name);
     }
 
-    fn shared(&self) -> SharedFields<'_> {
+    pub(super) fn shared(&self) -> SharedFields<'_> {
         SharedFields {
             system: "apt",
             name: self.name.as_deref(),
             architectures: &self.architectures,
             install: &self.install,
             update: self.update.as_ref(),
+            pin,
+            // the first `=` ends the name, since the version may contain others
+            split: |text| text.split_once('='),
         }
     }
 }
 
-/// The versions that the update policy of `entry` may change.
-pub(super) fn movable_versions(entry: &AptEntry) -> Vec<MovableVersion<'_>> {
-    entry.shared().movable_versions(pin)
-}
-
-/// The first package whose version contains `variable`, but no other variable and no `*`.
-pub(super) fn pin_with_variable(entry: &AptEntry, variable: &str) -> Option<VariablePin> {
-    // the first `=` ends the name, since the version may contain others
-    entry
-        .shared()
-        .pin_with_variable(variable, |text| text.split_once('='))
-}
-
 /// The name of a pinned package, and the bytes of `text` that are its version.
-fn pin(text: &str) -> Option<(String, Range<usize>)> {
+fn pin(text: &str) -> Option<PinnedVersion> {
     pinned_version(text).map(|(name, version)| (name.to_owned(), version))
-}
-
-/// Checks `entry` as it is written, before variables are filled in.
-pub(super) fn check(
-    entry: &AptEntry,
-    node: &YamlNode<'_>,
-    reader: &EntryContext<'_>,
-) -> ManifestResult<()> {
-    source_fields(entry, node, reader)?;
-    let is_pinned = |text: &str| pin(text).is_some();
-    entry.shared().check(node, reader, is_pinned)
 }
 
 /// The request of `entry`, in which variables are filled in.
@@ -271,7 +248,7 @@ impl AptSourceEntry {
 
 /// The sources of `entry` with their positions: the one that is written in the entry itself, or
 /// those of `sources`.
-fn source_fields<'e>(
+pub(super) fn source_fields<'e>(
     entry: &'e AptEntry,
     node: &'e YamlNode<'e>,
     reader: &EntryContext<'_>,

@@ -54,6 +54,9 @@ impl<T> OneOrMore<T> {
     }
 }
 
+/// The name of a pinned package, and the bytes of the version in its text.
+pub(super) type PinnedVersion = (String, Range<usize>);
+
 /// The fields that entries for apt and yum share.
 pub(super) struct SharedFields<'e> {
     /// The key of the entry, which is also the prefix of its name in the lock: `apt` or `yum`.
@@ -62,17 +65,16 @@ pub(super) struct SharedFields<'e> {
     pub(super) architectures: &'e [String],
     pub(super) install: &'e [String],
     pub(super) update: Option<&'e UpdateRule>,
+    /// Reads the text of a package with a version.
+    pub(super) pin: fn(&str) -> Option<PinnedVersion>,
+    /// Splits the text before a variable in a version into the name and the beginning of the
+    /// version.
+    pub(super) split: fn(&str) -> Option<(&str, &str)>,
 }
 
 impl<'e> SharedFields<'e> {
     /// Checks that packages are listed, and that the update policy applies to at least one of them.
-    /// `is_pinned` returns whether the text of a package contains a version.
-    pub(super) fn check(
-        &self,
-        node: &YamlNode<'_>,
-        reader: &EntryContext<'_>,
-        is_pinned: impl Fn(&str) -> bool,
-    ) -> ManifestResult<()> {
+    fn check(&self, node: &YamlNode<'_>, reader: &EntryContext<'_>) -> ManifestResult<()> {
         if self.install.is_empty() {
             let help = Some("list them, as in `install: [containerd.io]`".into());
             return Err(reader
@@ -84,10 +86,39 @@ impl<'e> SharedFields<'e> {
                 let node = node.get("update");
                 check_keeps_one(rule, &reader.here(node.get("keep")))?;
                 let at = reader.here(node.get("policy"));
-                check_policy(&rule.policy, self.install, is_pinned, &at)
+                self.check_policy(&rule.policy, &at)
             }
             None => Ok(()),
         }
+    }
+
+    /// Checks the update policy `text`.
+    fn check_policy(&self, text: &str, at: &SourceSpan) -> ManifestResult<()> {
+        let policy: UpdatePolicy = text
+            .parse()
+            .map_err(|error: Failure| at.fault(error.to_string(), error.help.clone()))?;
+        let has_variable = |text: &String| text.contains("${");
+        let is_pinned = |text: &String| !has_variable(text) && (self.pin)(text).is_some();
+        let (message, help) = match policy {
+            UpdatePolicy::Never => return Ok(()),
+            // this policy follows image tags that are pushed again
+            UpdatePolicy::Digest => (
+                "the policy `digest` does not apply to packages, which have no tags",
+                "write patch, minor or a range such as \"*\"; `landfall lock --refresh` updates \
+                 packages without a version",
+            ),
+            _ if self.install.iter().any(is_pinned) => return Ok(()),
+            _ if self.install.iter().any(has_variable) => (
+                "the versions of these packages are in variables",
+                "set the update policy at the variable",
+            ),
+            _ => (
+                "none of these packages has a version that could be updated",
+                "write one, as in containerd.io=1.7.24-1; `landfall lock --refresh` updates \
+                 packages without a version",
+            ),
+        };
+        Err(at.fault(message, Some(help.into())))
     }
 
     /// The architectures, or that of the manifest's `platforms` if none are written.
@@ -121,19 +152,15 @@ impl<'e> SharedFields<'e> {
         Ok(Some(format!("{}:{name}", self.system)))
     }
 
-    /// The versions that the update policy may change. `pinned` finds the name and the version in
-    /// the text of a package.
-    pub(super) fn movable_versions(
-        &self,
-        pinned: impl Fn(&'e str) -> Option<(String, Range<usize>)>,
-    ) -> Vec<MovableVersion<'e>> {
+    /// The versions that the update policy may change.
+    fn movable_versions(&self) -> Vec<MovableVersion<'e>> {
         let Some(rule) = self.update else {
             return Vec::new();
         };
         let mut versions = Vec::new();
         for (index, text) in self.install.iter().enumerate() {
             // a version in a variable is updated by the policy of that variable
-            let pin = pinned(text).filter(|_| !text.contains("${"));
+            let pin = (self.pin)(text).filter(|_| !text.contains("${"));
             versions.extend(pin.map(|(name, version)| MovableVersion {
                 rule,
                 name,
@@ -151,16 +178,11 @@ impl<'e> SharedFields<'e> {
     }
 
     /// The first package whose version contains `variable`. Packages with another variable or a
-    /// `*` in their name or version are skipped. `split` splits the text before the variable into
-    /// the name and the beginning of the version.
-    pub(super) fn pin_with_variable(
-        &self,
-        variable: &str,
-        split: impl Fn(&str) -> Option<(&str, &str)>,
-    ) -> Option<VariablePin> {
+    /// `*` in their name or version are skipped.
+    fn pin_with_variable(&self, variable: &str) -> Option<VariablePin> {
         self.install.iter().find_map(|text| {
             let (front, after) = text.split_once(variable)?;
-            let (package, before) = split(front)?;
+            let (package, before) = (self.split)(front)?;
             let parts = [package, before, after];
             if parts
                 .iter()
@@ -300,45 +322,6 @@ fn debian_name(platform: &str) -> String {
     .to_owned()
 }
 
-/// Checks the update policy `text`. `install` is the list of packages, and `is_pinned` returns
-/// whether the text of a package contains a version.
-fn check_policy(
-    text: &str,
-    install: &[String],
-    is_pinned: impl Fn(&str) -> bool,
-    at: &SourceSpan,
-) -> ManifestResult<()> {
-    let policy: UpdatePolicy = text
-        .parse()
-        .map_err(|error: Failure| at.fault(error.to_string(), error.help.clone()))?;
-    let has_variable = |text: &str| text.contains("${");
-    let (message, help) = match policy {
-        UpdatePolicy::Never => return Ok(()),
-        // this policy follows image tags that are pushed again
-        UpdatePolicy::Digest => (
-            "the policy `digest` does not apply to packages, which have no tags",
-            "write patch, minor or a range such as \"*\"; `landfall lock --refresh` updates \
-             packages without a version",
-        ),
-        _ if install
-            .iter()
-            .any(|text| !has_variable(text) && is_pinned(text)) =>
-        {
-            return Ok(());
-        }
-        _ if install.iter().any(|text| has_variable(text)) => (
-            "the versions of these packages are in variables",
-            "set the update policy at the variable",
-        ),
-        _ => (
-            "none of these packages has a version that could be updated",
-            "write one, as in containerd.io=1.7.24-1; `landfall lock --refresh` updates packages \
-             without a version",
-        ),
-    };
-    Err(at.fault(message, Some(help.into())))
-}
-
 /// The packages that one kind of machine installs, either from apt repositories or from yum
 /// repositories.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -355,8 +338,14 @@ impl ManifestEntry for PackageEntry {
 
     fn check(&self, node: &YamlNode<'_>, reader: &EntryContext<'_>) -> ManifestResult<()> {
         match (&self.apt, &self.yum) {
-            (Some(apt), None) => apt_entry::check(apt, node.get("apt"), reader),
-            (None, Some(yum)) => yum_entry::check(yum, node.get("yum"), reader),
+            (Some(apt), None) => {
+                apt_entry::source_fields(apt, node.get("apt"), reader)?;
+                apt.shared().check(node.get("apt"), reader)
+            }
+            (None, Some(yum)) => {
+                yum_entry::source_fields(yum, node.get("yum"), reader)?;
+                yum.shared().check(node.get("yum"), reader)
+            }
             // a set of packages is chosen by one package manager
             (Some(_), Some(_)) | (None, None) => {
                 let help = "write `- apt: {…}` and `- yum: {…}` as separate entries";
@@ -396,22 +385,20 @@ impl ManifestEntry for PackageEntry {
     }
 
     fn movable_versions(&self) -> Vec<MovableVersion<'_>> {
-        match (&self.apt, &self.yum) {
-            (_, Some(yum)) => yum_entry::movable_versions(yum),
-            (Some(apt), None) => apt_entry::movable_versions(apt),
-            (None, None) => Vec::new(),
-        }
+        let shared = self.shared();
+        shared.map_or(Vec::new(), |shared| shared.movable_versions())
     }
 }
 
 impl PackageEntry {
+    fn shared(&self) -> Option<SharedFields<'_>> {
+        let yum = self.yum.as_ref().map(YumEntry::shared);
+        yum.or_else(|| self.apt.as_ref().map(AptEntry::shared))
+    }
+
     /// The first package whose version contains `variable`, in the form `${NAME}`. Packages with
     /// another variable or a `*` in their name or version are skipped.
     pub(crate) fn pin_with_variable(&self, variable: &str) -> Option<VariablePin> {
-        match (&self.apt, &self.yum) {
-            (_, Some(yum)) => yum_entry::pin_with_variable(yum, variable),
-            (Some(apt), None) => apt_entry::pin_with_variable(apt, variable),
-            (None, None) => None,
-        }
+        self.shared()?.pin_with_variable(variable)
     }
 }

@@ -1,19 +1,17 @@
 //! Packages for yum and dnf in a manifest, and how they expand to requests.
 
 use super::fields::{
-    OneOrMore, SharedFields, VariablePin, is_word, mirror_list_url, read_bases, repository_url,
+    OneOrMore, PinnedVersion, SharedFields, is_word, mirror_list_url, read_bases, repository_url,
 };
 use super::resolvable::{
     MachineBase, MirrorsRequest, OfferedIndex, PackageSetRequest, PackageSourceRequest,
 };
-use crate::MovableVersion;
 use crate::item_kind::{EntryContext, EntryFields, ManifestResult};
 use landfall_model::document::{SourceSpan, UpdateRule, YamlNode};
 use landfall_packages::yum::{Architectures, Pool, RpmPin, read_base};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeSet;
-use std::ops::Range;
 
 /// Packages for yum and dnf, for one kind of machine, from one repository or from `sources`.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -154,33 +152,23 @@ impl YumEntry {
         fields.add("name", &mut self.name);
     }
 
-    fn shared(&self) -> SharedFields<'_> {
+    pub(super) fn shared(&self) -> SharedFields<'_> {
         SharedFields {
             system: "yum",
             name: self.name.as_deref(),
             architectures: &self.architectures,
             install: &self.install,
             update: self.update.as_ref(),
+            pin,
+            // the last `-` before the variable ends the name, since a name may contain others
+            split: |text| text.rsplit_once('-'),
         }
     }
 }
 
-/// The versions that the update policy of `entry` may change.
-pub(super) fn movable_versions(entry: &YumEntry) -> Vec<MovableVersion<'_>> {
-    entry.shared().movable_versions(pin)
-}
-
-/// The first package whose version contains `variable`, but no other variable and no `*`.
-pub(super) fn pin_with_variable(entry: &YumEntry, variable: &str) -> Option<VariablePin> {
-    // the last `-` before the variable ends the name, since a name may contain others
-    entry
-        .shared()
-        .pin_with_variable(variable, |text| text.rsplit_once('-'))
-}
-
 /// The name of a pinned package, with its architecture if that is written, and the byte range of
 /// its version in `text`.
-fn pin(text: &str) -> Option<(String, Range<usize>)> {
+fn pin(text: &str) -> Option<PinnedVersion> {
     let RpmPin {
         name,
         arch,
@@ -188,17 +176,6 @@ fn pin(text: &str) -> Option<(String, Range<usize>)> {
     } = RpmPin::parse(text)?;
     let name = arch.map_or_else(|| name.to_owned(), |arch| format!("{name}.{arch}"));
     Some((name, version))
-}
-
-/// Checks `entry` as it is written, before variables are filled in.
-pub(super) fn check(
-    entry: &YumEntry,
-    node: &YamlNode<'_>,
-    reader: &EntryContext<'_>,
-) -> ManifestResult<()> {
-    source_fields(entry, node, reader)?;
-    let is_pinned = |text: &str| pin(text).is_some();
-    entry.shared().check(node, reader, is_pinned)
 }
 
 /// The request of `entry`, in which variables are filled in.
@@ -370,7 +347,7 @@ impl YumSourceEntry {
 
 /// The sources of `entry` with their positions: the one that is written in the entry itself, or
 /// those of `sources`.
-fn source_fields<'e>(
+pub(super) fn source_fields<'e>(
     entry: &'e YumEntry,
     node: &'e YamlNode<'e>,
     reader: &EntryContext<'_>,
