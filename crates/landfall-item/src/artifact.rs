@@ -7,6 +7,7 @@ use landfall_model::report::EntryKind;
 use landfall_model::{Descriptor, Digest, media_type};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::fmt::Display;
 
 /// The annotation with the URL of a layer's file.
 pub(crate) const URL: &str = "dev.landfall.url";
@@ -56,6 +57,12 @@ fn annotated(mut object: Value, annotations: Value) -> Value {
         object["annotations"] = annotations;
     }
     object
+}
+
+/// The fault of an item whose `digest` in the lock is not `found`, that of its other fields.
+pub(crate) fn digest_fault(name: &impl Display, digest: &Digest, found: &Digest) -> Option<String> {
+    (found != digest)
+        .then(|| format!("'{name}' has the digest {digest}, but its other fields have {found}"))
 }
 
 /// The entry of an artifact with the manifest or index `top` and the `parts` below it.

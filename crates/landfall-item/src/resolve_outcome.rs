@@ -38,6 +38,18 @@ impl<T> ResolveOutcome<T> {
     }
 }
 
+impl<T: Clone + PartialEq> ResolveOutcome<T> {
+    /// The outcome for an item next to the manifest, which is a part of it: changed content is a
+    /// changed entry. `old` is the item in the old lock.
+    pub(crate) fn local(found: Result<T, ResolveError>, old: Option<&T>) -> ResolveOutcome<T> {
+        match found {
+            Ok(item) if old == Some(&item) => ResolveOutcome::Kept(item),
+            Ok(item) => ResolveOutcome::New(item),
+            Err(cause) => ResolveOutcome::Failed(old.cloned(), cause),
+        }
+    }
+}
+
 impl<T: ItemKind> ResolveOutcome<T> {
     /// The outcome for an item with this digest whose signatures could not be verified. `old` is
     /// the item in the old lock, and `is_accepted` whether its recorded signatures meet the policy.

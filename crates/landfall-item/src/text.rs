@@ -189,15 +189,20 @@ impl fmt::Display for Exclusion {
     }
 }
 
-/// Checks `rule`, written at `node`. `what` names the kind of item in messages. `version` is the
-/// text that the policy may change, or `None` if the item has no version.
-pub(super) fn check_rule(
-    rule: &UpdateRule,
+/// Checks `rule`, written at `node`, and returns it with the manifest's minimum age. `what` names
+/// the kind of item in messages. `version` is the text that the policy may change, or `None` if the
+/// item has no version.
+pub(super) fn update_rule(
+    rule: Option<&UpdateRule>,
     version: Option<&str>,
     what: &str,
     node: &YamlNode<'_>,
     reader: &EntryContext<'_>,
-) -> ManifestResult<()> {
+) -> ManifestResult<Option<UpdateRule>> {
+    let Some(rule) = rule else {
+        return Ok(None);
+    };
+    let completed = Some(rule.completed(reader.min_age.as_ref()));
     let at = reader.here(node.get("policy"));
     let policy: UpdatePolicy = rule
         .policy
@@ -211,7 +216,7 @@ pub(super) fn check_rule(
                 Some(help.into()),
             ));
         }
-        return Ok(());
+        return Ok(completed);
     }
     let (message, help) = match version {
         None => (
@@ -226,9 +231,24 @@ pub(super) fn check_rule(
             ),
             "set the update policy at the variable",
         ),
-        Some(_) => return Ok(()),
+        Some(_) => return Ok(completed),
     };
     Err(at.fault(message, Some(help.into())))
+}
+
+/// Rejects a value of `digest` that is not the digest in `ref`. `at` is the position of `digest`.
+pub(super) fn check_ref_digest(
+    in_ref: Option<&Digest>,
+    digest: Option<&Digest>,
+    at: &SourceSpan,
+) -> ManifestResult<()> {
+    match (in_ref, digest) {
+        (Some(written), Some(digest)) if written != digest => {
+            let message = format!("this digest differs from the one in `ref` ({written})");
+            Err(at.fault(message, Some("keep the correct one".into())))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Rejects `keep` at an entry that is always one item, such as a set of packages. `at` is the

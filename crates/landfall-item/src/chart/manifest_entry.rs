@@ -7,7 +7,7 @@ use super::request::ChartRequest;
 use crate::image::{platforms, tag_of};
 use crate::item_kind::digest_of;
 use crate::local::local_place;
-use crate::text::check_rule;
+use crate::text::{check_ref_digest, update_rule};
 use crate::version_selector::{
     SelectKeys, SelectRule, VersionSelector, VersionSource, check_select,
 };
@@ -265,12 +265,9 @@ fn request(
     let keys = keys
         .map(|path| reader.read_keys(path, &reader.here(node.get("key"))))
         .transpose()?;
-    let update = full.update.as_ref();
-    let update = update.map(|rule| rule.completed(reader.min_age.as_ref()));
-    if let Some(rule) = &update {
-        let version = movable_version(written).map(|movable| &movable.text[movable.version]);
-        check_rule(rule, version, "a chart", node.get("update"), reader)?;
-    }
+    let version = movable_version(written).map(|movable| &movable.text[movable.version]);
+    let (rule, update_node) = (full.update.as_ref(), node.get("update"));
+    let update = update_rule(rule, version, "a chart", update_node, reader)?;
     let discover = match full.images {
         None => None,
         Some(Discover::Discover) => Some(Discovery {
@@ -359,12 +356,7 @@ fn pinned(
         Some((text, None)) => (Some(text), None),
         None => (None, None),
     };
-    if let (Some(written), Some(digest)) = (&written, &digest)
-        && written != digest
-    {
-        let message = format!("this digest differs from the one in `ref` ({written})");
-        return Err(digest_at.fault(message, Some("keep the correct one".into())));
-    }
+    check_ref_digest(written.as_ref(), digest.as_ref(), digest_at)?;
     Ok((full_name(full, text, at)?, written.or(digest)))
 }
 

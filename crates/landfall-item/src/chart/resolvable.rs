@@ -4,9 +4,7 @@ use super::locked::LockedChart;
 use super::name::ChartName;
 use super::request::{ChartRequest, DependencyOrigin};
 use super::{locked, repository, resolve};
-use crate::image::{
-    BundleImages, ImageRequest, check_equal_platforms, check_equal_referrers, logged_since,
-};
+use crate::image::{ImageRequest, check_equal_platforms, check_equal_referrers, logged_since};
 use crate::item_kind::meets_rules;
 use crate::text::{FieldConflict, merge_option};
 use crate::{
@@ -113,16 +111,9 @@ impl ItemRequest for ChartRequest {
                 Some(_) => name.digest.take(),
                 None => None,
             };
-            DependencyRequest::Image(ImageRequest {
-                name,
-                archive: None,
-                pin,
-                platforms: self.platforms.clone(),
-                update: None,
-                referrers: self.referrers,
-                listed: BundleImages::Omitted,
-                at: self.at.clone(),
-            })
+            let (platforms, at) = (self.platforms.clone(), self.at.clone());
+            let request = ImageRequest::new(name, pin, platforms, self.referrers, at);
+            DependencyRequest::Image(request)
         });
         charts.chain(images).collect()
     }
@@ -197,13 +188,9 @@ impl ChartRequest {
         old: Option<&LockedChart>,
         pins: PinPolicy,
     ) -> ResolveOutcome<LockedChart> {
-        // a local chart is a part of the manifest: a changed chart is a changed entry
         if self.local.is_some() {
-            return match resolve::resolve(resolver, chart_resolver, self).await {
-                Ok(chart) if old == Some(&chart) => ResolveOutcome::Kept(chart),
-                Ok(chart) => ResolveOutcome::New(chart),
-                Err(cause) => ResolveOutcome::Failed(old.cloned(), cause),
-            };
+            let found = resolve::resolve(resolver, chart_resolver, self).await;
+            return ResolveOutcome::local(found, old);
         }
         // the old chart, if it was searched for images and verified as this request requires
         let comparable = old.filter(|old| is_signed_for(self, old) && is_searched_for(self, old));

@@ -136,13 +136,9 @@ impl FileRequest {
         old: Option<&LockedFile>,
         pins: PinPolicy,
     ) -> ResolveOutcome<LockedFile> {
-        // a local file is a part of the manifest: a changed file is a changed entry
         if let Some(place) = &self.local {
-            return match resolve::resolve_local(resolver, self, place).await {
-                Ok(file) if old == Some(&file) => ResolveOutcome::Kept(file),
-                Ok(file) => ResolveOutcome::New(file),
-                Err(cause) => ResolveOutcome::Failed(old.cloned(), cause),
-            };
+            let found = resolve::resolve_local(resolver, self, place).await;
+            return ResolveOutcome::local(found, old);
         }
         if let (Some(old), PinPolicy::Keep | PinPolicy::Referrers) = (old, pins) {
             // these fields come from the manifest, so changing them needs no request

@@ -1,7 +1,7 @@
 //! A locked repository as an item.
 
 use super::locked::{LockedGitRepository, LockedLargeFile};
-use crate::artifact::{self, TITLE, URL};
+use crate::artifact::{self, TITLE, URL, digest_fault};
 use crate::file::is_file_url;
 use crate::text::{digest_tag, oversize};
 use landfall_content::{EntryPart, LockEntry, PartOrigin};
@@ -61,13 +61,7 @@ impl LockedGitRepository {
             let name = one_line(&one.r#ref);
             return Some(format!("'{name}' is verified, but not among the refs"));
         }
-        let found = digest(self);
-        (found != self.digest).then(|| {
-            format!(
-                "'{}' has the digest {}, but its other fields have {found}",
-                self.name, self.digest
-            )
-        })
+        digest_fault(&self.name, &self.digest, &digest(self))
     }
 }
 

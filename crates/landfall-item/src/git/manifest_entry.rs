@@ -3,7 +3,7 @@
 use super::locked::{lfs_url, url_of};
 use super::request::GitRequest;
 use crate::local::local_place;
-use crate::text::{check_keeps_one, check_rule};
+use crate::text::{check_keeps_one, update_rule};
 use crate::{
     EntryContext, EntryFields, EntryPathStep, ManifestEntry, ManifestResult, MovableVersion,
 };
@@ -165,13 +165,12 @@ impl ManifestEntry for GitEntry {
         }
         wanted.sort();
         wanted.dedup();
-        let update = self.update.as_ref();
-        let update = update.map(|rule| rule.completed(reader.min_age.as_ref()));
-        if let Some(rule) = &update {
-            let node = node.get("update");
+        let (rule, node) = (self.update.as_ref(), node.get("update"));
+        if let Some(rule) = rule {
             check_keeps_one(rule, &reader.here(node.get("keep")))?;
-            check_rule(rule, written.r#ref.as_deref(), "a repository", node, reader)?;
         }
+        let version = written.r#ref.as_deref();
+        let update = update_rule(rule, version, "a repository", node, reader)?;
         let request = GitRequest {
             name: format!("{}{url}", GitRequest::PREFIX),
             url,

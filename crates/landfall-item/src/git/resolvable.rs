@@ -77,12 +77,8 @@ impl ItemRequest for GitRequest {
         let request = &self.with_rules(resolver);
         if request.place.is_some() {
             return match resolve(resolver, request, old).await {
-                Ok(found) if old == Some(&found) => ResolveOutcome::Kept(found),
-                // the repository is a part of the manifest: moved refs are a changed entry
-                Ok(found) => ResolveOutcome::New(found),
-                Err(error) => {
-                    ResolveOutcome::Failed(old.filter(|_| !error.refutes_old).cloned(), error.cause)
-                }
+                Err(error) if error.refutes_old => ResolveOutcome::Failed(None, error.cause),
+                found => ResolveOutcome::local(found.map_err(|error| error.cause), old),
             };
         }
         // a repository that was next to the manifest before is another one now

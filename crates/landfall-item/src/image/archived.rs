@@ -3,27 +3,13 @@
 use super::locked::LockedImage;
 use super::request::ImageRequest;
 use super::resolve;
-use crate::{LocalPlace, ResolveError, ResolveOutcome, Resolver};
+use crate::{LocalPlace, ResolveError, Resolver};
 use landfall_content::archives::ImageInArchive;
 use std::sync::Arc;
 
-/// Resolves `request` for the archive at `place`. `old` is the image in the old lock. The archive
-/// is a part of the manifest: another image in it is a changed entry.
+/// Resolves `request` for the archive at `place`: reads the image with all its manifests and blobs
+/// into the store.
 pub(super) async fn resolve(
-    resolver: &Resolver,
-    request: &ImageRequest,
-    place: &LocalPlace,
-    old: Option<&LockedImage>,
-) -> ResolveOutcome<LockedImage> {
-    match read(resolver, request, place).await {
-        Ok(image) if old == Some(&image) => ResolveOutcome::Kept(image),
-        Ok(image) => ResolveOutcome::New(image),
-        Err(cause) => ResolveOutcome::Failed(old.cloned(), cause),
-    }
-}
-
-/// Reads the image with all its manifests and blobs into the store.
-async fn read(
     resolver: &Resolver,
     request: &ImageRequest,
     place: &LocalPlace,

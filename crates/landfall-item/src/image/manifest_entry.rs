@@ -3,7 +3,7 @@
 use super::request::{BundleImages, ImageRequest};
 use crate::item_kind::{EntryContext, EntryFields, ManifestResult, digest_of};
 use crate::local::local_place;
-use crate::text::check_rule;
+use crate::text::{check_ref_digest, update_rule};
 use crate::version_selector::{
     SelectKeys, SelectRule, VersionSelector, VersionSource, check_select,
 };
@@ -180,14 +180,8 @@ impl ManifestEntry for ImageEntry {
                 let at = reader.item_at(node, "tags", index);
                 let (name, pin) = reference_of(&format!("{repository}:{tag}"), &at)?;
                 let request = ImageRequest {
-                    name,
-                    archive: None,
-                    pin,
-                    platforms: platforms.clone(),
-                    update: None,
-                    referrers,
                     listed,
-                    at: at.location(),
+                    ..ImageRequest::new(name, pin, platforms.clone(), referrers, at.location())
                 };
                 Ok((request, at))
             });
@@ -198,13 +192,10 @@ impl ManifestEntry for ImageEntry {
         let digest = image.digest.as_ref();
         let digest = digest.map(|text| digest_of(text, &digest_at)).transpose()?;
         let (name, pin) = pinned(reference, digest, &at, &digest_at)?;
-        let update = image.update.as_ref();
-        let update = update.map(|rule| rule.completed(reader.min_age.as_ref()));
-        if let Some(rule) = &update {
-            // the tag as it is written: the policy of an entry cannot update a variable in the tag
-            let version = tag_of(written.reference()).filter(|_| name.tag.is_some());
-            check_rule(rule, version, "an image", node.get("update"), reader)?;
-        }
+        // the tag as it is written: the policy of an entry cannot update a variable in the tag
+        let version = tag_of(written.reference()).filter(|_| name.tag.is_some());
+        let (rule, update_node) = (image.update.as_ref(), node.get("update"));
+        let update = update_rule(rule, version, "an image", update_node, reader)?;
         let archive_at = reader.here(node.get("archive"));
         let archive = image.archive.as_ref();
         let archive = archive
@@ -217,14 +208,10 @@ impl ManifestEntry for ImageEntry {
             return Err(archive_at.fault(message, Some(help.into())));
         }
         let request = ImageRequest {
-            name,
             archive,
-            pin,
-            platforms,
             update,
-            referrers,
             listed,
-            at: at.location(),
+            ..ImageRequest::new(name, pin, platforms, referrers, at.location())
         };
         Ok(vec![(request, at)])
     }
@@ -295,16 +282,15 @@ pub fn listed(
     reader: &EntryContext<'_>,
 ) -> ManifestResult<ImageRequest> {
     let (name, pin) = reference_of(reference, span)?;
-    Ok(ImageRequest {
+    let platforms = reader.platforms.clone();
+    let at = span.location();
+    Ok(ImageRequest::new(
         name,
-        archive: None,
         pin,
-        platforms: reader.platforms.clone(),
-        update: None,
-        referrers: reader.referrers,
-        listed: BundleImages::Omitted,
-        at: span.location(),
-    })
+        platforms,
+        reader.referrers,
+        at,
+    ))
 }
 
 /// Name and pin of a reference without a `digest` key.
@@ -330,12 +316,7 @@ fn pinned(
         };
         at.fault(error.to_string(), Some(help))
     })?;
-    if let (Some(written), Some(digest)) = (&reference.digest, &digest)
-        && written != digest
-    {
-        let message = format!("this digest differs from the one in `ref` ({written})");
-        return Err(digest_at.fault(message, Some("keep the correct one".into())));
-    }
+    check_ref_digest(reference.digest.as_ref(), digest.as_ref(), digest_at)?;
     // With a tag, the digest is a requirement that `lock` checks; without a tag, it is a part of
     // the name.
     match (reference.tag.is_some(), reference.digest.clone().or(digest)) {

@@ -25,6 +25,29 @@ pub struct ImageRequest {
     pub at: SourceLocation,
 }
 
+impl ImageRequest {
+    /// A request for an image of a registry, without an update policy and without the images that
+    /// it lists.
+    pub(crate) fn new(
+        name: ImageRef,
+        pin: Option<Digest>,
+        platforms: Vec<PlatformRequest>,
+        referrers: bool,
+        at: SourceLocation,
+    ) -> ImageRequest {
+        ImageRequest {
+            name,
+            archive: None,
+            pin,
+            platforms,
+            update: None,
+            referrers,
+            listed: BundleImages::Omitted,
+            at,
+        }
+    }
+}
+
 /// Whether the images that an image lists are carried too.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BundleImages {

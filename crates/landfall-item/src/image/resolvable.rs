@@ -63,7 +63,8 @@ impl ItemRequest for ImageRequest {
         pins: PinPolicy,
     ) -> ResolveOutcome<LockedImage> {
         if let Some(place) = &self.archive {
-            let outcome = archived::resolve(resolver, self, place, old).await;
+            let found = archived::resolve(resolver, self, place).await;
+            let outcome = ResolveOutcome::local(found, old);
             return listed::complete(resolver, self, outcome).await;
         }
         // an image that came from an archive before is another one now
@@ -89,11 +90,9 @@ impl ItemRequest for ImageRequest {
             name: name.clone(),
             archive: None,
             pin: None,
-            platforms: self.platforms.clone(),
             update: None,
-            referrers: self.referrers,
             listed,
-            at: self.at.clone(),
+            ..self.clone()
         });
         members.map(DependencyRequest::Image).collect()
     }

@@ -5,7 +5,7 @@ use super::chosen_packages::is_safe;
 use super::locked::{LockedPackageSet, PackageSource, PackageSummary, summaries};
 use super::resolvable::{OfferedIndex, PackageSetRequest};
 use crate::UrlFile;
-use crate::artifact::{self, TITLE, URL};
+use crate::artifact::{self, TITLE, URL, digest_fault};
 use crate::file::is_file_url;
 use crate::text::{digest_tag, oversize};
 use landfall_content::{EntryPart, LockEntry, PartOrigin};
@@ -70,13 +70,7 @@ impl LockedPackageSet {
         if let Some(text) = signers.find(|text| !is_signer(self, text)) {
             return Some(format!("'{}' is not a fingerprint", one_line(text)));
         }
-        let found = digest(self);
-        (found != self.digest).then(|| {
-            format!(
-                "'{}' has the digest {}, but its other fields have {found}",
-                self.name, self.digest
-            )
-        })
+        digest_fault(&self.name, &self.digest, &digest(self))
     }
 }
 

@@ -3,7 +3,7 @@
 use super::address::ProviderName;
 use super::locked::{LockedProvider, LockedProviderPackage};
 use crate::UrlFile;
-use crate::artifact::{self, TITLE, URL};
+use crate::artifact::{self, TITLE, URL, digest_fault};
 use crate::file::is_file_url;
 use crate::text::oversize;
 use landfall_content::{EntryPart, LockEntry, PartOrigin};
@@ -51,13 +51,7 @@ impl LockedProvider {
                 pair[1].platform
             ));
         }
-        let found = digest(self);
-        (found != self.digest).then(|| {
-            format!(
-                "'{}' has the digest {}, but its other fields have {found}",
-                self.name, self.digest
-            )
-        })
+        digest_fault(&self.name, &self.digest, &digest(self))
     }
 }
 

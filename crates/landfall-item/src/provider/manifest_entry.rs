@@ -3,7 +3,7 @@
 use super::address::{ProviderAddress, ProviderName, ProviderPlatform};
 use super::lock_file::read_lock_file;
 use super::resolvable::ProviderRequest;
-use crate::text::check_rule;
+use crate::text::update_rule;
 use crate::{
     EntryContext, EntryFields, EntryPathStep, ManifestEntry, ManifestResult, MovableVersion,
 };
@@ -154,12 +154,9 @@ impl ProviderEntry {
                 Some(help),
             )
         })?;
-        let update = self.update.as_ref();
-        let update = update.map(|rule| rule.completed(reader.min_age.as_ref()));
-        if let Some(rule) = &update {
-            let version = written.version.as_deref();
-            check_rule(rule, version, "a provider", node.get("update"), reader)?;
-        }
+        let (rule, node) = (self.update.as_ref(), node.get("update"));
+        let version = written.version.as_deref();
+        let update = update_rule(rule, version, "a provider", node, reader)?;
         let request = ProviderRequest {
             name,
             platforms: Vec::new(),
