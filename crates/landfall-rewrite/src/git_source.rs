@@ -1,7 +1,7 @@
 //! Sources in documents: a git repository, a folder in it and a version; and artifacts that GitOps
 //! controllers pull from a registry.
 
-use crate::yaml::{YamlEntry, YamlNode, YamlScalar, position_of, text_of, value_of};
+use crate::yaml::{YamlEntry, YamlNode, YamlScalar, text_entry, text_of, value_of};
 use landfall_model::{ChartVersion, ChartVersionRange, Digest, ImageRef};
 use std::ops::Range;
 
@@ -361,13 +361,6 @@ fn is_tag(text: &str) -> bool {
     let is_range =
         text.parse::<ChartVersionRange>().is_ok() && text.parse::<ChartVersion>().is_err();
     !is_range && format!("h.invalid/r:{text}").parse::<ImageRef>().is_ok()
-}
-
-/// The position and the value of the entry `key`, if the value is a text.
-fn text_entry<'s>(entries: &'s [YamlEntry<'s>], key: &str) -> Option<(usize, &'s YamlScalar<'s>)> {
-    let at = position_of(entries, key)?;
-    let scalar = entries[at].value.scalar()?;
-    scalar.text().is_some().then_some((at, scalar))
 }
 
 #[cfg(test)]

@@ -534,6 +534,26 @@ pub enum LockCoverage {
 }
 
 impl LockCoverage {
+    /// The coverage of a reference that the lock lacks and that names neither an image nor a file.
+    pub(crate) fn missing(why: String) -> LockCoverage {
+        LockCoverage::Missing {
+            name: None,
+            url: None,
+            why,
+        }
+    }
+
+    /// The coverage of a file that the lock lacks.
+    pub(crate) fn missing_url(url: &str, why: String) -> LockCoverage {
+        LockCoverage::Missing {
+            name: None,
+            url: Some(url.to_owned()),
+            why,
+        }
+    }
+}
+
+impl LockCoverage {
     /// Whether a node may pull the image from the internet, although the lock contains the
     /// repository.
     pub fn is_ambiguous(&self) -> bool {

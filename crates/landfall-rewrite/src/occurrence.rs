@@ -61,6 +61,15 @@ pub enum ReferenceMeaning {
 }
 
 impl ReferenceMeaning {
+    /// The meaning of a reference to `item` that `to` replaces.
+    pub fn known(item: String, to: impl Into<String>) -> ReferenceMeaning {
+        ReferenceMeaning::Known {
+            item,
+            to: to.into(),
+            reaches: Vec::new(),
+        }
+    }
+
     /// The meaning of a reference that must not be changed, with the reason `why`.
     pub fn left(why: impl Into<String>) -> ReferenceMeaning {
         ReferenceMeaning::Left { why: why.into() }
@@ -115,6 +124,15 @@ impl Occurrence {
             meaning: meaning.redacted(),
             at,
             edits: Vec::new(),
+        }
+    }
+
+    /// The same occurrence with one edit, which replaces `span` by `bytes`.
+    #[must_use]
+    pub fn with_edit(self, span: Range<usize>, bytes: String) -> Occurrence {
+        Occurrence {
+            edits: vec![SpanEdit { span, bytes }],
+            ..self
         }
     }
 

@@ -165,11 +165,7 @@ fn url_coverage(url: &str, inventory: &Inventory<'_>) -> LockCoverage {
     let item = inventory.urls().item(url);
     match item.or_else(|| repositories.find(|own| *own == url)) {
         Some(item) => LockCoverage::Held { item: item.into() },
-        None => LockCoverage::Missing {
-            name: None,
-            url: Some(url.to_owned()),
-            why: "not in the lock".into(),
-        },
+        None => LockCoverage::missing_url(url, "not in the lock".into()),
     }
 }
 

@@ -38,15 +38,10 @@ impl Inventory<'_> {
                     .into(),
             };
         }
-        let missing = |why: String| LockCoverage::Missing {
-            name: None,
-            url: None,
-            why,
-        };
         let upstream = self.file_at_site(&used.url);
         let url = without_scheme(upstream.as_deref().unwrap_or(&used.url));
         let Some(repository) = repository_at(self.repositories(), url) else {
-            return missing("the lock does not have this git repository".into());
+            return LockCoverage::missing("the lock does not have this git repository".into());
         };
         let name = &repository.name;
         if used.form == GitSourceForm::Ssh {
@@ -60,13 +55,13 @@ impl Inventory<'_> {
             .iter()
             .any(|one| without_scheme(one) == url);
         if !has_url && !used.is_source && upstream.is_none() {
-            return missing(format!(
+            return LockCoverage::missing(format!(
                 "the lock has {name}; write its URL here, or add this URL to the manifest"
             ));
         }
         match revision_fault(repository, used.revision.as_deref()) {
             None => LockCoverage::Held { item: name.clone() },
-            Some(RevisionFault::Absent(why)) => missing(why),
+            Some(RevisionFault::Absent(why)) => LockCoverage::missing(why),
             Some(RevisionFault::Unknown(why)) => LockCoverage::Undecided { why },
         }
     }

@@ -132,10 +132,6 @@ impl Inventory<'_> {
         } else {
             others.join("; ")
         };
-        LockCoverage::Missing {
-            name: None,
-            url: None,
-            why,
-        }
+        LockCoverage::missing(why)
     }
 }

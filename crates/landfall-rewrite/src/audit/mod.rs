@@ -166,11 +166,7 @@ impl ImageCandidate {
                 },
                 LockCoverage::Missing { why, .. } if self.is_chart => {
                     let why = format!("{why}; it is a chart, so add it to `charts`");
-                    LockCoverage::Missing {
-                        name: None,
-                        url: None,
-                        why,
-                    }
+                    LockCoverage::missing(why)
                 }
                 // without a tag, a container pulls `latest`, and a chart is pulled in its newest
                 // version

@@ -89,14 +89,12 @@ pub(super) fn schema_findings(text: &str, inventory: &Inventory<'_>) -> Vec<Audi
             Some(item) => LockCoverage::Held {
                 item: item.to_owned(),
             },
-            None => LockCoverage::Missing {
-                name: None,
-                url: Some(url.clone()),
-                why:
-                    "helm requests this schema when it validates values; without access to it, use \
-                      `helm --skip-schema-validation`"
-                        .into(),
-            },
+            None => LockCoverage::missing_url(
+                &url,
+                "helm requests this schema when it validates values; without access to it, use \
+                 `helm --skip-schema-validation`"
+                    .into(),
+            ),
         };
         AuditFinding::new((line, column), redact_urls(&url), coverage)
     });
@@ -136,11 +134,7 @@ pub(super) fn whole(
         (None, true) => "no locked file has this URL at the file server".into(),
         (None, false) => return None,
     };
-    Some(LockCoverage::Missing {
-        name: None,
-        url: Some(at_upstream.to_owned()),
-        why,
-    })
+    Some(LockCoverage::missing_url(at_upstream, why))
 }
 
 /// The coverage of a URL whose variables have several values, if all URLs that it can become are

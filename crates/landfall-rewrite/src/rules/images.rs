@@ -210,14 +210,7 @@ fn add(
         ..ran
     }
     .to_string();
-    collector.add_claim(
-        at,
-        ImageClaim {
-            written: &written,
-            sure: true,
-            in_container: true,
-        },
-    );
+    collector.add_claim(at, ImageClaim::of_container(&written));
 }
 
 /// Marks the values of environment variables that are named after an image:
@@ -247,11 +240,7 @@ pub(super) fn claim_flag<'t>(
         .split_once('=')
         .filter(|(flag, _)| flag.starts_with('-'))?;
     let is_image = flag.to_ascii_lowercase().contains("image");
-    is_image.then_some(ImageClaim {
-        written,
-        sure: false,
-        in_container: false,
-    })
+    is_image.then_some(ImageClaim::new(written, false))
 }
 
 /// The argument `--x-image`, followed by the item REF.
@@ -329,14 +318,8 @@ fn add_listed(
     scalar: &YamlScalar<'_>,
     image: &ImageRef,
 ) {
-    collector.add_claim(
-        text_start(scalar),
-        ImageClaim {
-            written: &image.to_string(),
-            sure: true,
-            in_container: true,
-        },
-    );
+    let image = image.to_string();
+    collector.add_claim(text_start(scalar), ImageClaim::of_container(&image));
 }
 
 /// The references in a list of scalars.
@@ -362,9 +345,6 @@ pub(super) fn claim_full_name<'t>(
         .filter(|(flag, _)| flag.starts_with('-'))
         .map(|(_, value)| value);
     let written = value.unwrap_or(text);
-    inventory.is_full_name(written).then_some(ImageClaim {
-        written,
-        sure: true,
-        in_container: false,
-    })
+    let is_image = inventory.is_full_name(written);
+    is_image.then_some(ImageClaim::new(written, true))
 }

@@ -4,10 +4,12 @@
 
 use crate::index::{ReferenceIndex, ReferenceLookup, ReferenceReplacement};
 use crate::inventory::Inventory;
-use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole, SpanEdit};
+use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
 use crate::split_reference::{PartKind, SplitReference};
 use crate::walk::{ImageClaim, MappingContext, NodeContext, ReferenceCollector, start_of};
-use crate::yaml::{YamlDocument, YamlEntry, YamlScalar, position_of, scalar_of, text_of, value_of};
+use crate::yaml::{
+    YamlDocument, YamlEntry, YamlScalar, position_of, scalar_of, text_entry, text_of, value_of,
+};
 use landfall_model::Destination;
 use std::collections::BTreeSet;
 
@@ -89,11 +91,7 @@ fn in_two_parts<'s>(
             .filter(|to| !to.repository.is_empty())
         {
             Some(to) => {
-                let meaning = ReferenceMeaning::Known {
-                    item: replacement.item,
-                    to: to.to_string(),
-                    reaches: vec![],
-                };
+                let meaning = ReferenceMeaning::known(replacement.item, to.to_string());
                 let parts = vec![(registry, to.registry), (repository, to.repository)];
                 match collector.add_in_parts(occurrence(meaning), parts) {
                     Ok(()) => return vec![first, second],
@@ -112,13 +110,6 @@ fn in_two_parts<'s>(
         meaning,
     );
     vec![first, second]
-}
-
-/// The position and the value of the entry `key`, if the value is a text.
-fn text_entry<'s>(entries: &'s [YamlEntry<'s>], key: &str) -> Option<(usize, &'s YamlScalar<'s>)> {
-    let at = position_of(entries, key)?;
-    let scalar = entries[at].value.scalar()?;
-    scalar.text().is_some().then_some((at, scalar))
 }
 
 /// Whether the value of `key` may be a prefix.
@@ -207,19 +198,8 @@ fn occurrence(scalar: &YamlScalar<'_>, text: &str, lookup: ReferenceLookup) -> O
             let slash = if text.ends_with('/') { "/" } else { "" };
             let to = format!("{}{slash}", base(&replacement));
             let start = scalar.value.len() - scalar.value.trim_start().len();
-            let edits = vec![SpanEdit {
-                span: start..start + text.len(),
-                bytes: to.clone(),
-            }];
-            let meaning = ReferenceMeaning::Known {
-                item: replacement.item,
-                to,
-                reaches: vec![],
-            };
-            Occurrence {
-                edits,
-                ..occurrence(meaning)
-            }
+            let meaning = ReferenceMeaning::known(replacement.item, &*to);
+            occurrence(meaning).with_edit(start..start + text.len(), to)
         }
     })
 }
@@ -381,14 +361,7 @@ pub(super) fn kustomize_candidates<'s>(
     written.extend(part("newTag").map(|tag| format!(":{tag}")));
     written.extend(part("digest").map(|digest| format!("@{digest}")));
     if let Some(at) = entries.first().and_then(|entry| start_of(&entry.key)) {
-        collector.add_claim(
-            at,
-            ImageClaim {
-                written: &written,
-                sure: true,
-                in_container: false,
-            },
-        );
+        collector.add_claim(at, ImageClaim::new(&written, true));
     }
     (0..entries.len()).collect()
 }

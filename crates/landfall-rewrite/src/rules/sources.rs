@@ -323,11 +323,8 @@ fn decide<'s>(
         ReferenceLookup::Left(why) => ReferenceMeaning::Left { why },
         ReferenceLookup::Known(replacement) => match edits(source, &replacement, collector) {
             Ok(edits) => {
-                let meaning = ReferenceMeaning::Known {
-                    to: new_reference(source, &reference, &replacement),
-                    item: replacement.item,
-                    reaches: vec![],
-                };
+                let to = new_reference(source, &reference, &replacement);
+                let meaning = ReferenceMeaning::known(replacement.item, to);
                 let start = source.address.span.start;
                 let occurrence = Occurrence::new(start, &*reference, role, meaning);
                 match collector.add_in_parts(occurrence, edits) {

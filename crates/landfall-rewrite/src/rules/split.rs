@@ -64,14 +64,7 @@ pub(super) fn split_candidates<'s>(
                 collector.add_candidate(headless(at, reference.whole));
             } else {
                 let written = locked_form(&reference, inventory);
-                collector.add_claim(
-                    at,
-                    ImageClaim {
-                        written,
-                        sure,
-                        in_container: false,
-                    },
-                );
+                collector.add_claim(at, ImageClaim::new(written, sure));
             }
             let depth = collector.path.len() - usize::from(key.is_some());
             collector.path.truncate(depth);
@@ -160,11 +153,7 @@ fn rewrite<'s>(
 ) -> Result<(), &'static str> {
     let edits = edits(reference, &replacement, collector.document)?;
     let to = replaced(&reference.whole, &replacement);
-    let meaning = ReferenceMeaning::Known {
-        item: replacement.item,
-        to,
-        reaches: vec![],
-    };
+    let meaning = ReferenceMeaning::known(replacement.item, to);
     let start = reference.repository.node.span().start;
     let occurrence = Occurrence::new(start, &*reference.whole, ReferenceRole::Repository, meaning);
     collector.add_in_parts(occurrence, edits)
@@ -421,12 +410,7 @@ pub(super) fn suffixed_candidates<'s>(
     }
     collector.path.push(NodeStep::Key("repository"));
     for image in reported {
-        let claim = ImageClaim {
-            written: &image.whole,
-            sure: true,
-            in_container: false,
-        };
-        collector.add_claim(at, claim);
+        collector.add_claim(at, ImageClaim::new(&image.whole, true));
     }
     collector.path.pop();
     found.parts

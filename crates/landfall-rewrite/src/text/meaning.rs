@@ -4,7 +4,7 @@ use super::dockerfile::directive;
 use super::variables::reference_at;
 use super::{ReferenceWord, TextMarks, WordEnd, begins, end};
 use crate::index::{ReferenceLookup, pin, replaced};
-use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole, SpanEdit};
+use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
 use crate::scan_result::ScanSettings;
 use landfall_model::{ImageRef, has_host};
 use std::ops::Range;
@@ -93,18 +93,8 @@ fn whole(
         ReferenceLookup::Left(why) => Some(occurrence(ReferenceMeaning::Left { why })),
         ReferenceLookup::Known(replacement) => {
             let new = replaced(word, &replacement);
-            let meaning = ReferenceMeaning::Known {
-                item: replacement.item,
-                to: new.clone(),
-                reaches: vec![],
-            };
-            Some(Occurrence {
-                edits: vec![SpanEdit {
-                    span: span.clone(),
-                    bytes: new,
-                }],
-                ..occurrence(meaning)
-            })
+            let meaning = ReferenceMeaning::known(replacement.item, &*new);
+            Some(occurrence(meaning).with_edit(span.clone(), new))
         }
     }
 }

@@ -4,7 +4,7 @@ use super::begins;
 use super::variables::placeholder;
 use crate::git_source::{GitSource, GitSourceForm};
 use crate::index::{UrlLookup, UrlPattern};
-use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole, SpanEdit};
+use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
 use crate::scan_result::ScanSettings;
 use landfall_model::redact_urls;
 use std::ops::Range;
@@ -115,10 +115,7 @@ pub(super) fn decide(
                 to: format!("{to}{rest}"),
                 reaches,
             };
-            Some(Occurrence {
-                edits: vec![SpanEdit { span, bytes: to }],
-                ..occurrence(meaning)
-            })
+            Some(occurrence(meaning).with_edit(span, to))
         }
     }
 }
@@ -230,18 +227,9 @@ fn occurrence(
                     _ => "",
                 };
                 let bytes = format!("{scheme}{to}");
-                let meaning = ReferenceMeaning::Known {
-                    item,
-                    to: format!("{bytes}{}", &text[edited.end..span.end]),
-                    reaches: Vec::new(),
-                };
-                return Some(Occurrence {
-                    edits: vec![SpanEdit {
-                        span: edited,
-                        bytes,
-                    }],
-                    ..new(meaning)
-                });
+                let to = format!("{bytes}{}", &text[edited.end..span.end]);
+                let meaning = ReferenceMeaning::known(item, to);
+                return Some(new(meaning).with_edit(edited, bytes));
             }
             UrlLookup::Settled(Some(item)) => {
                 return Some(new(ReferenceMeaning::Settled { item: Some(item) }));

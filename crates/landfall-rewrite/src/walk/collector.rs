@@ -292,6 +292,25 @@ pub(crate) struct ImageClaim<'t> {
     pub(crate) in_container: bool,
 }
 
+impl<'t> ImageClaim<'t> {
+    /// A text that no container uses.
+    pub(crate) fn new(written: &'t str, sure: bool) -> ImageClaim<'t> {
+        ImageClaim {
+            written,
+            sure,
+            in_container: false,
+        }
+    }
+
+    /// The image of a container.
+    pub(crate) fn of_container(written: &'t str) -> ImageClaim<'t> {
+        ImageClaim {
+            in_container: true,
+            ..ImageClaim::new(written, true)
+        }
+    }
+}
+
 /// The reason why a value with a placeholder is not looked up.
 pub(crate) const HAS_PLACEHOLDER: &str =
     "it contains a placeholder; render it first, then audit the result";

@@ -6,7 +6,7 @@ use super::collector::{
 use super::{Collects, MappingContext, NodeContext, NodeStep, ReferenceScanner};
 use crate::git_source::GitUse;
 use crate::index::{ReferenceLookup, replaced};
-use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole, SpanEdit};
+use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
 use crate::scan_result::{ReadAs, ScanResult};
 use crate::text::{self, TextLines};
 use crate::walk;
@@ -427,19 +427,8 @@ impl<'s> DocumentWalker<'_, 's> {
             ReferenceLookup::Left(why) => vec![occurrence(ReferenceMeaning::Left { why })],
             ReferenceLookup::Known(replacement) => {
                 let to = replaced(trimmed, &replacement);
-                let edits = vec![SpanEdit {
-                    span: at..at + trimmed.len(),
-                    bytes: to.clone(),
-                }];
-                let meaning = ReferenceMeaning::Known {
-                    item: replacement.item,
-                    to,
-                    reaches: vec![],
-                };
-                vec![Occurrence {
-                    edits,
-                    ..occurrence(meaning)
-                }]
+                let meaning = ReferenceMeaning::known(replacement.item, &*to);
+                vec![occurrence(meaning).with_edit(at..at + trimmed.len(), to)]
             }
         };
         self.collector.add_in_value(scalar, found, around.keep);

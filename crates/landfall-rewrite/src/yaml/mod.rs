@@ -126,6 +126,16 @@ pub(super) fn text_of<'n>(entries: &'n [YamlEntry<'n>], key: &str) -> Option<&'n
     value_of(entries, key)?.scalar()?.text()
 }
 
+/// The position and the value of the entry `key`, if the value is a text.
+pub(super) fn text_entry<'n>(
+    entries: &'n [YamlEntry<'n>],
+    key: &str,
+) -> Option<(usize, &'n YamlScalar<'n>)> {
+    let at = position_of(entries, key)?;
+    let scalar = entries[at].value.scalar()?;
+    scalar.text().is_some().then_some((at, scalar))
+}
+
 /// The value of `key`, if it is a scalar, even an empty one.
 pub(super) fn scalar_of<'n>(entries: &'n [YamlEntry<'n>], key: &str) -> Option<&'n str> {
     value_of(entries, key)?
