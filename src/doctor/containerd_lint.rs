@@ -3,7 +3,7 @@
 //! The rules are those of containerd 1.6 to 2.4: `internal/cri/config/config.go`,
 //! `internal/cri/server/images/image_pull.go` and `cmd/containerd/server/config/config.go`.
 
-use super::CheckStatus::{No, Note, Ok};
+use super::CheckStatus::{No, Note};
 use super::steps::DiagnosisSteps;
 use serde_json::Value;
 
@@ -123,7 +123,7 @@ pub(super) fn lint_containerd(files: &[ContainerdFile], absent: &[String]) -> Di
     if has_tls && path.is_some() {
         let says = "registry.configs has `tls` beside config_path: containerd 1.x does not load \
                     its CRI plugin, and containerd 2 ignores `tls`";
-        steps.say("tls", No, says);
+        steps.no("tls", says);
         steps.fix(
             "remove `tls`; write `ca`, `client` or `skip_verify` to the hosts.toml of the host",
         );
@@ -141,7 +141,7 @@ fn report_ignored(file: &ContainerdFile, steps: &mut DiagnosisSteps) {
     let of_cri = [VERSION_1, VERSION_2, VERSION_3, RUNTIME];
     if let Some(plugin) = disabled.find(|one| of_cri.contains(one)) {
         let says = format!("{name} disables the plugin '{plugin}', so the kubelet has no runtime");
-        steps.say("plugin", No, says);
+        steps.no("plugin", says);
         steps.fix("remove it from disabled_plugins");
     }
     let read = file.plugin_name();
@@ -172,12 +172,12 @@ fn report_ignored(file: &ContainerdFile, steps: &mut DiagnosisSteps) {
                 format!("move `registry` to plugins.'{read}'"),
             ),
         };
-        steps.say("plugin", No, says);
+        steps.no("plugin", says);
         steps.fix(fix);
     }
     if file.version() == 2 && file.is_for_second() {
         let says = format!("{name} has version 2: containerd 1.x ignores plugins.'{read}'");
-        steps.say("plugin", Note, says);
+        steps.note("plugin", says);
         steps.fix(format!(
             "for containerd 1.x, move `registry` to plugins.'{VERSION_2}'; for containerd 2, write \
              `version = 3`"
@@ -187,7 +187,7 @@ fn report_ignored(file: &ContainerdFile, steps: &mut DiagnosisSteps) {
         let says = format!(
             "{name} has no `version` or version 1: containerd 2.0 to 2.2 ignores plugins.cri"
         );
-        steps.say("plugin", No, says);
+        steps.no("plugin", says);
         steps.fix(format!(
             "write `version = 2` as the first line, and rename the plugin to '{VERSION_2}'"
         ));
@@ -197,7 +197,7 @@ fn report_ignored(file: &ContainerdFile, steps: &mut DiagnosisSteps) {
 fn report_imports(files: &[ContainerdFile], absent: &[String], steps: &mut DiagnosisSteps) {
     for pattern in absent {
         let says = format!("imports {pattern}, of which this machine has no file");
-        steps.say("imports", Note, says);
+        steps.note("imports", says);
         steps.fix("run doctor on the node, or copy the imported files too");
     }
     let with_table = files
@@ -209,7 +209,7 @@ fn report_imports(files: &[ContainerdFile], absent: &[String], steps: &mut Diagn
             "{} have a table plugins.'{VERSION_2}': containerd 1.x uses only that of {last}",
             names.join(" and ")
         );
-        steps.say("imports", Note, says);
+        steps.note("imports", says);
         steps.fix("for containerd 1.x, keep the whole table in one file");
     }
 }
@@ -252,7 +252,7 @@ fn report_path(files: &[ContainerdFile], path: Option<&str>, steps: &mut Diagnos
             let says = "config_path is not set: containerd 1.x to 2.1 reads no hosts.toml, and \
                         the default of 2.2 and newer, two folders with a colon between them, is \
                         ignored by their transfer service";
-            steps.say("config_path", No, says);
+            steps.no("config_path", says);
             steps.fix(fix);
         }
         Some(path) if path.contains(':') => {
@@ -281,7 +281,7 @@ fn report_path(files: &[ContainerdFile], path: Option<&str>, steps: &mut Diagnos
         }
         Some(path) if !path.starts_with('/') => {
             let says = format!("config_path is '{path}', which is not an absolute path");
-            steps.say("config_path", No, says);
+            steps.no("config_path", says);
             steps.fix(fix);
         }
         Some(path) => {
@@ -291,7 +291,7 @@ fn report_path(files: &[ContainerdFile], path: Option<&str>, steps: &mut Diagnos
                 format!("; `landfall render containerd` writes {FOLDER}")
             };
             let says = format!("hosts.toml files are read from {path}{other}");
-            steps.say("config_path", Ok, says);
+            steps.ok("config_path", says);
         }
     }
 }
@@ -331,7 +331,7 @@ fn report_transfer(files: &[ContainerdFile], steps: &mut DiagnosisSteps) {
     });
     if let Some(path) = path.filter(|path| path.contains(':')) {
         let says = format!("config_path of '{TRANSFER}' is '{path}', which it takes as one folder");
-        steps.say("transfer", No, says);
+        steps.no("transfer", says);
         steps.fix(format!("name one folder: config_path = \"{FOLDER}\""));
     }
 }

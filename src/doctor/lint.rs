@@ -83,11 +83,7 @@ pub(crate) fn lint_seeds(file: &str, text: &str) -> Result<Option<Diagnosis>, se
         return Ok(None);
     }
     if steps.0.is_empty() {
-        steps.say(
-            "key",
-            CheckStatus::Ok,
-            "contains no keys of old KKP releases",
-        );
+        steps.ok("key", "contains no keys of old KKP releases");
     }
     Ok(Some(steps.into_diagnosis(file)))
 }
@@ -99,9 +95,8 @@ fn report_removed_keys(value: &Value, path: &str, steps: &mut DiagnosisSteps) {
                 let Some(key) = key.as_str() else { continue };
                 let place = format!("{path}.{key}");
                 if let Some((_, now)) = REMOVED_KEYS.iter().find(|(dead, _)| *dead == key) {
-                    steps.say(
+                    steps.no(
                         "key",
-                        CheckStatus::No,
                         format!("{place} is a key of KKP 2.12, which current releases ignore"),
                     );
                     steps.fix(match now {

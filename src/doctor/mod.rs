@@ -26,9 +26,9 @@ use landfall_http::{
 };
 use reqwest::header::RANGE;
 use reqwest::{Method, StatusCode};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeMap;
-use url::Url;
+use url::{Position, Url};
 
 pub(crate) use self::lint::{LintMessage, changed_names, lint_environment, lint_seeds};
 pub(crate) use self::names::check_names;
@@ -78,16 +78,6 @@ struct HostChecker<'a> {
 }
 
 impl HostChecker<'_> {
-    fn add(
-        &mut self,
-        check: &'static str,
-        verdict: CheckStatus,
-        says: impl Into<String>,
-        facts: Value,
-    ) {
-        self.steps.add(check, verdict, says, facts);
-    }
-
     fn transport(&self) -> &Transport {
         self.sessions.transport()
     }
@@ -96,7 +86,7 @@ impl HostChecker<'_> {
         let transport = self.transport().clone();
         let all = transport.proxies().proxies();
         if all.is_empty() {
-            self.add(
+            self.steps.add(
                 "proxy",
                 CheckStatus::Ok,
                 "no proxy is configured",
@@ -114,11 +104,11 @@ impl HostChecker<'_> {
             match transport.connect_to_proxy(proxy).await {
                 Ok(()) => {
                     let says = format!("{name} answers (from {}{account})", proxy.source);
-                    self.add("proxy", CheckStatus::Ok, says, facts);
+                    self.steps.add("proxy", CheckStatus::Ok, says, facts);
                 }
                 Err(why) => {
                     let says = format!("cannot connect to {name} (from {}): {why}", proxy.source);
-                    self.add("proxy", CheckStatus::No, says, facts);
+                    self.steps.add("proxy", CheckStatus::No, says, facts);
                 }
             }
         }
@@ -127,7 +117,7 @@ impl HostChecker<'_> {
     async fn url(&mut self, written: &Url) {
         let (url, origin) = match self.sessions.file_url(written.as_str()) {
             Ok(found) => found,
-            Err(error) => return self.add("name", CheckStatus::No, error.to_string(), Value::Null),
+            Err(error) => return self.steps.no("name", error.to_string()),
         };
         if !self
             .check_path(&url, origin.as_deref(), RequestPurpose::File)
@@ -135,10 +125,7 @@ impl HostChecker<'_> {
         {
             return;
         }
-        let host = url.host_str().unwrap_or_default();
-        let host = url
-            .port()
-            .map_or(host.to_owned(), |port| format!("{host}:{port}"));
+        let host = url[Position::BeforeHost..Position::AfterPort].to_owned();
         let is_https = url.scheme() == "https";
         // One byte is enough: the file may be large.
         let mut request =
@@ -158,12 +145,7 @@ impl HostChecker<'_> {
         let found = match self.sessions.base_url(host).await {
             Ok(found) => found,
             Err(error) => {
-                return self.add(
-                    "connection",
-                    CheckStatus::No,
-                    error.to_string(),
-                    Value::Null,
-                );
+                return self.steps.no("connection", error.to_string());
             }
         };
         if !self
@@ -186,27 +168,20 @@ impl HostChecker<'_> {
                      under registry in the site, or --plain-http, allows that",
                 )
             };
-            self.add("tls", verdict, says, json!({"plainHTTP": true}));
+            self.steps
+                .add("tls", verdict, says, json!({"plainHTTP": true}));
         }
         let Ok(url) = found.url.join("/v2/") else {
             return;
         };
         let account = match &found.origin {
-            Some(_) => url.host_str().map(|host| {
-                url.port()
-                    .map_or(host.into(), |port| format!("{host}:{port}"))
-            }),
-            None => Some(host.to_owned()),
+            Some(_) => url[Position::BeforeHost..Position::AfterPort].to_owned(),
+            None => host.to_owned(),
         };
         let mut request = HttpRequest::new(Method::GET, url, RequestPurpose::Registry);
         request.origin = found.origin;
         if self
-            .check_response(
-                request,
-                &account.unwrap_or_default(),
-                repository,
-                found.trusted,
-            )
+            .check_response(request, &account, repository, found.trusted)
             .await
         {
             let tried = match self.sessions.upstream(host).await {
@@ -255,65 +230,50 @@ impl HostChecker<'_> {
             .map(|origin| format!(" (the mirror of {origin})"))
             .unwrap_or_default();
         let is_unresolved = addresses.is_err() && via.is_none();
-        match addresses {
+        let (verdict, found, list) = match addresses {
             Ok(list) => {
                 let list: Vec<String> = list.iter().map(ToString::to_string).collect();
-                let says = format!("{host}{mirror_note} resolves to {}", list.join(", "));
-                self.add("name", CheckStatus::Ok, says, json!({"addresses": list}));
+                (
+                    CheckStatus::Ok,
+                    format!(" resolves to {}", list.join(", ")),
+                    list,
+                )
             }
             // A client behind a proxy needs no DNS: the proxy resolves the name in CONNECT.
             Err(why) if via.is_some() => {
-                let says = format!("{host}{mirror_note}: {why}; the proxy may resolve it");
-                self.add("name", CheckStatus::Note, says, json!({"addresses": []}));
+                let says = format!(": {why}; the proxy may resolve it");
+                (CheckStatus::Note, says, Vec::new())
             }
-            Err(why) => {
-                let says = format!("{host}{mirror_note}: {why}");
-                self.add("name", CheckStatus::No, says, json!({"addresses": []}));
-            }
-        }
+            Err(why) => (CheckStatus::No, format!(": {why}"), Vec::new()),
+        };
+        let says = format!("{host}{mirror_note}{found}");
+        let facts = json!({"addresses": list});
+        self.steps.add("name", verdict, says, facts);
         let says = match (&via, &account) {
             (Some(via), Some(account)) => format!("through {via} with {account}, by {rule}"),
             (Some(via), None) => format!("through {via}, by {rule}"),
             (None, _) => format!("directly: {rule}"),
         };
-        self.add(
-            "proxy",
-            CheckStatus::Ok,
-            says,
-            json!({"via": via, "rule": rule}),
-        );
+        let facts = json!({"via": via, "rule": rule});
+        self.steps.add("proxy", CheckStatus::Ok, says, facts);
         if is_unresolved {
             return false;
         }
         match (&connection, &via) {
-            (Err(error), _) => self.add(
-                "connection",
-                CheckStatus::No,
-                error.to_string(),
-                Value::Null,
-            ),
+            (Err(error), _) => self.steps.no("connection", error.to_string()),
             (Ok(()), Some(via)) if url.scheme() == "https" => {
-                self.add(
-                    "connection",
-                    CheckStatus::Ok,
-                    format!("{via} opened a tunnel (CONNECT)"),
-                    Value::Null,
-                );
+                self.steps
+                    .ok("connection", format!("{via} opened a tunnel (CONNECT)"));
             }
             (Ok(()), Some(via)) => {
-                self.add(
-                    "connection",
-                    CheckStatus::Ok,
-                    format!("connected to {via}"),
-                    Value::Null,
-                );
+                self.steps.ok("connection", format!("connected to {via}"));
             }
-            (Ok(()), None) => self.add("connection", CheckStatus::Ok, "open", Value::Null),
+            (Ok(()), None) => self.steps.ok("connection", "open"),
         }
         match tls {
             None => connection.is_ok(),
             Some(Err(error)) => {
-                self.add("tls", CheckStatus::No, error.to_string(), Value::Null);
+                self.steps.no("tls", error.to_string());
                 false
             }
             Some(Ok(shaken)) => {
@@ -337,7 +297,7 @@ impl HostChecker<'_> {
                     "until": own.map(|own| own.not_after.to_string()),
                     "trustedBy": shaken.trusted_by,
                 });
-                self.add("tls", verdict, says, facts);
+                self.steps.add("tls", verdict, says, facts);
                 true
             }
         }
@@ -388,7 +348,7 @@ impl HostChecker<'_> {
         let answer = self.transport().send(&request).await;
         let account = self.sessions.keychain().find(host, repository).await;
         match &answer {
-            Err(error) => self.add("answer", CheckStatus::No, error.to_string(), Value::Null),
+            Err(error) => self.steps.no("answer", error.to_string()),
             Ok(response) => self.add_response_steps(response, &account, trusted),
         }
         let hosts: Vec<String> = self
@@ -399,12 +359,8 @@ impl HostChecker<'_> {
             .collect();
         if !hosts.is_empty() {
             let says = format!("redirects to {}; allow these hosts too", hosts.join(", "));
-            self.add(
-                "redirects",
-                CheckStatus::Note,
-                says,
-                json!({"hosts": hosts}),
-            );
+            let facts = json!({"hosts": hosts});
+            self.steps.add("redirects", CheckStatus::Note, says, facts);
         }
         let Ok(response) = answer else {
             return false;
@@ -459,12 +415,9 @@ impl HostChecker<'_> {
             403 if response.url.path() == "/" => CheckStatus::Note,
             _ => CheckStatus::No,
         };
-        self.add(
-            "answer",
-            verdict,
-            format!("{status} from {from}"),
-            json!({"status": status.as_u16()}),
-        );
+        let facts = json!({"status": status.as_u16()});
+        self.steps
+            .add("answer", verdict, format!("{status} from {from}"), facts);
         let (known, whose) = match account {
             Ok(Some(account)) if trusted => (true, account.to_string()),
             Ok(Some(account)) => (
@@ -484,7 +437,8 @@ impl HostChecker<'_> {
             } else {
                 CheckStatus::Note
             };
-            self.add("sign-in", verdict, &*whose, json!({"account": null}));
+            self.steps
+                .add("sign-in", verdict, &*whose, json!({"account": null}));
         } else if status == StatusCode::UNAUTHORIZED {
             let facts =
                 |realm: Option<&str>| json!({"realm": realm, "account": known.then_some(&whose)});
@@ -495,30 +449,29 @@ impl HostChecker<'_> {
                     } else {
                         CheckStatus::Note
                     };
-                    self.add("sign-in", verdict, format!("Basic; {whose}"), facts(None));
+                    self.steps
+                        .add("sign-in", verdict, format!("Basic; {whose}"), facts(None));
                 }
                 Ok(Challenge::Bearer { realm, .. }) => {
                     let shown = realm_url(&response.url, &realm)
                         .map_or("no URL".into(), |realm| redacted_url(&realm));
                     let says = format!("Bearer tokens from {shown}; {whose}");
-                    self.add("sign-in", CheckStatus::Ok, says, facts(Some(&shown)));
+                    self.steps
+                        .add("sign-in", CheckStatus::Ok, says, facts(Some(&shown)));
                 }
                 Err(unknown) => {
                     let says = format!(
                         "no supported authentication scheme is offered ({})",
                         unknown.0.join(", ")
                     );
-                    self.add("sign-in", CheckStatus::No, says, facts(None));
+                    self.steps
+                        .add("sign-in", CheckStatus::No, says, facts(None));
                 }
             }
         } else {
             let says = format!("not required; {whose}");
-            self.add(
-                "sign-in",
-                CheckStatus::Ok,
-                says,
-                json!({"account": known.then_some(&whose)}),
-            );
+            let facts = json!({"account": known.then_some(&whose)});
+            self.steps.add("sign-in", CheckStatus::Ok, says, facts);
         }
     }
 

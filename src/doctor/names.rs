@@ -38,7 +38,7 @@ pub(crate) async fn check_names(
                     let says = format!(
                         "the certificate for {name} was not checked: no address for it is known"
                     );
-                    steps.say("certificate", CheckStatus::Note, says);
+                    steps.note("certificate", says);
                 }
             }
         }
@@ -63,12 +63,8 @@ async fn resolve(transport: &Transport, name: &str, steps: &mut DiagnosisSteps) 
         Ok(addresses) => {
             let addresses: Vec<String> = addresses.iter().map(ToString::to_string).collect();
             let says = format!("{what} resolves to {}", addresses.join(", "));
-            steps.add(
-                "name",
-                CheckStatus::Ok,
-                says,
-                json!({"name": name, "addresses": addresses}),
-            );
+            let facts = json!({"name": name, "addresses": addresses});
+            steps.add("name", CheckStatus::Ok, says, facts);
             true
         }
         Err(_) if is_example_name(name) => {
@@ -78,12 +74,9 @@ async fn resolve(transport: &Transport, name: &str, steps: &mut DiagnosisSteps) 
             false
         }
         Err(why) => {
-            steps.add(
-                "name",
-                CheckStatus::No,
-                format!("{what} does not resolve: {why}"),
-                json!({"name": name, "reason": why.to_string()}),
-            );
+            let says = format!("{what} does not resolve: {why}");
+            let facts = json!({"name": name, "reason": why.to_string()});
+            steps.add("name", CheckStatus::No, says, facts);
             let record = if looked_up == name {
                 "a record for it"
             } else {
@@ -111,12 +104,8 @@ async fn check_certificate(
     let shown = match transport.presented_certificate(&url, &wanted).await {
         Ok(shown) => shown,
         Err(error) => {
-            steps.add(
-                "certificate",
-                CheckStatus::Note,
-                format!("{host}:443 presents no certificate for {name}: {error}"),
-                facts,
-            );
+            let says = format!("{host}:443 presents no certificate for {name}: {error}");
+            steps.add("certificate", CheckStatus::Note, says, facts);
             return steps.fix("start the server, and run doctor again");
         }
     };
@@ -142,24 +131,16 @@ async fn check_certificate(
         certificate.not_after
     );
     if certificate.not_after < Timestamp::now() {
-        steps.add(
-            "certificate",
-            CheckStatus::No,
-            format!("{says}: it has expired"),
-            facts,
-        );
+        let says = format!("{says}: it has expired");
+        steps.add("certificate", CheckStatus::No, says, facts);
         return steps.fix("renew it");
     }
     // The connection above did not verify the certificate; this one does. An untrusted certificate
     // is only a note, because the clients of this name may trust it.
     match transport.inspect_path(&url, RequestPurpose::File).await.tls {
         Some(Err(error)) => {
-            steps.add(
-                "certificate",
-                CheckStatus::Note,
-                format!("{says}; {error}"),
-                facts,
-            );
+            let says = format!("{says}; {error}");
+            steps.add("certificate", CheckStatus::Note, says, facts);
             steps.fix(
                 "add the certificate authority to the clients of this server, and for landfall as \
                  `ca` under `upstreams` of the site",

@@ -1,7 +1,6 @@
 //! Checks configuration files of a node: `config.toml` of containerd with the files that it
 //! imports, and `registries.conf` of podman and CRI-O.
 
-use super::CheckStatus::{self, No, Note};
 use super::containerd_lint::{ContainerdFile, lint_containerd};
 use super::steps::{Diagnosis, DiagnosisSteps};
 use landfall_model::Wildcards;
@@ -195,21 +194,22 @@ pub(super) fn lint_registries_conf(root: &Value) -> DiagnosisSteps {
         (true, true) => {
             let says = "it mixes [registries.…] of version 1 with [[registry]] of version 2, so \
                         podman and CRI-O refuse it";
-            steps.say("format", No, says);
+            steps.no("format", says);
             steps.fix(fix);
         }
         (true, false) => {
             let says = "it has version 1 of the format, which cannot name mirrors";
-            steps.say("format", Note, says);
+            steps.note("format", says);
             steps.fix(fix);
         }
-        _ => steps.say("format", CheckStatus::Ok, "it has version 2 of the format"),
+        _ => steps.ok("format", "it has version 2 of the format"),
     }
     steps
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::CheckStatus::{No, Note, Ok};
     use super::*;
 
     #[test]
@@ -221,7 +221,7 @@ mod tests {
         let old = "[registries.search]\nregistries = ['docker.io']\n";
         let new = "[[registry]]\nlocation = 'docker.io'\n";
         assert_eq!(verdict(old), Note);
-        assert_eq!(verdict(new), CheckStatus::Ok);
+        assert_eq!(verdict(new), Ok);
         assert_eq!(verdict(&format!("{new}{old}")), No);
     }
 }

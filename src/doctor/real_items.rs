@@ -1,7 +1,6 @@
 //! Looks up real items of a lock at their source and at their destination: a host that answers may
 //! still refuse the items.
 
-use super::CheckStatus;
 use super::rights::{PrivateRegistry, check_rights};
 use super::steps::DiagnosisSteps;
 use landfall_content::PartOrigin;
@@ -71,7 +70,7 @@ impl RealItems {
         if let Some(private) = self.private.as_ref().filter(|private| private.is_at(host)) {
             return match sessions.destination(host).await {
                 Ok(session) => check_rights(&session, private, steps).await,
-                Err(error) => steps.say("push", CheckStatus::No, error.to_string()),
+                Err(error) => steps.no("push", error.to_string()),
             };
         }
         let Some((repository, digest)) = self.manifests.get(host) else {
@@ -87,23 +86,14 @@ impl RealItems {
             Err(error) => Err(error),
         };
         match found {
-            Ok(Some(_)) => steps.say(
-                "item",
-                CheckStatus::Ok,
-                format!("{name} of the lock exists"),
-            ),
+            Ok(Some(_)) => steps.ok("item", format!("{name} of the lock exists")),
             Ok(None) => {
-                steps.say(
-                    "item",
-                    CheckStatus::No,
-                    format!("{name} of the lock does not exist"),
-                );
+                steps.no("item", format!("{name} of the lock does not exist"));
                 steps.fix("lock it again, or remove it from the manifest");
             }
             Err(error) => {
-                steps.say(
+                steps.no(
                     "item",
-                    CheckStatus::No,
                     format!("{name} of the lock cannot be read: {error}"),
                 );
                 steps.fix("correct the account, or give it the right to read there");

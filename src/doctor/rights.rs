@@ -67,7 +67,7 @@ pub(super) async fn check_rights(
 ) {
     let Some(first) = private.places.first() else {
         let says = "not tried: it needs a locked item, and no lock with items is named";
-        steps.say("push", CheckStatus::Note, says);
+        steps.note("push", says);
         return steps.fix("name a lock with --lock FILE");
     };
     check_item(session, first, steps).await;
@@ -75,7 +75,7 @@ pub(super) async fn check_rights(
     if private.is_read_only {
         let says = "the right to push, indexes with missing children and body sizes were not tried \
                     (--read-only)";
-        return steps.say("push", CheckStatus::Note, says);
+        return steps.note("push", says);
     }
     let before = steps.0.len();
     for place in &private.places {
@@ -106,30 +106,22 @@ async fn check_item(
         .await
     {
         Ok(Some(digest)) if digest == place.digest => {
-            steps.say(
-                "item",
-                CheckStatus::Ok,
-                format!("{name} has the locked digest"),
-            );
+            steps.ok("item", format!("{name} has the locked digest"));
         }
         Ok(Some(digest)) => {
             let says = format!(
                 "{name} has the digest {digest}, not the locked {}",
                 place.digest
             );
-            steps.say("item", CheckStatus::Note, says);
+            steps.note("item", says);
             steps.fix("push the bundle, unless a trimmed index or a newer lock is intended");
         }
         Ok(None) => {
-            steps.say("item", CheckStatus::Note, format!("{name} does not exist"));
+            steps.note("item", format!("{name} does not exist"));
             steps.fix("push the bundle");
         }
         Err(error) => {
-            steps.say(
-                "item",
-                CheckStatus::No,
-                format!("cannot look up {name}: {error}"),
-            );
+            steps.no("item", format!("cannot look up {name}: {error}"));
             steps.fix("correct the account, or its right to read there");
         }
     }
@@ -142,21 +134,13 @@ async fn check_referrers(
 ) {
     let repository = &place.repository;
     match session.referrers(repository, &place.digest, false).await {
-        Ok(Some(_)) => steps.say(
-            "referrers",
-            CheckStatus::Ok,
-            "the registry has the referrers API",
-        ),
+        Ok(Some(_)) => steps.ok("referrers", "the registry has the referrers API"),
         Ok(None) => {
             let says = "the registry has no referrers API (push then keeps the list under a tag), \
                         or the repository does not exist yet";
-            steps.say("referrers", CheckStatus::Note, says);
+            steps.note("referrers", says);
         }
-        Err(error) => steps.say(
-            "referrers",
-            CheckStatus::Note,
-            format!("cannot list referrers: {error}"),
-        ),
+        Err(error) => steps.note("referrers", format!("cannot list referrers: {error}")),
     }
 }
 
@@ -166,26 +150,18 @@ async fn check_push(
     steps: &mut DiagnosisSteps,
 ) {
     let repository = format!("{}/{}", session.host(), place.repository);
-    match session.check_push(&place.repository).await {
-        Ok(()) => {
-            let says = format!("an upload to {repository} was started and cancelled");
-            steps.add(
-                "push",
-                CheckStatus::Ok,
-                says,
-                json!({"repository": place.repository}),
-            );
-        }
-        Err(error) => {
-            let says = format!("cannot start an upload to {repository}: {error}");
-            steps.add(
-                "push",
-                CheckStatus::No,
-                says,
-                json!({"repository": place.repository}),
-            );
-        }
-    }
+    let (verdict, says) = match session.check_push(&place.repository).await {
+        Ok(()) => (
+            CheckStatus::Ok,
+            format!("an upload to {repository} was started and cancelled"),
+        ),
+        Err(error) => (
+            CheckStatus::No,
+            format!("cannot start an upload to {repository}: {error}"),
+        ),
+    };
+    let facts = json!({"repository": place.repository});
+    steps.add("push", verdict, says, facts);
 }
 
 async fn check_sparse_index(
@@ -195,9 +171,8 @@ async fn check_sparse_index(
 ) {
     match session.accepts_sparse_index(&place.repository).await {
         Ok(SparseIndexSupport::Accepted) => {
-            steps.say(
+            steps.ok(
                 "index",
-                CheckStatus::Ok,
                 "accepts an index with missing children; the test index was deleted",
             );
         }
@@ -207,17 +182,16 @@ async fn check_sparse_index(
                  stays in {} without a tag ({bytes} bytes)",
                 place.repository
             );
-            steps.say("index", CheckStatus::Note, says);
+            steps.note("index", says);
         }
         Ok(SparseIndexSupport::Refused) => {
             let says = "refuses an index with missing children: push uploads the trimmed index, or \
                         fails with `index: exact`";
-            steps.say("index", CheckStatus::Note, says);
+            steps.note("index", says);
             steps.fix("lock all platforms if the digest of the index must not change");
         }
-        Err(error) => steps.say(
+        Err(error) => steps.note(
             "index",
-            CheckStatus::Note,
             format!("cannot test an index with missing children: {error}"),
         ),
     }
@@ -268,7 +242,7 @@ async fn check_body_sizes(
             }
             Err(error) => {
                 let says = format!("cannot test a body of {}: {error}", mib(size));
-                steps.say("body", CheckStatus::Note, says);
+                steps.note("body", says);
                 if may_be_too_large(&error) {
                     steps.fix(RAISE_LIMIT);
                 }
@@ -280,7 +254,7 @@ async fn check_body_sizes(
         "a body of {} passes; larger ones were not tried",
         mib(large)
     );
-    steps.say("body", CheckStatus::Ok, says);
+    steps.ok("body", says);
 }
 
 #[cfg(test)]

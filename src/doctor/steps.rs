@@ -83,6 +83,21 @@ impl DiagnosisSteps {
         self.add(check, verdict, says, Value::Null);
     }
 
+    /// Adds a step without facts that passed.
+    pub(super) fn ok(&mut self, check: &'static str, says: impl Into<String>) {
+        self.say(check, CheckStatus::Ok, says);
+    }
+
+    /// Adds a hint without facts.
+    pub(super) fn note(&mut self, check: &'static str, says: impl Into<String>) {
+        self.say(check, CheckStatus::Note, says);
+    }
+
+    /// Adds a step without facts that failed.
+    pub(super) fn no(&mut self, check: &'static str, says: impl Into<String>) {
+        self.say(check, CheckStatus::No, says);
+    }
+
     /// Sets the fix of the last step.
     pub(super) fn fix(&mut self, fix: impl Into<String>) {
         if let Some(step) = self.0.last_mut() {

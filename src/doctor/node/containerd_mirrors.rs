@@ -287,9 +287,8 @@ pub(crate) fn check_image_names(
         }
     }
     if hosts.is_empty() {
-        steps.say(
+        steps.no(
             "host",
-            No,
             "containerd has no hosts.toml: it asks every host itself",
         );
         steps.fix(render);
@@ -315,7 +314,7 @@ fn check_destinations(
             "the registry of the site is {registry}, not {}",
             hosts.join(", ")
         );
-        steps.say("host", Note, says);
+        steps.note("host", says);
         steps.fix("correct registry.address of the site, or render the files of the node again");
         return;
     }
@@ -335,7 +334,7 @@ fn check_destinations(
                 requested.join(" and "),
                 delivered.join(", ")
             );
-            steps.say("image", No, says);
+            steps.no("image", says);
             steps.fix("add `consumers: [containerd]` to the site and push again, or render the files of the node again");
         }
     }

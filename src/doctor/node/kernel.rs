@@ -1,7 +1,6 @@
 //! Modules and settings of the kernel that Kubernetes needs.
 
 use super::machine_files::MachineFiles;
-use crate::doctor::CheckStatus::{No, Note, Ok};
 use crate::doctor::steps::DiagnosisSteps;
 
 const MODULES: &str = "/proc/modules";
@@ -18,10 +17,10 @@ fn has_word(files: &MachineFiles, path: &str, word: &str) -> bool {
 /// Checks the module of connection tracking; `check_programs` checks the program.
 pub(super) fn check_conntrack(files: &MachineFiles, steps: &mut DiagnosisSteps) {
     if files.exists(CONNTRACK) || has_word(files, MODULES, "nf_conntrack") {
-        steps.say("conntrack", Ok, "the kernel tracks connections");
+        steps.ok("conntrack", "the kernel tracks connections");
     } else if !files.lacks(MODULES, "conntrack", steps) {
         let says = "nf_conntrack is not loaded yet; kube-proxy loads it with its first rule";
-        steps.say("conntrack", Note, says);
+        steps.note("conntrack", says);
         steps.fix("run modprobe nf_conntrack; if it fails, install the modules of the kernel");
     }
 }
@@ -31,18 +30,18 @@ pub(super) fn check_modules(files: &MachineFiles, steps: &mut DiagnosisSteps) {
     let load = "load it at every start (/etc/modules-load.d, as install.sh of `landfall render \
                 node` does); if modprobe fails, install the modules of the kernel";
     if has_word(files, FILE_SYSTEMS, "overlay") || has_word(files, MODULES, "overlay") {
-        steps.say("modules", Ok, "overlay is loaded");
+        steps.ok("modules", "overlay is loaded");
     } else if !files.lacks(FILE_SYSTEMS, "modules", steps) {
         let says = "overlay is not loaded: containerd cannot unpack images";
-        steps.say("modules", No, says);
+        steps.no("modules", says);
         steps.fix(load);
     }
     if files.exists(BRIDGE) || has_word(files, MODULES, "br_netfilter") {
-        steps.say("modules", Ok, "br_netfilter is loaded");
+        steps.ok("modules", "br_netfilter is loaded");
     } else if !files.lacks(MODULES, "modules", steps) {
         let says = "br_netfilter is not loaded: rules for services do not apply to pods on a \
                     bridge, and Flannel does not start";
-        steps.say("modules", No, says);
+        steps.no("modules", says);
         steps.fix(load);
     }
 }
@@ -62,9 +61,9 @@ pub(super) fn check_sysctls(files: &MachineFiles, steps: &mut DiagnosisSteps) {
         ),
     ] {
         match files.read(path).as_deref().map(str::trim) {
-            Some("1") => steps.say("sysctl", Ok, format!("{key} is 1")),
+            Some("1") => steps.ok("sysctl", format!("{key} is 1")),
             Some(value) => {
-                steps.say("sysctl", No, format!("{key} is {value}: {why}"));
+                steps.no("sysctl", format!("{key} is {value}: {why}"));
                 steps.fix(format!(
                     "sysctl -w {key}=1, and in /etc/sysctl.d, as install.sh of `landfall render \
                      node` does"

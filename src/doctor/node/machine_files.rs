@@ -1,7 +1,6 @@
 //! The files of a machine: its own, or copies below a folder.
 
 use super::runtime::CONTAINERD_CONFIG;
-use crate::doctor::CheckStatus;
 use crate::doctor::containerd_lint::ContainerdFile;
 use crate::doctor::node_config::read_containerd;
 use crate::doctor::steps::DiagnosisSteps;
@@ -88,7 +87,7 @@ impl MachineFiles {
             return false;
         }
         let says = format!("{path} was not collected from the node, or the node has none");
-        steps.say(check, CheckStatus::Note, says);
+        steps.note(check, says);
         steps.fix("collect it as `landfall help node` shows, or run doctor on the node");
         true
     }

@@ -48,9 +48,8 @@ pub(crate) fn check_machine(
     if configs.is_empty() {
         let mut steps = DiagnosisSteps::default();
         if !files.lacks(runtime::CONTAINERD_CONFIG, "config_path", &mut steps) {
-            steps.say(
+            steps.no(
                 "config_path",
-                CheckStatus::No,
                 format!(
                     "containerd has no {}: it reads no hosts.toml and asks upstream",
                     runtime::CONTAINERD_CONFIG
@@ -92,7 +91,7 @@ pub(crate) fn check_clock(node: Timestamp, server: Option<(&str, Timestamp)>) ->
     match server {
         None => {
             let says = format!("the clock says {node}; there is no server to compare it with");
-            steps.say("clock", CheckStatus::Note, says);
+            steps.note("clock", says);
             steps.fix("compare it with the clock of the registry and of the other nodes");
         }
         Some((name, time)) => {

@@ -2,7 +2,7 @@
 //! services, no interface that a network could choose, and often no name server.
 
 use super::machine_files::MachineFiles;
-use crate::doctor::CheckStatus::{No, Note, Ok};
+use crate::doctor::CheckStatus::Ok;
 use crate::doctor::steps::DiagnosisSteps;
 use landfall_model::AddressRange;
 use serde_json::json;
@@ -87,7 +87,7 @@ pub(super) fn check_routes(
                 "no route to the services {written}: pods and the kubelet get `network is \
                  unreachable` instead of the API server"
             );
-            steps.say("route", No, says);
+            steps.no("route", says);
             steps.fix(format!(
                 "ip route add {written} dev INTERFACE, at every start (landfall render node --set \
                  interface=INTERFACE), or add a default route"
@@ -97,7 +97,7 @@ pub(super) fn check_routes(
     if !routes.iter().any(|route| route.range.is_everything()) {
         let says = "no default route, from which kubeadm takes the address of the node, and \
                     networks such as Flannel their interface";
-        steps.say("interface", Note, says);
+        steps.note("interface", says);
         steps.fix(
             "name them: localAPIEndpoint.advertiseAddress of InitConfiguration, the node's name in \
              /etc/hosts, and the interface of the network (Flannel: --iface=INTERFACE)",
@@ -130,7 +130,7 @@ pub(super) fn check_name_servers(files: &MachineFiles, steps: &mut DiagnosisStep
                nameserver=ADDRESS), or remove `forward` from the Corefile of CoreDNS";
     if servers.is_empty() {
         let says = format!("{RESOLV_CONF} has no name server: CoreDNS does not start");
-        steps.say("name server", No, says);
+        steps.no("name server", says);
         steps.fix(fix);
         return;
     }
@@ -148,7 +148,7 @@ pub(super) fn check_name_servers(files: &MachineFiles, steps: &mut DiagnosisStep
             "{RESOLV_CONF} names only the machine itself ({}): CoreDNS forwards to itself and stops",
             servers.join(", ")
         );
-        steps.say("name server", No, says);
+        steps.no("name server", says);
         steps.fix(fix);
     }
 }

@@ -43,11 +43,7 @@ pub(super) fn check_programs(files: &MachineFiles, steps: &mut DiagnosisSteps) {
     };
     let required = missing(&REQUIRED);
     if required.is_empty() {
-        steps.say(
-            "programs",
-            Ok,
-            format!("{} are installed", REQUIRED.join(", ")),
-        );
+        steps.ok("programs", format!("{} are installed", REQUIRED.join(", ")));
     } else {
         let says = format!("missing: {}", required.join(", "));
         steps.add("programs", No, says, json!({"missing": required}));
@@ -81,15 +77,11 @@ pub(super) fn check_swap(files: &MachineFiles, steps: &mut DiagnosisSteps) {
     }
     let swaps = files.read(SWAPS).unwrap_or_default();
     if swaps.lines().count() < 2 {
-        steps.say("swap", Ok, "off");
+        steps.ok("swap", "off");
     } else if kubelet_value(files, "failSwapOn").as_deref() == Some("false") {
-        steps.say(
-            "swap",
-            Ok,
-            "on, which the kubelet's failSwapOn: false allows",
-        );
+        steps.ok("swap", "on, which the kubelet's failSwapOn: false allows");
     } else {
-        steps.say("swap", No, "on: the kubelet does not start");
+        steps.no("swap", "on: the kubelet does not start");
         steps.fix(
             "swapoff -a, and remove the swap lines from /etc/fstab, or set failSwapOn: false in \
              KubeletConfiguration",

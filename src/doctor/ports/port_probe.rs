@@ -118,6 +118,10 @@ fn add_port_step(
         )
         | Err(error) => Some(error.to_string()),
     };
+    let failed = |error: HttpError, fix: &str| {
+        let says = format!("{at} ({what}): {error}");
+        (CheckStatus::No, says, Some(fix.to_owned()), None)
+    };
     let (verdict, says, fix, via) = match found {
         Ok(ConnectOutcome::Open) => (CheckStatus::Ok, format!("{at} is open: {what}"), None, None),
         Ok(ConnectOutcome::Tunnel { via }) => {
@@ -133,15 +137,7 @@ fn add_port_step(
             let fix = format!("start the service, or allow {at} at the firewall");
             (CheckStatus::No, says, Some(fix), None)
         }
-        Ok(ConnectOutcome::Unresolved(error)) => {
-            let fix = usual_fix("name").to_owned();
-            (
-                CheckStatus::No,
-                format!("{at} ({what}): {error}"),
-                Some(fix),
-                None,
-            )
-        }
+        Ok(ConnectOutcome::Unresolved(error)) => failed(error, usual_fix("name")),
         Ok(ConnectOutcome::NoTunnel { via, error }) => {
             // With status 407 the proxy requires an account; with 500 and 502 to 504 it did not
             // reach the service; with any other status its rules refuse the tunnel. An error
@@ -156,31 +152,11 @@ fn add_port_step(
             };
             let fix =
                 format!("{fix}; if machines reach {at} without the proxy, add it to NO_PROXY");
-            (
-                CheckStatus::No,
-                format!("{at} ({what}), through the proxy {via}: {error}"),
-                Some(fix),
-                Some(via),
-            )
+            let says = format!("{at} ({what}), through the proxy {via}: {error}");
+            (CheckStatus::No, says, Some(fix), Some(via))
         }
-        Ok(ConnectOutcome::Blocked(error)) => {
-            let fix = format!("allow {at} at the firewall");
-            (
-                CheckStatus::No,
-                format!("{at} ({what}): {error}"),
-                Some(fix),
-                None,
-            )
-        }
-        Err(error) => {
-            let fix = "write a host name or an address".to_owned();
-            (
-                CheckStatus::No,
-                format!("{at} ({what}): {error}"),
-                Some(fix),
-                None,
-            )
-        }
+        Ok(ConnectOutcome::Blocked(error)) => failed(error, &format!("allow {at} at the firewall")),
+        Err(error) => failed(error, "write a host name or an address"),
     };
     let facts = [("via", via), ("reason", reason)];
     let facts = facts
