@@ -2,7 +2,9 @@
 //! adds and removes whole entries, without touching any other byte.
 
 use super::entry_steps::{EntryFate, KeptEntry, entry_steps, list_after};
-use super::list_edits::{NOT_PLAIN, NOT_YAML, line_of, split_byte_order_mark};
+use super::list_edits::{
+    NOT_PLAIN, NOT_YAML, line_ending, line_of, lines_after, split_byte_order_mark,
+};
 use super::updatable_versions::{UpdatableVersion, VersionLocation};
 use landfall_model::document::{YamlNode, yaml};
 use serde_yaml::Value;
@@ -52,8 +54,7 @@ pub(super) fn set_entry_versions(
                 .map(|new| [before, new, after].concat())
                 .collect()
         };
-        edits.extend(list.insertion_before(&whole, &copies(&steps.before)));
-        edits.extend(list.insertion_after(&whole, &copies(&steps.after)));
+        edits.extend(list.insertions(&whole, &copies(&steps.before), &copies(&steps.after)));
         match &steps.own {
             EntryFate::Stays => {}
             EntryFate::MovesTo(new) => edits.push((version, new.clone())),
@@ -113,62 +114,37 @@ impl EntryList<'_> {
         line_of(self.body, content.start).start..line_of(self.body, content.end).end
     }
 
-    /// The text that adds `entries` before the entry with the bytes `content`, and the position at
-    /// which it is inserted.
-    fn insertion_before(
+    /// The texts that add entries before and after the entry with the bytes `content`, and the
+    /// positions at which they are inserted.
+    fn insertions(
         &self,
         content: &Range<usize>,
-        entries: &[String],
-    ) -> Option<(Range<usize>, String)> {
-        if entries.is_empty() {
-            return None;
-        }
-        if self.is_flow() {
-            let text = entries.join(", ") + ", ";
-            return Some((content.start..content.start, text));
-        }
-        let lines = self.lines(content);
-        let dash = &self.body[lines.start..content.start];
-        let ending = self.line_ending(&lines);
-        let text = entries.iter().map(|entry| format!("{dash}{entry}{ending}"));
-        Some((lines.start..lines.start, text.collect()))
-    }
-
-    /// The text that adds `entries` after the entry with the bytes `content`, and the position at
-    /// which it is inserted.
-    fn insertion_after(
-        &self,
-        content: &Range<usize>,
-        entries: &[String],
-    ) -> Option<(Range<usize>, String)> {
-        if entries.is_empty() {
-            return None;
-        }
-        if self.is_flow() {
-            let text = format!(", {}", entries.join(", "));
-            return Some((content.end..content.end, text));
-        }
-        let lines = self.lines(content);
-        let dash = &self.body[lines.start..content.start];
-        let ending = self.line_ending(&lines);
-        // the last line of a file may have no line ending, and the new last line gets none either
-        let has_end = self.body[..lines.end].ends_with('\n');
-        let text = entries.iter().map(|entry| {
-            if has_end {
-                format!("{dash}{entry}{ending}")
-            } else {
-                format!("{ending}{dash}{entry}")
-            }
-        });
-        Some((lines.end..lines.end, text.collect()))
-    }
-
-    fn line_ending(&self, lines: &Range<usize>) -> &'static str {
-        if self.body[lines.clone()].contains("\r\n") {
-            "\r\n"
+        before: &[String],
+        after: &[String],
+    ) -> Vec<(Range<usize>, String)> {
+        let (start, end, texts) = if self.is_flow() {
+            let first = before.iter().map(|entry| format!("{entry}, "));
+            let last = after.iter().map(|entry| format!(", {entry}"));
+            (
+                content.start,
+                content.end,
+                [first.collect(), last.collect()],
+            )
         } else {
-            "\n"
-        }
+            let lines = self.lines(content);
+            let dash = &self.body[lines.start..content.start];
+            let ending = line_ending(&self.body[lines.clone()]);
+            let first = before.iter().map(|entry| format!("{dash}{entry}{ending}"));
+            let last = after.iter().map(|entry| format!("{dash}{entry}"));
+            let last = lines_after(self.body, &lines, last);
+            (lines.start, lines.end, [first.collect(), last])
+        };
+        let [first, last]: [String; 2] = texts;
+        let insertions = [(start..start, first), (end..end, last)];
+        insertions
+            .into_iter()
+            .filter(|(_, text)| !text.is_empty())
+            .collect()
     }
 
     /// The bytes to remove so that the list no longer has these entries. At least one entry of the

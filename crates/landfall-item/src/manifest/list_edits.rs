@@ -76,8 +76,7 @@ fn first_versions(body: &str, slot: &UpdatableVersion, new: &[String]) -> Result
         ", ".to_owned()
     } else {
         let column = before.len() - before.rfind('\n').map_or(0, |end| end + 1);
-        let ending = if line.ends_with("\r\n") { "\r\n" } else { "\n" };
-        format!("{ending}{}", " ".repeat(column))
+        format!("{}{}", line_ending(line), " ".repeat(column))
     };
     edited.insert_str(select, &format!("{key}: {list}{separator}"));
     Ok(edited)
@@ -173,23 +172,35 @@ fn block_items(
 ) -> Result<(usize, String), String> {
     let line = line_of(body, last.start);
     let template = &body[line.start..last.end];
-    let ending = if body[line.clone()].ends_with("\r\n") {
-        "\r\n"
-    } else {
-        "\n"
-    };
+    let items = added
+        .iter()
+        .map(|text| written_like(template, last_text, text));
+    let items = items.collect::<Result<Vec<String>, String>>()?;
+    Ok((line.end, lines_after(body, &line, items)))
+}
+
+/// The text that adds a line for each of `items` after `lines`, full lines of `body`.
+pub(super) fn lines_after(
+    body: &str,
+    lines: &Range<usize>,
+    items: impl IntoIterator<Item = String>,
+) -> String {
+    let ending = line_ending(&body[lines.clone()]);
     // the last line of a file may have no line ending, and the new last line gets none either
-    let has_end = body[..line.end].ends_with('\n');
-    let mut lines = String::new();
-    for text in added {
-        let item = written_like(template, last_text, text)?;
-        lines += &if has_end {
-            format!("{item}{ending}")
+    let has_end = body[..lines.end].ends_with('\n');
+    let line = |item: String| {
+        if has_end {
+            item + ending
         } else {
             format!("{ending}{item}")
-        };
-    }
-    Ok((line.end, lines))
+        }
+    };
+    items.into_iter().map(line).collect()
+}
+
+/// The line ending of `lines`.
+pub(super) fn line_ending(lines: &str) -> &'static str {
+    if lines.contains("\r\n") { "\r\n" } else { "\n" }
 }
 
 /// `template` with its last occurrence of `old` replaced by `new`.
