@@ -5,7 +5,8 @@
 //! those of an older layer, and for programs whose code moved.
 //!
 //! 1. [`PlainSource`]: a stream that can be read at any offset;
-//! 2. [`Listing`]: the files of a stream, and how similar two listings are;
+//! 2. [`Listing`]: the files of a stream, and how similar two listings are; [`extended_path`] reads
+//!    the long paths in an archive;
 //! 3. `matching`: similar parts of two files;
 //! 4. [`create()`]: writes a patch, as four [sections](PatchSections);
 //! 5. [`PatchReader`]: reads the new stream from a patch and its bases.
@@ -27,7 +28,7 @@ mod sections;
 pub use apply::PatchReader;
 pub use create::{PatchBase, PatchStatistics, create};
 use landfall_os::FileExt;
-pub use listing::Listing;
+pub use listing::{Listing, extended_path};
 pub use sections::{PatchSections, SECTIONS};
 use std::fs::File;
 use std::io;

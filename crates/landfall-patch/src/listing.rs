@@ -199,15 +199,20 @@ impl ListedFile {
     }
 }
 
-/// The path in an extended header, if it has one. Fails if the header is too long or contains the
-/// size of the next file: raw entries ignore that size, so the end of the file would be wrong.
-fn extended_path(header: &mut impl Read, kind: tar::EntryType) -> io::Result<Option<Vec<u8>>> {
+/// The path in an extended header of the kind `kind`, if it has one. For archives that are read as
+/// raw entries, because otherwise the tar crate reads extended headers into memory without a limit.
+///
+/// # Errors
+/// If the header cannot be read, has more than 1 MiB, or contains the size of the next file: raw
+/// entries ignore that size, so the end of the file would be wrong.
+pub fn extended_path(header: &mut impl Read, kind: tar::EntryType) -> io::Result<Option<Vec<u8>>> {
+    let refused = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why);
     let mut text = Vec::new();
     // one byte more than allowed, to detect a header that is too long
     let limited = &mut header.take(MAX_EXTENDED_HEADER + 1);
     limited.read_to_end(&mut text)?;
     if text.len() as u64 > MAX_EXTENDED_HEADER {
-        return Err(io::ErrorKind::InvalidData.into());
+        return Err(refused("an extended header has more than 1 MiB"));
     }
     if kind.is_gnu_longlink() {
         return Ok(None);
@@ -224,7 +229,8 @@ fn extended_path(header: &mut impl Read, kind: tar::EntryType) -> io::Result<Opt
     for record in tar::PaxExtensions::new(&text) {
         let record = record?;
         match record.key_bytes() {
-            b"size" => return Err(io::ErrorKind::InvalidData.into()),
+            // the size is not in the plain header
+            b"size" => return Err(refused("a member has more than 8 GiB")),
             b"path" => path = Some(record.value_bytes().to_vec()),
             _ => {}
         }

@@ -48,8 +48,9 @@
 //! `verified_blobs.rs`, `git/databases.rs`, `sign_in/password_checker.rs` and
 //! `observe/access_log.rs`.
 //!
-//! The crate imports `landfall-model`, `landfall-http`, `landfall-content`, `landfall-git` and
-//! `landfall-item`. Begin with `run.rs` and `router.rs`.
+//! The crate imports `landfall-model`, `landfall-http`, `landfall-content`, `landfall-git`,
+//! `landfall-patch` (for long paths in archives) and `landfall-item`. Begin with `run.rs` and
+//! `router.rs`.
 
 mod accept;
 mod api;

@@ -5,6 +5,7 @@ use super::export_files::{open_if_like, refuse_links};
 use super::{ExportFile, failed};
 use landfall_content::{parent_folder, private_file_in, publish_file};
 use landfall_model::Failure;
+use landfall_patch::extended_path;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Seek};
@@ -13,10 +14,6 @@ use std::path::{Path, PathBuf};
 /// The maximum number of bytes that are unpacked from one archive: a small archive may unpack to
 /// any size.
 const MAX_UNPACKED: u64 = 64 << 30;
-
-/// The maximum number of bytes of an extended header (with a long path or attributes) that is read
-/// into memory.
-const MAX_EXTENDED_HEADER: u64 = 1 << 20;
 
 /// Extracts the members that the lock requests from the archive that was exported below `dir`.
 /// Members that exist with the same content and mode are left unchanged. Returns the number of
@@ -131,39 +128,6 @@ fn visit_members(
             format!("it contains no {name}; `tar -t` lists its members"),
         )),
     }
-}
-
-/// The path in an extended header, if it has one. `landfall-patch` has the same function, because
-/// neither of the two crates imports the other.
-fn extended_path(header: &mut impl Read, kind: tar::EntryType) -> io::Result<Option<Vec<u8>>> {
-    let refused = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why);
-    let mut text = Vec::new();
-    // one byte more than allowed, to distinguish a header that is too long from one that just fits
-    header
-        .take(MAX_EXTENDED_HEADER + 1)
-        .read_to_end(&mut text)?;
-    if text.len() as u64 > MAX_EXTENDED_HEADER {
-        return Err(refused("an extended header has more than 1 MiB"));
-    }
-    if kind.is_gnu_longname() {
-        text.truncate(
-            text.iter()
-                .position(|byte| *byte == 0)
-                .unwrap_or(text.len()),
-        );
-        return Ok(Some(text));
-    }
-    let mut path = None;
-    for record in tar::PaxExtensions::new(&text) {
-        let record = record?;
-        match record.key_bytes() {
-            // the size is not in the plain header, so the end of the member is not known
-            b"size" => return Err(refused("a member has more than 8 GiB")),
-            b"path" => path = Some(record.value_bytes().to_vec()),
-            _ => {}
-        }
-    }
-    Ok(path)
 }
 
 fn archive_error(item: &ExportFile<'_>, why: String) -> Failure {
