@@ -232,10 +232,7 @@ pub(super) fn separate_accounts_note(
     else {
         return Ok(None);
     };
-    let more = match separate.len() - 1 {
-        0 => String::new(),
-        more => format!(" (and {more} more)"),
-    };
+    let more = and_more(separate.len() - 1);
     Ok(Some(if registry.has_account() {
         format!(
             "nodes have one account for the registry; {first}{more} needs another account; allow \
@@ -248,6 +245,14 @@ pub(super) fn separate_accounts_note(
              use it an imagePullSecret"
         )
     }))
+}
+
+/// The number of repositories besides the first, after its name.
+pub(super) fn and_more(others: usize) -> String {
+    match others {
+        0 => String::new(),
+        others => format!(" (and {others} more)"),
+    }
 }
 
 /// Returns the repositories with accounts of their own, sorted.

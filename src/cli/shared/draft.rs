@@ -5,7 +5,7 @@ use super::{CliError, Context, Exit, ReportMember, VerbReport};
 use landfall_item::lockfile::Lock;
 use landfall_item::manifest::{DraftEntry, DraftItem, DraftManifest, draft, platforms_line};
 use landfall_model::document::open_input;
-use landfall_model::report::{EntryKind, ItemStatus, ReportItem, count_of, one_line};
+use landfall_model::report::{EntryKind, ItemStatus, ReportItem, and_more, count_of, one_line};
 use landfall_model::{PlatformRequest, has_userinfo, redact_urls, today};
 use landfall_rewrite::audit::{
     FileFinding, HelmCommand, Inventory, LockCoverage, MachineInstall, MachineInstalls,
@@ -224,11 +224,7 @@ fn platforms(request: &DraftRequest<'_>, paths: &[PathBuf]) -> Result<String, Cl
     }
     let found = node_platforms(paths)?;
     let places: Vec<&String> = found.iter().flat_map(|(_, places)| places).collect();
-    let more = if places.len() > 1 {
-        format!(" and {} more", places.len() - 1)
-    } else {
-        String::new()
-    };
+    let more = and_more(places.len().saturating_sub(1));
     let why = format!(
         "from node selectors in {}{more}",
         places.first().map_or("", |place| place.as_str())
@@ -351,11 +347,7 @@ pub(crate) fn packages_comment(installs: &MachineInstalls) -> String {
     let mut text =
         "\n# Packages that are installed from repositories and are not mirrored:\n".to_owned();
     for ((by, name), places) in found {
-        let more = if places.len() > 1 {
-            format!(" and {} more", places.len() - 1)
-        } else {
-            String::new()
-        };
+        let more = and_more(places.len().saturating_sub(1));
         let pin = if name.contains(['$', '`', '{']) {
             "; its name is composed elsewhere"
         } else if MachineInstall::has_version(by, name) {

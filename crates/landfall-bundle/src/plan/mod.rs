@@ -12,7 +12,7 @@ use crate::recipe::make::RecipeFile;
 use landfall_content::store::LayoutIndex;
 use landfall_content::{BlobRead, ListedAttestations, LockEntry, PartOrigin};
 use landfall_item::lockfile::{Lock, lost_referrer_name};
-use landfall_model::report::{EntryKind, ReportItem};
+use landfall_model::report::{EntryKind, ReportItem, and_more};
 use landfall_model::sign::SignatureTime;
 use landfall_model::{
     Descriptor, Digest, Exit, Failure, Manifest, OCI_LAYOUT, TransferSide, media_type, sum_sizes,
@@ -45,14 +45,6 @@ pub struct PackPlan {
     pub serial: Option<Serial>,
     /// The entries to write, in the order of the bundle.
     pub entries: Vec<PlannedEntry>,
-}
-
-/// The text ` and N more` for the reasons after the first; empty if there are none.
-fn and_more(reasons: &[String]) -> String {
-    match reasons.len() {
-        0 | 1 => String::new(),
-        count => format!(" and {} more", count - 1),
-    }
 }
 
 impl PackPlan {
@@ -134,8 +126,10 @@ impl PackPlan {
                 Vec::new()
             };
             let reason = match (absent.first(), refused.first()) {
-                (Some(first), _) => format!("the store lacks {first}{}", and_more(&absent)),
-                (None, Some(first)) => format!("{first}{}", and_more(&refused)),
+                (Some(first), _) => {
+                    format!("the store lacks {first}{}", and_more(absent.len() - 1))
+                }
+                (None, Some(first)) => format!("{first}{}", and_more(refused.len() - 1)),
                 (None, None) => {
                     all_kept.extend(kept);
                     if let Some(first) = absent_of_referrers.values().next() {

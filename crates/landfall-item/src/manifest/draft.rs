@@ -4,7 +4,7 @@
 use crate::file::file_url;
 use crate::git::{check_ref, normal_url};
 use crate::text;
-use landfall_model::report::one_line;
+use landfall_model::report::{and_more, one_line};
 use landfall_model::{Digest, ImageRef, PlatformRequest, redact_urls};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -281,10 +281,7 @@ impl DraftLine {
             .first()
             .map(String::as_str)
             .unwrap_or_default();
-        let more = match self.positions.len() {
-            0 | 1 => String::new(),
-            count => format!(" and {} more", count - 1),
-        };
+        let more = and_more(self.positions.len().saturating_sub(1));
         let why = why.map(|why| format!("; {why}")).unwrap_or_default();
         format!("{first}{more}{why}")
     }

@@ -6,6 +6,7 @@ use super::resolvable::MachineBase;
 use crate::resolver::ResolveError;
 use landfall_content::BlobRead;
 use landfall_model::Limits;
+use landfall_model::report::and_more;
 use landfall_model::sign::{OpenPgpKeys, SignatureTime};
 use landfall_packages::yum::{Evr, verify_package};
 use landfall_packages::{PackageIdentity, apt, file_url, host_of, location};
@@ -98,10 +99,7 @@ pub(super) fn base_note(set: &str, base: &MachineBase, packages: &[String]) -> S
 /// The first `NAMED` of `packages`, and the number of the others.
 pub(super) fn first_few(packages: &[String]) -> String {
     let named = packages[..packages.len().min(NAMED)].join(", ");
-    match packages.len().saturating_sub(NAMED) {
-        0 => named,
-        more => format!("{named} and {more} more"),
-    }
+    named + &and_more(packages.len().saturating_sub(NAMED))
 }
 
 fn describe_base(base: &MachineBase) -> String {

@@ -124,6 +124,14 @@ impl ReportItem {
     }
 }
 
+/// The end of a list from which `others` are left out: ` and 3 more`; empty if none is.
+pub fn and_more(others: usize) -> String {
+    match others {
+        0 => String::new(),
+        others => format!(" and {others} more"),
+    }
+}
+
 /// Formats a count with its noun: `1 blob`, `2 blobs`, `2 entries`.
 pub fn count_of(count: usize, what: impl fmt::Display) -> String {
     let what = what.to_string();

@@ -18,7 +18,7 @@ pub use self::escape::{
 };
 pub use self::item::{
     EntryCount, EntryKind, ItemStatus, Notice, NoticeKind, Progress, ReportItem, SilentProgress,
-    count_of,
+    and_more, count_of,
 };
 pub use self::markdown::{
     Markdown, aligned_columns, markdown_block, markdown_code, markdown_row, markdown_text,

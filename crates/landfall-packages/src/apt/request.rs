@@ -5,6 +5,7 @@ use super::marking::{MarkedVersion, Marking};
 use super::relation::VersionOperator;
 use super::universe::{AptPackageId, AptRelation, AptVersionId, ArchQualifier, Universe};
 use landfall_model::Wildcards;
+use landfall_model::report::and_more;
 use std::ops::Range;
 
 /// The maximum number of providers of a virtual package that a message lists.
@@ -166,18 +167,8 @@ impl InstallRequest<'_> {
                     .collect();
                 names.sort_unstable();
                 names.dedup();
-                let few = names
-                    .iter()
-                    .take(LISTED_PROVIDERS)
-                    .copied()
-                    .collect::<Vec<_>>()
-                    .join(", ");
-                let more = names.len().saturating_sub(LISTED_PROVIDERS);
-                let more = if more > 0 {
-                    format!(" and {more} more")
-                } else {
-                    String::new()
-                };
+                let few = names[..names.len().min(LISTED_PROVIDERS)].join(", ");
+                let more = and_more(names.len().saturating_sub(LISTED_PROVIDERS));
                 Err(format!(
                     "{name} is a virtual package, provided by {few}{more}; request one of them"
                 ))

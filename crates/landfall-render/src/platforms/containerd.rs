@@ -1,7 +1,7 @@
 //! `containerd`: a hosts.toml for every upstream host, configuration snippets, and the proxy.
 
 use super::systemd::{DropInForm, FORM, drop_in, only_drop_ins};
-use crate::node_registry::{HostMirror, NodeRegistry, host_mirrors};
+use crate::node_registry::{HostMirror, NodeRegistry, and_more, host_mirrors};
 use crate::platform::{
     BasicCredentials, OutputForm, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig,
     SITE_CLUSTER,
@@ -228,10 +228,7 @@ pub(super) fn other_accounts(
                 }
             }
             if let Some(first) = others.first() {
-                let more = match others.len() - 1 {
-                    0 => String::new(),
-                    more => format!(" (and {more} more)"),
-                };
+                let more = and_more(others.len() - 1);
                 let owner = match account_path.as_str() {
                     "" => "the registry",
                     path => path,
