@@ -51,4 +51,6 @@ fn images_with_another_account_and_unreadable_files_are_listed() {
     ] {
         assert!(printed.contains(words), "{words}: {printed}");
     }
+    // a client runs no pods
+    assert!(!printed.contains("imagePullSecret"), "{printed}");
 }

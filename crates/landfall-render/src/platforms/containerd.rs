@@ -187,6 +187,9 @@ pub(super) fn unreadable(
     )))
 }
 
+/// The end of a note of [`other_accounts`], which applies only where pods run.
+pub(super) const PULL_SECRET: &str = ", or give the pods that use it an imagePullSecret";
+
 /// Returns notes for images that need other credentials than containerd uses for them: containerd
 /// has one account per mirror (in hosts.toml), or per registry (in its configuration).
 pub(super) fn other_accounts(
@@ -236,7 +239,7 @@ pub(super) fn other_accounts(
                 notes.push(format!(
                     "{host}: containerd has one account for this mirror, that of {owner}; \
                      {first}{more} needs another account; allow the account of {owner} to read it \
-                     too, or give the pods that use it an imagePullSecret"
+                     too{PULL_SECRET}"
                 ));
             }
         }

@@ -1,6 +1,8 @@
 //! `nerdctl`: containerd's hosts.toml files where nerdctl reads them, and the account.
 
-use super::containerd::{AUTH, FOLDER, account_by_header, hosts, other_accounts, unreadable};
+use super::containerd::{
+    AUTH, FOLDER, PULL_SECRET, account_by_header, hosts, other_accounts, unreadable,
+};
 use crate::platform::{OutputForm, PlatformSetting, RenderPlatform, RenderRequest, RenderedConfig};
 use crate::rendered_file::RenderedFile;
 use landfall_model::{Consumer, Failure};
@@ -53,7 +55,8 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         let text = registry.auth_file(&account);
         files.push(RenderedFile::without_comments("config.json", text).secret(true));
     }
-    let mut notes = other_accounts(request, &registry, by_header)?;
+    let notes = other_accounts(request, &registry, by_header)?.into_iter();
+    let mut notes: Vec<String> = notes.map(|note| note.replace(PULL_SECRET, "")).collect();
     notes.extend(unreadable(request, &registry)?);
     Ok(RenderedConfig::of_files(files, notes))
 }
