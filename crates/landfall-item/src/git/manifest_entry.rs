@@ -19,43 +19,33 @@ use std::num::NonZeroU32;
 use url::Url;
 
 /// A git repository in a manifest.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 #[schemars(extend("required" = ["url"]))]
 pub struct GitEntry {
     /// The http or https URL, as `git clone` takes it.
-    #[serde(default)]
     pub url: Option<String>,
     /// A working copy, bare repository or git bundle next to the manifest that has the objects.
     /// `url` is then only the name, by which clients and documents refer to the repository.
-    #[serde(default)]
     pub path: Option<String>,
     /// A branch or tag by its name, as in `v1.4.0`, or by its full name, as in `refs/heads/main`.
     /// Or the id of a commit.
-    #[serde(default)]
     pub r#ref: Option<String>,
     /// Several branches, tags and commits.
-    #[serde(default)]
     pub refs: Vec<String>,
     /// A regular expression. All tags whose names it matches are carried.
-    #[serde(default)]
     pub tags: Option<String>,
     /// How many commits of each history are carried; all if it is left out.
-    #[serde(default)]
     pub depth: Option<NonZeroU32>,
     /// Whether the submodules' repositories are carried too, with the required commits.
-    #[serde(default)]
     pub submodules: bool,
     /// Whether the large files (Git LFS) of the branches, tags and commits are carried too. Or the
     /// URL of the Git LFS server that has them, in place of the one that the repository names.
-    #[serde(default)]
     pub lfs: LfsChoice,
     /// The signatures that the branches, tags and commits need.
-    #[serde(default)]
     pub verify: Option<GitVerification>,
     /// The tags that `landfall update` may move `ref` to: `patch`, `minor`, a range as in `~1.9`, a
     /// pattern, or `never`. Or a mapping with one of these as `policy` and, optionally, `minAge`.
-    #[serde(default)]
     pub update: Option<UpdateRule>,
 }
 

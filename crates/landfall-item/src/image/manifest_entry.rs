@@ -26,50 +26,38 @@ pub enum ImageEntry {
 }
 
 /// An image with more fields.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 #[schemars(extend("anyOf" = [{"required": ["ref"]}, {"required": ["repo", "select"]}]))]
 pub struct FullImage {
     /// A reference with a tag, a digest or both.
-    #[serde(default)]
     pub r#ref: Option<String>,
     /// In place of `ref`: the repository whose tags `select` selects.
-    #[serde(default)]
     pub repo: Option<String>,
     /// With `repo`: a rule by which `landfall update` selects versions: a range as in `">=1.8 <2"`, or
     /// a pattern. Or a mapping with one of these as `policy` and, optionally, `minAge`.
-    #[serde(default)]
     pub select: Option<UpdateRule>,
     /// How many of the newest selected versions are mirrored. Without it, all of them.
-    #[serde(default)]
     pub newest: Option<NonZeroUsize>,
     /// Versions that are not selected, or patterns of such versions with a leading `^`.
-    #[serde(default)]
     pub except: Vec<String>,
     /// With `repo`: the selected tags. `landfall update` writes them.
-    #[serde(default)]
     pub tags: Vec<String>,
     /// An archive next to the manifest that has the image: a docker archive, an OCI archive or an
     /// OCI layout.
-    #[serde(default)]
     pub archive: Option<String>,
     /// The digest that the image must have. `lock` fails if upstream has another digest.
-    #[serde(default)]
     pub digest: Option<String>,
     /// The platforms. Overrides those of the manifest.
-    #[serde(default)]
     pub platforms: Option<Vec<String>>,
     /// The versions that `landfall update` may move to: `patch`, `minor`, a range as in `~1.9`, a
     /// pattern, `digest`, or `never`. Or a mapping with one of these as `policy` and, optionally,
     /// `minAge` and `keep`.
-    #[serde(default)]
     pub update: Option<UpdateRule>,
     /// Whether its signatures, attestations, SBOMs and other referrers are carried. Overrides the
     /// manifest's setting.
-    #[serde(default)]
     pub referrers: Option<bool>,
     /// Whether the images that it lists are carried too. It must be a bundle of Carvel's imgpkg.
-    #[serde(default)]
     pub listed: bool,
 }
 
