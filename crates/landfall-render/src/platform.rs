@@ -381,6 +381,23 @@ impl PlatformSetting {
             choices: &[],
         }
     }
+
+    /// The setting with the value `default` if it is not given.
+    pub(crate) const fn with_default(self, default: &'static str) -> PlatformSetting {
+        PlatformSetting {
+            default: Some(default),
+            ..self
+        }
+    }
+
+    /// The setting with these values alone, the first of which is the default.
+    pub(crate) const fn one_of(self, choices: &'static [&'static str]) -> PlatformSetting {
+        PlatformSetting {
+            default: Some(choices[0]),
+            choices,
+            ..self
+        }
+    }
 }
 
 /// The name of a cluster. Without it, the platform is rendered for each cluster of the site.
@@ -404,13 +421,12 @@ pub(crate) const NAMESPACE: PlatformSetting = PlatformSetting::new(
 );
 
 /// How the cluster's nodes connect to their cloud.
-pub(crate) const CLOUD_PROVIDER: PlatformSetting = PlatformSetting {
-    key: "cloud-provider",
-    value_name: "KIND",
-    help: "in-tree: the kubelet connects to the cloud itself, so it gets the proxy too",
-    default: Some("external"),
-    choices: &["external", "in-tree"],
-};
+pub(crate) const CLOUD_PROVIDER: PlatformSetting = PlatformSetting::new(
+    "cloud-provider",
+    "KIND",
+    "in-tree: the kubelet connects to the cloud itself, so it gets the proxy too",
+)
+.one_of(&["external", "in-tree"]);
 
 /// The settings of one run of a platform.
 #[derive(Debug, Clone, Default)]

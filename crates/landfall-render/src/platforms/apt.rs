@@ -16,13 +16,12 @@ const URL: PlatformSetting = PlatformSetting::new(
            `landfall serve` [default: `files` of the site]",
 );
 
-const OTHERS: PlatformSetting = PlatformSetting {
-    key: "others",
-    value_name: "WORD",
-    help: "Whether other sources of the machine are disabled (off) or kept (stay)",
-    default: Some("off"),
-    choices: &["off", "stay"],
-};
+const OTHERS: PlatformSetting = PlatformSetting::new(
+    "others",
+    "WORD",
+    "Whether other sources of the machine are disabled (off) or kept (stay)",
+)
+.one_of(&["off", "stay"]);
 
 /// The folder of the rendered sources if all other sources are disabled.
 const ONLY: &str = "etc/apt/landfall.sources.d";

@@ -11,14 +11,13 @@ use crate::rendered_file::{RenderedFile, quoted_string};
 use landfall_model::{Consumer, Destination, Failure, path_prefix, split_port};
 
 /// Selects the file with the account of the registry.
-pub(super) const AUTH: PlatformSetting = PlatformSetting {
-    key: "auth",
-    value_name: "PLACE",
-    help: "Where to write the account: in each hosts.toml as a header (header), or in the \
+pub(super) const AUTH: PlatformSetting = PlatformSetting::new(
+    "auth",
+    "PLACE",
+    "Where to write the account: in each hosts.toml as a header (header), or in the \
            configuration (config). Registries with a token service require config",
-    default: Some("header"),
-    choices: &["header", "config"],
-};
+)
+.one_of(&["header", "config"]);
 
 pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
     name: "containerd",

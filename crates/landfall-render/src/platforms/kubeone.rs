@@ -10,24 +10,22 @@ use crate::rendered_file::RenderedFile;
 use landfall_model::{Consumer, Failure, without_scheme};
 use serde_yaml::{Mapping, Value};
 
-const VIA: PlatformSetting = PlatformSetting {
-    key: "via",
-    value_name: "WAY",
-    help: "How nodes use the registry: overwrite (image names are changed), mirrors (containerd \
+const VIA: PlatformSetting = PlatformSetting::new(
+    "via",
+    "WAY",
+    "How nodes use the registry: overwrite (image names are changed), mirrors (containerd \
            pulls from the registry), or auto (overwrite with v1beta1, or if the registry speaks \
            TLS and needs no account; otherwise mirrors)",
-    default: Some("auto"),
-    choices: &["auto", "overwrite", "mirrors"],
-};
+)
+.one_of(&["auto", "overwrite", "mirrors"]);
 
-const API: PlatformSetting = PlatformSetting {
-    key: "api",
-    value_name: "VERSION",
-    help: "The version of KubeOneCluster: v1beta1 is for releases up to 1.4, which support URLs of \
+const API: PlatformSetting = PlatformSetting::new(
+    "api",
+    "VERSION",
+    "The version of KubeOneCluster: v1beta1 is for releases up to 1.4, which support URLs of \
            binaries",
-    default: Some("v1beta2"),
-    choices: &["v1beta2", "v1beta1"],
-};
+)
+.one_of(&["v1beta2", "v1beta1"]);
 
 pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
     name: "kubeone",

@@ -7,13 +7,12 @@ use crate::platform::{OutputForm, PlatformSetting, RenderPlatform, RenderRequest
 use crate::rendered_file::RenderedFile;
 use landfall_model::{Consumer, Failure};
 
-const MODE: PlatformSetting = PlatformSetting {
-    key: "mode",
-    value_name: "MODE",
-    help: "Whether root runs nerdctl (rootful), or a user with a containerd of their own (rootless)",
-    default: Some("rootful"),
-    choices: &["rootful", "rootless"],
-};
+const MODE: PlatformSetting = PlatformSetting::new(
+    "mode",
+    "MODE",
+    "Whether root runs nerdctl (rootful), or a user with a containerd of their own (rootless)",
+)
+.one_of(&["rootful", "rootless"]);
 
 /// [`AUTH`] for a client that does not read accounts from containerd's configuration.
 const ACCOUNT: PlatformSetting = PlatformSetting {

@@ -38,13 +38,12 @@ pub(super) static PODMAN: RenderPlatform = RenderPlatform {
     ..RenderPlatform::new(|request| render(false, request))
 };
 
-const SEARCH: PlatformSetting = PlatformSetting {
-    key: "search",
-    value_name: "HOST,...",
-    help: "The hosts to search if the name of an image has no host",
-    default: Some("docker.io"),
-    choices: &[],
-};
+const SEARCH: PlatformSetting = PlatformSetting::new(
+    "search",
+    "HOST,...",
+    "The hosts to search if the name of an image has no host",
+)
+.with_default("docker.io");
 
 fn render(is_crio: bool, request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
     if request.target.is_none() {

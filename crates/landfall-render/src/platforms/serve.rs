@@ -7,13 +7,9 @@ use crate::platform::{
 use crate::rendered_file::RenderedFile;
 use landfall_model::{Failure, split_port};
 
-const BUNDLE: PlatformSetting = PlatformSetting {
-    key: "bundle",
-    value_name: "PATH",
-    help: "The bundle on the machine that serves it",
-    default: Some("/srv/landfall/release.tar.zst"),
-    choices: &[],
-};
+const BUNDLE: PlatformSetting =
+    PlatformSetting::new("bundle", "PATH", "The bundle on the machine that serves it")
+        .with_default("/srv/landfall/release.tar.zst");
 
 const LISTEN: PlatformSetting = PlatformSetting::new(
     "listen",

@@ -9,14 +9,13 @@ use crate::rendered_file::{RenderedFile, systemd_environment};
 use landfall_model::Failure;
 
 /// Selects the form of the drop-ins.
-pub(super) const FORM: PlatformSetting = PlatformSetting {
-    key: "form",
-    value_name: "FORM",
-    help: "As in Giant Swarm (six variables), or as in TKG (three, and the kubelet's drop-in below \
+pub(super) const FORM: PlatformSetting = PlatformSetting::new(
+    "form",
+    "FORM",
+    "As in Giant Swarm (six variables), or as in TKG (three, and the kubelet's drop-in below \
            /usr/lib)",
-    default: Some("giantswarm"),
-    choices: &["giantswarm", "tkg"],
-};
+)
+.one_of(&["giantswarm", "tkg"]);
 
 const NOT_INTO: Option<&str> =
     Some("a drop-in is a separate file and not YAML; write it with -o DIR");
@@ -41,13 +40,7 @@ pub(super) static SYSTEMD: RenderPlatform = RenderPlatform {
     settings: &[
         FORM,
         SITE_CLUSTER,
-        PlatformSetting {
-            key: "services",
-            value_name: "NAME,...",
-            help: "The services",
-            default: Some("containerd"),
-            choices: &[],
-        },
+        PlatformSetting::new("services", "NAME,...", "The services").with_default("containerd"),
     ],
     reads_lock: false,
     writes: OutputForm::Files { not_into: NOT_INTO },
@@ -164,15 +157,14 @@ pub(super) static NO_PROXY: RenderPlatform = RenderPlatform {
               site's own hosts, always in the same order. The files of other platforms \
               have the same entries.",
     settings: &[
-        PlatformSetting {
-            key: "form",
-            value_name: "FORM",
-            help: "How names are written: svc and cluster.local (bare), .svc and \
+        PlatformSetting::new(
+            "form",
+            "FORM",
+            "How names are written: svc and cluster.local (bare), .svc and \
                    .svc.cluster.local (dotted), or every name with and without a dot, for \
                    any program (portable)",
-            default: Some("bare"),
-            choices: &["bare", "dotted", "portable"],
-        },
+        )
+        .one_of(&["bare", "dotted", "portable"]),
         SITE_CLUSTER,
     ],
     reads_lock: false,

@@ -194,13 +194,12 @@ fn config_values(names: &ClusterNames<'_>, variables: &[TopologyVariable]) -> Va
 }
 
 /// The upstream repository of TKG's images.
-pub(super) const SOURCE: PlatformSetting = PlatformSetting {
-    key: "source",
-    value_name: "REPOSITORY",
-    help: "The upstream repository of TKG's images",
-    default: Some("projects.registry.vmware.com/tkg"),
-    choices: &[],
-};
+pub(super) const SOURCE: PlatformSetting = PlatformSetting::new(
+    "source",
+    "REPOSITORY",
+    "The upstream repository of TKG's images",
+)
+.with_default("projects.registry.vmware.com/tkg");
 
 /// The names of the cluster.
 pub(super) struct ClusterNames<'n> {

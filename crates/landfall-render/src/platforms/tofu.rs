@@ -7,14 +7,13 @@ use landfall_item::{LockedItem, LockedProvider};
 use landfall_model::Failure;
 use std::collections::{BTreeMap, BTreeSet};
 
-const FROM: PlatformSetting = PlatformSetting {
-    key: "from",
-    value_name: "WORD",
-    help: "Where providers are installed from: a network mirror such as `landfall serve`, or the \
+const FROM: PlatformSetting = PlatformSetting::new(
+    "from",
+    "WORD",
+    "Where providers are installed from: a network mirror such as `landfall serve`, or the \
            registry to which `landfall push` delivered them (OpenTofu 1.10 or newer)",
-    default: Some(NETWORK),
-    choices: &[NETWORK, REGISTRY],
-};
+)
+.one_of(&[NETWORK, REGISTRY]);
 
 const URL: PlatformSetting = PlatformSetting::new(
     "url",
@@ -23,13 +22,12 @@ const URL: PlatformSetting = PlatformSetting::new(
            `landfall serve` [default: `files` of the site]",
 );
 
-const OTHERS: PlatformSetting = PlatformSetting {
-    key: "others",
-    value_name: "WORD",
-    help: "Whether other providers are refused (off) or installed from their registries (stay)",
-    default: Some("off"),
-    choices: &["off", "stay"],
-};
+const OTHERS: PlatformSetting = PlatformSetting::new(
+    "others",
+    "WORD",
+    "Whether other providers are refused (off) or installed from their registries (stay)",
+)
+.one_of(&["off", "stay"]);
 
 const NETWORK: &str = "network";
 const REGISTRY: &str = "registry";

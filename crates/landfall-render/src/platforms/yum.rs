@@ -10,14 +10,13 @@ use landfall_item::{LockedPackageSet, OfferedIndex, PackageSource};
 use landfall_model::{Digest, Failure, without_scheme};
 use std::collections::{BTreeMap, BTreeSet};
 
-const OTHERS: PlatformSetting = PlatformSetting {
-    key: "others",
-    value_name: "WHAT",
-    help: "Whether other repositories of the machines are kept (keep), or disabled by a rendered \
+const OTHERS: PlatformSetting = PlatformSetting::new(
+    "others",
+    "WHAT",
+    "Whether other repositories of the machines are kept (keep), or disabled by a rendered \
            dnf.conf (off)",
-    default: Some("keep"),
-    choices: &["keep", "off"],
-};
+)
+.one_of(&["keep", "off"]);
 
 /// The folder of keys on a machine.
 const KEYS: &str = "etc/pki/rpm-gpg";

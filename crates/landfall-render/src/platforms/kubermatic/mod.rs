@@ -26,13 +26,12 @@ use serde_yaml::Value;
 
 // The settings of the platform and the list of its files.
 
-const VERSION: PlatformSetting = PlatformSetting {
-    key: "version",
-    value_name: "RELEASE",
-    help: "The release of KKP; 2.12 for releases whose node settings are in datacenters.yaml",
-    default: Some("current"),
-    choices: &["current", "2.12"],
-};
+const VERSION: PlatformSetting = PlatformSetting::new(
+    "version",
+    "RELEASE",
+    "The release of KKP; 2.12 for releases whose node settings are in datacenters.yaml",
+)
+.one_of(&["current", "2.12"]);
 
 pub(super) static PLATFORM: RenderPlatform = RenderPlatform {
     name: "kubermatic",

@@ -11,13 +11,9 @@ use crate::render::sandbox_image;
 use landfall_model::Failure;
 use serde_yaml::{Mapping, Value};
 
-pub(super) const SEED: PlatformSetting = PlatformSetting {
-    key: "seed",
-    value_name: "NAME",
-    help: "The Seed whose datacenters are configured",
-    default: Some("seed"),
-    choices: &[],
-};
+pub(super) const SEED: PlatformSetting =
+    PlatformSetting::new("seed", "NAME", "The Seed whose datacenters are configured")
+        .with_default("seed");
 
 pub(super) const DATACENTER: PlatformSetting = PlatformSetting::new(
     "datacenter",

@@ -73,86 +73,58 @@ fn objects_text(objects: &[Value]) -> String {
 
 // The settings of the platform, and their values.
 
-const fn setting(
-    key: &'static str,
-    value_name: &'static str,
-    help: &'static str,
-    default: Option<&'static str>,
-) -> PlatformSetting {
-    PlatformSetting {
-        key,
-        value_name,
-        help,
-        default,
-        choices: &[],
-    }
-}
-
-const IMAGE: PlatformSetting = setting(
+const IMAGE: PlatformSetting = PlatformSetting::new(
     "image",
     "IMAGE",
     "The image with landfall; for refresh also with git and sh",
-    None,
 );
 
-const STORE: PlatformSetting = setting(
-    "store",
-    "URL",
-    "The store, such as s3://bucket/prefix",
-    None,
-);
+const STORE: PlatformSetting =
+    PlatformSetting::new("store", "URL", "The store, such as s3://bucket/prefix");
 
-const BUNDLE: PlatformSetting = setting(
+const BUNDLE: PlatformSetting = PlatformSetting::new(
     "bundle",
     "URL",
     "The bundle that is packed [default: bundles/landfall.tar.zst in the store]",
-    None,
 );
 
 const SHARDS: PlatformSetting =
-    setting("shards", "N", "The number of runners that pull", Some("8"));
+    PlatformSetting::new("shards", "N", "The number of runners that pull").with_default("8");
 
 const REPLICAS: PlatformSetting =
-    setting("replicas", "N", "The minimum number of servers", Some("3"));
+    PlatformSetting::new("replicas", "N", "The minimum number of servers").with_default("3");
 
-const MAX_REPLICAS: PlatformSetting = setting(
-    "max-replicas",
-    "N",
-    "The maximum number of servers",
-    Some("12"),
-);
+const MAX_REPLICAS: PlatformSetting =
+    PlatformSetting::new("max-replicas", "N", "The maximum number of servers").with_default("12");
 
-const SECRET: PlatformSetting = setting(
+const SECRET: PlatformSetting = PlatformSetting::new(
     "secret",
     "NAME",
     "The Secret whose keys are the pods' environment: AWS_ACCESS_KEY_ID and similar, \
      DOCKER_AUTH_CONFIG, GIT_REMOTE",
-    Some("landfall"),
-);
+)
+.with_default("landfall");
 
-const ACCOUNT: PlatformSetting = setting(
+const ACCOUNT: PlatformSetting = PlatformSetting::new(
     "service-account",
     "NAME",
     "The service account of the pods, if the cloud grants it access to the store",
-    None,
 );
 
-const CLAIM: PlatformSetting = setting(
+const CLAIM: PlatformSetting = PlatformSetting::new(
     "claim",
     "NAME",
     "A PersistentVolumeClaim with landfall.lock and site.yaml, instead of the ConfigMap \
      `landfall`",
-    None,
 );
 
 const SCHEDULE: PlatformSetting =
-    setting("schedule", "CRON", "When refresh runs", Some("17 3 * * *"));
+    PlatformSetting::new("schedule", "CRON", "When refresh runs").with_default("17 3 * * *");
 
-const TLS: PlatformSetting = setting(
+const TLS: PlatformSetting = PlatformSetting::new(
     "tls",
     "NAME",
     "A Secret of type kubernetes.io/tls; without it, plain HTTP",
-    None,
 );
 
 const REDIRECT: PlatformSetting = PlatformSetting {

@@ -63,13 +63,9 @@ const POD_ROUTES: PlatformSetting = PlatformSetting::new(
     "With `bridge`, for each other node the range of its pods and its address",
 );
 
-const PROXY: PlatformSetting = PlatformSetting {
-    key: "proxy",
-    value_name: "WORD",
-    help: "Whether containerd uses the site's proxy",
-    default: Some("off"),
-    choices: &["off", "on"],
-};
+const PROXY: PlatformSetting =
+    PlatformSetting::new("proxy", "WORD", "Whether containerd uses the site's proxy")
+        .one_of(&["off", "on"]);
 
 const CONTAINERD_CONFIG: PlatformInput = PlatformInput {
     name: "containerd-config",
