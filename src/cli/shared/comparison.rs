@@ -1,7 +1,7 @@
 //! The differences between two locks, bundles or receipts, for `diff` and `report --since`.
 
 use super::input_file::OpenedFile;
-use super::listing::{change_line, endpoint_line, markdown_digest};
+use super::listing::{change_line, endpoint_line, markdown_digest, unique, unique_bytes};
 use super::package_changes::{add_changelogs, package_lines, package_tables};
 use super::store_location::StoreLocation;
 use super::verb_report::ReportChange;
@@ -98,7 +98,7 @@ impl LockComparison {
             NewContent {
                 blobs,
                 bytes,
-                all_bytes: sum_sizes(unique(entries).into_values()),
+                all_bytes: unique_bytes(entries),
             }
         });
         let sides = [old, new].map(|side| (side.word(), side.fingerprint().clone()));
@@ -359,14 +359,6 @@ fn without_declared(hosts: Vec<EgressHost>) -> Vec<EgressHost> {
     hosts
         .into_iter()
         .filter(|host| host.known != egress::HostEvidence::Declared)
-        .collect()
-}
-
-/// The blobs of the entries, each once, with its size.
-fn unique(entries: &[LockEntry]) -> BTreeMap<&Digest, u64> {
-    let parts = entries.iter().flat_map(|entry| &entry.parts);
-    parts
-        .map(|part| (&part.descriptor.digest, part.descriptor.size))
         .collect()
 }
 

@@ -29,11 +29,15 @@ pub(crate) fn count(items: &[ReportItem]) -> String {
 
 /// The total size in bytes of the blobs of the entries. Each blob is counted once.
 pub(crate) fn unique_bytes(entries: &[LockEntry]) -> u64 {
+    sum_sizes(unique(entries).into_values())
+}
+
+/// The blobs of the entries, each once, with its size.
+pub(crate) fn unique(entries: &[LockEntry]) -> BTreeMap<&Digest, u64> {
     let parts = entries.iter().flat_map(|entry| &entry.parts);
-    let unique: BTreeMap<_, _> = parts
+    parts
         .map(|part| (&part.descriptor.digest, part.descriptor.size))
-        .collect();
-    sum_sizes(unique.into_values())
+        .collect()
 }
 
 /// One line per item: kind, short digest, size, name.
