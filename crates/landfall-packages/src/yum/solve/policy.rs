@@ -203,17 +203,30 @@ impl<'r, 'p> Policy<'r, 'p> {
     /// Moves candidates to the front if installed packages suggest them, if they enhance installed
     /// packages, or if they are installed.
     fn prefer_suggested(&mut self, candidates: &mut [PackageId]) {
-        let suggested = self.targets_of_installed(RpmRelationKind::Suggests);
-        let is_suggested: BTreeSet<PackageId> = candidates
+        self.prefer(
+            candidates,
+            RpmRelationKind::Suggests,
+            RpmRelationKind::Enhances,
+        );
+    }
+
+    /// Moves candidates to the front if installed packages have the relation `forward` to them, if
+    /// they have the relation `reverse` to installed packages, or if they are installed.
+    fn prefer(
+        &mut self,
+        candidates: &mut [PackageId],
+        forward: RpmRelationKind,
+        reverse: RpmRelationKind,
+    ) {
+        let targets = self.targets_of_installed(forward);
+        let is_preferred: BTreeSet<PackageId> = candidates
             .iter()
             .copied()
             .filter(|id| {
-                self.rules.is_base(*id)
-                    || suggested.contains(id)
-                    || self.reverse_holds(*id, RpmRelationKind::Enhances)
+                self.rules.is_base(*id) || targets.contains(id) || self.reverse_holds(*id, reverse)
             })
             .collect();
-        candidates.sort_by_key(|id| !is_suggested.contains(id));
+        candidates.sort_by_key(|id| !is_preferred.contains(id));
     }
 
     /// Treats `packages` as installed from now on.
@@ -227,17 +240,11 @@ impl<'r, 'p> Policy<'r, 'p> {
     /// Moves recommended candidates to the front and, among equals, suggested ones.
     pub(super) fn prefer_recommended(&mut self, candidates: &mut [PackageId]) {
         self.prefer_suggested(candidates);
-        let recommended = self.targets_of_installed(RpmRelationKind::Recommends);
-        let is_recommended: BTreeSet<PackageId> = candidates
-            .iter()
-            .copied()
-            .filter(|id| {
-                self.rules.is_base(*id)
-                    || recommended.contains(id)
-                    || self.reverse_holds(*id, RpmRelationKind::Supplements)
-            })
-            .collect();
-        candidates.sort_by_key(|id| !is_recommended.contains(id));
+        self.prefer(
+            candidates,
+            RpmRelationKind::Recommends,
+            RpmRelationKind::Supplements,
+        );
     }
 
     /// Moves candidates to the back if another candidate provides the same capability in a newer
