@@ -8,7 +8,7 @@ use crate::error::BundleError;
 use crate::format::footer::{self, Footer};
 use crate::format::hash::FrameHash;
 use crate::format::names::{
-    NAMESPACE, SUMS_NAMESPACE, base_of, checksums_path, partial_path, signature_path, suffixed,
+    NAMESPACE, SUMS_NAMESPACE, base_of, checksums_path, signature_path, suffixed,
 };
 use crate::read::Bundle;
 use crate::read::index::read_index;
@@ -19,7 +19,7 @@ use landfall_model::Limits;
 use landfall_model::sign::{Signature, Signer};
 use landfall_os::{FileExt, is_at, open_locked};
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
 /// Adds a signature with this key to the bundle at `path`, unless the key has already signed it.
@@ -84,7 +84,8 @@ pub fn add_signature(path: &Path, signer: &Signer) -> Result<Bundle, BundleError
             ))
         })?;
         let end = [&at.to_le_bytes(), &frame[..], &signed.to_bytes()].concat();
-        write_atomically(&redo, &end)
+        publish::write(&redo, &end)
+            .and_then(|()| sync_folder(parent_folder(&redo)))
             .and_then(|()| put_end(&file, &end))
             .and_then(|()| fs::remove_file(&redo))
             .map_err(failed)?;
@@ -101,16 +102,6 @@ fn check_is_current(file: &File, path: &Path) -> Result<(), BundleError> {
         return Ok(());
     }
     Err(BundleError::busy(path))
-}
-
-/// Writes a small file completely or not at all.
-fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let partial = partial_path(path);
-    let mut file = File::create(&partial)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(partial, path)?;
-    sync_folder(parent_folder(path))
 }
 
 /// Writes the new end into the file. The first eight bytes of `end` are its offset.

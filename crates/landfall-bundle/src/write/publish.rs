@@ -300,7 +300,7 @@ fn without_digits(line: &[u8], from: usize) -> Option<Vec<u8>> {
     Some([line.get(..from)?, line.get(from + 64..)?].concat())
 }
 
-/// Writes the checksums, or the signature over them, completely or not at all.
+/// Writes a small file completely or not at all.
 pub(super) fn write(path: &Path, text: &[u8]) -> io::Result<()> {
     let partial = partial_path(path);
     let mut file = File::create(&partial)?;
