@@ -3,13 +3,14 @@
 
 use super::locked::LockedChart;
 use super::metadata::files_of;
+use crate::artifact::computed;
 use crate::image::{blobs_of_referrers, referrers_of};
 use landfall_content::{
     AttachedReferrer, BlobRead, EntryPart, LocalContent, LocalForm, LockEntry, PartOrigin,
 };
 use landfall_model::document::{ArchiveBudget, yaml};
 use landfall_model::report::EntryKind;
-use landfall_model::{Descriptor, Digest, Limits, local_path, media_type};
+use landfall_model::{Descriptor, Limits, local_path, media_type};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -186,16 +187,6 @@ fn wrapped_archive(chart: &LockedChart) -> Vec<EntryPart> {
         .chain(layers)
         .chain([manifest])
         .collect()
-}
-
-fn computed(bytes: Vec<u8>, media_type: &'static str) -> EntryPart {
-    let digest = Digest::sha256(&bytes);
-    let size = bytes.len() as u64;
-    let descriptor = Descriptor::new(digest, size, media_type);
-    EntryPart {
-        descriptor,
-        origin: PartOrigin::Computed(bytes),
-    }
 }
 
 /// The archive of a locked chart.
