@@ -3,7 +3,7 @@
 
 use super::first_sights::SightKey;
 use super::trial::SeenEdit;
-use super::version_ages::AgeWait;
+use super::version_ages::{AgeWait, waiting_age};
 use super::versions::{VersionCandidate, unmoved};
 use super::{RejectedVersion, UpdateRun, WaitingVersion};
 use jiff::{SignedDuration, SignedDurationRound, Timestamp, Unit};
@@ -31,14 +31,14 @@ impl UpdateRun<'_> {
         candidates: Vec<VersionCandidate>,
     ) -> AgedCandidates {
         let mut aged = AgedCandidates::default();
-        let Some(min_age) = slot.min_age.clone().filter(|age| !age.is_zero()) else {
+        let Some(min_age) = waiting_age(slot.min_age.as_ref()) else {
             aged.ready = candidates;
             return aged;
         };
         let mut first_seen = FirstSightOfNewer::default();
         let mut has_log_times = false;
         for candidate in candidates {
-            let Some(wait) = self.version_wait(slot, &candidate.version, &min_age) else {
+            let Some(wait) = self.version_wait(slot, &candidate.version, min_age) else {
                 aged.ready.push(candidate);
                 continue;
             };
@@ -51,10 +51,10 @@ impl UpdateRun<'_> {
             if !aged.ready.is_empty() || is_later && !has_log_times {
                 continue;
             }
-            let seen = self.see_items(slot, &candidate, &min_age).await;
+            let seen = self.see_items(slot, &candidate, min_age).await;
             has_log_times |= seen.has_log_times;
             self.count_version_from(slot, &candidate.version, seen.known_since);
-            let Some(wait) = self.version_wait(slot, &candidate.version, &min_age) else {
+            let Some(wait) = self.version_wait(slot, &candidate.version, min_age) else {
                 aged.ready.push(candidate);
                 continue;
             };
@@ -78,11 +78,23 @@ impl UpdateRun<'_> {
         min_age: &MinimumAge,
     ) -> Option<AgeWait> {
         let key = self.sight_of_version(slot, version)?;
+        self.wait_unless_urgent(key, &slot.name, version, min_age)
+    }
+
+    /// Returns the wait of `key`, a version or digest of `name`; `None` if it is urgent or old
+    /// enough. An urgent one is marked as used even if it is old enough.
+    pub(super) fn wait_unless_urgent(
+        &mut self,
+        key: SightKey,
+        name: &str,
+        version: &str,
+        min_age: &MinimumAge,
+    ) -> Option<AgeWait> {
         let clock = self.clock();
         // The first sight is recorded even if the version is urgent, because the next run may not
         // name it as urgent any more.
         let wait = self.ages.wait(key, min_age, clock);
-        if self.ages.is_urgent(&slot.name, version) {
+        if self.ages.is_urgent(name, version) {
             return None;
         }
         wait

@@ -2,6 +2,7 @@
 //! rules. Also finds newer versions of pinned packages in the sources of their machine.
 
 use super::first_sights::SightKey;
+use super::version_ages::waiting_age;
 use super::versions::{VersionCandidate, VersionCandidates};
 use super::{
     RejectedVersion, UpdateRun, VersionMove, WaitingVersion, added_items, failed, first_line,
@@ -87,16 +88,11 @@ impl UpdateRun<'_> {
 
     /// Returns the wait of the new content of a list, if it is not old enough.
     fn list_wait(&mut self, source: &ListSource, name: &str, text: &str) -> Option<WaitingVersion> {
-        let min_age = source.min_age.as_ref().filter(|age| !age.is_zero())?;
+        let min_age = waiting_age(source.min_age.as_ref())?;
         let digest = text_digest(text);
-        let clock = self.clock();
         let key = SightKey::new(&source.url, &digest);
-        let wait = self.ages.wait(key, min_age, clock);
-        // called even if nothing waits, because `is_urgent` marks the urgent digest as used
-        if self.ages.is_urgent(name, &digest) {
-            return None;
-        }
-        wait.map(|wait| WaitingVersion::new(&digest, wait))
+        let wait = self.wait_unless_urgent(key, name, &digest, min_age)?;
+        Some(WaitingVersion::new(&digest, wait))
     }
 
     /// Fetches the list at `url`, once per run.

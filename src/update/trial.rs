@@ -3,7 +3,7 @@
 
 use super::first_sights::SightKey;
 use super::lookups::{RequestedItem, changed_package_sets};
-use super::version_ages::AgeWait;
+use super::version_ages::{AgeWait, waiting_age};
 use super::versions::VersionCandidate;
 use super::{RejectedVersion, UpdateRun, added_items, failed, update_checksum};
 use jiff::Timestamp;
@@ -55,7 +55,7 @@ impl UpdateRun<'_> {
         }
         let trial = self.try_edit(edited).await?;
         let waiting = moves.iter().filter_map(|(slot, candidate)| {
-            let age = slot.min_age.as_ref().filter(|age| !age.is_zero())?;
+            let age = waiting_age(slot.min_age.as_ref())?;
             (!self.ages.is_urgent(&slot.name, &candidate.version)).then_some(age)
         });
         let min_age = waiting.max();

@@ -3,7 +3,7 @@
 
 use super::first_sights::SightKey;
 use super::lookups::{RequestedItem, requested_items};
-use super::version_ages::AgeWait;
+use super::version_ages::{AgeWait, waiting_age};
 use super::{RejectedVersion, UpdateRun, UpstreamNotice, failed, update_checksum};
 use landfall_item::lockfile::Lock;
 use landfall_item::manifest::{LoadManifestError, MergedManifest};
@@ -162,19 +162,12 @@ impl UpdateRun<'_> {
         item: &RequestedItem,
         digest: &Digest,
     ) -> Option<AgeWait> {
-        let min_age = item.digest_rule()?.min_age.as_ref();
-        let min_age = min_age.filter(|age| !age.is_zero())?;
+        let min_age = waiting_age(item.digest_rule()?.min_age.as_ref())?;
         let items = vec![item.clone()];
         self.count_from_logs(manifest, items, min_age).await;
         let digest = digest.to_string();
-        let clock = self.clock();
         let key = SightKey::new(&item.name, &digest);
-        let wait = self.ages.wait(key, min_age, clock);
-        // called even if nothing waits, because `is_urgent` marks the urgent digest as used
-        if self.ages.is_urgent(&item.name, &digest) {
-            return None;
-        }
-        wait
+        self.wait_unless_urgent(key, &item.name, &digest, min_age)
     }
 }
 

@@ -17,6 +17,11 @@ pub(crate) struct AgeWait {
     pub(crate) until: Timestamp,
 }
 
+/// The minimum age of a rule, if anything waits for it at all.
+pub(super) fn waiting_age(min_age: Option<&MinimumAge>) -> Option<&MinimumAge> {
+    min_age.filter(|age| !age.is_zero())
+}
+
 /// The state at the end of a run.
 pub(super) struct RunEnd {
     /// Whether the run looked at all versions.

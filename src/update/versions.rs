@@ -1,6 +1,7 @@
 //! Moves each version that has an update policy to the newest one that can be used.
 
 use super::sources::{versions, written_like};
+use super::version_ages::waiting_age;
 use super::{HeldVersion, RejectedVersion, UpdateRun, VersionMove, WaitingVersion, failed};
 use landfall_content::run_concurrently_by_host;
 use landfall_item::manifest::{
@@ -8,7 +9,7 @@ use landfall_item::manifest::{
     updatable_versions,
 };
 use landfall_item::{ResolveError, VersionSource};
-use landfall_model::{MinimumAge, ReleaseLine};
+use landfall_model::ReleaseLine;
 use std::collections::BTreeMap;
 
 /// A version to which a version of a manifest may move.
@@ -413,16 +414,14 @@ impl UpdateRun<'_> {
         chosen: &[String],
         version: &str,
     ) -> Result<(), RejectedVersion> {
-        let mut wait = match waiting_age(slot) {
-            Some(min_age) => self.version_wait(slot, version, min_age),
-            None => None,
-        };
+        let min_age = waiting_age(slot.min_age.as_ref());
+        let mut wait = min_age.and_then(|min_age| self.version_wait(slot, version, min_age));
         let list: Vec<String> = chosen.iter().cloned().chain([version.to_owned()]).collect();
         let edited = self.edited_list(slot, &list)?;
         let trial = self.try_edit(edited).await?;
         let mut content = None;
         // the content is looked up even while the version waits, so that its age counts from now on
-        if let Some(min_age) = waiting_age(slot) {
+        if let Some(min_age) = min_age {
             content = self.content_wait(&trial, min_age).await;
             self.count_version_from(slot, version, self.known_since(&trial));
             wait = wait.and_then(|_| self.version_wait(slot, version, min_age));
@@ -479,9 +478,4 @@ impl UpdateRun<'_> {
         edited.insert(slot.file.clone(), set_versions(&text, slot, list)?);
         Ok(edited)
     }
-}
-
-/// The minimum age of `slot`, if its versions wait at all.
-fn waiting_age(slot: &UpdatableVersion) -> Option<&MinimumAge> {
-    slot.min_age.as_ref().filter(|age| !age.is_zero())
 }
