@@ -66,7 +66,6 @@ mod requested_name;
 mod resolve_outcome;
 mod resolver;
 mod text;
-mod url_file;
 mod version_selector;
 
 #[cfg(any(test, fuzzing, feature = "testkit"))]
@@ -77,7 +76,7 @@ pub use crate::chart::{
     schema_urls,
 };
 pub use crate::dependency_request::DependencyRequest;
-pub use crate::file::{FileRequest, LockedFile, LockedSidecar, file_repository};
+pub use crate::file::{FileRequest, LockedFile, LockedSidecar, UrlFile, file_repository};
 pub use crate::git::{
     GitRequest, LockedGitPack, LockedGitRef, LockedGitRepository, LockedGitSubmodule,
     LockedLargeFile, VerifiedGitRef,
@@ -113,5 +112,4 @@ pub use crate::requested_name::{RequestedName, namespace};
 pub use crate::resolve_outcome::ResolveOutcome;
 pub use crate::resolver::{LostReferrer, LostReferrers, ResolveError, Resolver};
 pub use crate::text::{Exclusion, FieldConflict, host_in, quoted};
-pub use crate::url_file::UrlFile;
 pub use crate::version_selector::{PackageVersions, VersionSelector, VersionSource};

@@ -1,14 +1,13 @@
 //! A locked item of any kind, with what push, rewrite, audit, serve and reports need of it.
 
 use crate::chart::{self, LockedChart};
-use crate::file::{self, LockedFile, file_repository};
+use crate::file::{self, LockedFile, UrlFile, file_repository};
 use crate::git::{self, LockedGitRepository};
 use crate::image::{self, LockedImage, LockedReferrer, verified_signatures};
 use crate::lock_yaml::write_item;
 use crate::packages::{self, LockedPackageSet, PackageSummary};
 use crate::provider::{self, LockedProvider, ProviderName};
 use crate::text::digest_tag;
-use crate::url_file::UrlFile;
 use landfall_content::{BlobRead, LockEntry};
 use landfall_model::report::{EntryKind, count_of};
 use landfall_model::sign::SignatureTime;

@@ -1,8 +1,7 @@
 //! A locked file as an item.
 
-use super::locked::LockedFile;
+use super::locked::{LockedFile, UrlFile};
 use super::manifest_entry;
-use crate::UrlFile;
 use crate::artifact::{self, TITLE, URL};
 use crate::text::{digest_tag, oversize};
 use landfall_content::{EntryPart, LocalContent, LocalForm, LockEntry, PartOrigin};

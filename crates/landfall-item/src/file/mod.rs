@@ -10,7 +10,7 @@ mod signature_lookup;
 
 pub use self::kind::file_repository;
 pub(crate) use self::kind::{entry, is_file_url};
-pub use self::locked::{LockedFile, LockedSidecar};
+pub use self::locked::{LockedFile, LockedSidecar, UrlFile};
 pub(crate) use self::manifest_entry::{FileEntry, file_url, url_of};
 pub use self::resolvable::FileRequest;
 pub(crate) use self::resolve::download;
