@@ -2,14 +2,13 @@
 //! Nothing else can be written into a rule. Otherwise the text of a server, such as a redirect to
 //! `https://*.*/x`, could open a firewall.
 
-use landfall_model::{Failure, is_dns_name};
-use serde::{Deserialize, Serialize};
+use landfall_model::{Failure, is_dns_name, serde_as_text};
 use std::fmt;
 use std::net::IpAddr;
+use std::str::FromStr;
 
 /// The hosts that a rule allows.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum EgressPattern {
     /// A DNS name in lower case, without a dot at its end.
     Name(String),
@@ -62,19 +61,15 @@ impl EgressPattern {
     }
 }
 
-impl TryFrom<String> for EgressPattern {
-    type Error = InvalidHost;
+impl FromStr for EgressPattern {
+    type Err = InvalidHost;
 
-    fn try_from(host: String) -> Result<EgressPattern, InvalidHost> {
-        EgressPattern::declared(&host)
+    fn from_str(host: &str) -> Result<EgressPattern, InvalidHost> {
+        EgressPattern::declared(host)
     }
 }
 
-impl From<EgressPattern> for String {
-    fn from(pattern: EgressPattern) -> String {
-        pattern.to_string()
-    }
-}
+serde_as_text!(EgressPattern);
 
 impl fmt::Display for EgressPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,6 +1,5 @@
 //! Content digests (`algorithm:hex`) and their computation.
 
-use serde::{Deserialize, Serialize};
 use sha2::digest::common::hazmat::SerializableState;
 use sha2::{Digest as _, Sha256, Sha512};
 use std::borrow::Cow;
@@ -44,10 +43,8 @@ impl Algorithm {
 
 /// A well-formed digest. It is written in lower case, and may be read in upper case, as some
 /// registries and tools write it.
-#[derive(
-    Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
-)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, schemars::JsonSchema)]
+#[schemars(try_from = "String", into = "String")]
 pub struct Digest(DigestBytes);
 
 // SHA-512 is rare, so it is on the heap: a lock may have hundreds of thousands of digests
@@ -174,18 +171,7 @@ impl FromStr for Digest {
     }
 }
 
-impl TryFrom<String> for Digest {
-    type Error = DigestError;
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
-    }
-}
-
-impl From<Digest> for String {
-    fn from(digest: Digest) -> Self {
-        digest.to_string()
-    }
-}
+crate::serde_as_text!(Digest);
 
 /// Computes a [`Digest`] piece by piece.
 #[derive(Clone)]

@@ -1,5 +1,6 @@
 //! Deserializes values that have several forms: `null` as the default value, for documents that
-//! other tools write; and a text in place of a mapping, for those that people write.
+//! other tools write; and a text in place of a mapping, for those that people write. Also types
+//! that documents contain as one text.
 
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
@@ -18,6 +19,25 @@ where
     T: Deserialize<'de> + Default,
 {
     Ok(Option::deserialize(source)?.unwrap_or_default())
+}
+
+/// Serializes a type as its text, by `Display`, and deserializes it from that text, by `FromStr`.
+#[macro_export]
+macro_rules! serde_as_text {
+    ($type:ty) => {
+        impl ::serde::Serialize for $type {
+            fn serialize<S: ::serde::Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
+                out.collect_str(self)
+            }
+        }
+
+        impl<'de> ::serde::Deserialize<'de> for $type {
+            fn deserialize<D: ::serde::Deserializer<'de>>(source: D) -> Result<$type, D::Error> {
+                let text = <String as ::serde::Deserialize>::deserialize(source)?;
+                text.parse().map_err(::serde::de::Error::custom)
+            }
+        }
+    };
 }
 
 /// Deserializes a text, or a mapping with the fields `F`. `expected` names both for the message about

@@ -1,12 +1,10 @@
 //! Platforms in the form `os/architecture[/variant]`.
 
-use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
 /// An operating system and an architecture, with an optional variant (image-index.md).
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Platform {
     /// `linux`, `windows`, … (a GOOS value, or `unknown` for attestations).
     pub os: String,
@@ -154,18 +152,7 @@ fn nearest(word: &str, names: &[&'static str]) -> &'static str {
         .unwrap_or_default()
 }
 
-impl TryFrom<String> for Platform {
-    type Error = PlatformError;
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
-    }
-}
-
-impl From<Platform> for String {
-    fn from(platform: Platform) -> Self {
-        platform.to_string()
-    }
-}
+crate::serde_as_text!(Platform);
 
 /// A platform that a landfall manifest requests: `linux/amd64`, or with a question mark
 /// (`linux/arm64?`) a platform that is carried if the image has it.

@@ -6,7 +6,6 @@
 
 use crate::media_type::{HUB, canonical_host};
 use crate::{Digest, DigestError};
-use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
@@ -14,8 +13,7 @@ use std::str::FromStr;
 ///
 /// `nginx` becomes `docker.io/library/nginx`; a missing tag stays missing (see
 /// [`ImageRef::tag_or_latest`]).
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ImageRef {
     /// Host with its port, lower case: `docker.io`, `172.20.0.2:5000`, `[::1]:5000`.
     pub registry: String,
@@ -231,18 +229,7 @@ pub fn is_tag(tag: &str) -> bool {
     (1..=128).contains(&tag.len()) && tag.bytes().all(is_allowed) && !tag.starts_with(['.', '-'])
 }
 
-impl TryFrom<String> for ImageRef {
-    type Error = ReferenceError;
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
-    }
-}
-
-impl From<ImageRef> for String {
-    fn from(reference: ImageRef) -> Self {
-        reference.to_string()
-    }
-}
+crate::serde_as_text!(ImageRef);
 
 #[cfg(test)]
 mod tests {

@@ -1,14 +1,12 @@
 //! The SHA-256 of a part of a bundle, and the record of a frame.
 
-use landfall_model::{hex, unhex};
-use serde::{Deserialize, Serialize};
+use landfall_model::{hex, serde_as_text, unhex};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 use std::str::FromStr;
 
 /// The SHA-256 of a frame or another part of a bundle, serialized as 64 hex digits.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FrameHash(pub(super) [u8; 32]);
 
 /// A zstd frame: its length in the file, and the SHA-256 of its bytes.
@@ -58,18 +56,7 @@ impl FromStr for FrameHash {
     }
 }
 
-impl TryFrom<String> for FrameHash {
-    type Error = &'static str;
-    fn try_from(text: String) -> Result<FrameHash, Self::Error> {
-        text.parse()
-    }
-}
-
-impl From<FrameHash> for String {
-    fn from(hash: FrameHash) -> String {
-        hash.to_string()
-    }
-}
+serde_as_text!(FrameHash);
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,7 @@
 //!
 //! Parts of names become paths of exported files, so each has a strict form.
 
-use landfall_model::{Failure, Platform, is_repository_component};
+use landfall_model::{Failure, Platform, is_repository_component, serde_as_text};
 use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
@@ -174,8 +174,7 @@ fn is_identifiers(text: &str) -> bool {
 }
 
 /// A platform as providers name it, as in `linux_amd64`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ProviderPlatform {
     /// The operating system, by Go's name.
     pub os: String,
@@ -183,11 +182,7 @@ pub struct ProviderPlatform {
     pub architecture: String,
 }
 
-impl Serialize for ProviderPlatform {
-    fn serialize<S: Serializer>(&self, out: S) -> Result<S::Ok, S::Error> {
-        out.collect_str(self)
-    }
-}
+serde_as_text!(ProviderPlatform);
 
 impl FromStr for ProviderPlatform {
     type Err = Failure;
@@ -205,14 +200,6 @@ impl FromStr for ProviderPlatform {
                 text.escape_debug()
             ))),
         }
-    }
-}
-
-impl TryFrom<String> for ProviderPlatform {
-    type Error = Failure;
-
-    fn try_from(text: String) -> Result<ProviderPlatform, Failure> {
-        text.parse()
     }
 }
 
