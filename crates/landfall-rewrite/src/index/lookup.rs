@@ -169,6 +169,17 @@ pub struct ReferenceReplacement {
     pub digest: Option<Digest>,
 }
 
+impl ReferenceReplacement {
+    /// The new repository `to` without its end, which its user appends. An error is the reason why
+    /// the reference is left.
+    pub(crate) fn without_end<'t>(&self, to: &'t str, end: &str) -> Result<&'t str, String> {
+        to.strip_suffix(end).ok_or_else(|| {
+            let item = &self.item;
+            format!("the destination of {item} is {to}, which does not end in {end}")
+        })
+    }
+}
+
 impl ReferenceLookup {
     /// The result for a reference to `item`.
     pub fn resolved(

@@ -273,14 +273,9 @@ fn component(index: &ReferenceIndex, text: &str, name: &str, tag: Option<&str>) 
         .map(Destination::to_string)
         .unwrap_or_default();
     // kubeadm appends the name itself
-    let Some(base) = to
-        .strip_suffix(name)
-        .and_then(|base| base.strip_suffix('/'))
-    else {
-        return ReferenceLookup::Left(format!(
-            "the destination of {} is {to}, which does not end in /{name}",
-            replacement.item
-        ));
+    let base = match replacement.without_end(&to, &format!("/{name}")) {
+        Ok(base) => base,
+        Err(why) => return ReferenceLookup::Left(why),
     };
     let (registry, repository) = base.split_once('/').unwrap_or((base, ""));
     replacement.to = Some(Destination {

@@ -364,15 +364,7 @@ fn edits<'s>(
         let to = to.to_string();
         let address = match source.chart {
             // the controller appends the name itself
-            Some(chart) => to
-                .strip_suffix(chart)
-                .and_then(|to| to.strip_suffix('/'))
-                .ok_or_else(|| {
-                    format!(
-                        "the destination of {} is {to}, which does not end in /{chart}",
-                        replacement.item
-                    )
-                })?,
+            Some(chart) => replacement.without_end(&to, &format!("/{chart}"))?,
             None => to.trim_end_matches('/'),
         };
         edits.push((source.address, format!("{}{address}", source.scheme())));

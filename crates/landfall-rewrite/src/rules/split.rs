@@ -441,16 +441,11 @@ fn change(found: &SuffixedReference<'_>, index: &ReferenceIndex) -> Option<Suffi
             ReferenceLookup::Known(replacement) => {
                 let to = replacement.to.as_ref().map(Destination::to_string);
                 let base = match &to {
-                    None => Some(repository),
-                    Some(to) => to.strip_suffix(suffix.as_str()),
-                };
-                let Some(base) = base else {
-                    let why = format!(
-                        "the destination of {} is {}, which does not end in {suffix}",
-                        replacement.item,
-                        to.unwrap_or_default()
-                    );
-                    return Some((ReferenceMeaning::Left { why }, vec![]));
+                    None => repository,
+                    Some(to) => match replacement.without_end(to, suffix) {
+                        Ok(base) => base,
+                        Err(why) => return Some((ReferenceMeaning::Left { why }, vec![])),
+                    },
                 };
                 bases.push(base.to_owned());
                 let digest = replacement.digest.as_ref();
