@@ -425,6 +425,26 @@ pub(super) fn versions_in_variables(read: &ParsedManifest) -> Vec<UpdatableVersi
                 )
             }),
         };
+        let slot = |index, current: String, versions| {
+            let key = VersionLocation::Var(name.clone(), index);
+            UpdatableVersion {
+                name: name.clone(),
+                kind: EntryKind::Variable,
+                file: read.path.clone(),
+                at: key.position(read),
+                policy: policy.clone(),
+                written: var.update.policy.clone(),
+                min_age: var.update.min_age.as_ref().or(default).cloned(),
+                others: Vec::new(),
+                kept: None,
+                selection: None,
+                versions,
+                key,
+                text: current.clone(),
+                version: 0..current.len(),
+                current,
+            }
+        };
         // with `keep`, the list is updated as a whole; otherwise each of its values by itself
         if let Some(count) = var.update.keep {
             let values: Vec<String> = texts.into_iter().map(|(_, text)| text).collect();
@@ -434,52 +454,27 @@ pub(super) fn versions_in_variables(read: &ParsedManifest) -> Vec<UpdatableVersi
                 )),
                 versions => versions,
             };
-            let key = VersionLocation::Var(name.clone(), None);
+            let whole = slot(None, values.join(", "), versions);
             found.push(UpdatableVersion {
-                name: name.clone(),
-                kind: EntryKind::Variable,
-                file: read.path.clone(),
-                at: key.position(read),
-                policy,
-                written: var.update.policy.clone(),
-                min_age: var.update.min_age.as_ref().or(default).cloned(),
-                current: values.join(", "),
-                others: Vec::new(),
+                text: String::new(),
+                version: 0..0,
                 kept: Some(KeptVersions {
                     count: count.get(),
                     values,
                     entries: Vec::new(),
                 }),
-                selection: None,
-                versions,
-                key,
-                text: String::new(),
-                version: 0..0,
+                ..whole
             });
             continue;
         }
         for (index, current) in &texts {
-            let key = VersionLocation::Var(name.clone(), *index);
             let others = texts
                 .iter()
                 .filter(|(at, _)| at != index)
                 .map(|(_, text)| text.clone());
             found.push(UpdatableVersion {
-                name: name.clone(),
-                kind: EntryKind::Variable,
-                file: read.path.clone(),
-                at: key.position(read),
-                policy: policy.clone(),
-                written: var.update.policy.clone(),
-                min_age: var.update.min_age.as_ref().or(default).cloned(),
-                current: current.clone(),
                 others: others.collect(),
-                kept: None,
-                selection: None,
-                versions: versions.clone(),
-                key,
-                text: current.clone(),
-                version: 0..current.len(),
+                ..slot(*index, current.clone(), versions.clone())
             });
         }
     }
