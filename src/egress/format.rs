@@ -27,49 +27,46 @@ pub(crate) struct EgressFormat {
 
 /// All formats, in the order of the help.
 pub(crate) const FORMATS: [EgressFormat; 7] = [
-    EgressFormat {
-        name: "text",
-        about: "Lines for people",
-        is_policy: false,
-        write: text,
-    },
-    EgressFormat {
-        name: "json",
-        about: "A document that --diff reads",
-        is_policy: false,
-        write: json,
-    },
-    EgressFormat {
-        name: "csv",
-        about: "A table for spreadsheets",
-        is_policy: false,
-        write: csv,
-    },
-    EgressFormat {
-        name: "markdown",
-        about: "A table for a firewall ticket",
-        is_policy: false,
-        write: markdown,
-    },
-    EgressFormat {
-        name: "squid",
-        about: "An access list for squid",
-        is_policy: true,
-        write: squid,
-    },
-    EgressFormat {
-        name: "networkpolicy",
-        about: "A Kubernetes NetworkPolicy, which supports ports and addresses but no names",
-        is_policy: true,
-        write: network_policy,
-    },
-    EgressFormat {
-        name: "cilium",
-        about: "A Cilium policy that allows hosts by name",
-        is_policy: true,
-        write: cilium,
-    },
+    list("text", "Lines for people", text),
+    list("json", "A document that --diff reads", json),
+    list("csv", "A table for spreadsheets", csv),
+    list("markdown", "A table for a firewall ticket", markdown),
+    policy("squid", "An access list for squid", squid),
+    policy(
+        "networkpolicy",
+        "A Kubernetes NetworkPolicy, which supports ports and addresses but no names",
+        network_policy,
+    ),
+    policy(
+        "cilium",
+        "A Cilium policy that allows hosts by name",
+        cilium,
+    ),
 ];
+
+const fn list(
+    name: &'static str,
+    about: &'static str,
+    write: fn(&Egress) -> String,
+) -> EgressFormat {
+    EgressFormat {
+        name,
+        about,
+        is_policy: false,
+        write,
+    }
+}
+
+const fn policy(
+    name: &'static str,
+    about: &'static str,
+    write: fn(&Egress) -> String,
+) -> EgressFormat {
+    EgressFormat {
+        is_policy: true,
+        ..list(name, about, write)
+    }
+}
 
 /// The hosts of one port.
 #[derive(Default)]

@@ -16,42 +16,33 @@ use std::fmt::Write as _;
 
 /// All list formats that can be exported.
 pub const EXPORT_FORMATS: &[ExportFormat] = &[
-    ExportFormat {
-        name: "hauler",
-        write: hauler::write,
-        has_comments: true,
-    },
-    ExportFormat {
-        name: "images-txt",
-        write: images_txt,
-        has_comments: false,
-    },
-    ExportFormat {
-        name: "skopeo-sync",
-        write: skopeo_sync,
-        has_comments: true,
-    },
-    ExportFormat {
-        name: "regsync",
-        write: regsync,
-        has_comments: true,
-    },
-    ExportFormat {
-        name: "zarf",
-        write: zarf::write,
-        has_comments: true,
-    },
-    ExportFormat {
-        name: "imgpkg-lock",
-        write: imgpkg_lock,
-        has_comments: true,
-    },
-    ExportFormat {
-        name: "sources",
-        write: sources,
-        has_comments: false,
-    },
+    commented("hauler", hauler::write),
+    plain("images-txt", images_txt),
+    commented("skopeo-sync", skopeo_sync),
+    commented("regsync", regsync),
+    commented("zarf", zarf::write),
+    commented("imgpkg-lock", imgpkg_lock),
+    plain("sources", sources),
 ];
+
+const fn plain(name: &'static str, write: fn(&ExportInput<'_>) -> ExportedList) -> ExportFormat {
+    ExportFormat {
+        name,
+        write,
+        has_comments: false,
+    }
+}
+
+/// A format in which `#` starts a comment.
+const fn commented(
+    name: &'static str,
+    write: fn(&ExportInput<'_>) -> ExportedList,
+) -> ExportFormat {
+    ExportFormat {
+        has_comments: true,
+        ..plain(name, write)
+    }
+}
 
 /// The input of a list format.
 pub struct ExportInput<'a> {
