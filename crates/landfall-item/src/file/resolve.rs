@@ -22,21 +22,7 @@ pub(super) async fn resolve(
     resolver: &Resolver,
     request: &FileRequest,
 ) -> Result<LockedFile, ResolveError> {
-    let mut file = LockedFile {
-        name: request.url.clone(),
-        digest: Digest::sha256(b""),
-        size: 0,
-        path: None,
-        packing: None,
-        checksum: request.checksum.as_ref().map(Checksum::to_string),
-        sidecars: Vec::new(),
-        also: request.also.clone(),
-        mode: request.mode.clone(),
-        signed_by: None,
-        verified: Vec::new(),
-        log_entry: None,
-        unpack: request.unpack.clone(),
-    };
+    let mut file = requested_file(request, Digest::sha256(b""), 0);
     let expected = match &request.checksum {
         None => None,
         Some(Checksum::Digest(digest)) => Some(digest.clone()),
@@ -105,15 +91,23 @@ pub(super) async fn resolve_local(
                 None
             }
         },
-        checksum: request.checksum.as_ref().map(Checksum::to_string),
-        also: request.also.clone(),
         mode: Some(match &request.mode {
             Some(mode) => mode.clone(),
             None => place.mode()?,
         }),
+        ..requested_file(request, digest, size)
+    })
+}
+
+/// A file with this content and what `request` states.
+fn requested_file(request: &FileRequest, digest: Digest, size: u64) -> LockedFile {
+    LockedFile {
+        checksum: request.checksum.as_ref().map(Checksum::to_string),
+        also: request.also.clone(),
+        mode: request.mode.clone(),
         unpack: request.unpack.clone(),
         ..LockedFile::new(&request.url, digest, size)
-    })
+    }
 }
 
 /// Verifies the signatures with `key` and returns the name of the key that made one. A signature
