@@ -1,7 +1,7 @@
 //! Finds the files that scripts, Dockerfiles, cloud-init and units fetch and that the lock lacks,
 //! and looks up the packages that they install in the package sets of the lock.
 
-use super::machine::{MachineInstall, fetches_in, packages_in};
+use super::machine::{MachineInstall, installs_in, is_of_machine};
 use super::{AuditFinding, FileFinding, urls};
 use crate::inventory::{Inventory, LockCoverage};
 use landfall_item::PackageAvailability;
@@ -9,23 +9,24 @@ use landfall_model::redact_urls;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Finds the files that `text`, the content of `file`, fetches, except at the positions of `found`.
-/// Other URLs are considered links, unless they concern a locked file.
+/// Finds the files that `text`, the content of `file`, fetches if it sets up a machine, except at
+/// the positions of `found`. Other URLs are considered links, unless they concern a locked file.
 pub(super) fn missing_fetches(
     file: &str,
     text: &str,
     inventory: &Inventory<'_>,
     found: &[FileFinding],
 ) -> Vec<FileFinding> {
+    let path = Path::new(file);
     // without a lock, a draft has these files already
-    if inventory.is_empty() {
+    if inventory.is_empty() || !is_of_machine(path, text) {
         return Vec::new();
     }
     let positions: BTreeSet<(&str, usize, usize)> = found
         .iter()
         .map(|one| (&*one.file, one.finding.line, one.finding.column))
         .collect();
-    let mut fetched = fetches_in(Path::new(file), text);
+    let mut fetched = installs_in(path, text);
     fetched.retain(|one| !positions.contains(&(&*one.file(file), one.line, one.column)));
     let findings = fetched.into_iter().filter_map(|placed| {
         let file = placed.file(file);
@@ -58,7 +59,7 @@ pub(super) fn package_findings(
         return Vec::new();
     }
     let mut found = Vec::new();
-    for placed in packages_in(Path::new(file), text) {
+    for placed in installs_in(Path::new(file), text) {
         let file = placed.file(file);
         let (by, word, coverage) = match placed.install {
             MachineInstall::Package(by, word) => {

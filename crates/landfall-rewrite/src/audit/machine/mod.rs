@@ -68,7 +68,8 @@ fn placed_installs(path: &Path, text: &str) -> Vec<(MachineInstall, String)> {
     installs.collect()
 }
 
-fn is_of_machine(path: &Path, text: &str) -> bool {
+/// Whether `text`, the content of the file at `path`, sets up a machine.
+pub(super) fn is_of_machine(path: &Path, text: &str) -> bool {
     let ending = path
         .extension()
         .and_then(|ending| ending.to_str())
@@ -89,39 +90,16 @@ fn is_of_machine(path: &Path, text: &str) -> bool {
         })
 }
 
-/// Finds the packages that `text` installs: by its commands and, if it sets up a machine, by its
-/// cloud-init keys.
-pub(super) fn packages_in(path: &Path, text: &str) -> Vec<PlacedInstall> {
-    let mut found = if is_of_machine(path, text) {
+/// Finds the files and packages that `text` installs: by its commands and, if it sets up a machine,
+/// by its cloud-init keys.
+pub(super) fn installs_in(path: &Path, text: &str) -> Vec<PlacedInstall> {
+    if is_of_machine(path, text) {
         of_text(text)
     } else if text.contains("install") {
         of_script(text)
     } else {
         Vec::new()
-    };
-    found.retain(|one| {
-        matches!(
-            one.install,
-            MachineInstall::Package(..) | MachineInstall::OpenPackage(..)
-        )
-    });
-    found
-}
-
-/// Finds the files that `text` fetches, if it sets up a machine.
-pub(super) fn fetches_in(path: &Path, text: &str) -> Vec<PlacedInstall> {
-    let mut found = if is_of_machine(path, text) {
-        of_text(text)
-    } else {
-        Vec::new()
-    };
-    found.retain(|one| {
-        matches!(
-            one.install,
-            MachineInstall::File(_) | MachineInstall::Unclear(_)
-        )
-    });
-    found
+    }
 }
 
 /// The URLs that are a whole line of a list, or of a code block of a page in Markdown.
@@ -461,7 +439,7 @@ mod tests {
         let names = |path: &str, text: &str| -> Vec<String> {
             let formatted =
                 |one: PlacedInstall| format!("{}:{} {:?}", one.line, one.column, one.install);
-            packages_in(Path::new(path), text)
+            installs_in(Path::new(path), text)
                 .into_iter()
                 .map(formatted)
                 .collect()
