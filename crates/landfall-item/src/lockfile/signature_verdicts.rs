@@ -44,29 +44,13 @@ impl SignatureVerdicts {
     pub async fn of_upstream(lock: &Lock, resolver: &Resolver) -> SignatureVerdicts {
         let mut needed = lock.clone();
         needed.retain(|item| needs_signature(item, resolver.signatures()));
-        let images = needed.images.iter().map(|image| {
-            let download = download_locked(resolver, image);
-            download
-                .map(|done| (LockedItem::Image(image), done))
-                .boxed()
-        });
-        let charts = needed.charts.iter().map(|chart| {
-            let download = chart.download_signatures(resolver);
-            download
-                .map(|done| (LockedItem::Chart(chart), done))
-                .boxed()
-        });
-        let files = needed.files.iter().map(|file| {
-            let download = file.download_signatures(resolver);
-            download.map(|done| (LockedItem::File(file), done)).boxed()
-        });
-        let git = needed.git.iter().map(|repository| {
-            let download = repository.download_packs(resolver);
-            download
-                .map(|done| (LockedItem::Git(repository), done))
-                .boxed()
-        });
-        let downloads: Vec<_> = images.chain(charts).chain(files).chain(git).collect();
+        let downloads: Vec<_> = needed
+            .items()
+            .map(|item| {
+                let download = download_signatures(item, resolver);
+                download.map(move |done| (item, done)).boxed()
+            })
+            .collect();
         let downloaded: Vec<(LockedItem<'_>, Result<(), ResolveError>)> =
             futures_util::stream::iter(downloads)
                 .buffer_unordered(resolver.limits().jobs)
@@ -91,6 +75,20 @@ impl SignatureVerdicts {
 fn needs_signature(item: LockedItem<'_>, policy: &SignaturePolicy) -> bool {
     item.signature_subject()
         .is_some_and(|subject| policy.applies_to(subject))
+}
+
+/// Downloads the signatures of `item` that the store lacks.
+async fn download_signatures(
+    item: LockedItem<'_>,
+    resolver: &Resolver,
+) -> Result<(), ResolveError> {
+    match item {
+        LockedItem::Image(image) => download_locked(resolver, image).await,
+        LockedItem::Chart(chart) => chart.download_signatures(resolver).await,
+        LockedItem::File(file) => file.download_signatures(resolver).await,
+        LockedItem::Git(repository) => repository.download_packs(resolver).await,
+        LockedItem::Packages(_) | LockedItem::Provider(_) => Ok(()),
+    }
 }
 
 fn failed_item(item: LockedItem<'_>, reason: String) -> ReportItem {
