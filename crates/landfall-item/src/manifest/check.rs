@@ -53,49 +53,17 @@ pub(super) fn check(
         min_age: document.min_age.clone(),
     };
     let mut items = ExpandedManifest::default();
-    let selectors = &mut items.selectors;
-    expand_entries::<LockedImage>(
-        &document.images,
-        &reader,
-        &mut items.images,
-        selectors,
+    let mut expander = EntryExpander {
+        reader: &reader,
+        selectors: &mut items.selectors,
         faults,
-    );
-    expand_entries::<LockedFile>(
-        &document.files,
-        &reader,
-        &mut items.files,
-        selectors,
-        faults,
-    );
-    expand_entries::<LockedChart>(
-        &document.charts,
-        &reader,
-        &mut items.charts,
-        selectors,
-        faults,
-    );
-    expand_entries::<LockedPackageSet>(
-        &document.packages,
-        &reader,
-        &mut items.packages,
-        selectors,
-        faults,
-    );
-    expand_entries::<LockedGitRepository>(
-        &document.git,
-        &reader,
-        &mut items.git,
-        selectors,
-        faults,
-    );
-    expand_entries::<LockedProvider>(
-        &document.providers,
-        &reader,
-        &mut items.providers,
-        selectors,
-        faults,
-    );
+    };
+    expander.expand::<LockedImage>(&document.images, &mut items.images);
+    expander.expand::<LockedFile>(&document.files, &mut items.files);
+    expander.expand::<LockedChart>(&document.charts, &mut items.charts);
+    expander.expand::<LockedPackageSet>(&document.packages, &mut items.packages);
+    expander.expand::<LockedGitRepository>(&document.git, &mut items.git);
+    expander.expand::<LockedProvider>(&document.providers, &mut items.providers);
     // lists use `platforms` and `referrers` of the manifest that names them
     for (format, list) in lists {
         read_list(format.0, list, &reader, &mut items, faults);
@@ -240,28 +208,37 @@ fn read_list(
     }
 }
 
-/// Expands the entries of one kind and adds them to `requests`.
-fn expand_entries<K: ItemKind>(
-    entries: &[K::Entry],
-    reader: &EntryContext<'_>,
-    requests: &mut Vec<Located<K::Request>>,
-    selectors: &mut Vec<SelectorEntry>,
-    faults: &mut ManifestFaults,
-) {
-    let section = reader.text.root.get(K::SECTION);
-    for (index, entry) in entries.iter().enumerate() {
-        let Some(expanded) = faults.take(expand_entry(entry, section.item(index), reader)) else {
-            continue;
-        };
-        for (request, span) in expanded.requests {
-            requests.push(Located::new(request, span));
+/// Expands the entries of a manifest, kind by kind.
+struct EntryExpander<'a, 'r> {
+    reader: &'a EntryContext<'r>,
+    selectors: &'a mut Vec<SelectorEntry>,
+    faults: &'a mut ManifestFaults,
+}
+
+impl EntryExpander<'_, '_> {
+    /// Expands the entries of one kind and adds them to `requests`.
+    fn expand<K: ItemKind>(
+        &mut self,
+        entries: &[K::Entry],
+        requests: &mut Vec<Located<K::Request>>,
+    ) {
+        let section = self.reader.text.root.get(K::SECTION);
+        for (index, entry) in entries.iter().enumerate() {
+            let expanded = expand_entry(entry, section.item(index), self.reader);
+            let Some(expanded) = self.faults.take(expanded) else {
+                continue;
+            };
+            for (request, span) in expanded.requests {
+                requests.push(Located::new(request, span));
+            }
+            self.selectors
+                .extend(expanded.selector.map(|selector| SelectorEntry {
+                    section: K::SECTION,
+                    index,
+                    kind: K::KIND,
+                    selector,
+                }));
         }
-        selectors.extend(expanded.selector.map(|selector| SelectorEntry {
-            section: K::SECTION,
-            index,
-            kind: K::KIND,
-            selector,
-        }));
     }
 }
 
