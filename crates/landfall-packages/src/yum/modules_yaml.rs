@@ -3,7 +3,7 @@
 use super::metadata::malformed;
 use landfall_model::Failure;
 use landfall_model::document::yaml;
-use serde::de::value::MapAccessDeserializer;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
@@ -96,12 +96,8 @@ impl<'de> Deserialize<'de> for NameList {
                 let names = RpmNames::deserialize(MapAccessDeserializer::new(map))?;
                 Ok(NameList(names.rpms.unwrap_or_default()))
             }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<NameList, A::Error> {
-                let mut names = Vec::new();
-                while let Some(name) = list.next_element()? {
-                    names.push(name);
-                }
-                Ok(NameList(names))
+            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<NameList, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(list)).map(NameList)
             }
             fn visit_str<E: de::Error>(self, name: &str) -> Result<NameList, E> {
                 Ok(NameList(vec![name.to_owned()]))
@@ -132,12 +128,8 @@ impl<'de> Deserialize<'de> for DependencyList {
                 let one = ModuleDependencies::deserialize(MapAccessDeserializer::new(map))?;
                 Ok(DependencyList(vec![one]))
             }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<DependencyList, A::Error> {
-                let mut all = Vec::new();
-                while let Some(one) = list.next_element()? {
-                    all.push(one);
-                }
-                Ok(DependencyList(all))
+            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<DependencyList, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(list)).map(DependencyList)
             }
             fn visit_unit<E: de::Error>(self) -> Result<DependencyList, E> {
                 Ok(DependencyList::default())
