@@ -100,10 +100,14 @@ pub(super) fn kubeadm_config_template(metadata: Value, spec: Value) -> Value {
 }
 
 /// Returns a Secret of the type `kind` (`Opaque` if `None`) with these keys and values.
-pub(super) fn secret(metadata: Value, kind: Option<&str>, texts: &[(&str, &str)]) -> Value {
+pub(super) fn secret(
+    metadata: Value,
+    kind: Option<&str>,
+    texts: impl IntoIterator<Item = (impl Into<Value>, impl Into<Value>)>,
+) -> Value {
     let data: Mapping = texts
-        .iter()
-        .map(|(key, text)| ((*key).into(), (*text).into()))
+        .into_iter()
+        .map(|(key, text)| (key.into(), text.into()))
         .collect();
     map([
         ("apiVersion", "v1".into()),

@@ -87,18 +87,13 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         kubeadm_spec(&workers, &[], &name),
     );
     let has_secret = control_plane.iter().any(|file| file.secret);
-    let keys: Vec<(String, &str)> = control_plane
+    let texts = control_plane
         .iter()
-        .map(|file| (key(&file.path), file.text.as_str()))
-        .collect();
-    let texts: Vec<(&str, &str)> = keys
-        .iter()
-        .map(|(key, text)| (key.as_str(), *text))
-        .collect();
+        .map(|file| (key(&file.path), file.text.as_str()));
     let files = vec![
         RenderedFile::new(
             "secret.yaml",
-            document(&secret(metadata(&name, Some(namespace)), None, &texts)),
+            document(&secret(metadata(&name, Some(namespace)), None, texts)),
         )
         .secret(has_secret),
         RenderedFile::new(

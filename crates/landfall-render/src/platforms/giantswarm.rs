@@ -69,7 +69,7 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
         document(&secret(
             metadata(name, Some(namespace)),
             None,
-            &[(key, text)],
+            [(key, text)],
         ))
     };
     let chart = map([("proxy", proxy.chart_values())]);
@@ -103,20 +103,15 @@ fn render(request: &RenderRequest<'_>) -> Result<RenderedConfig, Failure> {
     ];
     let files = &mut all;
     let patches = static_pod_patches(&proxy.variables(), proxy.has_account);
-    let texts: Vec<(String, &str)> = patches
+    let texts = patches
         .iter()
-        .map(|file| (file_name(&file.path), file.text.as_str()))
-        .collect();
-    let texts: Vec<(&str, &str)> = texts
-        .iter()
-        .map(|(name, text)| (name.as_str(), *text))
-        .collect();
+        .map(|file| (file_name(&file.path), file.text.as_str()));
     let patches_name = format!("{cluster}-static-pods-proxy");
     files.push(("static-pods-proxy.yaml", {
         document(&secret(
             metadata(&patches_name, Some(namespace)),
             None,
-            &texts,
+            texts,
         ))
     }));
     let mut written: Vec<RenderedFile> = all

@@ -189,7 +189,7 @@ fn config_values(names: &ClusterNames<'_>, variables: &[TopologyVariable]) -> Va
     secret(
         metadata,
         Some("addons.cluster.x-k8s.io/resource-set"),
-        &[("value", &values)],
+        [("value", values)],
     )
 }
 
@@ -442,7 +442,7 @@ pub(super) fn vsphere(names: &ClusterNames<'_>, part: &str, kind: &str, proxy: &
     secret(
         metadata,
         ADDON,
-        &[("values.yaml", &format!("{HEADER}{values}"))],
+        [("values.yaml", format!("{HEADER}{values}"))],
     )
 }
 
@@ -502,7 +502,7 @@ pub(super) fn kapp_controller(
     Some(secret(
         metadata,
         ADDON,
-        &[("values.yaml", &format!("{HEADER}{values}"))],
+        [("values.yaml", format!("{HEADER}{values}"))],
     ))
 }
 

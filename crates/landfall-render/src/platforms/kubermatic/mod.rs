@@ -158,7 +158,7 @@ fn registry_credentials(auth_file: &str) -> Value {
     secret(
         metadata,
         Some("kubernetes.io/dockerconfigjson"),
-        &[(".dockerconfigjson", auth_file)],
+        [(".dockerconfigjson", auth_file)],
     )
 }
 
