@@ -1,6 +1,7 @@
 //! Chart versions and the ranges of chart dependencies, by the rules of Masterminds/semver, which
 //! Helm uses.
 
+use crate::split_optional;
 use std::cmp::Ordering;
 use std::str::FromStr;
 
@@ -65,10 +66,7 @@ impl FromStr for PartialVersion {
     fn from_str(text: &str) -> Result<PartialVersion, ()> {
         let text = text.strip_prefix('v').unwrap_or(text);
         let text = text.split_once('+').map_or(text, |(before, _)| before);
-        let (core, pre) = match text.split_once('-') {
-            Some((core, pre)) => (core, Some(pre)),
-            None => (text, None),
-        };
+        let (core, pre) = split_optional(text, '-');
         let mut numbers = [0; 3];
         let mut given = 0;
         let mut is_wild = false;

@@ -1,4 +1,11 @@
-//! The syntax of hosts: DNS names, and hosts with a port.
+//! The syntax of hosts: DNS names, and hosts with a port. Also splits other texts that may have a
+//! second part.
+
+/// The text before the first `separator`, and the text after it, if there is one.
+pub fn split_optional(text: &str, separator: char) -> (&str, Option<&str>) {
+    text.split_once(separator)
+        .map_or((text, None), |(first, second)| (first, Some(second)))
+}
 
 /// Splits `host[:port]`. The colons of an IPv6 address do not begin a port, with or without
 /// brackets; brackets stay in the host. Whether the port is a number is not checked.

@@ -71,7 +71,7 @@ pub use crate::hashed_stream::{
     DigestCheckedReader, HashedStream, digest_of, for_each_chunk, has_digest, read_chunks,
 };
 pub use crate::host_name::{
-    has_host_characters, is_dns_name, is_example_name, split_port, without_brackets,
+    has_host_characters, is_dns_name, is_example_name, split_optional, split_port, without_brackets,
 };
 pub use crate::json::{from_json, without_bom};
 pub use crate::limits::Limits;

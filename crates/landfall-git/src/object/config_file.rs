@@ -1,7 +1,7 @@
 //! Files in the format of git's configuration: `.gitmodules`, `.lfsconfig` (git-config, "Syntax"),
 //! and pointers of Git LFS.
 
-use landfall_model::Digest;
+use landfall_model::{Digest, split_optional};
 use std::collections::BTreeMap;
 use std::str::Lines;
 
@@ -101,11 +101,8 @@ fn split_section(line: &str) -> Option<(&str, &str)> {
 /// `section.subsection`, whose case does not matter.
 fn section_of(head: &str) -> Option<(String, Option<String>)> {
     let Some((section, quoted)) = head.split_once('"') else {
-        let (section, subsection) = match head.split_once('.') {
-            Some((section, subsection)) => (section, Some(subsection.trim())),
-            None => (head, None),
-        };
-        let subsection = subsection.map(str::to_ascii_lowercase);
+        let (section, subsection) = split_optional(head, '.');
+        let subsection = subsection.map(|name| name.trim().to_ascii_lowercase());
         return Some((section.trim().to_ascii_lowercase(), subsection));
     };
     let quoted = quoted.trim_end().strip_suffix('"')?;

@@ -1,7 +1,7 @@
 //! Whether a set contains a package that a script installs with apt or dnf.
 
 use super::locked::{LockedPackage, LockedPackageSet};
-use landfall_model::Wildcards;
+use landfall_model::{Wildcards, split_optional};
 use landfall_packages::yum::{self, RpmPin};
 use std::collections::BTreeSet;
 
@@ -49,9 +49,9 @@ fn apt_availability(set: &LockedPackageSet, word: &str) -> PackageAvailability {
 
 /// Looks up a package by `name[:arch][/suite][=version]`.
 fn exact_availability(set: &LockedPackageSet, word: &str) -> PackageAvailability {
-    let (rest, version) = split_at(word, '=');
-    let (qualified, suite) = split_at(rest, '/');
-    let (name, arch) = split_at(qualified, ':');
+    let (rest, version) = split_optional(word, '=');
+    let (qualified, suite) = split_optional(rest, '/');
+    let (name, arch) = split_optional(qualified, ':');
     let mut found: Vec<(&str, &str)> = Vec::new();
     for source in &set.sources {
         let packages = source.packages.iter().filter(|package| {
@@ -85,7 +85,7 @@ fn exact_availability(set: &LockedPackageSet, word: &str) -> PackageAvailability
         && set
             .install
             .iter()
-            .any(|requested| split_at(requested, '=').0 == qualified);
+            .any(|requested| split_optional(requested, '=').0 == qualified);
     without_package(set, name, is_requested)
 }
 
@@ -118,8 +118,8 @@ fn may_be_same_suite(locked: &str, written: &str) -> bool {
         return true;
     }
     // `bookworm-security` can only be `stable-security` or `oldstable-security`
-    let (locked, locked_part) = split_at(locked, '-');
-    let (written, part) = split_at(written, '-');
+    let (locked, locked_part) = split_optional(locked, '-');
+    let (written, part) = split_optional(written, '-');
     locked_part == part && MOVING_SUITES.contains(&locked) != MOVING_SUITES.contains(&written)
 }
 
@@ -155,11 +155,6 @@ fn yum_availability(set: &LockedPackageSet, word: &str) -> PackageAvailability {
         return PackageAvailability::OtherVersions(others);
     }
     without_package(set, name, is_requested)
-}
-
-fn split_at(text: &str, separator: char) -> (&str, Option<&str>) {
-    text.split_once(separator)
-        .map_or((text, None), |(first, second)| (first, Some(second)))
 }
 
 /// The versions or suites, each once.

@@ -5,6 +5,7 @@ use super::resolvable::{PackageSetRequest, PackageSourceRequest};
 use super::yum::visible_packages;
 use crate::resolver::{ResolveError, Resolver};
 use futures_util::future::try_join_all;
+use landfall_model::split_optional;
 use landfall_packages::apt;
 use landfall_packages::yum::{Pool, RpmPin, compare_versions};
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,7 +66,10 @@ async fn newer_debs(
     let sources = describe_sources(request);
     let native = request.architectures.first().cloned().unwrap_or_default();
     let searching = tokio::task::spawn_blocking(move || {
-        let names: BTreeSet<&str> = pins.iter().map(|pin| split_name(&pin.name).0).collect();
+        let names: BTreeSet<&str> = pins
+            .iter()
+            .map(|pin| split_optional(&pin.name, ':').0)
+            .collect();
         let mut offers = Vec::new();
         for (suite, source) in suites.iter().zip(&sources) {
             for text in &suite.texts {
@@ -101,12 +105,6 @@ struct SuiteOffer<'t> {
     source: &'t str,
 }
 
-/// Splits `name:arch` into name and architecture.
-fn split_name(name: &str) -> (&str, Option<&str>) {
-    name.split_once(':')
-        .map_or((name, None), |(name, arch)| (name, Some(arch)))
-}
-
 /// The versions in apt suites that are newer than the pin. Suites with a low priority, such as
 /// backports, count only if the pinned version comes from such a suite.
 fn newer_in_suites(
@@ -114,7 +112,7 @@ fn newer_in_suites(
     pin: &PinnedPackage,
     native: &str,
 ) -> Result<Vec<OfferedVersion>, String> {
-    let ((name, arch), current) = (split_name(&pin.name), &pin.version);
+    let ((name, arch), current) = (split_optional(&pin.name, ':'), &pin.version);
     // `name:any` matches the package of any architecture; machines install the native one
     let arch = arch.filter(|arch| *arch != "any").unwrap_or(native);
     let mut offers: Vec<&SuiteOffer<'_>> = offers

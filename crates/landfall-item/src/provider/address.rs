@@ -2,7 +2,7 @@
 //!
 //! Parts of names become paths of exported files, so each has a strict form.
 
-use landfall_model::{Failure, Platform, is_repository_component, serde_as_text};
+use landfall_model::{Failure, Platform, is_repository_component, serde_as_text, split_optional};
 use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
@@ -146,14 +146,8 @@ impl fmt::Display for ProviderName {
 
 /// Whether `text` is a semantic version with three numbers.
 fn is_version(text: &str) -> bool {
-    let (rest, build) = match text.split_once('+') {
-        Some((rest, build)) => (rest, Some(build)),
-        None => (text, None),
-    };
-    let (numbers, pre) = match rest.split_once('-') {
-        Some((numbers, pre)) => (numbers, Some(pre)),
-        None => (rest, None),
-    };
+    let (rest, build) = split_optional(text, '+');
+    let (numbers, pre) = split_optional(rest, '-');
     let numbers: Vec<&str> = numbers.split('.').collect();
     text.len() <= 100
         && numbers.len() == 3

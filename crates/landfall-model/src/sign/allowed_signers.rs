@@ -4,7 +4,7 @@ use super::file_key::FileKey;
 use super::openpgp_rules::SignatureTime;
 use super::public_key::{PublicKey, is_kind};
 use crate::document::{Diagnostic, read_text_input};
-use crate::{Failure, Wildcards};
+use crate::{Failure, Wildcards, split_optional};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -286,10 +286,8 @@ impl SignerOptions {
                 message: message.into(),
                 help,
             };
-            let (name, value) = match option.split_once('=') {
-                Some((name, value)) => (name, Some(unquoted(value))),
-                None => (option, None),
-            };
+            let (name, value) = split_optional(option, '=');
+            let value = value.map(unquoted);
             let time = |value: &str| {
                 let help = "write a day or a time as 20270131, 202701311200 or 20270131120000; \
                             with Z at the end for UTC";

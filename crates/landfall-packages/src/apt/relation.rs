@@ -1,6 +1,7 @@
 //! Debian versions, their order, and the relations between packages (Debian Policy 7.1):
 //! `a (>= 1) | b:any, c [amd64]`.
 
+use landfall_model::split_optional;
 use std::cmp::Ordering;
 use std::fmt;
 
@@ -167,10 +168,7 @@ fn parse_alternative(text: &str) -> Option<ParsedRelation<'_>> {
         Some((name, version)) => (name, version.split(')').next().unwrap_or_default().trim()),
         None => (text.split(['[', '<']).next().unwrap_or_default(), ""),
     };
-    let (name, arch) = match text.trim().split_once(':') {
-        Some((name, arch)) => (name, Some(arch)),
-        None => (text.trim(), None),
-    };
+    let (name, arch) = split_optional(text.trim(), ':');
     let (op, version) = match version.as_bytes() {
         [] => (VersionOperator::Any, version),
         [b'<', b'<', ..] => (VersionOperator::Earlier, &version[2..]),

@@ -4,8 +4,8 @@
 use super::marking::{MarkedVersion, Marking};
 use super::relation::VersionOperator;
 use super::universe::{AptPackageId, AptRelation, AptVersionId, ArchQualifier, Universe};
-use landfall_model::Wildcards;
 use landfall_model::report::and_more;
+use landfall_model::{Wildcards, split_optional};
 use std::ops::Range;
 
 /// The maximum number of providers of a virtual package that a message lists.
@@ -61,19 +61,13 @@ pub fn pinned_version(text: &str) -> Option<(&str, Range<usize>)> {
 
 impl InstallRequest<'_> {
     pub(super) fn parse(text: &str) -> InstallRequest<'_> {
-        let (text, version) = match text.split_once('=') {
-            Some((text, version)) => (text, Some(version)),
-            None => (text, None),
-        };
+        let (text, version) = split_optional(text, '=');
         // `name=version` has no suite: a slash in front of `=` makes the name invalid
         let (text, suite) = match text.split_once('/').filter(|_| version.is_none()) {
             Some((text, suite)) => (text, Some(suite)),
             None => (text, None),
         };
-        let (name, arch) = match text.split_once(':') {
-            Some((name, arch)) => (name, Some(arch)),
-            None => (text, None),
-        };
+        let (name, arch) = split_optional(text, ':');
         InstallRequest {
             name,
             arch,

@@ -11,7 +11,7 @@ use super::pool::{PackageId, Pool, RpmRelationKind};
 use super::relation::{RpmRelation, VersionSense};
 use super::solve::is_named;
 use super::version::{Architectures, compare_evrs};
-use landfall_model::Failure;
+use landfall_model::{Failure, split_optional};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// The maximum number of streams that are active because of each other. Each takes a call on the
@@ -156,14 +156,9 @@ impl Modules {
         word: &'w str,
         enabled: &[ModuleRequest<'w>],
     ) -> Result<Option<ModuleRequest<'w>>, String> {
-        let (spec, profile) = match word.split_once('/') {
-            Some((spec, profile)) => (spec, Some(profile).filter(|profile| !profile.is_empty())),
-            None => (word, None),
-        };
-        let (name, stream) = match spec.split_once(':') {
-            Some((name, stream)) => (name, Some(stream)),
-            None => (spec, None),
-        };
+        let (spec, profile) = split_optional(word, '/');
+        let profile = profile.filter(|profile| !profile.is_empty());
+        let (name, stream) = split_optional(spec, ':');
         let Some(streams) = self.streams.get(name) else {
             return Ok(None);
         };
