@@ -275,7 +275,8 @@ pub trait ItemRequest: Clone + fmt::Debug + PartialEq + Sync {
         meets_rules(old, resolver)
     }
 
-    /// Checks that upstream still has `old`, the item of this name in the last lock. It is not local.
+    /// Checks that upstream still has `old`, the item of this name in the last lock. It is not
+    /// local.
     fn check_upstream(
         _resolver: &Resolver,
         _old: &Self::Item,

@@ -40,8 +40,8 @@ macro_rules! serde_as_text {
     };
 }
 
-/// Deserializes a text, or a mapping with the fields `F`. `expected` names both for the message about
-/// any other value.
+/// Deserializes a text, or a mapping with the fields `F`. `expected` names both for the message
+/// about any other value.
 ///
 /// # Errors
 /// If the value is of another type, or the fields are invalid.

@@ -307,9 +307,9 @@ pub(super) fn locked_sandbox_image<'r>(
     named_or_only_image(request, SANDBOX.key, is_it, [&none, several], notes)
 }
 
-/// Returns the locked image that the setting `key` names, or else the only one that `is_it` accepts.
-/// Returns `None` with a note if there is none, or several; `notes_of` are the notes for these cases.
-/// Fails if the setting does not name a locked image.
+/// Returns the locked image that the setting `key` names, or else the only one that `is_it`
+/// accepts. Returns `None` with a note if there is none, or several; `notes_of` are the notes for
+/// these cases. Fails if the setting does not name a locked image.
 pub(super) fn named_or_only_image<'r>(
     request: &RenderRequest<'r>,
     key: &str,

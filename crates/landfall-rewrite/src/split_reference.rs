@@ -104,8 +104,8 @@ pub(crate) fn part_groups(
         {
             group.entry(PartKind::Repository).or_insert(at);
         }
-        // in a mapping with a repository, `version` is the tag if there is a `registry` (Calico), or
-        // if the mapping is under a key that ends with `image` (JFrog)
+        // in a mapping with a repository, `version` is the tag if there is a `registry` (Calico),
+        // or if the mapping is under a key that ends with `image` (JFrog)
         if let Some(at) = text_position(entries, "version", document)
             && (has_registry || in_image)
             && group.contains_key(&PartKind::Repository)
@@ -328,8 +328,9 @@ impl<'s> SplitReference<'s> {
     }
 }
 
-/// Whether the mapping has a key for the tag of the image, without a value: charts take the tag from
-/// `appVersion` then. Not if it has such a key for the registry: then that is set elsewhere, too.
+/// Whether the mapping has a key for the tag of the image, without a value: charts take the tag
+/// from `appVersion` then. Not if it has such a key for the registry: then that is set elsewhere,
+/// too.
 fn is_untagged_image(
     entries: &[YamlEntry<'_>],
     group: &PartGroup,

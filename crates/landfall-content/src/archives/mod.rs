@@ -3,8 +3,8 @@
 //! [`import_blobs`] copies the blobs that a lock needs into a store. An [`ImageInArchive`] is one
 //! image that a manifest takes from an archive, which is read again for each of its blobs.
 //!
-//! Otherwise, an archive is read once from beginning to end, because a compressed one cannot be read
-//! otherwise. Nothing in it is trusted: names are only labels, members are identified by their
+//! Otherwise, an archive is read once from beginning to end, because a compressed one cannot be
+//! read otherwise. Nothing in it is trusted: names are only labels, members are identified by their
 //! digests, and nothing is unpacked.
 
 mod archived_images;

@@ -77,8 +77,8 @@ fn folder(host: &str) -> String {
     }
 }
 
-/// Returns the files of all hosts below `certs_d`, such as [`FOLDER`], and the certificates that they
-/// refer to by relative paths.
+/// Returns the files of all hosts below `certs_d`, such as [`FOLDER`], and the certificates that
+/// they refer to by relative paths.
 pub(super) fn hosts(
     request: &RenderRequest<'_>,
     registry: &NodeRegistry<'_>,

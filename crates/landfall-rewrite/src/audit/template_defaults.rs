@@ -1,6 +1,6 @@
 //! Completes the values of a chart as templates usually do: with `global.imageTag` or `appVersion`
-//! as the default tag, `global.imageRegistry` in place of all registries, and a default registry for
-//! images that name none.
+//! as the default tag, `global.imageRegistry` in place of all registries, and a default registry
+//! for images that name none.
 
 use crate::chart::{HelmChart, plain};
 use crate::inventory::Inventory;

@@ -301,8 +301,8 @@ fn editable_scalar<'s>(
     }
 }
 
-/// `reference` as it is written, or at Docker Hub, or with the tag as Helm reads it, if only that is
-/// in the lock.
+/// `reference` as it is written, or at Docker Hub, or with the tag as Helm reads it, if only that
+/// is in the lock.
 fn locked_form<'r>(reference: &'r SplitReference<'_>, inventory: &Inventory<'_>) -> &'r str {
     let is_locked = |name: &str| inventory.has_image(name);
     if let Some(name) = reference
