@@ -111,7 +111,7 @@ impl Year {
             .stderr(Stdio::null());
         assert!(whole.status().unwrap().success());
         self.up.faults.set(Settings {
-            pace: Some((2000, Duration::from_millis(5))),
+            pace: Some((500, Duration::from_millis(20))),
             ..Settings::default()
         });
         let before = self.up.faults.moved();
