@@ -88,6 +88,7 @@ pub fn read_input(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
 pub fn read_text_input(path: impl AsRef<Path>) -> io::Result<String> {
     let bytes = read_input(path)?;
     let text = match utf16_units(&bytes) {
+        Some(_) if !bytes.len().is_multiple_of(2) => None,
         Some(units) => String::from_utf16(&units).ok(),
         None => String::from_utf8(bytes).ok(),
     };
@@ -99,7 +100,8 @@ pub fn read_text_input(path: impl AsRef<Path>) -> io::Result<String> {
     })
 }
 
-/// The units of a text in UTF-16 that begins with a byte order mark, without that mark.
+/// The units of a text in UTF-16 that begins with a byte order mark, without that mark. Half a unit
+/// at the end is ignored.
 pub fn utf16_units(bytes: &[u8]) -> Option<Vec<u16>> {
     let units = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
         let pairs = bytes.chunks_exact(2);
@@ -158,7 +160,7 @@ mod tests {
             std::fs::write(&file, bytes).unwrap();
             assert_eq!(read_text_input(&file).unwrap(), "a\u{e9}");
         }
-        for bytes in [&b"\xff\xfe\0\xd8"[..], b"a\xe9"] {
+        for bytes in [&b"\xff\xfe\0\xd8"[..], b"\xff\xfea\0b", b"a\xe9"] {
             std::fs::write(&file, bytes).unwrap();
             let error = read_text_input(&file).unwrap_err();
             assert!(error.to_string().contains("valid UTF-8"), "{error}");
