@@ -341,13 +341,22 @@ fn is_untagged_image(
     let Some((stem, _)) = group.get(&PartKind::Repository).and_then(|at| key(*at)) else {
         return false;
     };
-    let has_empty = |wanted: PartKind| {
-        (0..entries.len()).any(|at| {
-            key(at).is_some_and(|(other, part)| other == stem && part == wanted)
-                && document.text(&entries[at].value).is_none()
-        })
-    };
+    let has_empty = |part: PartKind| has_empty_part(entries, &stem, part, document);
     has_empty(PartKind::Tag) && !has_empty(PartKind::Registry)
+}
+
+/// Whether the entries of a mapping have a key for this part with this prefix, without a value.
+pub(crate) fn has_empty_part(
+    entries: &[YamlEntry<'_>],
+    stem: &str,
+    wanted: PartKind,
+    document: &YamlDocument<'_>,
+) -> bool {
+    entries.iter().any(|entry| {
+        let key = entry.key.scalar().and_then(|key| part(&key.value));
+        key.is_some_and(|(other, part)| other == stem && part == wanted)
+            && document.text(&entry.value).is_none()
+    })
 }
 
 /// The text that Helm makes of the plain number `node` with a fraction, if it differs.

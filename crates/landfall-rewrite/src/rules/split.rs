@@ -7,12 +7,13 @@ use crate::inventory::Inventory;
 use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
 use crate::scan_result::ScanSettings;
 use crate::split_reference::{
-    PartGroup, PartKind, PartValue, SplitReference, SuffixedImage, SuffixedReference, part,
+    PartGroup, PartKind, PartValue, SplitReference, SuffixedImage, SuffixedReference,
+    has_empty_part,
 };
 use crate::walk::{
     ImageCandidate, ImageClaim, MappingContext, NodeContext, NodeStep, ReferenceCollector, start_of,
 };
-use crate::yaml::{YamlDocument, YamlEntry, YamlNode, YamlScalar};
+use crate::yaml::{YamlDocument, YamlNode, YamlScalar};
 use landfall_model::{Destination, Digest, ImageRef, has_host};
 
 /// References in several entries of a mapping: registry, repository, tag and digest.
@@ -58,7 +59,7 @@ pub(super) fn split_candidates<'s>(
             collector.path.extend(key.map(NodeStep::Key));
             let by_name = key.is_some_and(|key| matches!(key, "name" | "image"));
             if by_name
-                && has_empty_registry(entries, collector.document)
+                && has_empty_part(entries, "", PartKind::Registry, collector.document)
                 && is_headless(&reference, inventory)
             {
                 collector.add_candidate(headless(at, reference.whole));
@@ -320,15 +321,6 @@ fn locked_form<'r>(reference: &'r SplitReference<'_>, inventory: &Inventory<'_>)
 
 fn is_named_image(key: Option<&str>) -> bool {
     key.is_some_and(|key| key.to_ascii_lowercase().contains("image"))
-}
-
-/// Whether the entries of a mapping have a registry without a value.
-fn has_empty_registry(entries: &[YamlEntry<'_>], document: &YamlDocument<'_>) -> bool {
-    entries.iter().any(|entry| {
-        let part = entry.key.scalar().and_then(|key| part(&key.value));
-        part.is_some_and(|(stem, part)| stem.is_empty() && part == PartKind::Registry)
-            && document.text(&entry.value).is_none()
-    })
 }
 
 /// Whether `reference`, whose registry is empty, is a single word that is not in the lock. Such a
