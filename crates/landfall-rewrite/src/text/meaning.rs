@@ -162,13 +162,7 @@ fn headless(settings: &ScanSettings<'_>, text: &str, span: &Range<usize>) -> Opt
     let name = &path[..path.len() - pin(path).len()];
     let full = settings.index.by_path(name)?;
     let why = format!("its host is a placeholder; the lock has {full}");
-    let written = reference_at(&text[span.start..], settings.limits.reference_bytes);
-    Some(Occurrence::new(
-        span.start,
-        written,
-        ReferenceRole::Text,
-        ReferenceMeaning::Left { why },
-    ))
+    Some(left(settings, text, span, why))
 }
 
 /// The meaning of a name after a placeholder: `${MIRROR}quay.io/repository:tag`.
@@ -177,13 +171,14 @@ fn appended(settings: &ScanSettings<'_>, text: &str, span: &Range<usize>) -> Opt
     let name = &word[..word.len() - pin(word).len()];
     let tags = settings.index.tags(name, ReferenceRole::Text)?;
     let why = format!("a placeholder precedes it; the lock has {tags}");
+    Some(left(settings, text, span, why))
+}
+
+/// The reference that begins at `span`, which is not changed for the reason `why`.
+fn left(settings: &ScanSettings<'_>, text: &str, span: &Range<usize>, why: String) -> Occurrence {
     let written = reference_at(&text[span.start..], settings.limits.reference_bytes);
-    Some(Occurrence::new(
-        span.start,
-        written,
-        ReferenceRole::Text,
-        ReferenceMeaning::Left { why },
-    ))
+    let meaning = ReferenceMeaning::Left { why };
+    Occurrence::new(span.start, written, ReferenceRole::Text, meaning)
 }
 
 /// Whether a word that the lock does not contain is almost certainly a reference: it has a host and
