@@ -53,14 +53,13 @@ struct InheritedDefaults {
     default: Option<String>,
     /// Istio's `global.hub`, a registry like `default`.
     hub: Option<String>,
-    /// The tags of images that have none of their own, by [`GLOBAL_TAGS`].
-    tags: [Option<String>; 2],
+    /// `global.imageTag`, the tag of images that have none of their own.
+    image_tag: Option<String>,
+    /// `global.tag`, a tag like `image_tag`.
+    tag: Option<String>,
     /// Whether the parent has a registry that Rancher's templates put before all names.
     is_prefixed: bool,
 }
-
-/// The keys of tags in `global`.
-const GLOBAL_TAGS: [&str; 2] = ["imageTag", "tag"];
 
 /// The defaults within a chart.
 #[derive(Clone, Copy)]
@@ -78,8 +77,6 @@ impl DefaultFiller<'_> {
         // all images. In those charts, it can be treated as a default too, because images with a
         // registry of their own have the same registry.
         let shared = self.registry(values, &["global", "image", "registry"]);
-        let hub = registry_at(values, &["global", "hub"]);
-        let tags = GLOBAL_TAGS.map(|key| text_at(values, &["global", key]));
         let before_all = if above.is_prefixed {
             None
         } else {
@@ -99,12 +96,17 @@ impl DefaultFiller<'_> {
             global: above.global.or(global),
             is_prefixed: above.is_prefixed || before_all.is_some(),
             default: above.default.or(shared).or(before_all),
-            hub: above.hub.or(hub),
-            tags: std::array::from_fn(|at| above.tags[at].clone().or_else(|| tags[at].clone())),
+            hub: above
+                .hub
+                .or_else(|| registry_at(values, &["global", "hub"])),
+            image_tag: above
+                .image_tag
+                .or_else(|| text_at(values, &["global", "imageTag"])),
+            tag: above.tag.or_else(|| text_at(values, &["global", "tag"])),
         };
-        // a parent may set the hub and the tags for other charts
-        let hub = for_subcharts.hub.clone();
-        let hub = hub.filter(|_| chart.uses(".global.hub"));
+        // a parent may set these for other charts
+        let if_used = |value: &Option<String>, key: &str| value.clone().filter(|_| chart.uses(key));
+        let hub = if_used(&for_subcharts.hub, ".global.hub");
         let default = own
             .clone()
             .or_else(|| for_subcharts.default.clone())
@@ -113,10 +115,9 @@ impl DefaultFiller<'_> {
             default,
             ..for_subcharts.clone()
         };
-        let global_tags = GLOBAL_TAGS.into_iter().zip(&for_subcharts.tags);
-        let mut used = global_tags.filter(|(key, _)| chart.uses(&format!(".global.{key}")));
         let version = tag
-            .or_else(|| used.find_map(|(_, tag)| tag.clone()))
+            .or_else(|| if_used(&for_subcharts.image_tag, ".global.imageTag"))
+            .or_else(|| if_used(&for_subcharts.tag, ".global.tag"))
             .or_else(|| chart.default_tag());
         let scope = ChartScope {
             registries: &registries,
@@ -148,11 +149,15 @@ impl DefaultFiller<'_> {
     /// Returns the registry at `path` of a chart's `values`, and records its path.
     fn registry(&mut self, values: &Mapping, path: &[&str]) -> Option<String> {
         let registry = registry_at(values, path)?;
-        let path = path.iter().map(|key| (*key).to_owned());
-        self.filled
-            .registries
-            .push(self.path.iter().cloned().chain(path).collect());
+        self.record_registry(path);
         Some(registry)
+    }
+
+    /// Records that the registry at `path` of a chart's values applies to several images.
+    fn record_registry(&mut self, path: &[&str]) {
+        let path = path.iter().map(|key| (*key).to_owned());
+        let path = self.path.iter().cloned().chain(path).collect();
+        self.filled.registries.push(path);
     }
 
     /// Returns the registry that the templates of Rancher's charts put before the names of all
@@ -167,7 +172,6 @@ impl DefaultFiller<'_> {
             &["global", "systemDefaultRegistry"],
             &["systemDefaultRegistry"],
         ];
-        let is_used = |(_, text): &&(String, String)| text.contains("systemDefaultRegistry");
         let mut templates = chart.documents().into_iter().chain(chart.helpers());
         let keys: Vec<_> = KEYS
             .into_iter()
@@ -177,16 +181,14 @@ impl DefaultFiller<'_> {
             .collect();
         if keys.is_empty()
             || !has_only_names(values)
-            || !templates.any(|template| is_used(&template))
+            || !templates.any(|(_, text)| text.contains("systemDefaultRegistry"))
         {
             return None;
         }
         let set = keys.iter().find_map(|path| registry_at(values, path));
         let registry = set.unwrap_or_else(|| "docker.io".into());
         for path in keys {
-            let keys = path.iter().map(|key| (*key).to_owned());
-            let keys = self.path.iter().cloned().chain(keys).collect();
-            self.filled.registries.push(keys);
+            self.record_registry(path);
             if let Some(value) = at_mut(values, path) {
                 *value = registry.as_str().into();
             }
