@@ -435,6 +435,13 @@ mod tests {
     use landfall_item::lockfile::Lock;
     use std::fs;
 
+    /// Writes the file at `path` below `folder`.
+    fn put(folder: &Path, path: &str, text: &str) {
+        let path = folder.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
     #[test]
     fn columns_count_characters_up_to_the_value() {
         let lock = Lock::parse("l", "version: 1\n").unwrap();
@@ -455,12 +462,12 @@ mod tests {
     #[test]
     fn a_number_as_a_tag_has_the_text_that_templates_print() {
         let dir = tempfile::tempdir().unwrap();
-        let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
-        write(
+        let put = |path: &str, text: &str| put(dir.path(), path, text);
+        put(
             "Chart.yaml",
             "apiVersion: v2\nname: c\nversion: 1.0.0\nappVersion: 2.0\n",
         );
-        write(
+        put(
             "values.yaml",
             "a: {image: {repository: quay.io/x/a, tag: 1.0}}\nb: {image: {repository: quay.io/x/b, tag: ''}}\n",
         );
@@ -476,11 +483,7 @@ mod tests {
     #[test]
     fn the_default_tag_has_the_prefix_that_the_templates_of_its_chart_write() {
         let dir = tempfile::tempdir().unwrap();
-        let put = |path: &str, text: &str| {
-            let path = dir.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        };
+        let put = |path: &str, text: &str| put(dir.path(), path, text);
         let chart = |name: &str| format!("name: {name}\nversion: 1.0.0\nappVersion: 1.12.1\n");
         let values = "image: {repository: quay.io/x/a, tag: ''}\n";
         put("Chart.yaml", &chart("c"));
@@ -505,11 +508,7 @@ mod tests {
     #[test]
     fn global_values_complete_the_images_of_charts_that_use_them() {
         let dir = tempfile::tempdir().unwrap();
-        let put = |path: &str, text: &str| {
-            let path = dir.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        };
+        let put = |path: &str, text: &str| put(dir.path(), path, text);
         let chart = |name: &str| format!("name: {name}\nversion: 1.0.0\nappVersion: '9'\n");
         put("Chart.yaml", &chart("c"));
         put(
@@ -579,11 +578,7 @@ mod tests {
     #[test]
     fn enabled_dependencies_outside_of_audited_folders_are_missing() {
         let dir = tempfile::tempdir().unwrap();
-        let put = |path: &str, text: &str| {
-            let path = dir.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        };
+        let put = |path: &str, text: &str| put(dir.path(), path, text);
         put(
             "c/Chart.yaml",
             "name: c\nversion: 1.0.0\ndependencies:\n\
