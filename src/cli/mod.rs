@@ -182,6 +182,8 @@ fn invocation(command: &Command, matches: &ArgMatches) -> Invocation {
 /// Parses the command line, runs the verb and prints its result.
 pub fn main() -> ExitCode {
     ignore_empty_tmpdir();
+    // many systems begin with a low limit, which programs may raise: macOS with 256
+    landfall_os::raise_open_files();
     let mut command = command();
     let matches = command
         .try_get_matches_from_mut(std::env::args_os())

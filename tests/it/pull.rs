@@ -51,6 +51,24 @@ fn in_store(place: &Place, blob: &Value) -> PathBuf {
 }
 
 #[test]
+fn a_low_limit_of_open_files_is_raised_or_named() {
+    let (place, _registry, _) = locked();
+    let pull = |limit: &str, store: &str| {
+        let script = format!(
+            "ulimit {limit} && {} pull --store {store}",
+            env!("CARGO_BIN_EXE_landfall")
+        );
+        place.clean("sh").args(["-c", &script]).output().unwrap()
+    };
+    let raised = pull("-Sn 16", "raised");
+    assert!(raised.status.success(), "{raised:?}");
+    let refused = pull("-n 16", "refused");
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    let words = String::from_utf8(refused.stderr).unwrap();
+    assert!(words.contains("`ulimit -n`"), "{words}");
+}
+
+#[test]
 fn a_partial_blob_is_resumed_at_its_last_byte() {
     if !need(&NEEDS) {
         return;

@@ -3,6 +3,7 @@
 use landfall_http::{ErrorKind, HttpError};
 use landfall_model::report::TransferSide;
 use landfall_model::{Descriptor, Digest, Failure};
+use landfall_os::is_too_many_files;
 use std::path::{Path, PathBuf};
 
 /// Why a blob cannot be written.
@@ -90,6 +91,8 @@ impl From<WriteError> for Failure {
 pub(super) fn hint(error: &std::io::Error) -> &'static str {
     if is_full(error) {
         "; free some space and run it again to resume"
+    } else if is_too_many_files(error) {
+        "; raise the limit with `ulimit -n`, or set fewer --jobs"
     } else {
         ""
     }

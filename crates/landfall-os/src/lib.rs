@@ -31,7 +31,9 @@ pub use files::{
 };
 pub use folders::{cache_folder, home_folder, scratch_folder};
 pub use names::{exact_path, path_fault, path_key};
-pub use sockets::{AsSocket, agent_path, connect_agent, open_file_limit, send_file};
+pub use sockets::{
+    AsSocket, agent_path, connect_agent, is_too_many_files, raise_open_files, send_file,
+};
 
 /// Whether the program runs on Windows, where `\` separates the names in a path.
 pub const IS_WINDOWS: bool = cfg!(windows);

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{Read, Result, Write};
+use std::io::{Error, Read, Result, Write};
 use std::path::{Path, PathBuf};
 
 /// Something with a socket that can be used beside its owner.
@@ -46,20 +46,41 @@ pub fn send_file(stream: &impl AsSocket, file: &File, at: &mut u64, count: usize
     Ok(sent)
 }
 
+/// The number of files to which macOS lets a process raise its limit, even if the maximum is
+/// unlimited (`OPEN_MAX`).
+#[cfg(unix)]
+const OPEN_MAX: u64 = 10_240;
+
 /// Raises the number of files that this process may open to its maximum, and returns it; `None` if
 /// it is not limited, as on Windows.
-pub fn open_file_limit() -> Option<u64> {
+pub fn raise_open_files() -> Option<u64> {
     #[cfg(unix)]
     {
-        use rustix::process::{Resource, getrlimit, setrlimit};
-        let mut limit = getrlimit(Resource::Nofile);
-        limit.current = limit.maximum;
-        // the present limit counts if it cannot be raised
-        let _ = setrlimit(Resource::Nofile, limit);
+        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+        let limit = getrlimit(Resource::Nofile);
+        let raise = |current| setrlimit(Resource::Nofile, Rlimit { current, ..limit });
+        if raise(limit.maximum).is_err() && limit.current.is_some_and(|files| files < OPEN_MAX) {
+            // the present limit counts if it cannot be raised
+            let _ = raise(Some(OPEN_MAX));
+        }
         getrlimit(Resource::Nofile).current
     }
     #[cfg(windows)]
     return None;
+}
+
+/// Whether the system refused to open a file because too many are open.
+pub fn is_too_many_files(error: &Error) -> bool {
+    #[cfg(unix)]
+    use rustix::io::Errno;
+    #[cfg(unix)]
+    let codes = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE].map(Errno::raw_os_error);
+    // ERROR_TOO_MANY_OPEN_FILES
+    #[cfg(windows)]
+    let codes = [4];
+    error
+        .raw_os_error()
+        .is_some_and(|code| codes.contains(&code))
 }
 
 /// Returns the path of the user's SSH agent, if `variable` is the value of `SSH_AUTH_SOCK`. An

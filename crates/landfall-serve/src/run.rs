@@ -2,7 +2,7 @@
 //! and accepts connections. A reload creates a new [`ServerState`] for the requests that follow.
 
 use crate::catalog::{BundleCatalog, ServedRepository};
-use crate::connections::{ConnectionTable, RequestLimiter, raise_open_files};
+use crate::connections::{ConnectionTable, RequestLimiter, possible_connections};
 use crate::git::GitDatabases;
 use crate::observe::{AccessLog, RequestObserver};
 use crate::response::{ANSWER_MEMORY, BodyBuffers, DOCUMENTS};
@@ -183,7 +183,7 @@ fn new_context(
 
 /// The number of connections that may be open at once.
 fn max_connections(limits: &Limits, progress: &dyn Progress) -> usize {
-    let max = raise_open_files(limits.connections, limits.requests);
+    let max = possible_connections(limits.connections, limits.requests);
     if max < limits.connections {
         progress.note(&format!(
             "warning: only {max} connections are possible at once, since the process may not open \

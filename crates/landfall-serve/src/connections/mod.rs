@@ -9,7 +9,7 @@ mod request_limiter;
 mod tracked_stream;
 
 use landfall_model::locked;
-use landfall_os::open_file_limit;
+use landfall_os::raise_open_files;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -340,8 +340,8 @@ const OTHER_FILES: u64 = 64;
 
 /// Raises the limit on open files as far as the process may, and returns how many connections are
 /// possible: `connections`, or fewer if these and the files of `requests` do not all fit.
-pub(crate) fn raise_open_files(connections: usize, requests: usize) -> usize {
-    let Some(files) = open_file_limit() else {
+pub(crate) fn possible_connections(connections: usize, requests: usize) -> usize {
+    let Some(files) = raise_open_files() else {
         return connections;
     };
     let available = files.saturating_sub(OTHER_FILES) as usize;
