@@ -70,7 +70,19 @@ impl BundleError {
 
     /// Returns a function that turns an I/O error into a failure to write `path`.
     pub(crate) fn write(path: &Path) -> impl Fn(io::Error) -> BundleError + Copy {
-        move |error| Failure::write(path, error).into()
+        move |error| {
+            let is_too_large = error.kind() == io::ErrorKind::FileTooLarge;
+            let failure = Failure::write(path, error);
+            if is_too_large {
+                failure.with_help(
+                    "the file system allows no larger file (FAT32: 4 GiB); `landfall pack \
+                     --volume-size fat32` splits a bundle",
+                )
+            } else {
+                failure
+            }
+            .into()
+        }
     }
 
     /// Returns a function that turns an error of content into a failure to read `item`, or to write

@@ -91,6 +91,8 @@ impl From<WriteError> for Failure {
 pub(super) fn hint(error: &std::io::Error) -> &'static str {
     if is_full(error) {
         "; free some space and run it again to resume"
+    } else if error.kind() == std::io::ErrorKind::FileTooLarge {
+        "; FAT32 holds files up to 4 GiB, and `ulimit -f` may set a limit"
     } else if is_too_many_files(error) {
         "; raise the limit with `ulimit -n`, or set fewer --jobs"
     } else {

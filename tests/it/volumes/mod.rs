@@ -265,6 +265,20 @@ fn three_hundred_volumes_are_checked_with_few_open_files() {
 }
 
 #[test]
+fn a_file_system_with_small_files_gets_volumes() {
+    let site = Site::small();
+    let landfall = env!("CARGO_BIN_EXE_landfall");
+    // as FAT32, which refuses to let a file grow beyond 4 GiB
+    let refused = site.sh(&format!(
+        "trap '' XFSZ; ulimit -f 64; {landfall} pack -o B 2>&1 && exit 1; echo"
+    ));
+    for part in ["File too large", "FAT32", "--volume-size fat32"] {
+        assert!(refused.contains(part), "{refused}");
+    }
+    site.pack("V", &["--volume-size", "fat32"]);
+}
+
+#[test]
 fn a_volume_size_that_is_too_small_is_refused_with_the_minimum() {
     let site = Site::small();
     let before = site.names();
