@@ -2,7 +2,7 @@
 
 use landfall_content::{ReplaceError, replace_file, write_file_like};
 use landfall_model::Failure;
-use landfall_model::document::{is_leftover, is_pipe, open_input, read_input};
+use landfall_model::document::{is_leftover, is_pipe, open_input, read_input, utf16_units};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Read};
@@ -67,9 +67,18 @@ pub enum RewriteError {
 }
 
 impl RewriteError {
-    /// The error for bytes that are not UTF-8, or contain a null byte.
-    pub fn encoding() -> RewriteError {
+    /// The error for bytes that are neither UTF-8 nor UTF-16 with a byte order mark, or contain a
+    /// null character.
+    fn encoding() -> RewriteError {
         RewriteError::File(Failure::usage("not UTF-8 text; left unchanged"))
+    }
+
+    /// The error for a text in UTF-16 whose result would be printed.
+    pub fn utf16_output() -> RewriteError {
+        file_error(
+            "it is UTF-16, which is not printed; use --in-place or --out DIR, which keep the \
+             encoding",
+        )
     }
 }
 
@@ -280,8 +289,8 @@ fn leads_into(path: &Path, root: &Path) -> bool {
 /// The content of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InputContent {
-    /// The content of a file that is UTF-8 and has no null byte.
-    Text(String),
+    /// A text without a null character.
+    Text(String, TextEncoding),
     /// The archive of a chart, still packed.
     Archive(Vec<u8>),
     /// A file in a named folder that is binary, or whose name and first bytes are not those of a
@@ -289,11 +298,56 @@ pub enum InputContent {
     Other,
 }
 
+/// The encoding of a text in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextEncoding {
+    /// UTF-8. A byte order mark is a part of the text.
+    Utf8,
+    /// UTF-16 after the byte order mark of little-endian, as PowerShell writes it.
+    Utf16Le,
+    /// UTF-16 after the byte order mark of big-endian.
+    Utf16Be,
+}
+
+impl TextEncoding {
+    /// The bytes of `text`, with the byte order mark of UTF-16.
+    pub fn encode(self, text: &str) -> Vec<u8> {
+        let units = |bytes: fn(u16) -> [u8; 2]| {
+            let mark = std::iter::once(0xfeff);
+            mark.chain(text.encode_utf16()).flat_map(bytes).collect()
+        };
+        match self {
+            TextEncoding::Utf8 => text.as_bytes().to_vec(),
+            TextEncoding::Utf16Le => units(u16::to_le_bytes),
+            TextEncoding::Utf16Be => units(u16::to_be_bytes),
+        }
+    }
+}
+
+/// Decodes the content of a text.
+///
+/// # Errors
+/// If `bytes` are neither UTF-8 nor UTF-16 with a byte order mark, or contain a null character.
+pub fn decode(bytes: Vec<u8>) -> Result<(String, TextEncoding), RewriteError> {
+    let (text, encoding) = match utf16_units(&bytes) {
+        // half a character at the end would be lost
+        Some(_) if !bytes.len().is_multiple_of(2) => return Err(RewriteError::encoding()),
+        Some(units) if bytes.starts_with(&[0xff]) => {
+            (String::from_utf16(&units).ok(), TextEncoding::Utf16Le)
+        }
+        Some(units) => (String::from_utf16(&units).ok(), TextEncoding::Utf16Be),
+        None => (String::from_utf8(bytes).ok(), TextEncoding::Utf8),
+    };
+    // a null byte is valid UTF-8, but no text has one
+    let text = text.filter(|text| !text.contains('\0'));
+    Ok((text.ok_or_else(RewriteError::encoding)?, encoding))
+}
+
 /// Reads a file that [`inputs`] listed.
 ///
 /// # Errors
-/// If the file cannot be read. Also if it is not UTF-8 or has a null byte, and the user named it or
-/// it has the ending of a document.
+/// If the file cannot be read. Also if it is not a text ([`decode`]), and the user named it or it
+/// has the ending of a document.
 pub fn read(input: &InputFile) -> Result<InputContent, RewriteError> {
     let path = &input.path;
     let archive = input.is_archive();
@@ -312,11 +366,10 @@ pub fn read(input: &InputFile) -> Result<InputContent, RewriteError> {
     if archive {
         return Ok(InputContent::Archive(bytes));
     }
-    match String::from_utf8(bytes) {
-        // a null byte is valid UTF-8, but no text has one
-        Ok(text) if !text.contains('\0') => Ok(InputContent::Text(text)),
-        _ if input.named || document => Err(RewriteError::encoding()),
-        _ => Ok(InputContent::Other),
+    match decode(bytes) {
+        Ok((text, encoding)) => Ok(InputContent::Text(text, encoding)),
+        Err(error) if input.named || document => Err(error),
+        Err(_) => Ok(InputContent::Other),
     }
 }
 

@@ -210,10 +210,13 @@ pub(crate) fn audit_access_log(
     Ok(misses.audit(&file, inventory))
 }
 
-fn read_stdin() -> Result<String, CliError> {
-    let mut text = String::new();
-    let read = std::io::stdin().lock().read_to_string(&mut text);
+/// Reads a text from stdin.
+pub(crate) fn read_stdin() -> Result<String, CliError> {
+    let mut bytes = Vec::new();
+    let read = std::io::stdin().lock().read_to_end(&mut bytes);
     read.map_err(|error| CliError::usage(format!("cannot read stdin: {error}")))?;
+    let decoded = landfall_rewrite::decode(bytes);
+    let (text, _) = decoded.map_err(|_| CliError::usage("stdin is not UTF-8 text"))?;
     Ok(text)
 }
 

@@ -1,7 +1,7 @@
 //! `landfall audit`: compares the references in manifests, charts and clusters with the lock.
 
 use crate::cli::shared::bundle_flags::LockFlags;
-use crate::cli::shared::draft::{audit_access_log, draft_entries};
+use crate::cli::shared::draft::{audit_access_log, draft_entries, read_stdin};
 use crate::cli::shared::locked_charts::locked_charts;
 use crate::cli::shared::output_file::{OutputFile, OutputMark, check_output, is_sealed, sealed};
 use crate::cli::shared::{CliError, Context, Exit, ReportMember, VerbOutcome, VerbReport};
@@ -15,7 +15,6 @@ use landfall_rewrite::audit::{
     AuditResult, FileFinding, Inventory, LockCoverage, audit_text, audit_tree,
 };
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// List references that the lock or bundle lacks
@@ -169,9 +168,7 @@ impl AuditCommand {
             .iter()
             .any(|path| path.as_path() == Path::new("-"))
         {
-            let mut text = String::new();
-            let read = std::io::stdin().lock().read_to_string(&mut text);
-            read.map_err(|error| CliError::usage(format!("cannot read stdin: {error}")))?;
+            let text = read_stdin()?;
             audited.read += 1;
             audited
                 .found

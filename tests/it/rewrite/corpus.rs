@@ -229,7 +229,7 @@ fn real_files_change_only_in_their_references() {
     let mut texts = Vec::new();
     for input in inputs(&[PathBuf::from(folder)], None).unwrap() {
         let InputFile { path, relative, .. } = &input;
-        if let Ok(InputContent::Text(text)) = read(&input) {
+        if let Ok(InputContent::Text(text, _)) = read(&input) {
             texts.push((relative.display().to_string(), TextSyntax::of(path), text));
         }
     }

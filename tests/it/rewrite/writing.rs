@@ -225,3 +225,46 @@ fn a_broken_chart_in_a_folder_is_reported() {
     tar("t/c.tgz", "c");
     place.run(&["t", "-o", "out"], 0);
 }
+
+/// `>` of Windows PowerShell writes UTF-16 with a byte order mark.
+#[test]
+fn a_file_in_utf16_is_read_and_keeps_its_encoding() {
+    let place = Place::new(&[]);
+    let utf16 = |text: &str, bytes: fn(u16) -> [u8; 2]| -> Vec<u8> {
+        let text = format!("\u{feff}{text}");
+        text.encode_utf16().flat_map(bytes).collect()
+    };
+    let before = "# \u{e9}\u{1f600}\r\nimage: nginx:1.27\r\n";
+    let after = before.replace("nginx", "172.20.0.2:5000/library/nginx");
+    for (name, bytes) in [
+        ("le.yaml", u16::to_le_bytes as fn(u16) -> [u8; 2]),
+        ("be.yaml", u16::to_be_bytes),
+    ] {
+        fs::write(place.path(name), utf16(before, bytes)).unwrap();
+        let audit = || {
+            let mut command = assert_cmd::Command::new(env!("CARGO_BIN_EXE_landfall"));
+            command.env_clear().current_dir(place.path("")).arg("audit");
+            command
+        };
+        for args in [&[name][..], &["-"]] {
+            let mut audit = audit();
+            let input = fs::read(place.path(name)).unwrap();
+            let ran = audit.args(args).write_stdin(input).assert().success();
+            let printed = out(ran.get_output());
+            assert!(printed.contains(": 1 held, 0 missing"), "{printed}");
+        }
+        let printed = err(&place.run(&[name], 1));
+        assert!(printed.contains("use --in-place or --out DIR"), "{printed}");
+        assert!(out(&place.run(&[name, "--check"], 4)).contains(&format!("{name}:2:8: ")));
+        place.run(&[name, "-o", "o"], 0);
+        place.run(&[name, "-i"], 0);
+        for path in [name.to_owned(), format!("o/{name}")] {
+            let written = fs::read(place.path(&path)).unwrap();
+            assert_eq!(written, utf16(&after, bytes), "{path}");
+        }
+        // half a character at the end
+        fs::write(place.path(name), &utf16(before, bytes)[..9]).unwrap();
+        let printed = err(&place.run(&[name, "-i"], 1));
+        assert!(printed.contains("not UTF-8"), "{printed}");
+    }
+}

@@ -115,7 +115,7 @@ pub fn node_platforms(
 ) -> Result<Vec<(PlatformRequest, Vec<String>)>, RewriteError> {
     let mut found: BTreeMap<Platform, (bool, Vec<String>)> = BTreeMap::new();
     for input in inputs(paths, None)? {
-        let Ok(InputContent::Text(text)) = read(&input) else {
+        let Ok(InputContent::Text(text, _)) = read(&input) else {
             continue;
         };
         for (PlatformRequest { platform, optional }, line) in of_text(&text) {

@@ -113,7 +113,7 @@ fn discover_in(
         }
         let result = match read(input) {
             Ok(InputContent::Other) => continue,
-            Ok(InputContent::Text(text)) => {
+            Ok(InputContent::Text(text, _)) => {
                 Ok(audit_text(&path.display().to_string(), &text, inventory))
             }
             Ok(InputContent::Archive(_)) => match HelmChart::load(path, limits) {

@@ -298,7 +298,7 @@ fn files() -> Vec<String> {
         .into_iter()
         .filter_map(|input| read(&input).ok());
     let texts = contents.filter_map(|content| match content {
-        InputContent::Text(text) => Some(text),
+        InputContent::Text(text, _) => Some(text),
         _ => None,
     });
     texts.collect()

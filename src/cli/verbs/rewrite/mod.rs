@@ -19,7 +19,7 @@ use landfall_rewrite as rewrite;
 use landfall_rewrite::audit::{Inventory, audit_inputs, audit_text};
 use landfall_rewrite::{
     ChartError, InputContent, InputFile, ReferenceIndex, ReferenceMeaning, RewriteError,
-    RewriteOptions, RewrittenText, TextSyntax,
+    RewriteOptions, RewrittenText, TextEncoding, TextSyntax,
 };
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -233,10 +233,10 @@ impl RewriteCommand {
     fn result_bytes(&self, input: &InputFile, index: &ReferenceIndex) -> Option<Vec<u8>> {
         match rewrite::read(input).ok()? {
             InputContent::Other => None,
-            InputContent::Text(old) => {
+            InputContent::Text(old, encoding) => {
                 let syntax = TextSyntax::of(&input.path);
                 let new = rewrite::rewrite(&old, syntax, index, self.options());
-                Some(new.text.into_bytes())
+                Some(encoding.encode(&new.text))
             }
             InputContent::Archive(old) => {
                 let done = rewrite::rewrite_chart(&old, index, self.options()).ok()?;
@@ -399,9 +399,12 @@ impl RewriteCommand {
         let mut attempt = || -> Result<Option<Vec<RewrittenText>>, RewriteError> {
             let mut members = match read(input, stdin)? {
                 InputContent::Other => return Ok(None),
-                InputContent::Text(old) => {
+                InputContent::Text(old, encoding) => {
+                    if mode == RewriteMode::Stdout && encoding != TextEncoding::Utf8 {
+                        return Err(RewriteError::utf16_output());
+                    }
                     let new = rewrite::rewrite(&old, TextSyntax::of(&input.path), index, options);
-                    write(old.as_bytes(), new.text.as_bytes())?;
+                    write(&encoding.encode(&old), &encoding.encode(&new.text))?;
                     vec![RewrittenText {
                         path: name.clone(),
                         old,
@@ -469,9 +472,8 @@ fn read(input: &InputFile, stdin: Option<&[u8]>) -> Result<InputContent, Rewrite
     let Some(bytes) = stdin else {
         return rewrite::read(input);
     };
-    String::from_utf8(bytes.to_vec())
-        .map(InputContent::Text)
-        .map_err(|_| RewriteError::encoding())
+    let (text, encoding) = rewrite::decode(bytes.to_vec())?;
+    Ok(InputContent::Text(text, encoding))
 }
 
 fn read_stdin() -> Result<Vec<u8>, CliError> {

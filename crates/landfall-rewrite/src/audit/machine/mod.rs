@@ -40,7 +40,7 @@ pub fn machine_installs(
 ) -> Result<MachineInstalls, RewriteError> {
     let mut found = MachineInstalls::default();
     for input in inputs(paths, None)? {
-        if let Ok(InputContent::Text(text)) = read(&input) {
+        if let Ok(InputContent::Text(text, _)) = read(&input) {
             found.0.extend(placed_installs(&input.path, &text));
         }
     }
