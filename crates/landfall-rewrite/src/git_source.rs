@@ -302,8 +302,8 @@ fn version_in<'s>(reference: &'s [YamlEntry<'s>]) -> Option<SourceVersion<'s>> {
     Some(SourceVersion::Tag(tag.value.trim()))
 }
 
-/// A source of an Argo CD Application (argoproj.io). If it names a chart, an address without a
-/// scheme is that of a registry, too.
+/// A source of an Argo CD Application (argoproj.io), or a chart of KubeOne (`helmReleases`). If it
+/// names a chart, an address without a scheme is that of a registry, too.
 fn argo_source<'s>(entries: &'s [YamlEntry<'s>]) -> Option<GitopsSource<'s>> {
     let (at, address) = text_entry(entries, "repoURL")?;
     let chart = text_of(entries, "chart").map(str::trim);
@@ -312,7 +312,11 @@ fn argo_source<'s>(entries: &'s [YamlEntry<'s>]) -> Option<GitopsSource<'s>> {
     if !is_registry {
         return None;
     }
-    let (_, revision) = text_entry(entries, "targetRevision")?;
+    let revision = text_entry(entries, "targetRevision");
+    let (_, revision) = revision.or_else(|| {
+        chart?;
+        text_entry(entries, "version")
+    })?;
     Some(GitopsSource {
         at,
         address,
@@ -322,20 +326,22 @@ fn argo_source<'s>(entries: &'s [YamlEntry<'s>]) -> Option<GitopsSource<'s>> {
     })
 }
 
-/// A chart of k3s (helm.cattle.io) or of Fleet, with an address that ends in its name, or one of
-/// the `helmCharts` of a kustomization, whose name Kustomize appends.
+/// A chart of k3s (helm.cattle.io) or of Fleet, with an address that ends in its name, one of the
+/// `helmCharts` of a kustomization, whose name Kustomize appends, or the chart of an
+/// `ApplicationDefinition` (Kubermatic), whose name KKP appends.
 fn chart_source<'s>(entries: &'s [YamlEntry<'s>]) -> Option<GitopsSource<'s>> {
     let in_registry = |key: &str| {
         text_entry(entries, key).filter(|(_, address)| address.value.trim().starts_with(SCHEME))
     };
-    let (at, address, chart) = match in_registry("chart") {
-        Some((at, address)) => (at, address, None),
-        None => {
-            let (at, address) = in_registry("repo")?;
-            (at, address, Some(text_of(entries, "name")?.trim()))
-        }
+    let named = |address, name, version| {
+        let (at, address) = in_registry(address)?;
+        Some((at, address, Some(text_of(entries, name)?.trim()), version))
     };
-    let (_, version) = text_entry(entries, "version")?;
+    let whole = in_registry("chart").map(|(at, address)| (at, address, None, "version"));
+    let (at, address, chart, version) = whole
+        .or_else(|| named("repo", "name", "version"))
+        .or_else(|| named("url", "chartName", "chartVersion"))?;
+    let (_, version) = text_entry(entries, version)?;
     Some(GitopsSource {
         at,
         address,

@@ -554,6 +554,12 @@ impl LockCoverage {
 }
 
 impl LockCoverage {
+    /// Whether the lock does not contain the reference.
+    #[cfg(test)]
+    pub(crate) fn is_missing(&self) -> bool {
+        matches!(self, LockCoverage::Missing { .. })
+    }
+
     /// Whether a node may pull the image from the internet, although the lock contains the
     /// repository.
     pub fn is_ambiguous(&self) -> bool {

@@ -1,5 +1,5 @@
-//! Rules for what documents of Argo CD, Flux, Kustomize and k3s install from elsewhere: charts, git
-//! repositories and artifacts of a registry.
+//! Rules for what documents of Argo CD, Flux, Kustomize, k3s, KubeOne and KKP install from elsewhere:
+//! charts, git repositories and artifacts of a registry.
 
 use crate::git_source::{GitSource, GitUse, GitopsSource, SourceVersion};
 use crate::index::{ReferenceLookup, ReferenceReplacement, replaced};
@@ -31,8 +31,8 @@ struct InstalledChart<'d> {
     version: Option<&'d str>,
 }
 
-/// Charts that Argo CD, Flux, k3s and Kustomize install: repository, name and version in keys of
-/// their own.
+/// Charts that Argo CD, Flux, k3s, Kustomize, KubeOne and KKP install: repository, name and version
+/// in keys of their own.
 pub(super) fn chart_candidates<'s>(
     collector: &mut ReferenceCollector<'_, 's>,
     inventory: &Inventory<'_>,
@@ -69,15 +69,24 @@ fn installed_chart<'d>(members: &MappingContext<'d>) -> Option<InstalledChart<'d
             version: part("version"),
         });
     }
+    // Kubermatic's ApplicationDefinition
+    if let (Some(repository), Some(chart)) = (part("url"), part("chartName")) {
+        return Some(InstalledChart {
+            keys: ["url", "chartName"],
+            repository,
+            chart,
+            version: part("chartVersion"),
+        });
+    }
     // `gitops_candidates` reads an address with the name of the chart
     let chart = part("chart").filter(|chart| !chart.starts_with("oci://"))?;
-    // Argo CD's source
+    // Argo CD's source, and KubeOne's `helmReleases`
     if let Some(repository) = part("repoURL") {
         return Some(InstalledChart {
             keys: ["repoURL", "chart"],
             repository,
             chart,
-            version: part("targetRevision"),
+            version: part("targetRevision").or_else(|| part("version")),
         });
     }
     // k3s's HelmChart
@@ -409,8 +418,26 @@ fn with_range(
 
 #[cfg(test)]
 mod tests {
+    use crate::audit::{Inventory, audit};
     use crate::tests::{becomes, stays};
+    use landfall_item::lockfile::Lock;
     use landfall_model::Digest;
+    use std::path::Path;
+
+    #[test]
+    fn charts_of_kubeone_and_kkp_are_found() {
+        let lock = Lock::parse("l", "version: 1\n").unwrap();
+        let inventory = Inventory::new(&lock, None, None, "2026-01-01");
+        for text in [
+            "helmReleases: [{chart: d, repoURL: 'oci://quay.io/c', version: 1.10.0}]",
+            "helm: {url: 'oci://quay.io/c', chartName: d, chartVersion: 1.10.0}",
+        ] {
+            let found = audit(Path::new("f.yaml"), text, &inventory);
+            let references: Vec<&str> = found.iter().map(|one| &*one.reference).collect();
+            assert_eq!(references, ["quay.io/c/d:1.10.0"], "{found:?}");
+            assert!(found[0].coverage.is_missing(), "{found:?}");
+        }
+    }
 
     #[test]
     fn sources_of_flux_are_looked_up_with_their_version() {
@@ -468,6 +495,15 @@ mod tests {
                 &format!("helmCharts: [{{name: d, repo: oci://r:5/p/c, version: {version}}}]"),
             );
         }
+        // KubeOne and KKP
+        becomes(
+            "helmReleases: [{chart: d, repoURL: oci://quay.io/c, version: 1.10}]",
+            "helmReleases: [{chart: d, repoURL: oci://r:5/p/c, version: 1.10}]",
+        );
+        becomes(
+            "helm: {url: oci://quay.io/c, chartName: d, chartVersion: 1.10}",
+            "helm: {url: oci://r:5/p/c, chartName: d, chartVersion: 1.10}",
+        );
         stays(
             "helm: {chart: oci://quay.io/a/b, version: v2}",
             "only as v1",
