@@ -183,15 +183,27 @@ fn the_registry_before_all_names_is_set_instead_of_each_name() {
     let template = "image: {{ .Values.global.cattle.systemDefaultRegistry }}/{{ .Values.ui.image.repository }}\n";
     let ui = "ui: {image: {repository: longhornio/ui, tag: v1}}\n";
     let site = "r.example:5000";
-    let named = json!({"image": {"repository": "p/longhornio/ui"}});
+    // Rancher puts the registry before names of its own, so it gets the path, too
+    let with_path = "r.example:5000/p";
     for global in [
         "global: {cattle: {systemDefaultRegistry: ''}}\n",
         "global: {cattle: {systemDefaultRegistry: docker.io}}\n",
     ] {
         let report = rendered(0, &format!("{global}{ui}"), template);
-        let expected = json!({"global": {"cattle": {"systemDefaultRegistry": site}}, "ui": named});
+        let expected = json!({"global": {"cattle": {"systemDefaultRegistry": with_path}}});
         assert_eq!(report["values"], expected, "{global}");
     }
+    // at its destination, the name of an official image has another path than in the values
+    let official = format!(
+        "global: {{cattle: {{systemDefaultRegistry: ''}}}}\n{ui}db: {{image: {{repository: busybox, tag: \"1.28\"}}}}\n"
+    );
+    let report = rendered(0, &official, template);
+    let expected = json!({
+        "global": {"cattle": {"systemDefaultRegistry": site}},
+        "ui": {"image": {"repository": "p/longhornio/ui"}},
+        "db": {"image": {"repository": "p/library/busybox"}},
+    });
+    assert_eq!(report["values"], expected);
     // Rancher's monitoring, whose templates use either registry
     let both = "global: {cattle: {systemDefaultRegistry: ''}, imageRegistry: docker.io}\n";
     let values = &rendered(0, &format!("{both}{ui}"), template)["values"];
@@ -204,9 +216,8 @@ fn the_registry_before_all_names_is_set_instead_of_each_name() {
     assert_eq!(
         rendered(0, neuvector, template)["values"],
         json!({
-            "global": {"systemDefaultRegistry": site},
-            "registry": site,
-            "controller": {"image": {"repository": "p/neuvector/controller"}},
+            "global": {"systemDefaultRegistry": with_path},
+            "registry": with_path,
         })
     );
     // a registry before a host would make a wrong name, and so would one that no template uses

@@ -9,8 +9,8 @@ use landfall_model::document::read_text_input;
 use landfall_model::report::{EntryKind, ItemStatus, ReportItem, one_line};
 use landfall_model::{Failure, Limits};
 use landfall_rewrite::audit::{
-    AuditFinding, FileFinding, Inventory, LockCoverage, audit, audit_text, dotted,
-    fill_template_defaults, in_chart,
+    AuditFinding, FileFinding, Inventory, LockCoverage, TemplateDefaults, audit, audit_text,
+    dotted, fill_template_defaults, in_chart,
 };
 use landfall_rewrite::{
     HelmChart, ReferenceMeaning, ReferenceRole, RewriteOptions, TextSyntax, coalesce, rewrite,
@@ -274,6 +274,13 @@ fn overlay_of(
     // Templates may put a registry before image names. This registry is changed only if images are
     // changed.
     if new != old {
+        let registry = match path_before_all(&filled, &old, &new) {
+            Some(path) => {
+                restore_names(&filled, &old, &mut new);
+                format!("{registry}/{path}")
+            }
+            None => registry.to_owned(),
+        };
         for path in &filled.registries {
             let upstream = at_mut(&mut old, path)
                 .and_then(|value| value.as_str())
@@ -281,7 +288,7 @@ fn overlay_of(
             if !inventory.images_below(upstream).is_empty() {
                 at_mut(&mut new, path)
                     .into_iter()
-                    .for_each(|value| *value = registry.into());
+                    .for_each(|value| *value = registry.as_str().into());
             }
         }
         allow_other_registries(chart, &old, &mut new);
@@ -362,6 +369,64 @@ impl ChartOverlay {
             _ => self.open.push(found),
         }
     }
+}
+
+/// The path that the rewrite put before the names of all images, if templates put a registry there.
+/// The path then belongs to that registry, because Rancher puts it before names of its own, too.
+/// `None` if there is no path, or not the same one for all images.
+fn path_before_all(filled: &TemplateDefaults, old: &Mapping, new: &Mapping) -> Option<String> {
+    let mut common = None;
+    for path in filled.inherited.iter().filter(|_| filled.is_before_all) {
+        for (_, before, after) in renamed(path, old, new) {
+            let path = after.strip_suffix(before)?.strip_suffix('/')?;
+            if *common.get_or_insert(path) != path {
+                return None;
+            }
+        }
+    }
+    common.map(str::to_owned)
+}
+
+/// Restores the names of the images whose registry was filled in.
+fn restore_names(filled: &TemplateDefaults, old: &Mapping, new: &mut Mapping) {
+    for path in &filled.inherited {
+        let names: Vec<(Vec<String>, String)> = renamed(path, old, new)
+            .map(|(key, before, _)| {
+                let above = &path[..path.len() - 1];
+                ([above, &[key.to_owned()]].concat(), before.to_owned())
+            })
+            .collect();
+        for (path, name) in names {
+            at_mut(new, &path)
+                .into_iter()
+                .for_each(|value| *value = name.as_str().into());
+        }
+    }
+}
+
+/// The texts that a rewrite changed in the image whose registry is at `path`, except that registry:
+/// each with its key and both texts.
+fn renamed<'v>(
+    path: &'v [String],
+    old: &'v Mapping,
+    new: &'v Mapping,
+) -> impl Iterator<Item = (&'v str, &'v str, &'v str)> {
+    let (registry, above) = path.split_last().unzip();
+    let above = above.unwrap_or_default();
+    let image = |values: &'v Mapping| {
+        above
+            .iter()
+            .try_fold(values, |values, key| values.get(key)?.as_mapping())
+    };
+    let old = image(old).into_iter().flatten();
+    let new = image(new);
+    old.filter_map(move |(key, before)| {
+        let after = new?.get(key)?.as_str()?;
+        Some((key.as_str()?, before.as_str()?, after))
+    })
+    .filter(move |(key, before, after)| {
+        before != after && registry.is_none_or(|registry| registry != key)
+    })
 }
 
 /// Allows images of another registry in Bitnami charts, which otherwise fail to render. Does

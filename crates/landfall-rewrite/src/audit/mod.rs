@@ -33,7 +33,7 @@ pub use self::access_log::{AccessLogMisses, access_log_misses};
 pub use self::chart_images::{HelmCommand, chart_images};
 pub use self::machine::{MachineInstall, MachineInstalls, machine_installs};
 pub use self::nodes::node_platforms;
-pub use self::template_defaults::fill_template_defaults;
+pub use self::template_defaults::{TemplateDefaults, fill_template_defaults};
 pub use self::tree::{
     AuditResult, UnreadFile, audit_inputs, audit_text, audit_tree, discover, in_chart,
 };

@@ -15,6 +15,8 @@ pub struct TemplateDefaults {
     /// The paths of registries that apply to several images: `global.imageRegistry`,
     /// `global.image.registry`, `registry`.
     pub registries: Vec<Vec<String>>,
+    /// Whether some of these registries are put before the names of all images (Rancher).
+    pub is_before_all: bool,
     /// The paths at which the default registry was filled into an image.
     pub inherited: Vec<Vec<String>>,
     /// The default tags, usually from `appVersion`, that are not locked: the template may use
@@ -187,6 +189,7 @@ impl DefaultFiller<'_> {
         }
         let set = keys.iter().find_map(|path| registry_at(values, path));
         let registry = set.unwrap_or_else(|| "docker.io".into());
+        self.filled.is_before_all = true;
         for path in keys {
             self.record_registry(path);
             if let Some(value) = at_mut(values, path) {
