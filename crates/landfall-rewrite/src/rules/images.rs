@@ -60,22 +60,25 @@ fn is_image_key(key: &str) -> bool {
 // Containers of pods, workflows and Compose: an `image` without a tag means `latest`.
 
 /// Keys of lists whose items are containers, or are treated like containers.
-const LISTS: [&str; 5] = [
+const LISTS: [&str; 7] = [
     "containers",
     "initContainers",
     "ephemeralContainers",
     "steps",
     "sidecars",
+    // Drone
+    "services",
+    // CircleCI
+    "docker",
 ];
 
-/// Keys of mappings that are containers (Argo Workflows).
-const SINGLE: [&str; 2] = ["container", "script"];
+/// Keys of mappings that are containers (Argo Workflows, Tekton).
+const SINGLE: [&str; 3] = ["container", "script", "stepTemplate"];
 
-/// The key of a mapping whose values are containers (Compose).
-const SERVICES: &str = "services";
+/// Keys of mappings whose values are containers (Compose, Woodpecker).
+const MAPPINGS: [&str; 4] = ["services", "steps", "pipeline", "clone"];
 
 /// Marks the images in containers, and containers under a key of their own.
-/// Marks the items of lists of containers.
 pub(super) fn mark_container_entry(
     members: &MappingContext<'_>,
     value: &YamlNode<'_>,
@@ -108,31 +111,8 @@ pub(super) fn mark_container(
 /// Whether the mapping under `key` is a container. The mapping that contains it is under `above`;
 /// `in_container` says whether that mapping is a container itself.
 fn is_container(key: Option<&str>, above: Option<&str>, in_container: bool) -> bool {
-    above == Some(SERVICES) || key.is_some_and(|key| SINGLE.contains(&key) && !in_container)
-}
-
-/// The keys of an image in GitLab CI.
-const JOB_IMAGE: [&str; 4] = ["name", "entrypoint", "pull_policy", "docker"];
-
-/// Marks the image of a job of GitLab CI: `image: {name: a/b:1, entrypoint: [""]}`.
-pub(super) fn mark_job_image(
-    members: &MappingContext<'_>,
-    value: &YamlNode<'_>,
-    child: &mut NodeContext<'_>,
-) {
-    if child.key != Some("name") || members.around.key != Some("image") {
-        return;
-    }
-    let is_known = |key: &YamlNode<'_>| JOB_IMAGE.iter().any(|name| key.is_text(name));
-    let name = value.scalar().and_then(YamlScalar::text);
-    let is_pinned = |name: &str| {
-        let reference = name.trim().parse::<ImageRef>();
-        reference.is_ok_and(|reference| reference.is_pinned())
-    };
-    if members.entries.iter().all(|entry| is_known(&entry.key)) && name.is_some_and(is_pinned) {
-        child.role = ReferenceRole::Image;
-        child.read_as = Some("image");
-    }
+    above.is_some_and(|above| MAPPINGS.contains(&above))
+        || key.is_some_and(|key| SINGLE.contains(&key) && !in_container)
 }
 
 /// Keys of lists in the status of a pod.

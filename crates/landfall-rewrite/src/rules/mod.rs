@@ -7,6 +7,7 @@
 mod encoded;
 mod images;
 mod not_references;
+mod pipelines;
 mod prefix;
 mod sources;
 mod split;
@@ -41,16 +42,18 @@ pub(super) static RULES: ReferenceRules = ReferenceRules {
         images::mark_kubermatic_repository,
         images::mark_variable,
         images::mark_image_key,
-        images::mark_job_image,
+        pipelines::mark_job_image,
         encoded::mark_secret,
         encoded::mark_encoded,
     ],
     item: &[
         images::mark_pod_status,
         images::mark_container,
+        pipelines::mark_service,
         images::mark_flag_value,
     ],
     claim: &[
+        pipelines::claim_step_image,
         images::claim_named_image,
         images::claim_flag,
         images::claim_full_name,

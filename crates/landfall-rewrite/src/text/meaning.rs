@@ -21,7 +21,11 @@ pub(super) fn decide(
     role: ReferenceRole,
     marks: &mut TextMarks,
 ) -> Option<Occurrence> {
-    let ReferenceWord { span, placeholder } = word;
+    let ReferenceWord {
+        span,
+        placeholder,
+        is_image,
+    } = word;
     let before = &text[..span.start];
     if text[span.clone()].starts_with('/') && before.ends_with(['}', ')']) {
         return headless(settings, text, span);
@@ -29,7 +33,9 @@ pub(super) fn decide(
     let key = key(&text[..placeholder.unwrap_or(span.start)]);
     let role_of_text = role;
     let role = match key {
-        _ if marks.is_image(placeholder.unwrap_or(span.start)) => ReferenceRole::Container,
+        _ if *is_image || marks.is_image(placeholder.unwrap_or(span.start)) => {
+            ReferenceRole::Container
+        }
         Some(key) if is_image_key(key) => ReferenceRole::Image,
         // only the default of a placeholder has the role of the text: any other word need not be
         // the image

@@ -110,6 +110,9 @@ fn scan_words(
 /// Schemes that may precede a reference.
 pub(super) const SCHEMES: [&str; 4] = ["docker", "oci", "docker-image", "container"];
 
+/// Those of them that precede images only, whose missing tag means `latest`.
+const IMAGE_SCHEMES: [&str; 2] = ["docker", "docker-image"];
+
 /// Operators between the name of a shell variable and its default.
 const OPERATORS: [&str; 3] = [":-", ":=", "-"];
 
@@ -146,6 +149,8 @@ pub(super) struct ReferenceWord {
     pub(super) span: Range<usize>,
     /// The offset of the placeholder `${IMAGE:-…}`, if the word is its default.
     pub(super) placeholder: Option<usize>,
+    /// Whether a scheme of images precedes the word, such as `docker://`.
+    pub(super) is_image: bool,
 }
 
 impl ReferenceWord {
@@ -165,10 +170,13 @@ impl ReferenceWord {
         let scheme = text[span.clone()]
             .split_once("://")
             .map(|(scheme, _)| scheme);
-        span.start += scheme
-            .filter(|scheme| SCHEMES.contains(scheme))
-            .map_or(0, |scheme| scheme.len() + 3);
-        ReferenceWord { span, placeholder }
+        let scheme = scheme.filter(|scheme| SCHEMES.contains(scheme));
+        span.start += scheme.map_or(0, |scheme| scheme.len() + 3);
+        ReferenceWord {
+            span,
+            placeholder,
+            is_image: scheme.is_some_and(|scheme| IMAGE_SCHEMES.contains(&scheme)),
+        }
     }
 }
 
