@@ -86,12 +86,22 @@ pub(crate) fn part_groups(
             groups.entry(stem).or_default().entry(part).or_insert(at);
         }
     }
-    if groups.is_empty() {
-        return Vec::new();
-    }
     // in a mapping with a `registry`, `tag` or `imageTag`, `image` is the repository
     if let Some(at) = text_position(entries, "image", document) {
+        // k0s
+        if let (2, Some(version)) = (entries.len(), text_position(entries, "version", document)) {
+            groups
+                .entry(String::new())
+                .or_default()
+                .insert(PartKind::Tag, version);
+        }
+        if has_empty_part(entries, "image", PartKind::Tag, document) {
+            groups.entry("image".into()).or_default();
+        }
         add_image(&mut groups, at);
+    }
+    if groups.is_empty() {
+        return Vec::new();
     }
     if let Some(group) = groups.get_mut("") {
         let has_registry = group.contains_key(&PartKind::Registry);
@@ -114,7 +124,7 @@ pub(crate) fn part_groups(
             group.entry(PartKind::Tag).or_insert(at);
         }
     }
-    apply_chart_conventions(&mut groups, entries, document);
+    apply_chart_conventions(&mut groups, entries, under, document);
     groups.into_values().collect()
 }
 
@@ -158,6 +168,7 @@ fn text_position(
 fn apply_chart_conventions(
     groups: &mut BTreeMap<String, PartGroup>,
     entries: &[YamlEntry<'_>],
+    under: Option<&str>,
     document: &YamlDocument<'_>,
 ) {
     // Strimzi: a prefix and a tag that all images share are not one reference
@@ -179,15 +190,20 @@ fn apply_chart_conventions(
     if group.contains_key(&PartKind::Registry) {
         return;
     }
-    // NVIDIA's GPU operator: `repository` is everything before the name in `image`
-    let Some(image) = position_of(entries, "image") else {
+    // `repository` is everything before the name, which is `image` (NVIDIA's GPU operator), or
+    // `name` under a key that ends with `image` (Datadog)
+    let prefix = document
+        .text(&entries[repository].value)
+        .unwrap_or_default();
+    let text = |at: usize| document.text(&entries[at].value).unwrap_or_default().trim();
+    let image = position_of(entries, "image").filter(|at| is_prefix_of(prefix, text(*at)));
+    let name = position_of(entries, "name").filter(|at| {
+        let in_image = under.is_some_and(|key| key.to_ascii_lowercase().ends_with("image"));
+        in_image && is_prefix_of(prefix, text(*at)) && is_owner(prefix, text(*at))
+    });
+    let Some(image) = image.or(name) else {
         return;
     };
-    let name = document.text(&entries[image].value).unwrap_or_default();
-    let prefix = document.text(&entries[repository].value);
-    if !is_prefix_of(prefix.unwrap_or_default(), name.trim()) {
-        return;
-    }
     group.insert(PartKind::Registry, repository);
     group.insert(PartKind::Repository, image);
     if let Some(version) = position_of(entries, "version")
@@ -203,6 +219,12 @@ const DEFAULT_IMAGE: &str = "defaultimage";
 /// Whether `repository` and `image` of one mapping are the first and the last part of a name.
 pub(crate) fn is_prefix_of(repository: &str, image: &str) -> bool {
     has_host(&format!("{repository}/x")) && !image.is_empty() && !image.contains(['/', ':', '@'])
+}
+
+/// Whether `prefix` is a host with the name of an owner, who has the image `name`.
+fn is_owner(prefix: &str, name: &str) -> bool {
+    let owner = prefix.trim().trim_end_matches('/').split_once('/');
+    owner.is_some_and(|(_, owner)| !owner.contains([':', '@', '/']) && owner != name)
 }
 
 /// A part of a split reference.
@@ -228,8 +250,8 @@ pub(crate) struct SplitReference<'s> {
     /// `base` with the text that Helm makes of the tag, if the tag is a number that Helm writes in
     /// another way (`1.1` for `1.10`). Other programs use the tag as written.
     pub(crate) with_helm_tag: Option<String>,
-    /// The name on Docker Hub of an image with neither a host nor a tag, whose mapping has an empty
-    /// key for the tag.
+    /// The name on Docker Hub of an image with neither a host nor a tag, if it is certainly an
+    /// image.
     pub(crate) on_docker_hub: Option<String>,
     /// Whether a merged mapping (`<<`) may supply a missing part.
     pub(super) merged: bool,
@@ -254,7 +276,10 @@ impl<'s> SplitReference<'s> {
             .zip(rooms)
             .filter_map(|(group, room)| {
                 let mut reference = SplitReference::new(entries, &group, document, merges, room)?;
-                if reference.is_short() && is_untagged_image(entries, &group, document) {
+                let repository = group.get(&PartKind::Repository);
+                if reference.is_short()
+                    && repository.is_some_and(|at| is_untagged_image(entries, *at, document))
+                {
                     let name = reference.whole.parse::<ImageRef>();
                     reference.on_docker_hub = name.ok().map(|reference| reference.name());
                 }
@@ -328,21 +353,31 @@ impl<'s> SplitReference<'s> {
     }
 }
 
-/// Whether the mapping has a key for the tag of the image, without a value: charts take the tag
-/// from `appVersion` then. Not if it has such a key for the registry: then that is set elsewhere,
-/// too.
+/// Whether a repository without a host and a tag is certainly that of an image: its key names an
+/// image (`operatorImageRepository`), or the mapping has a key for the tag of the image, without a
+/// value. Charts take the tag from `appVersion` then. Not if the mapping has such a key for the
+/// registry: then that is set elsewhere, too.
 fn is_untagged_image(
     entries: &[YamlEntry<'_>],
-    group: &PartGroup,
+    repository: usize,
     document: &YamlDocument<'_>,
 ) -> bool {
-    let key = |at: usize| part(&entries[at].key.scalar()?.value);
-    // `image` and `name` may be anything
-    let Some((stem, _)) = group.get(&PartKind::Repository).and_then(|at| key(*at)) else {
-        return false;
+    let key = &entries[repository].key;
+    let named = key.scalar().and_then(|key| part(&key.value));
+    // `name` may be anything
+    let stem = match &named {
+        Some((stem, _)) => stem,
+        None if key.is_text("image") => "image",
+        None => return false,
     };
-    let has_empty = |part: PartKind| has_empty_part(entries, &stem, part, document);
-    has_empty(PartKind::Tag) && !has_empty(PartKind::Registry)
+    let has_empty = |part: PartKind| has_empty_part(entries, stem, part, document);
+    // a single word may be completed elsewhere
+    let has_path = || {
+        let text = document.text(&entries[repository].value);
+        text.is_some_and(|text| text.contains('/'))
+    };
+    let names_image = named.is_some() && stem.ends_with("image");
+    (has_empty(PartKind::Tag) || (names_image && has_path())) && !has_empty(PartKind::Registry)
 }
 
 /// Whether the entries of a mapping have a key for this part with this prefix, without a value.

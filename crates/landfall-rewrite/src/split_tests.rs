@@ -53,6 +53,11 @@ fn split_references_are_rewritten() {
         "x: {image: {repository: quay.io/a/b, version: v1}}",
         "x: {image: {repository: r:5/p/a/b, version: v1}}",
     );
+    // k0s, whose images have no other keys
+    becomes(
+        "images: {x: {image: quay.io/a/b, version: v1}}",
+        "images: {x: {image: r:5/p/a/b, version: v1}}",
+    );
     // GitLab CI; a name without a tag need not be that of an image
     becomes(
         "image: {name: 'nginx:1.27', entrypoint: ['']}",
@@ -140,6 +145,7 @@ fn split_references_that_cannot_be_decided_are_not_changed() {
     );
     stays("{image: nginx, tag: '1.28'}", "only as");
     stays("{image: nginx, imageVersion: '1.28'}", "only as");
+    stays("{image: quay.io/a/b, version: v2}", "only as");
     stays("image: {repository: quay.io/a/b, version: v2}", "only as");
     stays("{repository: nginx}", "neither a host nor a tag");
     stays(
@@ -199,4 +205,95 @@ fn the_registry_of_a_cluster_is_rewritten_if_all_its_images_are_below_the_new_on
     );
     let both = "registry.k8s.io/coredns/coredns: [coredns/coredns, coredns]";
     assert_eq!(done(both, &dns), ("imageRepository: r:5\n".into(), vec![]));
+}
+
+/// A `registry` or `repository` completes the names of images in other mappings (Datadog).
+#[test]
+fn a_prefix_in_another_mapping_is_rewritten_if_it_completes_a_name() {
+    let names = [
+        "gcr.io/datadoghq/agent:7",
+        "quay.io/a/b:v1",
+        "docker.io/otel/c:1",
+    ];
+    let run = |text: &str| at_site(&names, "gcr.io: g, quay.io: q, docker.io: d", text);
+    for (before, after) in [
+        (
+            "registry: gcr.io/datadoghq\nagents: {image: {name: agent, tag: 7}}\n",
+            "registry: r:5/g/datadoghq\nagents: {image: {name: agent, tag: 7}}\n",
+        ),
+        (
+            "image: {repository: gcr.io/datadoghq}\nagents: {image: {name: agent, tag: 7}}\n",
+            "image: {repository: r:5/g/datadoghq}\nagents: {image: {name: agent, tag: 7}}\n",
+        ),
+        (
+            "image: {registry: otel, tag: ''}\nc: {image: {registry: '', tag: '', name: c}}\n",
+            "image: {registry: r:5/d/otel, tag: ''}\nc: {image: {registry: '', tag: '', name: c}}\n",
+        ),
+        (
+            "registry: quay.io\nx: {image: {repository: a/b, tag: v1}}\n",
+            "registry: r:5/q\nx: {image: {repository: a/b, tag: v1}}\n",
+        ),
+        // both parts are in one mapping
+        (
+            "image: {repository: gcr.io/datadoghq, name: agent, tag: 7}\n",
+            "image: {repository: r:5/g/datadoghq, name: agent, tag: 7}\n",
+        ),
+    ] {
+        assert_eq!(run(before), (after.to_owned(), vec![]));
+    }
+    for text in [
+        "registry: gcr.io/datadoghq\nagents: {image: {name: other, tag: 7}}\n",
+        "registry: quay.io\nname: a\n",
+        "registry: quay.io\nusername: u\nimage: {repository: a/b}\n",
+        "registry: docker.io\nx: {image: {repository: a/b, tag: v2}}\n",
+    ] {
+        assert_eq!(run(text).0, text);
+    }
+}
+
+#[test]
+fn a_key_may_say_that_a_short_name_is_an_image() {
+    let names = [
+        "docker.io/percona/operator:1",
+        "docker.io/library/nginx:1.27",
+    ];
+    let run = |text: &str| at_site(&names, "docker.io: d", text);
+    for (before, after) in [
+        (
+            "{operatorImageRepository: percona/operator, image: ''}",
+            "{operatorImageRepository: r:5/d/percona/operator, image: ''}",
+        ),
+        (
+            "{image: percona/operator, imageVersion: ''}",
+            "{image: r:5/d/percona/operator, imageVersion: ''}",
+        ),
+        (
+            "{image: nginx, imageTag: ~}",
+            "{image: r:5/d/library/nginx, imageTag: ~}",
+        ),
+    ] {
+        assert_eq!(run(before), (after.to_owned(), vec![]));
+    }
+    for text in [
+        "{operatorImageRepository: percona/operator, operatorImageRegistry: ''}",
+        "{operatorImageRepository: nginx}",
+        "{repository: percona/operator}",
+    ] {
+        let (new, left) = run(text);
+        assert_eq!((&*new, left.len()), (text, 1), "{left:?}");
+    }
+}
+
+/// Without a tag, a variable that is named after an image means `latest`.
+#[test]
+fn variables_named_after_an_image_have_images() {
+    becomes(
+        "env: [{name: A_IMAGE, value: nginx}, {name: A, value: nginx}]",
+        "env: [{name: A_IMAGE, value: r:5/p/library/nginx}, {name: A, value: nginx}]",
+    );
+    // parameters of Helm in Argo CD and Helmfile
+    stays(
+        "parameters: [{name: web.image.repository, value: nginx}]",
+        "neither a host nor a tag",
+    );
 }

@@ -559,6 +559,58 @@ mod tests {
         assert_eq!(found, expected.map(str::to_owned).into());
     }
 
+    /// OpenTelemetry's eBPF chart has one `image.registry`, an account of Docker Hub; Datadog's has
+    /// one `registry`. Percona's names only the repository of its operator.
+    #[test]
+    fn names_and_registries_in_different_mappings_form_images() {
+        let lock = Lock::parse("l", "version: 1\n").unwrap();
+        let inventory = Inventory::new(&lock, None, None, "2026-01-01");
+        for (values, expected) in [
+            (
+                "image: {registry: otel, tag: ''}\na: {image: {registry: '', tag: '', name: ebpf}}\n",
+                "docker.io/otel/ebpf:1.2",
+            ),
+            (
+                "registry: gcr.io/datadoghq\na: {image: {name: agent, tag: 7.8.1}}\n",
+                "gcr.io/datadoghq/agent:7.8.1",
+            ),
+            (
+                "operatorImageRepository: percona/operator\nimage: ''\n",
+                "docker.io/percona/operator:1.2",
+            ),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            put(
+                dir.path(),
+                "Chart.yaml",
+                "name: c\nversion: 1.0.0\nappVersion: '1.2'\n",
+            );
+            put(dir.path(), "values.yaml", values);
+            let chart = HelmChart::load(dir.path(), &Limits::default()).unwrap();
+            let found = chart_images(chart, &Mapping::new(), None, &inventory).unwrap();
+            let names = found
+                .iter()
+                .map(|one| one.finding.reference.parse::<ImageRef>());
+            let names: Vec<String> = names.map(|name| name.unwrap().to_string()).collect();
+            assert_eq!(names, [expected]);
+        }
+        // a values file without its chart
+        let image = "{name: 'gcr.io/datadoghq/agent:7.8.1', mediaType: m, size: 1, digest: \
+            sha256:0000000000000000000000000000000000000000000000000000000000000000}";
+        let lock = Lock::parse("l", &format!("version: 1\nimages:\n- {image}\n")).unwrap();
+        let inventory = Inventory::new(&lock, None, None, "2026-01-01");
+        let values = "registry: gcr.io/datadoghq\na: {image: {name: agent, tag: 7.8.1}}\n";
+        let found = audit(Path::new("values.yaml"), values, &inventory);
+        let held = LockCoverage::Held {
+            item: "gcr.io/datadoghq/agent:7.8.1".into(),
+        };
+        assert!(found.iter().any(|one| one.coverage == held), "{found:?}");
+        assert!(
+            !found.iter().any(|one| one.coverage.is_missing()),
+            "{found:?}"
+        );
+    }
+
     #[test]
     fn a_number_in_a_separate_values_file_is_also_looked_up_as_templates_print_it() {
         let lock = "version: 1\nimages:\n- {name: 'quay.io/x/a:1.1', mediaType: m, size: 1, digest: \

@@ -84,14 +84,7 @@ impl DefaultFiller<'_> {
         } else {
             self.registry_before_all(chart, values)
         };
-        let has_image = ["repository", "image", "name"]
-            .iter()
-            .any(|key| values.contains_key(*key));
-        let own = if has_image {
-            None
-        } else {
-            registry_at(values, &["registry"])
-        };
+        let own = own_registry(values);
         let tag = values.get("tag").and_then(plain).filter(|_| own.is_some());
         // the globals of a parent override those of a subchart
         let for_subcharts = InheritedDefaults {
@@ -110,7 +103,8 @@ impl DefaultFiller<'_> {
         let if_used = |value: &Option<String>, key: &str| value.clone().filter(|_| chart.uses(key));
         let hub = if_used(&for_subcharts.hub, ".global.hub");
         let default = own
-            .clone()
+            .as_ref()
+            .map(|(registry, _)| registry.clone())
             .or_else(|| for_subcharts.default.clone())
             .or_else(|| hub.clone());
         let registries = InheritedDefaults {
@@ -141,10 +135,10 @@ impl DefaultFiller<'_> {
             }
             self.path.pop();
         }
-        if own.is_some() && self.filled.inherited.len() > inherited {
-            self.filled
-                .registries
-                .push([&self.path[..], &["registry".into()]].concat());
+        if let Some((_, path)) = own
+            && self.filled.inherited.len() > inherited
+        {
+            self.record_registry(path);
         }
     }
 
@@ -257,6 +251,10 @@ impl DefaultFiller<'_> {
         for (stem, mut keys) in groups {
             add_image(values, &stem, &mut keys);
             if stem.is_empty() && (under_image || keys.contains_key(&PartKind::Registry)) {
+                // without a registry of the chart, it is not known where the image is
+                if scope.registries.default.is_some() {
+                    add_name(values, &mut keys);
+                }
                 add_version(values, &mut keys);
             }
             let Some(repository) = keys
@@ -418,6 +416,17 @@ fn add_image(values: &Mapping, stem: &str, keys: &mut BTreeMap<PartKind, String>
     }
 }
 
+/// Makes the key `name` the repository of an image that has a tag but no repository.
+fn add_name(values: &Mapping, keys: &mut BTreeMap<PartKind, String>) {
+    let is_empty = |key: &String| values.get(key.as_str()).and_then(plain).is_none();
+    if keys.get(&PartKind::Repository).is_none_or(is_empty)
+        && keys.contains_key(&PartKind::Tag)
+        && values.get("name").and_then(plain).is_some()
+    {
+        keys.insert(PartKind::Repository, "name".into());
+    }
+}
+
 /// Makes the key `version` the tag of a repository that has neither tag nor digest.
 fn add_version(values: &Mapping, keys: &mut BTreeMap<PartKind, String>) {
     let has_version = values.get("version").and_then(plain).is_some();
@@ -431,6 +440,24 @@ fn add_version(values: &Mapping, keys: &mut BTreeMap<PartKind, String>) {
 /// The registry at `path` of `values`.
 fn registry_at(values: &Mapping, path: &[&str]) -> Option<String> {
     text_at(values, path).filter(|text| has_host(&format!("{text}/x")))
+}
+
+/// The registry of the images of a chart that have none of their own, and its path: the `registry`
+/// of the chart, or that of a mapping `image` that names no image.
+fn own_registry(values: &Mapping) -> Option<(String, &'static [&'static str])> {
+    const CHART: &[&str] = &["registry"];
+    const IMAGE: &[&str] = &["image", "registry"];
+    let names_image = |values: &Mapping| {
+        let mut keys = ["repository", "image", "name"].iter();
+        keys.any(|key| values.get(*key).and_then(plain).is_some())
+    };
+    if let Some(registry) = registry_at(values, CHART).filter(|_| !names_image(values)) {
+        return Some((registry, CHART));
+    }
+    let image = values.get("image").and_then(Value::as_mapping)?;
+    // without a host, it is an account of Docker Hub
+    let registry = text_at(values, IMAGE).filter(|text| !text.contains("://"))?;
+    (!names_image(image)).then_some((registry, IMAGE))
 }
 
 /// The text at `path` of `values`.

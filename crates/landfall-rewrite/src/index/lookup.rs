@@ -407,6 +407,15 @@ impl ReferenceIndex {
         }
     }
 
+    /// Whether locked images end in `name`, which has no host, and none of them is at Docker Hub.
+    pub(crate) fn needs_prefix(&self, name: &str) -> bool {
+        self.basenames.has(name)
+            && !has_host(name)
+            && name.parse::<ImageRef>().is_ok_and(|reference| {
+                reference_names(&reference).all(|name| !self.repositories.contains_key(&name))
+            })
+    }
+
     /// Whether `to` is a destination of every image of the repository `name`. `None` if the lock
     /// does not contain the repository.
     pub fn is_delivered_to(&self, name: &str, to: &str) -> Option<bool> {

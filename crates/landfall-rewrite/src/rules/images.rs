@@ -43,10 +43,24 @@ pub(super) fn is_list_name(name: &str) -> bool {
 }
 
 /// Whether a key, variable or flag is named after an image: `image`, `sandboxImage`,
-/// `RELATED_IMAGE_X`.
+/// `RELATED_IMAGE_X`, `X_IMAGE_REPOSITORY`.
 pub(super) fn is_image_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    name.ends_with("image") || name.starts_with("related_image_") || name.contains("_image_ref")
+    name.ends_with("image")
+        || name.starts_with("related_image_")
+        || ["_image_ref", "_image_and_"]
+            .iter()
+            .any(|word| name.contains(word))
+        || is_repository_name(&name)
+}
+
+/// Whether a variable or a parameter of Helm is the repository of an image: `X_IMAGE_REPOSITORY`,
+/// `x.image.repository`.
+fn is_repository_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    ["image_repository", "image.repository"]
+        .iter()
+        .any(|end| name.ends_with(end))
 }
 
 fn is_image_key(key: &str) -> bool {
@@ -203,6 +217,13 @@ pub(super) fn mark_variable(
     let Some(name) = members.name.filter(|_| child.key == Some("value")) else {
         return;
     };
+    if child.role == ReferenceRole::Value {
+        if is_image_key(name) {
+            child.role = ReferenceRole::Image;
+        } else if is_repository_name(name) {
+            child.role = ReferenceRole::Repository;
+        }
+    }
     if is_image_name(name) {
         child.read_as = Some("image");
     } else if is_list_name(name) {

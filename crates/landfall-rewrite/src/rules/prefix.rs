@@ -1,14 +1,17 @@
 //! Prefixes that several references share: kubeadm's `imageRepository`, `global.imageRegistry`,
-//! Istio's `hub`, `overwriteRegistry`. Also the
-//! `images` of a kustomization.
+//! Istio's `hub`, `overwriteRegistry`, and a `registry` or `repository` that completes names in
+//! other mappings of the document (Datadog). Also the `images` of a kustomization.
 
-use crate::index::{ReferenceIndex, ReferenceLookup, ReferenceReplacement};
+use crate::index::{ReferenceIndex, ReferenceLookup, ReferenceReplacement, pin};
 use crate::inventory::Inventory;
 use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
 use crate::split_reference::{PartKind, SplitReference};
-use crate::walk::{ImageClaim, MappingContext, NodeContext, ReferenceCollector, start_of};
+use crate::walk::{
+    DistantParts, ImageClaim, MappingContext, NodeContext, ReferenceCollector, start_of,
+};
 use crate::yaml::{
-    YamlDocument, YamlEntry, YamlScalar, position_of, scalar_of, text_entry, text_of, value_of,
+    YamlDocument, YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence, position_of,
+    scalar_of, text_entry, text_of, value_of,
 };
 use landfall_model::Destination;
 use std::collections::BTreeSet;
@@ -36,7 +39,8 @@ pub(super) fn prefix_references<'s>(
         let (Some(key), Some(scalar)) = (key.scalar(), node.scalar()) else {
             continue;
         };
-        if !is_prefix_key(&key.value) || taken.binary_search(&at).is_ok() {
+        let needs_names = NEEDS_NAMES.contains(&&*key.value);
+        if !(needs_names || is_prefix_key(&key.value)) || taken.binary_search(&at).is_ok() {
             continue;
         }
         let Some(text) = scalar.text().map(str::trim) else {
@@ -49,7 +53,13 @@ pub(super) fn prefix_references<'s>(
             key: &key.value,
             text,
         };
-        let lookup = prefix.lookup(collector.settings.index, members.around.key, neighbours);
+        let lookup = if needs_names {
+            let is_part = neighbours.parts.contains(&at) || is_account(members.entries);
+            let parts = (!is_part).then(|| distant_parts(collector));
+            prefix.lookup_with_names(collector.settings.index, parts)
+        } else {
+            prefix.lookup(collector.settings.index, members.around.key, neighbours)
+        };
         if let Some(occurrence) = occurrence(scalar, text, lookup) {
             add(collector, scalar, occurrence);
             found.push(at);
@@ -141,6 +151,8 @@ struct PrefixNeighbours<'s> {
     has_repository: bool,
     /// The positions of the entries that are the registry of a split reference.
     registries: BTreeSet<usize>,
+    /// The positions of the entries that are one of several parts of a split reference.
+    parts: BTreeSet<usize>,
 }
 
 impl<'s> PrefixNeighbours<'s> {
@@ -154,6 +166,11 @@ impl<'s> PrefixNeighbours<'s> {
             image_tag: scalar_of(entries, "imageTag"),
             has_repository: has_repository(entries),
             registries: registries.collect(),
+            parts: references
+                .iter()
+                .filter(|(group, _)| group.len() > 1)
+                .flat_map(|(group, _)| group.values().copied())
+                .collect(),
         }
     }
 }
@@ -185,6 +202,81 @@ impl PrefixEntry<'_> {
             _ => index.lookup_prefix(self.text, &[]),
         }
     }
+
+    /// Looks up the prefix of the names in other mappings of the document, if it may be one.
+    fn lookup_with_names(
+        &self,
+        index: &ReferenceIndex,
+        parts: Option<&DistantParts<'_>>,
+    ) -> ReferenceLookup {
+        match parts.filter(|parts| !parts.names.is_empty()) {
+            Some(parts) => index.lookup_prefix(self.text, &parts.names),
+            // without names, every locked image below the prefix would count
+            None => ReferenceLookup::Unknown,
+        }
+    }
+}
+
+// Finds the parts of names that are in different mappings of a document.
+
+/// Keys whose value may be anything. It is a prefix if, with a name elsewhere in the document, it
+/// forms the name of a locked image.
+const NEEDS_NAMES: [&str; 2] = ["registry", "repository"];
+
+/// Whether a mapping is an account at a registry, which is not a prefix.
+fn is_account(entries: &[YamlEntry<'_>]) -> bool {
+    let keys = ["username", "user", "password", "auth", "token"];
+    keys.iter().any(|key| position_of(entries, key).is_some())
+}
+
+/// The prefixes and names in the document of `collector`.
+pub(super) fn distant_parts<'c, 's>(
+    collector: &'c ReferenceCollector<'_, 's>,
+) -> &'c DistantParts<'s> {
+    collector.distant_parts.get_or_init(|| {
+        let mut parts = DistantParts::default();
+        if let Some(root) = &collector.document.root {
+            add_parts(root, collector.settings.index, &mut parts);
+        }
+        parts.names.sort_unstable();
+        parts.names.dedup();
+        parts
+    })
+}
+
+/// Adds the prefixes in `node`, and the names without a host that no locked image of Docker Hub
+/// has.
+fn add_parts<'s>(node: &'s YamlNode<'s>, index: &ReferenceIndex, parts: &mut DistantParts<'s>) {
+    match node {
+        YamlNode::Mapping(YamlMapping { entries, .. }) => {
+            for YamlEntry { key, value } in entries {
+                add_parts(value, index, parts);
+                let text = value.scalar().and_then(YamlScalar::text);
+                let (Some(key), Some(text)) = (key.scalar(), text) else {
+                    continue;
+                };
+                let text = text.trim();
+                let name = &text[..text.len() - pin(text).len()];
+                if names_image(&key.value) && index.needs_prefix(name) {
+                    parts.names.push(name);
+                } else if NEEDS_NAMES.contains(&&*key.value) && !is_account(entries) {
+                    parts.prefixes.insert(text);
+                }
+            }
+        }
+        YamlNode::Sequence(YamlSequence { items, .. }) => {
+            items.iter().for_each(|item| add_parts(item, index, parts));
+        }
+        YamlNode::Scalar(_) | YamlNode::Alias(_) => {}
+    }
+}
+
+/// Whether the value of `key` may be the name of an image.
+fn names_image(key: &str) -> bool {
+    let key = key.to_ascii_lowercase();
+    ["image", "name", "repository"]
+        .iter()
+        .any(|end| key.ends_with(end))
 }
 
 /// The occurrence of the prefix `text`, the value of `scalar`. `None` if it is unknown.

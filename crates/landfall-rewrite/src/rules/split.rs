@@ -2,6 +2,7 @@
 //! one mapping, also with a common prefix (`imageRepository`, `imageTag`) or other names (`hub`,
 //! `sha`).
 
+use super::prefix::distant_parts;
 use crate::index::{ReferenceIndex, ReferenceLookup, ReferenceReplacement, pin, replaced};
 use crate::inventory::Inventory;
 use crate::occurrence::{Occurrence, ReferenceMeaning, ReferenceRole};
@@ -58,13 +59,16 @@ pub(super) fn split_candidates<'s>(
             let key = key.map(|key| &*key.value);
             collector.path.extend(key.map(NodeStep::Key));
             let by_name = key.is_some_and(|key| matches!(key, "name" | "image"));
+            let has_empty = |part| has_empty_part(entries, "", part, collector.document);
             if by_name
-                && has_empty_part(entries, "", PartKind::Registry, collector.document)
+                && (has_empty(PartKind::Registry) || has_empty(PartKind::Repository))
                 && is_headless(&reference, inventory)
             {
                 collector.add_candidate(headless(at, reference.whole));
             } else {
                 let written = locked_form(&reference, inventory);
+                let completed = completed_name(collector, inventory, &reference, written);
+                let written = completed.as_deref().unwrap_or(written);
                 collector.add_claim(at, ImageClaim::new(written, sure));
             }
             let depth = collector.path.len() - usize::from(key.is_some());
@@ -317,6 +321,22 @@ fn locked_form<'r>(reference: &'r SplitReference<'_>, inventory: &Inventory<'_>)
     with_helm_tag
         .filter(|name| !is_locked(&reference.whole) && is_locked(name))
         .unwrap_or(&reference.whole)
+}
+
+/// The name of a locked image that a prefix in another mapping makes of `written`, which has
+/// neither a registry nor a host and is not in the lock itself.
+fn completed_name(
+    collector: &ReferenceCollector<'_, '_>,
+    inventory: &Inventory<'_>,
+    reference: &SplitReference<'_>,
+    written: &str,
+) -> Option<String> {
+    if reference.registry.is_some() || has_host(written) || inventory.has_image(written) {
+        return None;
+    }
+    let prefixes = distant_parts(collector).prefixes.iter();
+    let mut names = prefixes.map(|prefix| format!("{}/{written}", prefix.trim_end_matches('/')));
+    names.find(|name| inventory.has_image(name))
 }
 
 fn is_named_image(key: Option<&str>) -> bool {

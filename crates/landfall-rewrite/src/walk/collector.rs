@@ -12,7 +12,8 @@ use crate::yaml::{
     YamlSequence, stays_plain,
 };
 use landfall_model::{ImageRef, Limits, has_host, redact_reference};
-use std::collections::BTreeMap;
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
 
@@ -43,7 +44,18 @@ pub(crate) struct ReferenceCollector<'e, 's> {
     pub(crate) file: Option<&'e Path>,
     /// The steps that lead to the current node.
     pub(crate) path: Vec<NodeStep<'s>>,
+    /// The parts of names that different mappings may have, after their first use.
+    pub(crate) distant_parts: OnceCell<DistantParts<'s>>,
     pub(super) collected: &'e mut CollectedReferences,
+}
+
+/// Texts of a document that may be parts of one name, although they are in different mappings.
+#[derive(Default)]
+pub(crate) struct DistantParts<'s> {
+    /// Registries, each with or without a path.
+    pub(crate) prefixes: BTreeSet<&'s str>,
+    /// The ends of names of locked images, each once.
+    pub(crate) names: Vec<&'s str>,
 }
 
 impl<'s> ReferenceCollector<'_, 's> {

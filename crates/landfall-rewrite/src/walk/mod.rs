@@ -12,7 +12,8 @@ use crate::yaml::{YamlDocument, YamlEntry, YamlNode, position_of, scalar_of, tex
 use std::fmt;
 
 pub(super) use self::collector::{
-    HAS_PLACEHOLDER, ImageCandidate, ImageClaim, ReferenceCollector, is_list, start_of, text_start,
+    DistantParts, HAS_PLACEHOLDER, ImageCandidate, ImageClaim, ReferenceCollector, is_list,
+    start_of, text_start,
 };
 pub(super) use self::walker::DocumentScan;
 
@@ -312,7 +313,7 @@ pub(super) struct MappingContext<'s> {
     pub(crate) kind: &'s str,
     /// The value of `encoding`.
     pub(crate) encoding: Option<&'s str>,
-    /// The value of `name`, if candidates are collected.
+    /// The value of `name`.
     pub(crate) name: Option<&'s str>,
     /// Whether the mapping has the key `mirrors`.
     pub(crate) has_mirrors: bool,
@@ -328,16 +329,11 @@ impl<'s> MappingContext<'s> {
         document: &'s YamlDocument<'s>,
     ) -> MappingContext<'s> {
         let kind = value_of(entries, "kind").and_then(|kind| document.text(kind));
-        let name = around
-            .collects
-            .candidates
-            .then(|| text_of(entries, "name"))
-            .flatten();
         MappingContext {
             entries,
             kind: kind.unwrap_or_default(),
             encoding: scalar_of(entries, "encoding"),
-            name,
+            name: text_of(entries, "name"),
             has_mirrors: position_of(entries, "mirrors").is_some(),
             around,
         }

@@ -13,6 +13,7 @@ use crate::walk;
 use crate::yaml::{
     self, ScalarStyle, YamlDocument, YamlEntry, YamlMapping, YamlNode, YamlScalar, YamlSequence,
 };
+use std::cell::OnceCell;
 use std::ops::Range;
 
 /// The annotation with a copy of the object as it was last applied. Only the images of the object
@@ -183,6 +184,7 @@ impl StreamWalker<'_> {
             source: self.source,
             file: self.scanner.settings.file.filter(|_| self.depth == 0),
             path: Vec::new(),
+            distant_parts: OnceCell::new(),
             collected,
         };
         let mut walker = DocumentWalker {
