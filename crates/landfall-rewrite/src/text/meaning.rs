@@ -28,7 +28,8 @@ pub(super) fn decide(
     } = word;
     let before = &text[..span.start];
     if text[span.clone()].starts_with('/') && before.ends_with(['}', ')']) {
-        return headless(settings, text, span);
+        let with_default = default_host(settings, text, span);
+        return with_default.or_else(|| headless(settings, text, span));
     }
     let key = key(&text[..placeholder.unwrap_or(span.start)]);
     let role_of_text = role;
@@ -157,6 +158,53 @@ fn incomplete(
         role,
         ReferenceMeaning::Left { why },
     ))
+}
+
+/// The meaning of the path in `{{ default "docker.io" .Values.registry }}/repository:tag`: if the
+/// literal and the path are a locked image, the literal is changed, and the path stays.
+fn default_host(
+    settings: &ScanSettings<'_>,
+    text: &str,
+    span: &Range<usize>,
+) -> Option<Occurrence> {
+    let WordEnd::At(end) = end(text, span) else {
+        return None;
+    };
+    let path = &text[span.start..end];
+    let name = &path[..path.len() - pin(path).len()];
+    let before = &text[..span.start];
+    let near = before.ceil_char_boundary(before.len().saturating_sub(CALL_BYTES));
+    let call = near
+        + before
+            .ends_with("}}")
+            .then(|| before[near..].rfind("{{"))??;
+    let mut start = call;
+    // each quote ends a piece, which is a literal if the same quote precedes it
+    for (at, quote) in before[call..].match_indices(['"', '\'', '`']) {
+        let literal = start..call + at;
+        start = literal.end + quote.len();
+        if !before[..literal.start].ends_with(quote) {
+            continue;
+        }
+        let whole = format!("{}{path}", &before[literal.clone()]);
+        let role = ReferenceRole::Container;
+        let occurrence =
+            |meaning| Occurrence::new(literal.start, &whole, ReferenceRole::Text, meaning);
+        match settings.index.lookup(&whole, role, false) {
+            ReferenceLookup::Known(replacement) => {
+                let to = replacement.to.as_ref()?.to_string();
+                let host = to.strip_suffix(name)?.to_owned();
+                let new = replaced(&whole, &replacement);
+                let meaning = ReferenceMeaning::known(replacement.item, new);
+                return Some(occurrence(meaning).with_edit(literal.clone(), host));
+            }
+            ReferenceLookup::Settled(item) => {
+                return Some(occurrence(ReferenceMeaning::Settled { item }));
+            }
+            ReferenceLookup::Unknown | ReferenceLookup::Left(_) => {}
+        }
+    }
+    None
 }
 
 /// The meaning of the path in `{{ registry }}/repository:tag`: a locked repository whose host is a

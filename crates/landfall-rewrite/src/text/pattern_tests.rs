@@ -203,3 +203,45 @@ fn a_reference_that_is_not_changed_is_reported_without_the_text_after_it() {
         );
     }
 }
+
+/// Templates of test pods are often written like this.
+#[test]
+fn the_default_host_in_a_template_call_is_changed_if_it_completes_a_locked_image() {
+    for (before, after) in [
+        (
+            "{{ default \"docker.io\" .Values.global.imageRegistry }}/nginx:1.27",
+            "{{ default \"r:5/p/library\" .Values.global.imageRegistry }}/nginx:1.27",
+        ),
+        (
+            "{{ .Values.registry | default `quay.io` }}/a/b:v1",
+            "{{ .Values.registry | default `r:5/p` }}/a/b:v1",
+        ),
+    ] {
+        let text = |image: &str| format!("{{{{ if .x }}}}\nimage: {image}\n");
+        assert_eq!(
+            run_as(&text(before), TextSyntax::Text),
+            (text(after), vec![])
+        );
+        becomes(&format!("image: '{before}'"), &format!("image: '{after}'"));
+    }
+    for (image, reason) in [
+        (
+            "{{ default \"docker.io\" .r }}/a/b:v1",
+            "its host is a placeholder",
+        ),
+        (
+            "{{ default \"quay.io\" .r }}/a/b:v2",
+            "its host is a placeholder",
+        ),
+        (
+            "{{ default \"quay.io\" .r }}/a/b:{{ .t }}",
+            "its host is a placeholder",
+        ),
+        (
+            "{{ default .quay.io .r }}/a/b:v1",
+            "its host is a placeholder",
+        ),
+    ] {
+        is_left(image, reason);
+    }
+}
