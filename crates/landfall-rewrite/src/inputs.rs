@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 const DOCUMENTS: [&str; 3] = ["yaml", "yml", "json"];
 /// Endings of other texts that are read in folders. Prose, source code and lists of images are not
 /// among them.
-const TEXTS: [&str; 25] = [
+const TEXTS: [&str; 27] = [
     "sh",
     "bash",
     "toml",
@@ -25,6 +25,8 @@ const TEXTS: [&str; 25] = [
     "tmpl",
     "template",
     "service",
+    "container",
+    "nomad",
     "properties",
     "mk",
     "dockerfile",
@@ -48,6 +50,11 @@ const NAMES: [&str; 6] = [
     "user-data",
     ".env",
 ];
+/// Endings of further units of Quadlet, which are read in folders if they begin like a unit: other
+/// files with these endings are binary.
+const UNITS: [&str; 3] = ["image", "build", "volume"];
+/// First bytes of units.
+const UNIT_START: [&str; 3] = ["[", "#", ";"];
 /// First bytes of files without an ending that are read in folders.
 const FIRST_BYTES: [&str; 2] = ["#!", "#cloud-config"];
 /// Folders of version control systems, which are skipped.
@@ -133,10 +140,14 @@ pub(super) fn is_read_in_folder(path: &Path, content: &[u8]) -> bool {
         || TEXTS.contains(&&*ending)
         || NAMES.iter().any(|start| name.starts_with(start))
         || name == "notes.txt"
-        || (ending.is_empty()
-            && FIRST_BYTES
-                .iter()
-                .any(|sign| content.starts_with(sign.as_bytes())))
+        || (ending.is_empty() && begins_with_one_of(content, &FIRST_BYTES))
+        || (UNITS.contains(&&*ending) && begins_with_one_of(content, &UNIT_START))
+}
+
+fn begins_with_one_of(content: &[u8], signs: &[&str]) -> bool {
+    signs
+        .iter()
+        .any(|sign| content.starts_with(sign.as_bytes()))
 }
 
 /// Lists every file that `paths` name. Folders are searched recursively, and the files of each are

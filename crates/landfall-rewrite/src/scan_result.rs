@@ -141,7 +141,7 @@ pub enum TextSyntax {
 }
 
 /// Endings of files that are not documents, although some of them parse as YAML.
-const TEXTS: [&str; 18] = [
+const TEXTS: [&str; 19] = [
     "sh",
     "bash",
     "zsh",
@@ -154,6 +154,7 @@ const TEXTS: [&str; 18] = [
     "gotmpl",
     "tmpl",
     "service",
+    "container",
     "properties",
     "txt",
     "mk",

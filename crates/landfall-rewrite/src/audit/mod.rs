@@ -162,7 +162,13 @@ impl ImageCandidate {
             },
             (None, Ok(reference)) => match inventory.decide(&reference, self.in_container) {
                 LockCoverage::Missing { .. } if !self.sure => LockCoverage::Undecided {
-                    why: "it has neither a host nor a tag, so perhaps it is not an image".into(),
+                    why: if reference.is_pinned() {
+                        "not in the lock; it is the value of a variable, so perhaps it is built \
+                         and not pulled"
+                    } else {
+                        "it has neither a host nor a tag, so perhaps it is not an image"
+                    }
+                    .into(),
                 },
                 LockCoverage::Missing { why, .. } if self.is_chart => {
                     let why = format!("{why}; it is a chart, so add it to `charts`");
@@ -233,11 +239,11 @@ pub fn audit(name: &Path, text: &str, inventory: &Inventory<'_>) -> Vec<AuditFin
     } else {
         let (scan, documents) = scan_documents(name, text, inventory, is_thorough);
         let candidates = match documents {
-            Some(documents) => {
+            Some(documents) if documents.has_structure || !documents.candidates.is_empty() => {
                 git.extend(documents.git_uses);
                 documents.candidates
             }
-            None => candidates_in_lines(text),
+            _ => candidates_in_lines(text),
         };
         (candidates, scan.found)
     };
@@ -394,4 +400,48 @@ pub(super) fn code_blocks(text: &str) -> Vec<Range<usize>> {
         }
     }
     blocks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use landfall_item::lockfile::Lock;
+
+    #[test]
+    fn images_are_found_by_the_names_around_them() {
+        let lock = Lock::parse("l", "version: 1\n").unwrap();
+        let inventory = Inventory::new(&lock, None, None, "2026-01-01");
+        let missing = |name: &str, text: &str| -> Vec<String> {
+            let found = audit(Path::new(name), text, &inventory).into_iter();
+            let missing = found.filter(|one| one.coverage.is_missing());
+            missing.map(|one| one.reference).collect()
+        };
+        for text in [
+            "system_images: {etcd: 'x/y:1'}",
+            "images: ['x/y:1']",
+            "literals: [RELATED_IMAGE_X=x/y:1, A=z:1]",
+            "environment: [A_IMAGE=x/y:1]",
+            "env: [{name: A_CONTAINER_IMAGE_AND_VERSION, value: 'x/y:1'}]",
+            "images: {a: {image: x/y, version: 1}}",
+            // not JSON, because a bracket is missing
+            "examples: |\n  [{\n  \"image\":\"x/y:1\",\n  }\n",
+        ] {
+            assert_eq!(missing("f.yaml", text), ["x/y:1"], "{text}");
+        }
+        for (name, text) in [
+            ("f.hcl", "config {\n  image = \"x/y:1\"\n}\n"),
+            ("f.container", "[Container]\nImage=x/y:1\n"),
+        ] {
+            assert_eq!(missing(name, text), ["x/y:1"], "{text}");
+        }
+        // the registry of the name is added elsewhere
+        let name = "image: {name: agent, tag: 7, repository: ~}\nuseOtherImage: true\n";
+        let found = audit(Path::new("f.yaml"), name, &inventory);
+        assert!(
+            found.len() == 1 && !found[0].coverage.is_missing(),
+            "{found:?}"
+        );
+        let repository = "env: [{name: A_IMAGE_REPOSITORY, value: quay.io/x/y}]";
+        assert_eq!(missing("f.yaml", repository), ["quay.io/x/y"]);
+    }
 }

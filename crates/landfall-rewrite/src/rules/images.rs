@@ -29,8 +29,9 @@ pub(super) fn claim_named_image<'t>(
 ) -> Option<ImageClaim<'t>> {
     let in_container = around.is_of_container();
     let name = around.name()?;
+    let is_switch = matches!(text, "true" | "false");
     let is_image = is_image_name(name) || (is_list_name(name) && is_list(text));
-    is_image.then_some(ImageClaim {
+    (is_image && !is_switch).then_some(ImageClaim {
         written: text,
         sure: in_container,
         in_container,
@@ -231,6 +232,20 @@ pub(super) fn mark_variable(
     }
 }
 
+/// Claims references with a tag or digest below a key that is named after several images:
+/// `system_images: {etcd: rancher/etcd:v3}`, `images: [redis:7]`.
+pub(super) fn claim_below_images<'t>(
+    text: &'t str,
+    around: &NodeContext<'_>,
+    _inventory: &Inventory<'_>,
+) -> Option<ImageClaim<'t>> {
+    around.above.filter(|above| is_list_name(above))?;
+    let reference = text.parse::<ImageRef>().ok()?;
+    reference
+        .is_pinned()
+        .then_some(ImageClaim::new(text, false))
+}
+
 /// The argument `--x-image=REF`.
 pub(super) fn claim_flag<'t>(
     text: &'t str,
@@ -242,6 +257,22 @@ pub(super) fn claim_flag<'t>(
         .filter(|(flag, _)| flag.starts_with('-'))?;
     let is_image = flag.to_ascii_lowercase().contains("image");
     is_image.then_some(ImageClaim::new(written, false))
+}
+
+/// The assignment `X_IMAGE=REF`, as in a list of environment variables.
+pub(super) fn claim_assignment<'t>(
+    text: &'t str,
+    _around: &NodeContext<'_>,
+    _inventory: &Inventory<'_>,
+) -> Option<ImageClaim<'t>> {
+    let (name, written) = text.split_once('=')?;
+    let is_variable = name
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let reference = written.parse::<ImageRef>();
+    let is_image = is_variable && is_image_name(name);
+    (is_image && reference.is_ok_and(|reference| reference.is_pinned()))
+        .then_some(ImageClaim::new(written, true))
 }
 
 /// The argument `--x-image`, followed by the item REF.

@@ -56,6 +56,8 @@ pub(super) static RULES: ReferenceRules = ReferenceRules {
         pipelines::claim_step_image,
         images::claim_named_image,
         images::claim_flag,
+        images::claim_assignment,
+        images::claim_below_images,
         images::claim_full_name,
     ],
     decode: encoded::decode,

@@ -9,6 +9,7 @@ use crate::occurrence::ReferenceRole;
 use crate::scan_result::{ReadAs, ScanResult, ScanSettings, TextSyntax};
 use crate::text::{self, JoinedText, TextLines};
 use crate::yaml::{YamlDocument, YamlEntry, YamlNode, position_of, scalar_of, text_of, value_of};
+use landfall_model::ImageRef;
 use std::fmt;
 
 pub(super) use self::collector::{
@@ -134,7 +135,12 @@ fn in_lines(text: &str) -> Vec<ImageCandidate> {
     for line in text.split_inclusive('\n') {
         let start = end;
         end += line.len();
-        let Some((key, value, assigned)) = entry(line) else {
+        let Some(LineEntry {
+            key,
+            value,
+            assignment,
+        }) = entry(line)
+        else {
             continue;
         };
         let value = match value
@@ -149,10 +155,25 @@ fn in_lines(text: &str) -> Vec<ImageCandidate> {
                 .unwrap_or_default()
                 .trim_end_matches(','),
         };
+        if value.is_empty() {
+            continue;
+        }
         let at = start + (value.as_ptr() as usize - line.as_ptr() as usize);
-        // a script may assign any text to such a variable
-        if !value.is_empty() && (!assigned || is_list(value)) {
-            found.extend(ImageCandidate::all(at, &[], value, false, key == "image"));
+        let is_pinned = || {
+            let reference = value.parse::<ImageRef>();
+            reference.is_ok_and(|reference| reference.is_pinned())
+        };
+        match assignment {
+            // a script may assign any text to such a variable
+            Some(_) if !is_list(value) && !is_pinned() => {}
+            // in a script, it may be the name of an image that the script builds
+            Some(LineAssignment::OfVariable) if !is_list(value) => {
+                found.push(ImageCandidate {
+                    sure: false,
+                    ..ImageCandidate::certain(at, value.to_owned())
+                });
+            }
+            _ => found.extend(ImageCandidate::all(at, &[], value, false, key == "image")),
         }
     }
     found
@@ -172,18 +193,46 @@ fn unquoted(text: &str, quote: char) -> Option<&str> {
     }
 }
 
-/// The key and value of a line whose key ends in `image`, and whether they are separated by `=`.
-fn entry(line: &str) -> Option<(&str, &str, bool)> {
+/// A line with a key and a value.
+struct LineEntry<'t> {
+    key: &'t str,
+    value: &'t str,
+    /// How the value is assigned; `None` after a colon.
+    assignment: Option<LineAssignment>,
+}
+
+/// An assignment with `=`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LineAssignment {
+    /// To a key of HCL, TOML or a unit: with blanks around `=`, or `Image=`.
+    OfKey,
+    /// To a variable of a shell or of make.
+    OfVariable,
+}
+
+/// The entry of a line whose key ends in `image`.
+fn entry(line: &str) -> Option<LineEntry<'_>> {
     let line = line.trim_start().trim_start_matches("- ").trim();
     let (key, value) = line.split_once([':', '='])?;
-    let assigned = line[key.len()..].starts_with('=');
     let name = key.trim_end().trim_matches(['"', '\'']);
-    let is_key = name.to_ascii_lowercase().ends_with("image") && !name.contains([' ', '{', '#']);
-    (is_key && (assigned || value.starts_with([' ', '\t']))).then_some((
-        name,
-        value.trim(),
-        assigned,
-    ))
+    if !name.to_ascii_lowercase().ends_with("image") || name.contains([' ', '{', '#']) {
+        return None;
+    }
+    let is_assigned = line[key.len()..].starts_with('=');
+    // JSON needs no blank after the colon
+    let is_json = key.ends_with('"') && value.starts_with('"');
+    (is_assigned || is_json || value.starts_with([' ', '\t'])).then(|| {
+        let is_key = name == "Image" || key.ends_with(' ');
+        LineEntry {
+            key: name,
+            value: value.trim(),
+            assignment: is_assigned.then_some(if is_key {
+                LineAssignment::OfKey
+            } else {
+                LineAssignment::OfVariable
+            }),
+        }
+    })
 }
 
 // The rules about the references of documents.
@@ -377,5 +426,23 @@ mod tests {
             (91, "b:2"),
         ];
         assert_eq!(found, expected.map(|(at, text)| (at, text.to_owned())));
+    }
+
+    #[test]
+    fn assignments_name_images_by_their_form() {
+        for (line, expected) in [
+            ("image = \"redis:7\"", Some(("redis:7", true))),
+            ("Image=redis:7", Some(("redis:7", true))),
+            ("\"image\":\"redis:7\",", Some(("redis:7", true))),
+            ("IMAGE=redis:7", Some(("redis:7", false))),
+            ("IMAGE=quay.io/a/b:1", Some(("quay.io/a/b:1", true))),
+            ("image = \"debian-cloud/debian-11\"", None),
+            ("IMAGE=$(make image)", None),
+            ("image:x", None),
+        ] {
+            let found = candidates_in_lines(line);
+            let found = found.first().map(|one| (&*one.written, one.sure));
+            assert_eq!(found, expected, "{line}");
+        }
     }
 }

@@ -31,6 +31,8 @@ pub(crate) struct DocumentScan {
     pub(crate) git_uses: Vec<GitUse>,
     /// Whether every document is a mapping or a list.
     pub(crate) is_structured: bool,
+    /// Whether a document is a mapping or a list. HCL may be read as one scalar.
+    pub(crate) has_structure: bool,
 }
 
 /// Finds the references in `source`, which is nested in `depth` other texts. `None` if `source` is
@@ -88,6 +90,7 @@ pub(crate) fn read(
         candidates: stream.candidates,
         git_uses: stream.git_uses,
         is_structured: stream.all_structured,
+        has_structure: stream.any_structured,
     })
 }
 
