@@ -351,6 +351,65 @@ fn exported_repositories_are_read_by_git_and_served_by_any_web_server() {
 }
 
 #[test]
+fn tags_of_folders_and_files_are_carried_and_do_not_prevent_a_clone() {
+    let Some(server) = GitServer::new() else {
+        return;
+    };
+    let repository = sample(&server);
+    let tag = |name: &str, object: &str| {
+        server.git(&repository, &["tag", "-a", "-m", "x", name, object]);
+    };
+    tag("x1-tag", "v1.0");
+    tag("x2-tree", "main^{tree}");
+    tag("x3-file", "main:src/d0/f0.txt");
+    let url = server.url("team/platform.git");
+    let listed = refs(&server, &url);
+    for (wanted, has_commit) in [("tags: ^x", true), ("ref: x2-tree", false)] {
+        let place = Place::new();
+        place.write("m.yaml", manifest(&url, wanted));
+        place.ok(&["lock", "-f", "m.yaml"]);
+        place.ok(&["pull"]);
+        place.ok(&["pack", "-o", "b.tar.zst"]);
+        place.ok(&["export", "git", "b.tar.zst", "-o", "repos"]);
+        let path = format!("repos/{}/team/platform.git", server.address);
+        let export = [
+            "export",
+            "git",
+            "b.tar.zst",
+            "--format",
+            "bundle",
+            "-o",
+            "bundles",
+        ];
+        place.ok(&export);
+        let bundle = format!("bundles/{}/team/platform.bundle", server.address);
+        let serving = landfall_serve(&place, &["b.tar.zst"]);
+        let served = format!("{}/git/{}/team/platform.git", serving.url(), server.address);
+        for (from, clone) in [
+            (&path, "exported"),
+            (&bundle, "bundled"),
+            (&served, "served"),
+        ] {
+            output(&place, ".", &["clone", "-q", "--mirror", from, clone]);
+            output(&place, clone, &["fsck", "--strict"]);
+            let mirrored = output(&place, clone, &["show-ref", "-d"]);
+            assert!(mirrored.contains("x2-tree"), "{mirrored}");
+            for line in mirrored.lines() {
+                let line = line.replacen(' ', "\t", 1);
+                assert!(listed.lines().any(|one| one == line), "{line}: {listed}");
+            }
+            let head = git(&place, &place.path(clone), &["cat-file", "-t", "HEAD"])
+                .output()
+                .unwrap();
+            let is_commit = head.status.success() && head.stdout == b"commit\n";
+            // without a branch, `serve` offers a commit only if there is no other ref
+            let is_expected = has_commit && clone != "served";
+            assert_eq!(is_commit, is_expected, "{wanted}, {clone}: {head:?}");
+        }
+    }
+}
+
+#[test]
 fn branches_and_tags_are_pushed_to_a_git_server_and_a_moved_tag_is_kept() {
     let Some(server) = GitServer::new() else {
         return;

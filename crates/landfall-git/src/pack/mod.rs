@@ -299,6 +299,17 @@ impl ObjectDatabase {
         Ok(end)
     }
 
+    /// The commit to which `id` leads, itself or through annotated tags. `None` if it is or leads to
+    /// a folder or file, as some tags do.
+    ///
+    /// # Errors
+    /// If an object of the chain is missing or not valid.
+    pub fn commit_of(&self, id: ObjectId) -> Result<Option<ObjectId>, GitError> {
+        let end = self.peeled(self.find(id)?)?;
+        let is_commit = self.kind(end) == GitObjectKind::Commit;
+        Ok(is_commit.then(|| self.id(end)))
+    }
+
     /// Checks the type of an object.
     ///
     /// # Errors

@@ -9,8 +9,8 @@ use landfall_content::{BlobPackBytes, BlobRead, ContentError, MemoryBlobs};
 use landfall_git::{
     FetchRequest, GitError, ObjectDatabase, ObjectId, PackSending, SelectedObjects, send_pack,
 };
-use landfall_item::LockedGitRepository;
 use landfall_item::lockfile::Lock;
+use landfall_item::{LockedGitRef, LockedGitRepository};
 use landfall_model::report::{EntryKind, ItemStatus, Progress, ReportItem, RunReport, count_of};
 use landfall_model::{Algorithm, Descriptor, Digest, Failure, Limits, digest_of, media_type};
 use std::collections::BTreeMap;
@@ -229,9 +229,9 @@ fn repository_files(
             info += &format!("{target}\t{}^{{}}\n", one.name);
         }
     }
-    let head = match (&repository.head, repository.refs.last()) {
+    let head = match (&repository.head, checked_out(repository, &all)?) {
         (Some(head), _) => format!("ref: {head}\n"),
-        (None, Some(tag)) => format!("{}\n", all.id(all.peeled(all.find(tag.id)?)?)),
+        (None, Some(commit)) => format!("{commit}\n"),
         (None, None) => "ref: refs/heads/main\n".to_owned(),
     };
     // for clients that fetch from a web server without git's smart protocol
@@ -390,23 +390,20 @@ fn write(
 }
 
 /// The commit that a clone checks out: that of the default branch or, if the lock names no default
-/// branch, that of the last ref.
+/// branch, that of the last ref that leads to a commit. git does not clone a repository whose
+/// `HEAD` is a folder or file.
 fn checked_out(
     repository: &LockedGitRepository,
     database: &ObjectDatabase,
 ) -> Result<Option<ObjectId>, GitError> {
-    let is_head = |name: &String| Some(name) == repository.head.as_ref();
-    let mut refs = repository.refs.iter();
-    match refs
-        .find(|one| is_head(&one.name))
-        .or(repository.refs.last())
-    {
-        Some(one) => {
-            let commit = database.peeled(database.find(one.id)?)?;
-            Ok(Some(database.id(commit)))
+    let is_default = |one: &&LockedGitRef| repository.head.as_ref() == Some(&one.name);
+    let default = repository.refs.iter().find(is_default);
+    for one in default.into_iter().chain(repository.refs.iter().rev()) {
+        if let Some(commit) = database.commit_of(one.id)? {
+            return Ok(Some(commit));
         }
-        None => Ok(None),
     }
+    Ok(None)
 }
 
 impl BlobRead for GitBundle {

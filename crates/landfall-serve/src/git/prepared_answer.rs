@@ -128,10 +128,10 @@ pub(super) fn offered_refs(
             target: Some(branch.name.clone()),
             ..branch.clone()
         }),
-        // a clone checks out the only ref, such as a tag
-        None if refs.len() == 1 => Some(OfferedRef {
+        // a clone checks out the only ref, such as the tag of a commit
+        None if refs.len() == 1 => database.commit_of(refs[0].id)?.map(|id| OfferedRef {
             name: "HEAD".into(),
-            id: refs[0].peeled.unwrap_or(refs[0].id),
+            id,
             peeled: None,
             target: None,
         }),
