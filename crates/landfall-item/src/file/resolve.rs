@@ -14,6 +14,7 @@ use landfall_model::document::utf16_units;
 use landfall_model::sign::{FileKey, SignatureTime};
 use landfall_model::{Algorithm, Digest, Hasher, digest_of};
 use percent_encoding::percent_decode_str;
+use std::borrow::Cow;
 use std::io::Write;
 
 /// Resolves `request`. If the SHA-256 of the file is known and the server reports the size, the
@@ -308,8 +309,9 @@ async fn download_once(
 }
 
 // Parses checksum files: a bare digest, `<digest>  <name>` lines as `sha256sum` writes them, BSD
-// lines `SHA256 (<name>) = <digest>`, those of `openssl dgst` (`SHA2-256(<name>)= <digest>`), or
-// the columns of PowerShell's `Get-FileHash`.
+// lines `SHA256 (<name>) = <digest>`, those of `openssl dgst` (`SHA2-256(<name>)= <digest>`), the
+// columns of PowerShell's `Get-FileHash`, groups of digits as `gpg --print-md` writes them, or
+// `<name> <digest>` lines.
 
 /// The text of a checksum file. PowerShell writes UTF-16.
 pub(super) fn text_of(bytes: &[u8]) -> String {
@@ -331,9 +333,9 @@ pub(super) fn find(text: &str, url: &str) -> Result<Digest, String> {
     let url_path = &*percent_decode_str(url_path).decode_utf8_lossy();
     let name = url_path.rsplit('/').next().unwrap_or(url);
     // lines that are not checksums are skipped, since checksum files may contain other text
-    let lines: Vec<(Digest, Option<&str>)> = text
-        .trim_start_matches('\u{feff}')
-        .lines()
+    let lines = with_joined_groups(text.trim_start_matches('\u{feff}'));
+    let lines: Vec<(Digest, Option<&str>)> = lines
+        .iter()
         .filter_map(|line| read_line(line.trim()))
         .collect();
     match &lines[..] {
@@ -390,6 +392,47 @@ fn common_components(path: &str, url_path: &str) -> Option<PathMatch> {
     (common > 0).then_some(PathMatch { common, is_whole })
 }
 
+/// The lines of `text`. Lines with the remaining digits of a digest, as `gpg --print-md` writes
+/// them, are part of the line before.
+fn with_joined_groups(text: &str) -> Vec<Cow<'_, str>> {
+    let mut lines: Vec<Cow<'_, str>> = Vec::new();
+    for line in text.lines() {
+        let is_continued = line.starts_with([' ', '\t']) && line.split_whitespace().all(is_group);
+        let last = lines.last_mut();
+        match last
+            .filter(|last| is_continued && last.split_whitespace().last().is_some_and(is_group))
+        {
+            Some(last) => last.to_mut().push_str(line),
+            None => lines.push(line.into()),
+        }
+    }
+    lines
+}
+
+/// Whether a word is a group of digits as `gpg --print-md` writes them.
+fn is_group(word: &str) -> bool {
+    matches!(word.len(), 2 | 4 | 8)
+        && word
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'A'..=b'F'))
+}
+
+/// The digest in a line `<name>: <groups>` or `<name>: SHA256 = <groups>`, with the name.
+fn read_groups(line: &str) -> Option<(Digest, Option<&str>)> {
+    let (name, rest) = line.rsplit_once(':')?;
+    let (label, groups) = match rest.split_once('=') {
+        Some((label, groups)) => (Some(label), groups),
+        None => (None, rest),
+    };
+    if !groups.split_whitespace().all(is_group) {
+        return None;
+    }
+    let hex: String = groups.split_whitespace().collect();
+    let digest = digest(&hex)?;
+    let is_other = label.is_some_and(|label| !is_label(label, &digest));
+    (!is_other).then_some((digest, Some(name)))
+}
+
 /// The digest in a line, with the path of its file if that is written.
 fn read_line<'t>(line: &'t str) -> Option<(Digest, Option<&'t str>)> {
     if let Some((label, rest)) = line.split_once('(')
@@ -406,9 +449,21 @@ fn read_line<'t>(line: &'t str) -> Option<(Digest, Option<&'t str>)> {
         (hex, name) = (next, path);
     }
     let hex = hex.strip_prefix("sha256:").unwrap_or(hex);
-    // `sha256sum` marks files that it read in binary mode with an asterisk
+    let Some(first) = digest(hex) else {
+        return read_groups(line).or_else(|| read_name_first(line));
+    };
+    // `sha256sum` marks files that it read in binary mode with an asterisk, and stdin with a dash
     let name = name.trim_start().trim_start_matches('*');
-    Some((digest(hex)?, (!name.is_empty()).then_some(name)))
+    Some((first, (!matches!(name, "" | "-")).then_some(name)))
+}
+
+/// The digest at the end of a line, after the path of its file or the name of the algorithm.
+fn read_name_first(line: &str) -> Option<(Digest, Option<&str>)> {
+    let (name, hex) = line.rsplit_once(char::is_whitespace)?;
+    let name = name.trim_end().trim_end_matches([':', '=']).trim_end();
+    let digest = digest(hex)?;
+    let path = (!is_label(name, &digest)).then_some(name);
+    Some((digest, path))
 }
 
 /// Whether `label` is the name of the digest's algorithm. Other algorithms, such as `BLAKE2b` and
@@ -451,6 +506,10 @@ mod tests {
             format!("SHA256(d/cni.tgz)= {}\n", a.to_uppercase()),
             format!("sha256:{a} *cni.tgz"),
             format!("{a}\t.\\d\\cni.tgz"),
+            format!("{a}  -\n"),
+            format!("cni.tgz {a}\nother.tgz {b}\n"),
+            format!("cni.tgz:  {a}\n"),
+            format!("SHA256: {a}\n"),
             format!(
                 "\r\nAlgorithm       Hash       Path\r\n---------       ----       ----\r\n\
              SHA256          {}       C:\\d\\cni.tgz   \r\n\r\n",
@@ -488,6 +547,41 @@ mod tests {
                 .to_string()
                 .starts_with("sha512:")
         );
+    }
+
+    #[test]
+    fn groups_of_gpg_are_joined() {
+        let url = "https://x.test/d/cni 1.tgz";
+        let wide = "5891B5B5 22D5DF08 6D0FF0B1 10FBD9D2 1BB4FC71 63AF34D0 8286A2E8 46F6BE03";
+        let hex = wide.replace(' ', "").to_lowercase();
+        let long = "E7C22B99 4C59D9CF 2B48E549 B1E24666 63604593 0D3DA7C1\n   ACB299D1 C3B7F931 F94AAE41 EDDA2C2B \
+                    207A36E1 0F8BCB8D\n   45223E54 878F5B31 6E7CE3B6 BC019629";
+        for text in [
+            format!("cni 1.tgz: {wide}\n"),
+            format!("cni 1.tgz: {}\n\t{}\r\n", &wide[..35], &wide[36..]),
+            format!(
+                "cni 1.tgz:    MD5 = B1 94 6A C9 24 92 D2 34  7C 62 35 B4 D2 61 11 84\ncni 1.tgz: SHA256 = {wide}\n"
+            ),
+        ] {
+            assert_eq!(
+                find(&text, url).map(|found| found.hex()),
+                Ok(hex.clone()),
+                "{text}"
+            );
+        }
+        let found = find(&format!("cni 1.tgz: {long}\n"), url).unwrap();
+        assert!(found.to_string().starts_with("sha512:e7c22b99"), "{found}");
+        assert!(found.to_string().ends_with("bc019629"), "{found}");
+        for (text, why) in [
+            (format!("other.tgz: {wide}\n"), "is for 'other.tgz'"),
+            (format!("cni 1.tgz: BLAKE2 = {wide}\n"), "no SHA-256"),
+            (format!("cni 1.tgz: {}\n", &wide[..62]), "no SHA-256"),
+            (format!("cni 1.tgz: {wide}\n  0000\n"), "no SHA-256"),
+            (format!("BLAKE2b: {hex}\n"), "is for 'BLAKE2b'"),
+        ] {
+            let error = find(&text, url).unwrap_err();
+            assert!(error.contains(why), "{text}: {error}");
+        }
     }
 
     #[test]
