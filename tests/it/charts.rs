@@ -447,6 +447,41 @@ fn versions_of_a_dependency_are_found_in_a_long_list_of_tags() {
 }
 
 #[test]
+fn a_dependency_with_one_version_needs_no_list_of_tags() {
+    let up = Upstream::new();
+    let registry = Faults::new(Content::default());
+    let address = &registry.address;
+    let common = Chart::new("common", "1.2.0+a", "", &[]);
+    common.push(&up.images, address, "charts/common");
+    let app = |version: &str| {
+        let dependencies = format!(
+            "dependencies:\n- {{name: common, version: {version}, repository: \"oci://{address}/charts\"}}\n"
+        );
+        up.repository(&[Chart::new("app", "1.0.0", &dependencies, &[])]);
+        up.manifest(
+            &json!([{"repo": up.repo(), "name": "app", "version": "1.0.0"}]),
+            "images: []",
+        );
+    };
+    for status in [403, 404, 405] {
+        registry.set_faults([Fault::always(RequestKind::Tags, FaultKind::Status(status))]);
+        app("1.2.0+a");
+        up.lock(0, &["--plain-http", address]);
+        let lock = up.place.read("landfall.lock");
+        let locked = format!("\n- name: oci://{address}/charts/common:1.2.0+a\n");
+        assert!(lock.contains(&locked), "{status}: {lock}");
+        std::fs::remove_file(up.place.path("landfall.lock")).unwrap();
+        for (version, exit) in [("^1", 1), ("1.3.0", 3)] {
+            app(version);
+            let report = up.lock(exit, &["--plain-http", address]);
+            let reasons = failure_reasons(&report);
+            assert!(reasons.contains("charts/common"), "{status}: {reasons}");
+            let _ = std::fs::remove_file(up.place.path("landfall.lock"));
+        }
+    }
+}
+
+#[test]
 fn dependencies_that_the_archive_lacks_are_locked_too() {
     let up = Upstream::new();
     let registry = &up.registry.address;

@@ -269,10 +269,18 @@ async fn newest(
                 .parse()
                 .map_err(|_| "its repository is not a registry")?;
             let resolver = resolver.for_dependency_at(url, &image.registry);
-            let tags = resolver.all_tags(&image).await?;
-            let tags = tags.ok_or("its registry does not list its versions, or too many")?;
-            // tags cannot contain the `+` of a version
-            tags.iter().map(|tag| tag.replace('_', "+")).collect()
+            match resolver.all_tags(&image).await {
+                // tags cannot contain the `+` of a version
+                Ok(Some(tags)) => tags.iter().map(|tag| tag.replace('_', "+")).collect(),
+                // no list is needed to request one version
+                _ if version.parse::<ChartVersion>().is_ok() => vec![version.clone()],
+                Ok(None) => {
+                    let why =
+                        format!("{image}: its registry does not list its versions, or too many");
+                    return Err(why.into());
+                }
+                Err(error) => return Err(error),
+            }
         }
         None if is_web_url(url) => {
             // only repository and host are used here, so the version is a placeholder
