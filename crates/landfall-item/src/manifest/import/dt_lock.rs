@@ -22,10 +22,11 @@ pub(super) fn read(
             let Some(image) = mapping(imported, source.at(&at), image) else {
                 continue;
             };
-            let digests = list(image, "digests")
-                .iter()
-                .filter_map(|one| one.as_mapping());
-            let platforms: Vec<String> = digests.filter_map(|one| text(one, "arch")).collect();
+            let mut platforms: Vec<String> = Vec::new();
+            for digest in list(image, "digests") {
+                let digest = mapping(imported, source.at(&at), digest);
+                platforms.extend(digest.and_then(|digest| text(digest, "arch")));
+            }
             imported.image(
                 source.at(&at),
                 &text(image, "image").unwrap_or_default(),

@@ -2,7 +2,7 @@
 //! hauler-dev/hauler, pkg/apis/hauler.cattle.io/v1.
 
 use super::imported::{ImportSource, ImportedChart, ImportedItems, at_host};
-use super::yaml::{documents, list, map, mapping, note_other_keys, text};
+use super::yaml::{documents, list, map, mapping, mapping_at, note_other_keys, text};
 use landfall_model::document::Diagnostic;
 use serde_yaml::Mapping;
 
@@ -10,16 +10,24 @@ pub(super) fn read(
     source: &ImportSource,
     imported: &mut ImportedItems,
 ) -> Result<(), Box<Diagnostic>> {
-    for (number, document) in documents(source)?.iter().enumerate() {
-        let version = text(document, "apiVersion").unwrap_or_default();
-        if !version.contains("hauler.cattle.io/") {
-            let help = "each document needs `apiVersion: content.hauler.cattle.io/v1`";
-            return Err(source.format_error("a file of Hauler", help));
-        }
+    let documents = documents(source)?;
+    let is_of_hauler = |document: &Mapping| {
+        text(document, "apiVersion").is_some_and(|version| version.contains("hauler.cattle.io/"))
+    };
+    if !documents.iter().any(is_of_hauler) {
+        let help = "its documents need `apiVersion: content.hauler.cattle.io/v1`";
+        return Err(source.format_error("a file of Hauler", help));
+    }
+    for (number, document) in documents.iter().enumerate() {
         let kind = text(document, "kind").unwrap_or_default();
-        let empty = Mapping::new();
-        let spec = map(document, "spec").unwrap_or(&empty);
         let at = format!("document {}, {kind}", number + 1);
+        // hauler skips other documents with a warning
+        if !is_of_hauler(document) {
+            imported.not_imported(source.at(&at), &kind, "its `apiVersion` is not Hauler's");
+            continue;
+        }
+        let empty = Mapping::new();
+        let spec = mapping_at(imported, source.at(&at), document, "spec").unwrap_or(&empty);
         match kind.as_str() {
             "Images" => images(document, spec, source, imported, &at),
             "Files" => files(spec, source, imported, &at),
@@ -96,17 +104,15 @@ fn charts(spec: &Mapping, source: &ImportSource, imported: &mut ImportedItems, a
             continue;
         };
         let value = |key| text(chart, key).unwrap_or_default();
+        let known = ["repoURL", "name", "version", "add-images"];
+        let has_images = value("add-images") == "true";
         let repository = value("repoURL");
         if !repository.contains("://") {
             // a folder with charts, and a chart folder or archive in it
             let path = format!("{repository}/{}", value("name"));
-            imported.local_chart(source.at(&at), path.trim_start_matches('/'));
-            note_other_keys(
-                imported,
-                source.at(&at),
-                chart,
-                &["repoURL", "name", "version"],
-            );
+            let path = path.trim_start_matches('/');
+            imported.local_chart(source.at(&at), path, has_images);
+            note_other_keys(imported, source.at(&at), chart, &known);
             continue;
         }
         imported.chart(
@@ -115,16 +121,11 @@ fn charts(spec: &Mapping, source: &ImportSource, imported: &mut ImportedItems, a
                 repository: &repository,
                 name: &value("name"),
                 version: &value("version"),
-                has_images: false,
+                has_images,
                 values: None,
             },
         );
-        note_other_keys(
-            imported,
-            source.at(&at),
-            chart,
-            &["repoURL", "name", "version"],
-        );
+        note_other_keys(imported, source.at(&at), chart, &known);
     }
 }
 
@@ -154,6 +155,8 @@ spec:
   charts:
   - {name: c, repoURL: 'oci://h.test/charts', version: 1.2.3, add-images: true}
   - {name: d, repoURL: 'https://h.test/charts'}
+---
+kind: ConfigMap
 ";
 
     #[test]
@@ -213,7 +216,9 @@ spec: {images: ['h.test/a:1', {name: 'h.test/b:1'}, null]}
         assert_eq!(imported.entries(), 4);
         let made = super::super::manifest_of(&imported, "n", "t");
         assert!(
-            made.ends_with("\ncharts:\n  - \"oci://h.test/charts/c:1.2.3\"\n"),
+            made.ends_with(
+                "\ncharts:\n  - {ref: \"oci://h.test/charts/c:1.2.3\", images: discover}\n"
+            ),
             "{made}"
         );
         let left = imported.not_imported.join("\n");
@@ -222,6 +227,7 @@ spec: {images: ['h.test/a:1', {name: 'h.test/b:1'}, null]}
             "files[1]: local.txt: the folder of the manifest does not have it",
             "files[2]: https://get.test: this is the URL of a folder",
             "charts[1]: chart https://h.test/charts d: it has no version",
+            "document 4, ConfigMap: ConfigMap: its `apiVersion` is not Hauler's",
         ] {
             assert!(left.contains(words), "{left}");
         }
@@ -231,7 +237,6 @@ spec: {images: ['h.test/a:1', {name: 'h.test/b:1'}, null]}
             "images[0]: h.test/library/busybox: no tag, so `latest`",
             "`rewrite`",
             "`name`",
-            "`add-images`",
         ] {
             assert!(notes.contains(words), "{words}: {notes}");
         }

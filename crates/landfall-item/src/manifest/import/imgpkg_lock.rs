@@ -20,6 +20,11 @@ pub(super) fn read(
                         dt, use the format `dt-lock`";
             return Err(source.format_error("an ImagesLock of imgpkg", help));
         }
+        if let Some(bundle) = map(&lock, "bundle") {
+            let bundle = text(bundle, "image").unwrap_or_default();
+            let why = "list it under `images` with `listed: true`, which carries its images too";
+            imported.not_imported(source.at("bundle"), &bundle, why);
+        }
         for (index, image) in list(&lock, "images").iter().enumerate() {
             let at = format!("images[{index}]");
             let Some(image) = mapping(imported, source.at(&at), image) else {
@@ -66,6 +71,11 @@ mod tests {
             format!("h.test/x@{digest}"),
         ];
         assert_eq!(imported.images(), names);
+        let bundle = format!(
+            "apiVersion: imgpkg.carvel.dev/v1alpha1\nkind: BundleLock\nbundle: {{image: 'h.test/b@{digest}', tag: v1}}\n"
+        );
+        let left = import("imgpkg-lock", &bundle).unwrap().not_imported;
+        assert!(left[0].contains("`listed: true`"), "{left:?}");
         let refused = import("imgpkg-lock", "apiVersion: v0\nkind: ImagesLock\n").unwrap_err();
         assert!(refused.contains("`dt-lock`"), "{refused}");
     }

@@ -56,6 +56,13 @@ pub(super) struct ImportPosition<'s> {
     at: &'s str,
 }
 
+impl ImportPosition<'_> {
+    /// The name of the file.
+    pub(super) fn file(self) -> String {
+        self.source.file.clone()
+    }
+}
+
 impl fmt::Display for ImportPosition<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = if self.at.is_empty() {
@@ -123,6 +130,9 @@ pub struct ImportedItems {
     archives: BTreeMap<String, String>,
     /// The folder for which the manifest is written, in which local content must be.
     folder: PathBuf,
+    /// The folder of the file that is read now, relative to `folder`. Empty for the imported files
+    /// themselves.
+    below: String,
     /// Items that a manifest cannot express, one line each.
     pub not_imported: Vec<String>,
     /// Settings that a manifest cannot express, and assumptions of the import, one line each.
@@ -142,6 +152,11 @@ impl ImportedItems {
     /// records that the item is not imported.
     fn local_path(&mut self, at: ImportPosition<'_>, text: &str) -> Option<String> {
         let path = text.trim_start_matches("./").trim_end_matches('/');
+        let path = &if self.below.is_empty() {
+            path.to_owned()
+        } else {
+            joined(&self.below, path)
+        };
         // a manifest would read these as patterns and variables
         let is_plain = !path.contains(['*', '?', '\\', '$']) && !path.contains(char::is_control);
         if !is_path_below(path) || !is_plain {
@@ -183,11 +198,22 @@ impl ImportedItems {
         }
     }
 
-    /// Adds the chart at the local `path`.
-    pub(super) fn local_chart(&mut self, at: ImportPosition<'_>, path: &str) {
+    /// Adds the chart at the local `path`. `has_images` means that the tool also mirrors the images
+    /// in it.
+    pub(super) fn local_chart(&mut self, at: ImportPosition<'_>, path: &str, has_images: bool) {
+        let images = if has_images { ", images: discover" } else { "" };
         let path = self.local_path(at, path);
         self.charts
-            .extend(path.map(|path| format!("{{path: {}}}", quoted(&path))));
+            .extend(path.map(|path| format!("{{path: {}{images}}}", quoted(&path))));
+    }
+
+    /// Runs `read` for a file in the folder `path`, relative to the folder of the file that is read
+    /// now, so that local content is found in that folder.
+    pub(super) fn in_folder(&mut self, path: &str, read: impl FnOnce(&mut ImportedItems)) {
+        let below = joined(&self.below, path);
+        let before = std::mem::replace(&mut self.below, below);
+        read(self);
+        self.below = before;
     }
 
     /// Adds the image `reference` for `platforms`; empty means all.
@@ -224,6 +250,8 @@ impl ImportedItems {
         selector: ImportedSelector,
         platforms: &[String],
     ) {
+        let select = without_hyphens(&selector.select);
+        let selector = ImportedSelector { select, ..selector };
         let ImportedSelector {
             repository,
             select,
@@ -368,6 +396,7 @@ impl ImportedItems {
         if version.is_empty() {
             return self.not_imported(at, &format!("chart {label}"), "it has no version");
         }
+        let version = &*without_hyphens(version);
         if !is_oci && !is_web_url(folder) {
             let why = "its repository is neither oci:// nor http(s)://";
             return self.not_imported(at, &format!("chart {label} {version}"), why);
@@ -479,6 +508,34 @@ impl ImportedItems {
         }
         lines
     }
+}
+
+/// A range of versions with bounds in place of hyphens: `1.2 - 1.4` is `>=1.2 <=1.4`. Other ranges,
+/// versions and patterns stay as they are.
+fn without_hyphens(range: &str) -> String {
+    let alternative = |text: &str| match text.split_whitespace().collect::<Vec<&str>>()[..] {
+        [from, "-", to] => format!(">={from} <={to}"),
+        _ => text.to_owned(),
+    };
+    let alternatives: Vec<String> = range.split("||").map(alternative).collect();
+    alternatives.join("||")
+}
+
+/// `path` as seen from the folder that contains the folder `below`, without `.` and `..` where
+/// possible.
+fn joined(below: &str, path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    // an absolute path stays one
+    let below = if path.starts_with('/') { "" } else { below };
+    for part in below.split('/').chain(path.split('/')) {
+        match part {
+            "." => {}
+            "" if !parts.is_empty() || !path.starts_with('/') => {}
+            ".." if parts.last().is_some_and(|last| *last != "..") => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
 }
 
 /// `text` as a YAML string in double quotes.

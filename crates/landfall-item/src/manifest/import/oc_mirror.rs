@@ -2,7 +2,7 @@
 //! internal/pkg/api/v2alpha1.
 
 use super::imported::{ImportSource, ImportedChart, ImportedItems};
-use super::yaml::{documents, list, map, mapping, note_other_keys, scalar, text};
+use super::yaml::{documents, list, mapping, mapping_at, note_other_keys, scalar, text};
 use landfall_model::document::Diagnostic;
 use serde_yaml::{Mapping, Value};
 
@@ -25,18 +25,26 @@ pub(super) fn read(
             &["apiVersion", "kind", "mirror", "metadata"],
         );
         let empty = Mapping::new();
-        let mirror = map(&config, "mirror").unwrap_or(&empty);
+        let mirror = mapping_at(imported, source.at(""), &config, "mirror").unwrap_or(&empty);
         for (index, image) in list(mirror, "additionalImages").iter().enumerate() {
             let at = format!("mirror.additionalImages[{index}]");
             let Some(image) = mapping(imported, source.at(&at), image) else {
                 continue;
             };
+            let mut platforms = Vec::new();
+            for platform in list(image, "platforms") {
+                let Some(platform) = mapping(imported, source.at(&at), platform) else {
+                    continue;
+                };
+                let part = |key| text(platform, key).unwrap_or_default();
+                platforms.push(format!("{}/{}", part("os"), part("architecture")));
+            }
             imported.image(
                 source.at(&at),
                 &text(image, "name").unwrap_or_default(),
-                &[],
+                &platforms,
             );
-            note_other_keys(imported, source.at(&at), image, &["name"]);
+            note_other_keys(imported, source.at(&at), image, &["name", "platforms"]);
         }
         unresolved(mirror, source, imported);
         helm(mirror, source, imported);
@@ -47,9 +55,10 @@ pub(super) fn read(
 }
 
 /// The keys that are accepted in any mix of upper and lower case, as oc-mirror accepts them.
-const KEYS: [&str; 19] = [
+const KEYS: [&str; 22] = [
     "additionalImages",
     "apiVersion",
+    "architecture",
     "catalog",
     "channels",
     "charts",
@@ -59,9 +68,11 @@ const KEYS: [&str; 19] = [
     "mirror",
     "name",
     "operators",
+    "os",
     "packages",
     "path",
     "platform",
+    "platforms",
     "release",
     "repositories",
     "url",
@@ -120,7 +131,8 @@ fn unresolved(mirror: &Mapping, source: &ImportSource, imported: &mut ImportedIt
         };
         imported.not_imported(source.at(&at), &what, why);
     }
-    let Some(platform) = map(mirror, "platform") else {
+    let at = source.at("mirror");
+    let Some(platform) = mapping_at(imported, at, mirror, "platform") else {
         return;
     };
     for (index, channel) in list(platform, "channels").iter().enumerate() {
@@ -146,22 +158,27 @@ fn unresolved(mirror: &Mapping, source: &ImportSource, imported: &mut ImportedIt
 }
 
 fn helm(mirror: &Mapping, source: &ImportSource, imported: &mut ImportedItems) {
-    let Some(helm) = map(mirror, "helm") else {
+    let at = source.at("mirror");
+    let Some(helm) = mapping_at(imported, at, mirror, "helm") else {
         return;
     };
-    for repository in list(helm, "repositories")
-        .iter()
-        .filter_map(|one| one.as_mapping())
-    {
-        let url = text(repository, "url").unwrap_or_default();
+    for repository in list(helm, "repositories") {
         let at = source.at("mirror.helm.repositories");
+        let Some(repository) = mapping(imported, at, repository) else {
+            continue;
+        };
+        let url = text(repository, "url").unwrap_or_default();
         note_other_keys(imported, at, repository, &["name", "url", "charts"]);
-        for chart in list(repository, "charts")
-            .iter()
-            .filter_map(|one| one.as_mapping())
-        {
+        let charts = list(repository, "charts");
+        if charts.is_empty() {
+            imported.not_imported(at, &url, "all its charts: list the charts that you need");
+        }
+        for chart in charts {
+            let Some(chart) = mapping(imported, at, chart) else {
+                continue;
+            };
             note_other_keys(imported, at, chart, &["name", "version", "values"]);
-            let values = map(chart, "values");
+            let values = mapping_at(imported, at, chart, "values");
             imported.chart(
                 at,
                 ImportedChart {
@@ -186,16 +203,8 @@ fn helm(mirror: &Mapping, source: &ImportSource, imported: &mut ImportedItems) {
             .as_mapping()
             .and_then(|local| text(local, "path"))
             .or(scalar(local));
-        imported.chart(
-            source.at(&format!("mirror.helm.local[{index}]")),
-            ImportedChart {
-                repository: &path.unwrap_or_default(),
-                name: "",
-                version: "",
-                has_images: false,
-                values: None,
-            },
-        );
+        let at = format!("mirror.helm.local[{index}]");
+        imported.local_chart(source.at(&at), &path.unwrap_or_default(), true);
     }
 }
 
@@ -224,6 +233,24 @@ mod tests {
             imported.not_imported
         );
         assert_eq!(imported.notes.len(), 4, "{:?}", imported.notes);
+    }
+
+    #[test]
+    fn platforms_local_charts_and_whole_repositories_are_imported_or_reported() {
+        let text = "kind: ImageSetConfiguration\nmirror:\n  additionalImages:\n  - name: h.test/x:1\n    platforms: \
+                    [{os: linux, architecture: arm64}]\n  helm:\n    repositories: [{name: c, url: 'https://c.test'}]\n    \
+                    local: [{name: l, path: ./src}, {name: m, path: /absent}]\n";
+        let imported = import("oc-mirror", text).unwrap();
+        let made = super::super::manifest_of(&imported, "n", "t");
+        for words in [
+            r#"{ref: "h.test/x:1", platforms: [linux/arm64]}"#,
+            r#"  - {path: "src", images: discover}"#,
+            "mirror.helm.repositories: https://c.test: all its charts",
+            "mirror.helm.local[1]: /absent: it is not a path below",
+        ] {
+            assert!(made.contains(words), "{words}: {made}");
+        }
+        assert_eq!(imported.not_imported.len(), 2, "{made}");
     }
 
     #[test]

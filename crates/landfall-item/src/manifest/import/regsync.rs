@@ -1,9 +1,12 @@
 //! `regsync`: its configuration, as defined in regclient/regclient, cmd/regsync/config.go.
 
 use super::imported::{ImportPosition, ImportSource, ImportedItems, ImportedSelector};
-use super::yaml::{documents, list, map, mapping, note_other_keys, text, texts};
+use super::yaml::{
+    documents, list, mapping, mapping_at, note_other_keys, scalar, text, texts, whole_tag_pattern,
+};
 use landfall_model::document::Diagnostic;
-use serde_yaml::{Mapping, Value};
+use regex_lite::Regex;
+use serde_yaml::Mapping;
 
 pub(super) fn read(
     source: &ImportSource,
@@ -48,22 +51,28 @@ fn read_step(step: &Mapping, at: &str, source: &ImportSource, imported: &mut Imp
     if kind == "image" {
         return imported.image(source.at(at), &from, &platforms);
     }
-    let further = list(step, "tagSets").iter().filter_map(Value::as_mapping);
-    let sets: Vec<&Mapping> = map(step, "tags").into_iter().chain(further).collect();
-    if kind != "repository" || sets.is_empty() {
+    let at = source.at(at);
+    let has_tags = ["tags", "tagSets"]
+        .iter()
+        .any(|key| step.get(key).is_some_and(|value| !value.is_null()));
+    if kind != "repository" || !has_tags {
         return imported.not_imported(
-            source.at(at),
+            at,
             &from,
             &format!("type {kind}: list the tags that you need"),
         );
     }
+    let mut sets: Vec<&Mapping> = mapping_at(imported, at, step, "tags").into_iter().collect();
+    for set in list(step, "tagSets") {
+        sets.extend(mapping(imported, at, set));
+    }
     for tags in sets {
-        read_tags(tags, &from, source.at(at), &platforms, imported);
+        read_tags(tags, &from, at, &platforms, imported);
     }
 }
 
-/// Reads a set of tags: those in a range of versions and those that match an expression, without
-/// those that match another one. An expression has to match the whole tag.
+/// Reads a set of tags: those in a range of versions that also match an expression, without those
+/// that match another one.
 fn read_tags(
     tags: &Mapping,
     from: &str,
@@ -71,6 +80,13 @@ fn read_tags(
     platforms: &[String],
     imported: &mut ImportedItems,
 ) {
+    note_other_keys(imported, at, tags, &["allow", "deny", "semverRange"]);
+    for key in ["allow", "deny", "semverRange"] {
+        if list(tags, key).iter().any(|one| scalar(one).is_none()) {
+            let why = format!("an entry of `{key}` is not a text");
+            return imported.not_imported(at, from, &why);
+        }
+    }
     let denied: Vec<String> = texts(tags, "deny").iter().map(|one| whole(one)).collect();
     let selector = |select: String| ImportedSelector {
         repository: from.to_owned(),
@@ -84,15 +100,29 @@ fn read_tags(
         // without a rule, regsync copies all tags
         return imported.select(at, selector("^(.*)$".into()), platforms);
     }
-    for range in ranges {
+    if !allowed.is_empty() && !ranges.is_empty() {
+        let note = format!("{from}: `semverRange` is not imported, because there is `allow`, too");
+        imported.note(at, &note);
+    }
+    // without the range, more tags are selected; without `allow`, it would be even more
+    for range in ranges.into_iter().filter(|_| allowed.is_empty()) {
         imported.select(at, selector(range), platforms);
     }
     for tag in allowed {
-        // an expression without special characters is a tag
+        // A dot matches any character, but people who write `v1.2.3` want this one tag. As a rule, it
+        // would need a look-up for each tag before the manifest can be locked.
         let is_tag = tag
             .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
-        if is_tag && denied.is_empty() {
+            .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+        let is_denied = || {
+            denied
+                .iter()
+                .any(|one| Regex::new(one).is_ok_and(|one| one.is_match(&tag)))
+        };
+        if is_tag && is_denied() {
+            continue;
+        }
+        if is_tag {
             imported.image(at, &format!("{from}:{tag}"), platforms);
         } else {
             imported.select(at, selector(whole(&tag)), platforms);
@@ -102,8 +132,8 @@ fn read_tags(
 
 /// The expression as a pattern for a whole tag, with a group that orders the tags.
 fn whole(expression: &str) -> String {
-    let inner = expression.trim_start_matches('^').trim_end_matches('$');
-    format!("^({inner})$")
+    // as regsync does it, so the first of several alternatives may match the beginning of a tag
+    whole_tag_pattern(&format!("^{expression}$"))
 }
 
 #[cfg(test)]
@@ -138,20 +168,26 @@ sync:
   platforms: [linux/amd64]
 - {source: alpine, type: repository, tags: {allow: ['3\.\d+', 'edge']}}
 - {source: h.test/all, type: repository, tagSets: [{deny: [nightly]}]}
-- {source: h.test/bad, type: repository, tags: {semverRange: ['latest'], allow: ['(?P<']}}
+- {source: h.test/listed, type: repository, tags: {allow: [v1.2.3, v1.3.0-rc1, latest], deny: ['.*-rc\d', '(?P<']}}
+- {source: h.test/bad, type: repository, tagSets: [{semverRange: ['latest']}, {allow: ['(?P<']}]}
+- {source: h.test/both, type: repository, tags: {semverRange: ['>=1'], allow: ['1|2.*']}}
 ";
         let imported = import("regsync", text).unwrap();
         let made = manifest_of(&imported, "m", "a title");
         for line in [
             "  - docker.io/library/alpine:edge
 ",
+            "  - h.test/listed:latest\n  - h.test/listed:v1.2.3\n",
             r#"  - {repo: "docker.io/library/alpine", select: "^(3\\.\\d+)$"}"#,
             r#"  - {repo: "h.test/all", select: "^(.*)$", except: ["^(nightly)$"]}"#,
+            r#"  - {repo: "h.test/both", select: "^(.*(?:^1|2.*$).*)$"}"#,
             r#"  - {repo: "quay.io/a/ranges", select: ">=1.2.0 <2", except: ["^(1.3.*)$", "^(.*-rc\\.\\d+)$"], platforms: [linux/amd64]}"#,
         ] {
             assert!(made.contains(line), "{line}: {made}");
         }
         assert_eq!(imported.not_imported.len(), 2, "{imported:?}");
+        assert_eq!(imported.notes.len(), 1, "{imported:?}");
+        assert!(!made.contains("v1.3.0-rc1"), "{made}");
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! `skopeo-sync`: the YAML source of `skopeo sync --src yaml`.
 
 use super::imported::{ImportSource, ImportedItems, ImportedSelector};
-use super::yaml::{documents, map, mapping, note_other_keys, scalar};
+use super::yaml::{
+    documents, list, mapping, mapping_at, note_other_keys, scalar, whole_tag_pattern,
+};
 use landfall_model::document::Diagnostic;
-use serde_yaml::Value;
+use serde_yaml::Mapping;
 
 pub(super) fn read(
     source: &ImportSource,
@@ -21,9 +23,8 @@ pub(super) fn read(
             let Some(registry) = mapping(imported, source.at(&host), registry) else {
                 continue;
             };
-            for (repository, tags) in map(registry, "images").into_iter().flatten() {
-                let name = format!("{host}/{}", scalar(repository).unwrap_or_default());
-                let tags = tags.as_sequence().map_or(&[][..], Vec::as_slice);
+            for (repository, tags) in repositories(imported, source, &host, registry, "images") {
+                let name = format!("{host}/{repository}");
                 if tags.is_empty() {
                     imported.not_imported(
                         source.at(&host),
@@ -31,7 +32,7 @@ pub(super) fn read(
                         "all its tags: list the tags that you need",
                     );
                 }
-                for tag in tags.iter().filter_map(scalar) {
+                for tag in tags {
                     // an entry of the list may be a digest
                     let separator = if tag.starts_with("sha256:") || tag.starts_with("sha512:") {
                         '@'
@@ -42,29 +43,22 @@ pub(super) fn read(
                 }
             }
             for key in ["images-by-tag-regex", "images-by-semver"] {
-                for (repository, rule) in registry
-                    .get(key)
-                    .and_then(Value::as_mapping)
-                    .into_iter()
-                    .flatten()
-                {
-                    let name = format!("{host}/{}", scalar(repository).unwrap_or_default());
-                    let mut rule = scalar(rule).unwrap_or_default();
-                    if key == "images-by-tag-regex" {
-                        // an expression may match any part of a tag
-                        let before = if rule.starts_with('^') { "" } else { ".*" };
-                        let after = if rule.ends_with('$') { "" } else { ".*" };
-                        let inner = rule.trim_start_matches('^').trim_end_matches('$');
-                        rule = format!("^({before}(?:{inner}){after})$");
+                for (repository, rules) in repositories(imported, source, &host, registry, key) {
+                    for rule in rules {
+                        let select = if key == "images-by-tag-regex" {
+                            whole_tag_pattern(&rule)
+                        } else {
+                            rule
+                        };
+                        let selector = ImportedSelector {
+                            repository: format!("{host}/{repository}"),
+                            select,
+                            except: Vec::new(),
+                            newest: None,
+                        };
+                        let at = format!("{host}, {key}");
+                        imported.select(source.at(&at), selector, &[]);
                     }
-                    let at = format!("{host}, {key}");
-                    let selector = ImportedSelector {
-                        repository: name,
-                        select: rule,
-                        except: Vec::new(),
-                        newest: None,
-                    };
-                    imported.select(source.at(&at), selector, &[]);
                 }
             }
             let known = ["images", "images-by-tag-regex", "images-by-semver"];
@@ -72,6 +66,40 @@ pub(super) fn read(
         }
     }
     Ok(())
+}
+
+/// The repositories in the mapping `key` of a registry, with their tags or rules. Entries of
+/// another form are reported, not imported.
+fn repositories(
+    imported: &mut ImportedItems,
+    source: &ImportSource,
+    host: &str,
+    registry: &Mapping,
+    key: &str,
+) -> Vec<(String, Vec<String>)> {
+    let mut all = Vec::new();
+    let found = mapping_at(imported, source.at(host), registry, key);
+    for (name, _) in found.into_iter().flatten() {
+        let Some(name) = scalar(name) else {
+            imported.not_imported(
+                source.at(host),
+                key,
+                "a key is not the name of a repository",
+            );
+            continue;
+        };
+        let values = found.map_or(&[][..], |found| list(found, &name));
+        let texts: Vec<String> = values.iter().filter_map(scalar).collect();
+        if texts.len() < values.len() {
+            let why = "an entry is not a tag, a digest or a rule";
+            imported.not_imported(source.at(host), &format!("{host}/{name}"), why);
+            if texts.is_empty() {
+                continue;
+            }
+        }
+        all.push((name, texts));
+    }
+    all
 }
 
 #[cfg(test)]
@@ -106,5 +134,26 @@ mod tests {
             assert!(made.contains(line), "{line}: {made}");
         }
         assert!(imported.notes[0].contains("`tls-verify`"), "{imported:?}");
+    }
+
+    #[test]
+    fn rules_in_lists_and_with_alternatives_select_the_same_tags_as_skopeo() {
+        let text = "h.test:\n  images-by-semver: {a: ['3.12 - 3.13', '>= 3.17']}\n  images-by-tag-regex: {b: \
+                    '^v1|latest$', c: ['^(1|2)$']}\n";
+        let imported = import("skopeo-sync", text).unwrap();
+        assert_eq!(imported.not_imported.len(), 0, "{imported:?}");
+        let made = manifest_of(&imported, "m", "a title");
+        for line in [
+            r#"{repo: "h.test/a", select: ">=3.12 <=3.13"}"#,
+            r#"{repo: "h.test/a", select: ">= 3.17"}"#,
+            r#"{repo: "h.test/b", select: "^(.*(?:^v1|latest$).*)$"}"#,
+            r#"{repo: "h.test/c", select: "^((1|2))$"}"#,
+        ] {
+            assert!(made.contains(line), "{line}: {made}");
+        }
+        let pattern = "^(.*(?:^v1|latest$).*)$";
+        let selection = landfall_model::VersionSelection::new(pattern).unwrap();
+        let found = ["v1.2", "xv1", "my-latest", "latest-1"].map(String::from);
+        assert_eq!(selection.newest(found), ["v1.2", "my-latest"]);
     }
 }

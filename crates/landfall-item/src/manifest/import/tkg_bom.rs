@@ -4,6 +4,7 @@
 use super::imported::{ImportSource, ImportedItems};
 use super::yaml::{documents, list, map, mapping, scalar, text};
 use landfall_model::document::Diagnostic;
+use serde_yaml::{Mapping, Value};
 
 pub(super) fn read(
     source: &ImportSource,
@@ -28,7 +29,11 @@ pub(super) fn read(
         }
         for (component, versions) in components {
             let component = scalar(component).unwrap_or_default();
-            for (index, version) in versions.as_sequence().into_iter().flatten().enumerate() {
+            let versions = match versions {
+                Value::Sequence(versions) => &versions[..],
+                version => std::slice::from_ref(version),
+            };
+            for (index, version) in versions.iter().enumerate() {
                 let images = version.get("images").and_then(|images| images.as_mapping());
                 for (key, image) in images.into_iter().flatten() {
                     let at = format!(
@@ -56,7 +61,7 @@ pub(super) fn read(
             }
         }
         for key in ["ova", "ami", "azure"] {
-            let count = list(&bom, key).len() + map(&bom, key).map_or(0, serde_yaml::Mapping::len);
+            let count = map(&bom, key).map_or_else(|| list(&bom, key).len(), Mapping::len);
             if count > 0 {
                 imported.not_imported(
                     source.at(key),

@@ -1,19 +1,22 @@
 //! Helpers to read YAML of other tools: any number of documents, with keys that may be unknown.
 
 use super::imported::{ImportPosition, ImportSource, ImportedItems};
-use landfall_model::document::{self, Diagnostic, yaml};
+use landfall_model::document::{self, Diagnostic, ScalarStyle, YamlDocuments, YamlNode, yaml};
 use serde_yaml::{Mapping, Value};
+use std::borrow::Cow;
+use std::ops::Range;
 
-/// The mappings in `source`, one for each document that is not empty.
+/// The mappings in `source`, one for each document that is not empty, with merge keys (`<<`)
+/// applied.
 pub(super) fn documents(source: &ImportSource) -> Result<Vec<Mapping>, Box<Diagnostic>> {
     let text = source.text.trim_start_matches('\u{feff}');
     // a single document is parsed like a manifest, so that errors have a position
     if !text.lines().skip(1).any(|line| line.starts_with("---")) {
-        return document::read::<Option<Mapping>>(&source.file, text)
-            .map(|read| read.into_iter().collect());
+        document::read::<Option<Mapping>>(&source.file, text)?;
     }
     let mut all = Vec::new();
-    for document in yaml::documents(text) {
+    for document in yaml::documents::<Value>(&with_quoted_numbers(text)) {
+        let document = document.and_then(|mut value| value.apply_merge().map(|()| value));
         match document {
             Ok(Value::Mapping(mapping)) => all.push(mapping),
             Ok(Value::Null) => {}
@@ -33,9 +36,106 @@ pub(super) fn documents(source: &ImportSource) -> Result<Vec<Mapping>, Box<Diagn
     Ok(all)
 }
 
+/// `text` with quotes around each number that would be written differently after it was read: the
+/// tag `1.10` would become `1.1`. The tools read these values as texts. Values of charts are left
+/// alone, because helm reads numbers in them as numbers.
+fn with_quoted_numbers(text: &str) -> Cow<'_, str> {
+    // the reader of values reports a text that is too large for a tree
+    if yaml::check(text).is_err() {
+        return Cow::Borrowed(text);
+    }
+    let mut numbers: Vec<Range<usize>> = Vec::new();
+    // what is not YAML is reported by the reader of values
+    for document in YamlDocuments::new(text, 0..text.len()).map_while(Result::ok) {
+        let mut pending: Vec<&YamlNode> = document.root.iter().collect();
+        while let Some(node) = pending.pop() {
+            match node {
+                YamlNode::Sequence(sequence) => pending.extend(&sequence.items),
+                YamlNode::Mapping(mapping) => {
+                    let entries = mapping.entries.iter();
+                    pending.extend(
+                        entries
+                            .filter(|entry| !entry.key.is_text("values"))
+                            .map(|entry| &entry.value),
+                    );
+                }
+                YamlNode::Scalar(scalar)
+                    if scalar.style == ScalarStyle::Plain
+                        && scalar.tag().is_none()
+                        && changes_as_number(&scalar.value) =>
+                {
+                    numbers.push(scalar.span.clone());
+                }
+                YamlNode::Scalar(_) | YamlNode::Alias(_) => {}
+            }
+        }
+    }
+    if numbers.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    numbers.sort_by_key(|span| span.start);
+    let mut quoted = String::with_capacity(text.len() + 2 * numbers.len());
+    let mut done = 0;
+    for span in numbers {
+        quoted.push_str(&text[done..span.start]);
+        quoted.push('"');
+        quoted.push_str(&text[span.clone()]);
+        quoted.push('"');
+        done = span.end;
+    }
+    quoted.push_str(&text[done..]);
+    Cow::Owned(quoted)
+}
+
+/// Whether a plain scalar is a number that is written in another way than the reader of values
+/// writes it.
+fn changes_as_number(plain: &str) -> bool {
+    let may_be_number = plain
+        .trim_start_matches(['+', '-', '.'])
+        .starts_with(|c: char| c.is_ascii_digit());
+    may_be_number
+        && matches!(yaml::from_str::<Value>(plain), Ok(Value::Number(number)) if number.to_string() != plain)
+}
+
 /// The text, number or boolean at `key`, as text.
 pub(super) fn text(map: &Mapping, key: &str) -> Option<String> {
     scalar(map.get(key)?)
+}
+
+/// The `pattern` that is searched in a tag, as a pattern for the whole tag, with a group that orders
+/// the tags.
+pub(super) fn whole_tag_pattern(pattern: &str) -> String {
+    // `^` and `$` belong to one of the alternatives, not to all of them
+    if has_alternatives(pattern) {
+        return format!("^(.*(?:{pattern}).*)$");
+    }
+    let before = if pattern.starts_with('^') { "" } else { ".*" };
+    let after = if pattern.ends_with('$') { "" } else { ".*" };
+    let inner = pattern.trim_start_matches('^').trim_end_matches('$');
+    match (before, after) {
+        ("", "") => format!("^({inner})$"),
+        _ => format!("^({before}(?:{inner}){after})$"),
+    }
+}
+
+/// Whether `pattern` has a `|` outside of groups and classes.
+fn has_alternatives(pattern: &str) -> bool {
+    let mut depth = 0usize;
+    let mut is_class = false;
+    let mut chars = pattern.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => drop(chars.next()),
+            '[' => is_class = true,
+            ']' => is_class = false,
+            _ if is_class => {}
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            '|' if depth == 0 => return true,
+            _ => {}
+        }
+    }
+    false
 }
 
 /// A text, number or boolean as text.
@@ -62,26 +162,39 @@ pub(super) fn mapping<'v>(
     mapping
 }
 
+/// The mapping at `key` of `outer`. A value of another form is reported, not imported.
+pub(super) fn mapping_at<'m>(
+    imported: &mut ImportedItems,
+    at: ImportPosition<'_>,
+    outer: &'m Mapping,
+    key: &str,
+) -> Option<&'m Mapping> {
+    let value = outer.get(key)?;
+    if value.is_mapping() || value.is_null() {
+        return value.as_mapping();
+    }
+    imported.not_imported(at, key, "it is not a mapping of keys and values");
+    None
+}
+
 /// The mapping that is the value of `key`.
 pub(super) fn map<'m>(outer: &'m Mapping, key: &str) -> Option<&'m Mapping> {
     outer.get(key).and_then(Value::as_mapping)
 }
 
-/// The elements of the list at `key`; empty if there is none.
+/// The elements of the list at `key`; empty if there is none. A single value is a list of one
+/// element, so that whoever reads the elements reports one of a wrong form.
 pub(super) fn list<'m>(outer: &'m Mapping, key: &str) -> &'m [Value] {
-    outer
-        .get(key)
-        .and_then(Value::as_sequence)
-        .map_or(&[], Vec::as_slice)
+    match outer.get(key) {
+        Some(Value::Sequence(values)) => values,
+        None | Some(Value::Null) => &[],
+        Some(value) => std::slice::from_ref(value),
+    }
 }
 
 /// The texts of the list, or the one text, at `key`.
 pub(super) fn texts(outer: &Mapping, key: &str) -> Vec<String> {
-    match outer.get(key) {
-        Some(Value::Sequence(values)) => values.iter().filter_map(scalar).collect(),
-        Some(value) => scalar(value).into_iter().collect(),
-        None => Vec::new(),
-    }
+    list(outer, key).iter().filter_map(scalar).collect()
 }
 
 /// Records each key of `map` that is not `known` as a setting that a manifest cannot express.
@@ -97,5 +210,119 @@ pub(super) fn note_other_keys(
         .filter(|key| !known.contains(&key.as_str()))
     {
         imported.note(at, &format!("`{key}` is not imported"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::import;
+
+    #[test]
+    fn tags_that_look_like_numbers_keep_their_text() {
+        let tags = "1.10, 1e3, 0x10, 010, 1_000, 12345e6, 1.0, 3, '4.10', !!str 5.10, &a 6.10, *a";
+        let imported = import(
+            "skopeo-sync",
+            &format!("h.test: {{images: {{x: [{tags}]}}}}\n"),
+        );
+        let names = imported.unwrap().images();
+        let expected = [
+            "010", "0x10", "1.0", "1.10", "12345e6", "1_000", "1e3", "3", "4.10", "5.10", "6.10",
+        ];
+        assert_eq!(names, expected.map(|tag| format!("h.test/x:{tag}")));
+        // helm reads the same number from the values of a chart
+        let chart = "{name: n, version: 1.10, values: {tag: 1.10}}";
+        let text = format!(
+            "kind: ImageSetConfiguration\nmirror: {{helm: {{repositories: [{{url: 'https://c.test', charts: [{chart}]}}]}}}}\n"
+        );
+        let imported = import("oc-mirror", &text).unwrap();
+        let made = super::super::manifest_of(&imported, "n", "t");
+        assert!(made.contains(r#"version: "1.10""#), "{made}");
+        assert!(made.contains(r#"values: [{"tag":1.1}]"#), "{made}");
+    }
+
+    #[test]
+    fn merge_keys_are_applied_in_one_document_and_in_several() {
+        let text = "version: 1\nx-common: &common {type: image, platform: linux/arm64}\nsync:\n\
+                    - {<<: *common, source: 'h.test/a:1', target: 't/a'}\n";
+        for text in [text.to_owned(), format!("---\n{text}---\n{text}")] {
+            let imported = import("regsync", &text).unwrap();
+            let made = super::super::manifest_of(&imported, "n", "t");
+            assert!(
+                made.contains(r#"{ref: "h.test/a:1", platforms: [linux/arm64]}"#),
+                "{made}"
+            );
+        }
+    }
+
+    #[test]
+    fn values_of_another_form_are_imported_or_reported() {
+        for (format, text) in [
+            ("skopeo-sync", "h.test:\n  images: ['a:1']\n"),
+            ("skopeo-sync", "h.test:\n  images: {a: [{b: c}]}\n"),
+            ("skopeo-sync", "h.test:\n  images-by-semver: {a: {b: c}}\n"),
+            (
+                "regsync",
+                "sync: {source: 'h.test/a', type: repository, tags: [a]}\n",
+            ),
+            (
+                "regsync",
+                "sync: [{source: 'h.test/a', type: repository, tags: {allow: [{a: b}]}}]\n",
+            ),
+            ("zarf", "kind: ZarfPackageConfig\ncomponents: [a]\n"),
+            (
+                "zarf",
+                "kind: ZarfPackageConfig\ncomponents: [{name: a, charts: [b]}]\n",
+            ),
+            (
+                "zarf",
+                "kind: ZarfPackageConfig\ncomponents: [{name: a, images: {b: c}}]\n",
+            ),
+            (
+                "hauler",
+                "apiVersion: content.hauler.cattle.io/v1\nkind: Images\nspec: [a]\n",
+            ),
+            (
+                "hauler",
+                "apiVersion: content.hauler.cattle.io/v1\nkind: Images\nspec: {images: a}\n",
+            ),
+            ("oc-mirror", "kind: ImageSetConfiguration\nmirror: [a]\n"),
+            (
+                "oc-mirror",
+                "kind: ImageSetConfiguration\nmirror: {helm: [a]}\n",
+            ),
+            (
+                "oc-mirror",
+                "kind: ImageSetConfiguration\nmirror: {platform: [a]}\n",
+            ),
+            (
+                "oc-mirror",
+                "kind: ImageSetConfiguration\nmirror: {helm: {repositories: [a]}}\n",
+            ),
+            (
+                "oc-mirror",
+                "kind: ImageSetConfiguration\nmirror: {helm: {repositories: [{url: 'https://c.test'}]}}\n",
+            ),
+            (
+                "oc-mirror",
+                "kind: ImageSetConfiguration\nmirror: {helm: {repositories: [{url: 'https://c.test', charts: [a]}]}}\n",
+            ),
+            (
+                "imgpkg-lock",
+                "apiVersion: imgpkg.carvel.dev/v1alpha1\nkind: ImagesLock\nimages: {a: b}\n",
+            ),
+            ("dt-lock", "kind: ImagesLock\nimages: {a: b}\n"),
+            (
+                "tkg-bom",
+                "release: {version: v1}\ncomponents: {a: {images: {b: {imagePath: c, tag: d}}}}\n",
+            ),
+        ] {
+            let imported = import(format, text).unwrap();
+            assert_eq!(
+                (imported.entries(), imported.not_imported.len()),
+                (0, 1),
+                "{format}: {text}: {:?}",
+                imported.not_imported
+            );
+        }
     }
 }
