@@ -89,6 +89,15 @@ fn a_list_becomes_a_manifest_and_entries_that_cannot_be_imported_are_reported() 
             "{format}: {printed}"
         );
     }
+    let locked = place
+        .command()
+        .args(["lock", "-f", "package.yaml"])
+        .output();
+    let printed = String::from_utf8(locked.unwrap().stderr).unwrap();
+    assert!(
+        printed.contains("create one from this file: landfall import zarf package.yaml"),
+        "{printed}"
+    );
 }
 
 /// `docker images … > list.txt` of Windows PowerShell writes UTF-16.

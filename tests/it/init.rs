@@ -151,6 +151,7 @@ fn init_keeps_existing_files_and_writes_all_or_nothing() {
         "quay.io/x/app:v1\nquay.io/x/b:v 1\nquay.io/x/c:1\n",
     );
     place.write("moves.yaml", "image: quay.io/x/app:latest\n");
+    place.write("zarf.yaml", "kind: ZarfPackageConfig\ncomponents: []\n");
     place.write("empty/readme.md", "");
     place.write("l.lock", "version: 1\nimages: []\n...\n");
     for (from, exit, words) in [
@@ -164,6 +165,7 @@ fn init_keeps_existing_files_and_writes_all_or_nothing() {
             1,
             "names no image with a version, so nothing was written",
         ),
+        ("zarf.yaml", 1, "landfall import zarf zarf.yaml"),
     ] {
         let message = printed(&place, exit, &["init", from, "-o", "new"]);
         assert!(

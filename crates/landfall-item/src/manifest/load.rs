@@ -1,5 +1,6 @@
 //! Reads manifests from files and folders into a [`MergedManifest`].
 
+use super::import::import_format_of;
 use super::lists::format_of;
 use super::merge::{ExpandedManifest, UnselectedEntry};
 use super::schema::{ListEntry, ListFormat, ManifestDocument};
@@ -355,9 +356,11 @@ fn is_manifest(
 ) -> Result<bool, Box<Diagnostic>> {
     let at = |key: &str| SourceSpan::new(text, text.root.get(key).span());
     let start = SourceSpan::new(text, 0..0);
+    let create = import_format_of(&text.text)
+        .map_or_else(|| "init".to_owned(), |format| format!("import {format}"));
     let help = Some(format!(
         "a manifest begins with `apiVersion: {API_VERSION}` and `kind: {KIND}`; to create one from \
-         this file: landfall init {}",
+         this file: landfall {create} {}",
         text.file
     ));
     match head.api_version.as_deref() {

@@ -23,7 +23,9 @@ pub use self::draft::{
     DraftEntry, DraftItem, DraftManifest, MORE, draft, example_manifest, from_list, platforms_line,
 };
 pub use self::entry_steps::KeptVersions;
-pub use self::import::{IMPORT_FORMATS, ImportSource, ImportedItems, manifest_of};
+pub use self::import::{
+    IMPORT_FORMATS, ImportSource, ImportedItems, import_format_of, manifest_of,
+};
 pub use self::list_edits::{set_digest, set_version, set_versions, text_of};
 pub use self::lists::list_format;
 pub use self::load::{

@@ -10,9 +10,12 @@ use crate::cli::shared::{
 };
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use landfall_item::manifest::{CATALOGUE, MORE, example_manifest, from_list, platforms_line};
+use landfall_item::manifest::{
+    CATALOGUE, MORE, example_manifest, from_list, import_format_of, platforms_line,
+};
 use landfall_model::config::starter_site;
-use landfall_model::report::one_line;
+use landfall_model::document::read_text_input;
+use landfall_model::report::{one_line, shell_word};
 use landfall_model::{PlatformRequest, TargetRegistry};
 use landfall_rewrite::audit::HelmCommand;
 use std::ffi::OsStr;
@@ -180,7 +183,15 @@ impl InitCommand {
                 "{} names no image with a version, so nothing was written",
                 from.display()
             );
-            return Err(CliError::new(Exit::Failed, message).with_report(report));
+            let error = CliError::new(Exit::Failed, message).with_report(report);
+            let text = read_text_input(from).unwrap_or_default();
+            return Err(match import_format_of(&text) {
+                Some(format) => {
+                    let file = shell_word(&from.display().to_string());
+                    error.with_help(format!("landfall import {format} {file}"))
+                }
+                None => error,
+            });
         }
         Ok(FirstFiles {
             manifest: text + MORE,

@@ -19,4 +19,4 @@ mod yaml;
 mod zarf;
 
 pub use imported::{ImportSource, ImportedItems, manifest_of};
-pub use table::IMPORT_FORMATS;
+pub use table::{IMPORT_FORMATS, import_format_of};

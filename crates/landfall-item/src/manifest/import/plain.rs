@@ -1,6 +1,7 @@
 //! `images-txt`, `kkp`, `kubeone`, `kubeadm`: plain lists.
 
 use super::imported::{ImportSource, ImportedItems};
+use super::yaml::{documents, scalar};
 use crate::manifest::lists::{ImageListFormat, format_named};
 use landfall_model::document::Diagnostic;
 use serde_json::Value;
@@ -24,13 +25,21 @@ pub(super) fn kkp(
     listed("kkp", source, imported)
 }
 
-/// Reads the list of kubeadm, which may be JSON: `{"kind": "Images", "images": […]}`.
+/// Reads the list of kubeadm, which may be JSON or YAML: `{"kind": "Images", "images": […]}`.
 pub(super) fn kubeadm(
     source: &ImportSource,
     imported: &mut ImportedItems,
 ) -> Result<(), Box<Diagnostic>> {
     let Ok(json) = serde_json::from_str::<Value>(&source.text) else {
-        return images_txt(source, imported);
+        let lists = documents(source).unwrap_or_default();
+        let Some(images) = lists.iter().find_map(|list| list.get("images")) else {
+            return images_txt(source, imported);
+        };
+        for (index, image) in images.as_sequence().into_iter().flatten().enumerate() {
+            let at = format!("images[{index}]");
+            imported.image(source.at(&at), &scalar(image).unwrap_or_default(), &[]);
+        }
+        return Ok(());
     };
     let Some(images) = json["images"].as_array() else {
         return Err(source.format_error(
@@ -72,4 +81,26 @@ fn listed(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::import;
+
+    #[test]
+    fn each_output_of_kubeadm_is_read() {
+        let names = ["registry.k8s.io/etcd:3.5.9-0", "registry.k8s.io/pause:3.10"];
+        let [etcd, pause] = names;
+        for text in [
+            format!("{etcd}\n{pause}\n"),
+            format!("{{\"kind\": \"Images\", \"images\": [\"{etcd}\", \"{pause}\"]}}"),
+            format!(
+                "apiVersion: output.kubeadm.k8s.io/v1alpha3\nimages:\n- {etcd}\n- {pause}\nkind: Images\n"
+            ),
+        ] {
+            let imported = import("kubeadm", &text).unwrap();
+            assert_eq!(imported.images(), names, "{text}");
+            assert_eq!(imported.not_imported.len(), 0, "{text}");
+        }
+    }
 }

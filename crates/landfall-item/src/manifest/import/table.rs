@@ -27,6 +27,30 @@ const fn format(name: &'static str, about: &'static str, read: FormatReader) -> 
     ImportFormat { name, about, read }
 }
 
+/// Lines by which the files of a tool are recognized, without their indentation, and the name of
+/// the format.
+const SIGNS: [(&str, &str); 7] = [
+    ("kind: ZarfPackageConfig", "zarf"),
+    ("kind: ZarfInitConfig", "zarf"),
+    ("apiVersion: content.hauler.cattle.io/", "hauler"),
+    ("kind: ImageSetConfiguration", "oc-mirror"),
+    ("images-by-tag-regex:", "skopeo-sync"),
+    ("images-by-semver:", "skopeo-sync"),
+    ("apiVersion: imgpkg.carvel.dev/", "imgpkg-lock"),
+];
+
+/// The name of the format of a file, if a line of `text` shows that another tool reads the file.
+pub fn import_format_of(text: &str) -> Option<&'static str> {
+    let format_of = |line: &str| {
+        let line = line.trim_start();
+        SIGNS
+            .iter()
+            .find(|(sign, _)| line.starts_with(sign))
+            .map(|(_, format)| *format)
+    };
+    text.lines().find_map(format_of)
+}
+
 /// All formats, in the order of `--help`.
 pub const IMPORT_FORMATS: &[ImportFormat] = &[
     format(
@@ -42,7 +66,7 @@ pub const IMPORT_FORMATS: &[ImportFormat] = &[
     format("kubeone", "`kubeone config images list`", plain::images_txt),
     format(
         "kubeadm",
-        "`kubeadm config images list`, with or without -o json",
+        "`kubeadm config images list`, also with -o json or yaml",
         plain::kubeadm,
     ),
     format("tkg-bom", "a bill of materials of TKG", tkg_bom::read),
