@@ -8,12 +8,25 @@ use serde_yaml::{Mapping, Value};
 use std::path::Path;
 
 /// How many files may import each other.
-const MAX_IMPORTS: usize = 16;
+const MAX_DEPTH: usize = 16;
+/// How many components a file may import. Each of several components of one name counts, and what
+/// it imports, too.
+const MAX_IMPORTS: usize = 1000;
+
+/// How far imports of components may still go.
+struct ImportLimits {
+    depth: usize,
+    imports: usize,
+}
 
 pub(super) fn read(
     source: &ImportSource,
     imported: &mut ImportedItems,
 ) -> Result<(), Box<Diagnostic>> {
+    let mut limits = ImportLimits {
+        depth: MAX_DEPTH,
+        imports: MAX_IMPORTS,
+    };
     for package in documents(source)? {
         if !text(&package, "kind").is_some_and(|kind| kind.starts_with("Zarf")) {
             return Err(
@@ -39,7 +52,7 @@ pub(super) fn read(
             let Some(component) = mapping(imported, source.at("components"), &component) else {
                 continue;
             };
-            read_component(component, &platforms, source, imported, 0);
+            read_component(component, &platforms, source, imported, &mut limits);
         }
     }
     Ok(())
@@ -63,17 +76,19 @@ fn read_component(
     platforms: &[String],
     source: &ImportSource,
     imported: &mut ImportedItems,
-    depth: usize,
+    limits: &mut ImportLimits,
 ) {
     let name = text(component, "name").unwrap_or_default();
     let at = &format!("component {name}");
-    let inherited = inherited_components(component, &name, source.at(at), imported, depth);
+    let inherited = inherited_components(component, &name, source.at(at), imported, limits);
     let mut inherited_charts: Vec<String> = Vec::new();
     for (file, folder, mut base) in inherited {
         inherited_charts.extend(change_charts(&mut base, list(component, "charts")));
+        limits.depth -= 1;
         imported.in_folder(&folder, |imported| {
-            read_component(&base, platforms, &file, imported, depth + 1);
+            read_component(&base, platforms, &file, imported, limits);
         });
+        limits.depth += 1;
     }
     for (index, image) in list(component, "images").iter().enumerate() {
         let at = format!("{at}, images[{index}]");
@@ -175,7 +190,7 @@ fn inherited_components(
     name: &str,
     at: ImportPosition<'_>,
     imported: &mut ImportedItems,
-    depth: usize,
+    limits: &mut ImportLimits,
 ) -> Vec<(ImportSource, String, Mapping)> {
     let Some(import) = mapping_at(imported, at, component, "import") else {
         return Vec::new();
@@ -202,13 +217,19 @@ fn inherited_components(
     paths.extend(text(import, "path").filter(|path| !path.is_empty()));
     let mut all = Vec::new();
     for path in paths {
-        if depth >= MAX_IMPORTS {
-            let why = format!("more than {MAX_IMPORTS} files import each other");
+        if limits.depth == 0 || limits.imports == 0 {
+            let why = format!(
+                "more than {MAX_DEPTH} files import each other, or there are more than \
+                 {MAX_IMPORTS} imports"
+            );
             imported.not_imported(at, &path, &why);
             continue;
         }
         match components_in(&path, &name, Path::new(&at.file())) {
-            Ok(found) => all.extend(found),
+            Ok(found) => {
+                limits.imports = limits.imports.saturating_sub(found.len());
+                all.extend(found);
+            }
             Err(why) => imported.not_imported(at, &path, &why),
         }
     }
@@ -490,6 +511,14 @@ mod tests {
             left.len() == 1 && left[0].contains("import each other"),
             "{left:?}"
         );
+        // two components of one name: each import doubles their number
+        let text = text.replace("[{name: c,", "[{name: c, import: {path: .}}, {name: c,");
+        std::fs::write(&file, &text).unwrap();
+        let file = file.display().to_string();
+        let mut imported = ImportedItems::for_folder(folder.path());
+        read(&ImportSource { file, text }, &mut imported).unwrap();
+        let left = imported.not_imported.len();
+        assert!(left > 2 && left < 2 * MAX_IMPORTS, "{left}");
     }
 
     #[test]
