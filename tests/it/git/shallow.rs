@@ -19,6 +19,28 @@ fn sample(server: &GitServer) -> std::path::PathBuf {
 }
 
 #[test]
+fn a_shallow_upstream_needs_a_depth() {
+    let Some(server) = GitServer::new() else {
+        return;
+    };
+    let repository = sample(&server);
+    let from = format!("file://{}", repository.display());
+    let shallow = repository.with_file_name("shallow.git");
+    let shallow = shallow.to_str().unwrap();
+    let clone = ["clone", "-q", "--bare", "--depth", "2", &from, shallow];
+    server.git(Path::new("."), &clone);
+    let url = server.url("team/shallow.git");
+    let place = Place::new();
+    place.write("m.yaml", manifest(&url, "ref: main"));
+    let report = place.json(1, &["lock", "-f", "m.yaml"]);
+    let reason = report["items"][0]["reason"].as_str().unwrap();
+    let words = "is missing: upstream did not send it; if upstream is a shallow clone, set `depth`";
+    assert!(reason.contains(words), "{reason}");
+    place.write("m.yaml", manifest(&url, "ref: main, depth: 1"));
+    place.ok(&["lock", "-f", "m.yaml"]);
+}
+
+#[test]
 fn a_shallow_repository_is_the_same_on_every_machine_and_is_served_shallow() {
     let Some(server) = GitServer::new() else {
         return;

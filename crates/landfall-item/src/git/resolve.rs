@@ -10,7 +10,7 @@ use landfall_content::GitPacks;
 use landfall_content::store::DiskStore;
 use landfall_content::upstream::{fetch_pack, git_error, list_refs};
 use landfall_git::{GitError, LocalRepository, ObjectId, PackBytes, RemoteRef, is_ref_name};
-use landfall_http::HttpError;
+use landfall_http::{ErrorKind, HttpError};
 use landfall_model::Digest;
 use regex_lite::Regex;
 use std::collections::BTreeMap;
@@ -243,6 +243,10 @@ fn object_error(error: GitError) -> ResolveError {
     match error {
         GitError::WritePack(_) | GitError::ReadPack(_) | GitError::LocalRepository(_) => {
             ResolveError::local(error.to_string())
+        }
+        error @ GitError::MissingObject { .. } => {
+            let hint = "upstream did not send it; if upstream is a shallow clone, set `depth`";
+            HttpError::new(ErrorKind::Invalid, format!("{error}: {hint}")).into()
         }
         error => git_error(error).into(),
     }
