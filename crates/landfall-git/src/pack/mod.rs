@@ -299,8 +299,8 @@ impl ObjectDatabase {
         Ok(end)
     }
 
-    /// The commit to which `id` leads, itself or through annotated tags. `None` if it is or leads to
-    /// a folder or file, as some tags do.
+    /// The commit to which `id` leads, itself or through annotated tags. `None` if it is or leads
+    /// to a folder or file, as some tags do.
     ///
     /// # Errors
     /// If an object of the chain is missing or not valid.

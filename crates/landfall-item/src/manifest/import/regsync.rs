@@ -109,8 +109,8 @@ fn read_tags(
         imported.select(at, selector(range), platforms);
     }
     for tag in allowed {
-        // A dot matches any character, but people who write `v1.2.3` want this one tag. As a rule, it
-        // would need a look-up for each tag before the manifest can be locked.
+        // A dot matches any character, but people who write `v1.2.3` want this one tag. As a rule,
+        // each tag would need a look-up before the manifest can be locked.
         let is_tag = tag
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));

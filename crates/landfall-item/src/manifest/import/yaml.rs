@@ -102,8 +102,8 @@ pub(super) fn text(map: &Mapping, key: &str) -> Option<String> {
     scalar(map.get(key)?)
 }
 
-/// The `pattern` that is searched in a tag, as a pattern for the whole tag, with a group that orders
-/// the tags.
+/// The `pattern` that is searched in a tag, as a pattern for the whole tag, with a group that
+/// orders the tags.
 pub(super) fn whole_tag_pattern(pattern: &str) -> String {
     // `^` and `$` belong to one of the alternatives, not to all of them
     if has_alternatives(pattern) {

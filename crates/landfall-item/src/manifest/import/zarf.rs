@@ -1,5 +1,5 @@
-//! `zarf`: zarf.yaml, as defined in zarf-dev/zarf, src/api/v1alpha1 and v1beta1, with the components
-//! that it imports from other files.
+//! `zarf`: zarf.yaml, as defined in zarf-dev/zarf, src/api/v1alpha1 and v1beta1, with the
+//! components that it imports from other files.
 
 use super::imported::{ImportPosition, ImportSource, ImportedChart, ImportedItems};
 use super::yaml::{documents, list, map, mapping, mapping_at, note_other_keys, scalar, text};
