@@ -13,21 +13,10 @@ const TABLE_OVERHEAD: usize = 160;
 #[derive(Debug, Default)]
 pub struct Markdown {
     summary: String,
-    tables: Vec<MarkdownTable>,
+    /// The head of each table, and its rows.
+    tables: Vec<(String, Vec<String>)>,
     /// The lines after the tables, which are never shortened.
     footer: String,
-}
-
-#[derive(Debug)]
-struct MarkdownTable {
-    head: String,
-    rows: Vec<String>,
-}
-
-impl MarkdownTable {
-    fn rows_length(&self) -> usize {
-        self.rows.iter().map(String::len).sum()
-    }
 }
 
 impl Markdown {
@@ -58,7 +47,7 @@ impl Markdown {
             markdown_row(columns),
             "---|".repeat(columns.len())
         );
-        self.tables.push(MarkdownTable { head, rows });
+        self.tables.push((head, rows));
     }
 
     /// Adds a line of Markdown after the tables.
@@ -69,17 +58,20 @@ impl Markdown {
     /// Returns the document. If it would be too long for a pull request, the longest tables lose
     /// their last rows and state how many were omitted.
     pub fn finish(self) -> String {
-        let heads = self.tables.iter().map(|table| table.head.len());
+        let heads = self.tables.iter().map(|(head, _)| head.len());
         let overhead = heads.sum::<usize>() + self.tables.len() * TABLE_OVERHEAD;
         let fixed = self.summary.len() + self.footer.len() + overhead;
-        let lengths: Vec<usize> = self.tables.iter().map(MarkdownTable::rows_length).collect();
+        let lengths = self.tables.iter();
+        let lengths: Vec<usize> = lengths
+            .map(|(_, rows)| rows.iter().map(String::len).sum())
+            .collect();
         let budgets = fair_shares(MAX_BYTES.saturating_sub(fixed), &lengths);
         let mut text = self.summary + "\n";
-        for (table, budget) in self.tables.iter().zip(budgets) {
-            text += &table.head;
+        for ((head, rows), budget) in self.tables.iter().zip(budgets) {
+            text += head;
             let mut remaining = budget;
             let mut shown = 0;
-            for row in &table.rows {
+            for row in rows {
                 if row.len() > remaining {
                     break;
                 }
@@ -87,7 +79,7 @@ impl Markdown {
                 text += row;
                 shown += 1;
             }
-            let omitted = table.rows.len() - shown;
+            let omitted = rows.len() - shown;
             if omitted > 0 {
                 text += &format!("\n… and {omitted} more; `--output json` lists all of them\n");
             }

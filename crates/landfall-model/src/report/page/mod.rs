@@ -31,34 +31,22 @@ struct PageTemplate<'p> {
     heading: String,
     status: &'static str,
     version: &'static str,
-    key_figures: Vec<KeyFigure>,
+    /// The numbers at the top of the page, with their labels.
+    key_figures: Vec<(String, String)>,
     error: Option<&'p ErrorInfo>,
     facts: &'p [(String, String)],
     has_search: bool,
     sections: Vec<Section>,
-    style: InlineAsset,
-    script: InlineAsset,
+    style: (&'static str, String),
+    script: (&'static str, String),
 }
 
-/// A number at the top of the page.
-struct KeyFigure {
-    value: String,
-    label: String,
-}
-
-/// A style or script within the page, and the hash by which the Content-Security-Policy allows it.
-struct InlineAsset {
-    text: &'static str,
-    hash: String,
-}
-
-impl InlineAsset {
-    fn new(text: &'static str) -> InlineAsset {
-        InlineAsset {
-            text,
-            hash: STANDARD.encode(Digest::sha256(text.as_bytes()).bytes()),
-        }
-    }
+/// A style or script within the page, with the hash by which the Content-Security-Policy allows it.
+fn inline(text: &'static str) -> (&'static str, String) {
+    (
+        text,
+        STANDARD.encode(Digest::sha256(text.as_bytes()).bytes()),
+    )
 }
 
 /// Returns the page as HTML. Equal pages have equal bytes.
@@ -77,22 +65,17 @@ pub fn render(page: &ReportPage) -> String {
         facts: &page.facts,
         has_search: sections.iter().map(Section::rows).sum::<usize>() >= MIN_SEARCHED_ROWS,
         sections,
-        style: InlineAsset::new(include_str!("style.css")),
-        script: InlineAsset::new(include_str!("script.js")),
+        style: inline(include_str!("style.css")),
+        script: inline(include_str!("script.js")),
     };
     // askama drops the line feed at the end of a template
     format!("{template}\n")
 }
 
-fn key_figures(page: &ReportPage, usage: &BlobUsage<'_>) -> Vec<KeyFigure> {
+fn key_figures(page: &ReportPage, usage: &BlobUsage<'_>) -> Vec<(String, String)> {
     let totals = page.report.totals();
     let mut figures = Vec::new();
-    let mut add = |value: String, label: &str| {
-        figures.push(KeyFigure {
-            value,
-            label: label.to_owned(),
-        });
-    };
+    let mut add = |value: String, label: &str| figures.push((value, label.to_owned()));
     add(totals.items.to_string(), "items");
     let counts = [
         (totals.done, "done"),

@@ -1,6 +1,6 @@
 //! Makes all sections of the page.
 
-use super::treemap::{BlobUsage, Treemap};
+use super::treemap::{BlobUsage, GroupBox, treemap};
 use super::{ItemContent, ReportPage, RunPhase};
 use crate::human_size;
 use crate::report::{EntryKind, HostUse, ItemStatus, ReportItem};
@@ -10,12 +10,11 @@ use std::collections::{BTreeMap, HashMap};
 /// The sections that are not empty. Failed, missing and skipped items are first, because they need
 /// attention.
 pub(super) fn sections(page: &ReportPage, usage: &BlobUsage<'_>) -> Vec<Section> {
-    let treemap = Treemap::new(&page.contents, usage);
     let mut sections = vec![
         losses(&page.report.items),
         Section {
             heading: "Sizes".into(),
-            body: SectionBody::Treemap(treemap),
+            body: SectionBody::Treemap(treemap(&page.contents, usage)),
         },
     ];
     sections.extend(list_sections(&page.members));
@@ -33,7 +32,7 @@ pub(super) fn sections(page: &ReportPage, usage: &BlobUsage<'_>) -> Vec<Section>
 }
 
 fn losses(items: &[ReportItem]) -> Section {
-    let columns = ["status", "kind", "name", "reason"].map(text_column);
+    let columns = ["status", "kind", "name", "reason"];
     let rows = items
         .iter()
         .filter(|item| !matches!(item.status, ItemStatus::Done | ItemStatus::Present))
@@ -45,20 +44,19 @@ fn losses(items: &[ReportItem]) -> Section {
                 TableCell::text(item.reason.clone().unwrap_or_default()),
             ]
         });
-    let table = Table::new(&columns, rows.collect());
-    Section::table("Failed, missing or skipped", table)
+    Section::table("Failed, missing or skipped", &columns, rows)
 }
 
 fn items(page: &ReportPage, usage: &BlobUsage<'_>) -> Section {
     let columns = [
-        text_column("name"),
-        text_column("digest"),
-        number_column("size"),
-        number_column("unique"),
-        text_column("platforms"),
-        text_column("attached"),
-        text_column("licences"),
-        text_column("status"),
+        "name",
+        "digest",
+        "size",
+        "unique",
+        "platforms",
+        "attached",
+        "licences",
+        "status",
     ];
     let contents: HashMap<(EntryKind, &str), &ItemContent> = page
         .contents
@@ -69,7 +67,7 @@ fn items(page: &ReportPage, usage: &BlobUsage<'_>) -> Section {
         let content = contents.get(&(item.kind, item.name.as_str())).copied();
         item_row(item, content, usage)
     });
-    Section::table("Items", Table::new(&columns, rows.collect()))
+    Section::table("Items", &columns, rows)
 }
 
 fn item_row(
@@ -107,13 +105,7 @@ fn attached_documents(content: &ItemContent) -> String {
 }
 
 fn packages(contents: &[ItemContent]) -> Section {
-    let columns = [
-        text_column("name"),
-        text_column("version"),
-        text_column("architecture"),
-        number_column("size"),
-        text_column("package set"),
-    ];
+    let columns = ["name", "version", "architecture", "size", "package set"];
     let mut rows = Vec::new();
     for set in contents {
         rows.extend(set.packages.iter().map(|package| {
@@ -126,19 +118,13 @@ fn packages(contents: &[ItemContent]) -> Section {
             ]
         }));
     }
-    Section::table("Packages", Table::new(&columns, rows))
+    Section::table("Packages", &columns, rows)
 }
 
 fn shared_layers(contents: &[ItemContent], usage: &BlobUsage<'_>) -> Section {
     const MAX_ROWS: usize = 50;
     const MAX_NAMES: usize = 4;
-    let columns = [
-        text_column("digest"),
-        number_column("size"),
-        number_column("items"),
-        number_column("saved"),
-        text_column("used by"),
-    ];
+    let columns = ["digest", "size", "items", "saved", "used by"];
     let blobs = usage.shared();
     let rows = blobs.iter().take(MAX_ROWS).map(|blob| {
         let named = blob.items.iter().take(MAX_NAMES);
@@ -155,17 +141,15 @@ fn shared_layers(contents: &[ItemContent], usage: &BlobUsage<'_>) -> Section {
             TableCell::text(users),
         ]
     });
-    let table = Table::new(&columns, rows.collect());
-    if blobs.len() > MAX_ROWS {
-        let count = blobs.len();
-        let heading = format!("Shared layers: the {MAX_ROWS} of {count} that save most");
-        return Section::table(heading, table);
-    }
-    Section::table("Shared layers", table)
+    let heading = match blobs.len() {
+        ..=MAX_ROWS => "Shared layers".to_owned(),
+        count => format!("Shared layers: the {MAX_ROWS} of {count} that save most"),
+    };
+    Section::table(heading, &columns, rows)
 }
 
 fn licences(contents: &[ItemContent]) -> Section {
-    let columns = [text_column("licence"), number_column("images")];
+    let columns = ["licence", "images"];
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for licences in contents.iter().filter_map(|item| item.licences.as_deref()) {
         *counts.entry(licences).or_default() += 1;
@@ -184,21 +168,11 @@ fn licences(contents: &[ItemContent]) -> Section {
             TableCell::number(undeclared),
         ]);
     }
-    Section::table(
-        "Licences declared by the images",
-        Table::new(&columns, rows),
-    )
+    Section::table("Licences declared by the images", &columns, rows)
 }
 
 fn hosts(hosts: &[HostUse]) -> Section {
-    let columns = [
-        text_column("host"),
-        text_column("purpose"),
-        text_column("mirror of"),
-        text_column("proxy"),
-        number_column("requests"),
-        number_column("bytes"),
-    ];
+    let columns = ["host", "purpose", "mirror of", "proxy", "requests", "bytes"];
     let rows = hosts.iter().map(|host| {
         vec![
             TableCell::code(format!("{}://{}:{}", host.scheme, host.host, host.port)),
@@ -209,17 +183,11 @@ fn hosts(hosts: &[HostUse]) -> Section {
             TableCell::size(host.bytes),
         ]
     });
-    Section::table("Hosts contacted", Table::new(&columns, rows.collect()))
+    Section::table("Hosts contacted", &columns, rows)
 }
 
 fn timings(phases: &[RunPhase]) -> Section {
-    let columns = [
-        text_column("phase"),
-        number_column("items"),
-        number_column("bytes"),
-        number_column("time"),
-        number_column("rate"),
-    ];
+    let columns = ["phase", "items", "bytes", "time", "rate"];
     let rows = phases.iter().map(|phase| {
         let bytes = (phase.bytes > 0).then_some(phase.bytes);
         // a phase may end within the resolution of the clock
@@ -236,7 +204,7 @@ fn timings(phases: &[RunPhase]) -> Section {
             rate,
         ]
     });
-    Section::table("Timings", Table::new(&columns, rows.collect()))
+    Section::table("Timings", &columns, rows)
 }
 
 /// A section of the page.
@@ -247,62 +215,56 @@ pub(super) struct Section {
 
 /// The content of a section below its heading.
 pub(super) enum SectionBody {
-    Table(Table),
-    Treemap(Treemap),
+    Table {
+        /// The title of each column, and whether the column has numbers, which are aligned right.
+        columns: Vec<(&'static str, bool)>,
+        rows: Vec<Vec<TableCell>>,
+    },
+    Treemap(Vec<GroupBox>),
 }
 
 impl Section {
-    pub(super) fn table(heading: impl Into<String>, table: Table) -> Section {
+    /// A table of `rows`, which have a cell for each of `columns`. Columns without values are left
+    /// out, to leave space for names.
+    fn table(
+        heading: impl Into<String>,
+        columns: &[&'static str],
+        rows: impl IntoIterator<Item = Vec<TableCell>>,
+    ) -> Section {
+        let mut rows: Vec<Vec<TableCell>> = rows.into_iter().collect();
+        let has = |index: usize, is_such: fn(&TableCell) -> bool| {
+            rows.iter().any(|row| is_such(&row[index]))
+        };
+        let is_used: Vec<bool> = (0..columns.len())
+            .map(|index| has(index, |cell| !cell.text.is_empty()))
+            .collect();
+        let used = columns.iter().enumerate().filter(|(at, _)| is_used[*at]);
+        let columns = used
+            .map(|(at, title)| (*title, has(at, |cell| cell.class == NUMBER)))
+            .collect();
+        for row in &mut rows {
+            let mut is_used = is_used.iter();
+            row.retain(|_| is_used.next() == Some(&true));
+        }
         Section {
             heading: heading.into(),
-            body: SectionBody::Table(table),
+            body: SectionBody::Table { columns, rows },
         }
     }
 
     /// The number of rows of a table; 0 for a treemap.
     pub(super) fn rows(&self) -> usize {
         match &self.body {
-            SectionBody::Table(table) => table.rows.len(),
+            SectionBody::Table { rows, .. } => rows.len(),
             SectionBody::Treemap(_) => 0,
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
         match &self.body {
-            SectionBody::Table(table) => table.rows.is_empty(),
-            SectionBody::Treemap(treemap) => treemap.groups.is_empty(),
+            SectionBody::Table { rows, .. } => rows.is_empty(),
+            SectionBody::Treemap(groups) => groups.is_empty(),
         }
-    }
-}
-
-// A table of the page. Columns without values are left out, to leave space for names.
-
-/// A table, as the template shows it.
-pub(super) struct Table {
-    pub(super) columns: Vec<TableColumn>,
-    pub(super) rows: Vec<Vec<TableCell>>,
-}
-
-/// The head of a column.
-#[derive(Clone, Copy)]
-pub(super) struct TableColumn {
-    pub(super) title: &'static str,
-    pub(super) is_number: bool,
-}
-
-/// A column of names or text.
-pub(super) const fn text_column(title: &'static str) -> TableColumn {
-    TableColumn {
-        title,
-        is_number: false,
-    }
-}
-
-/// A column of numbers or sizes, aligned right.
-pub(super) const fn number_column(title: &'static str) -> TableColumn {
-    TableColumn {
-        title,
-        is_number: true,
     }
 }
 
@@ -311,6 +273,9 @@ pub(super) struct TableCell {
     pub(super) class: &'static str,
     pub(super) text: String,
 }
+
+/// The class of numbers and sizes.
+const NUMBER: &str = "num";
 
 /// A text of at least this many characters gives its column a minimum width.
 const LONG_TEXT: usize = 40;
@@ -341,7 +306,7 @@ impl TableCell {
 
     pub(super) fn number(text: impl ToString) -> TableCell {
         TableCell {
-            class: "num",
+            class: NUMBER,
             text: text.to_string(),
         }
     }
@@ -357,27 +322,6 @@ impl TableCell {
             text: status.word().to_owned(),
         }
     }
-}
-
-impl Table {
-    /// Makes a table of `rows`, which have a cell for each of `columns`.
-    pub(super) fn new(columns: &[TableColumn], rows: Vec<Vec<TableCell>>) -> Table {
-        let is_used: Vec<bool> = (0..columns.len())
-            .map(|index| rows.iter().any(|row| !row[index].text.is_empty()))
-            .collect();
-        Table {
-            columns: keep_used(columns.to_vec(), &is_used),
-            rows: rows
-                .into_iter()
-                .map(|row| keep_used(row, &is_used))
-                .collect(),
-        }
-    }
-}
-
-fn keep_used<T>(values: Vec<T>, is_used: &[bool]) -> Vec<T> {
-    let used = values.into_iter().zip(is_used).filter(|(_, used)| **used);
-    used.map(|(value, _)| value).collect()
 }
 
 // The sections for the lists that single commands add to a report, such as `changes` or `updates`.
@@ -459,20 +403,18 @@ fn list_section<'v>(
     columns: &'static str,
     rows: impl Iterator<Item = &'v Value>,
 ) -> Section {
-    let columns = columns.split(", ").map(|column| {
-        let (member, title) = column.split_once(": ").unwrap_or((column, column));
-        let is_number = matches!(member, "bytes" | "newBytes");
-        (member, TableColumn { title, is_number })
+    let columns = columns
+        .split(", ")
+        .map(|column| column.split_once(": ").unwrap_or((column, column)));
+    let (members, columns): (Vec<&str>, Vec<&str>) = columns.unzip();
+    let rows = rows.map(|row| {
+        let cells = members.iter().map(|member| {
+            let is_size = matches!(*member, "bytes" | "newBytes");
+            cell(&row[*member], is_size)
+        });
+        cells.collect()
     });
-    let (members, columns): (Vec<&str>, Vec<TableColumn>) = columns.unzip();
-    let row = |row: &Value| {
-        let cells = members.iter().zip(&columns);
-        cells
-            .map(|(member, column)| cell(&row[*member], column.is_number))
-            .collect()
-    };
-    let rows = rows.map(row).collect();
-    Section::table(heading, Table::new(&columns, rows))
+    Section::table(heading, &columns, rows)
 }
 
 fn cell(value: &Value, is_size: bool) -> TableCell {

@@ -21,11 +21,7 @@ const NAME_HEIGHT: f64 = 18.0;
 const COLOURS: usize = 10;
 const SHARED_GROUP: &str = "shared by several";
 
-/// The treemap, laid out for the template.
-pub(super) struct Treemap {
-    pub(super) groups: Vec<GroupBox>,
-}
-
+/// A group of the treemap, laid out for the template.
 pub(super) struct GroupBox {
     /// The class that gives the group its colour.
     pub(super) class: String,
@@ -38,13 +34,9 @@ pub(super) struct GroupBox {
 pub(super) struct ItemBox {
     pub(super) title: String,
     pub(super) area: Rect,
-    pub(super) blobs: Vec<BlobBox>,
+    /// The titles and areas of blobs.
+    pub(super) blobs: Vec<(String, Rect)>,
     pub(super) label: Option<BoxLabel>,
-}
-
-pub(super) struct BlobBox {
-    pub(super) title: String,
-    pub(super) area: Rect,
 }
 
 /// A text with its position and font size.
@@ -55,23 +47,19 @@ pub(super) struct BoxLabel {
     pub(super) size: f64,
 }
 
-impl Treemap {
-    /// Lays out the content; without any bytes there are no groups.
-    pub(super) fn new(contents: &[ItemContent], usage: &BlobUsage<'_>) -> Treemap {
-        let groups = content_tree(contents, usage);
-        let mut colours = (0..COLOURS).cycle();
-        let areas = squarify(&sizes(&groups), AREA);
-        let groups = groups.into_iter().zip(areas).map(|(group, area)| {
-            let class = match group.label.as_str() {
-                SHARED_GROUP => "shared".to_owned(),
-                _ => format!("c{}", colours.next().unwrap_or_default()),
-            };
-            group_box(group, area.inset(1.0), class)
-        });
-        Treemap {
-            groups: groups.collect(),
-        }
-    }
+/// Lays out the content; without any bytes there are no groups.
+pub(super) fn treemap(contents: &[ItemContent], usage: &BlobUsage<'_>) -> Vec<GroupBox> {
+    let groups = content_tree(contents, usage);
+    let mut colours = (0..COLOURS).cycle();
+    let areas = squarify(&sizes(&groups), AREA);
+    let groups = groups.into_iter().zip(areas).map(|(group, area)| {
+        let class = match group.label.as_str() {
+            SHARED_GROUP => "shared".to_owned(),
+            _ => format!("c{}", colours.next().unwrap_or_default()),
+        };
+        group_box(group, area.inset(1.0), class)
+    });
+    groups.collect()
 }
 
 /// A group, item or blob with its size and its parts.
@@ -207,7 +195,7 @@ fn item_boxes(group: &TreeNode, area: Rect) -> Vec<ItemBox> {
 }
 
 /// The blobs of an item, if it has several and its area has room for them.
-fn blob_boxes(item: &TreeNode, area: Rect) -> Vec<BlobBox> {
+fn blob_boxes(item: &TreeNode, area: Rect) -> Vec<(String, Rect)> {
     if item.parts.len() < 2 || area.w <= 24.0 || area.h <= 24.0 {
         return Vec::new();
     }
@@ -215,10 +203,7 @@ fn blob_boxes(item: &TreeNode, area: Rect) -> Vec<BlobBox> {
     let blobs = item.parts.iter().zip(areas);
     blobs
         .filter(|(_, area)| area.w * area.h >= SMALLEST)
-        .map(|(blob, area)| BlobBox {
-            title: blob.title.clone(),
-            area,
-        })
+        .map(|(blob, area)| (blob.title.clone(), area))
         .collect()
 }
 
@@ -372,24 +357,18 @@ fn place_row(row: &[f64], free: Rect, rects: &mut Vec<Rect>) -> Rect {
 
 /// The blobs of all items, each with the items that use it.
 pub(super) struct BlobUsage<'a> {
-    blobs: HashMap<&'a Digest, BlobUsers>,
+    blobs: HashMap<&'a Digest, UsedBlob<'a>>,
 }
 
-struct BlobUsers {
-    size: u64,
-    /// The items that use the blob, as indexes into the contents of the page.
-    items: Vec<usize>,
-}
-
-/// A blob that several items use.
-pub(super) struct SharedBlob<'a> {
+/// A blob with the items that use it.
+pub(super) struct UsedBlob<'a> {
     pub(super) digest: &'a Digest,
     pub(super) size: u64,
-    /// Indexes of the items that use it.
-    pub(super) items: &'a [usize],
+    /// Indexes into the contents of the page.
+    pub(super) items: Vec<usize>,
 }
 
-impl SharedBlob<'_> {
+impl UsedBlob<'_> {
     /// The bytes saved by storing the blob once.
     pub(super) fn saved(&self) -> u64 {
         self.size.saturating_mul(self.items.len() as u64 - 1)
@@ -398,10 +377,11 @@ impl SharedBlob<'_> {
 
 impl<'a> BlobUsage<'a> {
     pub(super) fn new(contents: &'a [ItemContent]) -> BlobUsage<'a> {
-        let mut blobs: HashMap<&Digest, BlobUsers> = HashMap::new();
+        let mut blobs: HashMap<&Digest, UsedBlob<'_>> = HashMap::new();
         for (index, item) in contents.iter().enumerate() {
             for (digest, size) in &item.blobs {
-                let users = blobs.entry(digest).or_insert_with(|| BlobUsers {
+                let users = blobs.entry(digest).or_insert_with(|| UsedBlob {
+                    digest,
                     size: *size,
                     items: Vec::new(),
                 });
@@ -433,17 +413,9 @@ impl<'a> BlobUsage<'a> {
     }
 
     /// The blobs that several items use, those that save most first.
-    pub(super) fn shared(&self) -> Vec<SharedBlob<'_>> {
-        let mut shared: Vec<SharedBlob<'_>> = self
-            .blobs
-            .iter()
-            .filter(|(_, users)| users.items.len() > 1)
-            .map(|(digest, users)| SharedBlob {
-                digest,
-                size: users.size,
-                items: &users.items,
-            })
-            .collect();
+    pub(super) fn shared(&self) -> Vec<&UsedBlob<'_>> {
+        let blobs = self.blobs.values();
+        let mut shared: Vec<&UsedBlob<'_>> = blobs.filter(|blob| blob.items.len() > 1).collect();
         // sorted by digest too, so that the order is the same in every run: the map has no order
         shared.sort_by_key(|blob| (Reverse(blob.saved()), blob.digest));
         shared
