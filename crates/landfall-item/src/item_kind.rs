@@ -125,7 +125,7 @@ pub(crate) fn expand_entry<E: ManifestEntry>(
         if found.is_some() && filled.len() > 1 {
             return Err(reader.here(node).fault(
                 "an entry with `select` cannot use a variable with a list of values",
-                Some("write an entry for each value".into()),
+                Some("write an entry for each value"),
             ));
         }
         selector = found;
@@ -442,7 +442,7 @@ impl EntryContext<'_> {
         read_input(&path).map_err(|error| {
             at.fault(
                 format!("cannot read {}: {error}", path.display()),
-                Some("the path is relative to the folder of this manifest".into()),
+                Some("the path is relative to the folder of this manifest"),
             )
         })
     }
@@ -472,5 +472,5 @@ pub(super) fn check_no_userinfo(url: &Url, span: &SourceSpan) -> ManifestResult<
         return Ok(());
     }
     let (message, help) = USERINFO;
-    Err(span.fault(message, Some(help.into())))
+    Err(span.fault(message, Some(help)))
 }

@@ -118,6 +118,6 @@ pub fn parse_exclusion(text: &str, span: &SourceSpan) -> ManifestResult<Exclusio
         .map_err(|error: ReferenceError| {
             let help = "write a repository, as in quay.io/example/app, a full reference, or a \
                         file's URL";
-            span.fault(error.to_string(), Some(help.into()))
+            span.fault(error.to_string(), Some(help))
         })
 }

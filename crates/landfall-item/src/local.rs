@@ -94,7 +94,7 @@ pub(crate) fn local_places(
     at: &SourceSpan,
     reader: &EntryContext<'_>,
 ) -> ManifestResult<Vec<(String, LocalPlace)>> {
-    let fault = |message: String, help: &str| Err(at.fault(message, Some(help.into())));
+    let fault = |message: String, help: &str| Err(at.fault(message, Some(help)));
     let (path, folder) = checked_path(text, at, reader)?;
     let cannot_read = |error| cannot_read(text, at, &error);
     let limits = Limits::default();
@@ -183,7 +183,7 @@ fn checked_path<'t>(
         let help = "name a file or folder below the folder of this manifest, as in \
                     scripts/setup.sh or conf/";
         let message = format!("`{text}` is not a path below this manifest");
-        return Err(at.fault(message, Some(help.into())));
+        return Err(at.fault(message, Some(help)));
     }
     let folder = parent_folder(Path::new(&reader.text.file));
     let folder = folder.canonicalize();
@@ -192,5 +192,5 @@ fn checked_path<'t>(
 
 fn cannot_read(text: &str, at: &SourceSpan, error: &io::Error) -> Box<Diagnostic> {
     let help = "the path is relative to the folder of this manifest";
-    at.fault(format!("cannot read {text}: {error}"), Some(help.into()))
+    at.fault(format!("cannot read {text}: {error}"), Some(help))
 }

@@ -207,14 +207,11 @@ pub(super) fn update_rule(
     let policy: UpdatePolicy = rule
         .policy
         .parse()
-        .map_err(|error: Failure| at.fault(error.to_string(), error.help.clone()))?;
+        .map_err(|error: Failure| at.fault(error.to_string(), error.help.as_deref()))?;
     if !policy.allows_other_versions() {
         if rule.keep.is_some() {
             let help = "write a policy such as `minor`, or remove `keep`";
-            return Err(at.fault(
-                "`keep` needs a policy that moves versions",
-                Some(help.into()),
-            ));
+            return Err(at.fault("`keep` needs a policy that moves versions", Some(help)));
         }
         return Ok(completed);
     }
@@ -233,7 +230,7 @@ pub(super) fn update_rule(
         ),
         Some(_) => return Ok(completed),
     };
-    Err(at.fault(message, Some(help.into())))
+    Err(at.fault(message, Some(help)))
 }
 
 /// Rejects a value of `digest` that is not the digest in `ref`. `at` is the position of `digest`.
@@ -245,7 +242,7 @@ pub(super) fn check_ref_digest(
     match (in_ref, digest) {
         (Some(written), Some(digest)) if written != digest => {
             let message = format!("this digest differs from the one in `ref` ({written})");
-            Err(at.fault(message, Some("keep the correct one".into())))
+            Err(at.fault(message, Some("keep the correct one")))
         }
         _ => Ok(()),
     }
@@ -260,7 +257,7 @@ pub(super) fn check_keeps_one(rule: &UpdateRule, at: &SourceSpan) -> ManifestRes
     let help = "use a variable as version, and write `keep` there, as in `vars: {app: {value: \
                 [v1.1.0, v1.2.0], update: {policy: minor, keep: 2}}}`";
     let message = "`keep` applies to variables, images and charts only";
-    Err(at.fault(message, Some(help.into())))
+    Err(at.fault(message, Some(help)))
 }
 
 #[cfg(test)]

@@ -101,7 +101,7 @@ pub(crate) fn check_select(
         return match lone {
             Some(key) => Err(at(key).fault(
                 format!("`{key}` has no effect without `select`"),
-                Some(format!("add `select: \">=1.2 <2\"`, or remove `{key}`")),
+                Some(&format!("add `select: \">=1.2 <2\"`, or remove `{key}`")),
             )),
             None => Ok(()),
         };
@@ -109,13 +109,13 @@ pub(crate) fn check_select(
     if let Some(key) = keys.others.iter().find(|key| has(key)) {
         return Err(at(key).fault(
             format!("`{key}` cannot be combined with `select`"),
-            Some("remove one of the two".into()),
+            Some("remove one of the two"),
         ));
     }
     if rule.keep.is_some() {
         return Err(at("select").fault(
             "`keep` cannot be combined with `select`",
-            Some("write `newest` beside `select`".into()),
+            Some("write `newest` beside `select`"),
         ));
     }
     Ok(())
@@ -141,10 +141,8 @@ impl SelectRule<'_> {
         reader: &EntryContext<'_>,
     ) -> ManifestResult<VersionSelector> {
         let at = reader.here(node.get("select"));
-        let fault = |error: Failure, at: &SourceSpan| {
-            let help = error.help.clone();
-            at.fault(error.to_string(), help)
-        };
+        let fault =
+            |error: Failure, at: &SourceSpan| at.fault(error.to_string(), error.help.as_deref());
         let mut selection =
             VersionSelection::new(&self.rule.policy).map_err(|error| fault(error, &at))?;
         for (index, text) in self.except.iter().enumerate() {

@@ -14,16 +14,12 @@ pub struct Platform {
     pub variant: Option<String>,
 }
 
-/// The error for a text that is not a platform.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "'{text}' is not a platform: write os/architecture or os/architecture/variant, as in \
-     linux/amd64{suggestion}"
-)]
-pub struct PlatformError {
-    text: String,
-    /// Empty, or ` (did you mean …?)`.
-    suggestion: String,
+/// The message for a text that is not a platform. `suggestion` is empty, or ` (did you mean …?)`.
+fn not_a_platform(text: &str, suggestion: &str) -> String {
+    format!(
+        "'{text}' is not a platform: write os/architecture or os/architecture/variant, as in \
+         linux/amd64{suggestion}"
+    )
 }
 
 const SYSTEMS: [&str; 8] = [
@@ -104,7 +100,7 @@ impl fmt::Display for Platform {
 }
 
 impl FromStr for Platform {
-    type Err = PlatformError;
+    type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let parts: Vec<&str> = text.split('/').collect();
@@ -112,12 +108,7 @@ impl FromStr for Platform {
         let (os, architecture, variant) = match parts[..] {
             [os, architecture] if !has_empty_part => (os, architecture, None),
             [os, architecture, variant] if !has_empty_part => (os, architecture, Some(variant)),
-            _ => {
-                return Err(PlatformError {
-                    text: text.into(),
-                    suggestion: String::new(),
-                });
-            }
+            _ => return Err(not_a_platform(text, "")),
         };
         let nearest_name = if !SYSTEMS.contains(&os) {
             nearest(os, &SYSTEMS)
@@ -135,10 +126,8 @@ impl FromStr for Platform {
                 variant: variant.map(str::to_owned),
             });
         };
-        Err(PlatformError {
-            text: text.into(),
-            suggestion: format!(" (did you mean {nearest_name}?)"),
-        })
+        let suggestion = format!(" (did you mean {nearest_name}?)");
+        Err(not_a_platform(text, &suggestion))
     }
 }
 
@@ -182,7 +171,7 @@ impl fmt::Display for PlatformRequest {
 }
 
 impl FromStr for PlatformRequest {
-    type Err = PlatformError;
+    type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let platform = text.strip_suffix('?').unwrap_or(text);
@@ -238,7 +227,7 @@ mod tests {
             ("linux", "as in linux/amd64"),
             ("linux//v7", "as in linux/amd64"),
         ] {
-            let message = text.parse::<Platform>().unwrap_err().to_string();
+            let message = text.parse::<Platform>().unwrap_err();
             assert!(message.ends_with(suggestion), "{message}");
         }
     }

@@ -2,7 +2,7 @@
 
 use super::images::Discovery;
 use super::metadata::{chart_yaml, files_of, plain};
-use super::name::{ChartName, ChartNameError};
+use super::name::ChartName;
 use super::request::ChartRequest;
 use crate::image::{platforms, tag_of};
 use crate::item_kind::digest_of;
@@ -120,10 +120,9 @@ impl ManifestEntry for ChartEntry {
         let sources = [&full.r#ref, &full.repo, &full.path];
         if sources.into_iter().flatten().count() != 1 {
             let help = "write `ref: oci://…:1.2.3`; `repo`, `name` and `version`; or `path`";
-            return Err(reader.here(node).fault(
-                "a chart needs one of `ref`, `repo` and `path`",
-                Some(help.into()),
-            ));
+            return Err(reader
+                .here(node)
+                .fault("a chart needs one of `ref`, `repo` and `path`", Some(help)));
         }
         check_select(full.select.as_ref(), SELECT_KEYS, node, reader)?;
         check_discovery(full, node, reader)
@@ -315,13 +314,13 @@ fn local_chart(
             let message = format!("`{key}` does not apply to a local chart");
             let help = "remove it; Chart.yaml has the name and the version";
             let at = reader.here(node.get(key));
-            return Err(at.fault(message, Some(help.into())));
+            return Err(at.fault(message, Some(help)));
         }
     }
     let at = reader.here(node.get("path"));
     let fault = |why: String| {
         let help = "name the folder of a chart, or a .tgz of `helm package`";
-        at.fault(format!("{path} is not a chart: {why}"), Some(help.into()))
+        at.fault(format!("{path} is not a chart: {why}"), Some(help))
     };
     let (below, mut place) = local_place(path, LocalForm::File, &at, reader)?;
     let files = if place.path.is_dir() {
@@ -337,7 +336,7 @@ fn local_chart(
     let version = plain(&yaml.version).unwrap_or_default();
     let folder = below.rsplit_once('/').map_or("", |(folder, _)| folder);
     let name = ChartName::in_folder(folder, &yaml.name, &version);
-    let name = name.map_err(|error| fault(error.to_string()))?;
+    let name = name.map_err(fault)?;
     place.form = LocalForm::Chart(name.chart.clone());
     Ok((name, place))
 }
@@ -377,16 +376,15 @@ fn full_name(
                     at,
                 );
             }
-            ChartName::in_repository(repo, name, version)
-                .map_err(|error| at.fault(error.to_string(), None))
+            ChartName::in_repository(repo, name, version).map_err(|error| at.fault(error, None))
         }
         (Some(_), ..) => Err(at.fault(
             "`ref` cannot be combined with `repo`, `name` or `version`",
-            Some("write the version into `ref`, as in oci://…/name:1.2.3".into()),
+            Some("write the version into `ref`, as in oci://…/name:1.2.3"),
         )),
         _ => Err(at.fault(
             "a chart with `repo` needs `name` and `version`",
-            Some("write `name: app` and `version: 1.2.3`".into()),
+            Some("write `name: app` and `version: 1.2.3`"),
         )),
     }
 }
@@ -428,7 +426,7 @@ fn movable_version(entry: &ChartEntry) -> Option<MovableVersion<'_>> {
 pub(crate) fn name_of(text: &str, span: &SourceSpan) -> ManifestResult<ChartName> {
     text.to_owned()
         .try_into()
-        .map_err(|error: ChartNameError| span.fault(error.to_string(), None))
+        .map_err(|error: String| span.fault(error, None))
 }
 
 /// Rejects keys of the discovery that have no effect.
@@ -442,7 +440,7 @@ fn check_discovery(
         return match keys.into_iter().find(|key| node.key_span(key).is_some()) {
             Some(key) => Err(reader.here(node.get(key)).fault(
                 format!("`{key}` has no effect without `images: discover`"),
-                Some(format!("add `images: discover`, or remove `{key}`")),
+                Some(&format!("add `images: discover`, or remove `{key}`")),
             )),
             None => Ok(()),
         };
@@ -450,7 +448,7 @@ fn check_discovery(
     if full.kubernetes.is_some() && full.helm.is_none() {
         return Err(reader.here(node.get("kubernetes")).fault(
             "`kubernetes` needs `helm`, which renders the chart for that version",
-            Some("add the version of helm, as in `helm: v3.18.4`".into()),
+            Some("add the version of helm, as in `helm: v3.18.4`"),
         ));
     }
     Ok(())

@@ -284,8 +284,7 @@ async fn newest(
         }
         None if is_web_url(url) => {
             // only repository and host are used here, so the version is a placeholder
-            let like =
-                ChartName::in_repository(url, name, "0.0.0").map_err(|error| error.to_string())?;
+            let like = ChartName::in_repository(url, name, "0.0.0")?;
             let resolver =
                 resolver.for_dependency_at(&like.repository_url(), &like.reference.registry);
             repository::versions(resolver, url, name).await?
@@ -307,7 +306,7 @@ async fn newest(
         Some(path) => ChartName::try_from(format!("oci://{path}/{name}:{version}")),
         None => ChartName::in_repository(url, name, version),
     };
-    name.map_err(|error| error.to_string().into())
+    Ok(name?)
 }
 
 #[cfg(test)]

@@ -30,21 +30,9 @@ pub struct ChartName {
     pub repository: Option<String>,
 }
 
-/// The error for a text that is not a valid chart name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{text}' is not a chart: {why}")]
-pub struct ChartNameError {
-    text: String,
-    why: String,
-}
-
-impl ChartNameError {
-    fn new(text: &str, why: &str) -> ChartNameError {
-        ChartNameError {
-            text: text.into(),
-            why: why.into(),
-        }
-    }
+/// The message for a text that is not a valid chart name.
+fn not_a_chart(text: &str, why: &str) -> String {
+    format!("'{text}' is not a chart: {why}")
 }
 
 impl ChartName {
@@ -74,31 +62,31 @@ impl ChartName {
         repository: &str,
         chart: &str,
         version: &str,
-    ) -> Result<ChartName, ChartNameError> {
+    ) -> Result<ChartName, String> {
         let text = format!(
             "{HELM}{}/{chart}:{version}",
             repository.trim_end_matches('/')
         );
         let url: Url = repository
             .parse()
-            .map_err(|_| ChartNameError::new(&text, "its repository is not a URL"))?;
+            .map_err(|_| not_a_chart(&text, "its repository is not a URL"))?;
         let host = url.host_str().filter(|host| !host.is_empty());
         let (true, Some(host)) = (matches!(url.scheme(), "http" | "https"), host) else {
             let why = "its repository is not an http or https URL";
-            return Err(ChartNameError::new(&text, why));
+            return Err(not_a_chart(&text, why));
         };
         if has_userinfo(&url) {
             // the message must not repeat the password
             let why = "a URL must not contain a user name or password; configure credentials in \
                        the site file";
             let text = format!("{HELM}…/{chart}:{version}");
-            return Err(ChartNameError::new(&text, why));
+            return Err(not_a_chart(&text, why));
         }
         if url.query().is_some() || url.fragment().is_some() {
             let why = "the URL of its repository contains `?` or `#`";
-            return Err(ChartNameError::new(&text, why));
+            return Err(not_a_chart(&text, why));
         }
-        check(chart, version).map_err(|why| ChartNameError::new(&text, why))?;
+        check(chart, version).map_err(|why| not_a_chart(&text, why))?;
         let repository = url.as_str().trim_end_matches('/').to_owned();
         let port = url
             .port()
@@ -138,23 +126,16 @@ impl ChartName {
     ///
     /// # Errors
     /// If a part of the name is invalid.
-    pub fn in_folder(
-        folder: &str,
-        chart: &str,
-        version: &str,
-    ) -> Result<ChartName, ChartNameError> {
+    pub fn in_folder(folder: &str, chart: &str, version: &str) -> Result<ChartName, String> {
         let path = if folder.is_empty() {
             chart.to_owned()
         } else {
             format!("{folder}/{chart}")
         };
         let text = format!("{HELM}{LOCAL_PREFIX}{path}:{version}");
-        check(chart, version).map_err(|why| ChartNameError::new(&text, why))?;
+        check(chart, version).map_err(|why| not_a_chart(&text, why))?;
         if !is_path_below(&path) {
-            return Err(ChartNameError::new(
-                &text,
-                "its path is not one below a folder",
-            ));
+            return Err(not_a_chart(&text, "its path is not one below a folder"));
         }
         let parts = path.split('/').map(str::to_ascii_lowercase);
         let parts: Vec<String> = parts.filter(|part| is_repository_component(part)).collect();
@@ -194,13 +175,13 @@ impl ChartName {
     }
 
     /// Parses `text` as the name of a chart in a registry.
-    fn in_registry(text: &str) -> Result<ChartName, ChartNameError> {
+    fn in_registry(text: &str) -> Result<ChartName, String> {
         let rest = text.strip_prefix(OCI).unwrap_or_default();
         let version = rest
             .rsplit_once('/')
             .and_then(|(_, last)| last.split_once(':'));
-        let (_, version) = version
-            .ok_or_else(|| ChartNameError::new(text, "its version is missing: add :1.2.3"))?;
+        let (_, version) =
+            version.ok_or_else(|| not_a_chart(text, "its version is missing: add :1.2.3"))?;
         // people may copy the tag, in which Helm writes `+` as `_`
         let version = version.replace('_', "+");
         let repository = &rest[..rest.len() - version.len() - 1];
@@ -209,7 +190,7 @@ impl ChartName {
             .map_err(|_| {
                 let why = "write oci://registry/path/name:version, with the chart's version as \
                            Helm lists it";
-                ChartNameError::new(text, why)
+                not_a_chart(text, why)
             })?;
         let chart = name
             .repository
@@ -217,7 +198,7 @@ impl ChartName {
             .next()
             .unwrap_or_default()
             .to_owned();
-        check(&chart, &version).map_err(|why| ChartNameError::new(text, why))?;
+        check(&chart, &version).map_err(|why| not_a_chart(text, why))?;
         Ok(ChartName {
             text: format!("{OCI}{}:{version}", name.name()),
             reference: name,
@@ -272,9 +253,9 @@ fn check(chart: &str, version: &str) -> Result<(), &'static str> {
 }
 
 impl TryFrom<String> for ChartName {
-    type Error = ChartNameError;
+    type Error = String;
 
-    fn try_from(text: String) -> Result<ChartName, ChartNameError> {
+    fn try_from(text: String) -> Result<ChartName, String> {
         if text.starts_with(OCI) {
             return ChartName::in_registry(&text);
         }
@@ -292,7 +273,7 @@ impl TryFrom<String> for ChartName {
             Some((repository, chart, version)) => {
                 ChartName::in_repository(repository, chart, version)
             }
-            None => Err(ChartNameError::new(
+            None => Err(not_a_chart(
                 &text,
                 "write oci://registry/path/name:version or helm+https://host/path/name:version",
             )),
@@ -328,7 +309,7 @@ impl PartialOrd for ChartName {
 mod tests {
     use super::*;
 
-    fn name(text: &str) -> Result<ChartName, ChartNameError> {
+    fn name(text: &str) -> Result<ChartName, String> {
         text.to_owned().try_into()
     }
 
@@ -381,7 +362,7 @@ mod tests {
             ("helm+local:../app:1.2.3", "below a folder"),
             ("app:1.2.3", "write oci://"),
         ] {
-            let error = name(text).unwrap_err().to_string();
+            let error = name(text).unwrap_err();
             assert!(
                 error.contains(why) && !error.contains("u:p"),
                 "{text}: {error}"

@@ -184,7 +184,7 @@ async fn fetch_listed(
     if url.scheme() != "oci" {
         return download(resolver, name, url.as_str(), pin.or(digest), pin.is_some()).await;
     }
-    let target = ChartName::try_from(url.to_string()).map_err(|error| error.to_string())?;
+    let target = ChartName::try_from(url.to_string())?;
     let mut fetched = fetch_artifact(resolver, name, &target.reference).await?;
     let found = Digest::sha256(&fetched.archive);
     // an index that points to a registry contains the digest of the artifact or of the archive

@@ -6,7 +6,7 @@ use crate::item_kind::{EntryContext, EntryFields, ManifestResult, USERINFO, dige
 use crate::local::local_places;
 use landfall_model::document::{SourceSpan, YamlNode, fill_own_url};
 use landfall_model::sign::FileKey;
-use landfall_model::{FolderPacking, has_userinfo, is_path_below};
+use landfall_model::{Failure, FolderPacking, has_userinfo, is_path_below};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use url::Url;
@@ -66,17 +66,17 @@ impl ManifestEntry for FileEntry {
             (Some(_), Some(_)) => {
                 let at = reader.here(node.get("path"));
                 let help = "remove one of them; `also` names other URLs of a local file";
-                return Err(at.fault("a file has either `url` or `path`", Some(help.into())));
+                return Err(at.fault("a file has either `url` or `path`", Some(help)));
             }
             (None, None) => {
                 let help = "add `url: https://…`, or `path:` with a file next to this manifest";
                 let at = reader.here(node);
-                return Err(at.fault("this file has no `url` and no `path`", Some(help.into())));
+                return Err(at.fault("this file has no `url` and no `path`", Some(help)));
             }
         };
         if self.packing.is_some() {
             let at = reader.here(node.get("as"));
-            let help = Some("remove it; it is for a folder that `path` names".into());
+            let help = Some("remove it; it is for a folder that `path` names");
             return Err(at.fault("`as` does not apply to a URL", help));
         }
         let at = reader.here(node.get("url"));
@@ -128,7 +128,7 @@ impl FileEntry {
                 let message = format!("`{key}` does not apply to a local file");
                 let help = "remove it; `checksum: sha256:<hex>` pins the content";
                 let at = reader.here(node.get(key));
-                return Err(at.fault(message, Some(help.into())));
+                return Err(at.fault(message, Some(help)));
             }
         }
         let checksum = match &self.checksum {
@@ -137,7 +137,7 @@ impl FileEntry {
                 match checksum_of(text, &at)? {
                     digest @ Checksum::Digest(_) => Some(digest),
                     Checksum::Sidecar(_) => {
-                        let help = Some("write sha256:<hex> or sha512:<hex>".into());
+                        let help = Some("write sha256:<hex> or sha512:<hex>");
                         return Err(at.fault("a local file has no checksum file", help));
                     }
                 }
@@ -151,7 +151,7 @@ impl FileEntry {
         for (key, is_set) in [("checksum", checksum.is_some()), ("also", !also.is_empty())] {
             if is_set && places.len() > 1 {
                 let message = format!("`{key}` applies to one file, and {path} names several");
-                let help = Some("write an entry for each file".into());
+                let help = Some("write an entry for each file");
                 return Err(reader.here(node.get(key)).fault(message, help));
             }
         }
@@ -185,7 +185,7 @@ impl FileEntry {
             let other = url_of(text, &at)?;
             if other == url || also.contains(&other) {
                 let message = format!("{other} is already a URL of this file");
-                return Err(at.fault(message, Some("remove it".into())));
+                return Err(at.fault(message, Some("remove it")));
             }
             also.push(other);
         }
@@ -214,24 +214,14 @@ impl FileEntry {
 
 /// Parses a URL and returns its normal form, which is the file's name in the lock.
 pub(crate) fn url_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
-    match file_url(text) {
-        Ok(url) => Ok(url.into()),
-        Err(FileUrlError { message, help }) => Err(span.fault(message, Some(help.into()))),
-    }
-}
-
-/// Why a text is not the URL of a file.
-pub(crate) struct FileUrlError {
-    pub(crate) message: String,
-    pub(crate) help: &'static str,
+    file_url(text)
+        .map(Into::into)
+        .map_err(|error| span.fault(error.to_string(), error.help.as_deref()))
 }
 
 /// Parses the URL of a file.
-pub(crate) fn file_url(text: &str) -> Result<Url, FileUrlError> {
-    let error = |message: &str, help: &'static str| FileUrlError {
-        message: message.into(),
-        help,
-    };
+pub(crate) fn file_url(text: &str) -> Result<Url, Failure> {
+    let error = |message: &str, help: &str| Failure::usage(message).with_help(help);
     // the URL parser would drop line breaks and encode spaces, and so accept a mistyped URL
     if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
         let message = "this URL contains white space";
@@ -283,10 +273,10 @@ fn checksum_of(text: &str, span: &SourceSpan) -> ManifestResult<Checksum> {
         _ => {
             let help = "write sha256:<hex>, sha512:<hex>, or the URL of a checksum file, as in \
                         ${url}.sha256";
-            return Err(span.fault(format!("`{text}` is not a checksum"), Some(help.into())));
+            return Err(span.fault(format!("`{text}` is not a checksum"), Some(help)));
         }
     };
-    Err(span.fault(message, Some(help)))
+    Err(span.fault(message, Some(&help)))
 }
 
 /// Reads the key of `entry`.
@@ -303,10 +293,7 @@ fn key_of(
         .map_err(|error| at.fault(format!("{path}: {error}"), None))?;
     if entry.signatures.is_empty() {
         let help = "add the URL of the signature, as in signatures: [\"${url}.minisig\"]";
-        return Err(at.fault(
-            "a key needs a signature that it can verify",
-            Some(help.into()),
-        ));
+        return Err(at.fault("a key needs a signature that it can verify", Some(help)));
     }
     Ok(Some(key))
 }
@@ -315,10 +302,7 @@ fn key_of(
 fn check_member(text: &str, span: &SourceSpan) -> ManifestResult<()> {
     if !is_member_path(text) {
         let help = "write the path as `tar -t` lists it, without a leading ./, as in bin/kubelet";
-        return Err(span.fault(
-            format!("`{text}` is not a path in an archive"),
-            Some(help.into()),
-        ));
+        return Err(span.fault(format!("`{text}` is not a path in an archive"), Some(help)));
     }
     Ok(())
 }
@@ -334,7 +318,7 @@ fn mode_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
     let is_octal =
         (3..=4).contains(&text.len()) && text.bytes().all(|byte| (b'0'..=b'7').contains(&byte));
     if !is_octal {
-        let help = Some("write octal permission bits, as in \"0755\"".into());
+        let help = Some("write octal permission bits, as in \"0755\"");
         return Err(span.fault(format!("`{text}` is not a file mode"), help));
     }
     Ok(format!("{text:0>4}"))

@@ -348,7 +348,7 @@ pub(crate) fn url_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
     normal_url(text).map_err(|why| {
         let help = "write it as https://host/path/name.git; credentials are configured in the \
                     site file (`upstreams`)";
-        span.fault(why, Some(help.into()))
+        span.fault(why, Some(help))
     })
 }
 

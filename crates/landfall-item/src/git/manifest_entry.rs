@@ -81,9 +81,8 @@ impl ManifestEntry for GitEntry {
     type Request = GitRequest;
 
     fn check(&self, node: &YamlNode<'_>, reader: &EntryContext<'_>) -> ManifestResult<()> {
-        let fault = |at: &YamlNode<'_>, why: &str, help: &str| {
-            Err(reader.here(at).fault(why, Some(help.into())))
-        };
+        let fault =
+            |at: &YamlNode<'_>, why: &str, help: &str| Err(reader.here(at).fault(why, Some(help)));
         if self.url.is_none() {
             let help = "add the URL at which clients and documents find the repository, as in \
                         url: https://git.example.com/team/app.git";
@@ -207,9 +206,7 @@ fn signers_of(
     let node = node.get("verify");
     if keys.is_empty() {
         let help = "name the files of the keys, as in keys: [keys/release.asc]";
-        return Err(reader
-            .here(node)
-            .fault("`verify` needs keys", Some(help.into())));
+        return Err(reader.here(node).fault("`verify` needs keys", Some(help)));
     }
     let mut signers = Vec::new();
     for (index, path) in keys.iter().enumerate() {
@@ -224,7 +221,7 @@ fn signers_of(
 fn lfs_server_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
     let help = "write true, or the URL as in https://lfs.example.com/team/repo; credentials are \
                 configured in the site file (`upstreams`)";
-    let fault = |why: &str| span.fault(why, Some(help.into()));
+    let fault = |why: &str| span.fault(why, Some(help));
     if Url::parse(text).is_ok_and(|url| has_userinfo(&url)) {
         return Err(fault(
             "a URL must not contain a user name or password: manifests and locks are not secret",
@@ -237,7 +234,7 @@ fn lfs_server_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
 fn ref_of(text: &str, span: &SourceSpan) -> ManifestResult<String> {
     check_ref(text).map_err(|why| {
         let help = "write v1.4.0, the full name as in refs/heads/main, or the id of a commit";
-        span.fault(why, Some(help.into()))
+        span.fault(why, Some(help))
     })?;
     Ok(text.to_owned())
 }

@@ -91,10 +91,9 @@ impl ManifestEntry for ImageEntry {
         {
             let help = "write `ref: quay.io/team/app:v1.2.3`, or `repo: quay.io/team/app` and \
                         `select: \">=1.2 <2\"`";
-            return Err(reader.here(node).fault(
-                "an image needs `ref`, or `repo` and `select`",
-                Some(help.into()),
-            ));
+            return Err(reader
+                .here(node)
+                .fault("an image needs `ref`, or `repo` and `select`", Some(help)));
         }
         check_select(image.select.as_ref(), SELECT_KEYS, node, reader)
     }
@@ -193,7 +192,7 @@ impl ManifestEntry for ImageEntry {
         if archive.is_some() && (update.is_some() || name.tag.is_none()) {
             let help = "write a tag in `ref`, and remove `update`";
             let message = "an image of an archive needs a tag, and has no newer versions";
-            return Err(archive_at.fault(message, Some(help.into())));
+            return Err(archive_at.fault(message, Some(help)));
         }
         let request = ImageRequest {
             archive,
@@ -245,7 +244,7 @@ fn repository_of(text: &str, at: &SourceSpan) -> ManifestResult<ImageRef> {
     if repository.is_pinned() {
         return Err(at.fault(
             format!("`{text}` is not a repository: it has a tag or a digest"),
-            Some("remove it, as in quay.io/team/app; or write `ref` in place of `repo`".into()),
+            Some("remove it, as in quay.io/team/app; or write `ref` in place of `repo`"),
         ));
     }
     Ok(repository)
@@ -298,9 +297,9 @@ fn pinned(
 ) -> ManifestResult<(ImageRef, Option<Digest>)> {
     let reference: ImageRef = text.parse().map_err(|error: ReferenceError| {
         let help = if text.contains("://") {
-            "write an image without a scheme, as in registry.k8s.io/pause:3.10.1".into()
+            "write an image without a scheme, as in registry.k8s.io/pause:3.10.1"
         } else {
-            "write registry/repository:tag, as in registry.k8s.io/pause:3.10.1".into()
+            "write registry/repository:tag, as in registry.k8s.io/pause:3.10.1"
         };
         at.fault(error.to_string(), Some(help))
     })?;
@@ -318,7 +317,7 @@ fn pinned(
         (false, Some(digest)) => Ok((reference.at_digest(&digest), None)),
         (false, None) => {
             let help = format!("add the tag or digest, as in {text}:v1.2.3");
-            Err(at.fault(format!("`{text}` names no version"), Some(help)))
+            Err(at.fault(format!("`{text}` names no version"), Some(&help)))
         }
     }
 }
@@ -335,7 +334,7 @@ pub fn platforms(
     for (index, text) in texts.iter().enumerate() {
         let platform = text
             .parse::<PlatformRequest>()
-            .map_err(|error| span(index).fault(error.to_string(), None))?;
+            .map_err(|error| span(index).fault(error, None))?;
         platforms.push(platform);
     }
     // the order has no meaning, and the lock must not change with it; a platform that is listed with

@@ -53,17 +53,13 @@ pub(super) fn check(
         min_age: document.min_age.clone(),
     };
     let mut items = ExpandedManifest::default();
-    let mut expander = EntryExpander {
-        reader: &reader,
-        selectors: &mut items.selectors,
-        faults,
-    };
-    expander.expand::<LockedImage>(&document.images, &mut items.images);
-    expander.expand::<LockedFile>(&document.files, &mut items.files);
-    expander.expand::<LockedChart>(&document.charts, &mut items.charts);
-    expander.expand::<LockedPackageSet>(&document.packages, &mut items.packages);
-    expander.expand::<LockedGitRepository>(&document.git, &mut items.git);
-    expander.expand::<LockedProvider>(&document.providers, &mut items.providers);
+    let selectors = &mut items.selectors;
+    reader.expand::<LockedImage>(&document.images, &mut items.images, selectors, faults);
+    reader.expand::<LockedFile>(&document.files, &mut items.files, selectors, faults);
+    reader.expand::<LockedChart>(&document.charts, &mut items.charts, selectors, faults);
+    reader.expand::<LockedPackageSet>(&document.packages, &mut items.packages, selectors, faults);
+    reader.expand::<LockedGitRepository>(&document.git, &mut items.git, selectors, faults);
+    reader.expand::<LockedProvider>(&document.providers, &mut items.providers, selectors, faults);
     // lists use `platforms` and `referrers` of the manifest that names them
     for (format, list) in lists {
         read_list(format.0, list, &reader, &mut items, faults);
@@ -82,19 +78,18 @@ pub(super) fn check(
         .take(signature_policy(document, &reader))
         .unwrap_or_default();
     items.trust_root_sources = trust_root_sources(document, &reader);
-    let checker = EntryChecker(reader);
     for (index, entry) in document.missing.iter().enumerate() {
-        faults.take(checker.missing(entry, root.get("missing").item(index), &mut items));
+        faults.take(reader.missing(entry, root.get("missing").item(index), &mut items));
     }
     for (index, entry) in document.endpoints.iter().enumerate() {
-        faults.take(checker.endpoint(entry, root.get("endpoints").item(index), &mut items));
+        faults.take(reader.endpoint(entry, root.get("endpoints").item(index), &mut items));
     }
     items.name = document
         .metadata
         .as_ref()
         .map(|metadata| metadata.name.clone());
     for (index, entry) in document.exclude.iter().enumerate() {
-        faults.take(checker.exclude(entry, &here(root.get("exclude").item(index)), &mut items));
+        faults.take(reader.exclude(entry, &here(root.get("exclude").item(index)), &mut items));
     }
     Ok(items)
 }
@@ -108,7 +103,7 @@ fn signature_policy(
         let rule = reader.text.root.get("verify").item(error.index);
         reader
             .here(rule.get(error.key))
-            .fault(error.why, Some(error.help))
+            .fault(error.why, Some(&error.help))
     })
 }
 
@@ -160,13 +155,13 @@ fn list_source(
                 // a chart or a git repository has a URL, too
                 _ => Err(at.fault(
                     "this is not a URL of a file",
-                    Some("begin it with https://".into()),
+                    Some("begin it with https://"),
                 )),
             }
         }
         _ => Err(at.fault(
             "this is more than one URL",
-            Some("write an entry for each list".into()),
+            Some("write an entry for each list"),
         )),
     }
 }
@@ -208,40 +203,6 @@ fn read_list(
     }
 }
 
-/// Expands the entries of a manifest, kind by kind.
-struct EntryExpander<'a, 'r> {
-    reader: &'a EntryContext<'r>,
-    selectors: &'a mut Vec<SelectorEntry>,
-    faults: &'a mut ManifestFaults,
-}
-
-impl EntryExpander<'_, '_> {
-    /// Expands the entries of one kind and adds them to `requests`.
-    fn expand<K: ItemKind>(
-        &mut self,
-        entries: &[K::Entry],
-        requests: &mut Vec<Located<K::Request>>,
-    ) {
-        let section = self.reader.text.root.get(K::SECTION);
-        for (index, entry) in entries.iter().enumerate() {
-            let expanded = expand_entry(entry, section.item(index), self.reader);
-            let Some(expanded) = self.faults.take(expanded) else {
-                continue;
-            };
-            for (request, span) in expanded.requests {
-                requests.push(Located::new(request, span));
-            }
-            self.selectors
-                .extend(expanded.selector.map(|selector| SelectorEntry {
-                    section: K::SECTION,
-                    index,
-                    kind: K::KIND,
-                    selector,
-                }));
-        }
-    }
-}
-
 /// `text` on one line: it may be written on several lines in YAML.
 fn paragraph(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -257,27 +218,50 @@ fn without_brackets(host: &str) -> &str {
         .unwrap_or(host)
 }
 
-/// Validates and expands the entries of `missing`, `exclude` and `endpoints`.
-struct EntryChecker<'a>(EntryContext<'a>);
+impl EntryContext<'_> {
+    /// Expands the entries of one kind and adds them to `requests`, and their rules to `selectors`.
+    fn expand<K: ItemKind>(
+        &self,
+        entries: &[K::Entry],
+        requests: &mut Vec<Located<K::Request>>,
+        selectors: &mut Vec<SelectorEntry>,
+        faults: &mut ManifestFaults,
+    ) {
+        let section = self.text.root.get(K::SECTION);
+        for (index, entry) in entries.iter().enumerate() {
+            let expanded = expand_entry(entry, section.item(index), self);
+            let Some(expanded) = faults.take(expanded) else {
+                continue;
+            };
+            for (request, span) in expanded.requests {
+                requests.push(Located::new(request, span));
+            }
+            selectors.extend(expanded.selector.map(|selector| SelectorEntry {
+                section: K::SECTION,
+                index,
+                kind: K::KIND,
+                selector,
+            }));
+        }
+    }
 
-impl EntryChecker<'_> {
     fn missing(
         &self,
         entry: &MissingEntry,
         node: &YamlNode<'_>,
         items: &mut ExpandedManifest,
     ) -> ManifestResult<()> {
-        let at = self.0.here(node.get("ref"));
-        let until_at = self.0.here(node.get("until"));
+        let at = self.here(node.get("ref"));
+        let until_at = self.here(node.get("until"));
         self.not_blank(
             &entry.reason,
             node.get("reason"),
             "write why the loss is accepted; reports show it",
         )?;
-        let entries = self.0.vars.expand(entry, |entry| {
+        let entries = self.vars.expand(entry, |entry| {
             vec![
                 TemplateField::new(&mut entry.r#ref, at.clone()),
-                TemplateField::new(&mut entry.reason, self.0.here(node.get("reason"))),
+                TemplateField::new(&mut entry.reason, self.here(node.get("reason"))),
                 TemplateField::new(&mut entry.until, until_at.clone()),
             ]
         })?;
@@ -292,9 +276,8 @@ impl EntryChecker<'_> {
             // only the plain form `YYYY-MM-DD`, since dates are compared as texts
             let date: Option<jiff::civil::Date> = until.parse().ok();
             if date.is_none_or(|date| date.to_string() != until) {
-                let help = Some(
-                    "write the last day on which the loss is accepted, as in 2027-01-31".into(),
-                );
+                let help =
+                    Some("write the last day on which the loss is accepted, as in 2027-01-31");
                 return Err(until_at.fault(format!("`{until}` is not a date"), help));
             }
             let value = AcceptedLoss {
@@ -314,7 +297,7 @@ impl EntryChecker<'_> {
         span: &SourceSpan,
         items: &mut ExpandedManifest,
     ) -> ManifestResult<()> {
-        let entries = self.0.vars.expand(&entry.to_owned(), |entry| {
+        let entries = self.vars.expand(&entry.to_owned(), |entry| {
             vec![TemplateField::new(entry, span.clone())]
         })?;
         for entry in &entries {
@@ -330,24 +313,23 @@ impl EntryChecker<'_> {
         node: &YamlNode<'_>,
         items: &mut ExpandedManifest,
     ) -> ManifestResult<()> {
-        let at = self.0.here(node.get("host"));
+        let at = self.here(node.get("host"));
         self.not_blank(
             &entry.why,
             node.get("why"),
             "write what the endpoint is needed for: the people who open the firewall need to know",
         )?;
         if entry.port == 0 {
-            let help = Some("write a port from 1 to 65535".into());
+            let help = Some("write a port from 1 to 65535");
             return Err(self
-                .0
                 .here(node.get("port"))
                 .fault("0 is not a valid port", help));
         }
         let from = self.roles(&entry.from, node.get("from"))?;
-        let entries = self.0.vars.expand(entry, |entry| {
+        let entries = self.vars.expand(entry, |entry| {
             vec![
                 TemplateField::new(&mut entry.host, at.clone()),
-                TemplateField::new(&mut entry.why, self.0.here(node.get("why"))),
+                TemplateField::new(&mut entry.why, self.here(node.get("why"))),
             ]
         })?;
         for entry in entries {
@@ -355,7 +337,7 @@ impl EntryChecker<'_> {
             let host = without_brackets(&written).to_owned();
             let is_name = is_dns_name(host.strip_prefix("*.").unwrap_or(&host));
             if !is_name && host.parse::<std::net::IpAddr>().is_err() {
-                let help = Some("write only the host, as in ec2.eu-central-1.amazonaws.com".into());
+                let help = Some("write only the host, as in ec2.eu-central-1.amazonaws.com");
                 return Err(at.fault(
                     format!("`{written}` is neither a host name nor an address"),
                     help,
@@ -382,9 +364,8 @@ impl EntryChecker<'_> {
             if !is_good {
                 let help = "write lower-case letters, digits and dashes, as in user-cluster-node";
                 return Err(self
-                    .0
                     .here(node.item(index))
-                    .fault(format!("`{role}` is not a role"), Some(help.into())));
+                    .fault(format!("`{role}` is not a role"), Some(help)));
             }
         }
         let roles: BTreeSet<&String> = written.iter().collect();
@@ -393,7 +374,7 @@ impl EntryChecker<'_> {
 
     fn not_blank(&self, text: &str, node: &YamlNode<'_>, help: &str) -> ManifestResult<()> {
         if text.trim().is_empty() {
-            Err(self.0.here(node).fault("this is empty", Some(help.into())))
+            Err(self.here(node).fault("this is empty", Some(help)))
         } else {
             Ok(())
         }

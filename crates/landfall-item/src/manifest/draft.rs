@@ -49,7 +49,7 @@ impl DraftItem {
         let (text, checked) = match self {
             DraftItem::Image(_) | DraftItem::Unclear { .. } => return Cow::Borrowed(self),
             DraftItem::Url(url) => {
-                let checked = file_url(url).map_err(|error| error.message);
+                let checked = file_url(url).map_err(|error| error.to_string());
                 (url.clone(), checked.map(|url| DraftItem::Url(url.into())))
             }
             DraftItem::Git { url, revision } => {

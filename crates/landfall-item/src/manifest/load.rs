@@ -2,7 +2,7 @@
 
 use super::import::import_format_of;
 use super::lists::format_of;
-use super::merge::{ExpandedManifest, UnselectedEntry};
+use super::merge::ExpandedManifest;
 use super::schema::{ListEntry, ListFormat, ManifestDocument};
 use super::{MergedManifest, check, merge};
 use crate::ManifestResult;
@@ -93,7 +93,7 @@ impl MergedManifest {
     /// Names the first entry that has none.
     pub fn check_versions(&self) -> Result<(), LoadManifestError> {
         match self.unselected.first() {
-            Some(UnselectedEntry { name, at }) => {
+            Some((name, at)) => {
                 let message = format!(
                     "{at}: {name} has no versions yet: `landfall update` selects them and writes \
                      them here"
@@ -313,8 +313,8 @@ fn parse(
     if was_valid && faults.is_empty() && items.is_empty() {
         let help =
             "add `images:`, `files:`, `charts:`, `packages:`, `git:`, `providers:` or `lists:`";
-        let help = Some(help.into());
-        return Err(SourceSpan::new(text, 0..0).fault("this manifest contains no items", help));
+        let start = SourceSpan::new(text, 0..0);
+        return Err(start.fault("this manifest contains no items", Some(help)));
     }
     Ok(Some(ParsedManifest {
         path: path.into(),
@@ -337,7 +337,7 @@ fn read_list(
         None => read_text_input(&path).map_err(|error| {
             at.fault(
                 format!("cannot read {}: {error}", path.display()),
-                Some("the path is relative to the folder of this manifest".into()),
+                Some("the path is relative to the folder of this manifest"),
             )
         })?,
     };
@@ -370,17 +370,20 @@ fn is_manifest(
             if other.starts_with("landfall/") {
                 let message = format!("this release of landfall reads {API_VERSION}, not {other}");
                 let help = format!("use a newer release, or write `apiVersion: {API_VERSION}`");
-                return Err(at.fault(message, Some(help)));
+                return Err(at.fault(message, Some(&help)));
             }
             let message = format!("this is not a landfall manifest: its apiVersion is `{other}`");
-            return Err(at.fault(message, help));
+            return Err(at.fault(message, help.as_deref()));
         }
         None if text.text.trim().is_empty() => {
             let help = "`landfall init -o DIR` writes a first manifest";
-            return Err(start.fault("the file is empty", Some(help.into())));
+            return Err(start.fault("the file is empty", Some(help)));
         }
         None => {
-            return Err(start.fault("this is not a manifest: it has no `apiVersion`", help));
+            return Err(start.fault(
+                "this is not a manifest: it has no `apiVersion`",
+                help.as_deref(),
+            ));
         }
     }
     match head.kind.as_deref() {
@@ -392,7 +395,7 @@ fn is_manifest(
                 let flag = other.to_lowercase();
                 Err(at("kind").fault(
                     format!("this is a {other}, not a {KIND}"),
-                    Some(format!("pass it with --{flag}")),
+                    Some(&format!("pass it with --{flag}")),
                 ))
             }
         }
@@ -403,10 +406,10 @@ fn is_manifest(
                 .or(help);
             Err(at("kind").fault(
                 format!("`{other}` is not a kind of landfall document"),
-                help,
+                help.as_deref(),
             ))
         }
-        None => Err(start.fault("this is not a manifest: it has no `kind`", help)),
+        None => Err(start.fault("this is not a manifest: it has no `kind`", help.as_deref())),
     }
 }
 

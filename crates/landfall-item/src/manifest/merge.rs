@@ -43,10 +43,7 @@ pub(super) fn merge(
     let unselected = selectors
         .map(|entry| &entry.selector)
         .filter(|selector| selector.versions.is_empty())
-        .map(|selector| UnselectedEntry {
-            name: selector.name.clone(),
-            at: selector.at.location(),
-        })
+        .map(|selector| (selector.name.clone(), selector.at.location()))
         .collect();
     let mut signatures = SignaturePolicy::default();
     for manifest in &mut manifests {
@@ -60,14 +57,33 @@ pub(super) fn merge(
             loss.name = item.name;
         }
     }
-    let endpoints = take_all(&mut manifests, |manifest| &mut manifest.endpoints);
+    let missing = merge_by_key(
+        missing,
+        faults,
+        |loss| (loss.kind, loss.name.clone()),
+        |loss| loss.name.clone(),
+        |first, second, _| {
+            FieldConflict::check_equal("last day", &first.until, &second.until, String::clone)?;
+            FieldConflict::check_equal("reason", &first.reason, &second.reason, String::clone)
+        },
+    );
+    let endpoints = merge_by_key(
+        take_all(&mut manifests, |manifest| &mut manifest.endpoints),
+        faults,
+        |endpoint| (endpoint.host.clone(), endpoint.port),
+        Endpoint::to_string,
+        |first, second, _| {
+            first.join(second);
+            Ok(())
+        },
+    );
     MergedManifest {
         name: shared_name(manifests),
         requests,
         exclude,
         signatures,
-        missing: values(merge_by_key(missing, faults)),
-        endpoints: values(merge_by_key(endpoints, faults)),
+        missing: values(missing),
+        endpoints: values(endpoints),
         unselected,
     }
 }
@@ -94,7 +110,7 @@ fn tell_local_items_apart(manifests: &mut [ExpandedManifest], faults: &mut Manif
             let message = format!("another manifest has other content as {name}");
             let help = "give this manifest a `metadata: {name: …}` of its own, which is added to \
                         the name";
-            faults.push(*span.fault(message, Some(help.into())));
+            faults.push(*span.fault(message, Some(help)));
         };
         for file in &mut manifest.files {
             let url = &mut file.value.url;
@@ -176,7 +192,19 @@ fn merge_requests<R: ItemRequest>(
             .iter()
             .any(|exclusion| request.value.is_excluded_by(exclusion))
     });
-    let merged = merge_by_key(requests, faults);
+    let merged = merge_by_key(
+        requests,
+        faults,
+        |request| request.name().clone(),
+        |request| request.name().to_string(),
+        |first, second, is_overridden| {
+            if is_overridden {
+                first.merge_listed(second)
+            } else {
+                first.merge(second)
+            }
+        },
+    );
     let mut owners = BTreeMap::new();
     for request in &merged {
         faults.take(check_unique_urls(&mut owners, request));
@@ -199,94 +227,29 @@ fn excludes_nothing(exclusion: &Located<Exclusion>, names: &[String]) -> Box<Dia
     };
     exclusion.span.fault(
         format!("no item is named {excluded}, so this excludes nothing"),
-        Some(help),
+        Some(&help),
     )
 }
 
-/// A value that several manifests may contain if they agree.
-trait Mergeable {
-    type Key: Ord;
-
-    fn key(&self) -> Self::Key;
-
-    /// The value's name in messages.
-    fn display_name(&self) -> String;
-
-    /// Merges `other`, a value with the same key, into `self`. Fails if they contradict each other.
-    fn merge(&mut self, other: &Self) -> Result<(), FieldConflict>;
-
-    /// Like `merge`, but `listed` comes from a list of another tool, and `self` overrides it.
-    fn merge_listed(&mut self, listed: &Self) -> Result<(), FieldConflict> {
-        self.merge(listed)
-    }
-}
-
-impl<R: ItemRequest> Mergeable for R {
-    type Key = R::Name;
-
-    fn key(&self) -> R::Name {
-        self.name().clone()
-    }
-
-    fn display_name(&self) -> String {
-        self.name().to_string()
-    }
-
-    fn merge(&mut self, other: &R) -> Result<(), FieldConflict> {
-        ItemRequest::merge(self, other)
-    }
-
-    fn merge_listed(&mut self, listed: &R) -> Result<(), FieldConflict> {
-        ItemRequest::merge_listed(self, listed)
-    }
-}
-
-impl Mergeable for AcceptedLoss {
-    type Key = (EntryKind, String);
-
-    fn key(&self) -> (EntryKind, String) {
-        (self.kind, self.name.clone())
-    }
-
-    fn display_name(&self) -> String {
-        self.name.clone()
-    }
-
-    fn merge(&mut self, other: &AcceptedLoss) -> Result<(), FieldConflict> {
-        FieldConflict::check_equal("last day", &self.until, &other.until, String::clone)?;
-        FieldConflict::check_equal("reason", &self.reason, &other.reason, String::clone)
-    }
-}
-
-impl Mergeable for Endpoint {
-    type Key = (String, u16);
-
-    fn key(&self) -> (String, u16) {
-        (self.host.clone(), self.port)
-    }
-
-    fn display_name(&self) -> String {
-        self.to_string()
-    }
-
-    fn merge(&mut self, other: &Endpoint) -> Result<(), FieldConflict> {
-        self.join(other);
-        Ok(())
-    }
-}
-
 /// Merges values with the same key. The result is sorted by key.
-fn merge_by_key<T: Mergeable>(
+///
+/// `name` is the name of a value in messages. `merge` merges the second value into the first, and
+/// fails if they contradict each other; its last argument says whether the second value comes from
+/// a list of another tool and the first one, which is not from a list, overrides it.
+fn merge_by_key<T, K: Ord>(
     all: Vec<Located<T>>,
     faults: &mut ManifestFaults,
+    key: impl Fn(&T) -> K,
+    name: impl Fn(&T) -> String,
+    merge: impl Fn(&mut T, &T, bool) -> Result<(), FieldConflict>,
 ) -> Vec<Located<T>> {
     // entries of manifests override lists, whatever the order
     let (listed, all): (Vec<_>, Vec<_>) = all.into_iter().partition(|item| item.from_list);
     // Each key is stored with the position of its last value so far. All values of one file are
     // adjacent, so comparing with this position finds duplicates within a file.
-    let mut merged: BTreeMap<T::Key, (Located<T>, SourceSpan)> = BTreeMap::new();
+    let mut merged: BTreeMap<K, (Located<T>, SourceSpan)> = BTreeMap::new();
     for item in all.into_iter().chain(listed) {
-        match merged.entry(item.value.key()) {
+        match merged.entry(key(&item.value)) {
             Entry::Vacant(entry) => {
                 let last = item.span.clone();
                 entry.insert((item, last));
@@ -294,16 +257,13 @@ fn merge_by_key<T: Mergeable>(
             Entry::Occupied(mut entry) => {
                 let (first, last) = entry.get_mut();
                 if last.same_file(&item.span) && !item.from_list {
-                    faults.push(*duplicate(last, &item));
+                    faults.push(*duplicate(&name(&item.value), last, &item.span));
                     continue;
                 }
-                let result = if item.from_list && !first.from_list {
-                    first.value.merge_listed(&item.value)
-                } else {
-                    first.value.merge(&item.value)
-                };
-                if let Err(conflict) = result {
-                    faults.push(*contradiction(first, &item, &conflict));
+                let is_overridden = item.from_list && !first.from_list;
+                if let Err(conflict) = merge(&mut first.value, &item.value, is_overridden) {
+                    let name = name(&item.value);
+                    faults.push(*contradiction(&name, &first.span, &item.span, conflict));
                 }
                 *last = item.span;
             }
@@ -312,41 +272,37 @@ fn merge_by_key<T: Mergeable>(
     merged.into_values().map(|(item, _)| item).collect()
 }
 
-fn duplicate<T: Mergeable>(first: &SourceSpan, second: &Located<T>) -> Box<Diagnostic> {
-    let name = second.value.display_name();
+fn duplicate(name: &str, first: &SourceSpan, second: &SourceSpan) -> Box<Diagnostic> {
     let position = first.location();
-    if position == second.span.location() {
+    if position == second.location() {
         let help =
-            "a list variable in another field repeats it; use the variable in this field, too"
-                .into();
-        return second.span.fault(
+            "a list variable in another field repeats it; use the variable in this field, too";
+        return second.fault(
             format!("this entry expands to {name} more than once"),
             Some(help),
         );
     }
-    second.span.fault(
+    second.fault(
         format!("{name} is listed twice in this file; first at {position}"),
-        Some("remove one of the two".into()),
+        Some("remove one of the two"),
     )
 }
 
-fn contradiction<T: Mergeable>(
-    first: &Located<T>,
-    second: &Located<T>,
-    conflict: &FieldConflict,
+fn contradiction(
+    name: &str,
+    first_at: &SourceSpan,
+    second_at: &SourceSpan,
+    conflict: FieldConflict,
 ) -> Box<Diagnostic> {
     let FieldConflict {
         field,
-        first: one,
-        second: other,
+        first,
+        second,
     } = conflict;
-    let message = format!(
-        "the {field} of {} is {other} here, but {one} at {}",
-        second.value.display_name(),
-        first.span.location()
-    );
-    let help = "make both the same, or remove one of the two".into();
-    second.span.fault(message, Some(help))
+    let position = first_at.location();
+    let message = format!("the {field} of {name} is {second} here, but {first} at {position}");
+    let help = "make both the same, or remove one of the two";
+    second_at.fault(message, Some(help))
 }
 
 /// Rejects a URL that belongs to two items. `owners` maps each URL to the name and position of its
@@ -362,7 +318,7 @@ fn check_unique_urls<R: ItemRequest>(
                 "{url} is a URL of this file and of {name} at {}",
                 span.location()
             );
-            let help = "remove it from `also` of one of the two".into();
+            let help = "remove it from `also` of one of the two";
             return Err(request.span.fault(message, Some(help)));
         }
     }
@@ -635,14 +591,5 @@ pub struct MergedManifest {
     /// Hosts that cannot be mirrored and must stay reachable.
     pub endpoints: Vec<Endpoint>,
     /// Entries with `select` for which `landfall update` has not selected versions yet.
-    pub unselected: Vec<UnselectedEntry>,
-}
-
-/// An entry with `select` that has no versions yet.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnselectedEntry {
-    /// The item without a version.
-    pub name: String,
-    /// The position of the rule.
-    pub at: SourceLocation,
+    pub unselected: Vec<(String, SourceLocation)>,
 }

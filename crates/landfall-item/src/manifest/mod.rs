@@ -33,7 +33,6 @@ pub use self::load::{
 };
 pub use self::merge::{
     ItemRequests, ListSource, MergedManifest, RequestSummary, RequestVisitor, TrustRootSource,
-    UnselectedEntry,
 };
 pub use self::schema::ManifestDocument;
 pub use self::updatable_versions::{

@@ -185,7 +185,7 @@ pub(super) fn request(
     }
     let architectures = shared.architectures(node, reader)?;
     if let Some(bad) = architectures.iter().find(|text| !is_word(text)) {
-        let help = Some("write its Debian name, such as amd64, arm64 or armhf".into());
+        let help = Some("write its Debian name, such as amd64, arm64 or armhf");
         return Err(reader
             .here(node.get("architectures"))
             .fault(format!("`{bad}` is not an architecture"), help));
@@ -193,7 +193,7 @@ pub(super) fn request(
     let mut install = Vec::new();
     for (index, text) in entry.install.iter().enumerate() {
         if !is_request(text) {
-            let help = Some("write name, name=version, name/suite or name:architecture".into());
+            let help = Some("write name, name=version, name/suite or name:architecture");
             return Err(reader
                 .item_at(node, "install", index)
                 .fault(format!("`{text}` is not a package"), help));
@@ -258,7 +258,7 @@ pub(super) fn source_fields<'e>(
         let (Some(url), Some(suite), Some(key)) = own else {
             return Err(reader.here(node).fault(
                 "a source needs `url`, `suite` and `key`",
-                Some("write them here, or in each entry of `sources`".into()),
+                Some("write them here, or in each entry of `sources`"),
             ));
         };
         let own = AptSourceEntry {
@@ -279,7 +279,7 @@ pub(super) fn source_fields<'e>(
             return Err(reader.here(node.get("sources")).fault(
                 "`sources` cannot be combined with `url`, `suite`, `codename`, `checkValidUntil`, \
                  `components` or `key`",
-                Some("move them into an entry of `sources`".into()),
+                Some("move them into an entry of `sources`"),
             ));
         }
         let sources = entry.sources.iter().cloned().enumerate();
@@ -291,7 +291,7 @@ pub(super) fn source_fields<'e>(
     match sources.iter().find(is_empty) {
         Some((_, node)) => Err(reader.here(node.get("suite")).fault(
             "this list of suites is empty",
-            Some("write a suite, as in `suite: bookworm`".into()),
+            Some("write a suite, as in `suite: bookworm`"),
         )),
         None => Ok(sources),
     }
@@ -306,18 +306,18 @@ fn parse_suite(text: &str, components: &[String], at: &SourceSpan) -> ManifestRe
     if !(is_plain_path(path) || is_flat && path.is_empty()) {
         let help = "write a name such as bookworm, or the path of a flat repository, which ends \
                     with a slash: `/` for the URL itself";
-        return Err(at.fault(format!("`{text}` is not a suite"), Some(help.into())));
+        return Err(at.fault(format!("`{text}` is not a suite"), Some(help)));
     }
     if is_flat && !components.is_empty() {
         return Err(at.fault(
             "a flat repository has no components",
-            Some("remove them, or the slash at the end of the suite".into()),
+            Some("remove them, or the slash at the end of the suite"),
         ));
     }
     if !is_flat && components.is_empty() {
         let help = "write them, as in `components: [main]`; the suite of a flat repository ends \
                     with /";
-        return Err(at.fault("this suite has no components", Some(help.into())));
+        return Err(at.fault("this suite has no components", Some(help)));
     }
     if let Some(bad) = components.iter().find(|text| !is_plain_path(text)) {
         return Err(at.fault(format!("`{bad}` is not a component"), None));
@@ -346,12 +346,12 @@ fn targets(entry: &AptEntry, at: &SourceSpan) -> ManifestResult<Vec<String>> {
         let help = format!("the targets besides packages are {names}, and Translation-<language>");
         return Err(at
             .narrowed(bad)
-            .fault(format!("`{bad}` is not a target of apt"), Some(help)));
+            .fault(format!("`{bad}` is not a target of apt"), Some(&help)));
     }
     if entry.index == OfferedIndex::Trimmed && !entry.targets.is_empty() {
         return Err(at.fault(
             "metadata that the site signs contains only packages and descriptions",
-            Some("remove `targets` or `index: trimmed`".into()),
+            Some("remove `targets` or `index: trimmed`"),
         ));
     }
     let mut targets = entry.targets.clone();
@@ -384,7 +384,7 @@ fn bases(
                 } else {
                     Err(at.fault(
                         format!("{status} is not a status file of dpkg"),
-                        Some("copy /var/lib/dpkg/status from a node".into()),
+                        Some("copy /var/lib/dpkg/status from a node"),
                     ))
                 }
             }

@@ -76,7 +76,7 @@ impl<'e> SharedFields<'e> {
     /// Checks that packages are listed, and that the update policy applies to at least one of them.
     fn check(&self, node: &YamlNode<'_>, reader: &EntryContext<'_>) -> ManifestResult<()> {
         if self.install.is_empty() {
-            let help = Some("list them, as in `install: [containerd.io]`".into());
+            let help = Some("list them, as in `install: [containerd.io]`");
             return Err(reader
                 .here(node)
                 .fault("this entry lists no packages to install", help));
@@ -96,7 +96,7 @@ impl<'e> SharedFields<'e> {
     fn check_policy(&self, text: &str, at: &SourceSpan) -> ManifestResult<()> {
         let policy: UpdatePolicy = text
             .parse()
-            .map_err(|error: Failure| at.fault(error.to_string(), error.help.clone()))?;
+            .map_err(|error: Failure| at.fault(error.to_string(), error.help.as_deref()))?;
         let has_variable = |text: &String| text.contains("${");
         let is_pinned = |text: &String| !has_variable(text) && (self.pin)(text).is_some();
         let (message, help) = match policy {
@@ -118,7 +118,7 @@ impl<'e> SharedFields<'e> {
                  packages without a version",
             ),
         };
-        Err(at.fault(message, Some(help.into())))
+        Err(at.fault(message, Some(help)))
     }
 
     /// The architectures, or that of the manifest's `platforms` if none are written.
@@ -146,7 +146,7 @@ impl<'e> SharedFields<'e> {
         if name.is_empty() || !name.chars().all(is_good) {
             return Err(reader.here(node.get("name")).fault(
                 format!("`{name}` is not a valid name"),
-                Some("use letters, digits, `-`, `_` and `.`".into()),
+                Some("use letters, digits, `-`, `_` and `.`"),
             ));
         }
         Ok(Some(format!("{}:{name}", self.system)))
@@ -226,7 +226,7 @@ pub(super) fn repository_url(text: &str, at: &SourceSpan) -> ManifestResult<Stri
     let Some(url) = url.filter(|_| !text.contains(char::is_whitespace)) else {
         return Err(at.fault(
             "this is not the URL of a repository",
-            Some("write it as https://host/path".into()),
+            Some("write it as https://host/path"),
         ));
     };
     check_no_userinfo(&url, at)?;
@@ -234,7 +234,7 @@ pub(super) fn repository_url(text: &str, at: &SourceSpan) -> ManifestResult<Stri
     if url.query().is_some() || url.fragment().is_some() {
         return Err(at.fault(
             "the URL of a repository must not contain `?` or `#`",
-            Some("remove it and the text after it".into()),
+            Some("remove it and the text after it"),
         ));
     }
     Ok(url.as_str().trim_end_matches('/').to_owned())
@@ -253,19 +253,15 @@ fn check_no_variables(text: &str, at: &SourceSpan) -> ManifestResult<()> {
     let help = format!("write its value, or `${{{name}}}` with `vars: {{{name}: …}}` in this file");
     let message =
         format!("`${name}` is a variable of the package manager, whose value landfall cannot know");
-    Err(at.narrowed(&format!("${name}")).fault(message, Some(help)))
+    Err(at.narrowed(&format!("${name}")).fault(message, Some(&help)))
 }
 
 /// Parses the URL of a list of mirrors. Unlike the URL of a repository, it may have a query.
 pub(super) fn mirror_list_url(text: &str, at: &SourceSpan) -> ManifestResult<String> {
     check_no_variables(text, at)?;
     let url = Url::parse(text).ok().filter(|_| is_file_url(text));
-    let url = url.ok_or_else(|| {
-        at.fault(
-            "this is not a URL",
-            Some("write it as https://host/path".into()),
-        )
-    })?;
+    let url =
+        url.ok_or_else(|| at.fault("this is not a URL", Some("write it as https://host/path")))?;
     check_no_userinfo(&url, at)?;
     Ok(text.to_owned())
 }
@@ -302,7 +298,7 @@ fn default_architecture(reader: &EntryContext<'_>, at: &SourceSpan) -> ManifestR
                     "the platforms have several architectures: {}",
                     all.join(", ")
                 ),
-                Some(help.into()),
+                Some(help),
             ))
         }
     }
@@ -351,7 +347,7 @@ impl ManifestEntry for PackageEntry {
                 let help = "write `- apt: {…}` and `- yum: {…}` as separate entries";
                 Err(reader.here(node).fault(
                     "an entry of `packages` needs either `apt` or `yum`",
-                    Some(help.into()),
+                    Some(help),
                 ))
             }
         }

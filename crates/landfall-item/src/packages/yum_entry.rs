@@ -201,7 +201,7 @@ pub(super) fn request(
                         @group or @module:stream/profile";
             return Err(reader
                 .item_at(node, "install", index)
-                .fault(format!("`{text}` {why}"), Some(help.into())));
+                .fault(format!("`{text}` {why}"), Some(help)));
         }
         install.insert(text.clone());
     }
@@ -210,7 +210,7 @@ pub(super) fn request(
         if let Some(help) = why_not_stream(text) {
             return Err(reader
                 .item_at(node, "modules", index)
-                .fault(format!("`{text}` is not a module stream"), Some(help)));
+                .fault(format!("`{text}` is not a module stream"), Some(&help)));
         }
         modules.insert(text.clone());
     }
@@ -233,14 +233,11 @@ fn one_architecture(architectures: &[String], at: &SourceSpan) -> ManifestResult
     let [architecture] = architectures else {
         let help = "write an entry with a `name` for each architecture; dnf adds 32-bit packages \
                     by itself";
-        return Err(at.fault(
-            "a machine that uses dnf has one architecture",
-            Some(help.into()),
-        ));
+        return Err(at.fault("a machine that uses dnf has one architecture", Some(help)));
     };
     // unlike Debian's names, RPM's names may contain an underscore, as in x86_64
     if !is_word(&architecture.replace('_', "-")) {
-        let help = Some("write its RPM name, such as x86_64 or aarch64".into());
+        let help = Some("write its RPM name, such as x86_64 or aarch64");
         return Err(at.fault(format!("`{architecture}` is not an architecture"), help));
     }
     Ok(Architectures::of(architecture).native().to_owned())
@@ -308,7 +305,7 @@ impl YumSourceEntry {
             if host.is_empty() || !host.chars().all(is_host) {
                 return Err(reader.item_at(node, "hosts", index).fault(
                     format!("`{host}` is not a host"),
-                    Some("write it without a scheme and path, as in cdn.example.com".into()),
+                    Some("write it without a scheme and path, as in cdn.example.com"),
                 ));
             }
         }
@@ -339,7 +336,7 @@ impl YumSourceEntry {
             }
             (Some(_), Some(_)) => Err(list_at.fault(
                 "a source has either `metalink` or `mirrorlist`",
-                Some("keep the metalink, which also contains digests".into()),
+                Some("keep the metalink, which also contains digests"),
             )),
         }
     }
@@ -356,7 +353,7 @@ pub(super) fn source_fields<'e>(
         let (Some(url), Some(key)) = (&entry.url, &entry.key) else {
             return Err(reader.here(node).fault(
                 "a source needs `url` and `key`",
-                Some("write them here, or in each entry of `sources`".into()),
+                Some("write them here, or in each entry of `sources`"),
             ));
         };
         let own = YumSourceEntry {
@@ -375,7 +372,7 @@ pub(super) fn source_fields<'e>(
         return Err(reader.here(node.get("sources")).fault(
             "`sources` cannot be combined with `url`, `key`, `metalink`, `mirrorlist`, `hosts` or \
              `moduleHotfixes`",
-            Some("move them into an entry of `sources`".into()),
+            Some("move them into an entry of `sources`"),
         ));
     }
     let sources = entry.sources.iter().cloned().enumerate();
@@ -403,7 +400,7 @@ fn bases(
                 read_base(&text, &mut Pool::default()).map_err(|error| {
                     let help = "write it with `rpm -qa` on a node; `landfall help packages` has \
                                 the most detailed format";
-                    at.fault(format!("{rpms}: {error}"), Some(help.into()))
+                    at.fault(format!("{rpms}: {error}"), Some(help))
                 })?;
                 Ok(MachineBase::Rpms(text.into()))
             }

@@ -59,7 +59,7 @@ impl ManifestEntry for ProviderEntry {
                     let help = "move the versions with `tofu init -upgrade`";
                     return Err(reader.here(node.get("update")).fault(
                         "the versions of a lock file have no update policy",
-                        Some(help.into()),
+                        Some(help),
                     ));
                 }
                 from_lock_file(path, &reader.here(node.get("lockfile")), reader)?
@@ -69,7 +69,7 @@ impl ManifestEntry for ProviderEntry {
             }
             _ => {
                 let message = "providers need `lockfile`, or `source` and `version`";
-                return Err(reader.here(node).fault(message, Some(FORMS.into())));
+                return Err(reader.here(node).fault(message, Some(FORMS)));
             }
         };
         for (request, _) in &mut found {
@@ -151,7 +151,7 @@ impl ProviderEntry {
             let at = reader.here(node.get("version"));
             at.fault(
                 format!("`{version}` is not a version of a provider"),
-                Some(help),
+                Some(&help),
             )
         })?;
         let (rule, node) = (self.update.as_ref(), node.get("update"));
@@ -181,7 +181,7 @@ fn from_lock_file(
     let source = SourceText::plain(path.to_owned(), text.clone());
     let providers = read_lock_file(&text).map_err(|fault| {
         let help = "write it with `tofu init` or `terraform init`";
-        SourceSpan::new(&source, fault.at).fault(fault.why, Some(help.into()))
+        SourceSpan::new(&source, fault.at).fault(fault.why, Some(help))
     })?;
     if providers.is_empty() {
         return Err(at.fault(format!("{path} contains no providers"), None));
@@ -213,7 +213,7 @@ fn address_of(text: &str, span: &SourceSpan) -> ManifestResult<ProviderAddress> 
         };
         span.fault(
             format!("`{text}` is not the source address of a provider"),
-            Some(help),
+            Some(&help),
         )
     })
 }

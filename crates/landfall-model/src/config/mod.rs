@@ -256,13 +256,8 @@ fn upstreams_by_host(
             continue;
         };
         let root = YamlNode::parse(text).unwrap_or_default();
-        return Err(Box::new(Diagnostic {
-            file: file.to_owned(),
-            text: text.to_owned(),
-            span: root.get("upstreams").get(&written).span(),
-            message,
-            help: Some(help.into()),
-        }));
+        let span = root.get("upstreams").get(&written).span();
+        return Err(Diagnostic::new(file, text, span, message, Some(help)));
     }
     Ok(by_host)
 }

@@ -109,13 +109,8 @@ pub(super) fn check_required_names(
                 RequiredNames::One(_) => node.span(),
                 RequiredNames::Entry(_) => node.get(key).item(bad).span(),
             };
-            return Err(Box::new(Diagnostic {
-                file: file.to_owned(),
-                text: text.to_owned(),
-                span,
-                message: format!("`{}` is not a DNS name", names[bad]),
-                help: Some(help),
-            }));
+            let message = format!("`{}` is not a DNS name", names[bad]);
+            return Err(Diagnostic::new(file, text, span, message, Some(&help)));
         }
     }
     Ok(())

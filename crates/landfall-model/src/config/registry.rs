@@ -122,13 +122,7 @@ pub(super) fn check_registry(
     let root = YamlNode::parse(text).unwrap_or_default();
     let node = root.get("registry");
     let fault = |node: &YamlNode<'_>, message: String, help: Option<&str>| {
-        Box::new(Diagnostic {
-            file: file.to_owned(),
-            text: text.to_owned(),
-            span: node.span(),
-            message,
-            help: help.map(str::to_owned),
-        })
+        Diagnostic::new(file, text, node.span(), message, help)
     };
     if let Err(error) = registry.address.parse::<TargetRegistry>() {
         return Err(fault(node.get("address"), error.to_string(), None));

@@ -64,18 +64,10 @@ pub fn read_tkg_site(
     let text = inner.as_deref().unwrap_or(text);
     let mut names = variables.keys().filter_map(Value::as_str);
     if !names.any(|name| name.starts_with("TKG_") || name.starts_with("CLUSTER_")) {
-        return Err(Box::new(Diagnostic {
-            file: file.into(),
-            text: text.into(),
-            span: 0..0,
-            message:
-                "there is no TKG variable, such as TKG_CUSTOM_IMAGE_REPOSITORY or CLUSTER_NAME"
-                    .into(),
-            help: Some(
-                "name the file for `tanzu cluster create`, or the Secret CLUSTER-config-values"
-                    .into(),
-            ),
-        }));
+        let message =
+            "there is no TKG variable, such as TKG_CUSTOM_IMAGE_REPOSITORY or CLUSTER_NAME";
+        let help = "name the file for `tanzu cluster create`, or the Secret CLUSTER-config-values";
+        return Err(Diagnostic::new(file, text, 0..0, message, Some(help)));
     }
     let root = YamlNode::parse(text).unwrap_or_default();
     check_values(file, text, &root, &variables)?;
@@ -107,13 +99,8 @@ fn check_values(
             ),
             _ => continue,
         };
-        return Err(Box::new(Diagnostic {
-            file: file.into(),
-            text: text.into(),
-            span: root.get(name).span(),
-            message,
-            help: Some(help.into()),
-        }));
+        let span = root.get(name).span();
+        return Err(Diagnostic::new(file, text, span, message, Some(help)));
     }
     Ok(())
 }

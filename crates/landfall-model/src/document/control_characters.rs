@@ -92,17 +92,15 @@ impl ControlCharacterCheck<'_> {
         if self.faults.len() == MAX_DIAGNOSTICS {
             return;
         }
-        self.faults.push(Diagnostic {
-            file: self.file.into(),
-            text: self.text.into(),
-            span: scalar.span.clone(),
-            message: format!("{} contains {}", subject(), character_name(found)),
-            help: Some(if is_prose {
-                "remove the character; only line feeds may separate the lines of this text".into()
-            } else {
-                "write a text of one line, without control characters".into()
-            }),
-        });
+        let message = format!("{} contains {}", subject(), character_name(found));
+        let help = if is_prose {
+            "remove the character; only line feeds may separate the lines of this text"
+        } else {
+            "write a text of one line, without control characters"
+        };
+        let span = scalar.span.clone();
+        let fault = Diagnostic::new(self.file, self.text, span, message, Some(help));
+        self.faults.push(*fault);
     }
 }
 

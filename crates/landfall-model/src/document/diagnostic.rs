@@ -28,6 +28,23 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
+    /// An error at `span` of `text`, the content of `file`.
+    pub fn new(
+        file: &str,
+        text: &str,
+        span: Range<usize>,
+        message: impl Into<String>,
+        help: Option<&str>,
+    ) -> Box<Diagnostic> {
+        Box::new(Diagnostic {
+            file: file.to_owned(),
+            text: text.to_owned(),
+            span,
+            message: message.into(),
+            help: help.map(str::to_owned),
+        })
+    }
+
     /// The line and column of the error, both counted from 1, the column in characters.
     pub fn line_column(&self) -> (usize, usize) {
         LineIndex::new(&*self.text).line_column(self.span.start)
@@ -101,10 +118,7 @@ impl MaskedText {
         for cut in self.cuts.iter().take_while(|cut| cut.start < at) {
             offset = offset - (at.min(cut.end) - cut.start) + MASK.len();
         }
-        (0..=offset.min(self.text.len()))
-            .rev()
-            .find(|&at| self.text.is_char_boundary(at))
-            .unwrap_or(0)
+        self.text.floor_char_boundary(offset)
     }
 }
 

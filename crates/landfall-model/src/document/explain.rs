@@ -12,12 +12,9 @@ pub(super) fn explain(
     text: &str,
     root: Option<&YamlNode<'_>>,
     error: &serde_yaml::Error,
-) -> Diagnostic {
-    let start = error.location().map_or(0, |at| at.index().min(text.len()));
-    let start = (0..=start)
-        .rev()
-        .find(|&at| text.is_char_boundary(at))
-        .unwrap_or(0);
+) -> Box<Diagnostic> {
+    let start = error.location().map_or(0, |at| at.index());
+    let start = text.floor_char_boundary(start);
     let span = root
         .and_then(|root| root.starting_at(start))
         .unwrap_or_else(|| {
@@ -33,13 +30,7 @@ pub(super) fn explain(
     if message == NO_LIST && !written.is_empty() && !written.contains(['\n', ':', '{']) {
         help = Some(format!("write `[{written}]`"));
     }
-    Diagnostic {
-        file: file.into(),
-        text: text.into(),
-        span,
-        message,
-        help,
-    }
+    Diagnostic::new(file, text, span, message, help.as_deref())
 }
 
 /// The message and the fix for an error of serde.

@@ -17,15 +17,6 @@ pub(super) const REPEATED_KEY: &str = "is repeated in this mapping";
 /// A [`Diagnostic`] with the position, if the document is not YAML, has a key twice, does not fit
 /// `T`, or exceeds the limits of [`yaml`].
 pub fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Box<Diagnostic>> {
-    let fault = |span: Range<usize>, message: String, help: Option<String>| {
-        Box::new(Diagnostic {
-            file: file.into(),
-            text: text.into(),
-            span,
-            message,
-            help,
-        })
-    };
     let checked = yaml::check(text);
     if checked.is_err()
         && yaml::may_be_deep(text)
@@ -34,7 +25,8 @@ pub fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Box<Diagno
     {
         let end = text.ceil_char_boundary(text.len().min(at + 1));
         let start = text.floor_char_boundary(at);
-        return Err(fault(start..end, excess.to_string(), None));
+        let message = excess.to_string();
+        return Err(Diagnostic::new(file, text, start..end, message, None));
     }
     let root = if checked.is_ok() {
         YamlNode::parse(text)
@@ -44,10 +36,11 @@ pub fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Box<Diagno
     // a map would silently keep the last of two values with one key
     if let Some((key, span)) = root.as_ref().and_then(YamlNode::repeated_key) {
         let message = format!("the key `{key}` {REPEATED_KEY}");
-        return Err(fault(span, message, Some("keep one of the two".into())));
+        let help = Some("keep one of the two");
+        return Err(Diagnostic::new(file, text, span, message, help));
     }
     let read = checked.and_then(|()| yaml::from_checked(text));
-    read.map_err(|error| Box::new(explain::explain(file, text, root.as_ref(), &error)))
+    read.map_err(|error| explain::explain(file, text, root.as_ref(), &error))
 }
 
 // Typed reading of one YAML document that continues after an error, so that all errors of a file

@@ -101,13 +101,13 @@ impl SourceSpan {
     }
 
     /// An error about this span; `help` says what to write instead.
-    pub fn fault(&self, message: impl Into<String>, help: Option<String>) -> Box<Diagnostic> {
+    pub fn fault(&self, message: impl Into<String>, help: Option<&str>) -> Box<Diagnostic> {
         Box::new(Diagnostic {
             file: self.text.file.clone(),
             text: self.text.text.to_string(),
             span: self.range.clone(),
             message: message.into(),
-            help,
+            help: help.map(str::to_owned),
         })
     }
 }

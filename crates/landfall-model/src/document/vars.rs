@@ -114,12 +114,12 @@ impl ManifestVars {
         for (name, value) in vars {
             let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
             if name.is_empty() || !name.chars().all(good) {
-                let help = Some("use letters, digits, `_` and `-`".into());
+                let help = Some("use letters, digits, `_` and `-`");
                 let message = format!("`{name}` is not a valid name of a variable");
                 return Err(span(name, VarPart::Key).fault(message, help));
             }
             if name == OWN_URL {
-                let help = Some("give it another name".into());
+                let help = Some("give it another name");
                 let message = "`${url}` is a file's own URL in `checksum`, and cannot be set";
                 return Err(span(name, VarPart::Key).fault(message, help));
             }
@@ -130,7 +130,7 @@ impl ManifestVars {
             let values = match moving.as_ref().map_or(value, |moving| &moving.value) {
                 Value::Sequence(values) => {
                     if values.is_empty() {
-                        let help = Some("add a value, or remove the items that use it".into());
+                        let help = Some("add a value, or remove the items that use it");
                         let message =
                             format!("the variable `{name}` has no values, so it makes no items");
                         return Err(span(name, VarPart::Value).fault(message, help));
@@ -140,7 +140,7 @@ impl ManifestVars {
                         let at = span(name, VarPart::Item(index));
                         let text = scalar(name, value, &at)?;
                         if texts.contains(&text) {
-                            let help = Some("keep one of the two".into());
+                            let help = Some("keep one of the two");
                             return Err(
                                 at.fault(format!("`{name}` has the value `{text}` twice"), help)
                             );
@@ -185,7 +185,7 @@ impl ManifestVars {
                 let name = match piece {
                     TemplatePiece::Plain(_) => continue,
                     TemplatePiece::Unclosed(rest) => {
-                        let help = Some("write `${name}`".into());
+                        let help = Some("write `${name}`");
                         return Err(field
                             .at
                             .narrowed(rest)
@@ -202,7 +202,7 @@ impl ManifestVars {
                 }
                 // three variables of a thousand values each would make a billion items
                 if bindings.len().saturating_mul(values.len()) > Limits::default().combinations {
-                    let help = Some("split it into several entries".into());
+                    let help = Some("split it into several entries");
                     return Err(field.at.fault("this entry makes too many items", help));
                 }
                 let combined = bindings
@@ -220,7 +220,7 @@ impl ManifestVars {
             Some(near) => format!("did you mean `${{{near}}}`?"),
             None => format!("set it in this file, as in `vars: {{{name}: …}}`"),
         };
-        at.fault(format!("the variable `{name}` is not defined"), Some(help))
+        at.fault(format!("the variable `{name}` is not defined"), Some(&help))
     }
 }
 
@@ -250,18 +250,20 @@ fn moving(
     if value.get("value").is_none() {
         let message =
             "a variable is a text, a list of texts, or a mapping with `value` and a policy";
-        return Err(span(name, VarPart::Value).fault(message, help));
+        return Err(span(name, VarPart::Value).fault(message, help.as_deref()));
     }
     let moving: MovingVar = serde_yaml::from_value(value.clone()).map_err(|error| {
-        span(name, VarPart::Policy)
-            .fault(format!("the variable `{name}` is not valid: {error}"), help)
+        span(name, VarPart::Policy).fault(
+            format!("the variable `{name}` is not valid: {error}"),
+            help.as_deref(),
+        )
     })?;
     if moving
         .from
         .iter()
         .any(|from| format!("{from:?}").contains("${"))
     {
-        let help = Some("write the source without variables".into());
+        let help = Some("write the source without variables");
         return Err(
             span(name, VarPart::Policy).fault("the source of versions cannot use variables", help)
         );
@@ -273,15 +275,17 @@ fn moving(
              keep: 3}}}}`"
         ));
         let message = "`keep` needs a list of values, and a policy that moves them";
-        return Err(span(name, VarPart::Policy).fault(message, help));
+        return Err(span(name, VarPart::Policy).fault(message, help.as_deref()));
     }
     match moving.update.policy.parse() {
         Ok(UpdatePolicy::Digest) => {
-            let help = Some("set this policy on the image".into());
+            let help = Some("set this policy on the image");
             Err(span(name, VarPart::Policy).fault("a variable has no digest", help))
         }
         Ok(_) => Ok(moving),
-        Err(error) => Err(span(name, VarPart::Policy).fault(error.to_string(), error.help.clone())),
+        Err(error) => {
+            Err(span(name, VarPart::Policy).fault(error.to_string(), error.help.as_deref()))
+        }
     }
 }
 
@@ -289,17 +293,17 @@ fn moving(
 fn scalar(name: &str, value: &Value, at: &SourceSpan) -> Result<String, Box<Diagnostic>> {
     match value {
         Value::String(text) if text.contains("${") => {
-            let help = Some("write the value without variables".into());
+            let help = Some("write the value without variables");
             Err(at.fault("a variable cannot use other variables", help))
         }
         Value::String(text) if text.is_empty() => Err(at.fault(
             format!("the variable `{name}` is empty"),
-            Some("add a value".into()),
+            Some("add a value"),
         )),
         Value::String(text) => Ok(text.clone()),
         Value::Null => Err(at.fault(
             format!("the variable `{name}` has no value"),
-            Some("add a value".into()),
+            Some("add a value"),
         )),
         Value::Number(_) | Value::Bool(_) => {
             let written = at.written();
@@ -310,11 +314,11 @@ fn scalar(name: &str, value: &Value, at: &SourceSpan) -> Result<String, Box<Diag
             };
             let message =
                 format!("YAML reads `{written}` as {what}, which may change how it is written");
-            Err(at.fault(message, Some(format!("quote it: \"{written}\""))))
+            Err(at.fault(message, Some(&format!("quote it: \"{written}\""))))
         }
         Value::Sequence(_) | Value::Mapping(_) | Value::Tagged(_) => {
             let help = Some(format!("write `{name}: value` or `{name}: [one, two]`"));
-            Err(at.fault("a variable is a text or a list of texts", help))
+            Err(at.fault("a variable is a text or a list of texts", help.as_deref()))
         }
     }
 }

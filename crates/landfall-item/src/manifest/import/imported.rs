@@ -423,7 +423,7 @@ impl ImportedItems {
         if let Err(error) = checked.as_ref()
             && !is_range
         {
-            return self.not_imported(at, &format!("chart {label} {version}"), &error.to_string());
+            return self.not_imported(at, &format!("chart {label} {version}"), error);
         }
         let is_short = is_oci && !is_range;
         let source = if is_range {

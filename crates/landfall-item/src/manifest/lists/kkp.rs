@@ -36,13 +36,13 @@ fn references(text: &Rc<SourceText>) -> Result<ListedImages, Box<Diagnostic>> {
         let span = SourceSpan::new(text, start..start + line.len());
         let Some(entry) = entry(line) else {
             if line.starts_with('{') {
-                return Err(span.fault("this line of the log is truncated", Some(AGAIN.into())));
+                return Err(span.fault("this line of the log is truncated", Some(AGAIN)));
             }
             continue;
         };
         let message = entry["msg"].as_str().unwrap_or_default();
         if matches!(entry["level"].as_str(), Some("error" | "fatal" | "panic")) {
-            let help = Some("fix the reported problem, and write the log again".into());
+            let help = Some("fix the reported problem, and write the log again");
             return Err(span.fault(
                 "kubermatic-installer failed, so this list may be incomplete",
                 help,
@@ -51,7 +51,7 @@ fn references(text: &Rc<SourceText>) -> Result<ListedImages, Box<Diagnostic>> {
         if message == "Image found" {
             let source = entry["source-image"].as_str();
             let source = source.ok_or_else(|| {
-                let help = Some("landfall reads the logs of KKP 2.21 and newer".into());
+                let help = Some("landfall reads the logs of KKP 2.21 and newer");
                 span.fault("this `Image found` line has no `source-image`", help)
             })?;
             found.push((source.to_owned(), span.narrowed(source)));
@@ -65,14 +65,14 @@ fn references(text: &Rc<SourceText>) -> Result<ListedImages, Box<Diagnostic>> {
                 "the installer found {count} images, but this log has {}",
                 found.len()
             );
-            Err(span.fault(message, Some(AGAIN.into())))
+            Err(span.fault(message, Some(AGAIN)))
         }
         None if !found.is_empty() => {
             let end = text.text.trim_end().len();
             let end = SourceSpan::new(text, end..end);
             Err(end.fault(
                 "the log ends without the installer's last line (\"Finished\")",
-                Some(AGAIN.into()),
+                Some(AGAIN),
             ))
         }
         _ => Ok(found),

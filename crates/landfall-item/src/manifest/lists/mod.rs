@@ -50,7 +50,7 @@ impl ImageListFormat {
         let found = (self.references)(text)?;
         if found.is_empty() {
             let (message, help) = self.if_empty;
-            return Err(SourceSpan::new(text, 0..0).fault(message, Some(help.into())));
+            return Err(SourceSpan::new(text, 0..0).fault(message, Some(help)));
         }
         Ok(found)
     }
