@@ -1,6 +1,7 @@
 //! Versions in tags: which tags are comparable, and their order.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 /// A tag or another version text, parsed for comparison.
 ///
@@ -11,16 +12,8 @@ pub struct TagVersion {
     text: String,
     shape: String,
     /// The position of the [core](TagVersion::core) among the numbers.
-    core: NumberRun,
+    core: Range<usize>,
     parts: Vec<VersionPart>,
-}
-
-/// A run of numbers with dots between them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct NumberRun {
-    /// How many numbers precede the run.
-    start: usize,
-    length: usize,
 }
 
 /// A decimal number of any length: tags contain dates and build numbers beyond 64 bits.
@@ -93,7 +86,7 @@ impl TagVersion {
         let mut version = TagVersion {
             text: text.into(),
             shape: String::new(),
-            core: NumberRun::default(),
+            core: 0..0,
             parts: Vec::new(),
         };
         let mut rest = text;
@@ -198,7 +191,7 @@ impl TagVersion {
         });
         numbers
             .skip(self.core.start)
-            .take(self.core.length)
+            .take(self.core.len())
             .collect()
     }
 
@@ -213,13 +206,13 @@ impl TagVersion {
 /// Finds the core of a shape: the run of numbers at its start, possibly after a `v`. If the shape
 /// starts with other text, the core is the first run with more than one number, or else the first
 /// run.
-fn find_core(shape: &str) -> NumberRun {
-    let mut runs: Vec<NumberRun> = Vec::new();
+fn find_core(shape: &str) -> Range<usize> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
     let mut rest = shape;
     let mut start = 0;
     while let Some(at) = rest.find('#') {
         let length = dotted_numbers(&rest[at..]);
-        runs.push(NumberRun { start, length });
+        runs.push(start..start + length);
         start += length;
         rest = &rest[at + 2 * length - 1..];
     }
@@ -228,9 +221,9 @@ fn find_core(shape: &str) -> NumberRun {
     let core = if starts_with_number {
         runs.first()
     } else {
-        runs.iter().find(|run| run.length > 1).or(runs.first())
+        runs.iter().find(|run| run.len() > 1).or(runs.first())
     };
-    core.copied().unwrap_or_default()
+    core.cloned().unwrap_or_default()
 }
 
 /// Counts the numbers with single dots between them at the start of `shape`.

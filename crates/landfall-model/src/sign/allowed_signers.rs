@@ -52,30 +52,6 @@ struct SignerOptions {
     before: Option<Timestamp>,
 }
 
-/// Why a line does not allow a signature.
-enum LineRefusal {
-    CertAuthority,
-    Namespace(String),
-    NotYetValid(Timestamp),
-    Expired(Timestamp),
-}
-
-impl fmt::Display for LineRefusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LineRefusal::CertAuthority => write!(
-                f,
-                "allows certificates of this key, which landfall does not support"
-            ),
-            LineRefusal::Namespace(allowed) => {
-                write!(f, "allows it for the namespaces \"{allowed}\" only")
-            }
-            LineRefusal::NotYetValid(from) => write!(f, "allows it from {from} on"),
-            LineRefusal::Expired(until) => write!(f, "allowed it until {until}"),
-        }
-    }
-}
-
 impl AllowedSigners {
     /// Reads the file at `path`.
     ///
@@ -111,13 +87,9 @@ impl AllowedSigners {
             match parse_line(index + 1, line.trim_end(), zone) {
                 Ok(signer) => lines.extend(signer),
                 Err(error) => {
-                    return Err(Box::new(Diagnostic {
-                        file: file.into(),
-                        text: text.into(),
-                        span: offset + error.span.start..offset + error.span.end,
-                        message: error.message,
-                        help: Some(error.help.into()),
-                    }));
+                    let span = offset + error.span.start..offset + error.span.end;
+                    let (message, help) = (error.message, Some(error.help));
+                    return Err(Diagnostic::new(file, text, span, message, help));
                 }
             }
             offset += line.len() + 1;
@@ -183,22 +155,25 @@ impl AllowedSigners {
 }
 
 impl SignerOptions {
-    fn refusal(&self, namespace: &str, now: Timestamp) -> Option<LineRefusal> {
+    /// Why the line does not allow a signature in `namespace` at the time `now`.
+    fn refusal(&self, namespace: &str, now: Timestamp) -> Option<String> {
         self.refused_use(namespace)
             .or(match (self.after, self.before) {
-                (Some(after), _) if now < after => Some(LineRefusal::NotYetValid(after)),
-                (_, Some(before)) if now > before => Some(LineRefusal::Expired(before)),
+                (Some(after), _) if now < after => Some(format!("allows it from {after} on")),
+                (_, Some(before)) if now > before => Some(format!("allowed it until {before}")),
                 _ => None,
             })
     }
 
     /// Why the line does not allow signatures in `namespace` at any time.
-    fn refused_use(&self, namespace: &str) -> Option<LineRefusal> {
+    fn refused_use(&self, namespace: &str) -> Option<String> {
         if self.is_authority {
-            return Some(LineRefusal::CertAuthority);
+            let why = "allows certificates of this key, which landfall does not support";
+            return Some(why.into());
         }
         let allowed = self.namespaces.as_ref()?;
-        (!matches_pattern_list(allowed, namespace)).then(|| LineRefusal::Namespace(allowed.clone()))
+        (!matches_pattern_list(allowed, namespace))
+            .then(|| format!("allows it for the namespaces \"{allowed}\" only"))
     }
 }
 
@@ -228,13 +203,21 @@ fn parse_line(
     line: &str,
     zone: &TimeZone,
 ) -> Result<Option<AllowedSigner>, LineError> {
-    let mut words = QuotedWords { line, position: 0 };
-    let principals = words.next();
+    let mut position = 0;
+    // the range of the next word, or an empty range at the end; blanks in double quotes do not
+    // separate words
+    let mut next_word = || {
+        let rest = &line[position..];
+        let start = position + rest.len() - rest.trim_start_matches([' ', '\t']).len();
+        position = start + find_unquoted(&line[start..], |c| matches!(c, ' ' | '\t'));
+        start..position
+    };
+    let principals = next_word();
     if principals.is_empty() || line[principals.clone()].starts_with('#') {
         return Ok(None);
     }
     let mut options = SignerOptions::default();
-    let mut kind = words.next();
+    let mut kind = next_word();
     // a line of authorized_keys has the same form, except that it lacks the principals
     if is_kind(&line[principals.clone()])
         && PublicKey::from_words(&line[principals.clone()], &line[kind.clone()]).is_some()
@@ -246,12 +229,12 @@ fn parse_line(
     }
     if !kind.is_empty() && !is_kind(&line[kind.clone()]) {
         options.parse(line, kind, zone)?;
-        kind = words.next();
+        kind = next_word();
     }
     if kind.is_empty() || !is_kind(&line[kind.clone()]) {
         return Err(LineError::new(kind, "expected a key"));
     }
-    let text = words.next();
+    let text = next_word();
     let key = PublicKey::from_words(&line[kind.clone()], &line[text.clone()]).ok_or_else(|| {
         LineError::new(
             kind.start..text.end,
@@ -310,23 +293,6 @@ impl SignerOptions {
             start = end + 1;
         }
         Ok(())
-    }
-}
-
-/// The words of a line. Blanks in double quotes do not separate words.
-struct QuotedWords<'a> {
-    line: &'a str,
-    position: usize,
-}
-
-impl QuotedWords<'_> {
-    /// The range of the next word; an empty range at the end.
-    fn next(&mut self) -> Range<usize> {
-        let rest = &self.line[self.position..];
-        let start = self.position + rest.len() - rest.trim_start_matches([' ', '\t']).len();
-        let length = find_unquoted(&self.line[start..], |c| matches!(c, ' ' | '\t'));
-        self.position = start + length;
-        start..self.position
     }
 }
 

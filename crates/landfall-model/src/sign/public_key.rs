@@ -1,5 +1,6 @@
 //! Public keys of OpenSSH, and the verification of their signatures with ring.
 
+use crate::Failure;
 use ::base64::Engine;
 use ::base64::engine::general_purpose::STANDARD_NO_PAD;
 use base64::engine::general_purpose::STANDARD;
@@ -27,17 +28,6 @@ pub struct PublicKey {
     /// The bytes that a `.pub` file contains in base64: the type, then the fields of that type.
     pub(super) blob: Vec<u8>,
     kind: String,
-}
-
-/// Why landfall cannot verify a signature.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Unverifiable {
-    /// landfall does not support this algorithm for this type of key.
-    Algorithm(String),
-    /// The key is too short.
-    Weak,
-    /// The key is too long.
-    TooLong,
 }
 
 impl PublicKey {
@@ -87,12 +77,9 @@ impl PublicKey {
         )
     }
 
-    /// Whether this key made `signature` for `message`.
-    pub(super) fn has_signed(
-        &self,
-        signature: &[u8],
-        message: &[u8],
-    ) -> Result<bool, Unverifiable> {
+    /// Whether this key made `signature` for `message`. Fails if landfall cannot verify signatures
+    /// of this algorithm, or by a key of this length.
+    pub(super) fn has_signed(&self, signature: &[u8], message: &[u8]) -> Result<bool, Failure> {
         let mut signature = SshReader(signature);
         let Some(algorithm) = signature.text() else {
             return Ok(false);
@@ -105,14 +92,27 @@ impl PublicKey {
             _ => false,
         };
         if !known {
-            return Err(Unverifiable::Algorithm(algorithm.into()));
+            return Err(Failure::usage(format!(
+                "landfall cannot verify {algorithm} signatures of {} keys; sign with an ed25519 \
+                 key",
+                self.kind
+            )));
         }
         if self.kind == RSA_KEY {
             match self.rsa_bits().unwrap_or_default() {
-                ..2048 => return Err(Unverifiable::Weak),
+                ..2048 => {
+                    return Err(Failure::usage(format!(
+                        "{self} has fewer than 2048 bits, which is too weak"
+                    )));
+                }
                 2048..=8192 => {}
                 // ring does not verify signatures by longer keys
-                _ => return Err(Unverifiable::TooLong),
+                _ => {
+                    return Err(Failure::usage(format!(
+                        "{self} has more than 8192 bits, which landfall cannot verify; use a \
+                         shorter key"
+                    )));
+                }
             }
         }
         Ok(self.check(algorithm, signature, message).is_some())

@@ -1,6 +1,6 @@
 //! Signatures in the format of OpenSSH, as PROTOCOL.sshsig defines it: parsing and verification.
 
-use super::public_key::{PublicKey, SshReader, Unverifiable, armor, dearmor, strings};
+use super::public_key::{PublicKey, SshReader, armor, dearmor, strings};
 use crate::{Algorithm, Digest, Failure, digest_of};
 use std::io::{self, Read};
 
@@ -111,24 +111,8 @@ impl Signature {
                 self.namespace.escape_default()
             )));
         }
-        let key = &self.key;
-        key.has_signed(&self.value, &signed_data(namespace, hash))
-            .map_err(|unverifiable| {
-                Failure::usage(match unverifiable {
-                    Unverifiable::Weak => {
-                        format!("{key} has fewer than 2048 bits, which is too weak")
-                    }
-                    Unverifiable::TooLong => format!(
-                        "{key} has more than 8192 bits, which landfall cannot verify; use a \
-                         shorter key"
-                    ),
-                    Unverifiable::Algorithm(algorithm) => format!(
-                        "landfall cannot verify {algorithm} signatures of {} keys; sign with an \
-                         ed25519 key",
-                        key.kind()
-                    ),
-                })
-            })
+        self.key
+            .has_signed(&self.value, &signed_data(namespace, hash))
     }
 
     /// Like [`Signature::check`], for the message that `content` yields.
