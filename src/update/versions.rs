@@ -9,7 +9,6 @@ use landfall_item::manifest::{
     updatable_versions,
 };
 use landfall_item::{ResolveError, VersionSource};
-use landfall_model::ReleaseLine;
 use std::collections::BTreeMap;
 
 /// A version to which a version of a manifest may move.
@@ -343,7 +342,7 @@ impl UpdateRun<'_> {
         &mut self,
         slot: &UpdatableVersion,
         kept: &KeptVersions,
-        lines: Vec<ReleaseLine>,
+        lines: Vec<Vec<String>>,
     ) {
         let mut moved = unmoved(slot);
         let mut chosen: Vec<String> = Vec::new();

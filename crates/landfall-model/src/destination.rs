@@ -94,20 +94,18 @@ pub struct DestinationRules {
 #[derive(Debug, Clone)]
 pub struct DestinationMap {
     target: TargetRegistry,
-    keep_host: bool,
-    /// Source prefixes with their destination paths, longest prefix first.
-    paths: Vec<(String, Vec<String>)>,
-    consumers: Vec<Consumer>,
+    /// The rules of the site, with normal prefixes, the longest first.
+    rules: DestinationRules,
 }
 
 impl DestinationMap {
     /// Maps to `target` without the rules of a site.
     pub fn to(target: TargetRegistry) -> DestinationMap {
-        DestinationMap::new(target, &DestinationRules::default())
+        DestinationMap::new(target, DestinationRules::default())
     }
 
     /// Maps to `target` by `rules`.
-    pub fn new(target: TargetRegistry, rules: &DestinationRules) -> DestinationMap {
+    pub fn new(target: TargetRegistry, rules: DestinationRules) -> DestinationMap {
         let paths = rules.paths.iter();
         let mut paths: Vec<(String, Vec<String>)> = paths
             .flat_map(|(prefix, to)| {
@@ -116,12 +114,8 @@ impl DestinationMap {
             })
             .collect();
         paths.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
-        DestinationMap {
-            target,
-            keep_host: rules.keep_host,
-            paths,
-            consumers: rules.consumers.clone(),
-        }
+        let rules = DestinationRules { paths, ..rules };
+        DestinationMap { target, rules }
     }
 
     /// The target of all destinations.
@@ -132,7 +126,7 @@ impl DestinationMap {
     /// Returns the destinations of the image `name`. The first one is written into references.
     pub fn destinations(&self, name: &ImageRef) -> Vec<Destination> {
         let mut paths = self.site_paths(name);
-        for consumer in &self.consumers {
+        for consumer in &self.rules.consumers {
             for path in self.consumer_paths(*consumer, name) {
                 if !paths.contains(&path) {
                     paths.push(path);
@@ -156,13 +150,13 @@ impl DestinationMap {
     /// Returns the path to which images of `host` are mapped unless a longer source prefix matches
     /// them. The path is relative to the prefix of the target.
     pub fn host_path(&self, host: &str) -> String {
-        let mut paths = self.paths.iter();
+        let mut paths = self.rules.paths.iter();
         let rule = paths
             .find(|(prefix, _)| prefix == host)
             .and_then(|(_, to)| to.first());
         match rule {
             Some(path) => path.trim_matches('/').to_owned(),
-            None if self.keep_host => host_component(host),
+            None if self.rules.keep_host => host_component(host),
             None => String::new(),
         }
     }
@@ -181,7 +175,7 @@ impl DestinationMap {
     /// The paths of `name` by the rules of the site, below the prefix of the target.
     fn site_paths(&self, name: &ImageRef) -> Vec<String> {
         let full = normal_name(name);
-        for (prefix, to) in &self.paths {
+        for (prefix, to) in &self.rules.paths {
             if let Some(rest) = strip_components(&full, prefix) {
                 return to.iter().map(|path| join(path, rest)).collect();
             }
@@ -250,10 +244,7 @@ mod tests {
     }
 
     fn map(to: &str, rules: Option<&DestinationRules>, name: &str) -> Vec<String> {
-        let mapping = DestinationMap::new(
-            to.parse().unwrap(),
-            rules.unwrap_or(&DestinationRules::default()),
-        );
+        let mapping = DestinationMap::new(to.parse().unwrap(), rules.cloned().unwrap_or_default());
         mapping
             .destinations(&name.parse().unwrap())
             .iter()
@@ -383,7 +374,7 @@ mod tests {
             assert_eq!(all[..first.len()], first, "{consumer}");
             let expected: Vec<String> = added.iter().map(|path| format!("{to}/{path}")).collect();
             assert_eq!(all[first.len()..], expected, "{consumer} {image}");
-            let mapping = DestinationMap::new(to.parse().unwrap(), &with);
+            let mapping = DestinationMap::new(to.parse().unwrap(), with);
             let own = mapping.consumer_destinations(consumer, &image.parse().unwrap());
             assert!(
                 own.iter().all(|place| all.contains(&place.to_string())),

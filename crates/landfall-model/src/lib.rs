@@ -79,11 +79,11 @@ pub use crate::manifest::{
     ChildManifest, Manifest, ManifestError, UnreadableChild, platform_of_config, trim_index,
     unreadable_children,
 };
-pub use crate::media_type::MediaType;
-pub use crate::media_type::{Descriptor, INDEX_FILE, LAYOUT_FILE, OCI_LAYOUT, canonical_host};
-pub use crate::name_pattern::Wildcards;
+pub use crate::media_type::{
+    Descriptor, INDEX_FILE, LAYOUT_FILE, MediaType, OCI_LAYOUT, canonical_host,
+};
 pub use crate::name_pattern::{
-    NamePattern, TextPattern, is_same_host, is_same_name, is_same_url, upstream_host,
+    NamePattern, TextPattern, Wildcards, is_same_host, is_same_name, is_same_url, upstream_host,
 };
 pub use crate::null_default::{JsonText, null_as_default, text_or_mapping};
 pub use crate::platform::{Platform, PlatformRequest};
@@ -100,6 +100,5 @@ pub use crate::size::{human_size, now, parse_size, sum_sizes, today};
 pub use crate::sync::{locked, unpoisoned};
 pub use crate::update_policy::{MinimumAge, PackageVersion, UpdatePolicy};
 pub use crate::version::TagVersion;
-pub use crate::version_range::ReleaseLine;
 pub use crate::version_selection::VersionSelection;
 pub use crate::web_url::{after_web_scheme, is_web_url, normal_web_url, without_scheme};

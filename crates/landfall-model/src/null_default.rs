@@ -3,7 +3,7 @@
 //! that documents contain as one text.
 
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{self, DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde::de::{self, Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -118,8 +118,14 @@ impl<'a> JsonText<'a> {
         self,
         names: [&str; N],
     ) -> Result<([Option<JsonText<'a>>; N], [bool; N]), serde_json::Error> {
+        let mut found = [None; N];
         let mut deserializer = serde_json::Deserializer::from_str(self.0);
-        let found = Members(names).deserialize(&mut deserializer)?;
+        deserializer.deserialize_map(EachMember(|name: &str, value| {
+            if let Some(at) = names.iter().position(|one| *one == name) {
+                found[at] = Some(value);
+            }
+            Ok(())
+        }))?;
         deserializer.end()?;
         let values = found.map(|value| value.filter(|value| !value.is_null()));
         Ok((values, found.map(|value| value.is_some())))
@@ -170,10 +176,15 @@ impl<'a> JsonText<'a> {
     /// The members of an object whose values are strings, in their order. Other members are left
     /// out; there are none if the text is not an object.
     pub fn string_members(self) -> serde_json::Map<String, serde_json::Value> {
+        let mut found = serde_json::Map::new();
         let mut deserializer = serde_json::Deserializer::from_str(self.0);
-        deserializer
-            .deserialize_map(StringMembers)
-            .unwrap_or_default()
+        let read = deserializer.deserialize_map(EachMember(|name: &str, JsonText(value)| {
+            if value.starts_with('"') {
+                found.insert(name.to_owned(), serde_json::from_str(value)?);
+            }
+            Ok(())
+        }));
+        read.map(|()| found).unwrap_or_default()
     }
 
     /// Whether the text is `null`.
@@ -182,62 +193,31 @@ impl<'a> JsonText<'a> {
     }
 }
 
-struct Members<'n, const N: usize>([&'n str; N]);
+/// Calls a function with the name and the value of each member of an object.
+struct EachMember<F>(F);
 
-impl<'de, const N: usize> DeserializeSeed<'de> for Members<'_, N> {
-    type Value = [Option<JsonText<'de>>; N];
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
-        from.deserialize_map(self)
-    }
-}
-
-impl<'de, const N: usize> Visitor<'de> for Members<'_, N> {
-    type Value = [Option<JsonText<'de>>; N];
+impl<'de, F> Visitor<'de> for EachMember<F>
+where
+    F: FnMut(&str, JsonText<'de>) -> serde_json::Result<()>,
+{
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut found = [None; N];
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
         while let Some(key) = map.next_key::<Key<'de>>()? {
-            match self.0.iter().position(|name| *name == key.0) {
-                Some(at) => found[at] = Some(JsonText(map.next_value::<&RawValue>()?.get())),
-                None => {
-                    map.next_value::<IgnoredAny>()?;
-                }
-            }
+            let value = JsonText(map.next_value::<&RawValue>()?.get());
+            (self.0)(&key.0, value).map_err(A::Error::custom)?;
         }
-        Ok(found)
+        Ok(())
     }
 }
 
 /// A key of an object, which is borrowed unless it has escapes.
 #[derive(serde::Deserialize)]
 struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
-
-struct StringMembers;
-
-impl<'de> Visitor<'de> for StringMembers {
-    type Value = serde_json::Map<String, serde_json::Value>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut found = serde_json::Map::new();
-        while let Some(key) = map.next_key::<String>()? {
-            let value = map.next_value::<&RawValue>()?.get();
-            if value.starts_with('"') {
-                let text = serde_json::from_str(value).map_err(A::Error::custom)?;
-                found.insert(key, serde_json::Value::String(text));
-            }
-        }
-        Ok(found)
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -1,10 +1,9 @@
 //! Version ranges of update policies: `~1.9`, `^2`, `>=1.2 <2`, `1.x`, `*`, and alternatives with
 //! `||`.
 
-use crate::Failure;
-use crate::UpdatePolicy;
 use crate::update_policy::{compare_groups, groups, no_match, no_number};
 use crate::version::{TagVersion, VersionNumber};
+use crate::{Failure, UpdatePolicy};
 use std::cmp::Ordering;
 
 /// A range of tag versions. It compares only their [core](TagVersion::core), unless a limit is a
@@ -150,9 +149,6 @@ impl Bound {
 
 // Groups versions into release lines, so that an update can keep several versions at once.
 
-/// The versions of one release line, such as `1.33`, the newest first.
-pub type ReleaseLine = Vec<String>;
-
 /// How many numbers of a version identify its release line, unless the policy is `patch`.
 const LINE_NUMBERS: usize = 2;
 
@@ -213,9 +209,9 @@ impl OrderedVersion {
 }
 
 impl UpdatePolicy {
-    /// Returns the release lines of `found` and `current`, the newest first. A line contains the
-    /// found versions that the policy allows for the newest of `current`. If a line contains
-    /// current versions, it ends with the newest of them.
+    /// Returns the release lines (such as `1.33`) of `found` and `current`, and the versions of each
+    /// line, the newest first. A line contains the found versions that the policy allows for the
+    /// newest of `current`. If a line contains current versions, it ends with the newest of them.
     ///
     /// # Errors
     /// Fails if the policy cannot order one of `current`, or `current` is empty.
@@ -223,7 +219,7 @@ impl UpdatePolicy {
         &self,
         current: &[String],
         found: impl IntoIterator<Item = impl AsRef<str>>,
-    ) -> Result<Vec<ReleaseLine>, Failure> {
+    ) -> Result<Vec<Vec<String>>, Failure> {
         let mut versions = Vec::new();
         for text in current {
             versions.push(OrderedVersion::parse(self, text)?);

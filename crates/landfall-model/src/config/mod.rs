@@ -266,7 +266,7 @@ fn upstreams_by_host(
 pub fn destination_map(target: TargetRegistry, site: Option<&Site>) -> DestinationMap {
     DestinationMap::new(
         target,
-        &site.map(Site::destination_rules).unwrap_or_default(),
+        site.map(Site::destination_rules).unwrap_or_default(),
     )
 }
 

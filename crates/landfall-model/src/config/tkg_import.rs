@@ -44,7 +44,8 @@ const IMPORTED: [&str; 11] = [
 const ADDED_BY_TKG: [&str; 4] = ["localhost", "127.0.0.1", "::1", ".svc"];
 
 /// Drafts a site from `text`, a cluster configuration or the Secret in which TKG stores one. `file`
-/// is its name in messages; `is_direct` interprets NO_PROXY.
+/// is its name in messages; `is_direct` returns whether a NO_PROXY list (the first argument) matches
+/// the host of an address (the second).
 ///
 /// # Errors
 /// Fails if `text` is not a cluster configuration, or if an imported variable is a list or mapping,
@@ -52,7 +53,7 @@ const ADDED_BY_TKG: [&str; 4] = ["localhost", "127.0.0.1", "::1", ".svc"];
 pub fn read_tkg_site(
     file: &str,
     text: &str,
-    is_direct: IsDirect,
+    is_direct: fn(&str, &str) -> bool,
 ) -> Result<TkgSite, Box<Diagnostic>> {
     let text = text.trim_start_matches('\u{feff}');
     let outer: Mapping = document::read(file, text)?;
@@ -105,9 +106,6 @@ fn check_values(
     Ok(())
 }
 
-/// Whether a NO_PROXY list (the first argument) matches the host of an address (the second).
-pub(super) type IsDirect = fn(&str, &str) -> bool;
-
 /// Returns the cluster configuration in `outer`, or `None` if `outer` is not a Secret that has one.
 fn secret_value(outer: &Mapping) -> Option<String> {
     let at = |map: &str| {
@@ -151,7 +149,7 @@ impl TkgVariables<'_> {
             .unwrap_or_else(|| self.get(name) == Some("true"))
     }
 
-    fn site(&self, is_direct: IsDirect) -> TkgSite {
+    fn site(&self, is_direct: fn(&str, &str) -> bool) -> TkgSite {
         let mut notes = Vec::new();
         let mut ca = None;
         let mut site = "apiVersion: landfall/v1\nkind: Site\n".to_owned();

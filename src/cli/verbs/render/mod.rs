@@ -15,7 +15,7 @@ use landfall_content::replace_file;
 use landfall_item::lockfile::{Lock, collision};
 use landfall_model::document::{MergeRules, SiteFacts, objects, read_text_input};
 use landfall_model::report::{TransferSide, aligned_columns, one_line};
-use landfall_model::{DestinationMap, DestinationRules, TargetRegistry, today};
+use landfall_model::{DestinationMap, TargetRegistry, today};
 use landfall_os::{mode_of, set_mode};
 use landfall_render as render;
 use landfall_render::{
@@ -83,7 +83,7 @@ impl PlatformRun {
                     registry: String::new(),
                     prefix: String::new(),
                 };
-                DestinationMap::new(nowhere, &DestinationRules::default())
+                DestinationMap::to(nowhere)
             }
             _ => context.mapping(to.as_ref())?,
         };
