@@ -3,6 +3,7 @@
 use super::BlobRead;
 use landfall_git::{ObjectId, PackBytes};
 use landfall_model::{Digest, locked};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
@@ -26,14 +27,41 @@ pub struct GitPacks {
 }
 
 /// A pack of [`GitPacks`].
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct GitPack {
     /// SHA-256 of the pack.
     pub digest: Digest,
     /// The size of the pack in bytes.
     pub size: u64,
     /// The commits and annotated tags whose objects this pack and the earlier packs contain.
+    #[serde(with = "git_object_ids")]
     pub tips: Vec<ObjectId>,
+}
+
+/// Reads and writes ids of objects as texts.
+pub mod git_object_ids {
+    use landfall_git::ObjectId;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    /// Reads ids that are written as texts.
+    ///
+    /// # Errors
+    /// If a text is not an id.
+    pub fn deserialize<'de, D: Deserializer<'de>>(source: D) -> Result<Vec<ObjectId>, D::Error> {
+        let texts = Vec::<String>::deserialize(source)?;
+        let ids = texts.iter().map(|text| text.parse());
+        ids.collect::<Result<_, _>>().map_err(Error::custom)
+    }
+
+    /// Writes ids as texts.
+    ///
+    /// # Errors
+    /// If `out` fails.
+    pub fn serialize<S: Serializer>(ids: &[ObjectId], out: S) -> Result<S::Ok, S::Error> {
+        out.collect_seq(ids.iter().map(ToString::to_string))
+    }
 }
 
 impl GitPacks {

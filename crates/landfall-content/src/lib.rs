@@ -137,7 +137,7 @@ pub use crate::blob_store::{
 pub use crate::cached_source::{CachePolicy, CachedSource};
 pub use crate::error::{TransferError, WriteError};
 pub use crate::follower::{Follower, FollowerSender};
-pub use crate::git_packs::{BlobPackBytes, GitPack, GitPacks};
+pub use crate::git_packs::{BlobPackBytes, GitPack, GitPacks, git_object_ids};
 pub(crate) use crate::local_content::read_failure;
 pub use crate::local_content::{LocalContent, LocalForm, open_local, path_below};
 pub use crate::local_folder::{FolderFiles, files_below, is_executable, matching_files};

@@ -78,8 +78,8 @@ pub use crate::chart::{
 pub use crate::dependency_request::DependencyRequest;
 pub use crate::file::{FileRequest, LockedFile, LockedSidecar, UrlFile, file_repository};
 pub use crate::git::{
-    GitRequest, LockedGitPack, LockedGitRef, LockedGitRepository, LockedGitSubmodule,
-    LockedLargeFile, VerifiedGitRef,
+    GitRequest, LockedGitRef, LockedGitRepository, LockedGitSubmodule, LockedLargeFile,
+    VerifiedGitRef,
 };
 pub(crate) use crate::image::verified_signatures;
 pub use crate::image::{

@@ -36,7 +36,11 @@ pub struct LockedGitRepository {
     /// How many commits of each history are carried; all if `None`.
     pub depth: Option<u32>,
     /// The commits whose parents are not carried, sorted.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "id_list")]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        with = "landfall_content::git_object_ids"
+    )]
     pub shallow: Vec<ObjectId>,
     /// The submodules of all refs, sorted. `None` if they were not looked up.
     pub submodules: Option<Vec<LockedGitSubmodule>>,
@@ -48,7 +52,7 @@ pub struct LockedGitRepository {
     #[serde(default, rename = "largeFiles")]
     pub large_files: Option<Vec<LockedLargeFile>>,
     /// The packs with the objects, the oldest first.
-    pub packs: Vec<LockedGitPack>,
+    pub packs: Vec<GitPack>,
 }
 
 /// A branch or tag of a locked repository.
@@ -94,19 +98,6 @@ pub struct LockedLargeFile {
     /// The URL of the Git LFS server that `.lfsconfig` in the repository names. `None` if the file
     /// is at the server of the manifest, or at that of the repository.
     pub server: Option<String>,
-}
-
-/// A pack of a locked repository.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LockedGitPack {
-    /// SHA-256 of the pack.
-    pub digest: Digest,
-    /// The size of the pack in bytes.
-    pub size: u64,
-    /// The commits and annotated tags that are complete with this pack and the packs before it.
-    #[serde(with = "id_list")]
-    pub tips: Vec<ObjectId>,
 }
 
 impl LockedGitRepository {
@@ -191,15 +182,10 @@ impl LockedGitRepository {
 
     /// The packs, with everything that is needed to fetch them.
     pub fn git_packs(&self) -> GitPacks {
-        let packs = self.packs.iter().map(|pack| GitPack {
-            digest: pack.digest.clone(),
-            size: pack.size,
-            tips: pack.tips.clone(),
-        });
         GitPacks {
             url: self.url().to_owned(),
             path: self.path.clone(),
-            packs: packs.collect(),
+            packs: self.packs.clone(),
             depth: self.depth,
             shallow: self.shallow.clone(),
         }
@@ -293,25 +279,6 @@ impl TryFrom<String> for LockedGitSubmodule {
 impl fmt::Display for LockedGitRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.name, self.id)
-    }
-}
-
-/// Reads and writes ids as texts.
-mod id_list {
-    use super::ObjectId;
-    use serde::de::Error;
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        source: D,
-    ) -> Result<Vec<ObjectId>, D::Error> {
-        let texts = Vec::<String>::deserialize(source)?;
-        let ids = texts.iter().map(|text| text.parse());
-        ids.collect::<Result<_, _>>().map_err(Error::custom)
-    }
-
-    pub(super) fn serialize<S: Serializer>(ids: &[ObjectId], out: S) -> Result<S::Ok, S::Error> {
-        out.collect_seq(ids.iter().map(ToString::to_string))
     }
 }
 

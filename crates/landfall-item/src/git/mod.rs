@@ -16,8 +16,7 @@ mod verify;
 
 pub(crate) use self::kind::{entry, own_repository};
 pub use self::locked::{
-    LockedGitPack, LockedGitRef, LockedGitRepository, LockedGitSubmodule, LockedLargeFile,
-    VerifiedGitRef,
+    LockedGitRef, LockedGitRepository, LockedGitSubmodule, LockedLargeFile, VerifiedGitRef,
 };
 pub(crate) use self::locked::{normal_url, url_of};
 pub(crate) use self::manifest_entry::{GitEntry, check_ref};

@@ -2,13 +2,13 @@
 //! files were read.
 
 use super::large_files::{LargeFilesOfServer, large_files_by_server, locked_submodules};
-use super::locked::{LockedGitPack, LockedGitRef, LockedGitSubmodule, VerifiedGitRef};
+use super::locked::{LockedGitRef, LockedGitSubmodule, VerifiedGitRef};
 use super::request::GitRequest;
 use super::resolve::GitResolveError;
 use super::signatures::verified_refs;
 use landfall_content::store::DiskStore;
 use landfall_content::upstream::write_pack_file;
-use landfall_content::{BlobPackBytes, DiskSpace, GitPacks};
+use landfall_content::{BlobPackBytes, BlobRead, DiskSpace, GitPack, GitPacks};
 use landfall_git::{
     GitError, GitPackPlan, ObjectDatabase, ObjectId, PackBytes, reaches, shallow_boundary,
 };
@@ -29,7 +29,7 @@ pub(super) struct PackWriting {
     /// or if the refs of a history with a depth changed.
     pub(super) stored: GitPacks,
     /// The packs of the old lock.
-    pub(super) old: Vec<LockedGitPack>,
+    pub(super) old: Vec<GitPack>,
     /// Packs with the objects that the stored packs lack.
     pub(super) fetched: Vec<Arc<dyn PackBytes>>,
     pub(super) wants: Vec<ObjectId>,
@@ -52,7 +52,7 @@ pub(crate) enum GitFault {
 
 #[derive(Default)]
 pub(super) struct WrittenPacks {
-    pub(super) packs: Vec<LockedGitPack>,
+    pub(super) packs: Vec<GitPack>,
     /// The commits whose parents are not carried.
     pub(super) shallow: Vec<ObjectId>,
     pub(super) verified: Vec<VerifiedGitRef>,
@@ -63,16 +63,15 @@ pub(super) struct WrittenPacks {
     pub(super) is_rewritten: bool,
 }
 
-/// Opens `packs`, which the store has.
+/// Opens `packs`, which are in `blobs`.
 pub(super) fn stored_objects(
-    disk: &DiskStore,
-    packs: &GitPacks,
+    blobs: &Arc<dyn BlobRead>,
+    packs: &[GitPack],
     limits: Limits,
 ) -> Result<ObjectDatabase, GitError> {
     let mut database = ObjectDatabase::new(limits);
-    for pack in &packs.packs {
-        let blobs = Arc::new(disk.clone());
-        let bytes = BlobPackBytes::new(blobs, pack.digest.clone(), pack.size);
+    for pack in packs {
+        let bytes = BlobPackBytes::new(blobs.clone(), pack.digest.clone(), pack.size);
         database.add_pack(Arc::new(bytes))?;
     }
     Ok(database)
@@ -81,7 +80,8 @@ pub(super) fn stored_objects(
 impl PackWriting {
     /// Writes the pack. `refutes_old` of an error says that a signature is not valid.
     pub(super) fn run(self) -> Result<WrittenPacks, GitResolveError> {
-        let mut database = stored_objects(&self.disk, &self.stored, self.limits)?;
+        let blobs: Arc<dyn BlobRead> = Arc::new(self.disk.clone());
+        let mut database = stored_objects(&blobs, &self.stored.packs, self.limits)?;
         for pack in &self.fetched {
             database.add_pack(pack.clone())?;
         }
@@ -141,7 +141,7 @@ impl PackWriting {
             let needed = plan.least_size(database);
             check_space(self.disk.dir(), needed).map_err(GitError::WritePack)?;
             let (digest, size) = store_pack(&self.disk, database, &plan)?;
-            packs.push(LockedGitPack {
+            packs.push(GitPack {
                 digest,
                 size,
                 tips: self.wants,

@@ -66,7 +66,8 @@ pub(super) async fn has_signed_tags(
         if !packs.packs.iter().all(has) {
             return None;
         }
-        let database = stored_objects(&disk, &packs, limits);
+        let blobs: Arc<dyn BlobRead> = Arc::new(disk);
+        let database = stored_objects(&blobs, &packs.packs, limits);
         let verified =
             database.map(|database| verified_refs(&database, &old.refs, &request.ref_rules()));
         Some(verified.is_ok_and(|verified| verified.is_ok()))

@@ -3,7 +3,8 @@
 
 use super::large_files::{locked_large_files, locked_submodules};
 use super::locked::{LockedGitRepository, LockedGitSubmodule, LockedLargeFile};
-use landfall_content::{BlobPackBytes, BlobRead};
+use super::pack_writing::stored_objects;
+use landfall_content::BlobRead;
 use landfall_git::{
     GitError, GitObjectKind, IncompleteTip, ObjectDatabase, ObjectId, check_complete,
     shallow_boundary,
@@ -22,11 +23,7 @@ impl LockedGitRepository {
         blobs: &Arc<dyn BlobRead>,
         limits: Limits,
     ) -> Result<ObjectDatabase, GitError> {
-        let mut database = ObjectDatabase::new(limits);
-        for pack in &self.packs {
-            let bytes = BlobPackBytes::new(blobs.clone(), pack.digest.clone(), pack.size);
-            database.add_pack(Arc::new(bytes))?;
-        }
+        let mut database = stored_objects(blobs, &self.packs, limits)?;
         database.set_shallow(&self.shallow);
         Ok(database)
     }

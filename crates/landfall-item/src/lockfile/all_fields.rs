@@ -2,7 +2,7 @@
 
 use super::tests::digest;
 use crate::{
-    ChartImage, LockedChart, LockedGitPack, LockedGitRef, LockedGitRepository, LockedGitSubmodule,
+    ChartImage, LockedChart, LockedGitRef, LockedGitRepository, LockedGitSubmodule,
     LockedLargeFile, LockedPackage, LockedPackageSet, LockedProvider, LockedProviderPackage,
     LockedReferrer, LockedSidecar, OfferedIndex, OpenReference, PackageIndex, PackageSource,
     VerifiedGitRef,
@@ -191,7 +191,7 @@ pub(super) fn repositories() -> Vec<LockedGitRepository> {
             large_file(None),
             large_file(Some("https://lfs.test/y")),
         ]),
-        packs: vec![LockedGitPack {
+        packs: vec![landfall_content::GitPack {
             digest: digest("pack"),
             size: 6,
             tips: vec![id("ab"), id("12")],
